@@ -1,0 +1,1 @@
+//! The replicated, sharded store.

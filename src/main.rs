@@ -1,0 +1,2 @@
+//! The flotilla server.
+fn main() {}
