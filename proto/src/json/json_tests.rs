@@ -1,0 +1,69 @@
+use super::*;
+use crate::value::Value;
+
+fn roundtrip(text: &str) -> String {
+    String::from_utf8(to_vec(&parse(text.as_bytes()).unwrap())).unwrap()
+}
+
+#[test]
+fn texts_come_back_as_go_writes_them() {
+    for (text, want) in [
+        (r#" {"b":1,"a":[1,-2,{"x":null}],"c":{}, "d":[]} "#, r#"{"b":1,"a":[1,-2,{"x":null}],"c":{},"d":[]}"#),
+        (r#""\u00e9\u4e2d\n\t\u0000 <>&\u2028 \"\\\/""#, "\"é中\\n\\t\\u0000 \\u003c\\u003e\\u0026\\u2028 \\\"\\\\/\""),
+        (r#""\ud83d\ude00 \ud83d""#, "\"😀 \u{fffd}\""),
+        ("[1.5,1e3,1e-7,1e21,12345678901234567890,-0.25,1E+2]", "[1.5,1000,1e-7,1e+21,12345678901234567000,-0.25,100]"),
+        ("[true,false,null,-9223372036854775808]", "[true,false,null,-9223372036854775808]"),
+    ] {
+        assert_eq!(roundtrip(text), want);
+    }
+}
+
+#[test]
+fn errors_are_worded_as_go_words_them() {
+    for (text, want) in [
+        ("", "unexpected end of JSON input"),
+        ("{\"a\"", "unexpected end of JSON input"),
+        ("{\"a\":1,}", "invalid character '}' looking for beginning of object key string"),
+        ("{'a':1}", "invalid character '\\'' looking for beginning of object key string"),
+        ("{\"a\" 1}", "invalid character '1' after object key"),
+        ("{\"a\":1 \"b\"}", "invalid character '\"' after object key:value pair"),
+        ("[1 2]", "invalid character '2' after array element"),
+        ("{} x", "invalid character 'x' after top-level value"),
+        ("tru", "unexpected end of JSON input"),
+        ("txue", "invalid character 'x' in literal true (expecting 'r')"),
+        ("nulx", "invalid character 'x' in literal null (expecting 'l')"),
+        ("01", "invalid character '1' after top-level value"),
+        ("1.x", "invalid character 'x' after decimal point in numeric literal"),
+        ("\"\n\"", "invalid character '\\n' in string literal"),
+        ("\"\\x\"", "invalid character 'x' in string escape code"),
+        ("\"\\u12g4\"", "invalid character 'g' in \\u hexadecimal character escape"),
+        ("abc", "invalid character 'a' looking for beginning of value"),
+    ] {
+        assert_eq!(parse(text.as_bytes()).unwrap_err().to_string(), want, "{text}");
+    }
+}
+
+#[test]
+fn repeated_keys_are_reported_with_their_path() {
+    let parsed = parse_tracking(br#"{"spec":{"c":[{"n":1},{"n":1,"n":2}]},"spec":{}}"#).unwrap();
+    assert_eq!(parsed.duplicates, ["spec.c[1].n", "spec"]);
+    assert_eq!(parsed.value.get("spec"), Some(&Value::object()));
+}
+
+#[test]
+fn nesting_is_bounded() {
+    let text = "[".repeat(100_000);
+    assert_eq!(parse(text.as_bytes()).unwrap_err(), Error::TooDeep);
+    let fine = "[".repeat(DEPTH_MAX) + &"]".repeat(DEPTH_MAX);
+    assert!(parse(fine.as_bytes()).is_ok());
+}
+
+#[test]
+fn pretty_output_is_indented_by_two() {
+    let mut out = Vec::new();
+    write_pretty(&parse(br#"{"a":[1,{"b":{}}],"c":[]}"#).unwrap(), &mut out);
+    assert_eq!(
+        String::from_utf8(out).unwrap(),
+        "{\n  \"a\": [\n    1,\n    {\n      \"b\": {}\n    }\n  ],\n  \"c\": []\n}"
+    );
+}

@@ -1,0 +1,18 @@
+//! JSON text to [`Value`](crate::value::Value) and back, with Go's limits, escapes and error wordings.
+
+mod parse;
+mod write;
+
+pub use parse::{DEPTH_MAX, Error, Parsed, parse, parse_tracking};
+pub use write::{write, write_pretty, write_str};
+
+/// The JSON text of a value.
+pub fn to_vec(value: &crate::value::Value) -> Vec<u8> {
+    let mut out = Vec::with_capacity(256);
+    write(value, &mut out);
+    out
+}
+
+#[cfg(test)]
+#[path = "json_tests.rs"]
+mod tests;

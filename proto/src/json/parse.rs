@@ -1,0 +1,395 @@
+//! The parser. It keeps its own stack of open containers, so nesting costs no call depth.
+
+use crate::value::{Map, Str, Value};
+
+/// How deep objects and lists may nest. Deeper bodies are refused: trees are walked by recursion later.
+pub const DEPTH_MAX: usize = 512;
+
+/// Why a text is not JSON, in the words of Go's `encoding/json`.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum Error {
+    /// The text ends inside a value.
+    #[error("unexpected end of JSON input")]
+    UnexpectedEnd,
+    /// A character that cannot stand where it stands.
+    #[error("invalid character {} {context}", quoted(*.character))]
+    InvalidCharacter {
+        /// The character.
+        character: char,
+        /// What the parser was looking for.
+        context: &'static str,
+        /// Byte offset of the character.
+        offset: usize,
+    },
+    /// More than [`DEPTH_MAX`] open containers.
+    #[error("exceeded max depth")]
+    TooDeep,
+}
+
+/// Quotes a character as Go does.
+fn quoted(character: char) -> String {
+    match character {
+        '\'' => r"'\''".to_owned(),
+        '"' => "'\"'".to_owned(),
+        '\n' => r"'\n'".to_owned(),
+        '\r' => r"'\r'".to_owned(),
+        '\t' => r"'\t'".to_owned(),
+        c if (c as u32) < 0x20 || c as u32 == 0x7f => format!(r"'\x{:02x}'", c as u32),
+        c => format!("'{c}'"),
+    }
+}
+
+/// A parsed text with what strict decoding wants to know.
+#[derive(Debug, Default)]
+pub struct Parsed {
+    /// The value.
+    pub value: Value,
+    /// Paths of keys that stand more than once in their object, as in `spec.containers[0].name`.
+    pub duplicates: Vec<String>,
+}
+
+/// Parses one JSON text.
+pub fn parse(text: &[u8]) -> Result<Value, Error> {
+    parse_tracking(text).map(|parsed| parsed.value)
+}
+
+/// Parses one JSON text and reports repeated keys.
+pub fn parse_tracking(text: &[u8]) -> Result<Parsed, Error> {
+    // Invalid UTF-8 becomes U+FFFD, as in Go.
+    match std::str::from_utf8(text) {
+        Ok(text) => Parser { text, bytes: text.as_bytes(), at: 0, open: Vec::new(), duplicates: Vec::new() }.run(),
+        Err(_) => {
+            let text = String::from_utf8_lossy(text);
+            Parser { text: &text, bytes: text.as_bytes(), at: 0, open: Vec::new(), duplicates: Vec::new() }.run()
+        }
+    }
+}
+
+/// An open container.
+enum Open {
+    Array(Vec<Value>),
+    Object(Vec<(Str, Value)>, Str),
+}
+
+struct Parser<'a> {
+    text: &'a str,
+    bytes: &'a [u8],
+    at: usize,
+    open: Vec<Open>,
+    duplicates: Vec<String>,
+}
+
+impl Parser<'_> {
+    fn run(mut self) -> Result<Parsed, Error> {
+        let value = loop {
+            if let Some(value) = self.value()? {
+                if let Some(value) = self.close(value)? {
+                    break value;
+                }
+            }
+        };
+        self.blank();
+        if self.at < self.bytes.len() {
+            return Err(self.invalid("after top-level value"));
+        }
+        Ok(Parsed { value, duplicates: self.duplicates })
+    }
+
+    /// Reads a scalar or an empty container, or opens a container (`None`).
+    fn value(&mut self) -> Result<Option<Value>, Error> {
+        self.blank();
+        match self.peek()? {
+            b'{' => {
+                self.at += 1;
+                self.blank();
+                if self.peek()? == b'}' {
+                    self.at += 1;
+                    return Ok(Some(Value::object()));
+                }
+                let key = self.key()?;
+                self.push(Open::Object(Vec::with_capacity(8), key))?;
+                Ok(None)
+            }
+            b'[' => {
+                self.at += 1;
+                self.blank();
+                if self.peek()? == b']' {
+                    self.at += 1;
+                    return Ok(Some(Value::Array(Vec::new())));
+                }
+                self.push(Open::Array(Vec::new()))?;
+                Ok(None)
+            }
+            b'"' => Ok(Some(Value::Str(self.string()?))),
+            b't' => self.literal("true", "in literal true (expecting 'r')", Value::Bool(true)).map(Some),
+            b'f' => self.literal("false", "in literal false (expecting 'a')", Value::Bool(false)).map(Some),
+            b'n' => self.literal("null", "in literal null (expecting 'u')", Value::Null).map(Some),
+            b'-' | b'0'..=b'9' => self.number().map(Some),
+            _ => Err(self.invalid("looking for beginning of value")),
+        }
+    }
+
+    fn push(&mut self, open: Open) -> Result<(), Error> {
+        if self.open.len() >= DEPTH_MAX {
+            return Err(Error::TooDeep);
+        }
+        self.open.push(open);
+        Ok(())
+    }
+
+    /// Puts a finished value into its container, closing as many as end here; returns the top-level value at the end.
+    fn close(&mut self, mut value: Value) -> Result<Option<Value>, Error> {
+        loop {
+            let Some(open) = self.open.last_mut() else {
+                return Ok(Some(value));
+            };
+            match open {
+                Open::Array(items) => {
+                    items.push(value);
+                    self.blank();
+                    match self.peek()? {
+                        b',' => {
+                            self.at += 1;
+                            return Ok(None);
+                        }
+                        b']' => self.at += 1,
+                        _ => return Err(self.invalid("after array element")),
+                    }
+                }
+                Open::Object(entries, key) => {
+                    entries.push((std::mem::take(key), value));
+                    self.blank();
+                    match self.peek()? {
+                        b',' => {
+                            self.at += 1;
+                            self.blank();
+                            let next = self.key()?;
+                            if let Some(Open::Object(_, key)) = self.open.last_mut() {
+                                *key = next;
+                            }
+                            return Ok(None);
+                        }
+                        b'}' => self.at += 1,
+                        _ => return Err(self.invalid("after object key:value pair")),
+                    }
+                }
+            }
+            value = self.finish();
+        }
+    }
+
+    /// Closes the innermost container.
+    fn finish(&mut self) -> Value {
+        match self.open.pop() {
+            Some(Open::Array(items)) => Value::Array(items),
+            Some(Open::Object(entries, _)) => {
+                let (map, repeated) = Map::from_entries(entries);
+                for key in repeated {
+                    self.duplicates.push(self.path(&key));
+                }
+                Value::Object(map)
+            }
+            None => Value::Null,
+        }
+    }
+
+    /// The path of a key of the container that was just closed.
+    fn path(&self, key: &str) -> String {
+        let mut path = String::new();
+        for open in &self.open {
+            match open {
+                Open::Array(items) => path.push_str(&format!("[{}]", items.len())),
+                Open::Object(_, key) if path.is_empty() => path.push_str(key),
+                Open::Object(_, key) => {
+                    path.push('.');
+                    path.push_str(key);
+                }
+            }
+        }
+        if !path.is_empty() {
+            path.push('.');
+        }
+        path + key
+    }
+
+    fn key(&mut self) -> Result<Str, Error> {
+        if self.peek()? != b'"' {
+            return Err(self.invalid("looking for beginning of object key string"));
+        }
+        let key = self.string()?;
+        self.blank();
+        if self.peek()? != b':' {
+            return Err(self.invalid("after object key"));
+        }
+        self.at += 1;
+        Ok(key)
+    }
+
+    fn blank(&mut self) {
+        while let Some(b' ' | b'\n' | b'\r' | b'\t') = self.bytes.get(self.at) {
+            self.at += 1;
+        }
+    }
+
+    fn peek(&self) -> Result<u8, Error> {
+        self.bytes.get(self.at).copied().ok_or(Error::UnexpectedEnd)
+    }
+
+    fn invalid(&self, context: &'static str) -> Error {
+        match self.text.get(self.at..).and_then(|rest| rest.chars().next()) {
+            Some(character) => Error::InvalidCharacter { character, context, offset: self.at },
+            None => Error::UnexpectedEnd,
+        }
+    }
+
+    fn literal(&mut self, word: &'static str, context: &'static str, value: Value) -> Result<Value, Error> {
+        // Go names the letter that it expected; the first three words cover every position that differs.
+        for (n, expected) in word.bytes().enumerate() {
+            if self.peek()? != expected {
+                return Err(self.invalid(if n == 1 { context } else { literal_context(word, n) }));
+            }
+            self.at += 1;
+        }
+        Ok(value)
+    }
+
+    fn string(&mut self) -> Result<Str, Error> {
+        self.at += 1;
+        let start = self.at;
+        let rest = &self.bytes[start..];
+        let plain = rest.iter().position(|&b| b == b'"' || b == b'\\' || b < 0x20).unwrap_or(rest.len());
+        self.at = start + plain;
+        if self.peek()? == b'"' {
+            self.at += 1;
+            return Ok(Str::from(&self.text[start..start + plain]));
+        }
+        self.string_with_escapes(start)
+    }
+
+    fn string_with_escapes(&mut self, start: usize) -> Result<Str, Error> {
+        let mut out = String::from(&self.text[start..self.at]);
+        loop {
+            match self.peek()? {
+                b'"' => {
+                    self.at += 1;
+                    return Ok(Str::from(out));
+                }
+                b'\\' => {
+                    self.at += 1;
+                    out.push(self.escape()?);
+                }
+                b if b < 0x20 => return Err(self.invalid("in string literal")),
+                _ => {
+                    let from = self.at;
+                    let rest = &self.bytes[from..];
+                    let plain = rest.iter().position(|&b| b == b'"' || b == b'\\' || b < 0x20).unwrap_or(rest.len());
+                    self.at = from + plain;
+                    out.push_str(&self.text[from..self.at]);
+                }
+            }
+        }
+    }
+
+    /// Reads what follows a backslash.
+    fn escape(&mut self) -> Result<char, Error> {
+        let character = match self.peek()? {
+            b'"' => '"',
+            b'\\' => '\\',
+            b'/' => '/',
+            b'b' => '\u{8}',
+            b'f' => '\u{c}',
+            b'n' => '\n',
+            b'r' => '\r',
+            b't' => '\t',
+            b'u' => {
+                self.at += 1;
+                return self.unicode();
+            }
+            _ => return Err(self.invalid("in string escape code")),
+        };
+        self.at += 1;
+        Ok(character)
+    }
+
+    /// Reads the digits of `\u`, and the second half of a surrogate pair; a half alone becomes U+FFFD.
+    fn unicode(&mut self) -> Result<char, Error> {
+        let first = self.hex4()?;
+        if (0xd800..0xdc00).contains(&first) && self.bytes[self.at..].starts_with(b"\\u") {
+            let back = self.at;
+            self.at += 2;
+            let second = self.hex4()?;
+            if (0xdc00..0xe000).contains(&second) {
+                let code = 0x10000 + ((first - 0xd800) << 10) + (second - 0xdc00);
+                return Ok(char::from_u32(code).unwrap_or(char::REPLACEMENT_CHARACTER));
+            }
+            self.at = back;
+        }
+        Ok(char::from_u32(first).unwrap_or(char::REPLACEMENT_CHARACTER))
+    }
+
+    fn hex4(&mut self) -> Result<u32, Error> {
+        let mut code = 0;
+        for _ in 0..4 {
+            let digit = (self.peek()? as char)
+                .to_digit(16)
+                .ok_or_else(|| self.invalid(r"in \u hexadecimal character escape"))?;
+            code = code * 16 + digit;
+            self.at += 1;
+        }
+        Ok(code)
+    }
+
+    fn number(&mut self) -> Result<Value, Error> {
+        let start = self.at;
+        let mut whole = true;
+        if self.bytes[self.at] == b'-' {
+            self.at += 1;
+        }
+        match self.peek()? {
+            b'0' => self.at += 1,
+            b'1'..=b'9' => self.digits(),
+            _ => return Err(self.invalid("in numeric literal")),
+        }
+        if self.bytes.get(self.at) == Some(&b'.') {
+            whole = false;
+            self.at += 1;
+            if !self.peek()?.is_ascii_digit() {
+                return Err(self.invalid("after decimal point in numeric literal"));
+            }
+            self.digits();
+        }
+        if let Some(b'e' | b'E') = self.bytes.get(self.at) {
+            whole = false;
+            self.at += 1;
+            if let b'+' | b'-' = self.peek()? {
+                self.at += 1;
+            }
+            if !self.peek()?.is_ascii_digit() {
+                return Err(self.invalid("in exponent of numeric literal"));
+            }
+            self.digits();
+        }
+        let text = &self.text[start..self.at];
+        if whole && let Ok(number) = text.parse() {
+            return Ok(Value::Int(number));
+        }
+        Ok(Value::Float(text.parse().unwrap_or(f64::INFINITY)))
+    }
+
+    fn digits(&mut self) {
+        while self.bytes.get(self.at).is_some_and(u8::is_ascii_digit) {
+            self.at += 1;
+        }
+    }
+}
+
+fn literal_context(word: &str, position: usize) -> &'static str {
+    match (word, position) {
+        ("true", 2) => "in literal true (expecting 'u')",
+        ("true", _) => "in literal true (expecting 'e')",
+        ("false", 2) => "in literal false (expecting 'l')",
+        ("false", 3) => "in literal false (expecting 's')",
+        ("false", _) => "in literal false (expecting 'e')",
+        (_, _) => "in literal null (expecting 'l')",
+    }
+}

@@ -1,0 +1,256 @@
+//! The tree that an object is while it is read, changed and checked.
+//!
+//! Strings of up to 24 bytes live inline. A [`Map`] keeps its entries in order of insertion while it is small, which
+//! is the order of the schema once an object was conformed; large maps (data, labels) are sorted.
+
+mod map;
+
+pub use compact_str::CompactString as Str;
+pub use map::Map;
+
+/// A JSON value.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub enum Value {
+    /// `null`.
+    #[default]
+    Null,
+    /// `true` or `false`.
+    Bool(bool),
+    /// A number without fraction or exponent that fits 64 bits.
+    Int(i64),
+    /// Any other number.
+    Float(f64),
+    /// A string.
+    Str(Str),
+    /// A list.
+    Array(Vec<Value>),
+    /// An object.
+    Object(Map),
+}
+
+static NULL: Value = Value::Null;
+
+impl Value {
+    /// An empty object.
+    pub const fn object() -> Self {
+        Self::Object(Map::new())
+    }
+
+    /// The member `key` of an object; `None` when absent or when this is no object.
+    pub fn get(&self, key: &str) -> Option<&Value> {
+        match self {
+            Self::Object(map) => map.get(key),
+            _ => None,
+        }
+    }
+
+    /// As [`Value::get`], for changing it.
+    pub fn get_mut(&mut self, key: &str) -> Option<&mut Value> {
+        match self {
+            Self::Object(map) => map.get_mut(key),
+            _ => None,
+        }
+    }
+
+    /// Follows keys through nested objects; [`Value::Null`] where the path ends early.
+    pub fn at(&self, path: &[&str]) -> &Value {
+        path.iter().try_fold(self, |value, key| value.get(key)).unwrap_or(&NULL)
+    }
+
+    /// The string at a path, or the empty string.
+    pub fn str_at(&self, path: &[&str]) -> &str {
+        self.at(path).as_str().unwrap_or("")
+    }
+
+    /// The list at a path, or an empty one.
+    pub fn list_at(&self, path: &[&str]) -> &[Value] {
+        self.at(path).as_array().unwrap_or(&[])
+    }
+
+    /// The object at a path, if there is one.
+    pub fn map_at(&self, path: &[&str]) -> Option<&Map> {
+        self.at(path).as_object()
+    }
+
+    /// The integer at a path, if there is one.
+    pub fn int_at(&self, path: &[&str]) -> Option<i64> {
+        self.at(path).as_int()
+    }
+
+    /// Whether the boolean at a path is there and true.
+    pub fn is_true_at(&self, path: &[&str]) -> bool {
+        matches!(self.at(path), Self::Bool(true))
+    }
+
+    /// Sets the member at a path, making the objects on the way; whatever else stood there is replaced.
+    pub fn set_at(&mut self, path: &[&str], value: impl Into<Value>) {
+        let mut place = self;
+        for key in path {
+            if !matches!(place, Self::Object(_)) {
+                *place = Self::object();
+            }
+            let Self::Object(map) = place else { return };
+            place = map.entry(key);
+        }
+        *place = value.into();
+    }
+
+    /// Takes the member at a path out of its object.
+    pub fn remove_at(&mut self, path: &[&str]) -> Option<Value> {
+        let (last, parents) = path.split_last()?;
+        parents.iter().try_fold(self, |value, key| value.get_mut(key))?.as_object_mut()?.remove(last)
+    }
+
+    /// The string, if this is one.
+    pub fn as_str(&self) -> Option<&str> {
+        match self {
+            Self::Str(text) => Some(text),
+            _ => None,
+        }
+    }
+
+    /// The integer, if this is one.
+    pub fn as_int(&self) -> Option<i64> {
+        match self {
+            Self::Int(number) => Some(*number),
+            _ => None,
+        }
+    }
+
+    /// The boolean, if this is one.
+    pub fn as_bool(&self) -> Option<bool> {
+        match self {
+            Self::Bool(flag) => Some(*flag),
+            _ => None,
+        }
+    }
+
+    /// The list, if this is one.
+    pub fn as_array(&self) -> Option<&[Value]> {
+        match self {
+            Self::Array(items) => Some(items),
+            _ => None,
+        }
+    }
+
+    /// The list for changing it, if this is one.
+    pub fn as_array_mut(&mut self) -> Option<&mut Vec<Value>> {
+        match self {
+            Self::Array(items) => Some(items),
+            _ => None,
+        }
+    }
+
+    /// The object, if this is one.
+    pub fn as_object(&self) -> Option<&Map> {
+        match self {
+            Self::Object(map) => Some(map),
+            _ => None,
+        }
+    }
+
+    /// The object for changing it, if this is one.
+    pub fn as_object_mut(&mut self) -> Option<&mut Map> {
+        match self {
+            Self::Object(map) => Some(map),
+            _ => None,
+        }
+    }
+
+    /// Whether this is `null`.
+    pub fn is_null(&self) -> bool {
+        matches!(self, Self::Null)
+    }
+
+    /// What Go's decoder calls this kind of value in its errors.
+    pub fn type_name(&self) -> &'static str {
+        match self {
+            Self::Null => "null",
+            Self::Bool(_) => "bool",
+            Self::Int(_) | Self::Float(_) => "number",
+            Self::Str(_) => "string",
+            Self::Array(_) => "array",
+            Self::Object(_) => "object",
+        }
+    }
+}
+
+impl From<&str> for Value {
+    fn from(text: &str) -> Self {
+        Self::Str(Str::from(text))
+    }
+}
+
+impl From<String> for Value {
+    fn from(text: String) -> Self {
+        Self::Str(Str::from(text))
+    }
+}
+
+impl From<Str> for Value {
+    fn from(text: Str) -> Self {
+        Self::Str(text)
+    }
+}
+
+impl From<i64> for Value {
+    fn from(number: i64) -> Self {
+        Self::Int(number)
+    }
+}
+
+impl From<i32> for Value {
+    fn from(number: i32) -> Self {
+        Self::Int(number.into())
+    }
+}
+
+impl From<bool> for Value {
+    fn from(flag: bool) -> Self {
+        Self::Bool(flag)
+    }
+}
+
+impl From<Map> for Value {
+    fn from(map: Map) -> Self {
+        Self::Object(map)
+    }
+}
+
+impl From<Vec<Value>> for Value {
+    fn from(items: Vec<Value>) -> Self {
+        Self::Array(items)
+    }
+}
+
+/// Writes a [`Value`] in JSON's own form; any expression that converts into a `Value` may stand as a member.
+#[macro_export]
+macro_rules! value {
+    (null) => { $crate::value::Value::Null };
+    ({}) => { $crate::value::Value::object() };
+    ([]) => { $crate::value::Value::Array(Vec::new()) };
+    ([ $($item:tt),+ $(,)? ]) => { $crate::value::Value::Array(vec![ $($crate::value!($item)),+ ]) };
+    ({ $($key:tt : $item:tt),+ $(,)? }) => {{
+        let mut map = $crate::value::Map::new();
+        $( map.insert($key, $crate::value!($item)); )+
+        $crate::value::Value::Object(map)
+    }};
+    ($other:expr) => { $crate::value::Value::from($other) };
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn paths_are_followed_set_and_removed() {
+        let mut object = value!({"metadata": {"name": "a", "labels": {"x": "1"}}, "items": [1, true, null]});
+        assert_eq!(object.str_at(&["metadata", "name"]), "a");
+        assert!(object.at(&["metadata", "name", "deeper"]).is_null());
+        object.set_at(&["spec", "replicas"], 3);
+        assert_eq!(object.int_at(&["spec", "replicas"]), Some(3));
+        assert_eq!(object.remove_at(&["metadata", "labels", "x"]), Some(Value::from("1")));
+        assert_eq!(object.map_at(&["metadata", "labels"]).map(Map::len), Some(0));
+        assert_eq!(object.list_at(&["items"]).len(), 3);
+    }
+}
