@@ -1,2 +1,3 @@
-//! The flotilla server.
+//! The `flotilla` program.
+
 fn main() {}

@@ -1,0 +1,1 @@
+//! Objects that exist from the first start, and what they hold.

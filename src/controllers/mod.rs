@@ -1,0 +1,1 @@
+//! Controllers that belong to the API itself: namespaces, garbage collection, service accounts, root certificates.

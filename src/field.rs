@@ -1,0 +1,258 @@
+//! Paths of fields and what may be wrong with them, as 422 answers state it.
+
+use std::fmt;
+
+use flotilla_proto::json;
+use flotilla_proto::value::Value;
+
+/// A place in an object. Paths are chains on the stack, so that a rule that holds costs no allocation.
+///
+/// ```
+/// use flotilla::field::Path;
+/// let spec = Path::root("spec");
+/// assert_eq!(spec.child("ports").index(2).child("name").to_string(), "spec.ports[2].name");
+/// ```
+#[derive(Debug, Clone, Copy)]
+pub struct Path<'a> {
+    parent: Option<&'a Path<'a>>,
+    segment: Segment<'a>,
+}
+
+#[derive(Debug, Clone, Copy)]
+enum Segment<'a> {
+    Name(&'a str),
+    Index(usize),
+    Key(&'a str),
+}
+
+impl<'a> Path<'a> {
+    /// A path of one name; it may hold dots. An empty name is the object itself.
+    pub const fn root(name: &'a str) -> Self {
+        Self { parent: None, segment: Segment::Name(name) }
+    }
+
+    /// A member of this place.
+    pub const fn child(&'a self, name: &'a str) -> Path<'a> {
+        Self { parent: Some(self), segment: Segment::Name(name) }
+    }
+
+    /// A list item of this place.
+    pub const fn index(&'a self, index: usize) -> Path<'a> {
+        Self { parent: Some(self), segment: Segment::Index(index) }
+    }
+
+    /// A map entry of this place.
+    pub const fn key(&'a self, key: &'a str) -> Path<'a> {
+        Self { parent: Some(self), segment: Segment::Key(key) }
+    }
+}
+
+impl fmt::Display for Path<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if let Some(parent) = self.parent {
+            parent.fmt(f)?;
+        }
+        match self.segment {
+            Segment::Name(name) => {
+                let first = self
+                    .parent
+                    .is_none_or(|parent| matches!(parent, Path { parent: None, segment: Segment::Name("") }));
+                if first { f.write_str(name) } else { write!(f, ".{name}") }
+            }
+            Segment::Index(index) => write!(f, "[{index}]"),
+            Segment::Key(key) => write!(f, "[{key}]"),
+        }
+    }
+}
+
+/// In what way a field is wrong.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ErrorKind {
+    /// It must be set.
+    Required,
+    /// It stands twice.
+    Duplicate,
+    /// The value breaks a rule.
+    Invalid,
+    /// The value is none of those allowed.
+    NotSupported,
+    /// It must not be set, or not so.
+    Forbidden,
+    /// The value is too long.
+    TooLong,
+    /// There are too many.
+    TooMany,
+    /// What it names does not exist.
+    NotFound,
+    /// The server failed to check it.
+    Internal,
+    /// The value has the wrong type.
+    TypeInvalid,
+}
+
+impl ErrorKind {
+    /// The reason as causes state it.
+    pub const fn reason(self) -> &'static str {
+        match self {
+            Self::Required => "FieldValueRequired",
+            Self::Duplicate => "FieldValueDuplicate",
+            Self::Invalid => "FieldValueInvalid",
+            Self::NotSupported => "FieldValueNotSupported",
+            Self::Forbidden => "FieldValueForbidden",
+            Self::TooLong => "FieldValueTooLong",
+            Self::TooMany => "FieldValueTooMany",
+            Self::NotFound => "FieldValueNotFound",
+            Self::Internal => "InternalError",
+            Self::TypeInvalid => "FieldValueTypeInvalid",
+        }
+    }
+
+    const fn title(self) -> &'static str {
+        match self {
+            Self::Required => "Required value",
+            Self::Duplicate => "Duplicate value",
+            Self::Invalid | Self::TypeInvalid => "Invalid value",
+            Self::NotSupported => "Unsupported value",
+            Self::Forbidden => "Forbidden",
+            Self::TooLong => "Too long",
+            Self::TooMany => "Too many",
+            Self::NotFound => "Not found",
+            Self::Internal => "Internal error",
+        }
+    }
+}
+
+/// One broken rule.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct FieldError {
+    /// In what way.
+    pub kind: ErrorKind,
+    /// Path of the field.
+    pub field: String,
+    /// The value as the message shows it; empty when it does not.
+    pub shown: String,
+    /// What is wrong; may be empty.
+    pub detail: String,
+}
+
+impl FieldError {
+    /// The message without the field's path, as causes have it.
+    pub fn body(&self) -> String {
+        let mut text = self.kind.title().to_owned();
+        if !self.shown.is_empty() {
+            text.push_str(": ");
+            text.push_str(&self.shown);
+        }
+        if !self.detail.is_empty() {
+            text.push_str(": ");
+            text.push_str(&self.detail);
+        }
+        text
+    }
+}
+
+impl fmt::Display for FieldError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {}", self.field, self.body())
+    }
+}
+
+/// Broken rules in the order in which they were found.
+#[derive(Debug, Default, Clone, PartialEq, Eq)]
+pub struct Errors(pub Vec<FieldError>);
+
+impl Errors {
+    /// Whether every rule held.
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// Adds an error of any kind; `shown` and `detail` may be empty.
+    pub fn push(&mut self, kind: ErrorKind, path: &Path<'_>, shown: impl Into<String>, detail: impl Into<String>) {
+        self.0.push(FieldError { kind, field: path.to_string(), shown: shown.into(), detail: detail.into() });
+    }
+
+    /// The field must be set.
+    pub fn required(&mut self, path: &Path<'_>, detail: impl Into<String>) {
+        self.push(ErrorKind::Required, path, "", detail);
+    }
+
+    /// The value breaks a rule.
+    pub fn invalid(&mut self, path: &Path<'_>, value: &Value, detail: impl Into<String>) {
+        self.push(ErrorKind::Invalid, path, shown(value), detail);
+    }
+
+    /// The text breaks a rule.
+    pub fn invalid_str(&mut self, path: &Path<'_>, text: &str, detail: impl Into<String>) {
+        self.push(ErrorKind::Invalid, path, quote(text), detail);
+    }
+
+    /// The value stands twice.
+    pub fn duplicate(&mut self, path: &Path<'_>, value: &Value) {
+        self.push(ErrorKind::Duplicate, path, shown(value), "");
+    }
+
+    /// The text is none of those allowed; they are shown sorted as given.
+    pub fn not_supported(&mut self, path: &Path<'_>, text: &str, allowed: &[&str]) {
+        let list: Vec<String> = allowed.iter().map(|word| quote(word)).collect();
+        let detail = if list.is_empty() { String::new() } else { format!("supported values: {}", list.join(", ")) };
+        self.push(ErrorKind::NotSupported, path, quote(text), detail);
+    }
+
+    /// The field must not be set, or not so.
+    pub fn forbidden(&mut self, path: &Path<'_>, detail: impl Into<String>) {
+        self.push(ErrorKind::Forbidden, path, "", detail);
+    }
+
+    /// The text or list of bytes has more than `max` bytes.
+    pub fn too_long(&mut self, path: &Path<'_>, max: usize) {
+        let unit = if max == 1 { "byte" } else { "bytes" };
+        self.push(ErrorKind::TooLong, path, "", format!("may not be more than {max} {unit}"));
+    }
+
+    /// The list has more than `max` items.
+    pub fn too_many(&mut self, path: &Path<'_>, actual: usize, max: usize) {
+        let unit = if max == 1 { "item" } else { "items" };
+        self.push(ErrorKind::TooMany, path, actual.to_string(), format!("must have at most {max} {unit}"));
+    }
+
+    /// What the value names does not exist.
+    pub fn not_found(&mut self, path: &Path<'_>, value: &Value) {
+        self.push(ErrorKind::NotFound, path, shown(value), "");
+    }
+}
+
+/// A value as error messages show it: quoted text, plain numbers, JSON for the rest.
+pub fn shown(value: &Value) -> String {
+    match value {
+        Value::Str(text) => quote(text),
+        Value::Null => "null".into(),
+        other => String::from_utf8_lossy(&json::to_vec(other)).into_owned(),
+    }
+}
+
+/// Quotes a text as Go's `%q` does.
+pub fn quote(text: &str) -> String {
+    let mut out = String::with_capacity(text.len() + 2);
+    out.push('"');
+    for c in text.chars() {
+        match c {
+            '"' => out.push_str("\\\""),
+            '\\' => out.push_str("\\\\"),
+            '\n' => out.push_str("\\n"),
+            '\r' => out.push_str("\\r"),
+            '\t' => out.push_str("\\t"),
+            '\u{7}' => out.push_str("\\a"),
+            '\u{8}' => out.push_str("\\b"),
+            '\u{b}' => out.push_str("\\v"),
+            '\u{c}' => out.push_str("\\f"),
+            c if (c as u32) < 0x20 || c as u32 == 0x7f => out.push_str(&format!("\\x{:02x}", c as u32)),
+            c if c.is_control() || matches!(c, '\u{a0}' | '\u{2028}' | '\u{2029}' | '\u{feff}') => {
+                out.push_str(&format!("\\u{:04x}", c as u32));
+            }
+            c => out.push(c),
+        }
+    }
+    out.push('"');
+    out
+}

@@ -1,0 +1,1 @@
+//! Who set which field: managedFields and server-side apply.

@@ -1,0 +1,1 @@
+//! HTTP: from a request to what it asks for, and from a result to an answer.

@@ -1,0 +1,91 @@
+//! The rules of one kind, as a table of pure functions.
+
+use flotilla_proto::value::Value;
+
+use crate::field::Errors;
+
+/// How names of a kind are checked.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum NameRule {
+    /// RFC 1123 subdomain, at most 253 bytes: most kinds.
+    Subdomain,
+    /// RFC 1123 label, at most 63 bytes: namespaces.
+    Label,
+    /// Anything that can be a segment of a path: RBAC.
+    PathSegment,
+    /// RFC 1035 label.
+    Label1035,
+    /// RFC 1123 label, as services have it since 1.34.
+    Service,
+    /// A rule that the kind's own `validate` checks.
+    Own,
+}
+
+/// What `metadata.generation` counts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Generation {
+    /// The kind has no generation; whatever the client sends is kept.
+    ClientOwned,
+    /// The kind has no generation; what the client sends is dropped.
+    None,
+    /// Starts at 1 and rises with every change of `spec`.
+    Spec,
+    /// Starts at 1; `prepare_update` of the kind decides when it rises.
+    Own,
+}
+
+/// The rules of one kind. Objects are in the kind's stored version and conform to its type.
+#[derive(Debug, Clone, Copy)]
+pub struct Strategy {
+    /// How names are checked.
+    pub name: NameRule,
+    /// What the generation counts.
+    pub generation: Generation,
+    /// Whether `status` is reset on create and kept on update of the object itself.
+    pub status: bool,
+    /// Whether PUT on a name that does not exist creates the object.
+    pub create_on_update: bool,
+    /// Whether PUT without a resourceVersion is allowed.
+    pub unconditional_update: bool,
+    /// Writes the defaults of the kind into a decoded object. Runs on every body and on every result of a patch, before validation; must be idempotent.
+    pub default: fn(object: &mut Value),
+    /// Clears and sets what a client may not choose at creation.
+    pub prepare_create: fn(object: &mut Value),
+    /// Clears and restores what a client may not change; the generic rules (status, generation) have run before.
+    pub prepare_update: fn(object: &mut Value, old: &Value),
+    /// As `prepare_update`, for writes of `/status`; the generic rule (only status changes) has run before.
+    pub prepare_status: fn(object: &mut Value, old: &Value),
+    /// Checks a whole object at creation; metadata has been checked before.
+    pub validate: fn(object: &Value, errors: &mut Errors),
+    /// Checks an update against the old object; usually calls `validate` as well.
+    pub validate_update: fn(object: &Value, old: &Value, errors: &mut Errors),
+    /// Checks a write of `/status`.
+    pub validate_status: fn(object: &Value, old: &Value, errors: &mut Errors),
+    /// Warnings of a create (`old` is `None`) or update.
+    pub warnings: fn(object: &Value, old: Option<&Value>, warnings: &mut Vec<String>),
+    /// The values of fields that `fieldSelector` may name besides `metadata.name` and `metadata.namespace`.
+    pub selectable: &'static [Selectable],
+}
+
+/// A field that `fieldSelector` may name: its name, and its value in an object.
+pub type Selectable = (&'static str, fn(&Value) -> String);
+
+impl Strategy {
+    /// Rules of a kind that has none of its own.
+    pub const DEFAULT: Self = Self {
+        name: NameRule::Subdomain,
+        generation: Generation::None,
+        status: false,
+        create_on_update: false,
+        unconditional_update: true,
+        default: |_| {},
+        prepare_create: |_| {},
+        prepare_update: |_, _| {},
+        prepare_status: |_, _| {},
+        validate: |_, _| {},
+        validate_update: |_, _, _| {},
+        validate_status: |_, _, _| {},
+        warnings: |_, _, _| {},
+        selectable: &[],
+    };
+}

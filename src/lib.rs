@@ -1,0 +1,18 @@
+//! Flotilla: a Kubernetes API server that needs no etcd.
+//!
+//! Modules in the order in which a request meets them; `ARCHITECTURE.md` tells the whole story.
+
+pub mod access;
+pub mod bootstrap;
+pub mod controllers;
+pub mod discovery;
+pub mod field;
+pub mod fieldmanager;
+pub mod gateway;
+pub mod kinds;
+pub mod openapi;
+pub mod patch;
+pub mod printing;
+pub mod registry;
+pub mod status;
+pub mod watch;

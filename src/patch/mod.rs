@@ -1,0 +1,1 @@
+//! Patches: JSON Patch, JSON Merge Patch, strategic merge patch.

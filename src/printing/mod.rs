@@ -1,0 +1,1 @@
+//! The Table representation: columns and cells of every kind.

@@ -1,0 +1,1 @@
+//! Reading and writing objects by the rules of Kubernetes.

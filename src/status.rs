@@ -1,0 +1,245 @@
+//! Errors as clients see them: the Kubernetes `Status` object.
+
+use compact_str::CompactString;
+use flotilla_proto::value;
+use flotilla_proto::value::{Map, Value};
+
+use crate::field::{FieldError, quote};
+
+/// A cause in a status's details.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Cause {
+    /// Machine-readable, as `FieldValueInvalid`.
+    pub reason: String,
+    /// For people.
+    pub message: String,
+    /// Path of the field concerned; may be empty.
+    pub field: String,
+}
+
+/// What a status says of its object.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Details {
+    /// Name of the object; may be empty.
+    pub name: String,
+    /// API group; may be empty.
+    pub group: String,
+    /// Resource or kind, as the reason has it.
+    pub kind: String,
+    /// UID of the object; may be empty.
+    pub uid: String,
+    /// Causes in order.
+    pub causes: Vec<Cause>,
+    /// When to try again, in seconds; 0 says nothing.
+    pub retry_after_seconds: u32,
+}
+
+/// A failure that is answered with a `Status` (API conventions, "Response Status Kind").
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{message}")]
+pub struct ApiError {
+    /// HTTP status code.
+    pub code: u16,
+    /// Machine-readable reason, as `NotFound`; may be empty.
+    pub reason: &'static str,
+    /// For people.
+    pub message: String,
+    /// What it concerns.
+    pub details: Option<Box<Details>>,
+}
+
+/// Result of anything that may end in a `Status`.
+pub type ApiResult<T> = Result<T, ApiError>;
+
+impl ApiError {
+    /// An error without details.
+    pub fn new(code: u16, reason: &'static str, message: impl Into<String>) -> Self {
+        Self { code, reason, message: message.into(), details: None }
+    }
+
+    /// An error that concerns an object or a kind.
+    pub fn about(
+        code: u16,
+        reason: &'static str,
+        group: &str,
+        kind: &str,
+        name: &str,
+        message: impl Into<String>,
+    ) -> Self {
+        let details = Details { name: name.into(), group: group.into(), kind: kind.into(), ..Details::default() };
+        Self { details: Some(Box::new(details)), ..Self::new(code, reason, message) }
+    }
+
+    /// 400: the request cannot be understood.
+    pub fn bad_request(message: impl Into<String>) -> Self {
+        Self::new(400, "BadRequest", message)
+    }
+
+    /// 404: there is no such object.
+    pub fn not_found(group: &str, resource: &str, name: &str) -> Self {
+        let message = format!("{} {} not found", qualified(group, resource), quote(name));
+        Self::about(404, "NotFound", group, resource, name, message)
+    }
+
+    /// 404: the server serves no such path.
+    pub fn no_such_resource() -> Self {
+        let details = Details {
+            causes: vec![Cause {
+                reason: "UnexpectedServerResponse".into(),
+                message: "404 page not found".into(),
+                field: String::new(),
+            }],
+            ..Details::default()
+        };
+        let message = "the server could not find the requested resource";
+        Self { details: Some(Box::new(details)), ..Self::new(404, "NotFound", message) }
+    }
+
+    /// 409: the object is there already.
+    pub fn already_exists(group: &str, resource: &str, name: &str) -> Self {
+        let message = format!("{} {} already exists", qualified(group, resource), quote(name));
+        Self::about(409, "AlreadyExists", group, resource, name, message)
+    }
+
+    /// 409: the object cannot be changed as asked.
+    pub fn conflict(group: &str, resource: &str, name: &str, why: &str) -> Self {
+        let message = format!("Operation cannot be fulfilled on {} {}: {why}", qualified(group, resource), quote(name));
+        Self::about(409, "Conflict", group, resource, name, message)
+    }
+
+    /// 403: refused by a rule of the server.
+    pub fn forbidden(group: &str, resource: &str, name: &str, why: &str) -> Self {
+        let message = if name.is_empty() {
+            format!("{} is forbidden: {why}", qualified(group, resource))
+        } else {
+            format!("{} {} is forbidden: {why}", qualified(group, resource), quote(name))
+        };
+        Self::about(403, "Forbidden", group, resource, name, message)
+    }
+
+    /// 422: the object breaks rules of its kind; one cause a rule.
+    pub fn invalid(group: &str, kind: &str, name: &str, errors: &[FieldError]) -> Self {
+        let texts: Vec<String> = errors.iter().map(ToString::to_string).collect();
+        let joined = match &texts[..] {
+            [one] => one.clone(),
+            several => format!("[{}]", several.join(", ")),
+        };
+        let causes = errors
+            .iter()
+            .map(|e| Cause { reason: e.kind.reason().into(), message: e.body(), field: e.field.clone() })
+            .collect();
+        let message = format!("{} {} is invalid: {joined}", qualified(group, kind), quote(name));
+        let mut error = Self::about(422, "Invalid", group, kind, name, message);
+        if let Some(details) = &mut error.details {
+            details.causes = causes;
+        }
+        error
+    }
+
+    /// 405: the resource does not know the verb.
+    pub fn method_not_supported(group: &str, resource: &str, verb: &str) -> Self {
+        let message = format!("{verb} is not supported on resources of kind {}", quote(&qualified(group, resource)));
+        Self::about(405, "MethodNotAllowed", group, resource, "", message)
+    }
+
+    /// 410: the revision asked for is no longer kept.
+    pub fn expired(message: impl Into<String>) -> Self {
+        Self::new(410, "Expired", message)
+    }
+
+    /// 500: the server failed, or answers as Kubernetes does where that has no better code.
+    pub fn internal(why: impl std::fmt::Display) -> Self {
+        let details = Details {
+            causes: vec![Cause { reason: String::new(), message: why.to_string(), field: String::new() }],
+            ..Details::default()
+        };
+        let message = format!("Internal error occurred: {why}");
+        Self { details: Some(Box::new(details)), ..Self::new(500, "InternalError", message) }
+    }
+
+    /// A failure that carries nothing but its text, as generic errors of the reference do: 500 without a reason.
+    pub fn unknown(message: impl Into<String>) -> Self {
+        Self::new(500, "", message)
+    }
+
+    /// 503: nothing was done; the client may try again.
+    pub fn unavailable(message: impl Into<String>, retry_after_seconds: u32) -> Self {
+        let details = Details { retry_after_seconds, ..Details::default() };
+        Self { details: Some(Box::new(details)), ..Self::new(503, "ServiceUnavailable", message) }
+    }
+
+    /// 504: the server could not finish in time; the client may try again.
+    pub fn timeout(message: impl Into<String>, retry_after_seconds: u32) -> Self {
+        let details = Details { retry_after_seconds, ..Details::default() };
+        Self { details: Some(Box::new(details)), ..Self::new(504, "Timeout", message) }
+    }
+
+    /// Adds a cause.
+    #[must_use]
+    pub fn with_cause(mut self, reason: &str, message: impl Into<String>, field: &str) -> Self {
+        let cause = Cause { reason: reason.into(), message: message.into(), field: field.into() };
+        self.details.get_or_insert_default().causes.push(cause);
+        self
+    }
+
+    /// Seconds after which a client may try again; 0 when the error says nothing of it.
+    pub fn retry_after_seconds(&self) -> u32 {
+        self.details.as_ref().map_or(0, |details| details.retry_after_seconds)
+    }
+
+    /// The `Status` object.
+    pub fn to_value(&self) -> Value {
+        let mut status = value!({"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Failure"});
+        let mut set = |key: &str, value: Value| {
+            if let Value::Object(map) = &mut status {
+                map.insert(key, value);
+            }
+        };
+        if !self.message.is_empty() {
+            set("message", self.message.as_str().into());
+        }
+        if !self.reason.is_empty() {
+            set("reason", self.reason.into());
+        }
+        if let Some(details) = &self.details {
+            set("details", details.to_value());
+        }
+        set("code", i64::from(self.code).into());
+        status
+    }
+}
+
+impl Details {
+    /// The `details` object, without empty members.
+    pub fn to_value(&self) -> Value {
+        let mut map = Map::new();
+        for (key, text) in [("name", &self.name), ("group", &self.group), ("kind", &self.kind), ("uid", &self.uid)] {
+            if !text.is_empty() {
+                map.insert(key, text.as_str());
+            }
+        }
+        if !self.causes.is_empty() {
+            map.insert("causes", self.causes.iter().map(Cause::to_value).collect::<Vec<_>>());
+        }
+        if self.retry_after_seconds > 0 {
+            map.insert("retryAfterSeconds", i64::from(self.retry_after_seconds));
+        }
+        map.into()
+    }
+}
+
+impl Cause {
+    fn to_value(&self) -> Value {
+        [("reason", &self.reason), ("message", &self.message), ("field", &self.field)]
+            .into_iter()
+            .filter(|(_, text)| !text.is_empty())
+            .map(|(key, text)| (CompactString::from(key), Value::from(text.as_str())))
+            .collect::<Map>()
+            .into()
+    }
+}
+
+/// `deployments.apps`, or `pods` in the core group.
+pub fn qualified(group: &str, resource: &str) -> String {
+    if group.is_empty() { resource.to_owned() } else { format!("{resource}.{group}") }
+}
