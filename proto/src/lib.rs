@@ -2,6 +2,10 @@
 //!
 //! Read in this order: [`value`], [`json`], [`schema`].
 
+pub mod conform;
+pub mod duration;
 pub mod json;
+pub mod quantity;
 pub mod schema;
+pub mod time;
 pub mod value;
