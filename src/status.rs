@@ -1,5 +1,7 @@
 //! Errors as clients see them: the Kubernetes `Status` object.
 
+use std::collections::HashSet;
+
 use compact_str::CompactString;
 use flotilla_proto::value;
 use flotilla_proto::value::{Map, Value};
@@ -119,7 +121,10 @@ impl ApiError {
 
     /// 422: the object breaks rules of its kind; one cause a rule.
     pub fn invalid(group: &str, kind: &str, name: &str, errors: &[FieldError]) -> Self {
-        let texts: Vec<String> = errors.iter().map(ToString::to_string).collect();
+        // The message says everything once; the causes repeat what several rules found.
+        let mut seen = HashSet::with_capacity(errors.len());
+        let texts: Vec<String> =
+            errors.iter().map(ToString::to_string).filter(|text| seen.insert(text.clone())).collect();
         let joined = match &texts[..] {
             [one] => one.clone(),
             several => format!("[{}]", several.join(", ")),

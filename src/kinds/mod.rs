@@ -2,6 +2,9 @@
 //!
 //! Everything that follows from the catalogue (types, merge rules, encoding) is not here.
 
+pub mod labels;
+pub mod metadata;
+pub mod names;
 mod strategy;
 
 pub use strategy::{Generation, NameRule, Strategy};

@@ -1,0 +1,357 @@
+//! The forms that names take, each with the sentences that say what is wrong.
+//!
+//! A name that holds costs no allocation: the list of sentences stays empty.
+
+use std::borrow::Cow;
+
+use crate::field::{Errors, Path};
+
+/// What is wrong with a text; empty when nothing is.
+pub type Messages = Vec<Cow<'static, str>>;
+
+/// A form of names: says what is wrong with a text.
+pub type Form = fn(&str) -> Messages;
+
+/// Most bytes in a label of a domain name (RFC 1123).
+pub const LABEL_BYTES_MAX: usize = 63;
+/// Most bytes in a domain name (RFC 1123).
+pub const SUBDOMAIN_BYTES_MAX: usize = 253;
+/// Most bytes in the name of a port (RFC 6335).
+pub const PORT_NAME_BYTES_MAX: usize = 15;
+
+const SUBDOMAIN: &str = "a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.', \
+    and must start and end with an alphanumeric character (e.g. 'example.com', regex used for validation is \
+    '[a-z0-9]([-a-z0-9]*[a-z0-9])?(\\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*')";
+const SUBDOMAIN_CASELESS: &str = "an RFC 1123 subdomain must consist of alphanumeric characters, '-' or '.', \
+    and must start and end with an alphanumeric character (e.g. 'Example.com', regex used for validation is \
+    '[a-z0-9]([-a-z0-9]*[a-z0-9])?(\\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*')";
+const SUBDOMAIN_UNDERSCORE: &str = "a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, \
+    '_', '-' or '.', and must start and end with an alphanumeric character (e.g. 'example.com', regex used for \
+    validation is '_?[a-z0-9]([-_a-z0-9]*[a-z0-9])?(\\._?[a-z0-9]([-_a-z0-9]*[a-z0-9])?)*')";
+const LABEL: &str = "a lowercase RFC 1123 label must consist of lower case alphanumeric characters or '-', and must \
+    start and end with an alphanumeric character (e.g. 'my-name',  or '123-abc', regex used for validation is \
+    '[a-z0-9]([-a-z0-9]*[a-z0-9])?')";
+const LABEL_1035: &str = "a DNS-1035 label must consist of lower case alphanumeric characters or '-', start with an \
+    alphabetic character, and end with an alphanumeric character (e.g. 'my-name',  or 'abc-123', regex used for \
+    validation is '[a-z]([-a-z0-9]*[a-z0-9])?')";
+const WILDCARD: &str = "a wildcard DNS-1123 subdomain must start with '*.', followed by a valid DNS subdomain, which \
+    must consist of lower case alphanumeric characters, '-' or '.' and end with an alphanumeric character (e.g. \
+    '*.example.com', regex used for validation is \
+    '\\*\\.[a-z0-9]([-a-z0-9]*[a-z0-9])?(\\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*')";
+const QUALIFIED: &str = "must consist of alphanumeric characters, '-', '_' or '.', and must start and end with an \
+    alphanumeric character (e.g. 'MyName',  or 'my.name',  or '123-abc', regex used for validation is \
+    '([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]')";
+const LABEL_VALUE: &str = "a valid label must be an empty string or consist of alphanumeric characters, '-', '_' or \
+    '.', and must start and end with an alphanumeric character (e.g. 'MyValue',  or 'my_value',  or '12345', regex \
+    used for validation is '(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])?')";
+const C_IDENTIFIER: &str = "a valid C identifier must start with alphabetic character or '_', followed by a string of \
+    alphanumeric characters or '_' (e.g. 'my_name',  or 'MY_NAME',  or 'MyName', regex used for validation is \
+    '[A-Za-z_][A-Za-z0-9_]*')";
+const CONFIG_KEY: &str = "a valid config key must consist of alphanumeric characters, '-', '_' or '.' (e.g. \
+    'key.name',  or 'KEY_NAME',  or 'key-name', regex used for validation is '[-._a-zA-Z0-9]+')";
+const ENV_NAME: &str =
+    "a valid environment variable name must consist only of printable ASCII characters other than '='";
+const ENV_NAME_STRICT: &str = "a valid environment variable name must consist of alphabetic characters, digits, '_', \
+    '-', or '.', and must not start with a digit (e.g. 'my.env-name',  or 'MY_ENV.NAME',  or 'MyEnvName1', regex used \
+    for validation is '[-._a-zA-Z][-._a-zA-Z0-9]*')";
+const PERCENT: &str = "a valid percent string must be a numeric string followed by an ending '%' (e.g. '1%',  or \
+    '93%', regex used for validation is '[0-9]+%')";
+const HEADER_NAME: &str = "a valid HTTP header must consist of alphanumeric characters or '-' (e.g. 'X-Header-Name', \
+    regex used for validation is '[-A-Za-z0-9]+')";
+
+/// Adds an error for everything that `form` finds wrong with `text`.
+pub fn check(path: &Path<'_>, text: &str, form: Form, errors: &mut Errors) {
+    for message in form(text) {
+        errors.invalid_str(path, text, message);
+    }
+}
+
+/// Says that a text has more than `max` characters.
+pub fn too_many_characters(max: usize) -> Cow<'static, str> {
+    format!("must be no more than {max} characters").into()
+}
+
+fn too_many_bytes(part: &str, max: usize) -> Cow<'static, str> {
+    format!("{part}must be no more than {max} bytes").into()
+}
+
+/// Says that a number is outside `low..=high`.
+pub fn between(low: i64, high: i64) -> Cow<'static, str> {
+    format!("must be between {low} and {high}, inclusive").into()
+}
+
+/// Whether a text is an RFC 1123 label but for its length.
+fn label_form(text: &[u8]) -> bool {
+    let inner = |b: &u8| b.is_ascii_lowercase() || b.is_ascii_digit() || *b == b'-';
+    !text.is_empty() && text[0] != b'-' && text[text.len() - 1] != b'-' && text.iter().all(inner)
+}
+
+fn subdomain_form(text: &str) -> bool {
+    text.as_bytes().split(|b| *b == b'.').all(label_form)
+}
+
+/// RFC 1123 label, at most 63 bytes.
+pub fn dns1123_label(text: &str) -> Messages {
+    let mut messages = Messages::new();
+    if text.len() > LABEL_BYTES_MAX {
+        messages.push(too_many_characters(LABEL_BYTES_MAX));
+    }
+    if !label_form(text.as_bytes()) {
+        messages.push(if subdomain_form(text) { "must not contain dots" } else { LABEL }.into());
+    }
+    messages
+}
+
+/// RFC 1123 subdomain, at most 253 bytes.
+pub fn dns1123_subdomain(text: &str) -> Messages {
+    let mut messages = Messages::new();
+    if text.len() > SUBDOMAIN_BYTES_MAX {
+        messages.push(too_many_characters(SUBDOMAIN_BYTES_MAX));
+    }
+    if !subdomain_form(text) {
+        messages.push(SUBDOMAIN.into());
+    }
+    messages
+}
+
+/// RFC 1123 subdomain in either case.
+pub fn dns1123_subdomain_caseless(text: &str) -> Messages {
+    let mut messages = Messages::new();
+    if text.len() > SUBDOMAIN_BYTES_MAX {
+        messages.push(too_many_bytes("", SUBDOMAIN_BYTES_MAX));
+    }
+    if !subdomain_form(&text.to_ascii_lowercase()) {
+        messages.push(SUBDOMAIN_CASELESS.into());
+    }
+    messages
+}
+
+/// RFC 1123 subdomain in which labels may hold underscores: host names in DNS searches.
+pub fn dns1123_subdomain_underscore(text: &str) -> Messages {
+    let label = |text: &[u8]| {
+        let text = text.strip_prefix(b"_").unwrap_or(text);
+        let edge = |b: u8| b.is_ascii_lowercase() || b.is_ascii_digit();
+        !text.is_empty()
+            && edge(text[0])
+            && edge(text[text.len() - 1])
+            && text.iter().all(|b| edge(*b) || matches!(b, b'-' | b'_'))
+    };
+    let mut messages = Messages::new();
+    if text.len() > SUBDOMAIN_BYTES_MAX {
+        messages.push(too_many_characters(SUBDOMAIN_BYTES_MAX));
+    }
+    if !text.as_bytes().split(|b| *b == b'.').all(label) {
+        messages.push(SUBDOMAIN_UNDERSCORE.into());
+    }
+    messages
+}
+
+/// RFC 1123 subdomain behind `*.`.
+pub fn wildcard_subdomain(text: &str) -> Messages {
+    let mut messages = Messages::new();
+    if text.len() > SUBDOMAIN_BYTES_MAX {
+        messages.push(too_many_characters(SUBDOMAIN_BYTES_MAX));
+    }
+    if !text.strip_prefix("*.").is_some_and(subdomain_form) {
+        messages.push(WILDCARD.into());
+    }
+    messages
+}
+
+/// RFC 1035 label, at most 63 bytes.
+pub fn dns1035_label(text: &str) -> Messages {
+    let mut messages = Messages::new();
+    if text.len() > LABEL_BYTES_MAX {
+        messages.push(too_many_characters(LABEL_BYTES_MAX));
+    }
+    if !label_form(text.as_bytes()) || text.as_bytes()[0].is_ascii_digit() {
+        messages.push(LABEL_1035.into());
+    }
+    messages
+}
+
+/// Whether a text is a name of letters, digits and inner `-`, `_`, `.`.
+fn qualified_form(text: &str) -> bool {
+    let bytes = text.as_bytes();
+    let inner = |b: &u8| b.is_ascii_alphanumeric() || matches!(b, b'-' | b'_' | b'.');
+    !bytes.is_empty()
+        && bytes[0].is_ascii_alphanumeric()
+        && bytes[bytes.len() - 1].is_ascii_alphanumeric()
+        && bytes.iter().all(inner)
+}
+
+/// `name` or `prefix/name`: label and annotation keys, finalizers, resource names.
+pub fn qualified_name(text: &str) -> Messages {
+    let mut messages = Messages::new();
+    let mut parts = text.split('/');
+    let (prefix, name) = match (parts.next(), parts.next(), parts.next()) {
+        (Some(name), None, _) => (None, name),
+        (Some(prefix), Some(name), None) => (Some(prefix), name),
+        _ => {
+            let optional = "with an optional DNS subdomain prefix and '/' (e.g. 'example.com/MyName')";
+            return vec![format!("a valid label key {QUALIFIED} {optional}").into()];
+        }
+    };
+    match prefix {
+        Some("") => messages.push("prefix part must be non-empty".into()),
+        Some(prefix) => {
+            if prefix.len() > SUBDOMAIN_BYTES_MAX {
+                messages.push(too_many_bytes("prefix part ", SUBDOMAIN_BYTES_MAX));
+            }
+            if !subdomain_form(prefix) {
+                messages.push(format!("prefix part {SUBDOMAIN}").into());
+            }
+        }
+        None => {}
+    }
+    if name.is_empty() {
+        messages.push("name part must be non-empty".into());
+    } else if name.len() > LABEL_BYTES_MAX {
+        messages.push(too_many_bytes("name part ", LABEL_BYTES_MAX));
+    }
+    if !qualified_form(name) {
+        messages.push(format!("name part {QUALIFIED}").into());
+    }
+    messages
+}
+
+/// Value of a label.
+pub fn label_value(text: &str) -> Messages {
+    let mut messages = Messages::new();
+    if text.len() > LABEL_BYTES_MAX {
+        messages.push(too_many_bytes("", LABEL_BYTES_MAX));
+    }
+    if !text.is_empty() && !qualified_form(text) {
+        messages.push(LABEL_VALUE.into());
+    }
+    messages
+}
+
+/// Anything that can be a segment of a path.
+pub fn path_segment(text: &str) -> Messages {
+    match text {
+        "." | ".." => vec![format!("may not be '{text}'").into()],
+        _ => path_segment_prefix(text),
+    }
+}
+
+/// Anything that can start a segment of a path.
+pub fn path_segment_prefix(text: &str) -> Messages {
+    let mut messages = Messages::new();
+    if text.contains('/') {
+        messages.push("may not contain '/'".into());
+    }
+    if text.contains('%') {
+        messages.push("may not contain '%'".into());
+    }
+    messages
+}
+
+/// Name of a port (RFC 6335).
+pub fn port_name(text: &str) -> Messages {
+    let mut messages = Messages::new();
+    if text.len() > PORT_NAME_BYTES_MAX {
+        messages.push(too_many_characters(PORT_NAME_BYTES_MAX));
+    }
+    let bytes = text.as_bytes();
+    let allowed = |b: &u8| b.is_ascii_lowercase() || b.is_ascii_digit() || *b == b'-';
+    if bytes.is_empty() || !bytes.iter().all(allowed) {
+        messages.push("must contain only alpha-numeric characters (a-z, 0-9), and hyphens (-)".into());
+    }
+    if !bytes.iter().any(u8::is_ascii_lowercase) {
+        messages.push("must contain at least one letter (a-z)".into());
+    }
+    if text.contains("--") {
+        messages.push("must not contain consecutive hyphens".into());
+    }
+    if text.starts_with('-') || text.ends_with('-') {
+        messages.push("must not begin or end with a hyphen".into());
+    }
+    messages
+}
+
+/// Number of a port.
+pub fn port_number(port: i64) -> Messages {
+    if (1..=65535).contains(&port) { Messages::new() } else { vec![between(1, 65535)] }
+}
+
+/// A C identifier.
+pub fn c_identifier(text: &str) -> Messages {
+    let bytes = text.as_bytes();
+    let word = |b: &u8| b.is_ascii_alphanumeric() || *b == b'_';
+    let holds = !bytes.is_empty() && !bytes[0].is_ascii_digit() && bytes.iter().all(word);
+    if holds { Messages::new() } else { vec![C_IDENTIFIER.into()] }
+}
+
+/// Key in the data of a ConfigMap or Secret.
+pub fn config_map_key(text: &str) -> Messages {
+    let mut messages = Messages::new();
+    if text.len() > SUBDOMAIN_BYTES_MAX {
+        messages.push(too_many_characters(SUBDOMAIN_BYTES_MAX));
+    }
+    let allowed = |b: u8| b.is_ascii_alphanumeric() || matches!(b, b'-' | b'_' | b'.');
+    if text.is_empty() || !text.bytes().all(allowed) {
+        messages.push(CONFIG_KEY.into());
+    }
+    directory(text, &mut messages);
+    messages
+}
+
+fn directory(text: &str, messages: &mut Messages) {
+    match text {
+        "." => messages.push("must not be '.'".into()),
+        ".." => messages.push("must not be '..'".into()),
+        _ if text.starts_with("..") => messages.push("must not start with '..'".into()),
+        _ => {}
+    }
+}
+
+/// Name of an environment variable, as allowed since 1.34.
+pub fn env_name(text: &str) -> Messages {
+    let mut messages = Messages::new();
+    if text.is_empty() {
+        messages.push("environment variable name must be non-empty".into());
+    }
+    if !text.bytes().all(|b| (0x20..0x7f).contains(&b) && b != b'=') {
+        messages.push(ENV_NAME.into());
+    }
+    messages
+}
+
+/// Name of an environment variable in the older, narrower form.
+pub fn env_name_strict(text: &str) -> Messages {
+    let mut messages = Messages::new();
+    let allowed = |b: u8| b.is_ascii_alphanumeric() || matches!(b, b'-' | b'_' | b'.');
+    if text.is_empty() || text.as_bytes()[0].is_ascii_digit() || !text.bytes().all(allowed) {
+        messages.push(ENV_NAME_STRICT.into());
+    }
+    directory(text, &mut messages);
+    messages
+}
+
+/// Digits and a percent sign.
+pub fn percent(text: &str) -> Messages {
+    let digits = text.strip_suffix('%').unwrap_or("");
+    let holds = !digits.is_empty() && digits.bytes().all(|b| b.is_ascii_digit());
+    if holds { Messages::new() } else { vec![PERCENT.into()] }
+}
+
+/// Name of an HTTP header.
+pub fn http_header_name(text: &str) -> Messages {
+    let holds = !text.is_empty() && text.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'-');
+    if holds { Messages::new() } else { vec![HEADER_NAME.into()] }
+}
+
+/// A name to be completed at its end: a trailing dash stands for what will come. Mirrors what clients observe for
+/// `generateName`, where the byte before the dash is not looked at.
+pub fn without_trailing_dash(prefix: &str) -> Cow<'_, str> {
+    if prefix.len() > 1 && prefix.ends_with('-') {
+        let kept = &prefix.as_bytes()[..prefix.len() - 2];
+        return format!("{}a", String::from_utf8_lossy(kept)).into();
+    }
+    prefix.into()
+}
+
+#[cfg(test)]
+#[path = "names_tests.rs"]
+mod tests;
