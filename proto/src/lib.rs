@@ -1,7 +1,8 @@
 //! Wire contracts of the Kubernetes API: what kinds there are, the tree that an object is, and its encodings.
 //!
-//! Read in this order: [`value`], [`json`], [`schema`].
+//! Read in this order: [`value`], [`json`], [`schema`], [`catalogue`].
 
+pub mod catalogue;
 pub mod conform;
 pub mod duration;
 pub mod json;

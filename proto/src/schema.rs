@@ -49,6 +49,26 @@ pub struct Type {
     pub atomic: bool,
     /// Fields of which at most one may be set and whose discriminator apply maintains (`x-kubernetes-unions`).
     pub unions: Cow<'static, [Union]>,
+    /// The parts of the protobuf message by ascending number; empty for custom resources, which have no protobuf form.
+    pub wire: &'static [Wire],
+}
+
+/// A part of a protobuf message.
+#[derive(Debug, Clone, Copy)]
+pub struct Wire {
+    /// Field number.
+    pub number: u32,
+    /// What stands under that number.
+    pub part: Part,
+}
+
+/// What a number of a protobuf message holds.
+#[derive(Debug, Clone, Copy)]
+pub enum Part {
+    /// The field with this index in [`Type::fields`].
+    Field(usize),
+    /// A nested message whose fields JSON shows inline, as fields of the outer type (Go's embedded structs).
+    Embedded(&'static [Wire]),
 }
 
 impl Type {
@@ -63,7 +83,7 @@ impl Type {
 pub struct Field {
     /// JSON name.
     pub name: Text,
-    /// Protobuf field number; 0 where the type has no protobuf form.
+    /// Protobuf field number in the innermost message that holds the field (see [`Type::wire`]); 0 where there is none.
     pub number: u32,
     /// What values the field takes.
     pub shape: Shape,
@@ -73,10 +93,13 @@ pub struct Field {
     pub required: bool,
     /// The static default, as JSON text, that the server writes into objects (not merely OpenAPI's zero default).
     pub default: Option<Text>,
-    /// The allowed values of a string enum as OpenAPI publishes them; empty when any string is allowed.
+    /// The allowed values of a string enum, or of the items of a list or map of them, as OpenAPI publishes them; empty
+    /// when any string is allowed.
     pub enumeration: Cow<'static, [Text]>,
     /// Strategic merge patch: merge key and strategies.
     pub patch: Patch,
+    /// Whether the field states `x-kubernetes-map-type: granular`: apply looks into it, even if its type is atomic.
+    pub granular: bool,
     /// One short sentence of meaning; may be empty for nested fields.
     pub description: Text,
 }
@@ -86,7 +109,8 @@ pub struct Field {
 pub enum Presence {
     /// A plain value with `omitempty`: the zero value, `null` and absence are the same, and not encoded.
     OmitEmpty,
-    /// A plain value without `omitempty`: always encoded, zero when absent (`null` for nil lists and maps, `{}` for structs).
+    /// A plain value without `omitempty`: always encoded, zero when absent (`null` for nil lists, maps, times and
+    /// free-form values, the empty struct for structs).
     Always,
     /// A pointer with `omitempty`: absence and zero differ; encoded when set.
     Pointer,
@@ -101,6 +125,8 @@ pub struct Patch {
     pub merge: bool,
     /// Keys of the current value that the patch does not name may be cleared (`retainKeys`).
     pub retain_keys: bool,
+    /// A struct is replaced as a whole (`replace`).
+    pub replace: bool,
     /// The field that identifies a list's item.
     pub merge_key: Option<&'static str>,
 }
@@ -169,10 +195,14 @@ pub struct List {
     pub item: Shape,
     /// Whether items are pointers in Go (`null` items survive).
     pub pointer_items: bool,
-    /// Go type name of the item where it differs from the shape's own (for error messages); empty otherwise.
+    /// Go type of the list for error messages where it is named (`v1.Verbs`); empty otherwise.
     pub named: Text,
+    /// Whether protobuf wraps the list into a message with the items as field 1.
+    pub boxed: bool,
     /// Identity of items for apply.
     pub topology: Topology,
+    /// Whether OpenAPI states the topology; lists that state none are atomic.
+    pub stated: bool,
 }
 
 /// How apply tells the items of a list apart (`x-kubernetes-list-type`).
@@ -191,7 +221,8 @@ pub enum Topology {
 pub struct Map {
     /// What each value is.
     pub value: Shape,
-    /// Go type of the map for error messages where it is named (`v1.ResourceList`); empty otherwise.
+    /// Go type of the map for error messages where it or its key is named (`v1.ResourceList`,
+    /// `map[v1.QualifiedName]v1.DeviceCapacity`); empty otherwise.
     pub named: Text,
     /// Whether apply treats the map as one value.
     pub atomic: bool,
