@@ -1,1 +1,125 @@
-//! Objects that exist from the first start, and what they hold.
+//! Objects that exist from the first start, what they hold, and how a later start renews them.
+//!
+//! [`objects`] lists them in an order in which each can be created. The registry adds what it adds to every object
+//! (uid, times, generation, managed fields, strategy); here stands only what a client would send. Content follows
+//! Kubernetes 1.36: RBAC defaults ("Using RBAC Authorization", default roles), API priority and fairness defaults
+//! (KEP-1040), and the `kubernetes` service.
+
+mod api_services;
+mod cluster;
+mod coverage;
+mod flow;
+mod renewal;
+mod roles;
+mod text;
+
+use std::net::IpAddr;
+
+use flotilla_proto::value::Value;
+
+pub use api_services::{GroupVersionPriority, priorities};
+pub use coverage::{aggregate, uncovered};
+pub use renewal::{Renewal, Upkeep};
+pub use text::TextError;
+
+/// The manager under which most of these objects are written.
+pub const MANAGER: &str = "kube-apiserver";
+/// The manager that creates flow schemas and priority levels.
+pub const FLOW_MANAGER: &str = "api-priority-and-fairness-config-producer-v1";
+/// The manager that applies the status of flow schemas.
+pub const FLOW_STATUS_MANAGER: &str = "api-priority-and-fairness-config-consumer-v1";
+/// The manager that applies the status of service CIDRs.
+pub const SERVICE_CIDR_STATUS_MANAGER: &str = "kubernetes-service-cidr-controller";
+/// The manager that applies the rules of aggregated cluster roles.
+pub const AGGREGATION_MANAGER: &str = "clusterrole-aggregation-controller";
+
+/// What of the configuration shows in these objects.
+#[derive(Debug, Clone)]
+pub struct BootstrapInput {
+    /// Ranges of service addresses, the primary family's first, as `10.96.0.0/16`.
+    pub service_cidrs: Vec<String>,
+    /// Addresses of all servers; loopback ones are never published.
+    pub addresses: Vec<IpAddr>,
+    /// The port on which servers listen.
+    pub port: u16,
+    /// PEM bundle that client certificates are checked against.
+    pub client_ca: Option<String>,
+    /// How a front proxy is trusted, if one is.
+    pub front_proxy: Option<FrontProxy>,
+    /// The present time, RFC 3339 in whole seconds and UTC.
+    pub now: String,
+}
+
+/// How requests of a front proxy are recognised (Kubernetes documentation, "Authenticating proxy").
+#[derive(Debug, Clone, Default)]
+pub struct FrontProxy {
+    /// PEM bundle that the proxy's certificate is checked against.
+    pub ca: String,
+    /// Common names that its certificate may have; any when empty.
+    pub allowed_names: Vec<String>,
+    /// Headers that hold the user's name.
+    pub username_headers: Vec<String>,
+    /// Headers that hold the user's UID.
+    pub uid_headers: Vec<String>,
+    /// Headers that hold groups.
+    pub group_headers: Vec<String>,
+    /// Prefixes of headers that hold extra attributes.
+    pub extra_prefixes: Vec<String>,
+}
+
+/// An object that exists from the start.
+#[derive(Debug, Clone)]
+pub struct Seed {
+    /// API group.
+    pub group: &'static str,
+    /// Version in which the object is written here.
+    pub version: &'static str,
+    /// Plural resource name.
+    pub resource: &'static str,
+    /// What is sent to create it.
+    pub object: Value,
+    /// Manager of the creation; its operation is `Update`.
+    pub manager: &'static str,
+    /// What a second manager applies right after creation, if any does.
+    pub applied: Option<Applied>,
+    /// What a later start does when the object exists.
+    pub upkeep: Upkeep,
+}
+
+/// A server-side apply that follows the creation of a [`Seed`].
+#[derive(Debug, Clone)]
+pub struct Applied {
+    /// Field manager; its operation is `Apply`.
+    pub manager: &'static str,
+    /// `status`, or empty for the object itself.
+    pub subresource: &'static str,
+    /// Top-level fields that it applies, as an object of those fields.
+    pub fields: Value,
+}
+
+impl Seed {
+    fn new(group: &'static str, resource: &'static str, object: Value, upkeep: Upkeep) -> Self {
+        Self { group, version: "v1", resource, object, manager: MANAGER, applied: None, upkeep }
+    }
+}
+
+/// All objects that exist from the start, in an order in which each can be created.
+///
+/// # Errors
+/// When the embedded tables do not parse, which the tests of this module rule out.
+pub fn objects(input: &BootstrapInput) -> Result<Vec<Seed>, TextError> {
+    let mut seeds = Vec::with_capacity(256);
+    seeds.extend(cluster::namespaces());
+    seeds.extend(flow::seeds(&input.now)?);
+    seeds.extend(cluster::service_cidr(input));
+    seeds.extend(cluster::priority_classes());
+    seeds.extend(cluster::config_maps(input));
+    seeds.extend(roles::seeds()?);
+    seeds.extend(api_services::seeds(&input.now)?);
+    seeds.extend(cluster::kubernetes_service(input));
+    Ok(seeds)
+}
+
+#[cfg(test)]
+#[path = "bootstrap_tests.rs"]
+mod tests;

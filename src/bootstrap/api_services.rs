@@ -1,0 +1,71 @@
+//! API services of the group versions that this server serves itself, and the order that they give discovery.
+
+use flotilla_proto::value;
+use flotilla_proto::value::Value;
+
+use super::text::{TextError, lines};
+use super::{Seed, Upkeep};
+
+/// How a group version ranks among the others; higher comes first.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct GroupVersionPriority {
+    /// API group; empty for the core group.
+    pub group: &'static str,
+    /// API version.
+    pub version: &'static str,
+    /// Rank of the group (`groupPriorityMinimum`).
+    pub group_priority: i64,
+    /// Rank of the version within its group (`versionPriority`).
+    pub version_priority: i64,
+}
+
+/// The built-in group versions with their ranks, in the order of discovery. `apiregistration.k8s.io`, which comes
+/// before all of them, has no API service and is not listed.
+///
+/// # Errors
+/// When the embedded table does not parse, which the tests of this module rule out.
+pub fn priorities() -> Result<Vec<GroupVersionPriority>, TextError> {
+    lines("api services", include_str!("api_services.txt"))
+        .map(|line| {
+            let group = line.word(0)?;
+            Ok(GroupVersionPriority {
+                group: if group == "core" { "" } else { group },
+                version: line.word(1)?,
+                group_priority: line.number(2)?,
+                version_priority: line.number(3)?,
+            })
+        })
+        .collect()
+}
+
+/// One API service per group version.
+pub(super) fn seeds(now: &str) -> Result<Vec<Seed>, TextError> {
+    Ok(priorities()?.iter().map(|entry| seed(entry, now)).collect())
+}
+
+fn seed(entry: &GroupVersionPriority, now: &str) -> Seed {
+    let mut spec = Value::object();
+    if !entry.group.is_empty() {
+        spec.set_at(&["group"], entry.group);
+    }
+    spec.set_at(&["version"], entry.version);
+    spec.set_at(&["groupPriorityMinimum"], entry.group_priority);
+    spec.set_at(&["versionPriority"], entry.version_priority);
+    let object = value!({
+        "kind": "APIService",
+        "apiVersion": "apiregistration.k8s.io/v1",
+        "metadata": {
+            "name": (format!("{}.{}", entry.version, entry.group)),
+            "labels": {"kube-aggregator.kubernetes.io/automanaged": "onstart"}
+        },
+        "spec": spec,
+        "status": {"conditions": [{
+            "type": "Available",
+            "status": "True",
+            "lastTransitionTime": now,
+            "reason": "Local",
+            "message": "Local APIServices are always available"
+        }]}
+    });
+    Seed::new("apiregistration.k8s.io", "apiservices", object, Upkeep::Spec)
+}

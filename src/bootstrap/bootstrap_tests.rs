@@ -1,0 +1,119 @@
+use super::*;
+use flotilla_proto::value;
+
+fn input() -> BootstrapInput {
+    BootstrapInput {
+        service_cidrs: vec!["10.96.0.0/16".into()],
+        addresses: vec!["192.0.2.7".parse().expect("an address"), "127.0.0.1".parse().expect("an address")],
+        port: 6443,
+        client_ca: Some("ca".into()),
+        front_proxy: None,
+        now: "2026-01-02T03:04:05Z".into(),
+    }
+}
+
+fn find<'a>(seeds: &'a [Seed], resource: &str, name: &str) -> &'a Seed {
+    let mut found = seeds.iter().filter(|s| s.resource == resource && s.object.str_at(&["metadata", "name"]) == name);
+    found.next().unwrap_or_else(|| panic!("no {resource} {name}"))
+}
+
+#[test]
+fn tables_parse_and_names_are_unique() {
+    let seeds = objects(&input()).expect("tables parse");
+    let mut names: Vec<_> = seeds
+        .iter()
+        .map(|s| (s.resource, s.object.str_at(&["metadata", "namespace"]), s.object.str_at(&["metadata", "name"])))
+        .collect();
+    names.sort_unstable();
+    let all = names.len();
+    names.dedup();
+    assert_eq!(names.len(), all);
+    let count = |resource| seeds.iter().filter(|s| s.resource == resource).count();
+    assert_eq!((count("clusterroles"), count("clusterrolebindings")), (69, 50));
+    assert_eq!((count("roles"), count("rolebindings")), (7, 7));
+    assert_eq!((count("flowschemas"), count("prioritylevelconfigurations"), count("apiservices")), (11, 8, 21));
+}
+
+#[test]
+fn aggregated_roles_hold_the_rules_of_those_that_feed_them() {
+    let seeds = objects(&input()).expect("tables parse");
+    let rules = |name| {
+        let applied = find(&seeds, "clusterroles", name).applied.as_ref().expect("aggregated");
+        applied.fields.list_at(&["rules"]).to_vec()
+    };
+    let (admin, edit, view) = (rules("admin"), rules("edit"), rules("view"));
+    assert!(!view.is_empty() && view.iter().all(|rule| edit.contains(rule)));
+    assert!(edit.len() > view.len() && edit.iter().all(|rule| admin.contains(rule)));
+    assert!(admin.len() > edit.len());
+}
+
+#[test]
+fn only_addresses_that_others_can_reach_are_published() {
+    let seeds = objects(&input()).expect("tables parse");
+    let endpoints = &find(&seeds, "endpoints", "kubernetes").object;
+    assert_eq!(
+        *endpoints.at(&["subsets"]),
+        value!([
+            {"addresses": [{"ip": "192.0.2.7"}], "ports": [{"name": "https", "port": 6443, "protocol": "TCP"}]}
+        ])
+    );
+    assert_eq!(find(&seeds, "services", "kubernetes").object.str_at(&["spec", "clusterIP"]), "10.96.0.1");
+    let local = BootstrapInput { addresses: vec!["::1".parse().expect("an address")], ..input() };
+    assert!(objects(&local).expect("tables parse").iter().all(|seed| seed.resource != "endpoints"));
+    let six = BootstrapInput { service_cidrs: vec!["fd00:1::/108".into()], ..input() };
+    let six = objects(&six).expect("tables parse");
+    assert_eq!(find(&six, "services", "kubernetes").object.str_at(&["spec", "clusterIP"]), "fd00:1::1");
+}
+
+#[test]
+fn what_exists_as_wanted_is_left_alone() {
+    for seed in objects(&input()).expect("tables parse") {
+        assert_eq!(seed.renewal(&seed.object), Renewal::Unchanged, "{:?}", seed.object);
+    }
+}
+
+#[test]
+fn roles_regain_lost_grants_and_keep_added_ones() {
+    let seeds = objects(&input()).expect("tables parse");
+    let seed = find(&seeds, "clusterroles", "system:basic-user");
+    let own = value!({"verbs": ["get"], "apiGroups": ["example.com"], "resources": ["things"]});
+    let mut existing = seed.object.clone();
+    existing.set_at(&["rules"], vec![own.clone()]);
+    let Renewal::Update(renewed) = seed.renewal(&existing) else { panic!("not renewed") };
+    assert_eq!(renewed.list_at(&["rules"])[0], own);
+    assert!(uncovered(renewed.list_at(&["rules"]), seed.object.list_at(&["rules"])).is_empty());
+    existing.set_at(&["metadata", "annotations", "rbac.authorization.kubernetes.io/autoupdate"], "false");
+    assert_eq!(seed.renewal(&existing), Renewal::Unchanged);
+}
+
+#[test]
+fn bindings_regain_subjects_and_are_replaced_for_another_role() {
+    let seeds = objects(&input()).expect("tables parse");
+    let seed = find(&seeds, "clusterrolebindings", "system:public-info-viewer");
+    let mut existing = seed.object.clone();
+    existing.set_at(&["subjects"], vec![]);
+    assert_eq!(seed.renewal(&existing), Renewal::Update(seed.object.clone()));
+    existing.set_at(&["roleRef", "name"], "other");
+    assert_eq!(seed.renewal(&existing), Renewal::Replace);
+}
+
+#[test]
+fn suggested_flow_control_is_renewed_as_its_annotation_says() {
+    let seeds = objects(&input()).expect("tables parse");
+    let seed = find(&seeds, "prioritylevelconfigurations", "workload-low");
+    let mut existing = seed.object.clone();
+    existing.set_at(&["spec", "limited", "nominalConcurrencyShares"], 7);
+    assert_eq!(seed.renewal(&existing), Renewal::Update(seed.object.clone()));
+    existing.set_at(&["metadata", "annotations", "apf.kubernetes.io/autoupdate-spec"], "false");
+    assert_eq!(seed.renewal(&existing), Renewal::Unchanged);
+    existing.remove_at(&["metadata", "annotations"]);
+    existing.set_at(&["metadata", "generation"], 2);
+    let Renewal::Update(marked) = seed.renewal(&existing) else { panic!("not marked") };
+    assert_eq!(marked.int_at(&["spec", "limited", "nominalConcurrencyShares"]), Some(7));
+    assert_eq!(marked.str_at(&["metadata", "annotations", "apf.kubernetes.io/autoupdate-spec"]), "false");
+
+    let exempt = find(&seeds, "prioritylevelconfigurations", "exempt");
+    let mut existing = exempt.object.clone();
+    existing.set_at(&["spec", "exempt", "lendablePercent"], 9);
+    assert_eq!(exempt.renewal(&existing), Renewal::Unchanged);
+}

@@ -1,0 +1,209 @@
+//! Namespaces, the `kubernetes` service with its addresses, and what other servers need to know to trust this one.
+
+use std::net::IpAddr;
+
+use flotilla_proto::value;
+use flotilla_proto::value::{Map, Value};
+
+use super::{Applied, BootstrapInput, SERVICE_CIDR_STATUS_MANAGER, Seed, Upkeep};
+
+/// Namespaces that always exist.
+pub(super) fn namespaces() -> impl Iterator<Item = Seed> {
+    ["kube-system", "kube-public", "kube-node-lease", "default"].into_iter().map(|name| {
+        let metadata = value!({"name": name, "labels": {"kubernetes.io/metadata.name": name}});
+        let object = value!({"kind": "Namespace", "apiVersion": "v1", "metadata": metadata});
+        Seed::new("", "namespaces", object, Upkeep::Keep)
+    })
+}
+
+/// The two priority classes that pods of the system use.
+pub(super) fn priority_classes() -> impl Iterator<Item = Seed> {
+    let node = "For pods of the system that must stay on their node.";
+    let cluster = "For pods of the system that the cluster needs but that may run on another node.";
+    [("system-node-critical", 2_000_001_000_i64, node), ("system-cluster-critical", 2_000_000_000, cluster)]
+        .into_iter()
+        .map(|(name, value, description)| {
+            let object = value!({
+                "kind": "PriorityClass",
+                "apiVersion": "scheduling.k8s.io/v1",
+                "metadata": {"name": name},
+                "value": value,
+                "description": description,
+                "preemptionPolicy": "PreemptLowerPriority"
+            });
+            Seed::new("scheduling.k8s.io", "priorityclasses", object, Upkeep::Keep)
+        })
+}
+
+/// The default range of service addresses.
+pub(super) fn service_cidr(input: &BootstrapInput) -> Option<Seed> {
+    if input.service_cidrs.is_empty() {
+        return None;
+    }
+    let cidrs: Vec<Value> = input.service_cidrs.iter().map(|cidr| cidr.as_str().into()).collect();
+    let object = value!({
+        "kind": "ServiceCIDR",
+        "apiVersion": "networking.k8s.io/v1",
+        "metadata": {"name": "kubernetes"},
+        "spec": {"cidrs": cidrs}
+    });
+    let condition = value!({
+        "type": "Ready",
+        "status": "True",
+        "lastTransitionTime": (input.now.as_str()),
+        "reason": "",
+        "message": "Kubernetes default Service CIDR is ready"
+    });
+    let fields = value!({"status": {"conditions": [condition]}});
+    let applied = Some(Applied { manager: SERVICE_CIDR_STATUS_MANAGER, subresource: "status", fields });
+    Some(Seed { applied, ..Seed::new("networking.k8s.io", "servicecidrs", object, Upkeep::Keep) })
+}
+
+/// What aggregated API servers read to trust requests, and since when uses of legacy tokens are recorded.
+pub(super) fn config_maps(input: &BootstrapInput) -> Vec<Seed> {
+    let map = |name: &str, data: Map, upkeep| {
+        let metadata = value!({"name": name, "namespace": "kube-system"});
+        let object = value!({"kind": "ConfigMap", "apiVersion": "v1", "metadata": metadata, "data": data});
+        Seed::new("", "configmaps", object, upkeep)
+    };
+    let since = input.now.split('T').next().unwrap_or_default();
+    let since: Map = [("since", Value::from(since))].into_iter().collect();
+    let tracking = map("kube-apiserver-legacy-service-account-token-tracking", since, Upkeep::Keep);
+    let data = authentication_data(input);
+    if data.is_empty() {
+        return vec![tracking];
+    }
+    vec![map("extension-apiserver-authentication", data, Upkeep::Data), tracking]
+}
+
+fn authentication_data(input: &BootstrapInput) -> Map {
+    let mut data = Map::new();
+    if let Some(ca) = &input.client_ca {
+        data.insert("client-ca-file", ca.as_str());
+    }
+    if let Some(proxy) = &input.front_proxy {
+        data.insert("requestheader-allowed-names", string_list(&proxy.allowed_names));
+        data.insert("requestheader-client-ca-file", proxy.ca.as_str());
+        data.insert("requestheader-extra-headers-prefix", string_list(&proxy.extra_prefixes));
+        data.insert("requestheader-group-headers", string_list(&proxy.group_headers));
+        if !proxy.uid_headers.is_empty() {
+            data.insert("requestheader-uid-headers", string_list(&proxy.uid_headers));
+        }
+        data.insert("requestheader-username-headers", string_list(&proxy.username_headers));
+    }
+    data
+}
+
+/// Strings as the JSON text of their list.
+fn string_list(items: &[String]) -> String {
+    let list = Value::Array(items.iter().map(|item| item.as_str().into()).collect());
+    String::from_utf8_lossy(&flotilla_proto::json::to_vec(&list)).into_owned()
+}
+
+/// The `kubernetes` service, its address, and the servers behind it.
+pub(super) fn kubernetes_service(input: &BootstrapInput) -> Vec<Seed> {
+    let Some(address) = input.service_cidrs.first().and_then(|cidr| first_address(cidr)) else { return Vec::new() };
+    let mut seeds = vec![service(address, input.port), address_claim(address)];
+    let published: Vec<IpAddr> = input.addresses.iter().copied().filter(|address| !address.is_loopback()).collect();
+    if !published.is_empty() {
+        seeds.extend([endpoints(&published, input.port), slice(&published, input.port)]);
+    }
+    seeds
+}
+
+/// The first address after a range's own.
+fn first_address(cidr: &str) -> Option<IpAddr> {
+    let (address, bits) = cidr.split_once('/')?;
+    let bits: u32 = bits.parse().ok()?;
+    match address.parse().ok()? {
+        IpAddr::V4(address) => {
+            let mask = u32::MAX.checked_shl(32_u32.checked_sub(bits)?).unwrap_or(0);
+            Some(IpAddr::V4((u32::from(address) & mask).checked_add(1)?.into()))
+        }
+        IpAddr::V6(address) => {
+            let mask = u128::MAX.checked_shl(128_u32.checked_sub(bits)?).unwrap_or(0);
+            Some(IpAddr::V6((u128::from(address) & mask).checked_add(1)?.into()))
+        }
+    }
+}
+
+fn service(address: IpAddr, port: u16) -> Seed {
+    let port = i64::from(port);
+    let object = value!({
+        "kind": "Service",
+        "apiVersion": "v1",
+        "metadata": {
+            "name": "kubernetes",
+            "namespace": "default",
+            "labels": {"component": "apiserver", "provider": "kubernetes"}
+        },
+        "spec": {
+            "ports": [{"name": "https", "protocol": "TCP", "port": 443, "targetPort": port}],
+            "clusterIP": (address.to_string()),
+            "type": "ClusterIP",
+            "sessionAffinity": "None",
+            "ipFamilyPolicy": "SingleStack",
+            "internalTrafficPolicy": "Cluster"
+        },
+        "status": {"loadBalancer": {}}
+    });
+    Seed::new("", "services", object, Upkeep::ServicePorts)
+}
+
+/// The object that claims the service's address.
+fn address_claim(address: IpAddr) -> Seed {
+    let object = value!({
+        "kind": "IPAddress",
+        "apiVersion": "networking.k8s.io/v1",
+        "metadata": {
+            "name": (address.to_string()),
+            "labels": {
+                "ipaddress.kubernetes.io/ip-family": (family(address)),
+                "ipaddress.kubernetes.io/managed-by": "ipallocator.k8s.io"
+            }
+        },
+        "spec": {"parentRef": {"resource": "services", "namespace": "default", "name": "kubernetes"}}
+    });
+    Seed::new("networking.k8s.io", "ipaddresses", object, Upkeep::Keep)
+}
+
+fn family(address: IpAddr) -> &'static str {
+    if address.is_ipv4() { "IPv4" } else { "IPv6" }
+}
+
+fn endpoints(addresses: &[IpAddr], port: u16) -> Seed {
+    let addresses: Vec<Value> = addresses.iter().map(|address| value!({"ip": (address.to_string())})).collect();
+    let port = i64::from(port);
+    let object = value!({
+        "kind": "Endpoints",
+        "apiVersion": "v1",
+        "metadata": {
+            "name": "kubernetes",
+            "namespace": "default",
+            "labels": {"endpointslice.kubernetes.io/skip-mirror": "true"}
+        },
+        "subsets": [{"addresses": addresses, "ports": [{"name": "https", "port": port, "protocol": "TCP"}]}]
+    });
+    Seed::new("", "endpoints", object, Upkeep::Addresses)
+}
+
+fn slice(addresses: &[IpAddr], port: u16) -> Seed {
+    let endpoints: Vec<Value> = addresses
+        .iter()
+        .map(|address| value!({"addresses": [(address.to_string())], "conditions": {"ready": true}}))
+        .collect();
+    let (family, port) = (family(addresses[0]), i64::from(port));
+    let object = value!({
+        "kind": "EndpointSlice",
+        "apiVersion": "discovery.k8s.io/v1",
+        "metadata": {
+            "name": "kubernetes",
+            "namespace": "default",
+            "labels": {"kubernetes.io/service-name": "kubernetes"}
+        },
+        "addressType": family,
+        "endpoints": endpoints,
+        "ports": [{"name": "https", "protocol": "TCP", "port": port}]
+    });
+    Seed::new("discovery.k8s.io", "endpointslices", object, Upkeep::Addresses)
+}

@@ -1,0 +1,140 @@
+//! What a later start does with a bootstrap object that exists.
+
+use flotilla_proto::value::Value;
+
+use super::Seed;
+use super::coverage::uncovered;
+
+/// Annotation that lets an RBAC default be brought up to date; `false` leaves it alone.
+const RBAC_AUTOUPDATE: &str = "rbac.authorization.kubernetes.io/autoupdate";
+/// The same for flow control.
+const FLOW_AUTOUPDATE: &str = "apf.kubernetes.io/autoupdate-spec";
+
+/// The rule by which an existing object is brought up to date.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Upkeep {
+    /// It stays as it is; only a missing one is created.
+    Keep,
+    /// Unless its annotation says `false`: missing labels, annotations and grants are added, none is removed.
+    Role,
+    /// As [`Upkeep::Role`], for subjects; one that refers to another role is replaced.
+    Binding,
+    /// The spec is restored whatever its annotation says; shares of an exempt level are the user's.
+    MandatoryFlow,
+    /// The spec is restored where the annotation says `true`, or says nothing and nobody changed the spec.
+    SuggestedFlow,
+    /// The spec is restored.
+    Spec,
+    /// The ports are restored.
+    ServicePorts,
+    /// Labels, addresses and ports become those of the running servers.
+    Addresses,
+    /// Keys of `data` are set; others stay.
+    Data,
+}
+
+/// What to do with an object that exists.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Renewal {
+    /// Nothing.
+    Unchanged,
+    /// Update it to this.
+    Update(Value),
+    /// Delete it and create the wanted one.
+    Replace,
+}
+
+impl Seed {
+    /// What a start does when the object exists as `existing`.
+    pub fn renewal(&self, existing: &Value) -> Renewal {
+        let mut renewed = existing.clone();
+        match self.upkeep {
+            Upkeep::Keep => return Renewal::Unchanged,
+            Upkeep::Role | Upkeep::Binding if annotation(existing, RBAC_AUTOUPDATE) == "false" => {
+                return Renewal::Unchanged;
+            }
+            Upkeep::Role => self.renew_role(&mut renewed),
+            Upkeep::Binding => {
+                if existing.get("roleRef") != self.object.get("roleRef") {
+                    return Renewal::Replace;
+                }
+                add_missing_labels(&mut renewed, &self.object);
+                add_missing_items(&mut renewed, self.object.list_at(&["subjects"]), "subjects");
+            }
+            Upkeep::MandatoryFlow => self.renew_flow(&mut renewed),
+            Upkeep::SuggestedFlow => match annotation(existing, FLOW_AUTOUPDATE) {
+                "true" => self.renew_flow(&mut renewed),
+                "false" => return Renewal::Unchanged,
+                _ if existing.int_at(&["metadata", "generation"]) == Some(1) => self.renew_flow(&mut renewed),
+                _ => renewed.set_at(&["metadata", "annotations", FLOW_AUTOUPDATE], "false"),
+            },
+            Upkeep::Spec => self.copy(&mut renewed, &["spec"]),
+            Upkeep::ServicePorts => self.copy(&mut renewed, &["spec", "ports"]),
+            Upkeep::Addresses => {
+                for field in ["subsets", "endpoints", "ports"] {
+                    if self.object.get(field).is_some() {
+                        self.copy(&mut renewed, &[field]);
+                    }
+                }
+                add_missing_labels(&mut renewed, &self.object);
+            }
+            Upkeep::Data => {
+                for (key, value) in self.object.map_at(&["data"]).into_iter().flat_map(|data| data.iter()) {
+                    renewed.set_at(&["data", key], value.clone());
+                }
+            }
+        }
+        if renewed == *existing { Renewal::Unchanged } else { Renewal::Update(renewed) }
+    }
+
+    fn copy(&self, renewed: &mut Value, path: &[&str]) {
+        renewed.set_at(path, self.object.at(path).clone());
+    }
+
+    fn renew_role(&self, renewed: &mut Value) {
+        add_missing_labels(renewed, &self.object);
+        let selectors = self.object.list_at(&["aggregationRule", "clusterRoleSelectors"]);
+        if selectors.is_empty() {
+            let missing = uncovered(renewed.list_at(&["rules"]), self.object.list_at(&["rules"]));
+            add_missing_items(renewed, &missing, "rules");
+            return;
+        }
+        let mut rule = renewed.remove_at(&["aggregationRule"]).unwrap_or_else(Value::object);
+        add_missing_items(&mut rule, selectors, "clusterRoleSelectors");
+        renewed.set_at(&["aggregationRule"], rule);
+    }
+
+    fn renew_flow(&self, renewed: &mut Value) {
+        renewed.set_at(&["metadata", "annotations", FLOW_AUTOUPDATE], "true");
+        let shares = renewed.at(&["spec", "exempt"]).clone();
+        self.copy(renewed, &["spec"]);
+        if !shares.is_null() && self.object.at(&["spec", "exempt"]).as_object().is_some() {
+            renewed.set_at(&["spec", "exempt"], shares);
+        }
+    }
+}
+
+fn annotation<'a>(object: &'a Value, key: &str) -> &'a str {
+    object.str_at(&["metadata", "annotations", key])
+}
+
+fn add_missing_labels(renewed: &mut Value, wanted: &Value) {
+    for place in ["labels", "annotations"] {
+        for (key, value) in wanted.map_at(&["metadata", place]).into_iter().flat_map(|map| map.iter()) {
+            if renewed.at(&["metadata", place, key]).is_null() {
+                renewed.set_at(&["metadata", place, key], value.clone());
+            }
+        }
+    }
+}
+
+fn add_missing_items(renewed: &mut Value, wanted: &[Value], field: &str) {
+    let missing: Vec<Value> = wanted.iter().filter(|item| !renewed.list_at(&[field]).contains(item)).cloned().collect();
+    if missing.is_empty() {
+        return;
+    }
+    match renewed.get_mut(field) {
+        Some(Value::Array(items)) => items.extend(missing),
+        _ => renewed.set_at(&[field], missing),
+    }
+}

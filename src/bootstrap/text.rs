@@ -1,0 +1,54 @@
+//! The line-oriented tables in which bootstrap objects are written down.
+
+use flotilla_proto::value::Value;
+
+/// A line of an embedded table that does not follow the table's form.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("table {table}, line {line}: {problem}")]
+pub struct TextError {
+    /// Which table.
+    pub table: &'static str,
+    /// Line number from 1.
+    pub line: usize,
+    /// What is wrong with it.
+    pub problem: &'static str,
+}
+
+/// A line that says something.
+pub(super) struct Line {
+    table: &'static str,
+    number: usize,
+    /// Whether it belongs to the entry above it.
+    pub indented: bool,
+    /// Its words.
+    pub words: Vec<&'static str>,
+}
+
+impl Line {
+    /// An error about this line.
+    pub fn error(&self, problem: &'static str) -> TextError {
+        TextError { table: self.table, line: self.number, problem }
+    }
+
+    /// The word at a position, which must be there.
+    pub fn word(&self, at: usize) -> Result<&'static str, TextError> {
+        self.words.get(at).copied().ok_or_else(|| self.error("too few words"))
+    }
+
+    /// The number at a position, which must be there.
+    pub fn number(&self, at: usize) -> Result<i64, TextError> {
+        self.word(at)?.parse().map_err(|_| self.error("not a number"))
+    }
+}
+
+/// The lines of a table, without comments and empty ones.
+pub(super) fn lines(table: &'static str, text: &'static str) -> impl Iterator<Item = Line> {
+    text.lines().enumerate().filter(|(_, line)| !line.is_empty() && !line.starts_with('#')).map(move |(at, line)| {
+        Line { table, number: at + 1, indented: line.starts_with(' '), words: line.split_ascii_whitespace().collect() }
+    })
+}
+
+/// A comma list of words; `core` stands for the group without a name.
+pub(super) fn list(word: &str) -> Value {
+    Value::Array(word.split(',').map(|item| Value::from(if item == "core" { "" } else { item })).collect())
+}
