@@ -1,1 +1,140 @@
-//! Patches: JSON Patch, JSON Merge Patch, strategic merge patch.
+//! What a PATCH body does to an object: JSON Patch (RFC 6902), JSON Merge Patch (RFC 7386) and strategic merge patch.
+//!
+//! All three work on the object as the request's version shows it. The result is as the client made it: it still has
+//! to be decoded against the type, so unknown fields and wrong types are found there and become
+//! [`Patch::undecodable`]. A body is read after the object was found, so that a missing object answers 404 whatever
+//! the body says, and once for all retries. Server-side apply is in [`crate::fieldmanager`].
+
+mod go_text;
+mod json;
+mod lists;
+mod merge;
+mod restore;
+mod strategic;
+
+use flotilla_proto::json as text;
+use flotilla_proto::schema::Type;
+use flotilla_proto::value::{Map, Value};
+
+use crate::field::{ErrorKind, FieldError, quote};
+use crate::status::{ApiError, ApiResult, Details};
+
+pub use json::OPERATIONS_MAX;
+
+/// Which rules a body follows.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Format {
+    /// `application/json-patch+json`.
+    Json,
+    /// `application/merge-patch+json`.
+    Merge,
+    /// `application/strategic-merge-patch+json`; built-in kinds only.
+    Strategic,
+}
+
+/// A PATCH body that was read.
+#[derive(Debug, Clone)]
+pub struct Patch {
+    body: Body,
+    /// What strict decoding holds against the body itself, as `duplicate field "data.k"`; errors or warnings according
+    /// to `fieldValidation`, together with what decoding the result finds.
+    pub complaints: Vec<String>,
+}
+
+#[derive(Debug, Clone)]
+enum Body {
+    Json(json::Operations),
+    Merge(Value),
+    Strategic(Map),
+}
+
+impl Patch {
+    /// Reads a body. `checked` is false for `fieldValidation=Ignore`, which looks less closely.
+    ///
+    /// # Errors
+    /// 400 when the body is no patch of its format, 413 for more than [`OPERATIONS_MAX`] operations.
+    pub fn parse(format: Format, body: &[u8], checked: bool) -> ApiResult<Self> {
+        let parsed = text::parse_tracking(body).map_err(|error| match format {
+            Format::Json if checked => decoding(&error),
+            Format::Merge if checked => decoding(&error),
+            Format::Merge => ApiError::bad_request(merge::INVALID),
+            _ => ApiError::bad_request(error.to_string()),
+        })?;
+        let mut complaints: Vec<String> = match checked {
+            true => parsed.duplicates.iter().map(|path| format!("duplicate field {}", quote(path))).collect(),
+            false => Vec::new(),
+        };
+        let body = match format {
+            Format::Json => {
+                let (operations, unknown) = json::Operations::read(parsed.value, checked)?;
+                complaints.extend(unknown);
+                complaints.iter_mut().for_each(|complaint| complaint.insert_str(0, "json patch "));
+                Body::Json(operations)
+            }
+            Format::Merge => Body::Merge(merge::read(parsed.value, checked)?),
+            Format::Strategic => match parsed.value {
+                Value::Object(map) => Body::Strategic(map),
+                Value::Null => Body::Strategic(Map::new()),
+                other => return Err(ApiError::bad_request(unmarshal(&other, "map[string]interface {}"))),
+            },
+        };
+        Ok(Self { body, complaints })
+    }
+
+    /// What the patch makes of `current`. `of` is the type of the object in the request's version, `None` for custom
+    /// resources.
+    ///
+    /// # Errors
+    /// 422 when an operation does not fit the object, 400 or 500 for directives that make no sense.
+    pub fn apply(&self, of: Option<&Type>, current: Value) -> ApiResult<Value> {
+        match &self.body {
+            Body::Json(operations) => operations.apply(current),
+            Body::Merge(patch) => Ok(merge::apply(current, patch)),
+            Body::Strategic(patch) => {
+                let of = of.ok_or(strategic::Error::Malformed("strategic merge patch format is not supported"))?;
+                Ok(strategic::apply(of, current, patch.clone())?)
+            }
+        }
+    }
+
+    /// The answer when the patched object cannot be decoded: 422 that shows what could not. `why` is the decoder's
+    /// complaint; strategic merge states complaints of its own where it knows better.
+    pub fn undecodable(&self, of: Option<&Type>, patched: &Value, why: &str) -> ApiError {
+        let (shown, detail) = match &self.body {
+            Body::Strategic(patch) => {
+                let own = of.and_then(|of| restore::complaint(of, patched));
+                (go_text::map(patch), own.unwrap_or_else(|| why.to_owned()))
+            }
+            body => {
+                let mut shown = patched.clone();
+                match body {
+                    Body::Json(operations) => operations.sort_touched(&mut shown),
+                    Body::Merge(patch) => merge::sort_touched(&mut shown, patch),
+                    Body::Strategic(_) => {}
+                }
+                (String::from_utf8_lossy(&text::to_vec(&shown)).into_owned(), why.to_owned())
+            }
+        };
+        let error = FieldError { kind: ErrorKind::Invalid, field: "patch".to_owned(), shown: quote(&shown), detail };
+        ApiError::invalid("", "", "", &[error])
+    }
+}
+
+/// 422 in the general words that the reference has for patches that do not fit.
+fn rejected() -> ApiError {
+    let message = "the server rejected our request due to an error in our request";
+    ApiError { details: Some(Box::<Details>::default()), ..ApiError::new(422, "Invalid", message) }
+}
+
+fn decoding(why: &impl std::fmt::Display) -> ApiError {
+    ApiError::bad_request(format!("error decoding patch: {why}"))
+}
+
+/// Go's words for JSON of another type than asked for.
+fn unmarshal(value: &Value, into: &str) -> String {
+    format!("json: cannot unmarshal {} into Go value of type {into}", value.type_name())
+}
+
+#[cfg(test)]
+#[path = "patch_tests.rs"]
+mod tests;

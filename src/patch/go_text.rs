@@ -1,0 +1,89 @@
+//! Values as Go's `%v` prints them, which error messages of strategic merge show.
+
+use std::fmt::Write;
+
+use flotilla_proto::json;
+use flotilla_proto::value::{Map, Value};
+
+/// `map[a:1 b:[x y]]`, keys sorted.
+pub fn map(map: &Map) -> String {
+    let mut out = String::new();
+    write_map(map, &mut out);
+    out
+}
+
+/// `[a b]`.
+pub fn list(items: &[Value]) -> String {
+    let mut out = String::new();
+    write_list(items, &mut out);
+    out
+}
+
+/// Any value, without quotes.
+pub fn value(value: &Value) -> String {
+    let mut out = String::new();
+    write(value, &mut out);
+    out
+}
+
+fn write(value: &Value, out: &mut String) {
+    match value {
+        Value::Null => out.push_str("<nil>"),
+        Value::Str(text) => out.push_str(text),
+        Value::Array(items) => write_list(items, out),
+        Value::Object(map) => write_map(map, out),
+        Value::Int(number) => {
+            let _ = write!(out, "{number}");
+        }
+        Value::Bool(_) | Value::Float(_) => out.push_str(&String::from_utf8_lossy(&json::to_vec(value))),
+    }
+}
+
+fn write_list(items: &[Value], out: &mut String) {
+    out.push('[');
+    for (n, item) in items.iter().enumerate() {
+        if n > 0 {
+            out.push(' ');
+        }
+        write(item, out);
+    }
+    out.push(']');
+}
+
+fn write_map(map: &Map, out: &mut String) {
+    let mut entries: Vec<_> = map.iter().collect();
+    entries.sort_by_key(|(key, _)| *key);
+    out.push_str("map[");
+    for (n, (key, value)) in entries.into_iter().enumerate() {
+        if n > 0 {
+            out.push(' ');
+        }
+        out.push_str(key);
+        out.push(':');
+        write(value, out);
+    }
+    out.push(']');
+}
+
+/// The Go type of a JSON value, as `%s` of its `reflect.Type`.
+pub fn type_of(value: &Value) -> &'static str {
+    match value {
+        Value::Null => "%!s(<nil>)",
+        Value::Array(_) => "[]interface {}",
+        Value::Object(_) => "map[string]interface {}",
+        other => kind_of(other),
+    }
+}
+
+/// The Go kind of a JSON value.
+pub fn kind_of(value: &Value) -> &'static str {
+    match value {
+        Value::Null => "invalid",
+        Value::Bool(_) => "bool",
+        Value::Int(_) => "int64",
+        Value::Float(_) => "float64",
+        Value::Str(_) => "string",
+        Value::Array(_) => "slice",
+        Value::Object(_) => "map",
+    }
+}

@@ -1,0 +1,311 @@
+//! JSON Patch (RFC 6902) with the reference's leniency: `replace` and `test` on an absent member are no error, indices
+//! may be negative, and what stands before a pointer's first slash is ignored.
+
+use flotilla_proto::json::{DEPTH_MAX, to_vec};
+use flotilla_proto::value::{Map, Value};
+
+use super::{decoding, rejected, unmarshal};
+use crate::field::quote;
+use crate::status::{ApiError, ApiResult};
+
+/// How many operations a patch may have.
+pub const OPERATIONS_MAX: usize = 10_000;
+
+/// How many bytes of JSON the `copy` operations of a patch may copy, so that a patch cannot blow up an object.
+const COPIED_BYTES_MAX: usize = 3 << 20;
+
+/// The operations of a patch, in order.
+#[derive(Debug, Clone)]
+pub struct Operations(Vec<Operation>);
+
+#[derive(Debug, Clone)]
+struct Operation {
+    verb: Verb,
+    path: Option<String>,
+    from: Option<String>,
+    value: Option<Value>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Verb {
+    Add,
+    Remove,
+    Replace,
+    Move,
+    Copy,
+    Test,
+    Unknown,
+}
+
+/// An operation that does not fit the document; the reference says no more either.
+struct DoesNotApply;
+
+type Step<T> = Result<T, DoesNotApply>;
+
+impl Operations {
+    /// Takes a body as a list of operations; returns what strict decoding complains about too.
+    pub fn read(body: Value, checked: bool) -> ApiResult<(Self, Vec<String>)> {
+        let (list_type, item_type) = match checked {
+            true => ("[]handlers.jsonPatchOp", "handlers.jsonPatchOp"),
+            false => ("jsonpatch.Patch", "jsonpatch.Operation"),
+        };
+        let refuse = |why: String| if checked { decoding(&why) } else { ApiError::bad_request(why) };
+        let items = match body {
+            Value::Array(items) => items,
+            Value::Null => Vec::new(),
+            other => return Err(refuse(unmarshal(&other, list_type))),
+        };
+        let mut complaints = Vec::new();
+        let mut operations = Vec::with_capacity(items.len().min(OPERATIONS_MAX));
+        for (n, item) in items.into_iter().enumerate() {
+            let map = match item {
+                Value::Object(map) => map,
+                Value::Null => Map::new(),
+                other => return Err(refuse(unmarshal(&other, item_type))),
+            };
+            if checked {
+                check_members(n, &map, &mut complaints).map_err(|why| decoding(&why))?;
+            }
+            operations.push(Operation::read(map));
+        }
+        if operations.len() > OPERATIONS_MAX {
+            let message = format!(
+                "Request entity too large: The allowed maximum operations in a JSON patch is {OPERATIONS_MAX}, got {}",
+                operations.len()
+            );
+            return Err(ApiError::new(413, "RequestEntityTooLarge", message));
+        }
+        Ok((Self(operations), complaints))
+    }
+
+    /// Applies all operations; 422 when one does not fit.
+    pub fn apply(&self, mut document: Value) -> ApiResult<Value> {
+        let mut copied_bytes = 0;
+        for operation in &self.0 {
+            operation.apply(&mut document, &mut copied_bytes).map_err(|DoesNotApply| rejected())?;
+        }
+        Ok(document)
+    }
+
+    /// Sorts the objects that the operations went through, as the reference shows them in errors.
+    pub fn sort_touched(&self, shown: &mut Value) {
+        for operation in &self.0 {
+            for pointer in [&operation.path, &operation.from].into_iter().flatten() {
+                let mut place = &mut *shown;
+                for segment in pointer.split('/').skip(1) {
+                    if let Value::Object(map) = place {
+                        map.sort();
+                    }
+                    match member_mut(place, &unescape(segment)) {
+                        Some(next) => place = next,
+                        None => break,
+                    }
+                }
+            }
+        }
+        if let Value::Object(map) = shown {
+            map.sort();
+        }
+    }
+}
+
+/// Checks the members of one operation as strict decoding does.
+fn check_members(n: usize, map: &Map, complaints: &mut Vec<String>) -> Result<(), String> {
+    for (key, value) in map.iter() {
+        match key {
+            "op" | "path" | "from" => {
+                if !matches!(value, Value::Str(_) | Value::Null) {
+                    let found = value.type_name();
+                    return Err(format!(
+                        "json: cannot unmarshal {found} into Go struct field jsonPatchOp.{key} of type string"
+                    ));
+                }
+            }
+            "value" => {}
+            _ => complaints.push(format!("unknown field {}", quote(&format!("[{n}].{key}")))),
+        }
+    }
+    Ok(())
+}
+
+impl Operation {
+    fn read(mut map: Map) -> Self {
+        let mut text = |key: &str| match map.remove(key) {
+            Some(Value::Str(text)) => Some(text.to_string()),
+            _ => None,
+        };
+        let verb = match text("op").as_deref() {
+            Some("add") => Verb::Add,
+            Some("remove") => Verb::Remove,
+            Some("replace") => Verb::Replace,
+            Some("move") => Verb::Move,
+            Some("copy") => Verb::Copy,
+            Some("test") => Verb::Test,
+            _ => Verb::Unknown,
+        };
+        Self { verb, path: text("path"), from: text("from"), value: map.remove("value") }
+    }
+
+    fn apply(&self, document: &mut Value, copied_bytes: &mut usize) -> Step<()> {
+        let path = self.path.as_deref().ok_or(DoesNotApply)?;
+        match self.verb {
+            Verb::Add => add(document, path, self.value.clone().unwrap_or_default()),
+            Verb::Remove => Place::find(document, path)?.remove().map(drop),
+            Verb::Replace => replace(document, path, self.value.clone()),
+            Verb::Test => test(document, path, self.value.as_ref()),
+            Verb::Move => {
+                let value = Place::find(document, self.from.as_deref().ok_or(DoesNotApply)?)?.remove()?;
+                add(document, path, value)
+            }
+            Verb::Copy => {
+                let from = Place::find(document, self.from.as_deref().ok_or(DoesNotApply)?)?;
+                let value = from.get()?.cloned().unwrap_or_default();
+                *copied_bytes += to_vec(&value).len();
+                if *copied_bytes > COPIED_BYTES_MAX {
+                    return Err(DoesNotApply);
+                }
+                add(document, path, value)
+            }
+            Verb::Unknown => Err(DoesNotApply),
+        }
+    }
+}
+
+fn add(document: &mut Value, path: &str, value: Value) -> Step<()> {
+    let place = Place::find(document, path)?;
+    check_depth(path, &value)?;
+    place.add(value)
+}
+
+fn replace(document: &mut Value, path: &str, value: Option<Value>) -> Step<()> {
+    if path.is_empty() {
+        return match value {
+            Some(value @ (Value::Object(_) | Value::Array(_))) => {
+                *document = value;
+                Ok(())
+            }
+            _ => Err(DoesNotApply),
+        };
+    }
+    let value = value.unwrap_or_default();
+    let place = Place::find(document, path)?;
+    check_depth(path, &value)?;
+    place.set(value)
+}
+
+fn test(document: &mut Value, path: &str, value: Option<&Value>) -> Step<()> {
+    let equal = if path.is_empty() {
+        value == Some(document)
+    } else {
+        match (Place::find(document, path)?.get()?, value) {
+            (None | Some(Value::Null), None) => true,
+            (None, Some(value)) => value.is_null(),
+            (found, value) => found == value,
+        }
+    };
+    if equal { Ok(()) } else { Err(DoesNotApply) }
+}
+
+/// A patch can nest an object into itself again and again; trees are walked by recursion, so depth stays bounded.
+fn check_depth(path: &str, value: &Value) -> Step<()> {
+    let above = path.bytes().filter(|&b| b == b'/').count();
+    if above + depth(value) > DEPTH_MAX { Err(DoesNotApply) } else { Ok(()) }
+}
+
+fn depth(value: &Value) -> usize {
+    match value {
+        Value::Object(map) => 1 + map.values().map(depth).max().unwrap_or(0),
+        Value::Array(items) => 1 + items.iter().map(depth).max().unwrap_or(0),
+        _ => 0,
+    }
+}
+
+/// The container that a pointer leads to, and the last segment.
+struct Place<'a> {
+    container: &'a mut Value,
+    key: String,
+}
+
+impl<'a> Place<'a> {
+    /// Follows a JSON pointer (RFC 6901) to the container of its last segment.
+    fn find(document: &'a mut Value, pointer: &str) -> Step<Self> {
+        let mut segments = pointer.split('/').skip(1).peekable();
+        let mut container = document;
+        while let Some(segment) = segments.next() {
+            let key = unescape(segment);
+            if segments.peek().is_none() {
+                return match container {
+                    Value::Object(_) | Value::Array(_) => Ok(Self { container, key }),
+                    _ => Err(DoesNotApply),
+                };
+            }
+            container = member_mut(container, &key).ok_or(DoesNotApply)?;
+        }
+        Err(DoesNotApply)
+    }
+
+    fn get(&self) -> Step<Option<&Value>> {
+        match &*self.container {
+            Value::Object(map) => Ok(map.get(&self.key)),
+            Value::Array(items) => Ok(items.get(index(&self.key, items.len()).ok_or(DoesNotApply)?)),
+            _ => Err(DoesNotApply),
+        }
+    }
+
+    fn set(self, value: Value) -> Step<()> {
+        match self.container {
+            Value::Object(map) => {
+                map.insert(self.key, value);
+            }
+            Value::Array(items) => {
+                let at = index(&self.key, items.len()).ok_or(DoesNotApply)?;
+                items[at] = value;
+            }
+            _ => return Err(DoesNotApply),
+        }
+        Ok(())
+    }
+
+    fn add(self, value: Value) -> Step<()> {
+        match self.container {
+            Value::Array(items) if self.key == "-" => items.push(value),
+            Value::Array(items) => {
+                // One place more than there are items: the end.
+                let at = index(&self.key, items.len() + 1).ok_or(DoesNotApply)?;
+                items.insert(at, value);
+            }
+            _ => return self.set(value),
+        }
+        Ok(())
+    }
+
+    fn remove(self) -> Step<Value> {
+        match self.container {
+            Value::Object(map) => map.remove(&self.key).ok_or(DoesNotApply),
+            Value::Array(items) => Ok(items.remove(index(&self.key, items.len()).ok_or(DoesNotApply)?)),
+            _ => Err(DoesNotApply),
+        }
+    }
+}
+
+fn member_mut<'a>(container: &'a mut Value, key: &str) -> Option<&'a mut Value> {
+    match container {
+        Value::Object(map) => map.get_mut(key),
+        Value::Array(items) => {
+            let at = index(key, items.len())?;
+            items.get_mut(at)
+        }
+        _ => None,
+    }
+}
+
+/// A segment as an index below `len`; negative ones count from the end.
+fn index(segment: &str, len: usize) -> Option<usize> {
+    let number: i64 = segment.parse().ok()?;
+    let at = if number < 0 { usize::try_from(number + i64::try_from(len).ok()?) } else { usize::try_from(number) };
+    at.ok().filter(|&at| at < len)
+}
+
+fn unescape(segment: &str) -> String {
+    if segment.contains('~') { segment.replace("~1", "/").replace("~0", "~") } else { segment.to_owned() }
+}

@@ -1,0 +1,79 @@
+//! Which value of a merged object does not fit its type, in the words that strategic merge has for it.
+
+use flotilla_proto::schema::{Shape, Type};
+use flotilla_proto::value::Value;
+
+use super::go_text::kind_of;
+
+/// The first value that does not fit; `None` when only a value's own syntax (a time, a quantity) can be wrong.
+pub fn complaint(of: &Type, object: &Value) -> Option<String> {
+    check_struct(of, object).err()
+}
+
+fn check_struct(of: &Type, value: &Value) -> Result<(), String> {
+    match value {
+        Value::Null => Ok(()),
+        Value::Object(map) => of
+            .fields
+            .iter()
+            .filter_map(|field| Some((field, map.get(&field.name)?)))
+            .try_for_each(|(field, value)| check(&field.shape, value)),
+        other => Err(format!("cannot restore struct from: {}", kind_of(other))),
+    }
+}
+
+fn check(shape: &Shape, value: &Value) -> Result<(), String> {
+    if value.is_null() {
+        return Ok(());
+    }
+    match shape {
+        Shape::Bool => scalar(value, "bool", matches!(value, Value::Bool(_)), false),
+        Shape::Int32 => whole(value, "int32"),
+        Shape::Int64 => whole(value, "int64"),
+        Shape::Uint(8) => whole(value, "uint8"),
+        Shape::Uint(16) => whole(value, "uint16"),
+        Shape::Uint(32) => whole(value, "uint32"),
+        Shape::Uint(_) => whole(value, "uint64"),
+        Shape::Double => scalar(value, "float64", matches!(value, Value::Int(_) | Value::Float(_)), false),
+        Shape::String { named } => {
+            let fits = matches!(value, Value::Str(_));
+            if let (Value::Int(_), false) = (value, named.is_empty()) {
+                return Err(format!("cannot convert int64 to {named}"));
+            }
+            scalar(value, "string", fits, matches!(value, Value::Int(_)))
+        }
+        Shape::Struct(of) => check_struct(of, value),
+        Shape::List(list) => match value {
+            Value::Array(items) => items.iter().try_for_each(|item| check(&list.item, item)),
+            other => Err(format!("cannot restore slice from {}", kind_of(other))),
+        },
+        Shape::Map(map) => match value {
+            Value::Object(entries) => entries.values().try_for_each(|value| check(&map.value, value)),
+            other => Err(format!("cannot restore map from {}", kind_of(other))),
+        },
+        Shape::Bytes if !matches!(value, Value::Str(_)) => Err(format!("cannot restore slice from {}", kind_of(value))),
+        // These read JSON themselves and complain as when they are decoded.
+        Shape::Bytes
+        | Shape::Quantity
+        | Shape::IntOrString
+        | Shape::Time
+        | Shape::MicroTime
+        | Shape::Duration
+        | Shape::Any(_) => Ok(()),
+    }
+}
+
+fn whole(value: &Value, kind: &str) -> Result<(), String> {
+    match value {
+        Value::Float(number) => scalar(value, kind, number.trunc() == *number, true),
+        _ => scalar(value, kind, matches!(value, Value::Int(_)), false),
+    }
+}
+
+fn scalar(value: &Value, kind: &str, fits: bool, convertible: bool) -> Result<(), String> {
+    match (fits, convertible) {
+        (true, _) => Ok(()),
+        (false, true) => Err(format!("cannot convert {} to {kind}", kind_of(value))),
+        (false, false) => Err(format!("unrecognized type: {kind}")),
+    }
+}
