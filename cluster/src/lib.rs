@@ -1,1 +1,44 @@
-//! The replicated, sharded store.
+//! The replicated, sharded, multi-versioned store: tables of objects with one history each, which survive crashes.
+//!
+//! The store knows tables, keys, revisions, bytes and index terms, and nothing of HTTP or of Kubernetes kinds.
+//!
+//! # Life of a write
+//! [`Store::write`] hands a [`Write`] to the proposer of the table's group ([`group`]). The proposer takes all writes
+//! that wait, gives each a [`Revision`], and proposes them as one log entry. Once the entry is durable, the state
+//! machine hands the writes to the actors of their shards ([`table`]), each of which decides whether the expectation
+//! holds, records the new version and the change, and closes the revision. The broadcaster then wakes those watchers
+//! that the change concerns ([`watch`]).
+//!
+//! # Reading
+//! A [`Table`] is read from any thread, without mailbox and without waiting for the disk: [`Table::get`] for the
+//! latest, [`Table::snapshot`] for a list, [`Table::subscribe`] for a watch. [`Store::barrier`] makes a read
+//! linearizable.
+//!
+//! # Invariants
+//! - An outcome is answered only for what is durable.
+//! - Applying takes no clock, no randomness and no I/O: every replica decides alike.
+//! - Within a shard revisions rise with the log; what a closed revision shows never changes.
+//! - No lock is held across an await, and none for longer than a bounded chunk of work.
+//! - Every bound is in [`limits`].
+
+mod group;
+mod key;
+pub mod limits;
+mod object;
+mod options;
+mod revision;
+mod store;
+mod table;
+mod watch;
+mod write;
+
+pub use self::key::{Key, Scope, TableId};
+pub use self::object::{Draft, Layout, Object, Term, Terms};
+pub use self::options::{OpenError, Options, TableOptions};
+pub use self::revision::Revision;
+pub use self::store::{Status, Store};
+pub use self::table::{Change, ChangeKind, Selection, Snapshot, Table, TableUsage};
+pub use self::watch::{Interest, Subscription};
+pub use self::write::{
+    Compacted, Expectation, Mutation, Outcome, ReadError, SnapshotError, TooLarge, Write, WriteError,
+};

@@ -1,0 +1,221 @@
+//! Objects: encoded bytes with what the store and its readers must know without decoding them.
+
+use std::fmt;
+use std::ops::Range;
+
+use bytes::Bytes;
+use compact_str::CompactString;
+
+use crate::{Key, Revision};
+
+/// Where things are in the bytes of an object, so that the server can answer without parsing.
+#[derive(Clone, Debug, PartialEq, Eq, Default)]
+pub struct Layout {
+    /// Offset of the 18 digits of the revision.
+    pub revision_at: u32,
+    /// Offset at which the type meta ends and the other fields begin; the store only keeps it.
+    pub head: u32,
+    /// The value of `metadata`; the store only keeps it.
+    pub metadata: Range<u32>,
+}
+
+impl Layout {
+    /// Whether every offset lies within `length` bytes.
+    pub(crate) fn fits(&self, length: usize) -> bool {
+        self.revision_at as usize + Revision::DIGITS <= length
+            && self.head as usize <= length
+            && self.metadata.start <= self.metadata.end
+            && self.metadata.end as usize <= length
+    }
+}
+
+/// One index term: a name and its value.
+pub type Term = (CompactString, CompactString);
+
+/// What an object can be selected by, besides its key: labels and selectable fields, each sorted by name.
+#[derive(Clone, Debug, PartialEq, Eq, Default)]
+pub struct Terms {
+    labels: Box<[Term]>,
+    fields: Box<[Term]>,
+}
+
+impl Terms {
+    /// Terms from pairs in any order; of several values for one name the last stays.
+    pub fn new(labels: Vec<Term>, fields: Vec<Term>) -> Terms {
+        Terms { labels: sorted(labels), fields: sorted(fields) }
+    }
+
+    /// All labels, sorted by name.
+    pub fn labels(&self) -> &[Term] {
+        &self.labels
+    }
+
+    /// All selectable fields, sorted by name.
+    pub fn fields(&self) -> &[Term] {
+        &self.fields
+    }
+
+    /// The value of a label.
+    pub fn label(&self, name: &str) -> Option<&str> {
+        find(&self.labels, name)
+    }
+
+    /// The value of a selectable field, such as `spec.nodeName`.
+    pub fn field(&self, name: &str) -> Option<&str> {
+        find(&self.fields, name)
+    }
+
+    fn memory(&self) -> usize {
+        let heap = |text: &CompactString| if text.is_heap_allocated() { text.len() } else { 0 };
+        let each = |terms: &[Term]| {
+            size_of_val(terms) + terms.iter().map(|(name, value)| heap(name) + heap(value)).sum::<usize>()
+        };
+        each(&self.labels) + each(&self.fields)
+    }
+}
+
+fn sorted(mut terms: Vec<Term>) -> Box<[Term]> {
+    terms.reverse(); // the stable sort then leaves the last of equal names first, which is the one that stays
+    terms.sort_by(|a, b| a.0.cmp(&b.0));
+    terms.dedup_by(|later, kept| later.0 == kept.0);
+    terms.into()
+}
+
+fn find<'a>(terms: &'a [Term], name: &str) -> Option<&'a str> {
+    let at = terms.binary_search_by(|(candidate, _)| candidate.as_str().cmp(name)).ok()?;
+    Some(terms[at].1.as_str())
+}
+
+/// An object to be written: encoded, with room for the revision that the write will get.
+#[derive(Clone, Debug, Default)]
+pub struct Draft {
+    /// The encoded object, with 18 placeholder bytes at `layout.revision_at`. The store takes this very buffer and
+    /// writes the revision into it.
+    pub bytes: Vec<u8>,
+    /// Where things are in `bytes`.
+    pub layout: Layout,
+    /// What the object can be selected by.
+    pub terms: Terms,
+}
+
+impl Draft {
+    /// The object as of `revision`; nothing when the layout does not fit the bytes or the revision cannot be written.
+    pub(crate) fn seal(mut self, key: Key, revision: Revision) -> Option<Object> {
+        if !self.layout.fits(self.bytes.len())
+            || !revision.write_digits(&mut self.bytes[self.layout.revision_at as usize..])
+        {
+            return None;
+        }
+        let bytes = Bytes::from(self.bytes.into_boxed_slice());
+        Some(Object { key, revision, bytes, layout: self.layout, terms: self.terms, tombstone: false })
+    }
+}
+
+/// One version of an object. Immutable, and shared by the table, the change log, and every reader.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Object {
+    key: Key,
+    revision: Revision,
+    bytes: Bytes,
+    layout: Layout,
+    terms: Terms,
+    tombstone: bool,
+}
+
+impl Object {
+    /// An object from its stored parts; the bytes already carry the revision.
+    pub(crate) fn restored(key: Key, revision: Revision, bytes: Bytes, layout: Layout, terms: Terms) -> Object {
+        Object { key, revision, bytes, layout, terms, tombstone: false }
+    }
+
+    /// The last state of this object with the revision of its deletion written in place.
+    pub(crate) fn buried(&self, revision: Revision) -> Object {
+        let mut bytes = self.bytes.to_vec();
+        if let Some(digits) = bytes.get_mut(self.layout.revision_at as usize..) {
+            revision.write_digits(digits);
+        }
+        let bytes = Bytes::from(bytes);
+        let (key, layout, terms) = (self.key.clone(), self.layout.clone(), self.terms.clone());
+        Object { key, revision, bytes, layout, terms, tombstone: true }
+    }
+
+    /// What the object is called.
+    pub fn key(&self) -> &Key {
+        &self.key
+    }
+
+    /// The revision of the write that made this version.
+    pub fn revision(&self) -> Revision {
+        self.revision
+    }
+
+    /// The encoded object, its revision in place.
+    pub fn bytes(&self) -> &Bytes {
+        &self.bytes
+    }
+
+    /// Where things are in the bytes.
+    pub fn layout(&self) -> &Layout {
+        &self.layout
+    }
+
+    /// The value of `metadata`, as the draft's layout said.
+    pub fn metadata(&self) -> &[u8] {
+        let Range { start, end } = self.layout.metadata;
+        self.bytes.get(start as usize..end as usize).unwrap_or_default()
+    }
+
+    /// What the object can be selected by.
+    pub fn terms(&self) -> &Terms {
+        &self.terms
+    }
+
+    /// Whether this is the last state of a deleted object.
+    pub fn is_tombstone(&self) -> bool {
+        self.tombstone
+    }
+
+    /// About how much memory this version holds, in bytes.
+    pub fn memory(&self) -> usize {
+        size_of::<Object>() + self.key.as_str().len() + self.bytes.len() + self.terms.memory()
+    }
+}
+
+impl fmt::Debug for Object {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (key, revision) = (&self.key, self.revision);
+        write!(f, "{key}@{revision}{}", if self.tombstone { " (deleted)" } else { "" })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn of_equal_names_the_last_stays() {
+        let terms = Terms::new(
+            vec![("b".into(), "1".into()), ("a".into(), "2".into()), ("b".into(), "3".into())],
+            vec![("spec.nodeName".into(), "n1".into())],
+        );
+        assert_eq!(terms.label("b"), Some("3"));
+        assert_eq!(terms.label("a"), Some("2"));
+        assert_eq!(terms.label("c"), None);
+        assert_eq!(terms.field("spec.nodeName"), Some("n1"));
+        assert_eq!(terms.labels().len(), 2);
+    }
+
+    #[test]
+    fn the_revision_is_written_in_place() {
+        let bytes = br#"{"rv":"000000000000000000"}"#.to_vec();
+        let draft = Draft { bytes, layout: Layout { revision_at: 7, head: 1, metadata: 0..2 }, ..Draft::default() };
+        let object = draft.clone().seal(Key::new("a"), Revision::FIRST).unwrap();
+        assert_eq!(&object.bytes()[..], br#"{"rv":"100000000000000000"}"#);
+        let tombstone = object.buried(Revision::FIRST.next());
+        assert_eq!(&tombstone.bytes()[..], br#"{"rv":"100000000000000001"}"#);
+        assert!(tombstone.is_tombstone() && tombstone.revision() == Revision::FIRST.next());
+
+        let beyond = Draft { layout: Layout { revision_at: 12, ..draft.layout.clone() }, ..draft };
+        assert!(beyond.seal(Key::new("a"), Revision::FIRST).is_none());
+    }
+}

@@ -1,0 +1,117 @@
+//! Revisions: what Kubernetes clients see as `resourceVersion`.
+
+use std::fmt;
+use std::num::ParseIntError;
+use std::str::FromStr;
+
+/// How many bits of a revision count within one millisecond.
+const COUNTER_BITS: u32 = 18;
+
+/// A point in the history of a table: a hybrid logical clock value, `unix_milliseconds << 18 | counter`.
+///
+/// Revisions of one table are unique and strictly increasing. Between [`Revision::FIRST`] and [`Revision::LAST`]
+/// (the years 1982 to 2090) the decimal form has exactly [`Revision::DIGITS`] digits, so that it can be written in
+/// place into an encoded object. Order never depends on clocks being right: only the mapping to wall time does.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
+pub struct Revision(u64);
+
+impl Revision {
+    /// Digits of every revision between [`Revision::FIRST`] and [`Revision::LAST`].
+    pub const DIGITS: usize = 18;
+    /// The smallest revision of 18 digits, and the smallest that is ever assigned.
+    pub const FIRST: Revision = Revision(100_000_000_000_000_000);
+    /// The largest revision of 18 digits, and the largest that is ever assigned.
+    pub const LAST: Revision = Revision(999_999_999_999_999_999);
+    /// Before every revision: nothing is visible at it.
+    pub const ZERO: Revision = Revision(0);
+
+    /// The revision with this number.
+    pub const fn new(number: u64) -> Revision {
+        Revision(number)
+    }
+
+    /// The number itself.
+    pub const fn get(self) -> u64 {
+        self.0
+    }
+
+    /// The first revision of a millisecond, clamped to what has 18 digits.
+    pub fn from_unix_ms(unix_ms: u64) -> Revision {
+        let number = unix_ms.checked_mul(1 << COUNTER_BITS).unwrap_or(u64::MAX);
+        Revision(number.clamp(Self::FIRST.0, Self::LAST.0))
+    }
+
+    /// The wall time, in milliseconds since 1970, at which the leader's clock stood when it assigned this revision.
+    pub const fn unix_ms(self) -> u64 {
+        self.0 >> COUNTER_BITS
+    }
+
+    /// The revision after this one.
+    pub const fn next(self) -> Revision {
+        Revision(self.0.saturating_add(1))
+    }
+
+    /// The revision before this one.
+    pub const fn previous(self) -> Revision {
+        Revision(self.0.saturating_sub(1))
+    }
+
+    /// Writes the 18 digits at the start of `out`; false, with nothing written, when there is no room or the
+    /// revision does not have 18 digits.
+    pub fn write_digits(self, out: &mut [u8]) -> bool {
+        if self < Self::FIRST || self > Self::LAST || out.len() < Self::DIGITS {
+            return false;
+        }
+        let mut rest = self.0;
+        for digit in out[..Self::DIGITS].iter_mut().rev() {
+            *digit = b'0' + (rest % 10) as u8;
+            rest /= 10;
+        }
+        true
+    }
+}
+
+impl fmt::Display for Revision {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(&self.0, f)
+    }
+}
+
+impl fmt::Debug for Revision {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(&self.0, f)
+    }
+}
+
+impl FromStr for Revision {
+    type Err = ParseIntError;
+
+    fn from_str(text: &str) -> Result<Revision, ParseIntError> {
+        text.parse().map(Revision)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn digits_are_the_decimal_form() {
+        for number in [Revision::FIRST.get(), 123_456_789_012_345_678, Revision::LAST.get()] {
+            let mut out = [0; 18];
+            assert!(Revision::new(number).write_digits(&mut out));
+            assert_eq!(std::str::from_utf8(&out).unwrap(), number.to_string());
+        }
+        assert!(!Revision::new(7).write_digits(&mut [0; 18]));
+        assert!(!Revision::FIRST.write_digits(&mut [0; 17]));
+    }
+
+    #[test]
+    fn wall_time_survives() {
+        let revision = Revision::from_unix_ms(1_790_000_000_123);
+        assert_eq!(revision.unix_ms(), 1_790_000_000_123);
+        assert_eq!(revision.to_string().len(), Revision::DIGITS);
+        assert_eq!(Revision::from_unix_ms(0), Revision::FIRST);
+        assert_eq!(Revision::from_unix_ms(u64::MAX), Revision::LAST);
+    }
+}

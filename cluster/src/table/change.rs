@@ -1,0 +1,85 @@
+//! One committed change, as watchers see it.
+
+use std::any::Any;
+use std::fmt;
+use std::sync::Arc;
+
+use parking_lot::Mutex;
+
+use crate::{Object, Revision};
+
+/// What happened to the object.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ChangeKind {
+    /// It was not there before.
+    Added,
+    /// It was replaced.
+    Modified,
+    /// It is no longer there.
+    Deleted,
+}
+
+/// One committed change of a table, shared by the change log and every watcher.
+pub struct Change {
+    kind: ChangeKind,
+    object: Arc<Object>,
+    previous: Option<Arc<Object>>,
+    shared: Mutex<Option<Arc<dyn Any + Send + Sync>>>,
+}
+
+impl Change {
+    pub(crate) fn new(kind: ChangeKind, object: Arc<Object>, previous: Option<Arc<Object>>) -> Change {
+        Change { kind, object, previous, shared: Mutex::new(None) }
+    }
+
+    /// What happened.
+    pub fn kind(&self) -> ChangeKind {
+        self.kind
+    }
+
+    /// The revision of the change.
+    pub fn revision(&self) -> Revision {
+        self.object.revision()
+    }
+
+    /// The object after the change; of a deletion its last state with the revision of the deletion.
+    pub fn object(&self) -> &Arc<Object> {
+        &self.object
+    }
+
+    /// The object before the change, unless it was added.
+    pub fn previous(&self) -> Option<&Arc<Object>> {
+        self.previous.as_ref()
+    }
+
+    /// What watchers of this change share, typically its encodings, made by `make` when nobody has before.
+    ///
+    /// The store forgets it some seconds after the change, so that history costs no encodings; whoever holds it keeps
+    /// it. A watcher that comes later makes it anew.
+    pub fn shared<T: Any + Send + Sync>(&self, make: impl FnOnce() -> T) -> Arc<T> {
+        let mut slot = self.shared.lock();
+        if let Some(shared) = slot.clone().and_then(|shared| shared.downcast::<T>().ok()) {
+            return shared;
+        }
+        let shared = Arc::new(make());
+        *slot = Some(shared.clone());
+        shared
+    }
+
+    /// Forgets what watchers share.
+    pub(crate) fn forget_shared(&self) {
+        drop(self.shared.lock().take());
+    }
+
+    /// Memory that the history keeps because of this change, in bytes.
+    pub(crate) fn memory(&self) -> usize {
+        let tombstone = if self.object.is_tombstone() { self.object.memory() } else { 0 };
+        size_of::<Change>() + tombstone + self.previous.as_ref().map_or(0, |previous| previous.memory())
+    }
+}
+
+impl fmt::Debug for Change {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:?} {:?}", self.kind, self.object)
+    }
+}

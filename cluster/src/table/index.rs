@@ -1,0 +1,59 @@
+//! An index of a table by one selectable field.
+
+use std::collections::{BTreeMap, HashMap};
+
+use compact_str::CompactString;
+
+use crate::{Key, Object};
+
+/// For each value of a field, the keys of which any kept version has that value, so that it serves every revision
+/// that can be read. A reader still checks the version that it sees.
+pub(crate) struct Index {
+    field: CompactString,
+    values: HashMap<CompactString, BTreeMap<Key, u32>>,
+}
+
+impl Index {
+    pub(crate) fn new(field: CompactString) -> Index {
+        Index { field, values: HashMap::new() }
+    }
+
+    pub(crate) fn field(&self) -> &str {
+        &self.field
+    }
+
+    pub(crate) fn keys(&self, value: &str) -> Option<&BTreeMap<Key, u32>> {
+        self.values.get(value)
+    }
+
+    /// A version is kept from now on.
+    pub(crate) fn add(&mut self, version: &Object) {
+        let Some(value) = self.value_of(version) else { return };
+        let keys = match self.values.get_mut(value) {
+            Some(keys) => keys,
+            None => self.values.entry(value.into()).or_default(),
+        };
+        match keys.get_mut(version.key()) {
+            Some(versions) => *versions += 1,
+            None => drop(keys.insert(version.key().clone(), 1)),
+        }
+    }
+
+    /// A version is no longer kept.
+    pub(crate) fn remove(&mut self, version: &Object) {
+        let Some(value) = self.value_of(version) else { return };
+        let Some(keys) = self.values.get_mut(value) else { return };
+        match keys.get_mut(version.key()) {
+            Some(versions) if *versions > 1 => *versions -= 1,
+            _ => drop(keys.remove(version.key())),
+        }
+        if keys.is_empty() {
+            self.values.remove(value);
+        }
+    }
+
+    /// Deletions are not found by field: they are in no list.
+    fn value_of<'a>(&self, version: &'a Object) -> Option<&'a str> {
+        if version.is_tombstone() { None } else { version.terms().field(&self.field) }
+    }
+}

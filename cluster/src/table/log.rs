@@ -1,0 +1,102 @@
+//! The change log of one shard: its committed changes in revision order, as far back as the history window reaches.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+use super::change::Change;
+use crate::{Compacted, Revision};
+
+pub(crate) struct ChangeLog {
+    changes: VecDeque<Arc<Change>>,
+    /// Every change after this revision is present.
+    floor: Revision,
+    /// Memory that the history keeps, in bytes.
+    bytes: usize,
+    /// How many changes, counted from the oldest, hold no shared encodings any more.
+    forgotten: usize,
+}
+
+impl ChangeLog {
+    pub(crate) fn new(floor: Revision) -> ChangeLog {
+        ChangeLog { changes: VecDeque::new(), floor, bytes: 0, forgotten: 0 }
+    }
+
+    pub(crate) fn push(&mut self, change: Arc<Change>) {
+        debug_assert!(change.revision() > self.last());
+        self.bytes += change.memory();
+        self.changes.push_back(change);
+    }
+
+    /// Appends changes after `after` and up to `through`, at most `max`.
+    pub(crate) fn read(
+        &self,
+        after: Revision,
+        through: Revision,
+        max: usize,
+        out: &mut Vec<Arc<Change>>,
+    ) -> Result<(), Compacted> {
+        if after < self.floor {
+            return Err(Compacted { floor: self.floor });
+        }
+        let start = self.changes.partition_point(|change| change.revision() <= after);
+        let changes = self.changes.range(start..).take(max).take_while(|change| change.revision() <= through);
+        out.extend(changes.cloned());
+        Ok(())
+    }
+
+    /// The revision of the last change, or the floor when there is none.
+    pub(crate) fn last(&self) -> Revision {
+        self.changes.back().map_or(self.floor, |change| change.revision())
+    }
+
+    pub(crate) fn floor(&self) -> Revision {
+        self.floor
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.changes.len()
+    }
+
+    pub(crate) fn bytes(&self) -> usize {
+        self.bytes
+    }
+
+    /// How far the floor may rise: over the changes not newer than `aged`, and over more of the oldest as long as
+    /// the history holds more than `bytes_max`.
+    pub(crate) fn excess(&self, aged: Revision, bytes_max: usize) -> Revision {
+        let by_age = self.changes.partition_point(|change| change.revision() <= aged);
+        let mut floor = by_age.checked_sub(1).map_or(self.floor, |last| self.changes[last].revision());
+        let mut bytes = self.bytes;
+        for (position, change) in self.changes.iter().enumerate() {
+            if position >= by_age && bytes <= bytes_max {
+                break;
+            }
+            bytes -= change.memory().min(bytes);
+            floor = floor.max(change.revision());
+        }
+        floor
+    }
+
+    /// Takes up to `max` of the oldest changes that are not newer than `floor`.
+    pub(crate) fn trim(&mut self, floor: Revision, max: usize) -> Vec<Arc<Change>> {
+        let count = self.changes.partition_point(|change| change.revision() <= floor).min(max);
+        let trimmed: Vec<Arc<Change>> = self.changes.drain(..count).collect();
+        for change in &trimmed {
+            self.bytes -= change.memory().min(self.bytes);
+            self.floor = change.revision();
+        }
+        self.forgotten -= count.min(self.forgotten);
+        if self.changes.capacity() > 1024 && self.changes.capacity() > 4 * self.changes.len() {
+            self.changes.shrink_to(2 * self.changes.len());
+        }
+        trimmed
+    }
+
+    /// The changes not newer than `aged` that may still hold shared encodings; each is answered once.
+    pub(crate) fn forget(&mut self, aged: Revision) -> Vec<Arc<Change>> {
+        let end = self.changes.partition_point(|change| change.revision() <= aged).max(self.forgotten);
+        let forgotten = self.changes.range(self.forgotten..end).cloned().collect();
+        self.forgotten = end;
+        forgotten
+    }
+}

@@ -1,0 +1,181 @@
+//! One shard of a table: what its actor writes and everybody reads.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+use compact_str::CompactString;
+use parking_lot::{Mutex, RwLock};
+use tokio::sync::Notify;
+
+use super::change::Change;
+use super::horizon::Horizon;
+use super::keyspace::Keyspace;
+use super::log::ChangeLog;
+use crate::group::Command;
+use crate::limits::{APPLY_UNDER_LOCK_MAX, CHANGES_UNDER_LOCK_MAX};
+use crate::watch::Subscribers;
+use crate::{Object, Outcome, Revision};
+
+/// The shared state of one shard. Only its actor calls the methods that change it.
+///
+/// Locks are taken one at a time and never held across an await; the order of effects is: the keyspace, the change
+/// log, and then the closed revision, so that whoever sees a closed revision sees everything up to it.
+pub(crate) struct Shard {
+    pub(super) keyspace: RwLock<Keyspace>,
+    pub(super) log: RwLock<ChangeLog>,
+    pub(super) horizon: Mutex<Horizon>,
+    pub(crate) subscribers: Subscribers,
+    closed: AtomicU64,
+    announced: AtomicU64,
+    /// Told whenever the closed revision rises.
+    pub(super) closing: Notify,
+}
+
+impl Shard {
+    pub(crate) fn new(base: Revision, indexed: impl IntoIterator<Item = CompactString>) -> Shard {
+        Shard {
+            keyspace: RwLock::new(Keyspace::new(base, indexed)),
+            log: RwLock::new(ChangeLog::new(base)),
+            horizon: Mutex::new(Horizon::new(base)),
+            subscribers: Subscribers::default(),
+            closed: AtomicU64::new(base.get()),
+            announced: AtomicU64::new(base.get()),
+            closing: Notify::new(),
+        }
+    }
+
+    /// No later write of this shard gets this revision or a smaller one, and all others are visible.
+    pub(crate) fn closed(&self) -> Revision {
+        Revision::new(self.closed.load(Ordering::Acquire))
+    }
+
+    /// Every subscription that a change up to here concerns knows of it.
+    pub(crate) fn announced(&self) -> Revision {
+        Revision::new(self.announced.load(Ordering::Acquire))
+    }
+
+    /// Decides and records writes in order. The closed revision does not rise yet.
+    pub(crate) fn apply(&self, commands: &[&Command]) -> Vec<Outcome> {
+        let mut outcomes = Vec::with_capacity(commands.len());
+        let mut changes = Vec::with_capacity(commands.len().min(APPLY_UNDER_LOCK_MAX));
+        for commands in commands.chunks(APPLY_UNDER_LOCK_MAX) {
+            let mut keyspace = self.keyspace.write();
+            for command in commands {
+                let (outcome, change) = keyspace.apply(command);
+                outcomes.push(outcome);
+                changes.extend(change);
+            }
+            drop(keyspace);
+            self.append(&mut changes);
+        }
+        outcomes
+    }
+
+    /// Replays changes of a snapshot: new versions in revision order.
+    pub(crate) fn replay(&self, versions: Vec<Arc<Object>>) {
+        let mut changes = Vec::with_capacity(APPLY_UNDER_LOCK_MAX);
+        for versions in versions.chunks(APPLY_UNDER_LOCK_MAX) {
+            let mut keyspace = self.keyspace.write();
+            for version in versions {
+                let previous = keyspace.live(version.key().as_str()).cloned();
+                changes.push(keyspace.record(version.clone(), previous));
+            }
+            drop(keyspace);
+            self.append(&mut changes);
+        }
+    }
+
+    fn append(&self, changes: &mut Vec<Change>) {
+        let mut log = self.log.write();
+        changes.drain(..).for_each(|change| log.push(Arc::new(change)));
+    }
+
+    /// Replaces the whole state by objects sorted by key, none newer than `floor`. Watchers before it start over.
+    pub(crate) fn restore(&self, floor: Revision, objects: Vec<Arc<Object>>) {
+        self.keyspace.write().restore(floor, objects);
+        *self.log.write() = ChangeLog::new(floor);
+        *self.horizon.lock() = Horizon::new(floor);
+        self.close(floor);
+    }
+
+    /// Promises that no later write gets this revision or a smaller one. True when somebody subscribes, who then is
+    /// to be told by [`Shard::announce`].
+    pub(crate) fn close(&self, revision: Revision) -> bool {
+        let before = self.closed.fetch_max(revision.get(), Ordering::AcqRel);
+        if before < revision.get() {
+            self.closing.notify_waiters();
+        }
+        self.subscribers.unless_any(|| {
+            self.announced.fetch_max(revision.get(), Ordering::AcqRel);
+        })
+    }
+
+    /// Wakes the subscriptions that changes up to the closed revision concern.
+    pub(crate) fn announce(&self) {
+        let closed = self.closed();
+        let mut changes = Vec::new();
+        loop {
+            let announced = self.announced();
+            changes.clear();
+            let read = self.log.read().read(announced, closed, APPLY_UNDER_LOCK_MAX, &mut changes);
+            if read.is_err() {
+                self.subscribers.wake_all(closed);
+            }
+            self.subscribers.wake(&changes);
+            let full = changes.len() == APPLY_UNDER_LOCK_MAX;
+            let through = changes.last().filter(|_| full).map_or(closed, |change| change.revision());
+            self.announced.fetch_max(through.get(), Ordering::AcqRel);
+            if !full {
+                return;
+            }
+        }
+    }
+
+    /// Forgets changes not newer than `aged`, and more of the oldest while the history holds more than `bytes_max`,
+    /// as far as nobody has pinned them.
+    pub(crate) fn trim(&self, aged: Revision, bytes_max: usize, now: Instant) {
+        let wanted = self.log.read().excess(aged, bytes_max);
+        let floor = self.horizon.lock().raise(wanted, now);
+        loop {
+            let trimmed = self.log.write().trim(floor, CHANGES_UNDER_LOCK_MAX);
+            for changes in trimmed.chunks(APPLY_UNDER_LOCK_MAX) {
+                let mut keyspace = self.keyspace.write();
+                keyspace.raise_floor(floor);
+                changes.iter().for_each(|change| keyspace.trim(change));
+            }
+            if trimmed.len() < CHANGES_UNDER_LOCK_MAX {
+                return;
+            }
+        }
+    }
+
+    /// Drops the shared encodings of changes not newer than `aged`.
+    pub(crate) fn forget_shared(&self, aged: Revision) {
+        let forgotten = self.log.write().forget(aged);
+        forgotten.iter().for_each(|change| change.forget_shared());
+    }
+
+    /// Whether there is history that time makes superfluous.
+    pub(crate) fn has_history(&self) -> bool {
+        self.log.read().len() > 0
+    }
+
+    /// Keeps `revision` readable for at most `hold`.
+    pub(super) fn pin(self: &Arc<Shard>, revision: Revision, hold: Duration) -> Result<Hold, crate::Compacted> {
+        let pin = self.horizon.lock().pin(revision, Instant::now() + hold)?;
+        Ok(Hold { shard: self.clone(), pin })
+    }
+}
+
+/// Keeps a revision of a shard readable while it lives.
+pub(super) struct Hold {
+    pub(super) shard: Arc<Shard>,
+    pin: super::horizon::Pin,
+}
+
+impl Drop for Hold {
+    fn drop(&mut self) {
+        self.shard.horizon.lock().unpin(&self.pin);
+    }
+}

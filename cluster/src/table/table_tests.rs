@@ -1,0 +1,266 @@
+//! The table against a model that keeps every version of everything.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use super::shard::Shard;
+use super::{Change, ChangeKind, Selection, Table};
+use crate::group::{Command, Operation};
+use crate::watch::Interest;
+use crate::{Draft, Expectation, Key, Layout, Object, Outcome, Revision, Scope, SnapshotError, TableId, Terms};
+
+const BASE: u64 = 400_000_000_000_000_000;
+
+fn table() -> Arc<Table> {
+    let shard = Shard::new(Revision::new(BASE), ["spec.nodeName".into()]);
+    Arc::new(Table::new(TableId::new("pods"), "default".into(), Arc::new(shard), Duration::from_secs(60)))
+}
+
+fn revision(number: u64) -> Revision {
+    Revision::new(BASE + number)
+}
+
+fn put(key: &str, node: &str, expectation: Expectation, number: u64) -> Command {
+    let terms = Terms::new(vec![], vec![("spec.nodeName".into(), node.into())]);
+    let layout = Layout { revision_at: 0, head: 0, metadata: 0..0 };
+    let draft = Draft { bytes: vec![b'0'; 40], layout, terms };
+    let key = Key::new(key);
+    let object = draft.seal(key.clone(), revision(number)).unwrap();
+    let operation = Operation::Put(object.into());
+    Command { table: TableId::new("pods"), key, revision: revision(number), expectation, operation }
+}
+
+fn delete(key: &str, expectation: Expectation, number: u64) -> Command {
+    let (table, key, revision) = (TableId::new("pods"), Key::new(key), revision(number));
+    Command { table, key, revision, expectation, operation: Operation::Delete }
+}
+
+fn commit(table: &Table, command: &Command) -> Outcome {
+    let outcome = table.shard().apply(&[command]).remove(0);
+    if table.shard().close(command.revision) {
+        table.shard().announce();
+    }
+    outcome
+}
+
+struct Random(u64);
+
+impl Random {
+    fn below(&mut self, bound: u64) -> u64 {
+        self.0 ^= self.0 << 13;
+        self.0 ^= self.0 >> 7;
+        self.0 ^= self.0 << 17;
+        self.0 % bound
+    }
+}
+
+fn list(snapshot: &super::Snapshot, selection: &Selection, chunk: usize) -> Vec<(String, Revision)> {
+    let (mut all, mut after) = (Vec::new(), None);
+    loop {
+        after = snapshot.chunk(selection, after.as_ref(), chunk, &mut all).unwrap();
+        if after.is_none() {
+            return all.iter().map(|object| (object.key().to_string(), object.revision())).collect();
+        }
+    }
+}
+
+/// The state after every revision, as the model remembers it: key to revision and node.
+type States = BTreeMap<Revision, BTreeMap<String, (Revision, String)>>;
+
+fn check_revision(table: &Arc<Table>, at: Revision, state: &BTreeMap<String, (Revision, String)>, chunk: usize) {
+    let snapshot = table.snapshot_at(at).unwrap();
+    let expected = |keep: &dyn Fn(&str, &str) -> bool| -> Vec<(String, Revision)> {
+        let kept = state.iter().filter(|(key, (_, node))| keep(key, node));
+        kept.map(|(key, (revision, _))| (key.clone(), *revision)).collect()
+    };
+    assert_eq!(list(&snapshot, &Selection::default(), chunk), expected(&|_, _| true));
+    assert_eq!(snapshot.count(&Scope::All).unwrap(), state.len() as u64);
+    for namespace in ["a", "a-b", "b"] {
+        let scope = Scope::namespace(namespace);
+        let listed = list(&snapshot, &Selection { scope: scope.clone(), field: None }, chunk);
+        assert_eq!(listed, expected(&|key, _| key.split('/').next() == Some(namespace)));
+        assert_eq!(snapshot.count(&scope).unwrap(), listed.len() as u64);
+    }
+    for node in ["n0", "n1", "n2"] {
+        let selection = Selection { scope: Scope::All, field: Some(("spec.nodeName".into(), node.into())) };
+        assert_eq!(list(&snapshot, &selection, chunk), expected(&|_, on| on == node));
+    }
+}
+
+#[test]
+fn every_revision_of_the_history_reads_as_it_was() {
+    for seed in 1..=20 {
+        let mut random = Random(seed * 7919);
+        let table = table();
+        let (mut states, mut floor) = (States::new(), revision(0));
+        states.insert(floor, BTreeMap::new());
+        let mut state: BTreeMap<String, (Revision, String)> = BTreeMap::new();
+        for number in 1..=300 {
+            let key = format!("{}/o{}", ["a", "a-b", "b"][random.below(3) as usize], random.below(8));
+            let node = format!("n{}", random.below(3));
+            let current = state.get(&key).map(|(revision, _)| *revision);
+            let guess = if random.below(4) == 0 { None } else { current };
+            let expectation = guess.map_or(Expectation::Absent, Expectation::Revision);
+            let deletes = guess.is_some() && random.below(3) == 0;
+            let command =
+                if deletes { delete(&key, expectation, number) } else { put(&key, &node, expectation, number) };
+            match commit(&table, &command) {
+                Outcome::Committed { object, previous } => {
+                    assert_eq!(guess, current);
+                    assert_eq!(previous.map(|previous| previous.revision()), current);
+                    assert_eq!((object.revision(), object.is_tombstone()), (revision(number), deletes));
+                    match deletes {
+                        true => drop(state.remove(&key)),
+                        false => drop(state.insert(key.clone(), (revision(number), node))),
+                    }
+                }
+                Outcome::Conflict { current: found } => {
+                    assert_ne!(guess, current);
+                    assert_eq!(found.map(|found| found.revision()), current);
+                }
+            }
+            states.insert(revision(number), state.clone());
+            assert_eq!(table.get(&key).map(|object| object.revision()), state.get(&key).map(|(at, _)| *at));
+            if random.below(25) == 0 {
+                table.shard().trim(revision(number.saturating_sub(20)), usize::MAX, Instant::now());
+                floor = table.floor();
+                assert!(floor <= revision(number.saturating_sub(20)).max(revision(0)));
+            }
+        }
+        for (at, state) in &states {
+            match *at < floor {
+                true => assert!(matches!(table.snapshot_at(*at), Err(SnapshotError::Compacted(_)))),
+                false => check_revision(&table, *at, state, 1 + random.below(9) as usize),
+            }
+        }
+        table.shard().trim(Revision::LAST, usize::MAX, Instant::now());
+        check_revision(&table, table.revision(), &state, 100);
+        let usage = table.usage();
+        assert_eq!((usage.changes, usage.history_bytes, usage.objects), (0, 0, state.len() as u64));
+    }
+}
+
+#[test]
+fn a_replayed_log_gives_the_same_state() {
+    let table = table();
+    for number in 1..=100 {
+        let key = format!("ns/o{}", number % 9);
+        let current = table.get(&key).map(|object| object.revision());
+        let expectation = current.map_or(Expectation::Absent, Expectation::Revision);
+        let deletes = number % 7 == 0 && current.is_some();
+        let command = if deletes { delete(&key, expectation, number) } else { put(&key, "n", expectation, number) };
+        commit(&table, &command);
+    }
+    let changes = table.changes(revision(0), 1000).unwrap();
+    let replica = self::table();
+    replica.shard().replay(changes.iter().map(|change| change.object().clone()).collect());
+    replica.shard().close(table.revision());
+    let summary = |change: &Arc<Change>| {
+        let previous = change.previous().map(|previous| previous.revision());
+        (change.kind(), change.revision(), change.object().key().clone(), previous)
+    };
+    let replayed = replica.changes(revision(0), 1000).unwrap();
+    assert_eq!(replayed.iter().map(summary).collect::<Vec<_>>(), changes.iter().map(summary).collect::<Vec<_>>());
+    let all = Selection::default();
+    assert_eq!(list(&replica.snapshot(), &all, 5), list(&table.snapshot(), &all, 7));
+}
+
+#[test]
+fn a_held_snapshot_stays_readable_for_its_time() {
+    let table = table();
+    commit(&table, &put("a/x", "n", Expectation::Absent, 1));
+    let snapshot = table.snapshot();
+    commit(&table, &put("a/x", "n", Expectation::Revision(revision(1)), 2));
+    table.shard().trim(Revision::LAST, 0, Instant::now());
+    assert_eq!(snapshot.get("a/x").unwrap().unwrap().revision(), revision(1));
+    table.shard().trim(Revision::LAST, 0, Instant::now() + Duration::from_secs(61));
+    assert!(snapshot.get("a/x").is_err());
+    assert_eq!(table.get("a/x").unwrap().revision(), revision(2));
+    assert!(table.changes(revision(1), 1).is_err());
+    assert!(table.changes(revision(2), 1).unwrap().is_empty());
+}
+
+#[test]
+fn history_is_bounded_in_bytes() {
+    let table = table();
+    commit(&table, &put("a/x", "n", Expectation::Absent, 1));
+    for number in 2..100 {
+        commit(&table, &put("a/x", "n", Expectation::Revision(revision(number - 1)), number));
+    }
+    let all = table.usage().history_bytes;
+    table.shard().trim(revision(0), all / 2, Instant::now());
+    let usage = table.usage();
+    assert!(usage.history_bytes <= all / 2 && usage.changes > 40, "{usage:?} of {all}");
+}
+
+#[tokio::test]
+async fn subscriptions_are_woken_by_what_concerns_them_only() {
+    let table = table();
+    commit(&table, &put("a/x", "n1", Expectation::Absent, 1));
+    let by_node = |node: &str| Interest { field: Some(("spec.nodeName".into(), node.into())), ..Interest::default() };
+    let mut everything = table.subscribe(Interest::default(), revision(0)).unwrap();
+    let mut on_n1 = table.subscribe(by_node("n1"), revision(1)).unwrap();
+    let mut on_n2 = table.subscribe(by_node("n2"), revision(1)).unwrap();
+    let in_b = Interest { namespace: Some("b".into()), ..Interest::default() };
+    let in_b = table.subscribe(in_b, revision(1)).unwrap();
+    let named = Interest { namespace: Some("a".into()), name: Some("x".into()), field: None };
+    let named = table.subscribe(named, revision(1)).unwrap();
+    assert!(everything.has_changed() && !on_n1.has_changed());
+
+    commit(&table, &put("a/x", "n2", Expectation::Revision(revision(1)), 2));
+    commit(&table, &put("a/y", "n1", Expectation::Absent, 3));
+    let mut changes = Vec::new();
+    on_n1.changed().await;
+    assert!(!on_n1.read(10, &mut changes).unwrap());
+    assert_eq!(changes.iter().map(|change| change.revision()).collect::<Vec<_>>(), [revision(2), revision(3)]);
+    changes.clear();
+    on_n2.changed().await;
+    on_n2.read(10, &mut changes).unwrap();
+    assert_eq!(changes.iter().map(|change| change.revision()).collect::<Vec<_>>(), [revision(2)]);
+    assert_eq!(on_n2.position(), revision(3));
+    assert!(!in_b.has_changed() && named.has_changed());
+    assert_eq!(in_b.position(), revision(3));
+    assert_eq!(named.position(), revision(1));
+    changes.clear();
+    assert!(everything.read(2, &mut changes).unwrap());
+    assert!(!everything.read(2, &mut changes).unwrap());
+    let kinds: Vec<_> = changes.iter().map(|change| change.kind()).collect();
+    assert_eq!(kinds, [ChangeKind::Added, ChangeKind::Modified, ChangeKind::Added]);
+
+    // Whom nothing concerns loses no place, however much history goes by; whom something did does.
+    table.shard().trim(Revision::LAST, 0, Instant::now());
+    assert_eq!(in_b.position(), revision(3));
+    let mut named = named;
+    assert!(named.read(1, &mut changes).is_err());
+    drop((everything, on_n1, on_n2, in_b, named));
+    assert_eq!(table.usage().subscriptions, 0);
+}
+
+#[tokio::test]
+async fn waiting_for_a_revision_ends_with_it_or_with_the_deadline() {
+    let table = table();
+    let soon = tokio::time::Instant::now() + Duration::from_millis(20);
+    assert_eq!(table.wait_applied(revision(1), soon).await.unwrap_err().current, revision(0));
+    let waiter = tokio::spawn({
+        let table = table.clone();
+        let later = tokio::time::Instant::now() + Duration::from_secs(5);
+        async move { table.wait_applied(revision(1), later).await }
+    });
+    tokio::task::yield_now().await;
+    commit(&table, &put("a/x", "n1", Expectation::Absent, 1));
+    waiter.await.unwrap().unwrap();
+}
+
+#[test]
+fn watchers_share_what_the_first_made() {
+    let object: Arc<Object> = match put("a/x", "n", Expectation::Absent, 1).operation {
+        Operation::Put(object) => object,
+        Operation::Delete => unreachable!(),
+    };
+    let change = Change::new(ChangeKind::Added, object, None);
+    let first = change.shared(|| 1_u32);
+    assert_eq!(*change.shared(|| 2_u32), 1);
+    change.forget_shared();
+    assert_eq!((*change.shared(|| 3_u32), *first), (3, 1));
+}

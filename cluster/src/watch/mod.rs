@@ -1,0 +1,9 @@
+//! Watching: cursors into change logs, woken only by the changes that concern them.
+
+mod interest;
+mod subscribers;
+mod subscription;
+
+pub use self::interest::Interest;
+pub(crate) use self::subscribers::{Signal, Subscribers};
+pub use self::subscription::Subscription;

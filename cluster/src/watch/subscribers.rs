@@ -1,0 +1,191 @@
+//! Who follows a shard, found by what they want.
+
+use std::collections::{BTreeMap, HashMap};
+use std::sync::Arc;
+
+use compact_str::CompactString;
+use parking_lot::Mutex;
+use tokio::sync::Notify;
+
+use super::Interest;
+use crate::{Change, Revision};
+
+/// What one subscription has yet to read: the changes that concern it lie between these revisions, both included.
+pub(crate) struct Signal {
+    interest: Interest,
+    pending: Mutex<Option<(Revision, Revision)>>,
+    woken: Notify,
+}
+
+impl Signal {
+    pub(crate) fn new(interest: Interest, pending: Option<(Revision, Revision)>) -> Signal {
+        Signal { interest, pending: Mutex::new(pending), woken: Notify::new() }
+    }
+
+    pub(crate) fn interest(&self) -> &Interest {
+        &self.interest
+    }
+
+    pub(crate) fn pending(&self) -> Option<(Revision, Revision)> {
+        *self.pending.lock()
+    }
+
+    /// Everything up to `through` was read.
+    pub(crate) fn advance(&self, through: Revision) {
+        let mut pending = self.pending.lock();
+        *pending = match *pending {
+            Some((first, last)) if last > through => Some((first.max(through.next()), last)),
+            _ => None,
+        };
+    }
+
+    pub(crate) async fn woken(&self) {
+        self.woken.notified().await;
+    }
+
+    /// Notes changes that the subscriber has yet to read, and wakes it when it knew of none.
+    pub(crate) fn mark(&self, first: Revision, last: Revision) {
+        let mut pending = self.pending.lock();
+        match &mut *pending {
+            Some((earliest, latest)) => {
+                *earliest = (*earliest).min(first);
+                *latest = (*latest).max(last);
+            }
+            none => {
+                *none = Some((first, last));
+                self.woken.notify_one();
+            }
+        }
+    }
+}
+
+type Bucket = BTreeMap<u64, Arc<Signal>>;
+
+/// Signals by the most selective part of their interest.
+#[derive(Default)]
+struct Buckets {
+    all: Bucket,
+    namespaces: HashMap<CompactString, Bucket>,
+    names: HashMap<CompactString, Bucket>,
+    keys: HashMap<CompactString, Bucket>,
+    fields: HashMap<CompactString, HashMap<CompactString, Bucket>>,
+    subscribed: u64,
+    count: usize,
+}
+
+impl Buckets {
+    fn insert(&mut self, signal: Arc<Signal>) -> u64 {
+        self.subscribed += 1;
+        self.count += 1;
+        let number = self.subscribed;
+        self.bucket(&signal.interest).insert(number, signal);
+        number
+    }
+
+    fn bucket(&mut self, interest: &Interest) -> &mut Bucket {
+        match interest {
+            Interest { namespace: Some(namespace), name: Some(name), .. } => {
+                self.keys.entry(compact_str::format_compact!("{namespace}/{name}")).or_default()
+            }
+            Interest { name: Some(name), .. } => self.names.entry(name.clone()).or_default(),
+            Interest { field: Some((field, value)), .. } => {
+                self.fields.entry(field.clone()).or_default().entry(value.clone()).or_default()
+            }
+            Interest { namespace: Some(namespace), .. } => self.namespaces.entry(namespace.clone()).or_default(),
+            _ => &mut self.all,
+        }
+    }
+
+    fn remove(&mut self, number: u64, interest: &Interest) {
+        let bucket = self.bucket(interest);
+        if bucket.remove(&number).is_none() {
+            return;
+        }
+        let empty = bucket.is_empty();
+        self.count -= 1;
+        if empty {
+            self.remove_bucket(interest);
+        }
+    }
+
+    fn remove_bucket(&mut self, interest: &Interest) {
+        match interest {
+            Interest { namespace: Some(namespace), name: Some(name), .. } => {
+                self.keys.remove(&compact_str::format_compact!("{namespace}/{name}"));
+            }
+            Interest { name: Some(name), .. } => drop(self.names.remove(name)),
+            Interest { field: Some((field, value)), .. } => {
+                let Some(values) = self.fields.get_mut(field) else { return };
+                values.remove(value);
+                if values.is_empty() {
+                    self.fields.remove(field);
+                }
+            }
+            Interest { namespace: Some(namespace), .. } => drop(self.namespaces.remove(namespace)),
+            _ => {}
+        }
+    }
+
+    fn wake(&self, change: &Change) {
+        let key = change.object().key();
+        let ring = |bucket: Option<&Bucket>| {
+            let signals = bucket.into_iter().flat_map(|bucket| bucket.values());
+            for signal in signals.filter(|signal| signal.interest.concerns(change)) {
+                signal.mark(change.revision(), change.revision());
+            }
+        };
+        ring(Some(&self.all));
+        ring(key.namespace().and_then(|namespace| self.namespaces.get(namespace)));
+        ring(self.names.get(key.name()));
+        ring(self.keys.get(key.as_str()));
+        for (field, values) in &self.fields {
+            let after = change.object().terms().field(field);
+            let before = change.previous().and_then(|previous| previous.terms().field(field));
+            ring(after.and_then(|value| values.get(value)));
+            ring(before.filter(|_| before != after).and_then(|value| values.get(value)));
+        }
+    }
+}
+
+/// The subscriptions of one shard.
+#[derive(Default)]
+pub(crate) struct Subscribers(Mutex<Buckets>);
+
+impl Subscribers {
+    pub(crate) fn insert(&self, signal: Arc<Signal>) -> u64 {
+        self.0.lock().insert(signal)
+    }
+
+    pub(crate) fn remove(&self, number: u64, interest: &Interest) {
+        self.0.lock().remove(number, interest);
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.0.lock().count
+    }
+
+    /// Does `otherwise` when nobody subscribes; whether somebody does.
+    pub(crate) fn unless_any(&self, otherwise: impl FnOnce()) -> bool {
+        let buckets = self.0.lock();
+        if buckets.count == 0 {
+            otherwise();
+        }
+        buckets.count > 0
+    }
+
+    /// Wakes those whom any of these changes concerns.
+    pub(crate) fn wake(&self, changes: &[Arc<Change>]) {
+        let buckets = self.0.lock();
+        changes.iter().for_each(|change| buckets.wake(change));
+    }
+
+    /// Wakes everybody, because what happened up to `through` is no longer known in detail.
+    pub(crate) fn wake_all(&self, through: Revision) {
+        let buckets = self.0.lock();
+        let values = buckets.fields.values().flat_map(|values| values.values());
+        let named = buckets.namespaces.values().chain(buckets.names.values()).chain(buckets.keys.values());
+        for signal in std::iter::once(&buckets.all).chain(named).chain(values).flat_map(|bucket| bucket.values()) {
+            signal.mark(Revision::ZERO, through);
+        }
+    }
+}

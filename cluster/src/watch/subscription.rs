@@ -1,0 +1,103 @@
+//! A watcher's place in a change log.
+
+use std::sync::Arc;
+
+use super::{Interest, Signal};
+use crate::limits::{CHANGES_PER_READ_MAX, CHANGES_UNDER_LOCK_MAX};
+use crate::{Change, Compacted, Revision, SnapshotError, Table, TooLarge};
+
+/// Follows the changes of a table that concern an interest: a cursor, never a queue.
+///
+/// A subscriber that is slow costs its place and nothing else; it loses its place only when the history has moved
+/// past a change that it has not read. One that is not concerned by anything never loses it.
+pub struct Subscription {
+    table: Arc<Table>,
+    signal: Arc<Signal>,
+    number: u64,
+    position: Revision,
+}
+
+impl Subscription {
+    pub(crate) fn new(table: Arc<Table>, interest: Interest, after: Revision) -> Result<Subscription, SnapshotError> {
+        // What is committed but not closed yet may be asked for: a change is delivered as soon as it is in the log.
+        let current = table.revision().max(table.last_change());
+        if after > current {
+            return Err(TooLarge { current }.into());
+        }
+        let signal = Arc::new(Signal::new(interest, None));
+        let number = table.shard().subscribers.insert(signal.clone());
+        let subscription = Subscription { table, signal, number, position: after };
+        // From here on the broadcaster tells of what is appended; what is there already is read unasked.
+        let floor = subscription.table.floor();
+        if after < floor {
+            return Err(Compacted { floor }.into());
+        }
+        let last = subscription.table.last_change();
+        if last > after {
+            subscription.signal.mark(after.next(), last);
+        }
+        Ok(subscription)
+    }
+
+    /// Waits until [`Subscription::read`] may find something.
+    pub async fn changed(&mut self) {
+        while self.signal.pending().is_none() {
+            self.signal.woken().await;
+        }
+    }
+
+    /// Whether [`Subscription::read`] may find something now.
+    pub fn has_changed(&self) -> bool {
+        self.signal.pending().is_some()
+    }
+
+    /// Appends the next changes that concern the interest, at most `max`, in revision order. False when nothing is
+    /// left to read for now.
+    ///
+    /// # Errors
+    /// The history has moved past a change that was not read.
+    pub fn read(&mut self, max: usize, out: &mut Vec<Arc<Change>>) -> Result<bool, Compacted> {
+        let Some((first, last)) = self.signal.pending() else { return Ok(false) };
+        let mut position = self.position.max(first.previous());
+        let (mut found, mut examined) = (0, 0);
+        let mut changes = Vec::new();
+        while position < last && found < max && examined < CHANGES_PER_READ_MAX {
+            changes.clear();
+            self.table.changes_through(position, last, CHANGES_UNDER_LOCK_MAX.min(max - found), &mut changes)?;
+            if changes.is_empty() {
+                position = last;
+            }
+            examined += changes.len();
+            for change in changes.drain(..) {
+                position = change.revision();
+                if self.signal.interest().concerns(&change) {
+                    found += 1;
+                    out.push(change);
+                }
+            }
+        }
+        self.position = position;
+        self.signal.advance(position);
+        Ok(self.signal.pending().is_some())
+    }
+
+    /// Every change up to this revision that concerns the interest has been read: what a bookmark may say.
+    pub fn position(&self) -> Revision {
+        let announced = self.table.shard().announced(); // before looking for what is pending
+        match self.signal.pending() {
+            None => self.position.max(announced),
+            Some((first, _)) => self.position.max(first.previous().min(announced)),
+        }
+    }
+
+    /// The table that is followed.
+    pub fn table(&self) -> &Arc<Table> {
+        &self.table
+    }
+}
+
+impl Drop for Subscription {
+    fn drop(&mut self) {
+        self.table.shard().subscribers.remove(self.number, self.signal.interest());
+    }
+}
