@@ -2,15 +2,38 @@
 //!
 //! Everything that follows from the catalogue (types, merge rules, encoding) is not here.
 
+pub mod addresses;
+mod configmap;
+mod endpoints;
+mod event;
+pub mod key_pair;
 pub mod labels;
+mod limit_range;
 pub mod metadata;
 pub mod names;
+pub mod namespace;
+mod node;
+mod resource_quota;
+pub mod resources;
+mod secret;
+mod service_account;
 mod strategy;
 
 pub use strategy::{Generation, NameRule, Strategy};
 
 /// The strategy of a resource; resources without rules of their own get [`Strategy::DEFAULT`].
 pub fn strategy(group: &str, resource: &str) -> &'static Strategy {
-    let _ = (group, resource);
-    &Strategy::DEFAULT
+    match (group, resource) {
+        ("", "configmaps") => &configmap::STRATEGY,
+        ("", "endpoints") => &endpoints::STRATEGY,
+        ("", "events") => &event::STRATEGY,
+        ("", "limitranges") => &limit_range::STRATEGY,
+        ("", "namespaces") => &namespace::STRATEGY,
+        ("", "nodes") => &node::STRATEGY,
+        ("", "resourcequotas") => &resource_quota::STRATEGY,
+        ("", "secrets") => &secret::STRATEGY,
+        ("", "serviceaccounts") => &service_account::STRATEGY,
+        ("events.k8s.io", "events") => &event::STRATEGY_V1,
+        _ => &Strategy::DEFAULT,
+    }
 }
