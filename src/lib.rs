@@ -4,14 +4,17 @@
 
 pub mod access;
 pub mod bootstrap;
+pub mod config;
 pub mod controllers;
 pub mod discovery;
 pub mod field;
 pub mod fieldmanager;
 pub mod gateway;
 pub mod kinds;
+pub mod limits;
 pub mod openapi;
 pub mod patch;
+pub mod pki;
 pub mod printing;
 pub mod registry;
 pub mod status;

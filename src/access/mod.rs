@@ -1,1 +1,19 @@
 //! Who asks, and whether they may: authentication and authorization.
+//!
+//! A connection is judged once, when it opens ([`connection`]); a request brings at most a bearer token on top of it
+//! ([`Authenticator`]). Whoever that makes is then asked for by the [`Authorizer`].
+
+mod attributes;
+mod authenticator;
+mod authorizer;
+mod bearer;
+pub mod connection;
+mod token_file;
+mod user;
+
+pub use attributes::{Attributes, forbidden};
+pub use authenticator::{Authenticated, Authenticator};
+pub use authorizer::{Authorizer, Decision, Rules};
+pub use connection::ConnectionIdentity;
+pub use token_file::{TokenFile, TokenFileError};
+pub use user::{Extra, User};

@@ -1,0 +1,129 @@
+//! What a request asks for, as authorization sees it.
+
+use super::user::User;
+use crate::field::quote;
+use crate::status::{ApiError, Details};
+
+/// What a request asks for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Attributes<'a> {
+    /// Something with objects.
+    Resource {
+        /// `get`, `list`, `watch`, `create`, `update`, `patch`, `delete`, `deletecollection`, or a special verb.
+        verb: &'a str,
+        /// API group; empty for the core group.
+        group: &'a str,
+        /// API version.
+        version: &'a str,
+        /// Resource, as `pods`.
+        resource: &'a str,
+        /// Subresource, as `log`; may be empty.
+        subresource: &'a str,
+        /// Namespace; empty at the cluster scope.
+        namespace: &'a str,
+        /// Name of the object; may be empty.
+        name: &'a str,
+    },
+    /// Something else, by its path.
+    Path {
+        /// The HTTP method in lower case.
+        verb: &'a str,
+        /// The path, decoded, without the query.
+        path: &'a str,
+    },
+}
+
+impl<'a> Attributes<'a> {
+    /// The verb.
+    pub const fn verb(&self) -> &'a str {
+        match self {
+            Self::Resource { verb, .. } | Self::Path { verb, .. } => verb,
+        }
+    }
+}
+
+/// 403: the user may not do it. `reason` may be empty.
+pub fn forbidden(user: &User, attributes: &Attributes<'_>, reason: &str) -> ApiError {
+    let mut why = format!("User {} cannot {} ", quote(&user.name), attributes.verb());
+    match attributes {
+        Attributes::Path { path, .. } => {
+            why.push_str("path ");
+            why.push_str(&quote(path));
+            let message = with_reason(&why, reason);
+            let details = Some(Box::new(Details::default()));
+            ApiError { details, ..ApiError::new(403, "Forbidden", format!("forbidden: {message}")) }
+        }
+        Attributes::Resource { group, resource, subresource, namespace, name, .. } => {
+            let slash = if subresource.is_empty() { "" } else { "/" };
+            let target = quote(&format!("{resource}{slash}{subresource}"));
+            why.push_str(&format!("resource {target} in API group {} ", quote(group)));
+            if namespace.is_empty() {
+                why.push_str("at the cluster scope");
+            } else {
+                why.push_str(&format!("in the namespace {}", quote(namespace)));
+            }
+            ApiError::forbidden(group, resource, name, &with_reason(&why, reason))
+        }
+    }
+}
+
+/// What comes from the request is made harmless for those who show messages in HTML, as the reference does.
+fn with_reason(why: &str, reason: &str) -> String {
+    let mut message = String::with_capacity(why.len() + reason.len() + 2);
+    for c in why.chars() {
+        match c {
+            '&' => message.push_str("&amp;"),
+            '<' => message.push_str("&lt;"),
+            '>' => message.push_str("&gt;"),
+            c => message.push(c),
+        }
+    }
+    if !reason.is_empty() {
+        message.push_str(": ");
+        message.push_str(reason);
+    }
+    message
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn messages() {
+        let user = User::anonymous();
+        let scale = Attributes::Resource {
+            verb: "get",
+            group: "apps",
+            version: "v1",
+            resource: "deployments",
+            subresource: "scale",
+            namespace: "ns",
+            name: "d",
+        };
+        assert_eq!(
+            forbidden(&user, &scale, "").message,
+            "deployments.apps \"d\" is forbidden: User \"system:anonymous\" cannot get resource \"deployments/scale\" \
+             in API group \"apps\" in the namespace \"ns\""
+        );
+        let path = Attributes::Path { verb: "get", path: "/a<b>&c\"x" };
+        assert_eq!(
+            forbidden(&user, &path, "").message,
+            "forbidden: User \"system:anonymous\" cannot get path \"/a&lt;b&gt;&amp;c\\\"x\""
+        );
+        let nodes = Attributes::Resource {
+            verb: "list",
+            group: "",
+            version: "v1",
+            resource: "nodes",
+            subresource: "",
+            namespace: "",
+            name: "",
+        };
+        assert_eq!(
+            forbidden(&user, &nodes, "no rule").message,
+            "nodes is forbidden: User \"system:anonymous\" cannot list resource \"nodes\" in API group \"\" \
+             at the cluster scope: no rule"
+        );
+    }
+}

@@ -1,0 +1,95 @@
+//! Who a connection belongs to: found once, when it opens, from its client certificate.
+
+use std::any::Any;
+use std::sync::Arc;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use actix_tls::accept::rustls_0_23::TlsStream;
+use actix_web::dev::Extensions;
+use actix_web::rt::net::TcpStream;
+use rustls::pki_types::{CertificateDer, UnixTime};
+use x509_parser::prelude::{FromDer, X509Certificate};
+use x509_parser::x509::AttributeTypeAndValue;
+
+use super::user::User;
+use crate::pki::ClientRoots;
+
+/// Key in [`User::extra`] of what a user authenticated with.
+pub const CREDENTIAL_ID: &str = "authentication.kubernetes.io/credential-id";
+
+/// What the client certificate of a connection says.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub enum ConnectionIdentity {
+    /// The client showed none.
+    #[default]
+    None,
+    /// It is the certificate of a user: common name and organizations are name and groups.
+    User {
+        /// The user.
+        user: Arc<User>,
+        /// When the certificate expires.
+        not_after: SystemTime,
+    },
+    /// Nobody vouches for it, or it names no user.
+    Refused,
+}
+
+impl ConnectionIdentity {
+    /// Judges the chain that a client sent, its own certificate first.
+    pub fn of_chain(chain: &[CertificateDer<'_>], roots: &ClientRoots, now: UnixTime) -> Self {
+        let Some(leaf) = chain.first() else {
+            return Self::None;
+        };
+        match roots.verify(chain, now) {
+            Ok(()) => of_certificate(leaf).unwrap_or(Self::Refused),
+            Err(error) => {
+                tracing::debug!(%error, "client certificate refused");
+                Self::Refused
+            }
+        }
+    }
+
+    /// The user, unless the certificate has expired since the connection opened.
+    pub fn user(&self, now: SystemTime) -> Option<&Arc<User>> {
+        match self {
+            Self::User { user, not_after } if now <= *not_after => Some(user),
+            _ => None,
+        }
+    }
+}
+
+/// A function for `HttpServer::on_connect`: puts the [`ConnectionIdentity`] of each TLS connection where requests find
+/// it with `HttpRequest::conn_data`.
+pub fn identify(roots: Arc<ClientRoots>) -> impl Fn(&dyn Any, &mut Extensions) + Clone + Send + Sync + 'static {
+    move |connection, data| {
+        let identity = connection.downcast_ref::<TlsStream<TcpStream>>().map_or(ConnectionIdentity::None, |stream| {
+            let chain = stream.get_ref().1.peer_certificates().unwrap_or_default();
+            ConnectionIdentity::of_chain(chain, &roots, UnixTime::now())
+        });
+        data.insert(identity);
+    }
+}
+
+/// The user that a certificate names: the last common name, and all organizations in order.
+fn of_certificate(leaf: &CertificateDer<'_>) -> Option<ConnectionIdentity> {
+    let (_, parsed) = X509Certificate::from_der(leaf).ok()?;
+    let subject = parsed.subject();
+    let name = subject.iter_common_name().filter_map(text).last().filter(|name| !name.is_empty())?;
+    let digest = ring::digest::digest(&ring::digest::SHA256, leaf);
+    let hex: String = digest.as_ref().iter().map(|byte| format!("{byte:02x}")).collect();
+    let user = User {
+        name: name.into(),
+        groups: subject.iter_organization().filter_map(text).map(Into::into).collect(),
+        extra: [(CREDENTIAL_ID.to_owned(), vec![format!("X509SHA256={hex}")])].into(),
+        ..User::default()
+    };
+    let not_after = u64::try_from(parsed.validity().not_after.timestamp()).ok()?;
+    Some(ConnectionIdentity::User {
+        user: Arc::new(user.authenticated()),
+        not_after: UNIX_EPOCH + Duration::from_secs(not_after),
+    })
+}
+
+fn text<'a>(value: &'a AttributeTypeAndValue<'_>) -> Option<&'a str> {
+    value.as_str().ok()
+}

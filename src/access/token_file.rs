@@ -1,0 +1,141 @@
+//! Static tokens out of a file, in the format of kube-apiserver's `--token-auth-file`.
+
+use std::collections::HashMap;
+use std::path::Path;
+use std::sync::Arc;
+
+use ring::digest::{SHA256, digest};
+
+use super::user::User;
+use crate::pki::{PkiError, read_credential};
+
+/// Users by the digest of their token, so that a look-up tells nothing of tokens by the time that it takes.
+#[derive(Debug, Default)]
+pub struct TokenFile(HashMap<[u8; 32], Arc<User>>);
+
+/// Why a token file cannot be used.
+#[derive(Debug, thiserror::Error)]
+pub enum TokenFileError {
+    /// It cannot be read.
+    #[error(transparent)]
+    Read(#[from] PkiError),
+    /// A line is wrong.
+    #[error("{path}, line {line}: {why}")]
+    Line {
+        /// The file.
+        path: String,
+        /// Number of the line, from 1.
+        line: usize,
+        /// What is wrong.
+        why: &'static str,
+    },
+}
+
+impl TokenFile {
+    /// Reads `token,user,uid[,"group,group"]` line by line. Empty lines and those that start with `#` are skipped;
+    /// so are lines without a token, with a warning in the log.
+    ///
+    /// # Errors
+    /// When the file cannot be read, or a line has fewer than three columns or unbalanced quotes.
+    pub fn open(path: &Path) -> Result<Self, TokenFileError> {
+        let text = read_credential(path)?;
+        Self::parse(&text).map_err(|(line, why)| TokenFileError::Line { path: path.display().to_string(), line, why })
+    }
+
+    fn parse(text: &str) -> Result<Self, (usize, &'static str)> {
+        let mut users = HashMap::new();
+        for (number, line) in text.lines().enumerate() {
+            if line.is_empty() || line.starts_with('#') {
+                continue;
+            }
+            let columns = columns(line).ok_or((number + 1, "unbalanced quotes"))?;
+            let [token, name, uid, ..] = &columns[..] else {
+                return Err((number + 1, "needs at least three columns: token, user, uid"));
+            };
+            if token.is_empty() {
+                tracing::warn!(line = number + 1, "empty token in the token file skipped");
+                continue;
+            }
+            let groups = columns.get(3).map_or("", |groups| groups).split(',').map(str::trim);
+            let groups = groups.filter(|group| !group.is_empty()).map(Into::into).collect();
+            let user = User { name: name.into(), uid: uid.into(), groups, ..User::default() };
+            if users.insert(key(token.as_bytes()), Arc::new(user.authenticated())).is_some() {
+                tracing::warn!(line = number + 1, "duplicate token in the token file: the later line wins");
+            }
+        }
+        Ok(Self(users))
+    }
+
+    /// The user of a token.
+    pub fn user(&self, token: &[u8]) -> Option<&Arc<User>> {
+        if self.0.is_empty() { None } else { self.0.get(&key(token)) }
+    }
+}
+
+fn key(token: &[u8]) -> [u8; 32] {
+    let mut key = [0; 32];
+    key.copy_from_slice(digest(&SHA256, token).as_ref());
+    key
+}
+
+/// The columns of a line (RFC 4180): quoted ones may hold commas, and two quotes for one.
+fn columns(line: &str) -> Option<Vec<String>> {
+    let mut columns = vec![];
+    let mut rest = line;
+    loop {
+        rest = rest.trim_start();
+        let mut column = String::new();
+        if let Some(quoted) = rest.strip_prefix('"') {
+            rest = quoted;
+            loop {
+                let end = rest.find('"')?;
+                column.push_str(&rest[..end]);
+                rest = &rest[end + 1..];
+                match rest.strip_prefix('"') {
+                    Some(more) => {
+                        column.push('"');
+                        rest = more;
+                    }
+                    None => break,
+                }
+            }
+            rest = rest.trim_start();
+            if !rest.is_empty() && !rest.starts_with(',') {
+                return None;
+            }
+        } else {
+            let end = rest.find(',').unwrap_or(rest.len());
+            column.push_str(rest[..end].trim_end());
+            rest = &rest[end..];
+        }
+        columns.push(column);
+        match rest.strip_prefix(',') {
+            Some(more) => rest = more,
+            None => return Some(columns),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lines() {
+        let file =
+            TokenFile::parse("# who\n\na1,ann,u-1\nb2,bob,u-2,\"dev, ops\"\n\"c\"\"3\",cy,,one\n,nobody,x\n").unwrap();
+        let ann = file.user(b"a1").unwrap();
+        assert_eq!((ann.name.as_str(), ann.uid.as_str()), ("ann", "u-1"));
+        assert_eq!(ann.groups, ["system:authenticated"]);
+        assert_eq!(file.user(b"b2").unwrap().groups, ["dev", "ops", "system:authenticated"]);
+        assert_eq!(file.user(b"c\"3").unwrap().groups, ["one", "system:authenticated"]);
+        assert!(file.user(b"").is_none() && file.user(b"zz").is_none());
+    }
+
+    #[test]
+    fn wrong_lines() {
+        assert_eq!(TokenFile::parse("a,b").unwrap_err().0, 1);
+        assert_eq!(TokenFile::parse("a,b,c\nd,\"e,f").unwrap_err().0, 2);
+        assert_eq!(TokenFile::parse("a,\"b\"c,d").unwrap_err().0, 1);
+    }
+}

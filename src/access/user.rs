@@ -1,0 +1,49 @@
+//! Users as requests act for them.
+
+use std::collections::BTreeMap;
+
+use compact_str::CompactString;
+
+/// Group of everybody who authenticated.
+pub const AUTHENTICATED: &str = "system:authenticated";
+/// Group of those who did not.
+pub const UNAUTHENTICATED: &str = "system:unauthenticated";
+/// Name of those who did not.
+pub const ANONYMOUS: &str = "system:anonymous";
+
+/// Further facts of a user, by key.
+pub type Extra = BTreeMap<String, Vec<String>>;
+
+/// A user, as `UserInfo` of `authentication.k8s.io/v1` describes it.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct User {
+    /// Name, unique among users.
+    pub name: CompactString,
+    /// Tells users of one name apart over time; may be empty.
+    pub uid: CompactString,
+    /// Groups in order.
+    pub groups: Vec<CompactString>,
+    /// Further facts.
+    pub extra: Extra,
+}
+
+impl User {
+    /// Who asks without credentials.
+    pub fn anonymous() -> Self {
+        Self { name: ANONYMOUS.into(), groups: vec![UNAUTHENTICATED.into()], ..Self::default() }
+    }
+
+    /// The user as one that showed who it is: a member of [`AUTHENTICATED`].
+    #[must_use]
+    pub fn authenticated(mut self) -> Self {
+        if self.name != ANONYMOUS && !self.is_member(AUTHENTICATED) && !self.is_member(UNAUTHENTICATED) {
+            self.groups.push(AUTHENTICATED.into());
+        }
+        self
+    }
+
+    /// Whether the user belongs to a group.
+    pub fn is_member(&self, group: &str) -> bool {
+        self.groups.iter().any(|own| own == group)
+    }
+}

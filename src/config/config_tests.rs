@@ -1,0 +1,63 @@
+use clap::{CommandFactory, FromArgMatches, Parser};
+
+use super::*;
+
+#[derive(Parser)]
+struct Cli {
+    #[arg(long)]
+    config: Option<PathBuf>,
+    #[command(flatten)]
+    settings: Config,
+}
+
+fn load_from(args: &[&str]) -> Result<Config, ConfigError> {
+    let matches = Cli::command().try_get_matches_from(std::iter::once(&"flotilla").chain(args)).unwrap();
+    let cli = Cli::from_arg_matches(&matches).unwrap();
+    load(&cli.settings, &matches, cli.config.as_deref())
+}
+
+fn file(name: &str, text: &str) -> PathBuf {
+    let dir = std::env::temp_dir().join(format!("flotilla-config-{}", std::process::id()));
+    std::fs::create_dir_all(&dir).unwrap();
+    let path = dir.join(name);
+    std::fs::write(&path, text).unwrap();
+    path
+}
+
+#[test]
+fn defaults() {
+    let config = load_from(&[]).unwrap();
+    assert_eq!(config.listen.to_string(), "127.0.0.1:6443");
+    assert_eq!(config.service_cluster_ip_range.to_string(), "10.96.0.0/16");
+    assert!(config.embedded_controllers);
+    assert_eq!(config.audiences(), ["https://kubernetes.default.svc"]);
+}
+
+#[test]
+fn flags_beat_the_file() {
+    let path = file(
+        "flags.toml",
+        "listen = \"0.0.0.0:1\"\nhistory-seconds = 7\ntls-san = [\"a\", \"b\"]\nlog-format = \"json\"",
+    );
+    let config = load_from(&["--config", path.to_str().unwrap(), "--listen", "[::]:2", "--embedded-controllers=false"]);
+    let config = config.unwrap();
+    assert_eq!(config.listen.to_string(), "[::]:2");
+    assert_eq!(config.advertised().to_string(), "::1");
+    assert_eq!(config.history_seconds, 7);
+    assert_eq!(config.tls_san, ["a", "b"]);
+    assert_eq!(config.log_format, super::super::LogFormat::Json);
+    assert!(!config.embedded_controllers);
+}
+
+#[test]
+fn wrong_values_are_named() {
+    let path = file("unknown.toml", "lissten = \"0.0.0.0:1\"");
+    let error = load_from(&["--config", path.to_str().unwrap()]).unwrap_err().to_string();
+    assert!(error.contains("lissten"), "{error}");
+    let path = file("range.toml", "service-cluster-ip-range = \"10.0.0.1/16\"");
+    let error = load_from(&["--config", path.to_str().unwrap()]).unwrap_err().to_string();
+    assert!(error.contains("10.0.0.0/16") && error.contains("service-cluster-ip-range"), "{error}");
+    let error = load_from(&["--config", "/does/not/exist.toml"]).unwrap_err().to_string();
+    assert!(error.contains("/does/not/exist.toml"), "{error}");
+    assert!(load_from(&["--history-seconds", "0"]).unwrap_err().to_string().contains("history-seconds"));
+}

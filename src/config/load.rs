@@ -1,0 +1,113 @@
+//! Layers the configuration and checks what no single option can.
+
+use std::collections::BTreeSet;
+use std::io::Read;
+use std::path::{Path, PathBuf};
+
+use clap::ArgMatches;
+use clap::parser::ValueSource;
+use figment::Figment;
+use figment::providers::{Env, Format, Serialized, Toml};
+use figment::value::Dict;
+
+use super::Config;
+use crate::limits::CONFIG_FILE_BYTES;
+
+/// What the names of environment variables start with.
+const ENV_PREFIX: &str = "FLOTILLA_";
+
+/// Why there is no configuration.
+#[derive(Debug, thiserror::Error)]
+pub enum ConfigError {
+    /// The file cannot be read.
+    #[error("cannot read the configuration file {path}: {source}")]
+    File {
+        /// The file.
+        path: PathBuf,
+        /// What failed.
+        source: std::io::Error,
+    },
+    /// The file, a variable or a flag has a value of the wrong form, or the file has an unknown key.
+    #[error("configuration: {0}")]
+    Value(#[from] Box<figment::Error>),
+    /// Options that do not go together.
+    #[error("configuration: {option}: {why}")]
+    Invalid {
+        /// The option, as the file names it.
+        option: &'static str,
+        /// What is wrong.
+        why: String,
+    },
+}
+
+/// Defaults, then the file, then the environment, then the flags that were given.
+///
+/// `parsed` holds what clap made of the command line, defaults included; `matches` tells which of it was given.
+///
+/// # Errors
+/// When the file cannot be read, a value has the wrong form, or options do not go together.
+pub fn load(parsed: &Config, matches: &ArgMatches, file: Option<&Path>) -> Result<Config, ConfigError> {
+    let mut options: BTreeSet<String> = BTreeSet::new();
+    let mut given = Dict::new();
+    let mut all = Figment::from(Serialized::defaults(parsed)).extract::<Dict>().map_err(Box::new)?;
+    for id in matches.ids().map(clap::Id::as_str) {
+        let option = id.replace('_', "-");
+        if matches.value_source(id) == Some(ValueSource::CommandLine)
+            && let Some(value) = all.remove(&option)
+        {
+            given.insert(option.clone(), value);
+        }
+    }
+    options.extend(
+        <Config as clap::Args>::augment_args(clap::Command::new(""))
+            .get_arguments()
+            .filter_map(|arg| arg.get_long().map(str::to_owned)),
+    );
+    let mut figment = Figment::from(Serialized::defaults(all));
+    if let Some(path) = file {
+        figment = figment.merge(Toml::string(&read(path)?));
+    }
+    let environment = Env::prefixed(ENV_PREFIX).map(|key| key.as_str().to_lowercase().replace('_', "-").into());
+    let environment = environment.filter(move |key| options.contains(key.as_str()));
+    let config: Config = figment.merge(environment).merge(Serialized::defaults(given)).extract().map_err(Box::new)?;
+    check(&config)?;
+    Ok(config)
+}
+
+fn read(path: &Path) -> Result<String, ConfigError> {
+    let failed = |source| ConfigError::File { path: path.to_owned(), source };
+    let mut text = String::new();
+    let file = std::fs::File::open(path).map_err(failed)?;
+    file.take(CONFIG_FILE_BYTES).read_to_string(&mut text).map_err(failed)?;
+    if text.len() as u64 == CONFIG_FILE_BYTES {
+        return Err(failed(std::io::Error::new(std::io::ErrorKind::FileTooLarge, "the file is too large")));
+    }
+    Ok(text)
+}
+
+fn check(config: &Config) -> Result<(), ConfigError> {
+    let refuse = |option, why: &str| Err(ConfigError::Invalid { option, why: why.to_owned() });
+    if config.data_dir.as_os_str().is_empty() {
+        return refuse("data-dir", "must not be empty");
+    }
+    if config.advertise_address.is_some_and(|ip| ip.is_unspecified() || ip.is_multicast()) {
+        return refuse("advertise-address", "must be an address that others can connect to");
+    }
+    if config.tls_cert_file.is_some() != config.tls_private_key_file.is_some() {
+        return refuse("tls-cert-file", "needs tls-private-key-file, and the other way round");
+    }
+    if config.service_account_issuer.is_empty() || config.service_account_issuer.iter().any(String::is_empty) {
+        return refuse("service-account-issuer", "must name at least one issuer, and none that is empty");
+    }
+    if config.history_seconds == 0 {
+        return refuse("history-seconds", "must be at least 1");
+    }
+    if config.workers > 1_024 {
+        return refuse("workers", "must be at most 1024");
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+#[path = "config_tests.rs"]
+mod tests;

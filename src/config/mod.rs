@@ -1,0 +1,184 @@
+//! One typed configuration, out of defaults, a file, the environment and flags: later ones win.
+//!
+//! [`Config`] is the only list of options: flags, help, keys of the file (TOML) and environment variables all
+//! follow from it. The flag `--data-dir` is the key `data-dir` in a file and `FLOTILLA_DATA_DIR` in the environment.
+
+mod cidr;
+mod load;
+
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::path::PathBuf;
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+
+pub use cidr::{Cidr, CidrError, PortRange, ServiceRanges};
+pub use load::{ConfigError, load};
+
+/// How the server is to run.
+#[derive(Debug, Clone, clap::Args, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub struct Config {
+    /// Directory of everything that the server keeps: objects, certificates, the administrator's kubeconfig.
+    ///
+    /// Made when it does not exist. One server uses it at a time.
+    #[arg(long, value_name = "DIR", default_value_os_t = default_data_dir())]
+    pub data_dir: PathBuf,
+
+    /// Address and port to serve on, always with TLS. Port 0 takes a free one.
+    #[arg(long, value_name = "ADDR:PORT", default_value_t = SocketAddr::from((Ipv4Addr::LOCALHOST, 6443)))]
+    pub listen: SocketAddr,
+
+    /// Address under which others reach the server: in the kubeconfig, the certificate and the Service `kubernetes`.
+    ///
+    /// Without it the address of --listen, or the loopback address when that is unspecified.
+    #[arg(long, value_name = "ADDR")]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub advertise_address: Option<IpAddr>,
+
+    /// Addresses of which Services get theirs: one range, or one of each IP family, the first being the default.
+    #[arg(long, value_name = "CIDR[,CIDR]", default_value_t = ServiceRanges::default())]
+    pub service_cluster_ip_range: ServiceRanges,
+
+    /// Ports of which Services get node ports, first and last included.
+    #[arg(long, value_name = "FIRST-LAST", default_value_t = PortRange::NODE_PORTS)]
+    pub service_node_port_range: PortRange,
+
+    /// Run the controllers that belong to the API: namespaces, garbage collection, service accounts, and such.
+    ///
+    /// Turn off when a kube-controller-manager does it.
+    #[arg(long, value_name = "BOOL", default_value_t = true, num_args = 0..=1, require_equals = true,
+          default_missing_value = "true", action = clap::ArgAction::Set)]
+    pub embedded_controllers: bool,
+
+    /// Threads that serve HTTP; 0 is one for each processor.
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    pub workers: usize,
+
+    /// Seconds of history that is kept for watches and older snapshots.
+    #[arg(long, value_name = "SECONDS", default_value_t = 300)]
+    pub history_seconds: u64,
+
+    /// Seconds that a stopping server gives to open requests; watches end at once.
+    #[arg(long, value_name = "SECONDS", default_value_t = 30)]
+    pub shutdown_grace_seconds: u64,
+
+    /// PEM file with the certificate to serve with, followed by its intermediates. Made when not given.
+    #[arg(long, value_name = "FILE", requires = "tls_private_key_file")]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tls_cert_file: Option<PathBuf>,
+
+    /// PEM file with the key of --tls-cert-file.
+    #[arg(long, value_name = "FILE", requires = "tls_cert_file")]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tls_private_key_file: Option<PathBuf>,
+
+    /// Further name or address for the certificate that the server makes for itself; may be repeated.
+    #[arg(long, value_name = "NAME")]
+    #[serde(default)]
+    pub tls_san: Vec<String>,
+
+    /// PEM file with authorities whose client certificates are accepted, besides the server's own.
+    #[arg(long, value_name = "FILE")]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub client_ca_file: Option<PathBuf>,
+
+    /// PEM file with the private key (EC P-256 or RSA) that signs service account tokens. Made when not given.
+    #[arg(long, value_name = "FILE")]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub service_account_signing_key_file: Option<PathBuf>,
+
+    /// PEM file with further keys (public or private) that service account tokens may be signed with; may be repeated.
+    #[arg(long, value_name = "FILE")]
+    #[serde(default)]
+    pub service_account_key_file: Vec<PathBuf>,
+
+    /// Issuer that service account tokens name; may be repeated: the first one issues, all are accepted.
+    #[arg(long, value_name = "URL", default_values_t = [String::from(DEFAULT_ISSUER)])]
+    pub service_account_issuer: Vec<String>,
+
+    /// Audience that tokens must be meant for; may be repeated. Without it the issuers.
+    #[arg(long, value_name = "AUDIENCE")]
+    #[serde(default)]
+    pub api_audiences: Vec<String>,
+
+    /// CSV file with static tokens: token,user,uid[,"group,group"].
+    #[arg(long, value_name = "FILE")]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub token_auth_file: Option<PathBuf>,
+
+    /// What is logged: error, warn, info, debug or trace, also for parts as in `info,flotilla::watch=debug`.
+    #[arg(long, value_name = "FILTER", default_value = "info")]
+    pub log_level: String,
+
+    /// How it is logged, on standard error.
+    #[arg(long, value_name = "FORMAT", value_enum, default_value_t = LogFormat::Text)]
+    pub log_format: LogFormat,
+}
+
+/// Issuer of service account tokens unless configured.
+pub const DEFAULT_ISSUER: &str = "https://kubernetes.default.svc";
+
+/// The form of the log.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, clap::ValueEnum, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum LogFormat {
+    /// A line for people.
+    #[default]
+    Text,
+    /// A JSON object a line.
+    Json,
+}
+
+impl Config {
+    /// What open requests get before a stopping server ends.
+    pub const fn shutdown_grace(&self) -> Duration {
+        Duration::from_secs(self.shutdown_grace_seconds)
+    }
+
+    /// How long history is kept.
+    pub const fn history(&self) -> Duration {
+        Duration::from_secs(self.history_seconds)
+    }
+
+    /// Threads that serve HTTP, at least one.
+    pub fn worker_count(&self) -> usize {
+        match self.workers {
+            0 => std::thread::available_parallelism().map_or(1, usize::from),
+            n => n,
+        }
+    }
+
+    /// Address under which others reach the server.
+    pub fn advertised(&self) -> IpAddr {
+        self.advertise_address.unwrap_or(match self.listen.ip() {
+            IpAddr::V4(ip) if ip.is_unspecified() => Ipv4Addr::LOCALHOST.into(),
+            IpAddr::V6(ip) if ip.is_unspecified() => Ipv6Addr::LOCALHOST.into(),
+            ip => ip,
+        })
+    }
+
+    /// Audiences of the API itself.
+    pub fn audiences(&self) -> &[String] {
+        if self.api_audiences.is_empty() { &self.service_account_issuer } else { &self.api_audiences }
+    }
+
+    /// Directory of certificates and keys.
+    pub fn pki_dir(&self) -> PathBuf {
+        self.data_dir.join("pki")
+    }
+
+    /// The administrator's kubeconfig.
+    pub fn admin_kubeconfig(&self) -> PathBuf {
+        self.data_dir.join("admin.kubeconfig")
+    }
+}
+
+/// `$XDG_DATA_HOME/flotilla`, or `~/.local/share/flotilla` (XDG Base Directory Specification), or beside the caller.
+fn default_data_dir() -> PathBuf {
+    let absolute = |name| std::env::var_os(name).map(PathBuf::from).filter(|path: &PathBuf| path.is_absolute());
+    absolute("XDG_DATA_HOME")
+        .or_else(|| absolute("HOME").map(|home| home.join(".local/share")))
+        .unwrap_or_default()
+        .join("flotilla")
+}

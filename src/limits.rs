@@ -1,0 +1,71 @@
+//! Every limit of the server, in one place, with its unit as the last word of its name.
+//!
+//! A limit of zero never means "none": what is here holds for every request and every connection.
+
+use std::time::Duration;
+
+/// Bytes of a request body, as the reference has them: 3 MiB. More is answered with 413.
+pub const BODY_BYTES: usize = 3_145_728;
+
+/// Operations of one JSON patch; more is answered with 413.
+pub const JSON_PATCH_OPERATIONS: usize = 10_000;
+
+/// Connections that may wait to be accepted.
+pub const BACKLOG_CONNECTIONS: u32 = 1_024;
+
+/// Open connections of one HTTP worker; more wait in the backlog.
+pub const WORKER_CONNECTIONS: usize = 25_000;
+
+/// TLS handshakes in progress of one HTTP worker; more wait in the backlog.
+pub const WORKER_HANDSHAKES: usize = 256;
+
+/// Time that a client has for its TLS handshake.
+pub const HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// Time that a client has to send the head of a request.
+pub const REQUEST_HEAD_TIMEOUT: Duration = Duration::from_secs(32);
+
+/// Time that a connection without a request is kept.
+pub const IDLE_TIMEOUT: Duration = Duration::from_secs(180);
+
+/// Longest time that a request other than a watch may take, as the reference has it.
+pub const REQUEST_TIMEOUT: Duration = Duration::from_secs(60);
+
+/// Shortest time after which a watch without `timeoutSeconds` ends; the longest is twice that.
+pub const WATCH_TIMEOUT_MIN: Duration = Duration::from_secs(1_800);
+
+/// Time between bookmarks of a watch that asked for them.
+pub const BOOKMARK_INTERVAL: Duration = Duration::from_secs(60);
+
+/// Time that a read waits for a revision which is not applied yet; then it is answered with 504.
+pub const REVISION_WAIT: Duration = Duration::from_secs(3);
+
+/// Live watches of the server; more are answered with 429.
+pub const WATCHES: usize = 200_000;
+
+/// Changes that a watch reads from the change log at a time.
+pub const WATCH_BATCH_EVENTS: usize = 256;
+
+/// Bytes of events that a watch puts into one write to its socket.
+pub const WATCH_WRITE_BYTES: usize = 65_536;
+
+/// Objects that a list reads under one lock.
+pub const LIST_CHUNK_OBJECTS: usize = 64;
+
+/// Certificates of a chain that a client sends; longer chains do not authenticate.
+pub const CLIENT_CHAIN_CERTIFICATES: usize = 8;
+
+/// TLS sessions kept for resumption with TLS 1.2 session identifiers.
+pub const TLS_SESSIONS: usize = 10_240;
+
+/// Bytes of a bearer token; longer ones do not authenticate.
+pub const TOKEN_BYTES: usize = 65_536;
+
+/// Verified tokens that are remembered.
+pub const TOKEN_CACHE_ENTRIES: usize = 16_384;
+
+/// Bytes of a file with certificates, keys or tokens.
+pub const CREDENTIAL_FILE_BYTES: u64 = 4 * 1_048_576;
+
+/// Bytes of a configuration file.
+pub const CONFIG_FILE_BYTES: u64 = 1_048_576;

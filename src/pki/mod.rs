@@ -1,0 +1,256 @@
+//! Certificates and keys: made on first start, kept in the data directory, renewed before they expire.
+//!
+//! Whatever several servers may share (authorities and their keys, the key of service accounts) is published so that
+//! the first writer wins and everybody else takes what is there: any number of servers may start on one directory at
+//! once. A key is made once and stays; a certificate can always be made again from its key.
+
+mod authority;
+mod client;
+mod files;
+mod kubeconfig;
+mod leaf;
+mod serving;
+
+use std::net::IpAddr;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use rustls::ServerConfig;
+use rustls::pki_types::pem::PemObject;
+use rustls::pki_types::{CertificateDer, PrivateKeyDer};
+
+pub use authority::Authority;
+pub use client::{ClientRoots, Untrusted};
+pub use files::{publish_new, read_credential, replace};
+pub use kubeconfig::kubeconfig;
+pub use leaf::{Leaf, LeafSpec, Usage};
+pub use serving::ServingCertificate;
+
+/// How long an authority is valid.
+pub const AUTHORITY_VALIDITY: Duration = days(3_650);
+/// An authority with less time left gets a new certificate for its key.
+pub const AUTHORITY_RENEWAL: Duration = days(400);
+/// How long a certificate of the server's own is valid.
+pub const LEAF_VALIDITY: Duration = days(365);
+/// A certificate with less time left is made again.
+pub const LEAF_RENEWAL: Duration = days(30);
+/// How often a running server looks whether a certificate is to be renewed.
+pub const RENEWAL_CHECK_INTERVAL: Duration = Duration::from_secs(6 * 3_600);
+/// How far clocks may differ: certificates are valid from this long before they are made.
+const CLOCK_SKEW: Duration = Duration::from_secs(300);
+
+/// Group that may do everything.
+pub const MASTERS: &str = "system:masters";
+/// User of the administrator's kubeconfig.
+pub const ADMIN_USER: &str = "kubernetes-admin";
+
+const fn days(n: u64) -> Duration {
+    Duration::from_secs(n * 86_400)
+}
+
+/// Why there are no certificates.
+#[derive(Debug, thiserror::Error)]
+pub enum PkiError {
+    /// A file cannot be read or written.
+    #[error("{path}: {source}")]
+    File {
+        /// The file.
+        path: PathBuf,
+        /// What failed.
+        source: std::io::Error,
+    },
+    /// A file does not hold what it should; nothing is overwritten.
+    #[error("{path}: {why}")]
+    Damaged {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong with it.
+        why: String,
+    },
+    /// A certificate could not be made.
+    #[error("cannot make the certificate of {0:?}: {1}")]
+    Generate(String, rcgen::Error),
+    /// TLS does not accept what it was given.
+    #[error("tls: {0}")]
+    Tls(String),
+}
+
+impl PkiError {
+    fn damaged(path: &Path, why: impl std::fmt::Display) -> Self {
+        Self::Damaged { path: path.to_owned(), why: why.to_string() }
+    }
+}
+
+/// What certificates are made for, and which ones are given.
+#[derive(Debug, Clone)]
+pub struct PkiOptions {
+    /// Directory of certificates and keys.
+    pub dir: PathBuf,
+    /// Names and addresses under which the server is reached.
+    pub names: Vec<String>,
+    /// Certificate and key to serve with instead of one made here.
+    pub serving: Option<(PathBuf, PathBuf)>,
+    /// Further authorities of client certificates.
+    pub client_ca_file: Option<PathBuf>,
+}
+
+impl PkiOptions {
+    /// As configured, for a server that listens on `listen`.
+    pub fn from_config(config: &crate::config::Config, listen: IpAddr) -> Self {
+        let mut names: Vec<String> = [
+            "localhost",
+            "kubernetes",
+            "kubernetes.default",
+            "kubernetes.default.svc",
+            "kubernetes.default.svc.cluster.local",
+        ]
+        .map(String::from)
+        .into();
+        names.extend(host_name());
+        let service_addresses = config.service_cluster_ip_range.iter().filter_map(|range| range.nth(1));
+        let loopback = [IpAddr::from([127, 0, 0, 1]), IpAddr::from(std::net::Ipv6Addr::LOCALHOST)];
+        let own = [listen, config.advertised()].into_iter().filter(|ip| !ip.is_unspecified());
+        names.extend(loopback.into_iter().chain(own).chain(service_addresses).map(|ip| ip.to_string()));
+        names.extend(config.tls_san.iter().cloned());
+        names.sort();
+        names.dedup();
+        let serving = config.tls_cert_file.clone().zip(config.tls_private_key_file.clone());
+        Self { dir: config.pki_dir(), names, serving, client_ca_file: config.client_ca_file.clone() }
+    }
+}
+
+/// The name of this machine, if it can be part of a certificate.
+fn host_name() -> Option<String> {
+    let name = std::fs::read_to_string("/proc/sys/kernel/hostname").ok()?.trim().to_lowercase();
+    let fits = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '.';
+    (!name.is_empty() && name.len() <= 253 && name.chars().all(fits)).then_some(name)
+}
+
+/// The certificates of a server.
+#[derive(Debug)]
+pub struct Pki {
+    options: PkiOptions,
+    authority: Authority,
+    proxy_authority: Authority,
+    serving: Arc<ServingCertificate>,
+    roots: Arc<ClientRoots>,
+}
+
+impl Pki {
+    /// Loads what is there and makes what is missing or about to expire.
+    ///
+    /// # Errors
+    /// When a file cannot be read or written, or holds something else than it should.
+    pub fn open(options: PkiOptions) -> Result<Self, PkiError> {
+        files::make_dir(&options.dir)?;
+        let authority = Authority::open(&options.dir, "ca", "flotilla-ca")?;
+        let proxy_authority = Authority::open(&options.dir, "front-proxy-ca", "flotilla-front-proxy-ca")?;
+        let mut trusted = vec![authority.certificate().clone()];
+        if let Some(path) = &options.client_ca_file {
+            trusted.extend(certificates(path, &read_credential(path)?)?);
+        }
+        let roots = Arc::new(ClientRoots::new(trusted)?);
+        let serving = Arc::new(ServingCertificate::new(Self::serving_key(&options, &authority)?));
+        Ok(Self { options, authority, proxy_authority, serving, roots })
+    }
+
+    fn serving_key(options: &PkiOptions, authority: &Authority) -> Result<rustls::sign::CertifiedKey, PkiError> {
+        if let Some((cert, key)) = &options.serving {
+            let chain = certificates(cert, &read_credential(cert)?)?;
+            let pem = read_credential(key)?;
+            let parsed = PrivateKeyDer::from_pem_slice(pem.as_bytes()).map_err(|e| PkiError::damaged(key, e))?;
+            return serving::certified(chain, &parsed).map_err(|e| PkiError::damaged(cert, e));
+        }
+        let spec =
+            LeafSpec { common_name: "kube-apiserver", organization: None, names: &options.names, usage: Usage::Server };
+        let leaf = Leaf::open(&options.dir, "apiserver", authority, &spec)?;
+        serving::certified(vec![leaf.certificate().clone()], &leaf.private_key())
+            .map_err(|e| PkiError::Tls(e.to_string()))
+    }
+
+    /// What connections are accepted with: TLS 1.2 and 1.3, HTTP/2 and HTTP/1.1, client certificates welcome but not
+    /// required, sessions resumed. Any client certificate passes the handshake; [`ClientRoots`] judges it afterwards,
+    /// so that a foreign one is answered with 401 as by the reference.
+    ///
+    /// # Errors
+    /// When the cryptography provider does not do what is asked of it.
+    pub fn server_config(&self) -> Result<ServerConfig, PkiError> {
+        serving::server_config(Arc::clone(&self.serving), &self.roots)
+    }
+
+    /// The authorities of client certificates.
+    pub fn client_roots(&self) -> Arc<ClientRoots> {
+        Arc::clone(&self.roots)
+    }
+
+    /// Certificate of the authority that the serving certificate comes from, in PEM: what clients trust.
+    pub fn authority_pem(&self) -> &str {
+        self.authority.pem()
+    }
+
+    /// The authorities of client certificates in PEM, for those who check them themselves.
+    pub fn client_authorities_pem(&self) -> String {
+        self.roots.pem()
+    }
+
+    /// Certificate of the authority of requests that this server passes on, in PEM.
+    pub fn proxy_authority_pem(&self) -> &str {
+        self.proxy_authority.pem()
+    }
+
+    /// The certificate that this server shows when it passes a request on to an aggregated API server.
+    ///
+    /// # Errors
+    /// When a file cannot be read or written, or holds something else than it should.
+    pub fn proxy_client(&self) -> Result<Leaf, PkiError> {
+        let spec = LeafSpec { common_name: "front-proxy-client", organization: None, names: &[], usage: Usage::Client };
+        Leaf::open(&self.options.dir, "front-proxy-client", &self.proxy_authority, &spec)
+    }
+
+    /// Writes the administrator's kubeconfig with a certificate of group [`MASTERS`].
+    ///
+    /// `server` is the URL of the API, as `https://127.0.0.1:6443`.
+    ///
+    /// # Errors
+    /// When a file cannot be read or written, or holds something else than it should.
+    pub fn write_admin_kubeconfig(&self, path: &Path, server: &str) -> Result<(), PkiError> {
+        let spec = LeafSpec { common_name: ADMIN_USER, organization: Some(MASTERS), names: &[], usage: Usage::Client };
+        let leaf = Leaf::open(&self.options.dir, "admin", &self.authority, &spec)?;
+        let trusted = match &self.options.serving {
+            // A given certificate may be issued by anybody: trust its chain besides the own authority.
+            Some((cert, _)) => format!("{}{}", self.authority.pem(), read_credential(cert)?),
+            None => self.authority.pem().to_owned(),
+        };
+        let text = kubeconfig("flotilla", server, &trusted, ADMIN_USER, &leaf);
+        files::replace_if_changed(path, text.as_bytes(), files::PRIVATE)
+    }
+
+    /// Reads given certificates again and renews own ones; new connections get the result.
+    ///
+    /// # Errors
+    /// As [`Pki::open`]; the certificate in use stays.
+    pub fn refresh(&self) -> Result<(), PkiError> {
+        self.serving.replace(Self::serving_key(&self.options, &self.authority)?);
+        Ok(())
+    }
+
+    /// Directory of certificates and keys.
+    pub fn dir(&self) -> &Path {
+        &self.options.dir
+    }
+}
+
+/// All certificates of a PEM text; at least one.
+fn certificates(path: &Path, pem: &str) -> Result<Vec<CertificateDer<'static>>, PkiError> {
+    let parsed: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(pem.as_bytes()).collect();
+    match parsed {
+        Ok(list) if list.is_empty() => Err(PkiError::damaged(path, "no certificate in it")),
+        Ok(list) => Ok(list),
+        Err(error) => Err(PkiError::damaged(path, error)),
+    }
+}
+
+#[cfg(test)]
+#[path = "pki_tests.rs"]
+mod tests;
