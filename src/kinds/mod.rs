@@ -19,7 +19,7 @@ mod secret;
 mod service_account;
 mod strategy;
 
-pub use strategy::{Generation, NameRule, Strategy};
+pub use strategy::{Dependents, Generation, GraceSeconds, NameRule, Strategy};
 
 /// The strategy of a resource; resources without rules of their own get [`Strategy::DEFAULT`].
 pub fn strategy(group: &str, resource: &str) -> &'static Strategy {

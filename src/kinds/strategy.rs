@@ -34,6 +34,20 @@ pub enum Generation {
     Own,
 }
 
+/// What becomes of the dependents of a deleted object when the client does not say.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Dependents {
+    /// They are deleted.
+    Delete,
+    /// They lose their owner.
+    Orphan,
+    /// The kind has no dependents: policies are ignored.
+    Unsupported,
+}
+
+/// Seconds that a deleted object is given, from the object and what the client asks for.
+pub type GraceSeconds = fn(object: &Value, asked: Option<i64>) -> i64;
+
 /// The rules of one kind. Objects are in the kind's stored version and conform to its type.
 #[derive(Debug, Clone, Copy)]
 pub struct Strategy {
@@ -47,6 +61,14 @@ pub struct Strategy {
     pub create_on_update: bool,
     /// Whether PUT without a resourceVersion is allowed.
     pub unconditional_update: bool,
+    /// Whether a deletion answers with the object rather than a `Status`.
+    pub returns_deleted: bool,
+    /// The kind's default for dependents.
+    pub dependents: Dependents,
+    /// The grace period of deletions; `None` where objects go at once.
+    pub grace_seconds: Option<GraceSeconds>,
+    /// The message for a field that `fieldSelector` may not name; `None` for the general one.
+    pub unknown_field: Option<fn(&str) -> String>,
     /// Writes the defaults of the kind into a decoded object. Runs on every body and on every result of a patch, before validation; must be idempotent.
     pub default: fn(object: &mut Value),
     /// Clears and sets what a client may not choose at creation.
@@ -78,6 +100,10 @@ impl Strategy {
         status: false,
         create_on_update: false,
         unconditional_update: true,
+        returns_deleted: false,
+        dependents: Dependents::Delete,
+        grace_seconds: None,
+        unknown_field: None,
         default: |_| {},
         prepare_create: |_| {},
         prepare_update: |_, _| {},
@@ -88,4 +114,15 @@ impl Strategy {
         warnings: |_, _, _| {},
         selectable: &[],
     };
+
+    /// What 400 says of a field that selects nothing of this kind.
+    pub fn unknown_field(&self, field: &str) -> String {
+        match self.unknown_field {
+            Some(message) => message(field),
+            None if self.selectable.is_empty() => {
+                format!("{field:?} is not a known field selector: only \"metadata.name\", \"metadata.namespace\"")
+            }
+            None => format!("field label not supported: {field}"),
+        }
+    }
 }
