@@ -16,7 +16,11 @@ mod node;
 mod resource_quota;
 pub mod resources;
 mod secret;
+mod service;
 mod service_account;
+mod service_addresses;
+pub mod service_allocation;
+mod service_change;
 mod strategy;
 
 pub use strategy::{Dependents, Generation, GraceSeconds, NameRule, Strategy};
@@ -33,6 +37,7 @@ pub fn strategy(group: &str, resource: &str) -> &'static Strategy {
         ("", "resourcequotas") => &resource_quota::STRATEGY,
         ("", "secrets") => &secret::STRATEGY,
         ("", "serviceaccounts") => &service_account::STRATEGY,
+        ("", "services") => &service::STRATEGY,
         ("events.k8s.io", "events") => &event::STRATEGY_V1,
         _ => &Strategy::DEFAULT,
     }

@@ -66,6 +66,15 @@ pub fn check(path: &Path<'_>, text: &str, form: Form, errors: &mut Errors) {
     }
 }
 
+/// Adds an error if a text that must be set is empty, or is none of those allowed.
+pub fn check_choice(path: &Path<'_>, text: &str, allowed: &[&str], errors: &mut Errors) {
+    if text.is_empty() {
+        errors.required(path, "");
+    } else if !allowed.contains(&text) {
+        errors.not_supported(path, text, allowed);
+    }
+}
+
 /// Says that a text has more than `max` characters.
 pub fn too_many_characters(max: usize) -> Cow<'static, str> {
     format!("must be no more than {max} characters").into()
