@@ -3,6 +3,7 @@
 //! Modules in the order in which a request meets them; `ARCHITECTURE.md` tells the whole story.
 
 pub mod access;
+pub mod boot;
 pub mod bootstrap;
 pub mod config;
 pub mod controllers;
@@ -18,4 +19,5 @@ pub mod pki;
 pub mod printing;
 pub mod registry;
 pub mod status;
+pub mod version;
 pub mod watch;

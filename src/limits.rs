@@ -11,7 +11,7 @@ pub const BODY_BYTES: usize = 3_145_728;
 pub const JSON_PATCH_OPERATIONS: usize = 10_000;
 
 /// Connections that may wait to be accepted.
-pub const BACKLOG_CONNECTIONS: u32 = 1_024;
+pub const BACKLOG_CONNECTIONS: i32 = 1_024;
 
 /// Open connections of one HTTP worker; more wait in the backlog.
 pub const WORKER_CONNECTIONS: usize = 25_000;

@@ -20,7 +20,7 @@ const ENV_PREFIX: &str = "FLOTILLA_";
 #[derive(Debug, thiserror::Error)]
 pub enum ConfigError {
     /// The file cannot be read.
-    #[error("cannot read the configuration file {path}: {source}")]
+    #[error("cannot read the configuration file {path}")]
     File {
         /// The file.
         path: PathBuf,
@@ -29,7 +29,7 @@ pub enum ConfigError {
     },
     /// The file, a variable or a flag has a value of the wrong form, or the file has an unknown key.
     #[error("configuration: {0}")]
-    Value(#[from] Box<figment::Error>),
+    Value(Box<figment::Error>),
     /// Options that do not go together.
     #[error("configuration: {option}: {why}")]
     Invalid {
@@ -38,6 +38,12 @@ pub enum ConfigError {
         /// What is wrong.
         why: String,
     },
+}
+
+impl From<figment::Error> for ConfigError {
+    fn from(error: figment::Error) -> Self {
+        Self::Value(Box::new(error))
+    }
 }
 
 /// Defaults, then the file, then the environment, then the flags that were given.
@@ -49,7 +55,7 @@ pub enum ConfigError {
 pub fn load(parsed: &Config, matches: &ArgMatches, file: Option<&Path>) -> Result<Config, ConfigError> {
     let mut options: BTreeSet<String> = BTreeSet::new();
     let mut given = Dict::new();
-    let mut all = Figment::from(Serialized::defaults(parsed)).extract::<Dict>().map_err(Box::new)?;
+    let mut all = Figment::from(Serialized::defaults(parsed)).extract::<Dict>()?;
     for id in matches.ids().map(clap::Id::as_str) {
         let option = id.replace('_', "-");
         if matches.value_source(id) == Some(ValueSource::CommandLine)
@@ -69,7 +75,7 @@ pub fn load(parsed: &Config, matches: &ArgMatches, file: Option<&Path>) -> Resul
     }
     let environment = Env::prefixed(ENV_PREFIX).map(|key| key.as_str().to_lowercase().replace('_', "-").into());
     let environment = environment.filter(move |key| options.contains(key.as_str()));
-    let config: Config = figment.merge(environment).merge(Serialized::defaults(given)).extract().map_err(Box::new)?;
+    let config: Config = figment.merge(environment).merge(Serialized::defaults(given)).extract()?;
     check(&config)?;
     Ok(config)
 }

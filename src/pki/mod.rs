@@ -53,7 +53,7 @@ const fn days(n: u64) -> Duration {
 #[derive(Debug, thiserror::Error)]
 pub enum PkiError {
     /// A file cannot be read or written.
-    #[error("{path}: {source}")]
+    #[error("cannot use {path}")]
     File {
         /// The file.
         path: PathBuf,
@@ -69,8 +69,8 @@ pub enum PkiError {
         why: String,
     },
     /// A certificate could not be made.
-    #[error("cannot make the certificate of {0:?}: {1}")]
-    Generate(String, rcgen::Error),
+    #[error("cannot make the certificate of {0:?}")]
+    Generate(String, #[source] rcgen::Error),
     /// TLS does not accept what it was given.
     #[error("tls: {0}")]
     Tls(String),

@@ -1,0 +1,218 @@
+//! From a configuration to a server that can serve, and down again.
+//!
+//! Order matters: the store opens first, since it locks the data directory, and nothing there may be touched before;
+//! the address is bound next, since certificates and kubeconfig name it.
+
+use std::io::{self, Write as _};
+use std::net::{SocketAddr, TcpListener};
+use std::sync::Arc;
+
+use actix_web::web::ServiceConfig;
+use actix_web::{App, HttpServer};
+use flotilla_cluster::{OpenError, Options, Store};
+use tokio::sync::watch;
+
+use crate::access::{Authenticator, Authorizer, TokenFile, TokenFileError, connection};
+use crate::config::Config;
+use crate::limits;
+use crate::pki::{Pki, PkiError, PkiOptions, RENEWAL_CHECK_INTERVAL};
+use crate::version;
+
+/// Why the server did not start, or ended other than by being told to.
+#[derive(Debug, thiserror::Error)]
+pub enum BootError {
+    /// The data directory is in use, damaged, or of a newer format, or cannot be used at all.
+    #[error("cannot open the store in {directory}")]
+    Store {
+        /// The data directory.
+        directory: String,
+        /// Why not.
+        source: OpenError,
+    },
+    /// The address cannot be listened on.
+    #[error("cannot listen on {address}")]
+    Listen {
+        /// The address.
+        address: SocketAddr,
+        /// Why not.
+        source: io::Error,
+    },
+    /// Certificates or keys are not there or wrong.
+    #[error(transparent)]
+    Pki(#[from] PkiError),
+    /// The token file is not there or wrong.
+    #[error(transparent)]
+    Tokens(#[from] TokenFileError),
+    /// The signals of the operating system cannot be received.
+    #[error("cannot receive signals")]
+    Signals(#[source] io::Error),
+    /// The HTTP server failed.
+    #[error("the HTTP server failed")]
+    Http(#[source] io::Error),
+}
+
+/// Everything that serving needs.
+pub struct Boot {
+    /// The configuration.
+    pub config: Arc<Config>,
+    /// The objects.
+    pub store: Store,
+    /// Where requests come in; listening already.
+    pub listener: TcpListener,
+    /// The address of [`Boot::listener`].
+    pub address: SocketAddr,
+    /// Certificates and keys.
+    pub pki: Arc<Pki>,
+    /// Finds the user of a request.
+    pub authenticator: Arc<Authenticator>,
+    /// Decides what a user may do.
+    pub authorizer: Authorizer,
+    /// Tells when to stop.
+    pub drain: Drain,
+}
+
+impl Boot {
+    /// Opens the store, listens, makes what certificates are missing, and writes the administrator's kubeconfig.
+    ///
+    /// # Errors
+    /// See [`BootError`]. The data directory is as it was if it is in use, damaged, or of a newer format.
+    pub async fn open(config: Config, drain: Drain) -> Result<Self, BootError> {
+        let store = Store::open(store_options(&config))
+            .await
+            .map_err(|source| BootError::Store { directory: config.data_dir.display().to_string(), source })?;
+        let listener = listen(config.listen).map_err(|source| BootError::Listen { address: config.listen, source })?;
+        let address = listener.local_addr().map_err(|source| BootError::Listen { address: config.listen, source })?;
+        let pki = Arc::new(Pki::open(PkiOptions::from_config(&config, address.ip()))?);
+        pki.write_admin_kubeconfig(&config.admin_kubeconfig(), &server_url(&config, address))?;
+        let tokens = config.token_auth_file.as_deref().map(TokenFile::open).transpose()?.unwrap_or_default();
+        Ok(Self {
+            authenticator: Arc::new(Authenticator::new(tokens)),
+            authorizer: Authorizer::new(),
+            config: Arc::new(config),
+            store,
+            listener,
+            address,
+            pki,
+            drain,
+        })
+    }
+
+    /// URL of the API, as the administrator's kubeconfig has it.
+    pub fn server_url(&self) -> String {
+        server_url(&self.config, self.address)
+    }
+
+    /// Tells people where things are, on standard output.
+    pub fn announce(&self) {
+        let (url, kubeconfig) = (self.server_url(), self.config.admin_kubeconfig());
+        tracing::info!(%url, kubeconfig = %kubeconfig.display(), version = version::GIT_VERSION, "serving");
+        // Nobody may be reading; that must not stop a server.
+        let _ = writeln!(
+            io::stdout(),
+            "flotilla {} serves {url}\nkubectl --kubeconfig {} get namespaces",
+            version::GIT_VERSION,
+            kubeconfig.display()
+        );
+    }
+
+    /// Serves what `configure` says until the drain begins, and then until open requests are done or their time is
+    /// over. Every connection has TLS, and its [`crate::access::ConnectionIdentity`] in its data.
+    ///
+    /// # Errors
+    /// When TLS cannot be set up or the server fails.
+    pub async fn serve<F>(self, configure: F) -> Result<(), BootError>
+    where
+        F: Fn(&mut ServiceConfig) + Clone + Send + 'static,
+    {
+        let tls = self.pki.server_config()?;
+        let renewal = actix_web::rt::spawn(renew(Arc::clone(&self.pki)));
+        let drain = self.drain.clone();
+        let server = HttpServer::new(move || App::new().configure(configure.clone()))
+            .on_connect(connection::identify(self.pki.client_roots()))
+            .workers(self.config.worker_count())
+            .max_connections(limits::WORKER_CONNECTIONS)
+            .max_connection_rate(limits::WORKER_HANDSHAKES)
+            .tls_handshake_timeout(limits::HANDSHAKE_TIMEOUT)
+            .client_request_timeout(limits::REQUEST_HEAD_TIMEOUT)
+            .keep_alive(limits::IDLE_TIMEOUT)
+            .tcp_nodelay(true)
+            .shutdown_timeout(self.config.shutdown_grace_seconds)
+            .shutdown_signal(async move { drain.begun().await })
+            .listen_rustls_0_23(self.listener, tls)
+            .map_err(BootError::Http)?;
+        let served = server.run().await.map_err(BootError::Http);
+        renewal.abort();
+        self.store.shutdown().await;
+        served
+    }
+}
+
+fn store_options(config: &Config) -> Options {
+    Options { history_age_max: config.history(), ..Options::new(&config.data_dir) }
+}
+
+fn listen(address: SocketAddr) -> io::Result<TcpListener> {
+    use socket2::{Domain, Protocol, Socket, Type};
+    let socket = Socket::new(Domain::for_address(address), Type::STREAM, Some(Protocol::TCP))?;
+    // A restart must not wait for connections of the server before it to be forgotten.
+    socket.set_reuse_address(true)?;
+    socket.set_nonblocking(true)?;
+    socket.bind(&address.into())?;
+    socket.listen(limits::BACKLOG_CONNECTIONS)?;
+    Ok(socket.into())
+}
+
+fn server_url(config: &Config, address: SocketAddr) -> String {
+    format!("https://{}", SocketAddr::new(config.advertised(), address.port()))
+}
+
+/// Looks now and then whether certificates are to be renewed.
+async fn renew(pki: Arc<Pki>) {
+    loop {
+        actix_web::rt::time::sleep(RENEWAL_CHECK_INTERVAL).await;
+        let pki = Arc::clone(&pki);
+        match actix_web::rt::task::spawn_blocking(move || pki.refresh()).await {
+            Ok(Ok(())) => {}
+            Ok(Err(error)) => tracing::error!(%error, "cannot renew the serving certificate"),
+            Err(error) => tracing::error!(%error, "the renewal of certificates failed"),
+        }
+    }
+}
+
+/// Tells everybody when the server is to stop. Clones tell the same.
+#[derive(Debug, Clone)]
+pub struct Drain(watch::Receiver<bool>);
+
+/// Begins a [`Drain`].
+#[derive(Debug)]
+pub struct DrainBegin(watch::Sender<bool>);
+
+impl Drain {
+    /// A drain that has not begun, and what begins it. It also begins when that is dropped.
+    pub fn new() -> (DrainBegin, Self) {
+        let (sender, receiver) = watch::channel(false);
+        (DrainBegin(sender), Self(receiver))
+    }
+
+    /// Whether the server is to stop: watches end, and `/readyz` says no.
+    pub fn has_begun(&self) -> bool {
+        *self.0.borrow() || self.0.has_changed().is_err()
+    }
+
+    /// Waits until the server is to stop.
+    pub async fn begun(mut self) {
+        // That nobody can begin it any more means the same.
+        let _ = self.0.wait_for(|begun| *begun).await;
+    }
+}
+
+impl DrainBegin {
+    /// The server is to stop.
+    pub fn begin(&self) {
+        self.0.send_replace(true);
+    }
+}
+
+#[cfg(test)]
+#[path = "boot_tests.rs"]
+mod tests;

@@ -1,0 +1,139 @@
+use std::io::{Read, Write};
+use std::net::TcpStream;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use actix_web::{HttpRequest, HttpResponse, web};
+use clap::{CommandFactory, FromArgMatches, Parser};
+use rustls::pki_types::pem::PemObject;
+use rustls::pki_types::{CertificateDer, PrivateKeyDer};
+use rustls::{ClientConfig, ClientConnection, HandshakeKind, RootCertStore, StreamOwned, SupportedProtocolVersion};
+
+use super::*;
+use crate::access::ConnectionIdentity;
+
+#[derive(Parser)]
+struct Flags {
+    #[command(flatten)]
+    config: Config,
+}
+
+fn config(name: &str) -> Config {
+    let dir = std::env::temp_dir().join(format!("flotilla-boot-{name}-{}", std::process::id()));
+    let _ = std::fs::remove_dir_all(&dir);
+    let args = ["flotilla", "--listen", "127.0.0.1:0", "--workers", "1", "--shutdown-grace-seconds", "5", "--data-dir"];
+    let args = args.map(std::ffi::OsString::from).into_iter().chain([dir.into_os_string()]);
+    Flags::from_arg_matches(&Flags::command().try_get_matches_from(args).unwrap()).unwrap().config
+}
+
+/// A server that answers with what it found about the connection, slowly at `/slow`.
+struct Server {
+    url: String,
+    pki: PathBuf,
+    begin: DrainBegin,
+    thread: std::thread::JoinHandle<Result<(), BootError>>,
+}
+
+async fn identity(request: HttpRequest) -> HttpResponse {
+    if request.path() == "/slow" {
+        actix_web::rt::time::sleep(Duration::from_millis(300)).await;
+    }
+    let identity = request.conn_data::<ConnectionIdentity>().cloned();
+    HttpResponse::Ok().body(match identity {
+        Some(ConnectionIdentity::User { user, .. }) => format!("{} {}", user.name, user.groups.join(",")),
+        Some(other) => format!("{other:?}"),
+        None => "nothing".to_owned(),
+    })
+}
+
+impl Server {
+    fn start(config: Config) -> Self {
+        let (begin, drain) = Drain::new();
+        let pki = config.pki_dir();
+        let (address, bound) = std::sync::mpsc::channel();
+        let thread = std::thread::spawn(move || {
+            actix_web::rt::System::new().block_on(async move {
+                let boot = Boot::open(config, drain).await?;
+                address.send(boot.address.to_string()).unwrap();
+                boot.serve(|services| {
+                    services.default_service(web::to(identity));
+                })
+                .await
+            })
+        });
+        Self { url: bound.recv().unwrap(), pki, begin, thread }
+    }
+
+    fn stop(self) {
+        self.begin.begin();
+        self.thread.join().unwrap().unwrap();
+    }
+
+    fn client(&self, who: Option<(&Path, &str)>, version: &'static SupportedProtocolVersion) -> Arc<ClientConfig> {
+        let mut roots = RootCertStore::empty();
+        roots.add(CertificateDer::from_pem_file(self.pki.join("ca.crt")).unwrap()).unwrap();
+        let builder = ClientConfig::builder_with_provider(Arc::new(rustls::crypto::ring::default_provider()))
+            .with_protocol_versions(&[version])
+            .unwrap()
+            .with_root_certificates(roots);
+        Arc::new(match who {
+            None => builder.with_no_client_auth(),
+            Some((dir, name)) => builder
+                .with_client_auth_cert(
+                    vec![CertificateDer::from_pem_file(dir.join(format!("{name}.crt"))).unwrap()],
+                    PrivateKeyDer::from_pem_file(dir.join(format!("{name}.key"))).unwrap(),
+                )
+                .unwrap(),
+        })
+    }
+
+    fn get(&self, path: &str, client: &Arc<ClientConfig>) -> (String, HandshakeKind) {
+        let connection = ClientConnection::new(Arc::clone(client), "localhost".try_into().unwrap()).unwrap();
+        let mut stream = StreamOwned::new(connection, TcpStream::connect(&self.url).unwrap());
+        write!(stream, "GET {path} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n").unwrap();
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).unwrap();
+        (answer.split_once("\r\n\r\n").unwrap().1.to_owned(), stream.conn.handshake_kind().unwrap())
+    }
+}
+
+#[test]
+fn who_a_connection_belongs_to() {
+    let server = Server::start(config("identity"));
+    let other = Server::start(config("other"));
+    for version in [&rustls::version::TLS12, &rustls::version::TLS13] {
+        let anonymous = server.client(None, version);
+        assert_eq!(server.get("/", &anonymous).0, "None");
+        let admin = server.client(Some((&server.pki, "admin")), version);
+        assert_eq!(server.get("/", &admin).0, "kubernetes-admin system:masters,system:authenticated");
+        let (resumed, kind) = server.get("/", &admin);
+        assert_eq!(kind, HandshakeKind::Resumed);
+        assert_eq!(resumed, "kubernetes-admin system:masters,system:authenticated");
+        // Signed by another authority, which the handshake does not mind.
+        let foreign = server.client(Some((&other.pki, "admin")), version);
+        assert_eq!(server.get("/", &foreign).0, "Refused");
+    }
+    server.stop();
+    other.stop();
+}
+
+#[test]
+fn open_requests_are_finished() {
+    let server = Server::start(config("drain"));
+    let client = server.client(None, &rustls::version::TLS13);
+    std::thread::scope(|scope| {
+        let slow = scope.spawn(|| server.get("/slow", &client).0);
+        std::thread::sleep(Duration::from_millis(100));
+        server.begin.begin();
+        assert_eq!(slow.join().unwrap(), "None");
+    });
+    server.stop();
+}
+
+#[test]
+fn a_dropped_beginning_drains() {
+    let (begin, drain) = Drain::new();
+    assert!(!drain.has_begun());
+    drop(begin);
+    assert!(drain.has_begun());
+}

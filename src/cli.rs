@@ -1,0 +1,139 @@
+//! The command line.
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
+use tokio::signal::unix::{Signal, SignalKind, signal};
+use tracing_subscriber::EnvFilter;
+
+use flotilla::boot::{Boot, BootError, Drain, DrainBegin};
+use flotilla::config::{self, Config, ConfigError, LogFormat};
+use flotilla::version;
+
+/// Exit code for a server that could not start, or failed.
+const FAILED: u8 = 1;
+/// Exit code for a wrong command line or configuration.
+const MISUSED: u8 = 2;
+
+/// A Kubernetes API server that needs no etcd.
+#[derive(Debug, Parser)]
+#[command(name = "flotilla", version = version::GIT_VERSION, max_term_width = 120)]
+struct Cli {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// Serve the Kubernetes API.
+    ///
+    /// Everything is optional: without any flag the server listens on 127.0.0.1:6443, makes its certificates on first
+    /// start, and writes a kubeconfig with all rights to `admin.kubeconfig` in the data directory.
+    ///
+    /// Each flag can also stand in a file (`--config`) and in the environment: `--data-dir` is `data-dir = "..."` in the
+    /// file and FLOTILLA_DATA_DIR in the environment, where a list is `[a, b]`. Flags win over the environment, and that
+    /// wins over the file.
+    ///
+    /// SIGTERM and SIGINT stop the server: watches end, open requests are finished, then it exits with 0. A second
+    /// signal ends it at once. It exits with 1 when it cannot start or fails, with 2 when flags or configuration are
+    /// wrong, and with 70 when the disk fails to keep what was written.
+    Serve(Box<Serve>),
+    /// Print the version.
+    Version,
+}
+
+#[derive(Debug, clap::Args)]
+struct Serve {
+    /// TOML file with options, named as the flags are.
+    #[arg(long, value_name = "FILE", env = "FLOTILLA_CONFIG")]
+    config: Option<PathBuf>,
+    #[command(flatten)]
+    settings: Config,
+}
+
+/// Does what the command line says.
+pub fn run() -> ExitCode {
+    let matches = Cli::command().get_matches();
+    let cli = Cli::from_arg_matches(&matches).unwrap_or_else(|error| error.exit());
+    match (cli.command, matches.subcommand()) {
+        (Command::Serve(serve), Some((_, matches))) => {
+            match config::load(&serve.settings, matches, serve.config.as_deref()).and_then(trace) {
+                Ok(config) => start(config),
+                Err(error) => fail(&error, MISUSED),
+            }
+        }
+        _ => {
+            println!("{}", version::GIT_VERSION);
+            ExitCode::SUCCESS
+        }
+    }
+}
+
+/// Sends the log to standard error, in the form and with the filter of the configuration.
+fn trace(config: Config) -> Result<Config, ConfigError> {
+    let filter = EnvFilter::try_new(&config.log_level)
+        .map_err(|error| ConfigError::Invalid { option: "log-level", why: error.to_string() })?;
+    let log = tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr);
+    match config.log_format {
+        LogFormat::Text => log.with_ansi(std::io::IsTerminal::is_terminal(&std::io::stderr())).init(),
+        LogFormat::Json => log.json().flatten_event(true).init(),
+    }
+    Ok(config)
+}
+
+fn start(config: Config) -> ExitCode {
+    match actix_web::rt::System::new().block_on(serve(config)) {
+        Ok(()) => {
+            tracing::info!("stopped");
+            ExitCode::SUCCESS
+        }
+        Err(error) => fail(&error, FAILED),
+    }
+}
+
+async fn serve(config: Config) -> Result<(), BootError> {
+    let (begin, drain) = Drain::new();
+    let signals = Signals::new().map_err(BootError::Signals)?;
+    actix_web::rt::spawn(signals.drive(begin));
+    let boot = Boot::open(config, drain).await?;
+    boot.announce();
+    boot.serve(|_| {}).await
+}
+
+/// The signals that stop a server.
+struct Signals {
+    terminate: Signal,
+    interrupt: Signal,
+}
+
+impl Signals {
+    fn new() -> std::io::Result<Self> {
+        Ok(Self { terminate: signal(SignalKind::terminate())?, interrupt: signal(SignalKind::interrupt())? })
+    }
+
+    async fn next(&mut self) -> &'static str {
+        tokio::select! {
+            _ = self.terminate.recv() => "SIGTERM",
+            _ = self.interrupt.recv() => "SIGINT",
+        }
+    }
+
+    /// The first signal begins to drain; the second one ends the process.
+    async fn drive(mut self, begin: DrainBegin) {
+        let signal = self.next().await;
+        tracing::info!(signal, "stopping: watches end, open requests are finished");
+        begin.begin();
+        let signal = self.next().await;
+        tracing::warn!(signal, "stopping at once");
+        std::process::exit(FAILED.into());
+    }
+}
+
+/// Says on standard error what went wrong, with its causes.
+fn fail(error: &dyn std::error::Error, code: u8) -> ExitCode {
+    let causes = std::iter::successors(error.source(), |error| error.source());
+    let text = causes.fold(error.to_string(), |text, cause| format!("{text}: {cause}"));
+    eprintln!("flotilla: {text}");
+    ExitCode::from(code)
+}

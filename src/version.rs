@@ -1,0 +1,8 @@
+//! Which Kubernetes this server is, and which build of it.
+
+/// Major version of the Kubernetes API.
+pub const MAJOR: &str = "1";
+/// Minor version of the Kubernetes API.
+pub const MINOR: &str = "36";
+/// The version that clients see: that of Kubernetes, and after the plus sign that of the server itself.
+pub const GIT_VERSION: &str = concat!("v1.36.3+flotilla.", env!("CARGO_PKG_VERSION"));
