@@ -15,6 +15,9 @@ pub struct Names<'a> {
     pub all: Vec<(&'a Package, &'a Type)>,
 }
 
+/// All fields of a type with the packages that they name others from, and the layout of its message.
+type Flat<'a> = (Vec<(&'a Package, Field)>, Vec<Wire>);
+
 /// A part of a protobuf message.
 #[derive(Debug)]
 pub enum Wire {
@@ -63,7 +66,7 @@ impl<'a> Names<'a> {
     }
 
     /// All fields of a type, embedded ones in place, and the layout of its protobuf message.
-    pub fn flatten(&self, package: &'a Package, of: &'a Type) -> Result<(Vec<(&'a Package, Field)>, Vec<Wire>), Error> {
+    pub fn flatten(&self, package: &'a Package, of: &'a Type) -> Result<Flat<'a>, Error> {
         let mut fields = Vec::new();
         let wire = self.inline(package, of, &mut fields, EMBEDDING_DEPTH_MAX)?;
         for (index, (_, field)) in fields.iter().enumerate() {

@@ -287,7 +287,7 @@ fn position(of: &Type, name: &str, next: usize) -> Option<usize> {
 }
 
 /// What Go drops under `omitempty`.
-fn is_empty(value: &Value) -> bool {
+pub(crate) fn is_empty(value: &Value) -> bool {
     match value {
         Value::Null | Value::Bool(false) | Value::Int(0) => true,
         Value::Float(number) => *number == 0.0,
@@ -304,7 +304,7 @@ fn is_nil(shape: &Shape, value: &Value) -> bool {
 }
 
 /// How a value of which nothing is set is encoded where it is always encoded.
-fn zero_of(shape: &Shape) -> Value {
+pub(crate) fn zero_of(shape: &Shape) -> Value {
     match shape {
         Shape::Bool => Value::Bool(false),
         Shape::Int32 | Shape::Int64 | Shape::Uint(_) | Shape::Double | Shape::IntOrString => Value::Int(0),

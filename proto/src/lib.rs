@@ -1,11 +1,12 @@
 //! Wire contracts of the Kubernetes API: what kinds there are, the tree that an object is, and its encodings.
 //!
-//! Read in this order: [`value`], [`json`], [`schema`], [`catalogue`].
+//! Read in this order: [`value`], [`json`], [`schema`], [`catalogue`], [`protobuf`].
 
 pub mod catalogue;
 pub mod conform;
 pub mod duration;
 pub mod json;
+pub mod protobuf;
 pub mod quantity;
 pub mod schema;
 pub mod time;

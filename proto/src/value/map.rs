@@ -63,6 +63,15 @@ impl Map {
         (Self { entries }, repeated)
     }
 
+    /// A map of entries of which no two have the same key.
+    pub(crate) fn from_unique(entries: Vec<(Str, Value)>) -> Self {
+        let mut map = Self { entries };
+        if map.entries.len() > ORDERED_MAX {
+            map.sort();
+        }
+        map
+    }
+
     /// Number of members.
     pub fn len(&self) -> usize {
         self.entries.len()

@@ -1,0 +1,100 @@
+//! Protobuf as Kubernetes speaks it: messages driven by the schema, and the envelope around them.
+//!
+//! The encoding is that of the reference's generated Go code, byte for byte: fields ascend by number, plain values are
+//! written even when zero, pointers only when set, maps by ascending key. Free-form values travel as JSON inside.
+
+mod decode;
+mod encode;
+mod envelope;
+mod scalar;
+mod wire;
+
+pub use decode::{decode, decode_onto};
+pub use encode::encode;
+pub use envelope::{
+    Envelope, MAGIC, decode_object, encode_object, open, write_event, write_item_head, write_list_head, write_tail,
+};
+
+use std::sync::LazyLock;
+
+use crate::schema::Type;
+
+/// How deep messages may nest; deeper ones are refused, because trees are walked by recursion.
+pub const DEPTH_MAX: usize = 256;
+
+/// Why bytes are no message of the type, or a value has no message; in the words of the reference where it has any.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum Error {
+    /// The bytes end inside a field.
+    #[error("unexpected EOF")]
+    UnexpectedEnd,
+    /// A number of more than 64 bits.
+    #[error("proto: integer overflow")]
+    Overflow,
+    /// A length that fits no message.
+    #[error("proto: negative length found during unmarshaling")]
+    Length,
+    /// A field of a known number is encoded as another type would be.
+    #[error("proto: wrong wireType = {found} for field {field}")]
+    WireType {
+        /// The wire type that was found.
+        found: u8,
+        /// The field, with a capital.
+        field: String,
+    },
+    /// A wire type that does not exist.
+    #[error("proto: illegal wireType {0}")]
+    IllegalWireType(u8),
+    /// A field number that does not exist.
+    #[error("proto: {message}: illegal tag {number} (wire type {tag})")]
+    IllegalTag {
+        /// Name of the message.
+        message: String,
+        /// The number.
+        number: i32,
+        /// The whole tag.
+        tag: u64,
+    },
+    /// A group ends that was not begun.
+    #[error("proto: {0}: wiretype end group for non-group")]
+    EndGroup(String),
+    /// A group ends that was not begun, in a field that is skipped.
+    #[error("proto: unexpected end of group")]
+    UnexpectedEndGroup,
+    /// More than [`DEPTH_MAX`] nested messages.
+    #[error("proto: exceeded max depth")]
+    TooDeep,
+    /// A quantity that is none.
+    #[error(transparent)]
+    Quantity(#[from] crate::quantity::Error),
+    /// A free-form value that is not JSON.
+    #[error(transparent)]
+    Json(#[from] crate::json::Error),
+    /// An `IntOrString` that is neither.
+    #[error("impossible IntOrString.Type")]
+    IntOrString,
+    /// No bytes at all.
+    #[error("empty data")]
+    EmptyData,
+    /// Nothing follows the magic number.
+    #[error("empty body")]
+    EmptyBody,
+    /// The magic number is missing.
+    #[error("provided data does not appear to be a protobuf message, expected prefix [107 56 115 0]")]
+    Magic,
+    /// The type exists in JSON only.
+    #[error(
+        "object {0} does not implement the protobuf marshalling interface and cannot be encoded to a protobuf message"
+    )]
+    JsonOnly(String),
+}
+
+/// The type of JSON schemas, which free-form fields of theirs refer to.
+static SCHEMA: LazyLock<Option<&'static Type>> = LazyLock::new(|| {
+    crate::catalogue::type_by_openapi("io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1.JSONSchemaProps")
+});
+
+#[cfg(test)]
+mod sample;
+#[cfg(test)]
+mod tests;
