@@ -5,11 +5,11 @@
 //! [`Patch::undecodable`]. A body is read after the object was found, so that a missing object answers 404 whatever
 //! the body says, and once for all retries. Server-side apply is in [`crate::fieldmanager`].
 
-mod go_text;
+pub(crate) mod go_text;
 mod json;
 mod lists;
 mod merge;
-mod restore;
+pub(crate) mod restore;
 mod strategic;
 
 use flotilla_proto::json as text;
@@ -102,8 +102,7 @@ impl Patch {
     pub fn undecodable(&self, of: Option<&Type>, patched: &Value, why: &str) -> ApiError {
         let (shown, detail) = match &self.body {
             Body::Strategic(patch) => {
-                let own = of.and_then(|of| restore::complaint(of, patched));
-                (go_text::map(patch), own.unwrap_or_else(|| why.to_owned()))
+                (go_text::map(patch), of.map_or_else(|| why.to_owned(), |of| restore::complaint(of, patched, why)))
             }
             body => {
                 let mut shown = patched.clone();

@@ -1,13 +1,18 @@
-//! Which value of a merged object does not fit its type, in the words that strategic merge has for it.
+//! Which value of a merged object does not fit its type, in the words that
+//! strategic merge and apply have for it.
 
 use flotilla_proto::schema::{Shape, Type};
 use flotilla_proto::value::Value;
 
 use super::go_text::kind_of;
 
-/// The first value that does not fit; `None` when only a value's own syntax (a time, a quantity) can be wrong.
-pub fn complaint(of: &Type, object: &Value) -> Option<String> {
-    check_struct(of, object).err()
+/// The first value that does not fit. Where a value's own syntax (a time, a quantity) is wrong, that is `why`, the
+/// complaint of the decoder.
+pub fn complaint(of: &Type, object: &Value, why: &str) -> String {
+    check_struct(of, object).err().unwrap_or_else(|| match why.starts_with("illegal base64") {
+        true => format!("error decoding from json: {why}"),
+        false => why.to_owned(),
+    })
 }
 
 fn check_struct(of: &Type, value: &Value) -> Result<(), String> {

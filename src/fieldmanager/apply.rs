@@ -1,0 +1,295 @@
+//! Server-side apply.
+
+use std::collections::BTreeMap;
+
+use flotilla_proto::value::{Map, Value};
+use flotilla_proto::{conform, json};
+
+use super::check::complaints;
+use super::compare::compare;
+use super::entries::{Entries, Owned, Writer};
+use super::merge::merge;
+use super::prune::prune;
+use super::update::{Changes, or_unknown, reconcile};
+use super::{Target, Write, compare as comparison, described, equal_besides_ownership, owned, set};
+use crate::status::{ApiError, ApiResult};
+
+/// Owns what was set before an object was first applied.
+const BEFORE_FIRST_APPLY: &str = "before-first-apply";
+
+/// The annotation in which client-side apply keeps what was applied.
+const LAST_APPLIED: &str = "kubectl.kubernetes.io/last-applied-configuration";
+
+/// The manager whose applies take over from client-side apply.
+const KUBECTL: &str = "kubectl";
+
+/// How many bytes all annotations of an object may have.
+const ANNOTATIONS_BYTES_MAX: usize = 256 << 10;
+
+/// What an apply comes to.
+#[derive(Debug)]
+pub struct Applied {
+    /// The merged object, not decoded yet; `None` when the apply does not change the live object.
+    pub object: Option<Value>,
+    entries: Entries,
+}
+
+impl Applied {
+    /// Writes `metadata.managedFields` of the decoded object (or of the live one, if it stays).
+    pub fn finish(self, object: &mut Value) {
+        object.remove_at(&["metadata", "managedFields"]);
+        if let Some(list) = self.entries.write() {
+            object.set_at(&["metadata", "managedFields"], list);
+        }
+    }
+}
+
+/// Applies a configuration to the live object, `None` when there is none yet.
+///
+/// # Errors
+/// 400 for another kind than the path's or a configuration with `managedFields`, 409 with a cause for each field that
+/// another manager owns (unless `force`), 500 when the configuration does not fit the type.
+pub fn apply(
+    target: &Target<'_>,
+    write: &Write<'_>,
+    live: Option<&Value>,
+    applied: &Value,
+    force: bool,
+) -> ApiResult<Applied> {
+    check_kind(target, applied)?;
+    let zero;
+    let current = match live {
+        Some(live) => live,
+        None => {
+            zero = empty(target);
+            &zero
+        }
+    };
+    let mut entries = Entries::read(current.at(&["metadata", "managedFields"]).clone())
+        .map_err(|error| ApiError::unknown(format!("failed to decode managed fields: {error}")))?;
+    if entries.is_empty() && live.is_some() {
+        entries = before_first_apply(target, write, current)?;
+    }
+    check_configuration(target, current, applied)?;
+    or_unknown(reconcile(target, current, &mut entries), "")?;
+    let attempt = Attempt { target, write, current, applied };
+    let mut outcome = match attempt.run(entries.clone(), force)? {
+        Ok(outcome) => outcome,
+        Err(conflicts) => {
+            let rest = if write.manager == KUBECTL { allowed(target, current, conflicts) } else { conflicts };
+            if !rest.is_empty() {
+                return Err(refusal(&rest));
+            }
+            match attempt.run(entries, true)? {
+                Ok(outcome) => outcome,
+                Err(conflicts) => return Err(refusal(&conflicts)),
+            }
+        }
+    };
+    if write.manager == KUBECTL {
+        keep_last_applied(&mut outcome, current, applied);
+    }
+    Ok(outcome)
+}
+
+/// An object of which nothing is set.
+fn empty(target: &Target<'_>) -> Value {
+    let mut zero = conform::zero(target.of);
+    if let Value::Object(map) = &mut zero {
+        map.insert("kind", target.kind);
+        map.insert("apiVersion", target.api_version());
+    }
+    zero
+}
+
+fn check_kind(target: &Target<'_>, applied: &Value) -> ApiResult<()> {
+    let (api_version, kind) = (applied.str_at(&["apiVersion"]), applied.str_at(&["kind"]));
+    let (group, version) = match api_version.split_once('/') {
+        Some((_, rest)) if rest.contains('/') => ("", ""),
+        Some(parts) => parts,
+        None => ("", api_version),
+    };
+    let kind = if api_version.matches('/').count() > 1 { "" } else { kind };
+    if (group, version, kind) == (target.group, target.version, target.kind) {
+        return Ok(());
+    }
+    Err(ApiError::bad_request(format!("invalid object type: {}", described(group, version, kind))))
+}
+
+fn check_configuration(target: &Target<'_>, live: &Value, applied: &Value) -> ApiResult<()> {
+    if !applied.at(&["metadata", "managedFields"]).is_null() {
+        return Err(ApiError::bad_request("metadata.managedFields must be nil"));
+    }
+    let refuse = |what: &str, object: &Value, why: String| {
+        ApiError::unknown(format!("failed to create typed {what} object ({}): {why}", target.object(object)))
+    };
+    if let Some(why) = complaints(target.of, applied, false) {
+        return Err(refuse("patch", applied, why));
+    }
+    match (!target.fixed).then(|| complaints(target.of, live, true)).flatten() {
+        Some(why) => Err(refuse("live", live, why)),
+        None => Ok(()),
+    }
+}
+
+/// The entry of all that is set in an object that was not tracked so far.
+fn before_first_apply(target: &Target<'_>, write: &Write<'_>, live: &Value) -> ApiResult<Entries> {
+    let mut change = compare(target.of, &conform::zero(target.of), live)
+        .map_err(|error| ApiError::unknown(format!("failed to create manager for existing fields: {error}")))?;
+    target.reset.iter().for_each(|path| change.forget(path));
+    let (set, version) = (change.touched(), target.api_version());
+    let mut entries = Entries::default();
+    if !set.is_empty() {
+        let writer = Writer::new(BEFORE_FIRST_APPLY, false, &version, write.subresource);
+        entries.0.insert(writer, Owned { api_version: version.into(), time: Some(write.now.into()), set });
+    }
+    Ok(entries)
+}
+
+/// The fields of others that an apply would change.
+type Conflicts = BTreeMap<Writer, Map>;
+
+/// One apply, which may be repeated with force.
+struct Attempt<'a> {
+    target: &'a Target<'a>,
+    write: &'a Write<'a>,
+    current: &'a Value,
+    applied: &'a Value,
+}
+
+impl Attempt<'_> {
+    fn run(&self, mut entries: Entries, force: bool) -> ApiResult<Result<Applied, Conflicts>> {
+        let Self { target, write, current, applied } = self;
+        let version = target.api_version();
+        let writer = Writer::new(write.manager, true, &version, write.subresource);
+        let mut fields = owned::fields(target.of, applied);
+        target.reset.iter().for_each(|path| set::cut(&mut fields, path));
+        let last = entries.0.remove(&writer);
+        let time = last.as_ref().and_then(|last| last.time.clone());
+        entries.0.insert(writer.clone(), Owned { api_version: version.as_str().into(), time, set: fields });
+        let merged = prune(target, merge(target.of, current, applied), &entries, last.as_ref())?;
+        let compared = Changes::new(target, &version, current, &merged);
+        let mut changes = or_unknown(compared, "failed to compare objects: ")?;
+        if !force {
+            let mut conflicts = Conflicts::new();
+            for (other, entry) in entries.0.iter().filter(|(other, _)| **other != writer) {
+                if let Some(change) = or_unknown(changes.in_version(&entry.api_version), "")? {
+                    let found = change.touched_in(&entry.set);
+                    if !found.is_empty() {
+                        conflicts.insert(other.clone(), found);
+                    }
+                }
+            }
+            if !conflicts.is_empty() {
+                return Ok(Err(conflicts));
+            }
+        }
+        or_unknown(changes.take_from_others(&mut entries, Some(&writer)), "")?;
+        let unchanged = equal_besides_ownership(current, &merged);
+        if let Some(entry) = entries.0.get_mut(&writer) {
+            strip(&mut entry.set);
+            if !unchanged {
+                entry.time = Some(write.now.into());
+            }
+        }
+        entries.drop_empty();
+        Ok(Ok(Applied { object: (!unchanged).then_some(merged), entries }))
+    }
+}
+
+/// Takes fields out that never have an owner.
+fn strip(fields: &mut Map) {
+    fields.retain(|key, _| !super::element::name(key).is_some_and(|name| comparison::is_unowned(None, name)));
+    let metadata = super::element::of_name("metadata");
+    if let Some(Value::Object(below)) = fields.remove(&metadata) {
+        let mut below = below;
+        let parent = Some("metadata");
+        below.retain(|key, _| !super::element::name(key).is_some_and(|name| comparison::is_unowned(parent, name)));
+        if let Some(node) = set::node(false, below) {
+            fields.insert(metadata, node);
+            set::order(fields);
+        }
+    }
+}
+
+/// The conflicts that remain when fields that were last applied on the client's side, and have not changed since, may
+/// be taken over.
+fn allowed(target: &Target<'_>, live: &Value, mut conflicts: Conflicts) -> Conflicts {
+    let text = live.str_at(&["metadata", "annotations", LAST_APPLIED]);
+    let Ok(last) = json::parse(text.as_bytes()) else { return conflicts };
+    let fits = |object: &Value| complaints(target.of, object, false).is_none();
+    if last.str_at(&["apiVersion"]) != target.api_version() || !fits(&last) || !fits(live) {
+        return conflicts;
+    }
+    let Ok(change) = compare(target.of, &last, live) else { return conflicts };
+    let mut fields = owned::fields(target.of, &last);
+    change.take_from(&mut fields);
+    conflicts.values_mut().for_each(|found| set::subtract(found, &fields));
+    conflicts.retain(|_, found| !found.is_empty());
+    conflicts
+}
+
+fn refusal(conflicts: &Conflicts) -> ApiError {
+    let named: Vec<(String, Vec<String>)> =
+        conflicts.iter().map(|(writer, fields)| (writer.shown(), set::paths(fields))).collect();
+    let count: usize = named.iter().map(|(_, paths)| paths.len()).sum();
+    let message = match &named[..] {
+        [(writer, paths)] if paths.len() == 1 => {
+            format!("Apply failed with 1 conflict: conflict with {writer}: {}", paths[0])
+        }
+        _ => {
+            let blocks: Vec<String> = named
+                .iter()
+                .map(|(writer, paths)| {
+                    let lines: String = paths.iter().map(|path| format!("\n- {path}")).collect();
+                    format!("conflicts with {writer}:{lines}")
+                })
+                .collect();
+            format!("Apply failed with {count} conflicts: {}", blocks.join("\n"))
+        }
+    };
+    let causes = named.iter().flat_map(|(writer, paths)| paths.iter().map(move |path| (writer, path)));
+    causes.fold(ApiError::new(409, "Conflict", message), |error, (writer, path)| {
+        error.with_cause("FieldManagerConflict", format!("conflict with {writer}"), path)
+    })
+}
+
+/// Rewrites the annotation of client-side apply, if the object has it, so that both ways of applying stay in step.
+fn keep_last_applied(outcome: &mut Applied, live: &Value, applied: &Value) {
+    const PATH: [&str; 3] = ["metadata", "annotations", LAST_APPLIED];
+    let object = outcome.object.as_ref().unwrap_or(live);
+    if object.str_at(&PATH).is_empty() {
+        return;
+    }
+    let mut stated = applied.clone();
+    stated.remove_at(&PATH);
+    sort(&mut stated);
+    let mut text = json::to_vec(&stated);
+    text.push(b'\n');
+    let text = String::from_utf8_lossy(&text).into_owned();
+    let others: usize = object
+        .map_at(&PATH[..2])
+        .into_iter()
+        .flat_map(Map::iter)
+        .filter(|(key, _)| *key != LAST_APPLIED)
+        .map(|(key, value)| key.len() + value.as_str().map_or(0, str::len))
+        .sum();
+    let fits = others + LAST_APPLIED.len() + text.len() <= ANNOTATIONS_BYTES_MAX;
+    let object = outcome.object.get_or_insert_with(|| live.clone());
+    if fits {
+        object.set_at(&PATH, text);
+    } else {
+        object.remove_at(&PATH);
+    }
+}
+
+fn sort(value: &mut Value) {
+    match value {
+        Value::Object(map) => {
+            map.sort();
+            map.iter_mut().for_each(|(_, value)| sort(value));
+        }
+        Value::Array(items) => items.iter_mut().for_each(sort),
+        _ => {}
+    }
+}

@@ -1,0 +1,136 @@
+//! Whether a configuration fits its type, in the words in which apply refuses it.
+
+use std::collections::HashSet;
+
+use flotilla_proto::schema::{List, Type};
+use flotilla_proto::value::{Map, Value};
+
+use super::element;
+use super::form::{Form, Scalar};
+use crate::field::quote;
+use crate::patch::go_text;
+
+/// What does not fit, one text for all; `None` when everything does. `duplicates` allows items of the same identity.
+pub fn complaints(of: &Type, object: &Value, duplicates: bool) -> Option<String> {
+    let mut check = Check { duplicates, path: String::new(), found: Vec::new() };
+    check.value(Form::of_type(of), object);
+    match &check.found[..] {
+        [] => None,
+        [one] => Some(one.clone()),
+        several => Some(format!("errors:\n  {}", several.join("\n  "))),
+    }
+}
+
+struct Check {
+    duplicates: bool,
+    path: String,
+    found: Vec<String>,
+}
+
+impl Check {
+    fn complain(&mut self, what: &str) {
+        let path = &self.path;
+        self.found.push(if path.is_empty() { what.to_owned() } else { format!("{path}: {what}") });
+    }
+
+    /// Checks a part of the current value.
+    fn below(&mut self, step: &str, form: Form<'_>, value: &Value) {
+        let length = self.path.len();
+        self.path.push_str(step);
+        self.value(form, value);
+        self.path.truncate(length);
+    }
+
+    fn value(&mut self, form: Form<'_>, value: &Value) {
+        if value.is_null() {
+            return;
+        }
+        match form {
+            Form::Scalar(scalar) => self.scalar(scalar, value),
+            Form::Struct { .. } | Form::Map(_) => match value {
+                Value::Object(map) => self.members(form, map),
+                other => self.complain(&format!("expected map, got &{{{}}}", go_text::value(other))),
+            },
+            Form::List(list) => match value {
+                Value::Array(items) => self.items(list, items),
+                other => self.complain(&format!("expected list, got &{{{}}}", go_text::value(other))),
+            },
+            Form::Deduced | Form::Opaque => {}
+        }
+    }
+
+    fn scalar(&mut self, scalar: Scalar, value: &Value) {
+        let container = matches!(value, Value::Object(_) | Value::Array(_));
+        match (scalar, value) {
+            (Scalar::Numeric, Value::Int(_) | Value::Float(_))
+            | (Scalar::Text, Value::Str(_))
+            | (Scalar::Boolean, Value::Bool(_)) => {}
+            (Scalar::Untyped, _) if !container => {}
+            (Scalar::Numeric, other) => {
+                self.complain(&format!("expected numeric (int or float), got {}", go_text::type_of(other)));
+            }
+            (Scalar::Text, other) => {
+                let shown = literal(other);
+                self.complain(&format!("expected string, got &value.valueUnstructured{{Value:{shown}}}"));
+            }
+            (Scalar::Boolean, other) => {
+                self.complain(&format!("expected boolean, got &{{{}}}", go_text::value(other)));
+            }
+            (Scalar::Untyped, other) => {
+                self.complain(&format!("expected any scalar, got &{{{}}}", go_text::value(other)));
+            }
+        }
+    }
+
+    fn members(&mut self, form: Form<'_>, map: &Map) {
+        for (key, value) in map.iter() {
+            let step = format!(".{key}");
+            let Some(form) = form.member(key) else {
+                let path = format!("{}{step}", self.path);
+                self.found.push(format!("{path}: field not declared in schema"));
+                return;
+            };
+            self.below(&step, form, value);
+        }
+    }
+
+    fn items(&mut self, list: &List, items: &[Value]) {
+        let form = Form::of_shape(&list.item);
+        let keyed = !Form::List(list).atomic();
+        let mut seen = HashSet::with_capacity(items.len());
+        for (n, item) in items.iter().enumerate() {
+            if !keyed {
+                self.below(&format!("[{n}]"), form, item);
+                continue;
+            }
+            let element = match element::of_item(list, item) {
+                Ok(element) => element,
+                Err(error) => return self.complain(&format!("element {n}: {error}")),
+            };
+            let step = element::shown(&element);
+            if !seen.insert(element) && !self.duplicates {
+                self.complain(&format!("duplicate entries for key {step}"));
+            }
+            self.below(&step, form, item);
+        }
+    }
+}
+
+/// A value as Go's `%#v` prints it inside an interface.
+fn literal(value: &Value) -> String {
+    match value {
+        Value::Null => "interface {}(nil)".to_owned(),
+        Value::Str(text) => quote(text),
+        Value::Array(items) => {
+            let items: Vec<String> = items.iter().map(literal).collect();
+            format!("[]interface {{}}{{{}}}", items.join(", "))
+        }
+        Value::Object(map) => {
+            let mut entries: Vec<String> =
+                map.iter().map(|(key, value)| format!("{}:{}", quote(key), literal(value))).collect();
+            entries.sort_unstable();
+            format!("map[string]interface {{}}{{{}}}", entries.join(", "))
+        }
+        other => go_text::value(other),
+    }
+}

@@ -1,0 +1,300 @@
+//! What differs between two objects, as apply sees them.
+//!
+//! Both trees are walked side by side; subtrees that are equal cost one comparison and no look at the schema, so a
+//! change of one field of a large object costs little more than finding it.
+
+use std::collections::HashMap;
+
+use flotilla_proto::schema::{List, Type};
+use flotilla_proto::value::{Map, Str, Value};
+
+use super::element::{self, ItemError};
+use super::form::{Form, Parts, items, members};
+use super::set;
+
+/// What happened to one element.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Mark {
+    /// Nothing, or only below it.
+    Kept,
+    /// It is gone.
+    Removed,
+    /// It is new or has another value.
+    Touched,
+}
+
+/// What happened to an element and below it.
+#[derive(Debug)]
+pub struct Change {
+    mark: Mark,
+    below: Vec<(Str, Change)>,
+}
+
+/// Fields of `metadata` that never have an owner.
+const UNOWNED: [&str; 9] = [
+    "name",
+    "namespace",
+    "creationTimestamp",
+    "selfLink",
+    "uid",
+    "clusterName",
+    "generation",
+    "managedFields",
+    "resourceVersion",
+];
+
+/// Whether a member of the object, or of its metadata, never has an owner.
+pub fn is_unowned(parent: Option<&str>, key: &str) -> bool {
+    match parent {
+        None => matches!(key, "apiVersion" | "kind"),
+        Some("metadata") => UNOWNED.contains(&key),
+        Some(_) => false,
+    }
+}
+
+/// The differences of two objects of one type, of fields that can have owners.
+///
+/// # Errors
+/// When a list holds an item without identity.
+pub fn compare(of: &Type, old: &Value, new: &Value) -> Result<Change, ItemError> {
+    let mut root = Change::KEPT;
+    let mut walk = |key: &str, old: Option<&Value>, new: Option<&Value>| {
+        if key == "metadata" {
+            let form = Form::of_type(of).member(key).unwrap_or(Form::Deduced);
+            let mut metadata = Change::KEPT;
+            each_member(members(old), members(new), |name, old, new| {
+                if is_unowned(Some(key), name) {
+                    return Ok(());
+                }
+                metadata.member(form, name, old, new)
+            })?;
+            root.push(element::of_name(key), metadata);
+            return Ok(());
+        }
+        if is_unowned(None, key) { Ok(()) } else { root.member(Form::of_type(of), key, old, new) }
+    };
+    each_member(members(Some(old)), members(Some(new)), &mut walk)?;
+    Ok(root)
+}
+
+/// Visits the keys of both maps once: those of `new` in order, then those that only `old` has.
+fn each_member<'v>(
+    old: Option<&'v Map>,
+    new: Option<&'v Map>,
+    mut visit: impl FnMut(&str, Option<&'v Value>, Option<&'v Value>) -> Result<(), ItemError>,
+) -> Result<(), ItemError> {
+    let mut shared = 0;
+    for (key, new) in new.into_iter().flat_map(Map::iter) {
+        let old = old.and_then(|old| old.get(key));
+        shared += usize::from(old.is_some());
+        visit(key, old, Some(new))?;
+    }
+    if old.is_some_and(|old| old.len() > shared) {
+        for (key, old) in old.into_iter().flat_map(Map::iter) {
+            if new.is_none_or(|new| !new.contains_key(key)) {
+                visit(key, Some(old), None)?;
+            }
+        }
+    }
+    Ok(())
+}
+
+impl Change {
+    const KEPT: Self = Self { mark: Mark::Kept, below: Vec::new() };
+
+    /// Whether nothing changed.
+    pub fn is_none(&self) -> bool {
+        self.mark == Mark::Kept && self.below.is_empty()
+    }
+
+    fn mark(&mut self, mark: Mark) {
+        self.mark = self.mark.max(mark);
+    }
+
+    fn push(&mut self, element: Str, change: Self) {
+        if !change.is_none() {
+            self.below.push((element, change));
+        }
+    }
+
+    fn member(&mut self, form: Form<'_>, key: &str, old: Option<&Value>, new: Option<&Value>) -> Result<(), ItemError> {
+        if old == new {
+            return Ok(());
+        }
+        let mut change = Self::KEPT;
+        change.walk(form.member(key).unwrap_or(Form::Deduced), old, new)?;
+        self.push(element::of_name(key), change);
+        Ok(())
+    }
+
+    /// Compares two values of one form that are not equal; at least one is there.
+    fn walk(&mut self, form: Form<'_>, old: Option<&Value>, new: Option<&Value>) -> Result<(), ItemError> {
+        let leaf = match (old.map(|old| form.parts(old)), new.map(|new| form.parts(new))) {
+            (Some(Parts::Leaf), Some(Parts::Leaf) | None) | (None, Some(Parts::Leaf) | None) => true,
+            (Some(Parts::Items(list)), _) | (_, Some(Parts::Items(list))) => {
+                let (old, new) = (items(old), items(new));
+                if !(old.is_empty() && new.is_empty()) {
+                    self.items(list, old, new)?;
+                }
+                old.is_empty() && new.is_empty()
+            }
+            (before, after) => {
+                let (old, new) = (members(old), members(new));
+                each_member(old, new, |key, old, new| self.member(form, key, old, new))?;
+                // An object where there was a scalar, or the other way round, is also a new value.
+                matches!((before, after), (Some(Parts::Leaf), _) | (_, Some(Parts::Leaf)))
+                    || (old.is_none() && new.is_none())
+            }
+        };
+        match (old, new) {
+            (None, _) => self.mark(Mark::Touched),
+            (_, None) => self.mark(Mark::Removed),
+            (Some(_), Some(_)) if leaf => self.mark(Mark::Touched),
+            (Some(_), Some(_)) => {}
+        }
+        Ok(())
+    }
+
+    fn items(&mut self, list: &List, old: &[Value], new: &[Value]) -> Result<(), ItemError> {
+        let form = Form::of_shape(&list.item);
+        let (old, new) = (Items::index(list, old)?, Items::index(list, new)?);
+        for element in new.identities() {
+            self.item(form, element, old.all(element), new.all(element))?;
+        }
+        for element in old.identities().filter(|element| !new.ends.contains_key(*element)) {
+            self.item(form, element, old.all(element), Vec::new())?;
+        }
+        Ok(())
+    }
+
+    /// Compares the items of one identity; usually there is one on either side.
+    fn item(&mut self, form: Form<'_>, element: &Str, old: Vec<&Value>, new: Vec<&Value>) -> Result<(), ItemError> {
+        if old == new {
+            return Ok(());
+        }
+        let mut change = Self::KEPT;
+        match (&old[..], &new[..]) {
+            ([_, _, ..], [_, _, ..]) => change.mark(Mark::Touched),
+            ([_, _, ..], [one]) => {
+                change.walk(form, None, Some(one))?;
+                change.mark(Mark::Removed);
+            }
+            ([_, _, ..], []) => change.mark(Mark::Removed),
+            ([one], [_, _, ..]) => {
+                change.walk(form, Some(one), None)?;
+                change.mark(Mark::Touched);
+            }
+            ([], [_, _, ..]) => change.mark(Mark::Touched),
+            (old, new) => change.walk(form, old.first().copied(), new.first().copied())?,
+        }
+        self.push(element.clone(), change);
+        Ok(())
+    }
+
+    /// Forgets what happened at a path of member names and below it.
+    pub fn forget(&mut self, path: &[&str]) {
+        let Some((first, rest)) = path.split_first() else { return };
+        self.below.retain_mut(|(key, change)| {
+            if element::name(key) != Some(first) {
+                return true;
+            }
+            if rest.is_empty() {
+                return false;
+            }
+            change.forget(rest);
+            !change.is_none()
+        });
+    }
+
+    /// Takes every element that changed out of a set.
+    pub fn take_from(&self, set: &mut Map) {
+        for (key, change) in &self.below {
+            let Some(node) = set.get_mut(key) else { continue };
+            let member = set::is_member(node) && change.mark == Mark::Kept;
+            let mut below = match node {
+                Value::Object(map) => std::mem::take(map),
+                _ => Map::new(),
+            };
+            change.take_from(&mut below);
+            match set::node(member, below) {
+                Some(rest) => *node = rest,
+                None => {
+                    set.remove(key);
+                }
+            }
+        }
+    }
+
+    /// The elements of a set that are new or have another value.
+    pub fn touched_in(&self, set: &Map) -> Map {
+        let mut found = Map::new();
+        for (key, change) in &self.below {
+            let Some(node) = set.get(key) else { continue };
+            let below = match node {
+                Value::Object(map) => change.touched_in(map),
+                _ => Map::new(),
+            };
+            let member = set::is_member(node) && change.mark == Mark::Touched;
+            if let Some(node) = set::node(member, below) {
+                found.insert(key.clone(), node);
+            }
+        }
+        set::order(&mut found);
+        found
+    }
+
+    /// All elements that are new or have another value.
+    pub fn touched(self) -> Map {
+        let mut found = Vec::with_capacity(self.below.len());
+        for (key, change) in self.below {
+            let member = change.mark == Mark::Touched;
+            if let Some(node) = set::node(member, change.touched()) {
+                found.push((key, node));
+            }
+        }
+        let mut found = Map::from_entries(found).0;
+        set::order(&mut found);
+        found
+    }
+}
+
+/// A list's items by identity.
+struct Items<'v> {
+    items: &'v [Value],
+    elements: Vec<Str>,
+    /// First and last position of each identity.
+    ends: HashMap<Str, (usize, usize)>,
+    /// For each position, the next one of the same identity.
+    next: Vec<Option<usize>>,
+}
+
+impl<'v> Items<'v> {
+    fn index(list: &List, items: &'v [Value]) -> Result<Self, ItemError> {
+        let elements = items.iter().map(|item| element::of_item(list, item)).collect::<Result<Vec<_>, _>>()?;
+        let mut ends: HashMap<Str, (usize, usize)> = HashMap::with_capacity(elements.len());
+        let mut next = vec![None; elements.len()];
+        for (at, element) in elements.iter().enumerate() {
+            if let Some((_, last)) = ends.get_mut(element) {
+                next[*last] = Some(at);
+                *last = at;
+            } else {
+                ends.insert(element.clone(), (at, at));
+            }
+        }
+        Ok(Self { items, elements, ends, next })
+    }
+
+    /// Each identity once, in order of the first items.
+    fn identities(&self) -> impl Iterator<Item = &Str> {
+        self.elements
+            .iter()
+            .enumerate()
+            .filter(|(at, element)| self.ends[*element].0 == *at)
+            .map(|(_, element)| element)
+    }
+
+    fn all(&self, element: &Str) -> Vec<&'v Value> {
+        let first = self.ends.get(element).map(|&(first, _)| first);
+        std::iter::successors(first, |&at| self.next[at]).map(|at| &self.items[at]).collect()
+    }
+}

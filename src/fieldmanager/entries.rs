@@ -1,0 +1,224 @@
+//! The entries of `metadata.managedFields`: reading, writing, order, and the cap on their number.
+
+use std::collections::BTreeMap;
+
+use flotilla_proto::value::{Map, Str, Value};
+
+use super::set;
+use crate::field::quote;
+
+/// How many entries updates may have; the oldest are merged into one per version above that.
+pub const UPDATERS_MAX: usize = 10;
+
+/// The manager that the oldest updates are merged into.
+const ANCIENT: &str = "ancient-changes";
+
+/// Who wrote fields, and how. Orders as the reference's own identifiers do.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Writer {
+    /// Name of the field manager.
+    pub manager: Str,
+    /// Whether the fields were applied, not updated.
+    pub applied: bool,
+    /// The version that an updater wrote; empty for appliers, which have one entry for all versions.
+    version: Str,
+    /// The subresource written through; may be empty.
+    pub subresource: Str,
+}
+
+impl Writer {
+    /// A writer by its parts.
+    pub fn new(manager: &str, applied: bool, api_version: &str, subresource: &str) -> Self {
+        let manager = if manager.is_empty() { "unknown" } else { manager };
+        let version = if applied { "" } else { api_version };
+        Self { manager: manager.into(), applied, version: version.into(), subresource: subresource.into() }
+    }
+
+    fn operation(&self) -> &'static str {
+        if self.applied { "Apply" } else { "Update" }
+    }
+
+    /// The writer as conflicts name it.
+    pub fn shown(&self) -> String {
+        let mut text = quote(&self.manager);
+        if !self.subresource.is_empty() {
+            text.push_str(&format!(" with subresource {}", quote(&self.subresource)));
+        }
+        if !self.applied {
+            text.push_str(&format!(" using {}", self.version));
+        }
+        text
+    }
+}
+
+/// The fields of one writer.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Owned {
+    /// The version that the fields belong to.
+    pub api_version: Str,
+    /// When they were last written, RFC 3339 in whole seconds; absent for fields that came by way of another resource.
+    pub time: Option<Str>,
+    /// The fields; see [`super::set`].
+    pub set: Map,
+}
+
+/// All entries of an object.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Entries(pub BTreeMap<Writer, Owned>);
+
+/// Why `managedFields` cannot be read.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum Error {
+    /// Neither `Apply` nor `Update`.
+    #[error("operation must be `Apply` or `Update`")]
+    Operation,
+    /// No version.
+    #[error("apiVersion must not be empty")]
+    Version,
+    /// No type of fields.
+    #[error("missing fieldsType in managed fields entry {0}")]
+    MissingType(usize),
+    /// A type of fields that does not exist.
+    #[error("invalid fieldsType {1:?} in managed fields entry {0}")]
+    Type(usize, String),
+    /// Fields that are no set.
+    #[error("error decoding set in managed fields entry {0}")]
+    Fields(usize),
+}
+
+impl Entries {
+    /// Reads what the server itself wrote; its sets are canonical and taken as they are.
+    ///
+    /// # Errors
+    /// See [`Error`].
+    pub fn read(list: Value) -> Result<Self, Error> {
+        Self::read_with(list, |_, fields| match fields {
+            Value::Object(map) => Ok(map),
+            _ => Ok(Map::new()),
+        })
+    }
+
+    /// Reads what a client wrote.
+    ///
+    /// # Errors
+    /// See [`Error`].
+    pub fn read_foreign(list: Value) -> Result<Self, Error> {
+        Self::read_with(list, |n, fields| set::canonical(&fields).map_err(|_| Error::Fields(n)))
+    }
+
+    fn read_with(list: Value, read: impl Fn(usize, Value) -> Result<Map, Error>) -> Result<Self, Error> {
+        let Value::Array(list) = list else { return Ok(Self::default()) };
+        let mut entries = BTreeMap::new();
+        for (n, mut entry) in list.into_iter().enumerate() {
+            let fields = entry.as_object_mut().and_then(|entry| entry.remove("fieldsV1")).unwrap_or_default();
+            let applied = match entry.str_at(&["operation"]) {
+                "Apply" => true,
+                "Update" => false,
+                _ => return Err(Error::Operation),
+            };
+            let api_version = entry.str_at(&["apiVersion"]);
+            if api_version.is_empty() {
+                return Err(Error::Version);
+            }
+            match entry.str_at(&["fieldsType"]) {
+                "FieldsV1" => {}
+                "" => return Err(Error::MissingType(n)),
+                other => return Err(Error::Type(n, other.to_owned())),
+            }
+            let writer = Writer {
+                manager: entry.str_at(&["manager"]).into(),
+                applied,
+                version: if applied { "" } else { api_version }.into(),
+                subresource: entry.str_at(&["subresource"]).into(),
+            };
+            let time = entry.at(&["time"]).as_str().map(Str::from);
+            entries.insert(writer, Owned { api_version: api_version.into(), time, set: read(n, fields)? });
+        }
+        Ok(Self(entries))
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// Drops entries that own nothing.
+    pub fn drop_empty(&mut self) {
+        self.0.retain(|_, owned| !owned.set.is_empty());
+    }
+
+    /// The value of `managedFields`, `None` when there are no entries.
+    pub fn write(self) -> Option<Value> {
+        Self::write_all(self.0.into_iter().collect())
+    }
+
+    /// As [`Entries::write`], for entries of which two may have the same writer.
+    pub fn write_all(mut entries: Vec<(Writer, Owned)>) -> Option<Value> {
+        if entries.is_empty() {
+            return None;
+        }
+        entries.sort_by(|(a, a_owned), (b, b_owned)| {
+            let operation = a.operation().cmp(b.operation());
+            operation
+                .then_with(|| a_owned.time.cmp(&b_owned.time))
+                .then_with(|| a.manager.cmp(&b.manager))
+                .then_with(|| a_owned.api_version.cmp(&b_owned.api_version))
+                .then_with(|| a.subresource.cmp(&b.subresource))
+        });
+        Some(Value::Array(entries.into_iter().map(|(writer, owned)| write_entry(writer, owned)).collect()))
+    }
+
+    /// Merges the oldest updates of one version into one entry until no more than [`UPDATERS_MAX`] are left.
+    pub fn cap(&mut self) {
+        let mut count = self.0.keys().filter(|writer| !writer.applied).count();
+        if count <= UPDATERS_MAX {
+            return;
+        }
+        let mut updaters: Vec<Writer> = self.0.keys().filter(|writer| !writer.applied).cloned().collect();
+        updaters.sort_by_cached_key(|writer| self.0[writer].time.clone());
+        let mut first_of: BTreeMap<Str, Writer> = BTreeMap::new();
+        for writer in updaters {
+            if count <= UPDATERS_MAX {
+                return;
+            }
+            let version = self.0[&writer].api_version.clone();
+            let Some(first) = first_of.get(&version) else {
+                first_of.insert(version, writer);
+                continue;
+            };
+            let bucket = Writer::new(ANCIENT, false, &version, "");
+            if !self.0.contains_key(&bucket) {
+                if let Some(owned) = self.0.remove(first) {
+                    self.0.insert(bucket.clone(), owned);
+                }
+            }
+            if writer == bucket {
+                continue;
+            }
+            if let (Some(gone), Some(kept)) = (self.0.remove(&writer), self.0.get_mut(&bucket)) {
+                set::unite(&mut kept.set, &gone.set);
+                kept.time = gone.time;
+                count -= 1;
+            }
+        }
+    }
+}
+
+fn write_entry(writer: Writer, owned: Owned) -> Value {
+    let mut entry = Map::with_capacity(7);
+    let operation = writer.operation();
+    if !writer.manager.is_empty() {
+        entry.insert("manager", writer.manager);
+    }
+    entry.insert("operation", operation);
+    entry.insert("apiVersion", owned.api_version);
+    if let Some(time) = owned.time {
+        entry.insert("time", time);
+    }
+    entry.insert("fieldsType", "FieldsV1");
+    entry.insert("fieldsV1", owned.set);
+    if !writer.subresource.is_empty() {
+        entry.insert("subresource", writer.subresource);
+    }
+    entry.into()
+}

@@ -1,0 +1,96 @@
+//! Which fields a configuration states: what its applier owns.
+
+use std::collections::HashMap;
+
+use flotilla_proto::schema::{List, Type};
+use flotilla_proto::value::{Map, Str, Value};
+
+use super::element;
+use super::form::{Form, Parts, items, members};
+use super::set;
+
+/// The set of all fields that an object states: leaves, items, entries of maps, and empty objects.
+pub fn fields(of: &Type, object: &Value) -> Map {
+    let mut set = Map::new();
+    collect(Form::of_type(of), object, &mut set);
+    set
+}
+
+/// Collects what is below a value; returns whether the value itself is one thing.
+fn collect(form: Form<'_>, value: &Value, below: &mut Map) -> bool {
+    match form.parts(value) {
+        Parts::Leaf => return true,
+        Parts::Items(list) => of_items(list, items(Some(value)), below),
+        Parts::Members => {
+            let mut nodes = Vec::new();
+            for (key, value) in members(Some(value)).into_iter().flat_map(Map::iter) {
+                let mut inner = Map::new();
+                let leaf = collect(form.member(key).unwrap_or(Form::Deduced), value, &mut inner);
+                let empty = value.is_null() || value.as_object().is_some_and(Map::is_empty);
+                if let Some(node) = set::node(leaf || empty || !form.declares(key), inner) {
+                    nodes.push((element::of_name(key), node));
+                }
+            }
+            *below = Map::from_entries(nodes).0;
+        }
+    }
+    set::order(below);
+    false
+}
+
+/// Items are members; those that share an identity count as one thing.
+fn of_items(list: &List, items: &[Value], below: &mut Map) {
+    let form = Form::of_shape(&list.item);
+    let elements: Vec<Option<Str>> = items.iter().map(|item| element::of_item(list, item).ok()).collect();
+    let mut times: HashMap<&Str, usize> = HashMap::with_capacity(items.len());
+    for element in elements.iter().flatten() {
+        *times.entry(element).or_default() += 1;
+    }
+    let mut nodes = Vec::with_capacity(items.len());
+    for (element, item) in elements.iter().zip(items) {
+        let Some(element) = element else { continue };
+        let mut inner = Map::new();
+        if times[element] == 1 {
+            collect(form, item, &mut inner);
+        }
+        if let Some(node) = set::node(true, inner) {
+            nodes.push((element.clone(), node));
+        }
+    }
+    *below = Map::from_entries(nodes).0;
+}
+
+/// The set with every declared field a member that has members below it. Pruning compares sets in this form.
+pub fn with_named_fields(set: &Map, form: Option<Form<'_>>) -> Map {
+    let mut all = Vec::with_capacity(set.len());
+    for (key, node) in set::children(set) {
+        let named = |name| form.is_some_and(|form| form.declares(name));
+        let member = set::is_member(node) || element::name(key).is_some_and(named);
+        let below = match node {
+            Value::Object(below) => with_named_fields(below, form.and_then(|form| form.below(key))),
+            _ => Map::new(),
+        };
+        if let Some(node) = set::node(member, below) {
+            all.push((Str::from(key), node));
+        }
+    }
+    Map::from_entries(all).0
+}
+
+/// Adapts a set that was written under another schema: what is below something that is one value by now counts as
+/// that value.
+pub fn reconcile(set: &mut Map, form: Form<'_>) {
+    set.retain(|key, node| {
+        let Some(form) = form.below(key) else { return true };
+        let Value::Object(below) = node else { return true };
+        if below.is_empty() {
+            return true;
+        }
+        match form {
+            Form::Struct { .. } | Form::Map(_) | Form::List(_) if form.atomic() => below.retain(|_, _| false),
+            Form::Struct { .. } | Form::Map(_) | Form::List(_) => reconcile(below, form),
+            Form::Scalar(_) | Form::Deduced | Form::Opaque => {}
+        }
+        true
+    });
+}

@@ -1,0 +1,74 @@
+//! Field ownership across the scale subresource: whoever owns the replicas of the object owns those of its Scale.
+
+use flotilla_proto::value::{Str, Value};
+
+use super::entries::{Entries, Owned, Writer};
+use super::set;
+use crate::status::{ApiError, ApiResult};
+
+/// The version of Scale.
+const SCALE_VERSION: &str = "autoscaling/v1";
+
+/// Where a Scale has its replicas.
+const REPLICAS: [&str; 2] = ["spec", "replicas"];
+
+/// Where the object has its replicas, for each served version of its kind; `None` where that version has no scale.
+pub type Paths<'a> = &'a [(&'a str, Option<&'a [&'a str]>)];
+
+fn path_in<'a>(paths: Paths<'a>, api_version: &str) -> Option<Option<&'a [&'a str]>> {
+    paths.iter().find(|(version, _)| *version == api_version).map(|(_, path)| *path)
+}
+
+fn read(managed_fields: &Value) -> ApiResult<Entries> {
+    Entries::read(managed_fields.clone()).map_err(|error| ApiError::unknown(error.to_string()))
+}
+
+/// The `managedFields` of the Scale of an object with these; `null` when nobody owns the replicas.
+///
+/// # Errors
+/// 500 when the object's `managedFields` cannot be read.
+pub fn to_scale(managed_fields: &Value, paths: Paths<'_>) -> ApiResult<Value> {
+    let mut entries = read(managed_fields)?;
+    entries.0.retain(|_, entry| {
+        let path = path_in(paths, &entry.api_version).flatten();
+        path.is_some_and(|path| set::contains(&entry.set, path))
+    });
+    for entry in entries.0.values_mut() {
+        *entry = Owned { api_version: SCALE_VERSION.into(), time: entry.time.take(), set: set::of_path(&REPLICAS) };
+    }
+    Ok(entries.write().unwrap_or_default())
+}
+
+/// The `managedFields` of an object in version `api_version` after its Scale was written, from those of the Scale.
+///
+/// # Errors
+/// 500 when either cannot be read.
+pub fn to_parent(
+    managed_fields: &Value,
+    scale_fields: &Value,
+    api_version: &str,
+    paths: Paths<'_>,
+) -> ApiResult<Value> {
+    let (mut parent, mut scale) = (read(managed_fields)?, read(scale_fields)?);
+    parent.0.retain(|writer, entry| match path_in(paths, &entry.api_version) {
+        None => false,
+        Some(Some(path)) if set::contains(&entry.set, path) => {
+            // An updater of the object is another writer than the same updater of its Scale: the versions differ.
+            if scale.0.remove(writer).is_none() {
+                set::remove(&mut entry.set, path);
+            }
+            !entry.set.is_empty()
+        }
+        Some(_) => true,
+    });
+    let mut entries: Vec<(Writer, Owned)> = parent.0.into_iter().collect();
+    let Some(path) = path_in(paths, api_version).flatten() else {
+        return Ok(Entries::write_all(entries).unwrap_or_default());
+    };
+    for (writer, entry) in scale.0.into_iter().filter(|(_, entry)| set::contains(&entry.set, &REPLICAS)) {
+        drop(entry);
+        let own = Owned { api_version: Str::from(api_version), time: None, set: set::of_path(path) };
+        entries.push((writer, own));
+    }
+    Ok(Entries::write_all(entries).unwrap_or_default())
+}

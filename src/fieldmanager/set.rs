@@ -1,0 +1,203 @@
+//! Sets of fields, held as the `fieldsV1` objects that they are: no other form is made of them.
+//!
+//! A set is a map from elements (see [`super::element`]) to nodes. A node is an object: empty, it is a member; with
+//! members of its own it holds a subtree, and is a member itself only with `.`. No node is empty by accident: what
+//! takes the last child from a node that is no member takes the node too.
+
+use flotilla_proto::value::{Map, Value};
+
+use super::element::{self, SELF};
+
+/// Whether a node is a member of its set.
+pub fn is_member(node: &Value) -> bool {
+    match node {
+        Value::Object(map) => map.is_empty() || map.contains_key(SELF),
+        _ => true,
+    }
+}
+
+/// The elements below a node, without its own mark.
+pub fn children(node: &Map) -> impl Iterator<Item = (&str, &Value)> {
+    node.iter().filter(|(key, _)| *key != SELF)
+}
+
+/// Makes a node. `None` when it would be neither a member nor have children.
+pub fn node(member: bool, mut below: Map) -> Option<Value> {
+    let marked = below.contains_key(SELF);
+    match (member, marked, below.len() - usize::from(marked)) {
+        (false, _, 0) => None,
+        (true, _, 0) => Some(Value::object()),
+        (true, true, _) | (false, false, _) => Some(below.into()),
+        (true, false, _) => {
+            below.insert(SELF, Value::object());
+            order(&mut below);
+            Some(below.into())
+        }
+        (false, true, _) => {
+            below.remove(SELF);
+            Some(below.into())
+        }
+    }
+}
+
+/// Puts elements into their order.
+pub fn order(set: &mut Map) {
+    if set.keys().all(|key| key.starts_with(['.', 'f'])) {
+        set.sort();
+    } else if !set.keys().is_sorted_by(|a, b| element::compare(a, b).is_le()) {
+        let mut entries: Vec<_> = std::mem::take(set).into_iter().collect();
+        entries.sort_by(|a, b| element::compare(&a.0, &b.0));
+        *set = Map::from_entries(entries).0;
+    }
+}
+
+/// Adds the elements of `other`.
+pub fn unite(set: &mut Map, other: &Map) {
+    let before = set.len();
+    for (key, theirs) in other.iter() {
+        match set.get_mut(key) {
+            None => {
+                set.insert(key, theirs.clone());
+            }
+            Some(Value::Object(ours)) if key != SELF => {
+                let Value::Object(theirs) = theirs else { continue };
+                if ours.is_empty() || theirs.is_empty() {
+                    // A bare member joins a subtree, or the other way round.
+                    let joined = if ours.is_empty() { theirs.clone() } else { std::mem::take(ours) };
+                    if let Some(Value::Object(node)) = node(true, joined) {
+                        *ours = node;
+                    }
+                } else {
+                    unite(ours, theirs);
+                }
+            }
+            Some(_) => {}
+        }
+    }
+    if set.len() != before {
+        order(set);
+    }
+}
+
+/// Takes the members of `other` away. Children of a member that is taken away stay.
+pub fn subtract(set: &mut Map, other: &Map) {
+    for (key, theirs) in children(other) {
+        let Some(ours) = set.get_mut(key) else { continue };
+        let member = is_member(ours) && !is_member(theirs);
+        let mut below = match ours {
+            Value::Object(map) => std::mem::take(map),
+            _ => Map::new(),
+        };
+        if let Value::Object(theirs) = theirs {
+            subtract(&mut below, theirs);
+        }
+        below.remove(SELF);
+        match node(member, below) {
+            Some(node) => *ours = node,
+            None => {
+                set.remove(key);
+            }
+        }
+    }
+}
+
+/// The members that are in both.
+pub fn intersection(a: &Map, b: &Map) -> Map {
+    let mut common = Map::new();
+    for (key, theirs) in children(b) {
+        let Some(ours) = a.get(key) else { continue };
+        let below = match (ours, theirs) {
+            (Value::Object(ours), Value::Object(theirs)) => intersection(ours, theirs),
+            _ => Map::new(),
+        };
+        if let Some(node) = node(is_member(ours) && is_member(theirs), below) {
+            common.insert(key, node);
+        }
+    }
+    order(&mut common);
+    common
+}
+
+/// Takes the element at a path of member names away, with all below it. Returns whether the set is empty then.
+pub fn cut(set: &mut Map, path: &[&str]) {
+    let Some((first, rest)) = path.split_first() else { return };
+    let key = element::of_name(first);
+    if rest.is_empty() {
+        set.remove(&key);
+        return;
+    }
+    if let Some(Value::Object(below)) = set.get_mut(&key) {
+        if below.is_empty() {
+            return;
+        }
+        cut(below, rest);
+        if below.is_empty() {
+            set.remove(&key);
+        } else if below.len() == 1 && below.contains_key(SELF) {
+            below.remove(SELF);
+        }
+    }
+}
+
+/// Takes one member away, given by names; what is below it stays.
+pub fn remove(set: &mut Map, path: &[&str]) {
+    subtract(set, &of_path(path));
+}
+
+/// Whether the element at a path of names is a member.
+pub fn contains(set: &Map, path: &[&str]) -> bool {
+    let Some((first, rest)) = path.split_first() else { return false };
+    match (set.get(&element::of_name(first)), rest) {
+        (Some(node), []) => is_member(node),
+        (Some(Value::Object(below)), rest) => contains(below, rest),
+        _ => false,
+    }
+}
+
+/// The set of one member.
+pub fn of_path(path: &[&str]) -> Map {
+    let mut set = Map::new();
+    if let Some((first, rest)) = path.split_first() {
+        set.insert(element::of_name(first), of_path(rest));
+    }
+    set
+}
+
+/// Reads a set that a client wrote, into canonical form.
+pub fn canonical(fields: &Value) -> Result<Map, element::Unreadable> {
+    let Value::Object(map) = fields else {
+        return if fields.is_null() { Ok(Map::new()) } else { Err(element::Unreadable) };
+    };
+    let mut set = Map::new();
+    for (key, below) in map.iter() {
+        if key == SELF {
+            continue;
+        }
+        let Some(key) = element::canonical(key)? else { continue };
+        let member = is_member(below);
+        let below = canonical(below)?;
+        // A subtree of which nothing could be read counts as a member, as an empty object does.
+        let member = member || below.is_empty();
+        let mut single = Map::new();
+        single.insert(key, node(member, below).unwrap_or_default());
+        unite(&mut set, &single);
+    }
+    order(&mut set);
+    Ok(set)
+}
+
+/// The paths of all members as messages show them: members of a node before what is below them.
+pub fn paths(set: &Map) -> Vec<String> {
+    fn walk(set: &Map, prefix: &str, out: &mut Vec<String>) {
+        let path = |key: &str| format!("{prefix}{}", element::shown(key));
+        out.extend(children(set).filter(|(_, node)| is_member(node)).map(|(key, _)| path(key)));
+        for (key, node) in children(set) {
+            if let Value::Object(below) = node {
+                walk(below, &path(key), out);
+            }
+        }
+    }
+    let mut out = Vec::new();
+    walk(set, "", &mut out);
+    out
+}

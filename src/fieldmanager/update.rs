@@ -1,0 +1,226 @@
+//! `managedFields` of creates, updates and patches.
+
+use std::collections::BTreeMap;
+
+use flotilla_proto::conform;
+use flotilla_proto::value::{Str, Value};
+
+use super::compare::{Change, compare};
+use super::entries::{Entries, Error, Owned, Writer};
+use super::form::Form;
+use super::{Target, Write, equal_besides_ownership, owned, set};
+use crate::status::ApiResult;
+
+/// Whether an object as the client sent it switches tracking off: `managedFields` is `[]` or `[{}]`.
+pub fn untracks(undecoded: &Value) -> bool {
+    match undecoded.at(&["metadata", "managedFields"]) {
+        Value::Array(entries) => match &entries[..] {
+            [] => true,
+            [Value::Object(entry)] => entry.is_empty(),
+            _ => false,
+        },
+        _ => false,
+    }
+}
+
+/// Checks entries that admission has changed.
+///
+/// # Errors
+/// In words for a warning: what is wrong with the first bad entry.
+pub fn validate(managed_fields: &Value) -> Result<(), String> {
+    Entries::read_foreign(managed_fields.clone()).map(drop).map_err(|error| error.to_string())
+}
+
+/// Writes `metadata.managedFields` of `new`, which replaces `live` (`None` when it is created). `untracked` is what
+/// [`untracks`] said of the object as it was sent.
+pub fn update(target: &Target<'_>, write: &Write<'_>, live: Option<&Value>, new: &mut Value, untracked: bool) {
+    let given = new.remove_at(&["metadata", "managedFields"]);
+    let Some((mut entries, foreign)) = starting_point(write, live, given, untracked) else { return };
+    if entries.is_empty() && live.is_some() {
+        // The object is not tracked, until it is applied.
+        return;
+    }
+    if track(target, write, live, new, &mut entries, foreign).is_err() {
+        return;
+    }
+    entries.cap();
+    if let (Some(list), Some(metadata)) = (entries.write(), new.get_mut("metadata").and_then(Value::as_object_mut)) {
+        metadata.insert("managedFields", list);
+    }
+}
+
+/// The entries before the write, and whether a client wrote them. `None` when there is nothing to track.
+fn starting_point(
+    write: &Write<'_>,
+    live: Option<&Value>,
+    given: Option<Value>,
+    untracked: bool,
+) -> Option<(Entries, bool)> {
+    let current = live.map_or(&Value::Null, |live| live.at(&["metadata", "managedFields"]));
+    let own = |list: Value| (Entries::read(list).unwrap_or_default(), false);
+    if !write.subresource.is_empty() {
+        return Some(own(given.filter(|given| given == current).unwrap_or_else(|| current.clone())));
+    }
+    if untracked {
+        return Some((Entries::default(), false));
+    }
+    match given {
+        Some(given) if given == *current => Some(own(given)),
+        Some(given) => match Entries::read_foreign(given) {
+            Ok(entries) if !entries.is_empty() => Some((entries, true)),
+            Ok(_)
+            | Err(Error::Operation | Error::Version | Error::MissingType(_) | Error::Type(..) | Error::Fields(_)) => {
+                Some(own(current.clone()))
+            }
+        },
+        None => Some(own(current.clone())),
+    }
+}
+
+/// Moves the fields that the write changed into the writer's entry.
+fn track(
+    target: &Target<'_>,
+    write: &Write<'_>,
+    live: Option<&Value>,
+    new: &Value,
+    entries: &mut Entries,
+    foreign: bool,
+) -> Result<(), Untrackable> {
+    let zero;
+    let old = match live {
+        Some(live) => live,
+        None => {
+            zero = conform::zero(target.of);
+            &zero
+        }
+    };
+    if foreign || !target.fixed {
+        reconcile(target, old, entries)?;
+    }
+    let version = target.api_version();
+    let mut changes = Changes::new(target, &version, old, new)?;
+    changes.take_from_others(entries, None)?;
+    entries.drop_empty();
+    let touched = changes.own().touched();
+    if !touched.is_empty() {
+        let writer = Writer::new(write.manager, false, &version, write.subresource);
+        let entry = entries.0.entry(writer).or_insert_with(|| Owned {
+            api_version: Str::from(version.as_str()),
+            time: None,
+            set: Default::default(),
+        });
+        set::unite(&mut entry.set, &touched);
+        entry.time = Some(write.now.into());
+    }
+    Ok(())
+}
+
+/// The objects cannot be compared or converted.
+pub struct Untrackable(pub String);
+
+/// Adapts entries to the schema of today.
+pub fn reconcile(target: &Target<'_>, live: &Value, entries: &mut Entries) -> Result<(), Untrackable> {
+    let version = target.api_version();
+    for entry in entries.0.values_mut() {
+        if entry.api_version == version {
+            owned::reconcile(&mut entry.set, Form::of_type(target.of));
+        } else if let Some((of, _)) = converted(target, live, &entry.api_version)? {
+            owned::reconcile(&mut entry.set, Form::of_type(&of));
+        }
+    }
+    Ok(())
+}
+
+type Converted = Option<(flotilla_proto::schema::Ref<flotilla_proto::schema::Type>, Value)>;
+
+fn converted(target: &Target<'_>, object: &Value, api_version: &str) -> Result<Converted, Untrackable> {
+    target.versions.convert(object, api_version).map_err(|error| Untrackable(error.message))
+}
+
+/// What a write changed, in every version in which somebody owns fields.
+pub struct Changes<'a> {
+    target: &'a Target<'a>,
+    old: &'a Value,
+    new: &'a Value,
+    version: &'a str,
+    own: Change,
+    others: BTreeMap<Str, Option<Change>>,
+}
+
+impl<'a> Changes<'a> {
+    /// Compares in the version of the request.
+    pub fn new(target: &'a Target<'a>, version: &'a str, old: &'a Value, new: &'a Value) -> Result<Self, Untrackable> {
+        let mut own = compare(target.of, old, new).map_err(|error| Untrackable(error.to_string()))?;
+        target.reset.iter().for_each(|path| own.forget(path));
+        Ok(Self { target, old, new, version, own, others: BTreeMap::new() })
+    }
+
+    /// The changes in the version of the request.
+    pub fn own(self) -> Change {
+        self.own
+    }
+
+    /// The changes in a version; `None` when it is not served.
+    pub fn in_version(&mut self, api_version: &Str) -> Result<Option<&Change>, Untrackable> {
+        if api_version == self.version {
+            return Ok(Some(&self.own));
+        }
+        if !self.others.contains_key(api_version) {
+            let change = self.compare_in(api_version)?;
+            self.others.insert(api_version.clone(), change);
+        }
+        Ok(self.others.get(api_version).and_then(Option::as_ref))
+    }
+
+    fn compare_in(&self, api_version: &str) -> Result<Option<Change>, Untrackable> {
+        let Some((of, old)) = converted(self.target, self.old, api_version)? else { return Ok(None) };
+        let Some((_, new)) = converted(self.target, self.new, api_version)? else { return Ok(None) };
+        let mut change = compare(&of, &old, &new).map_err(|error| Untrackable(error.to_string()))?;
+        self.target.reset.iter().for_each(|path| change.forget(path));
+        Ok(Some(change))
+    }
+
+    /// Takes what changed from all entries but one; entries of versions that are no longer served go.
+    pub fn take_from_others(&mut self, entries: &mut Entries, but: Option<&Writer>) -> Result<(), Untrackable> {
+        let mut failure = None;
+        entries.0.retain(|writer, entry| {
+            if failure.is_some() || Some(writer) == but {
+                return true;
+            }
+            match self.in_version(&entry.api_version) {
+                Ok(Some(change)) => change.take_from(&mut entry.set),
+                Ok(None) => return false,
+                Err(error) => failure = Some(error),
+            }
+            true
+        });
+        failure.map_or(Ok(()), Err)
+    }
+}
+
+/// Undoes changes of times in `managedFields` if nothing else differs between an object and its update, so that
+/// repeating a write is no change.
+pub fn settle(live: &Value, new: &mut Value) {
+    const PATH: [&str; 2] = ["metadata", "managedFields"];
+    let (before, after) = (live.list_at(&PATH), new.list_at(&PATH));
+    let same_besides_time = |(a, b): (&Value, &Value)| match (a, b) {
+        (Value::Object(a), Value::Object(b)) => {
+            let count = |map: &flotilla_proto::value::Map| map.len() - usize::from(map.contains_key("time"));
+            count(a) == count(b) && a.iter().all(|(key, value)| key == "time" || b.get(key) == Some(value))
+        }
+        (a, b) => a == b,
+    };
+    let moved = before.len() == after.len()
+        && before != after
+        && before.iter().zip(after).all(same_besides_time)
+        && equal_besides_ownership(live, new);
+    if moved {
+        let before = Value::Array(before.to_vec());
+        new.set_at(&PATH, before);
+    }
+}
+
+/// As [`Untrackable`], for a result that apply answers.
+pub fn or_unknown<T>(result: Result<T, Untrackable>, what: &str) -> ApiResult<T> {
+    result.map_err(|Untrackable(why)| crate::status::ApiError::unknown(format!("{what}{why}")))
+}
