@@ -2,7 +2,7 @@
 
 use flotilla_proto::value::{Map, Value};
 
-use super::{Generation, NameRule, Strategy, metadata, names};
+use super::{Dependents, Generation, NameRule, Strategy, metadata, names};
 use crate::field::{Errors, Path};
 
 const SHORT_BYTES_MAX: usize = 128;
@@ -13,6 +13,7 @@ pub static STRATEGY: Strategy = Strategy {
     name: NameRule::PathSegment,
     generation: Generation::ClientOwned,
     create_on_update: true,
+    dependents: Dependents::Unsupported,
     validate: |object, errors| validate_core(object, "reportingComponent", errors),
     validate_update: |object, _, errors| validate_core(object, "reportingComponent", errors),
     selectable: &[

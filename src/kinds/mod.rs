@@ -13,6 +13,9 @@ pub mod metadata;
 pub mod names;
 pub mod namespace;
 mod node;
+pub mod node_selector;
+mod persistent_volume;
+pub mod persistent_volume_claim;
 mod resource_quota;
 pub mod resources;
 mod secret;
@@ -22,6 +25,7 @@ mod service_addresses;
 pub mod service_allocation;
 mod service_change;
 mod strategy;
+mod volume_source;
 
 pub use strategy::{Dependents, Generation, GraceSeconds, NameRule, Strategy};
 
@@ -34,6 +38,8 @@ pub fn strategy(group: &str, resource: &str) -> &'static Strategy {
         ("", "limitranges") => &limit_range::STRATEGY,
         ("", "namespaces") => &namespace::STRATEGY,
         ("", "nodes") => &node::STRATEGY,
+        ("", "persistentvolumeclaims") => &persistent_volume_claim::STRATEGY,
+        ("", "persistentvolumes") => &persistent_volume::STRATEGY,
         ("", "resourcequotas") => &resource_quota::STRATEGY,
         ("", "secrets") => &secret::STRATEGY,
         ("", "serviceaccounts") => &service_account::STRATEGY,

@@ -12,6 +12,7 @@ const PODS: [&str; 7] = ["pods", "cpu", "memory", "limits.cpu", "limits.memory",
 /// Rules of ResourceQuotas.
 pub static STRATEGY: Strategy = Strategy {
     name: NameRule::Subdomain,
+    returns_deleted: true,
     generation: Generation::ClientOwned,
     status: true,
     default,

@@ -21,6 +21,7 @@ const SPEC: Path<'static> = Path::root("spec");
 /// Rules of Services.
 pub static STRATEGY: Strategy = Strategy {
     name: NameRule::Service,
+    returns_deleted: true,
     status: true,
     create_on_update: true,
     default,

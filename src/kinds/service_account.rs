@@ -10,6 +10,7 @@ const ENFORCE_MOUNTABLE: &str = "kubernetes.io/enforce-mountable-secrets";
 /// Rules of ServiceAccounts.
 pub static STRATEGY: Strategy = Strategy {
     name: NameRule::Subdomain,
+    returns_deleted: true,
     generation: Generation::ClientOwned,
     prepare_create: keep_names,
     prepare_update: |object, _| keep_names(object),
