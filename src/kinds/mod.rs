@@ -4,18 +4,23 @@
 
 pub mod addresses;
 mod configmap;
+mod csi;
+mod endpoint_slice;
 mod endpoints;
 mod event;
+mod ingress;
 pub mod key_pair;
 pub mod labels;
 mod limit_range;
 pub mod metadata;
 pub mod names;
 pub mod namespace;
+mod network_policy;
 mod node;
 pub mod node_selector;
 mod persistent_volume;
 pub mod persistent_volume_claim;
+mod rbac;
 mod resource_quota;
 pub mod resources;
 mod secret;
@@ -24,6 +29,8 @@ mod service_account;
 mod service_addresses;
 pub mod service_allocation;
 mod service_change;
+mod service_cidr;
+mod storage_class;
 mod strategy;
 mod volume_source;
 
@@ -44,7 +51,23 @@ pub fn strategy(group: &str, resource: &str) -> &'static Strategy {
         ("", "secrets") => &secret::STRATEGY,
         ("", "serviceaccounts") => &service_account::STRATEGY,
         ("", "services") => &service::STRATEGY,
+        ("discovery.k8s.io", "endpointslices") => &endpoint_slice::STRATEGY,
         ("events.k8s.io", "events") => &event::STRATEGY_V1,
+        ("networking.k8s.io", "ingressclasses") => &ingress::CLASS_STRATEGY,
+        ("networking.k8s.io", "ingresses") => &ingress::STRATEGY,
+        ("networking.k8s.io", "ipaddresses") => &service_cidr::ADDRESS_STRATEGY,
+        ("networking.k8s.io", "networkpolicies") => &network_policy::STRATEGY,
+        ("networking.k8s.io", "servicecidrs") => &service_cidr::STRATEGY,
+        ("rbac.authorization.k8s.io", "clusterrolebindings") => &rbac::CLUSTER_ROLE_BINDING,
+        ("rbac.authorization.k8s.io", "clusterroles") => &rbac::CLUSTER_ROLE,
+        ("rbac.authorization.k8s.io", "rolebindings") => &rbac::ROLE_BINDING,
+        ("rbac.authorization.k8s.io", "roles") => &rbac::ROLE,
+        ("storage.k8s.io", "csidrivers") => &csi::DRIVER,
+        ("storage.k8s.io", "csinodes") => &csi::NODE,
+        ("storage.k8s.io", "csistoragecapacities") => &storage_class::CAPACITY,
+        ("storage.k8s.io", "storageclasses") => &storage_class::STRATEGY,
+        ("storage.k8s.io", "volumeattachments") => &csi::ATTACHMENT,
+        ("storage.k8s.io", "volumeattributesclasses") => &storage_class::ATTRIBUTES,
         _ => &Strategy::DEFAULT,
     }
 }

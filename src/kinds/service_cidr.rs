@@ -1,0 +1,129 @@
+//! ServiceCIDRs and IPAddresses: where cluster IPs come from, and who has which.
+
+use flotilla_proto::value;
+use flotilla_proto::value::Value;
+
+use super::{NameRule, Strategy, addresses, metadata, names};
+use crate::field::{Errors, Path};
+
+const IMMUTABLE: &str = metadata::IMMUTABLE;
+
+/// Rules of ServiceCIDRs.
+pub static STRATEGY: Strategy = Strategy {
+    name: NameRule::Subdomain,
+    status: true,
+    validate: |object, errors| validate(object, errors),
+    validate_update,
+    ..Strategy::DEFAULT
+};
+
+/// Rules of IPAddresses.
+pub static ADDRESS_STRATEGY: Strategy = Strategy {
+    name: NameRule::Own,
+    validate: validate_address,
+    validate_update: |object, old, errors| {
+        validate_address(object, errors);
+        let parent = |object: &Value| object.at(&["spec", "parentRef"]).clone();
+        if parent(object) != parent(old) {
+            errors.invalid(&Path::root("spec.parentRef"), &parent_shown(&parent(object)), IMMUTABLE);
+        }
+    },
+    selectable: &[],
+    ..Strategy::DEFAULT
+};
+
+fn validate(object: &Value, errors: &mut Errors) {
+    let path = Path::root("spec.cidrs");
+    let all = object.at(&["spec", "cidrs"]);
+    let blocks = object.list_at(&["spec", "cidrs"]);
+    if blocks.is_empty() {
+        errors.required(&path, "at least one CIDR required");
+        return;
+    }
+    if blocks.len() > 2 {
+        errors.invalid(&path, &value!({"CIDRs": (all.clone())}), "may only hold up to 2 values");
+        return;
+    }
+    for (index, block) in blocks.iter().enumerate() {
+        addresses::check_block(&path.index(index), block.as_str().unwrap_or(""), errors);
+    }
+    let family = |block: &Value| {
+        let block = addresses::Block::parse_sloppy(block.as_str().unwrap_or(""));
+        block.map(|block| addresses::is_v4(block.address))
+    };
+    if let [first, second] = blocks
+        && family(first).is_some()
+        && family(first) == family(second)
+    {
+        let why = "may specify no more than one IP for each IP family, i.e 192.168.0.0/24 and 2001:db8::/64";
+        errors.invalid(&path, all, why);
+    }
+}
+
+fn validate_update(object: &Value, old: &Value, errors: &mut Errors) {
+    let path = Path::root("spec.cidrs");
+    let (after, before) = (object.list_at(&["spec", "cidrs"]), old.list_at(&["spec", "cidrs"]));
+    let grows = before.len() == 1 && after.len() == 2;
+    if before.len() != after.len() && !grows {
+        errors.invalid(&path, object.at(&["spec", "cidrs"]), IMMUTABLE);
+        return;
+    }
+    for (index, (_, after)) in before.iter().zip(after).enumerate().filter(|(_, (before, after))| before != after) {
+        errors.invalid(&path.index(index), after, IMMUTABLE);
+    }
+    if grows {
+        validate(object, errors);
+    }
+}
+
+fn validate_address(object: &Value, errors: &mut Errors) {
+    let name = object.str_at(&["metadata", "name"]);
+    if !name.is_empty() {
+        addresses::check_address(&Path::root("metadata.name"), name, errors);
+    }
+    let (path, parent) = (Path::root("spec.parentRef"), object.at(&["spec", "parentRef"]));
+    if parent.is_null() {
+        errors.required(&path, "");
+        return;
+    }
+    let group = parent.str_at(&["group"]);
+    if !group.is_empty() {
+        names::check(&path.child("group"), group, names::dns1123_subdomain, errors);
+    }
+    for (field, needed) in [("resource", true), ("name", true), ("namespace", false)] {
+        match parent.str_at(&[field]) {
+            "" if needed => errors.required(&path.child(field), ""),
+            text => names::check(&path.child(field), text, names::path_segment, errors),
+        }
+    }
+}
+
+fn parent_shown(parent: &Value) -> Value {
+    if parent.is_null() {
+        return Value::Null;
+    }
+    let text = |field: &str| Value::from(parent.str_at(&[field]));
+    let (group, resource) = (text("group"), text("resource"));
+    let (namespace, name) = (text("namespace"), text("name"));
+    value!({"Group": group, "Resource": resource, "Namespace": namespace, "Name": name})
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ranges_grow_but_do_not_change() {
+        let object = |blocks: Value| value!({"metadata": {"name": "r"}, "spec": {"cidrs": blocks}});
+        let (one, two) = (object(value!(["10.0.0.0/24"])), object(value!(["10.0.0.0/24", "fd00::/112"])));
+        let broken = |new: &Value, old: &Value| {
+            let mut errors = Errors::default();
+            validate_update(new, old, &mut errors);
+            errors.0.len()
+        };
+        assert_eq!((broken(&two, &one), broken(&one, &two), broken(&one, &one)), (0, 1, 0));
+        let mut errors = Errors::default();
+        validate(&object(value!(["10.0.0.0/24", "10.1.0.0/24"])), &mut errors);
+        assert_eq!(errors.0.len(), 1);
+    }
+}
