@@ -1,5 +1,7 @@
-//! From a conformed value to a message.
+//! From a conformed value, or its JSON text, to a message.
 
+use super::source::Source;
+use super::tape::Index;
 use super::wire::{self, Writer};
 use super::{DEPTH_MAX, Error, SCHEMA, scalar};
 use crate::schema::{AnyKind, Field, List, Map as MapShape, Part, Presence, Shape, Type, Wire};
@@ -9,7 +11,7 @@ use crate::value::Value;
 const FIELDS_MAX: usize = 64;
 
 /// A struct's members by the position of their field.
-type Members<'v> = [Option<&'v Value>; FIELDS_MAX];
+type Members<S> = [Option<S>; FIELDS_MAX];
 
 /// Appends the message of a value that conforms to the type. Members that the type does not have are left out, and
 /// those of a wrong type are written as their zero value: conformed values have neither.
@@ -19,6 +21,32 @@ type Members<'v> = [Option<&'v Value>; FIELDS_MAX];
 /// [`Error::JsonOnly`] where the type has no message, [`Error::TooDeep`] where messages nest deeper than
 /// [`DEPTH_MAX`]; nothing is appended then.
 pub fn encode(of: &Type, value: &Value, out: &mut Vec<u8>) -> Result<(), Error> {
+    encode_source(of, value, out)
+}
+
+/// Turns JSON text into messages without making trees of it; the room that it needs is used again each time.
+#[derive(Debug, Default)]
+pub struct Transcoder {
+    index: Index,
+}
+
+impl Transcoder {
+    /// Appends the message of an object that is stored as JSON and conforms to the type (see [`encode`]).
+    ///
+    /// # Errors
+    ///
+    /// As for [`encode`], and [`Error::Json`] where the text is no JSON.
+    pub fn transcode(&mut self, of: &Type, json: &[u8], out: &mut Vec<u8>) -> Result<(), Error> {
+        let indexed = std::str::from_utf8(json).ok().and_then(|text| self.index.read(text));
+        match indexed {
+            Some(node) => encode_source(of, node, out),
+            // Whatever is wrong is best told by the parser.
+            None => encode(of, &crate::json::parse(json)?, out),
+        }
+    }
+}
+
+fn encode_source<'s>(of: &Type, value: impl Source<'s>, out: &mut Vec<u8>) -> Result<(), Error> {
     if of.message.is_empty() {
         return Err(Error::JsonOnly(format!("{}.{}", of.package, of.name)));
     }
@@ -42,7 +70,7 @@ struct Encoder<'a> {
 
 impl Encoder<'_> {
     /// Writes the contents of a struct's message.
-    fn message(&mut self, of: &Type, value: Option<&Value>) {
+    fn message<'s, S: Source<'s>>(&mut self, of: &Type, value: Option<S>) {
         if self.depth == DEPTH_MAX {
             self.failed = true;
             return;
@@ -53,7 +81,7 @@ impl Encoder<'_> {
         self.depth -= 1;
     }
 
-    fn parts(&mut self, of: &Type, wire: &[Wire], members: &Members<'_>) {
+    fn parts<'s, S: Source<'s>>(&mut self, of: &Type, wire: &[Wire], members: &Members<S>) {
         for Wire { number, part } in wire.iter().rev() {
             match *part {
                 Part::Embedded(parts) => {
@@ -66,7 +94,7 @@ impl Encoder<'_> {
         }
     }
 
-    fn field(&mut self, number: u32, field: &Field, value: Option<&Value>) {
+    fn field<'s, S: Source<'s>>(&mut self, number: u32, field: &Field, value: Option<S>) {
         let value = value.filter(|value| !value.is_null());
         match &field.shape {
             Shape::List(list) if !list.boxed => self.list(number, list, value),
@@ -77,28 +105,24 @@ impl Encoder<'_> {
         }
     }
 
-    fn list(&mut self, number: u32, list: &List, value: Option<&Value>) {
-        for item in value.and_then(Value::as_array).unwrap_or(&[]).iter().rev() {
+    fn list<'s, S: Source<'s>>(&mut self, number: u32, list: &List, value: Option<S>) {
+        for item in value.into_iter().flat_map(Source::items) {
             self.single(number, &list.item, Some(item));
         }
     }
 
-    fn map(&mut self, number: u32, map: &MapShape, value: Option<&Value>) {
-        let Some(members) = value.and_then(Value::as_object) else { return };
-        if members.keys().is_sorted() {
-            for (key, member) in members.iter().rev() {
-                self.entry(number, map, key, member);
-            }
+    fn map<'s, S: Source<'s>>(&mut self, number: u32, map: &MapShape, value: Option<S>) {
+        let members = || value.into_iter().flat_map(Source::members);
+        if members().is_sorted_by(|later, earlier| later.0 >= earlier.0) {
+            members().for_each(|(key, member)| self.entry(number, map, &key, member));
             return;
         }
-        let mut sorted: Vec<_> = members.iter().collect();
-        sorted.sort_unstable_by_key(|(key, _)| *key);
-        for (key, member) in sorted.into_iter().rev() {
-            self.entry(number, map, key, member);
-        }
+        let mut sorted: Vec<_> = members().collect();
+        sorted.sort_by(|a, b| b.0.cmp(&a.0));
+        sorted.iter().for_each(|(key, member)| self.entry(number, map, key, *member));
     }
 
-    fn entry(&mut self, number: u32, map: &MapShape, key: &str, value: &Value) {
+    fn entry<'s, S: Source<'s>>(&mut self, number: u32, map: &MapShape, key: &str, value: S) {
         let mark = self.out.written();
         if !(matches!(map.value, Shape::Bytes) && value.is_null()) {
             self.single(2, &map.value, Some(value));
@@ -108,27 +132,30 @@ impl Encoder<'_> {
     }
 
     /// Writes one field, list item or map value; the zero value where there is none.
-    fn single(&mut self, number: u32, shape: &Shape, value: Option<&Value>) {
-        let text = || value.and_then(Value::as_str);
+    fn single<'s, S: Source<'s>>(&mut self, number: u32, shape: &Shape, value: Option<S>) {
+        let text = || value.and_then(Source::text);
         let mark = self.out.written();
         match shape {
             Shape::Bool => {
-                return self.out.number(number, value.and_then(Value::as_bool).unwrap_or(false).into());
+                return self.out.number(number, value.and_then(Source::truth).unwrap_or(false).into());
             }
             Shape::Int32 | Shape::Int64 | Shape::Uint(_) => {
-                return self.out.number(number, value.and_then(Value::as_int).unwrap_or(0));
+                return self.out.number(number, value.and_then(Source::int).unwrap_or(0));
             }
             Shape::Double => {
-                self.out.raw(&double(value).to_le_bytes());
+                self.out.raw(&value.and_then(Source::double).unwrap_or(0.0).to_le_bytes());
                 return self.out.tag(number, wire::FIXED64);
             }
-            Shape::String { .. } => return self.out.bytes(number, text().unwrap_or("").as_bytes()),
-            Shape::Bytes => return self.out.bytes(number, &scalar::from_base64(text().unwrap_or(""))),
-            Shape::Quantity => self.out.bytes(1, text().unwrap_or("0").as_bytes()),
-            Shape::IntOrString => scalar::write_int_or_string(value, &mut self.out),
-            Shape::Time => scalar::write_time(text(), false, &mut self.out),
-            Shape::MicroTime => scalar::write_time(text(), true, &mut self.out),
-            Shape::Duration => scalar::write_duration(text(), &mut self.out),
+            Shape::String { .. } => return self.out.bytes(number, text().unwrap_or_default().as_bytes()),
+            Shape::Bytes => return self.out.bytes(number, &scalar::from_base64(&text().unwrap_or_default())),
+            Shape::Quantity => self.out.bytes(1, text().unwrap_or("0".into()).as_bytes()),
+            Shape::IntOrString => {
+                let number = value.and_then(Source::int).unwrap_or(0);
+                scalar::write_int_or_string(text().as_deref(), number, &mut self.out);
+            }
+            Shape::Time => scalar::write_time(text().as_deref(), false, &mut self.out),
+            Shape::MicroTime => scalar::write_time(text().as_deref(), true, &mut self.out),
+            Shape::Duration => scalar::write_duration(text().as_deref(), &mut self.out),
             Shape::Any(kind) => self.free_form(*kind, value),
             Shape::Struct(of) => self.message(of, value),
             Shape::List(list) => self.list(1, list, value),
@@ -138,34 +165,27 @@ impl Encoder<'_> {
         self.out.close(number, mark);
     }
 
-    fn free_form(&mut self, kind: AnyKind, value: Option<&Value>) {
+    fn free_form<'s, S: Source<'s>>(&mut self, kind: AnyKind, value: Option<S>) {
         let Some(value) = value.filter(|value| !value.is_null()) else { return };
         match kind {
             AnyKind::RawExtension | AnyKind::FieldsV1 | AnyKind::Json => {
-                self.json.clear();
-                crate::json::write(value, &mut self.json);
-                self.out.bytes(1, &self.json);
+                self.out.bytes(1, value.json(&mut self.json));
             }
             AnyKind::SchemaOrBool => {
-                if !matches!(value, Value::Bool(_)) {
+                if value.truth().is_none() {
                     self.schema(2, value);
                 }
-                self.out.number(1, (!matches!(value, Value::Bool(false))).into());
+                self.out.number(1, value.truth().unwrap_or(true).into());
             }
-            AnyKind::SchemaOrArray => match value {
-                Value::Array(items) => items.iter().rev().for_each(|item| self.schema(2, item)),
-                _ => self.schema(1, value),
-            },
-            AnyKind::SchemaOrStrings => match value {
-                Value::Array(items) => {
-                    items.iter().rev().for_each(|item| self.out.bytes(2, item.as_str().unwrap_or("").as_bytes()));
-                }
-                _ => self.schema(1, value),
-            },
+            AnyKind::SchemaOrArray if value.is_list() => value.items().for_each(|item| self.schema(2, item)),
+            AnyKind::SchemaOrStrings if value.is_list() => {
+                value.items().for_each(|item| self.out.bytes(2, item.text().unwrap_or_default().as_bytes()));
+            }
+            AnyKind::SchemaOrArray | AnyKind::SchemaOrStrings => self.schema(1, value),
         }
     }
 
-    fn schema(&mut self, number: u32, value: &Value) {
+    fn schema<'s, S: Source<'s>>(&mut self, number: u32, value: S) {
         if let Some(of) = *SCHEMA {
             let mark = self.out.written();
             self.message(of, Some(value));
@@ -174,31 +194,23 @@ impl Encoder<'_> {
     }
 }
 
-/// Sorts an object's members into places; fields are mostly met in order.
-fn members<'v>(of: &Type, value: Option<&'v Value>) -> Members<'v> {
+/// Sorts an object's members into places; fields are mostly met in order, from the last to the first.
+fn members<'s, S: Source<'s>>(of: &Type, value: Option<S>) -> Members<S> {
     let mut members = [None; FIELDS_MAX];
-    let Some(map) = value.and_then(Value::as_object) else { return members };
-    let mut next = 0;
-    for (key, member) in map.iter() {
-        let Some(at) = position(of, key, next) else { continue };
-        next = at + 1;
-        if let Some(place) = members.get_mut(at) {
+    let mut end = of.fields.len();
+    for (key, member) in value.into_iter().flat_map(Source::members) {
+        let Some(at) = position(of, &key, end) else { continue };
+        end = at;
+        if let Some(place @ None) = members.get_mut(at) {
             *place = Some(member);
         }
     }
     members
 }
 
-fn position(of: &Type, name: &str, next: usize) -> Option<usize> {
+/// The position of a field, looked for backwards from `end`.
+fn position(of: &Type, name: &str, end: usize) -> Option<usize> {
     let is_it = |field: &Field| *field.name == *name;
-    let (before, after) = of.fields.split_at(next.min(of.fields.len()));
-    after.iter().position(is_it).map(|at| before.len() + at).or_else(|| before.iter().position(is_it))
-}
-
-fn double(value: Option<&Value>) -> f64 {
-    match value {
-        Some(Value::Float(number)) => *number,
-        Some(Value::Int(number)) => *number as f64,
-        _ => 0.0,
-    }
+    let (before, after) = of.fields.split_at(end.min(of.fields.len()));
+    before.iter().rposition(is_it).or_else(|| after.iter().position(is_it).map(|at| before.len() + at))
 }

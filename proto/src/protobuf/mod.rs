@@ -7,10 +7,12 @@ mod decode;
 mod encode;
 mod envelope;
 mod scalar;
+mod source;
+mod tape;
 mod wire;
 
 pub use decode::{decode, decode_onto};
-pub use encode::encode;
+pub use encode::{Transcoder, encode};
 pub use envelope::{
     Envelope, MAGIC, decode_object, encode_object, open, write_event, write_item_head, write_list_head, write_tail,
 };

@@ -77,10 +77,9 @@ pub(super) fn read_quantity(bytes: &[u8]) -> Result<Value, Error> {
 }
 
 /// The contents of a number or string.
-pub(super) fn write_int_or_string(value: Option<&Value>, out: &mut Writer<'_>) {
-    let text = value.and_then(Value::as_str);
+pub(super) fn write_int_or_string(text: Option<&str>, number: i64, out: &mut Writer<'_>) {
     out.bytes(3, text.unwrap_or("").as_bytes());
-    out.number(2, value.and_then(Value::as_int).unwrap_or(0));
+    out.number(2, number);
     out.number(1, text.is_some().into());
 }
 

@@ -105,8 +105,12 @@ fn messages_are_those_of_the_reference() {
 
 fn comes_back(of: &Type, value: Value) {
     let bytes = message(of, &value);
+    let mut transcoded = Vec::new();
+    let json = crate::json::to_vec(&value);
+    Transcoder::default().transcode(of, &json, &mut transcoded).expect("JSON");
+    assert_eq!(transcoded, bytes, "{}", of.name);
     let back = decode(of, &bytes).unwrap_or_else(|error| panic!("{}: {error}", of.name));
-    assert_eq!(crate::json::to_vec(&back), crate::json::to_vec(&value), "{}", of.name);
+    assert_eq!(crate::json::to_vec(&back), json, "{}", of.name);
     assert_eq!(message(of, &back), bytes, "{}", of.name);
     let mut conformed = back.clone();
     assert_eq!(conform::conform(of, &mut conformed), Ok(Vec::new()));
@@ -196,6 +200,21 @@ fn fields_are_merged_skipped_and_bounded() {
     deeper.extend(deepest);
     assert_eq!(decode(schema, &deeper), Err(Error::TooDeep));
     assert!(matches!(encode(of_type("meta.v1.Table"), &Value::object(), &mut out), Err(Error::JsonOnly(_))));
+}
+
+#[test]
+fn text_that_is_not_json_is_refused() {
+    let (of, mut transcoder) = (of_type("core.v1.ConfigMap"), Transcoder::default());
+    let mut out = vec![1];
+    for text in ["", "{", "{\"a\"}", "{\"a\":}", "{\"a\":1,}", "[1}", "{\"data\":{\"a\":\"b}", "{} {}", "\"\\"] {
+        assert!(matches!(transcoder.transcode(of, text.as_bytes(), &mut out), Err(Error::Json(_))), "{text}");
+    }
+    let deep = "[".repeat(crate::json::DEPTH_MAX + 2);
+    assert_eq!(transcoder.transcode(of, deep.as_bytes(), &mut out), Err(Error::Json(crate::json::Error::TooDeep)));
+    assert_eq!(out, [1]);
+    let spaced = " { \"data\" : { \"k\\u0031\" : \"\\\"v\" , \"a\" : \"\" } } ";
+    transcoder.transcode(of, spaced.as_bytes(), &mut out).expect("JSON");
+    assert_eq!(decode(of, &out[1..]).expect("a message").at(&["data"]), &value!({"a": "", "k1": "\"v"}));
 }
 
 #[test]

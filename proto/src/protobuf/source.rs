@@ -1,0 +1,77 @@
+//! What an object can be encoded from: the tree that it is, or its JSON text.
+
+use std::borrow::Cow;
+
+use crate::value::Value;
+
+/// A JSON value in some form. Parts are walked from the last to the first, because messages are written backwards.
+pub(super) trait Source<'s>: Copy {
+    /// Whether this is `null`.
+    fn is_null(self) -> bool;
+    /// Whether this is a list.
+    fn is_list(self) -> bool;
+    /// The boolean, if this is one.
+    fn truth(self) -> Option<bool>;
+    /// The integer, if this is one.
+    fn int(self) -> Option<i64>;
+    /// The number, if this is one.
+    fn double(self) -> Option<f64>;
+    /// The string, if this is one.
+    fn text(self) -> Option<Cow<'s, str>>;
+    /// The items of a list, the last one first; none of anything else.
+    fn items(self) -> impl Iterator<Item = Self>;
+    /// The members of an object, the last one first; none of anything else.
+    fn members(self) -> impl Iterator<Item = (Cow<'s, str>, Self)>;
+    /// The JSON text, which may be put into `room`.
+    fn json<'j>(self, room: &'j mut Vec<u8>) -> &'j [u8]
+    where
+        's: 'j;
+}
+
+impl<'s> Source<'s> for &'s Value {
+    fn is_null(self) -> bool {
+        Value::is_null(self)
+    }
+
+    fn is_list(self) -> bool {
+        matches!(self, Value::Array(_))
+    }
+
+    fn truth(self) -> Option<bool> {
+        self.as_bool()
+    }
+
+    fn int(self) -> Option<i64> {
+        self.as_int()
+    }
+
+    fn double(self) -> Option<f64> {
+        match self {
+            Value::Float(number) => Some(*number),
+            Value::Int(number) => Some(*number as f64),
+            _ => None,
+        }
+    }
+
+    fn text(self) -> Option<Cow<'s, str>> {
+        self.as_str().map(Cow::Borrowed)
+    }
+
+    fn items(self) -> impl Iterator<Item = Self> {
+        self.as_array().unwrap_or(&[]).iter().rev()
+    }
+
+    fn members(self) -> impl Iterator<Item = (Cow<'s, str>, Self)> {
+        let members = self.as_object().into_iter().flat_map(|map| map.iter().rev());
+        members.map(|(key, member)| (Cow::Borrowed(key), member))
+    }
+
+    fn json<'j>(self, room: &'j mut Vec<u8>) -> &'j [u8]
+    where
+        's: 'j,
+    {
+        room.clear();
+        crate::json::write(self, room);
+        room
+    }
+}

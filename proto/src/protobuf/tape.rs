@@ -1,0 +1,274 @@
+//! JSON text with an index of its values: what a stored object needs to become a message, and no more.
+
+use std::borrow::Cow;
+
+use super::source::Source;
+
+/// No such value.
+const NONE: u32 = u32::MAX;
+
+/// The index of one JSON text. Its room is used again for the next text.
+#[derive(Debug, Default)]
+pub(super) struct Index {
+    entries: Vec<Entry>,
+    /// Containers that are not closed yet.
+    open: Vec<u32>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    Scalar,
+    /// A string without escapes.
+    Plain,
+    /// A string with escapes.
+    Escaped,
+    List,
+    Object,
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Entry {
+    kind: Kind,
+    /// Where the value's text starts and ends, quotes included.
+    start: u32,
+    end: u32,
+    /// The last part of a container.
+    last: u32,
+    /// The part before this one in the same container.
+    previous: u32,
+    /// The key that precedes this value in an object.
+    key: u32,
+}
+
+impl Index {
+    /// Indexes a text; `None` where it is not JSON, nests too deep or is longer than 4 GiB.
+    pub(super) fn read<'t>(&'t mut self, text: &'t str) -> Option<Node<'t>> {
+        self.entries.clear();
+        self.open.clear();
+        u32::try_from(text.len()).ok()?;
+        self.fill(text)?;
+        Some(Node { text, entries: &self.entries, at: 0 })
+    }
+
+    fn fill(&mut self, text: &str) -> Option<()> {
+        let mut cursor = Cursor { bytes: text.as_bytes(), at: 0 };
+        let mut key = NONE;
+        loop {
+            let start = cursor.at_value()?;
+            match cursor.bytes[start] {
+                open @ (b'{' | b'[') => {
+                    let object = open == b'{';
+                    let id = self.push(if object { Kind::Object } else { Kind::List }, start, start + 1, key)?;
+                    cursor.at = start + 1;
+                    if cursor.peek()? != open + 2 {
+                        if self.open.len() == crate::json::DEPTH_MAX {
+                            return None;
+                        }
+                        self.open.push(id);
+                        key = if object { self.key(&mut cursor)? } else { NONE };
+                        continue;
+                    }
+                    cursor.at += 1;
+                    self.entries[id as usize].end = cursor.at as u32;
+                }
+                b'"' => {
+                    let kind = cursor.string()?;
+                    self.push(kind, start, cursor.at, key)?;
+                }
+                _ => {
+                    cursor.scalar();
+                    if cursor.at == start {
+                        return None;
+                    }
+                    self.push(Kind::Scalar, start, cursor.at, key)?;
+                }
+            }
+            match self.next(&mut cursor)? {
+                Next::Value(next) => key = next,
+                Next::End => return cursor.peek().is_none().then_some(()),
+            }
+        }
+    }
+
+    /// Closes what closes behind a value and tells what follows; `None` where it is malformed.
+    fn next(&mut self, cursor: &mut Cursor<'_>) -> Option<Next> {
+        while let Some(&id) = self.open.last() {
+            let object = self.entries[id as usize].kind == Kind::Object;
+            match cursor.peek()? {
+                b',' => {
+                    cursor.at += 1;
+                    return Some(Next::Value(if object { self.key(cursor)? } else { NONE }));
+                }
+                b'}' if object => {}
+                b']' if !object => {}
+                _ => return None,
+            }
+            cursor.at += 1;
+            self.entries[id as usize].end = cursor.at as u32;
+            self.open.pop();
+        }
+        Some(Next::End)
+    }
+
+    fn key(&mut self, cursor: &mut Cursor<'_>) -> Option<u32> {
+        let start = cursor.at_value()?;
+        if cursor.bytes[start] != b'"' {
+            return None;
+        }
+        let kind = cursor.string()?;
+        let id = self.entries.len() as u32;
+        let (start, end) = (start as u32, cursor.at as u32);
+        self.entries.push(Entry { kind, start, end, last: NONE, previous: NONE, key: NONE });
+        if cursor.peek()? != b':' {
+            return None;
+        }
+        cursor.at += 1;
+        Some(id)
+    }
+
+    fn push(&mut self, kind: Kind, start: usize, end: usize, key: u32) -> Option<u32> {
+        let id = u32::try_from(self.entries.len()).ok()?;
+        let mut previous = NONE;
+        if let Some(&parent) = self.open.last() {
+            previous = std::mem::replace(&mut self.entries[parent as usize].last, id);
+        }
+        self.entries.push(Entry { kind, start: start as u32, end: end as u32, last: NONE, previous, key });
+        Some(id)
+    }
+}
+
+/// What follows a value.
+enum Next {
+    /// Another one, with this key.
+    Value(u32),
+    /// Nothing of the outermost value.
+    End,
+}
+
+struct Cursor<'a> {
+    bytes: &'a [u8],
+    at: usize,
+}
+
+impl Cursor<'_> {
+    /// The next byte that is no space.
+    fn peek(&mut self) -> Option<u8> {
+        while let Some(b' ' | b'\n' | b'\r' | b'\t') = self.bytes.get(self.at) {
+            self.at += 1;
+        }
+        self.bytes.get(self.at).copied()
+    }
+
+    fn at_value(&mut self) -> Option<usize> {
+        self.peek().map(|_| self.at)
+    }
+
+    /// Passes a string.
+    fn string(&mut self) -> Option<Kind> {
+        let mut kind = Kind::Plain;
+        self.at += 1;
+        loop {
+            let rest = self.bytes.get(self.at..)?;
+            self.at += rest.iter().position(|&byte| byte == b'"' || byte == b'\\')?;
+            if self.bytes[self.at] == b'"' {
+                self.at += 1;
+                return Some(kind);
+            }
+            kind = Kind::Escaped;
+            self.at += 2;
+        }
+    }
+
+    /// Passes a number, boolean or `null`.
+    fn scalar(&mut self) {
+        let rest = &self.bytes[self.at..];
+        let ends = |byte: &u8| !(byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'+' | b'.'));
+        self.at += rest.iter().position(ends).unwrap_or(rest.len());
+    }
+}
+
+/// A value of an indexed text.
+#[derive(Clone, Copy)]
+pub(super) struct Node<'t> {
+    text: &'t str,
+    entries: &'t [Entry],
+    at: u32,
+}
+
+impl<'t> Node<'t> {
+    fn entry(self) -> Entry {
+        self.entries[self.at as usize]
+    }
+
+    fn raw(self) -> &'t str {
+        let Entry { start, end, .. } = self.entry();
+        &self.text[start as usize..end as usize]
+    }
+
+    fn string(self) -> Option<Cow<'t, str>> {
+        let raw = self.raw();
+        match self.entry().kind {
+            Kind::Plain => Some(Cow::Borrowed(&raw[1..raw.len() - 1])),
+            Kind::Escaped => {
+                let value = crate::json::parse(raw.as_bytes()).ok()?;
+                value.as_str().map(|text| Cow::Owned(text.to_owned()))
+            }
+            _ => None,
+        }
+    }
+
+    /// The parts of a container of this kind, the last one first.
+    fn parts(self, kind: Kind) -> impl Iterator<Item = Node<'t>> {
+        let entry = self.entry();
+        let mut at = if entry.kind == kind { entry.last } else { NONE };
+        std::iter::from_fn(move || {
+            let node = (at != NONE).then_some(Node { at, ..self })?;
+            at = node.entry().previous;
+            Some(node)
+        })
+    }
+}
+
+impl<'t> Source<'t> for Node<'t> {
+    fn is_null(self) -> bool {
+        self.raw() == "null"
+    }
+
+    fn is_list(self) -> bool {
+        self.entry().kind == Kind::List
+    }
+
+    fn truth(self) -> Option<bool> {
+        self.raw().parse().ok()
+    }
+
+    fn int(self) -> Option<i64> {
+        self.raw().parse().ok()
+    }
+
+    fn double(self) -> Option<f64> {
+        self.raw().parse().ok()
+    }
+
+    fn text(self) -> Option<Cow<'t, str>> {
+        self.string()
+    }
+
+    fn items(self) -> impl Iterator<Item = Self> {
+        self.parts(Kind::List)
+    }
+
+    fn members(self) -> impl Iterator<Item = (Cow<'t, str>, Self)> {
+        self.parts(Kind::Object).map(move |member| {
+            let key = Node { at: member.entry().key, ..self };
+            (key.string().unwrap_or_default(), member)
+        })
+    }
+
+    fn json<'j>(self, _room: &'j mut Vec<u8>) -> &'j [u8]
+    where
+        't: 'j,
+    {
+        self.raw().as_bytes()
+    }
+}
