@@ -42,6 +42,8 @@ fn every_resource_and_kind_is_found_by_its_names() {
         assert!(std::ptr::eq(kind(&of.group, &of.version, &of.name).expect("found"), of));
         assert!(!of.of.description.is_empty(), "{} has no description", of.name);
         let names: Vec<&str> = of.of.fields.iter().take(2).map(|field| &*field.name).collect();
+        let silent = of.of.fields.iter().find(|field| field.description.is_empty());
+        assert!(silent.is_none(), "{} has no description of {:?}", of.name, silent.map(|field| &field.name));
         assert!(names == ["kind", "apiVersion"] || of.name == "WatchEvent", "{}", of.name);
     }
     assert!(resource("apps", "v1beta1", "deployments").is_none());
@@ -67,6 +69,12 @@ fn every_type_is_found_and_its_wire_reaches_every_numbered_field_once() {
         let numbered: Vec<usize> = (0..of.fields.len()).filter(|&index| of.fields[index].number > 0).collect();
         assert_eq!(seen, if of.message.is_empty() { Vec::new() } else { numbered }, "{}", of.openapi);
     }
+}
+
+#[test]
+fn no_type_has_more_fields_than_the_codec_has_places() {
+    let largest = types().iter().map(|of| of.fields.len()).max();
+    assert!(largest <= Some(64), "{largest:?} fields");
 }
 
 #[test]
