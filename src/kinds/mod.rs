@@ -3,11 +3,16 @@
 //! Everything that follows from the catalogue (types, merge rules, encoding) is not here.
 
 pub mod addresses;
+mod admission_policy;
+mod admission_rules;
+mod api_service;
+pub mod certificate;
 mod configmap;
 mod csi;
 mod endpoint_slice;
 mod endpoints;
 mod event;
+mod flow_control;
 mod ingress;
 pub mod key_pair;
 pub mod labels;
@@ -33,6 +38,7 @@ mod service_cidr;
 mod storage_class;
 mod strategy;
 mod volume_source;
+mod webhook;
 
 pub use strategy::{Dependents, Generation, GraceSeconds, NameRule, Strategy};
 
@@ -51,8 +57,18 @@ pub fn strategy(group: &str, resource: &str) -> &'static Strategy {
         ("", "secrets") => &secret::STRATEGY,
         ("", "serviceaccounts") => &service_account::STRATEGY,
         ("", "services") => &service::STRATEGY,
+        ("admissionregistration.k8s.io", "mutatingadmissionpolicies") => &admission_policy::MUTATING,
+        ("admissionregistration.k8s.io", "mutatingadmissionpolicybindings") => &admission_policy::MUTATING_BINDING,
+        ("admissionregistration.k8s.io", "mutatingwebhookconfigurations") => &webhook::MUTATING,
+        ("admissionregistration.k8s.io", "validatingadmissionpolicies") => &admission_policy::VALIDATING,
+        ("admissionregistration.k8s.io", "validatingadmissionpolicybindings") => &admission_policy::VALIDATING_BINDING,
+        ("admissionregistration.k8s.io", "validatingwebhookconfigurations") => &webhook::VALIDATING,
+        ("apiregistration.k8s.io", "apiservices") => &api_service::STRATEGY,
+        ("certificates.k8s.io", "certificatesigningrequests") => &certificate::STRATEGY,
         ("discovery.k8s.io", "endpointslices") => &endpoint_slice::STRATEGY,
         ("events.k8s.io", "events") => &event::STRATEGY_V1,
+        ("flowcontrol.apiserver.k8s.io", "flowschemas") => &flow_control::SCHEMA,
+        ("flowcontrol.apiserver.k8s.io", "prioritylevelconfigurations") => &flow_control::LEVEL,
         ("networking.k8s.io", "ingressclasses") => &ingress::CLASS_STRATEGY,
         ("networking.k8s.io", "ingresses") => &ingress::STRATEGY,
         ("networking.k8s.io", "ipaddresses") => &service_cidr::ADDRESS_STRATEGY,

@@ -42,7 +42,8 @@ pub fn protect(object: &mut Value, finalizer: &str) {
     }
 }
 
-fn now() -> String {
+/// The current time as objects state it.
+pub fn now() -> String {
     let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     Timestamp { seconds: i64::try_from(since.as_secs()).unwrap_or(0), nanos: 0 }.to_string()
 }
