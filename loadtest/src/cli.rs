@@ -1,0 +1,192 @@
+//! The command line.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use clap::{Parser, Subcommand, ValueEnum};
+
+use crate::connection::{self, Connector, Protocol};
+use crate::kubeconfig;
+use crate::process::Processes;
+use crate::report::Figures;
+use crate::rows::{Context, ROWS};
+use crate::{seed, start};
+
+/// Measures what the answers of a Kubernetes API server cost.
+///
+/// CPU time is that of the processes named by --pid, which must run on this machine. For figures that can be compared,
+/// pin the server and the harness to different cores with `taskset -c`.
+#[derive(Debug, Parser)]
+#[command(version)]
+pub struct Args {
+    #[command(subcommand)]
+    command: Command,
+    /// Kubeconfig file of a client that may do everything.
+    #[arg(long, global = true, env = "KUBECONFIG", default_value = "kubeconfig")]
+    kubeconfig: PathBuf,
+    /// Process of the server; may be given several times, the figures are sums.
+    #[arg(long = "pid", global = true)]
+    pids: Vec<u32>,
+    /// Namespace for everything that the harness makes.
+    #[arg(long, global = true, default_value = "loadtest")]
+    namespace: String,
+    /// Concurrent clients; each row has its own default, seeding has 16.
+    #[arg(long, global = true, value_parser = clap::value_parser!(u16).range(1..=10_000))]
+    clients: Option<u16>,
+    /// Connections that the clients share with HTTP/2.
+    #[arg(long, global = true, default_value_t = 4, value_parser = clap::value_parser!(u16).range(1..=1_000))]
+    connections: u16,
+    /// Version of HTTP.
+    #[arg(long, global = true, value_enum, default_value_t = Http::Http2)]
+    http: Http,
+    /// Print figures as JSON, one object per line.
+    #[arg(long, global = true)]
+    json: bool,
+}
+
+#[derive(Debug, Clone, Copy, ValueEnum)]
+enum Http {
+    /// HTTP/1.1: every client has its own connection.
+    #[value(name = "1")]
+    Http1,
+    /// HTTP/2.
+    #[value(name = "2")]
+    Http2,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// Measure rows of the cost table; `all` stands for every one.
+    Run {
+        /// Names of rows, as `loadtest rows` lists them.
+        #[arg(required = true)]
+        rows: Vec<String>,
+        /// Seconds that each row is measured.
+        #[arg(long, default_value_t = 5.0)]
+        seconds: f64,
+        /// Seconds that each row runs before it is measured.
+        #[arg(long, default_value_t = 0.5)]
+        warmup: f64,
+        /// Requests after which a row ends at the latest.
+        #[arg(long, default_value_t = 1_000_000)]
+        max_requests: u64,
+        /// Pods that have been seeded.
+        #[arg(long, default_value_t = 10_000)]
+        pods: usize,
+        /// Concurrent watches of the row `watch`.
+        #[arg(long, default_value_t = 500, value_parser = clap::value_parser!(u16).range(1..=20_000))]
+        watchers: u16,
+        /// Resident memory of the server without pods, in MB, which the row `memory` takes off.
+        #[arg(long, default_value_t = 0.0)]
+        baseline_mb: f64,
+    },
+    /// Create pods for the other rows, and tell how the server's memory grows.
+    Seed {
+        /// How many.
+        #[arg(long, default_value_t = 10_000)]
+        pods: usize,
+    },
+    /// Delete everything that the harness made.
+    Clean,
+    /// List the rows.
+    Rows,
+    /// Start a server, measure the time until /readyz answers, and stop it again.
+    Start {
+        /// The server's command line, after `--`.
+        #[arg(last = true, required = true)]
+        command: Vec<String>,
+    },
+}
+
+/// Why a run failed as a whole.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// The kubeconfig cannot be used.
+    #[error(transparent)]
+    Kubeconfig(#[from] kubeconfig::Error),
+    /// The server cannot be used.
+    #[error(transparent)]
+    Connection(#[from] connection::Error),
+    /// A row of this name does not exist.
+    #[error("no row {0:?}; `loadtest rows` lists them")]
+    UnknownRow(String),
+    /// Figures cannot be written as JSON.
+    #[error("cannot write JSON: {0}")]
+    Json(#[from] serde_json::Error),
+}
+
+/// Does what the command line says; whether all went without errors.
+pub async fn run(args: Args) -> Result<bool, Error> {
+    if let Command::Rows = args.command {
+        for row in ROWS {
+            println!("{:<16}  {}", row.name, row.about);
+        }
+        return Ok(true);
+    }
+    let protocol = match args.http {
+        Http::Http1 => Protocol::Http1,
+        Http::Http2 => Protocol::Http2,
+    };
+    let connector = Arc::new(Connector::new(kubeconfig::load(&args.kubeconfig)?, protocol)?);
+    let processes = Processes { pids: args.pids.clone() };
+    let (clients, connections) = (args.clients.map(usize::from), usize::from(args.connections));
+    let figures = match &args.command {
+        Command::Seed { pods } => {
+            seed::pods(*pods, &args.namespace, clients.unwrap_or(16), connections, &connector, &processes).await?
+        }
+        Command::Start { command } => start::run(command, &connector).await?,
+        Command::Clean => {
+            for namespace in [args.namespace.clone(), format!("{}-posted", args.namespace)] {
+                seed::clean(&namespace, &connector).await?;
+            }
+            return Ok(true);
+        }
+        Command::Rows => return Ok(true),
+        Command::Run { rows, seconds, warmup, max_requests, pods, watchers, baseline_mb } => {
+            let context = Context {
+                connector,
+                processes,
+                namespace: args.namespace.clone(),
+                pods: *pods,
+                clients,
+                connections,
+                duration: span(*seconds),
+                warmup: span(*warmup),
+                requests_max: *max_requests,
+                watchers: usize::from(*watchers),
+                baseline_kib: (baseline_mb.max(0.0) * 1024.0) as u64,
+            };
+            return run_rows(rows, &context, args.json).await;
+        }
+    };
+    print(&figures, args.json)?;
+    Ok(figures.errors == 0)
+}
+
+/// A day at most; nonsense counts as nothing.
+fn span(seconds: f64) -> Duration {
+    Duration::try_from_secs_f64(seconds.clamp(0.0, 86_400.0)).unwrap_or_default()
+}
+
+async fn run_rows(names: &[String], context: &Context, json: bool) -> Result<bool, Error> {
+    if let Some(name) = names.iter().find(|name| *name != "all" && !ROWS.iter().any(|row| row.name == *name)) {
+        return Err(Error::UnknownRow(name.clone()));
+    }
+    let mut is_clean = true;
+    for row in ROWS.iter().filter(|row| names.iter().any(|name| name == row.name || name == "all")) {
+        let figures = row.measure(context).await?;
+        print(&figures, json)?;
+        is_clean &= figures.errors == 0;
+    }
+    Ok(is_clean)
+}
+
+fn print(figures: &Figures, json: bool) -> Result<(), Error> {
+    if json {
+        println!("{}", serde_json::to_string(figures)?);
+    } else {
+        println!("{}", figures.text());
+    }
+    Ok(())
+}

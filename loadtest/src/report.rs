@@ -1,0 +1,169 @@
+//! What a run found, as text or JSON.
+
+use hdrhistogram::Histogram;
+use serde::Serialize;
+
+use crate::limits;
+
+/// Percentiles of a latency, in microseconds.
+#[derive(Debug, Clone, Default, Serialize)]
+pub struct Latency {
+    /// Arithmetic mean.
+    pub mean_us: f64,
+    /// Median.
+    pub p50_us: u64,
+    /// 90th percentile.
+    pub p90_us: u64,
+    /// 99th percentile.
+    pub p99_us: u64,
+    /// The longest.
+    pub max_us: u64,
+}
+
+/// An empty histogram of latencies in microseconds, exact to three digits.
+pub fn histogram() -> Histogram<u64> {
+    // The bounds are constants within what the library takes, and an auto-resizing histogram takes anything else.
+    Histogram::new_with_bounds(1, limits::LATENCY_MICROS_MAX, 3)
+        .unwrap_or_else(|_| Histogram::new(3).expect("3 digits"))
+}
+
+impl From<&Histogram<u64>> for Latency {
+    fn from(histogram: &Histogram<u64>) -> Self {
+        Self {
+            mean_us: (histogram.mean() * 10.0).round() / 10.0,
+            p50_us: histogram.value_at_quantile(0.5),
+            p90_us: histogram.value_at_quantile(0.9),
+            p99_us: histogram.value_at_quantile(0.99),
+            max_us: histogram.max(),
+        }
+    }
+}
+
+/// The figures of one row. What was not measured is `None`.
+#[derive(Debug, Clone, Default, Serialize)]
+pub struct Figures {
+    /// Name of the row.
+    pub row: String,
+    /// Concurrent clients.
+    pub clients: usize,
+    /// What was counted: requests, pairs of requests, deliveries.
+    pub operations: u64,
+    /// Wall time in seconds.
+    pub seconds: f64,
+    /// Operations per second.
+    pub per_second: f64,
+    /// CPU time of the server's processes per operation, in microseconds.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cpu_us: Option<f64>,
+    /// Share of one core that the server used, in percent.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub core_percent: Option<f64>,
+    /// Time of a request until its answer's end, or of a delivery.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub latency: Option<Latency>,
+    /// Time of a request until its answer's first byte.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub first_byte: Option<Latency>,
+    /// Bytes of answers per operation.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub bytes: Option<u64>,
+    /// Resident memory of the server's processes at the end, in KiB.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub resident_kib: Option<u64>,
+    /// By how much the resident memory rose above that at the start while the row ran, in KiB.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub resident_growth_kib: Option<i64>,
+    /// Resident memory per pod, in KiB.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub resident_kib_per_pod: Option<f64>,
+    /// Requests that failed or had another status than success.
+    pub errors: u64,
+    /// The first error.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub first_error: Option<String>,
+}
+
+impl Figures {
+    /// One or two lines for people.
+    pub fn text(&self) -> String {
+        let mut line = format!("{:<16}", self.row);
+        let mut add = |part: String| {
+            line.push_str("  ");
+            line.push_str(&part);
+        };
+        if let Some(cpu) = self.cpu_us {
+            add(if cpu >= 10_000.0 { format!("cpu {:.1} ms/op", cpu / 1000.0) } else { format!("cpu {cpu:.1} us/op") });
+        }
+        if let Some(percent) = self.core_percent {
+            add(format!("core {percent:.1}%"));
+        }
+        if let Some(latency) = &self.latency {
+            let [p50, p90, p99, max] = [latency.p50_us, latency.p90_us, latency.p99_us, latency.max_us].map(span);
+            add(format!("p50 {p50} p90 {p90} p99 {p99} max {max}"));
+        }
+        if let Some(first) = &self.first_byte {
+            add(format!("first byte p50 {}", span(first.p50_us)));
+        }
+        if self.operations > 0 {
+            add(format!("{:.1}/s", self.per_second));
+            add(format!("n {} in {:.1} s, {} clients", self.operations, self.seconds, self.clients));
+        }
+        if let Some(bytes) = self.bytes {
+            add(format!("{bytes} B/op"));
+        }
+        if let Some(resident) = self.resident_kib {
+            add(format!("rss {:.1} MB", resident as f64 / 1024.0));
+        }
+        if let Some(growth) = self.resident_growth_kib {
+            add(format!("rss {:+.1} MB", growth as f64 / 1024.0));
+        }
+        if let Some(pod) = self.resident_kib_per_pod {
+            add(format!("{pod:.1} KB/pod"));
+        }
+        if self.errors > 0 {
+            add(format!("ERRORS {}: {}", self.errors, self.first_error.as_deref().unwrap_or("")));
+        }
+        line
+    }
+}
+
+/// Microseconds in a unit that people read.
+fn span(micros: u64) -> String {
+    match micros {
+        0..1_000 => format!("{micros} us"),
+        1_000..1_000_000 => format!("{:.2} ms", micros as f64 / 1e3),
+        _ => format!("{:.2} s", micros as f64 / 1e6),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn figures_are_told_in_fitting_units() {
+        let mut times = histogram();
+        for micros in [900, 1_500, 2_500_000] {
+            times.record(micros).unwrap();
+        }
+        let figures = Figures {
+            row: "get".into(),
+            clients: 2,
+            operations: 3,
+            seconds: 1.5,
+            per_second: 2.0,
+            cpu_us: Some(12_345.6),
+            latency: Some(Latency::from(&times)),
+            errors: 1,
+            first_error: Some("500".into()),
+            ..Figures::default()
+        };
+        let text = figures.text();
+        for part in ["cpu 12.3 ms/op", "p50 1.50 ms", "max 2.50 s", "2.0/s", "n 3 in 1.5 s", "ERRORS 1: 500"] {
+            assert!(text.contains(part), "{part} in {text}");
+        }
+        let json = serde_json::to_value(&figures).unwrap();
+        assert_eq!(json["latency"]["p50_us"], 1500);
+        assert!(json.get("resident_kib").is_none());
+    }
+}

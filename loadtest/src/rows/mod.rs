@@ -1,0 +1,213 @@
+//! The rows of the cost table: what each one asks the server over and over.
+
+mod read;
+mod write;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use crate::connection::{Connector, Error};
+use crate::operation::{Load, Operation, run};
+use crate::process::Processes;
+use crate::report::Figures;
+use crate::seed;
+use crate::watchers;
+
+/// What rows need to know.
+pub struct Context {
+    /// How to reach the server.
+    pub connector: Arc<Connector>,
+    /// Its processes.
+    pub processes: Processes,
+    /// The namespace that all objects are in.
+    pub namespace: String,
+    /// How many pods have been seeded.
+    pub pods: usize,
+    /// Concurrent clients, where the row does not say.
+    pub clients: Option<usize>,
+    /// Connections that clients share with HTTP/2.
+    pub connections: usize,
+    /// How long a row is measured.
+    pub duration: Duration,
+    /// How long a row runs before that.
+    pub warmup: Duration,
+    /// After how many requests a row ends at the latest.
+    pub requests_max: u64,
+    /// Concurrent watches.
+    pub watchers: usize,
+    /// Memory of the server without pods, in KiB.
+    pub baseline_kib: u64,
+}
+
+/// Makes what client `number` of a row does.
+type Make = fn(context: &Context, number: usize) -> Box<dyn Operation>;
+
+/// How a row is measured.
+enum Kind {
+    /// Clients in a closed loop.
+    Loop {
+        /// Clients, where flags do not say.
+        clients: usize,
+        /// Requests that make one operation.
+        requests_per_operation: u64,
+        /// What a client does.
+        make: Make,
+    },
+    /// One change to many watchers.
+    Watch,
+    /// No requests at all.
+    Idle,
+    /// Resident memory.
+    Memory,
+}
+
+/// A row of the cost table.
+pub struct Row {
+    /// Name on the command line.
+    pub name: &'static str,
+    /// What it measures.
+    pub about: &'static str,
+    kind: Kind,
+    /// Whether the row leaves pods behind that would be in the way of others.
+    leaves_pods: bool,
+}
+
+const fn closed(name: &'static str, about: &'static str, clients: usize, make: Make) -> Row {
+    Row { name, about, kind: Kind::Loop { clients, requests_per_operation: 1, make }, leaves_pods: false }
+}
+
+/// All rows, in the order of the cost table.
+pub static ROWS: &[Row] = &[
+    closed("get", "GET a pod, most recent", 32, read::get),
+    closed("get-any", "GET a pod at resourceVersion=0", 32, read::get_any),
+    closed("get-missing", "GET that answers 404", 32, read::get_missing),
+    closed("list", "LIST all pods as JSON", 1, read::list),
+    closed("list-protobuf", "LIST all pods as protobuf", 1, read::list_protobuf),
+    closed("list-metadata", "LIST all pods as metadata only", 1, read::list_metadata),
+    closed("list-table", "LIST 500 pods as Table", 1, read::list_table),
+    closed("select-nothing", "LIST with a label selector that matches no pod", 1, read::select_nothing),
+    closed("select-indexed", "LIST with spec.nodeName of no pod, which an index serves", 1, read::select_indexed),
+    Row { leaves_pods: true, ..closed("post-pod", "POST a pod", 16, write::post_pod) },
+    closed("patch-merge", "PATCH (merge) an annotation of a pod", 16, write::patch_merge),
+    closed("patch-status", "PATCH (strategic merge) the status of a pod", 16, write::patch_status),
+    closed("apply", "PATCH (server-side apply) a small ConfigMap", 16, write::apply),
+    closed("lease", "PUT a lease, 64 clients", 64, write::lease),
+    closed("lease-single", "PUT a lease, 1 client", 1, write::lease),
+    Row {
+        name: "configmap-churn",
+        about: "POST and DELETE a ConfigMap (one operation is both)",
+        kind: Kind::Loop { clients: 16, requests_per_operation: 2, make: write::churn },
+        leaves_pods: false,
+    },
+    Row { name: "watch", about: "one change to many watchers, per delivery", kind: Kind::Watch, leaves_pods: false },
+    closed("discovery", "GET aggregated discovery", 8, read::discovery),
+    Row { name: "memory", about: "resident memory per seeded pod", kind: Kind::Memory, leaves_pods: false },
+    Row { name: "idle", about: "CPU and memory without requests", kind: Kind::Idle, leaves_pods: false },
+];
+
+impl Row {
+    /// Measures the row.
+    pub async fn measure(&self, context: &Context) -> Result<Figures, Error> {
+        let mut client = context.connector.open().await?;
+        seed::namespace(&mut client, &context.namespace).await?;
+        match &self.kind {
+            Kind::Loop { clients, requests_per_operation, make } => {
+                let load = Load {
+                    clients: context.clients.unwrap_or(*clients),
+                    connections: context.connections,
+                    duration: context.duration,
+                    warmup: context.warmup,
+                    requests_max: context.requests_max,
+                    requests_per_operation: *requests_per_operation,
+                };
+                if self.leaves_pods {
+                    seed::namespace(&mut client, &write::posted(context)).await?;
+                }
+                let operation = |number| make(context, number);
+                let figures = run(self.name, &load, &context.connector, &context.processes, &operation).await;
+                if self.leaves_pods {
+                    seed::delete_pods(&mut client, &write::posted(context)).await?;
+                }
+                figures
+            }
+            Kind::Watch => {
+                let plan = watchers::Plan {
+                    watchers: context.watchers,
+                    duration: context.duration,
+                    changes_max: context.requests_max,
+                };
+                watchers::run(plan, &context.namespace, &context.connector, &context.processes).await
+            }
+            Kind::Idle => idle(context).await,
+            Kind::Memory => memory(context),
+        }
+    }
+}
+
+async fn idle(context: &Context) -> Result<Figures, Error> {
+    let cpu = context.processes.cpu_seconds()?;
+    let start = std::time::Instant::now();
+    tokio::time::sleep(context.duration).await;
+    let seconds = start.elapsed().as_secs_f64();
+    let cpu = context.processes.cpu_seconds()? - cpu;
+    Ok(Figures {
+        row: "idle".into(),
+        seconds,
+        core_percent: Some(cpu / seconds * 100.0),
+        resident_kib: Some(context.processes.resident_kib()?),
+        ..Figures::default()
+    })
+}
+
+fn memory(context: &Context) -> Result<Figures, Error> {
+    let resident = context.processes.resident_kib()?;
+    let per_pod = resident.saturating_sub(context.baseline_kib) as f64 / context.pods.max(1) as f64;
+    Ok(Figures {
+        row: "memory".into(),
+        resident_kib: Some(resident),
+        resident_kib_per_pod: Some(per_pod),
+        ..Figures::default()
+    })
+}
+
+/// Numbers that look random and are the same in every run (SplitMix64).
+struct Numbers(u64);
+
+impl Numbers {
+    /// A sequence of its own for each client.
+    fn of_client(number: usize) -> Self {
+        Self(number as u64)
+    }
+
+    /// The next number below `end`; 0 when there is none.
+    fn below(&mut self, end: usize) -> usize {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut mixed = self.0;
+        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        ((mixed ^ (mixed >> 31)) % end.max(1) as u64) as usize
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rows_have_different_names() {
+        let mut names: Vec<_> = ROWS.iter().map(|row| row.name).collect();
+        names.sort_unstable();
+        assert!(names.windows(2).all(|pair| pair[0] != pair[1]));
+    }
+
+    #[test]
+    fn numbers_spread() {
+        let mut numbers = Numbers::of_client(3);
+        let mut seen = [0; 10];
+        for _ in 0..10_000 {
+            seen[numbers.below(10)] += 1;
+        }
+        assert!(seen.iter().all(|count| (800..1200).contains(count)), "{seen:?}");
+        assert_eq!(numbers.below(0), 0);
+    }
+}
