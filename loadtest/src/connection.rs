@@ -32,6 +32,9 @@ pub enum Error {
     /// The kubeconfig's certificates cannot be used.
     #[error("credentials: {0}")]
     Credentials(String),
+    /// A server could not be started.
+    #[error("cannot start the server: {0}")]
+    Start(String),
     /// The answer took too long.
     #[error("no answer within {} s", limits::REQUEST_SECONDS_MAX)]
     Timeout,

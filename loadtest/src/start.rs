@@ -11,7 +11,10 @@ use crate::report::Figures;
 
 /// Starts `command`, asks `/readyz` until it answers 200, and stops the process again.
 pub async fn run(command: &[String], connector: &Arc<Connector>) -> Result<Figures, Error> {
-    let (program, arguments) = command.split_first().ok_or(Error::Credentials("no command to start".into()))?;
+    let (program, arguments) = command.split_first().ok_or(Error::Start("no command".into()))?;
+    if connector.open().await.is_ok() {
+        return Err(Error::Start("another server answers at this address already".into()));
+    }
     let start = Instant::now();
     let mut child = Command::new(program).args(arguments).stdin(Stdio::null()).stdout(Stdio::null()).spawn()?;
     let ready = wait(connector, start, &mut child).await;
@@ -34,7 +37,7 @@ pub async fn run(command: &[String], connector: &Arc<Connector>) -> Result<Figur
 async fn wait(connector: &Arc<Connector>, start: Instant, child: &mut std::process::Child) -> Result<Duration, Error> {
     while start.elapsed() < limits::START_WAIT {
         if let Some(status) = child.try_wait()? {
-            return Err(Error::Credentials(format!("the server ended: {status}")));
+            return Err(Error::Start(format!("it ended: {status}")));
         }
         if let Ok(mut client) = connector.open().await
             && let Ok(answer) = client.call(&Call::get("/readyz")).await
