@@ -4,6 +4,9 @@ use std::borrow::Cow;
 
 use super::source::Source;
 
+/// For how many values an index keeps room between texts; a large object's room is given back.
+const KEPT_MAX: usize = 32 * 1024;
+
 /// No such value.
 const NONE: u32 = u32::MAX;
 
@@ -44,6 +47,7 @@ impl Index {
     /// Indexes a text; `None` where it is not JSON, nests too deep or is longer than 4 GiB.
     pub(super) fn read<'t>(&'t mut self, text: &'t str) -> Option<Node<'t>> {
         self.entries.clear();
+        self.entries.shrink_to(KEPT_MAX);
         self.open.clear();
         u32::try_from(text.len()).ok()?;
         self.fill(text)?;
