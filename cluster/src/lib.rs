@@ -4,8 +4,8 @@
 //!
 //! # Life of a write
 //! [`Store::write`] hands a [`Write`] to the proposer of the table's group ([`group`]). The proposer takes all writes
-//! that wait, gives each a [`Revision`], and proposes them as one log entry. Once the entry is durable, the state
-//! machine hands the writes to the actors of their shards ([`table`]), each of which decides whether the expectation
+//! that wait, gives each a [`Revision`], and proposes them as one log entry to [`raft`]. Once the entry is durable in
+//! the write-ahead log ([`wal`]), the state machine hands the writes to the actors of their shards ([`table`]), each of which decides whether the expectation
 //! holds, records the new version and the change, and closes the revision. The broadcaster then wakes those watchers
 //! that the change concerns ([`watch`]).
 //!
@@ -14,6 +14,10 @@
 //! latest, [`Table::snapshot`] for a list, [`Table::subscribe`] for a watch. [`Store::barrier`] makes a read
 //! linearizable.
 //!
+//! # After a crash
+//! Each group is restored from its newest snapshot ([`snapshot`]) and the log since, with the history window, so that
+//! a watch goes on from the last revision that it delivered.
+//!
 //! # Invariants
 //! - An outcome is answered only for what is durable.
 //! - Applying takes no clock, no randomness and no I/O: every replica decides alike.
@@ -21,23 +25,30 @@
 //! - No lock is held across an await, and none for longer than a bounded chunk of work.
 //! - Every bound is in [`limits`].
 
+mod boot;
+mod codec;
 mod group;
 mod key;
 pub mod limits;
 mod object;
 mod options;
+mod raft;
 mod revision;
+mod snapshot;
 mod store;
 mod table;
+mod wal;
 mod watch;
 mod write;
 
 pub use self::key::{Key, Scope, TableId};
 pub use self::object::{Draft, Layout, Object, Term, Terms};
 pub use self::options::{OpenError, Options, TableOptions};
+pub use self::raft::GroupStatus;
 pub use self::revision::Revision;
 pub use self::store::{Status, Store};
 pub use self::table::{Change, ChangeKind, Selection, Snapshot, Table, TableUsage};
+pub use self::wal::{WalError, WalUsage};
 pub use self::watch::{Interest, Subscription};
 pub use self::write::{
     Compacted, Expectation, Mutation, Outcome, ReadError, SnapshotError, TooLarge, Write, WriteError,

@@ -30,3 +30,23 @@ pub const TRIM_INTERVAL: Duration = Duration::from_secs(1);
 pub const SHARED_ENCODING_AGE: Duration = Duration::from_secs(5);
 /// How long a write may take before its outcome is called unknown.
 pub const WRITE_TIMEOUT: Duration = Duration::from_secs(30);
+/// Size of a segment of the write-ahead log.
+pub const WAL_SEGMENT_BYTES: u64 = 32 << 20;
+/// Bytes after which a frame of the log takes no further record; one more record of a full batch may go beyond.
+pub const WAL_FRAME_BYTES: usize = 4 << 20;
+/// Room in the log that is never reserved for writes: for votes and other records of the groups themselves.
+pub const WAL_HEADROOM_BYTES: usize = 1 << 20;
+/// How long to wait before trying again to make room for what must be written and was not reserved for.
+pub const WAL_RETRY_INTERVAL: Duration = Duration::from_millis(200);
+/// Log entries that are kept decoded for each group, in bytes.
+pub const ENTRY_CACHE_BYTES: usize = 32 << 20;
+/// Bytes after which a chunk of a snapshot takes nothing more.
+pub const SNAPSHOT_CHUNK_BYTES: usize = 1 << 20;
+/// How long the state that a snapshot is written of is held; a snapshot that takes longer is given up.
+pub const SNAPSHOT_WRITE_TIMEOUT: Duration = Duration::from_secs(900);
+/// Bytes appended to a group's log after which a new snapshot of it is written, unless the objects take more.
+pub const SNAPSHOT_LOG_BYTES: u64 = 256 << 20;
+/// Log entries applied together.
+pub const APPLY_ENTRIES_MAX: usize = 64;
+/// How long opening waits for a leader.
+pub const LEADER_TIMEOUT: Duration = Duration::from_secs(60);

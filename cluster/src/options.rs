@@ -7,7 +7,8 @@ use std::time::Duration;
 
 use compact_str::CompactString;
 
-use crate::TableId;
+use crate::wal::WalError;
+use crate::{TableId, limits};
 
 /// How a store is opened.
 #[derive(Clone)]
@@ -23,6 +24,10 @@ pub struct Options {
     pub history_bytes_max: usize,
     /// How long a snapshot keeps its revision readable.
     pub snapshot_hold_max: Duration,
+    /// Bytes that are appended to the log of a group before a snapshot of it is written, unless its objects take more.
+    pub snapshot_log_bytes: u64,
+    /// Size of a segment of the write-ahead log, in bytes. The directory must always have room for two.
+    pub wal_segment_bytes: u64,
     /// What differs from the default, by table.
     pub tables: BTreeMap<TableId, TableOptions>,
     /// Called when the log can no longer be trusted to be durable, after a failed write or fsync of it. It must end
@@ -39,6 +44,8 @@ impl Options {
             history_age_max: Duration::from_secs(300),
             history_bytes_max: 1 << 30,
             snapshot_hold_max: Duration::from_secs(120),
+            snapshot_log_bytes: limits::SNAPSHOT_LOG_BYTES,
+            wal_segment_bytes: limits::WAL_SEGMENT_BYTES,
             tables: BTreeMap::new(),
             on_fatal: Arc::new(|reason| {
                 tracing::error!(reason, "the log is not durable any more: ending the process");
@@ -70,6 +77,29 @@ pub enum OpenError {
         directory: PathBuf,
         /// What went wrong.
         source: std::io::Error,
+    },
+    /// Another process uses the data directory.
+    #[error("data directory {directory} is in use by another process")]
+    Locked {
+        /// The directory.
+        directory: PathBuf,
+    },
+    /// A group's name is no plain word of lower-case letters, digits and dashes.
+    #[error("the name of a group is not of letters, digits and dashes: {name:?}")]
+    GroupName {
+        /// The name.
+        name: String,
+    },
+    /// The write-ahead log or a snapshot cannot be read.
+    #[error(transparent)]
+    Storage(#[from] WalError),
+    /// A group cannot be started.
+    #[error("group {group}")]
+    Group {
+        /// The group.
+        group: String,
+        /// What went wrong.
+        source: Box<dyn std::error::Error + Send + Sync>,
     },
     /// The thread of the store ended while opening.
     #[error("the store ended while it was being opened")]

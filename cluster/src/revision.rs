@@ -37,7 +37,7 @@ impl Revision {
 
     /// The first revision of a millisecond, clamped to what has 18 digits.
     pub fn from_unix_ms(unix_ms: u64) -> Revision {
-        let number = unix_ms.checked_mul(1 << COUNTER_BITS).unwrap_or(u64::MAX);
+        let number = unix_ms.saturating_mul(1 << COUNTER_BITS);
         Revision(number.clamp(Self::FIRST.0, Self::LAST.0))
     }
 

@@ -1,19 +1,22 @@
-//! The store: opening, writing, read points, shutting down.
+//! The handle on a store: writing, read points, shutting down.
 
 use std::collections::BTreeMap;
-use std::rc::Rc;
 use std::sync::Arc;
 use std::thread::JoinHandle;
-use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
-use actix::{Actor, Addr};
-use tokio::sync::{Mutex, oneshot};
+use actix::Addr;
+use parking_lot::Mutex;
+use tokio::sync::oneshot;
 
-use crate::group::{Admission, Applier, Batch, Lead, Log, Propose, Proposer, Replies, Tables};
-use crate::limits::{OBJECT_BYTES_MAX, TRIM_INTERVAL, WRITE_TIMEOUT};
+use crate::boot;
+use crate::group::{Admission, Propose, Proposer, Tables};
+use crate::limits::{OBJECT_BYTES_MAX, WRITE_TIMEOUT};
+use crate::raft::{GroupStatus, Node, Proposals};
+use crate::wal::{Wal, WalUsage};
 use crate::{Mutation, OpenError, Options, Outcome, ReadError, Revision, Table, TableId, Write, WriteError};
 
-/// A handle on the store of this replica. Cheap to clone; usable from any thread and runtime.
+/// A handle on the store of this replica. Cheap to clone; usable from any thread and runtime. The store ends with its
+/// last handle, or by [`Store::shutdown`].
 #[derive(Clone)]
 pub struct Store {
     shared: Arc<Shared>,
@@ -22,14 +25,21 @@ pub struct Store {
 struct Shared {
     node: u64,
     tables: Arc<Tables>,
-    groups: BTreeMap<Arc<str>, Group>,
-    stop: parking_lot::Mutex<Option<(oneshot::Sender<()>, JoinHandle<()>)>>,
+    running: Running,
+    thread: Mutex<Option<(oneshot::Sender<()>, JoinHandle<()>)>>,
 }
 
-/// What writers need of a group.
-struct Group {
-    admission: Arc<Admission>,
-    proposer: Addr<Proposer<Direct>>,
+/// What was started on the thread of the store.
+pub(crate) struct Running {
+    pub(crate) groups: BTreeMap<Arc<str>, Group>,
+    pub(crate) wal: Wal,
+}
+
+/// What readers and writers need of a group.
+pub(crate) struct Group {
+    pub(crate) admission: Arc<Admission>,
+    pub(crate) proposer: Addr<Proposer<Proposals>>,
+    pub(crate) node: Node,
 }
 
 /// What a store is doing, for metrics.
@@ -39,27 +49,31 @@ pub struct Status {
     pub writes_waiting: usize,
     /// Bytes of these.
     pub writes_waiting_bytes: usize,
+    /// The write-ahead log.
+    pub wal: WalUsage,
+    /// Every group.
+    pub groups: Vec<GroupStatus>,
 }
 
 impl Store {
     /// Opens the store and waits until everything that was acknowledged before is there and writes can be made.
     ///
     /// # Errors
-    /// The directory cannot be used.
+    /// The directory cannot be used, is used by another process, or holds what is damaged or of a later release.
     pub async fn open(options: Options) -> Result<Store, OpenError> {
-        std::fs::create_dir_all(&options.directory)
-            .map_err(|source| OpenError::Directory { directory: options.directory.clone(), source })?;
+        let lock = boot::lock(&options)?;
         let tables = Arc::new(Tables::new(&options));
         let (node, registry) = (options.node, tables.clone());
-        let (started, groups) = oneshot::channel();
+        let (started, running) = oneshot::channel();
         let (stop, stopped) = oneshot::channel();
-        let thread = std::thread::Builder::new()
-            .name("store".into())
-            .spawn(move || actix::System::new().block_on(run(options, registry, started, stopped)))
-            .map_err(|source| OpenError::Directory { directory: "thread".into(), source })?;
-        let groups = groups.await.map_err(|_| OpenError::Ended)?;
-        let stop = parking_lot::Mutex::new(Some((stop, thread)));
-        Ok(Store { shared: Arc::new(Shared { node, tables, groups, stop }) })
+        let run = move || {
+            actix::System::new().block_on(boot::run(options, registry, started, stopped));
+            drop(lock); // the files are closed by now
+        };
+        let thread = std::thread::Builder::new().name("store".into()).spawn(run).map_err(|_| OpenError::Ended)?;
+        let running = running.await.map_err(|_| OpenError::Ended)??;
+        let thread = Mutex::new(Some((stop, thread)));
+        Ok(Store { shared: Arc::new(Shared { node, tables, running, thread }) })
     }
 
     /// Id of this replica.
@@ -82,16 +96,9 @@ impl Store {
     /// # Errors
     /// See [`WriteError`], which also says what may be concluded. A caller that stops waiting may conclude nothing.
     pub async fn write(&self, write: Write) -> Result<Outcome, WriteError> {
-        let bytes = match &write.mutation {
-            Mutation::Put(draft) if !draft.layout.fits(draft.bytes.len()) => return Err(WriteError::Malformed),
-            Mutation::Put(draft) => draft.bytes.len(),
-            Mutation::Delete => 0,
-        };
-        if bytes > OBJECT_BYTES_MAX {
-            return Err(WriteError::TooLarge { bytes, bytes_max: OBJECT_BYTES_MAX });
-        }
+        let bytes = check(&write)?;
         let table = self.shared.tables.table(&write.table);
-        let group = self.shared.groups.get(table.group()).ok_or(WriteError::Unavailable)?;
+        let group = self.shared.running.groups.get(table.group()).ok_or(WriteError::Unavailable)?;
         let permit = group.admission.admit(bytes + write.key.as_str().len()).ok_or(WriteError::QueueFull)?;
         let (reply, outcome) = oneshot::channel();
         group.proposer.try_send(Propose { write, reply, permit }).map_err(|refused| match refused {
@@ -110,78 +117,46 @@ impl Store {
     /// # Errors
     /// Leadership cannot be confirmed.
     pub async fn barrier(&self, table: &Table) -> Result<Revision, ReadError> {
+        let group = self.shared.running.groups.get(table.group()).ok_or(ReadError::Unavailable)?;
+        group.node.barrier().await?;
         Ok(table.revision())
     }
 
     /// What the store is doing.
     pub fn status(&self) -> Status {
-        let admissions = || self.shared.groups.values().map(|group| &group.admission);
+        let Running { groups, wal } = &self.shared.running;
         Status {
-            writes_waiting: admissions().map(|admission| admission.writes()).sum(),
-            writes_waiting_bytes: admissions().map(|admission| admission.bytes()).sum(),
+            writes_waiting: groups.values().map(|group| group.admission.writes()).sum(),
+            writes_waiting_bytes: groups.values().map(|group| group.admission.bytes()).sum(),
+            wal: wal.usage(),
+            groups: groups.iter().map(|(name, group)| group.node.status(name)).collect(),
         }
     }
 
     /// Stops the store and waits until it has let go of its directory. Other handles then answer `Closed`.
     pub async fn shutdown(self) {
-        let Some((stop, thread)) = self.shared.stop.lock().take() else { return };
+        let Some((stop, thread)) = self.shared.thread.lock().take() else { return };
         let _ = stop.send(());
         let _ = tokio::task::spawn_blocking(move || thread.join()).await;
     }
 }
 
-async fn run(
-    options: Options,
-    tables: Arc<Tables>,
-    started: oneshot::Sender<BTreeMap<Arc<str>, Group>>,
-    stopped: oneshot::Receiver<()>,
-) {
-    let names: Vec<Arc<str>> = tables.groups().cloned().collect();
-    let mut groups = BTreeMap::new();
-    let mut appliers = Vec::new();
-    for name in names {
-        let applier = Rc::new(Mutex::new(Applier::new(name.clone(), tables.clone(), &options)));
-        let genesis = Revision::from_unix_ms(unix_ms());
-        let _ = applier.lock().await.apply([Batch::closing(genesis)].into()).await;
-        let proposer = Proposer::new(Direct { applier: applier.clone() }).start();
-        let above = Some(applier.lock().await.last());
-        let _ = proposer.send(Lead { above, leader: Some(options.node) }).await;
-        appliers.push(applier);
-        groups.insert(name, Group { admission: Arc::default(), proposer });
+/// Checks what every replica must be able to take. The size of the object.
+fn check(write: &Write) -> Result<usize, WriteError> {
+    let short = |text: &str| text.len() <= usize::from(u16::MAX);
+    if !short(write.key.as_str()) || !short(write.table.as_str()) {
+        return Err(WriteError::Malformed);
     }
-    let _ = started.send(groups);
-    let trim = async {
-        loop {
-            tokio::time::sleep(TRIM_INTERVAL).await;
-            for applier in &appliers {
-                applier.lock().await.trim(unix_ms(), Instant::now());
-            }
-        }
+    let Mutation::Put(draft) = &write.mutation else { return Ok(0) };
+    let bytes = draft.bytes.len();
+    if bytes > OBJECT_BYTES_MAX {
+        return Err(WriteError::TooLarge { bytes, bytes_max: OBJECT_BYTES_MAX });
+    }
+    let fits = |terms: &[crate::Term]| {
+        terms.len() <= usize::from(u16::MAX) && terms.iter().all(|(name, value)| short(name) && short(value))
     };
-    tokio::select! {
-        () = trim => {}
-        _ = stopped => {}
-    }
-}
-
-/// The wall clock, in milliseconds since 1970.
-fn unix_ms() -> u64 {
-    SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_millis() as u64)
-}
-
-/// A log that forgets: what is proposed is applied at once.
-struct Direct {
-    applier: Rc<Mutex<Applier>>,
-}
-
-impl Log for Direct {
-    fn propose(&mut self, batch: Batch, replies: Replies) -> impl Future<Output = ()> + 'static {
-        let applier = self.applier.clone();
-        async move {
-            match applier.lock().await.apply([batch].into()).await {
-                Ok(outcomes) => replies.outcomes(outcomes.into_iter().flatten().collect()),
-                Err(_) => replies.fail(WriteError::Unknown),
-            }
-        }
+    match draft.layout.fits(bytes) && fits(draft.terms.labels()) && fits(draft.terms.fields()) {
+        true => Ok(bytes),
+        false => Err(WriteError::Malformed),
     }
 }

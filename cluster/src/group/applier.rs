@@ -5,13 +5,13 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use actix::Addr;
+use actix::{Addr, ArbiterHandle};
 use dashmap::DashMap;
 
 use super::Batch;
 use crate::options::DEFAULT_GROUP;
-use crate::table::actor::{Apply, Close, HistoryWindow, ShardActor, Trim};
-use crate::table::shard::Shard;
+use crate::table::actor::{Apply, Close, HistoryWindow, Restore, ShardActor, Trim};
+use crate::table::shard::{Capture, Content, Shard};
 use crate::{Options, Outcome, Revision, Table, TableId, TableOptions};
 
 /// Every table of the store, by name. Tables come into being when first asked for.
@@ -82,6 +82,7 @@ impl Tables {
 
 /// The state machine of one group: the actors of its shards. Lives on the thread of the store.
 pub(crate) struct Applier {
+    thread: ArbiterHandle,
     group: Arc<str>,
     tables: Arc<Tables>,
     history: HistoryWindow,
@@ -89,16 +90,17 @@ pub(crate) struct Applier {
 }
 
 impl Applier {
-    pub(crate) fn new(group: Arc<str>, tables: Arc<Tables>, options: &Options) -> Applier {
+    /// For one group, with actors on this thread.
+    pub(crate) fn new(thread: ArbiterHandle, group: Arc<str>, tables: Arc<Tables>, options: &Options) -> Applier {
         let history = HistoryWindow { age_max: options.history_age_max, bytes_max: options.history_bytes_max };
-        Applier { group, tables, history, actors: HashMap::new() }
+        Applier { thread, group, tables, history, actors: HashMap::new() }
     }
 
     fn actor(&mut self, id: &TableId) -> Addr<ShardActor> {
         if let Some(actor) = self.actors.get(id) {
             return actor.clone();
         }
-        let actor = ShardActor::spawn(self.tables.table(id).shard().clone(), self.history);
+        let actor = ShardActor::spawn(&self.thread, self.tables.table(id).shard().clone(), self.history);
         self.actors.insert(id.clone(), actor.clone());
         actor
     }
@@ -145,6 +147,36 @@ impl Applier {
         Ok(())
     }
 
+    /// The state of every table of the group, as of now.
+    pub(crate) fn capture(&self, hold: Duration) -> Captured {
+        let tables = self.tables.all(Some(&self.group));
+        let tables = tables.iter().map(|table| (table.id().clone(), table.shard().capture(hold))).collect();
+        Captured { base: self.tables.base(&self.group), tables }
+    }
+
+    /// Replaces the state of the group by that of a snapshot.
+    pub(crate) async fn restore(
+        &mut self,
+        base: Revision,
+        mut contents: HashMap<TableId, Content>,
+    ) -> Result<(), ShardEnded> {
+        self.tables.raise_base(&self.group, base);
+        for table in self.tables.all(Some(&self.group)) {
+            // A table of which the snapshot knows nothing is empty since the group began.
+            let blank = || Content { floor: base, closed: base, ..Content::default() };
+            contents.entry(table.id().clone()).or_insert_with(blank);
+        }
+        for (id, content) in contents {
+            self.actor(&id).send(Restore { content }).await.map_err(|_| ShardEnded)?;
+        }
+        Ok(())
+    }
+
+    /// Memory of all objects of the group now, in bytes.
+    pub(crate) fn object_bytes(&self) -> usize {
+        self.tables.all(Some(&self.group)).iter().map(|table| table.usage().object_bytes).sum()
+    }
+
     /// Drops history that nobody may ask for any more.
     pub(crate) fn trim(&mut self, unix_ms: u64, now: std::time::Instant) {
         for table in self.tables.all(Some(&self.group)) {
@@ -154,11 +186,23 @@ impl Applier {
         }
     }
 
+    /// The revision up to which the group is closed as a whole.
+    pub(crate) fn base(&self) -> Revision {
+        self.tables.base(&self.group)
+    }
+
     /// The largest revision that this group assigned.
     pub(crate) fn last(&self) -> Revision {
         let lasts = self.tables.all(Some(&self.group)).into_iter().map(|table| table.revision());
         lasts.chain([self.tables.base(&self.group)]).max().unwrap_or(Revision::FIRST)
     }
+}
+
+/// The state of every table of a group as of one moment.
+pub(crate) struct Captured {
+    /// The revision up to which the group is closed as a whole.
+    pub(crate) base: Revision,
+    pub(crate) tables: Vec<(TableId, Capture)>,
 }
 
 /// The actor of a shard has ended, which only a defect can cause.

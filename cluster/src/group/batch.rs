@@ -23,12 +23,23 @@ pub(crate) struct Command {
 }
 
 impl Command {
-    /// About how many bytes the command takes in the log.
+    /// About how many bytes the command takes in the log, and no less than it does.
     pub(crate) fn bytes(&self) -> usize {
-        match &self.operation {
-            Operation::Put(object) => object.memory(),
-            Operation::Delete => size_of::<Command>(),
-        }
+        let names = 64 + self.table.as_str().len() + self.key.as_str().len();
+        names
+            + match &self.operation {
+                // A term of two short texts takes a little more written down than in memory.
+                Operation::Put(object) => {
+                    object.memory() + 8 * (object.terms().labels().len() + object.terms().fields().len())
+                }
+                Operation::Delete => 0,
+            }
+    }
+}
+
+impl std::fmt::Display for Batch {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{} writes", self.commands.len())
     }
 }
 
@@ -42,6 +53,16 @@ pub(crate) struct Batch {
 impl Batch {
     pub(crate) fn of(commands: Vec<Command>) -> Batch {
         Batch { commands: commands.into(), close: None }
+    }
+
+    /// A batch as it was read back.
+    pub(crate) fn restored(commands: Vec<Command>, close: Option<Revision>) -> Batch {
+        Batch { commands: commands.into(), close }
+    }
+
+    /// About how many bytes the batch takes in the log, and no less than it does.
+    pub(crate) fn bytes(&self) -> usize {
+        64 + self.commands.iter().map(Command::bytes).sum::<usize>()
     }
 
     /// Promises, for all tables of the group, that no later write gets this revision or a smaller one.

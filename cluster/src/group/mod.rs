@@ -8,7 +8,7 @@ mod proposer;
 mod sequencer;
 
 pub(crate) use self::admission::{Admission, Permit};
-pub(crate) use self::applier::{Applier, Tables};
+pub(crate) use self::applier::{Applier, Captured, Tables};
 pub(crate) use self::batch::{Batch, Command, Operation};
 pub(crate) use self::proposer::{Lead, Log, Propose, Proposer, Replies};
 pub(crate) use self::sequencer::Sequencer;

@@ -3,9 +3,9 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use actix::{Actor, Addr, Context, Handler, Message};
+use actix::{Actor, Addr, ArbiterHandle, Context, Handler, Message};
 
-use super::shard::Shard;
+use super::shard::{Content, Shard};
 use crate::group::Batch;
 use crate::limits::MAILBOX_MESSAGES_MAX;
 use crate::{Outcome, Revision, limits};
@@ -25,10 +25,11 @@ pub(crate) struct HistoryWindow {
 }
 
 impl ShardActor {
-    /// Starts the actor on the current thread.
-    pub(crate) fn spawn(shard: Arc<Shard>, history: HistoryWindow) -> Addr<ShardActor> {
-        let broadcaster = Broadcaster { shard: shard.clone() }.start();
-        ShardActor { shard, broadcaster, history }.start()
+    /// Starts the actor, and its broadcaster, on a thread.
+    pub(crate) fn spawn(thread: &ArbiterHandle, shard: Arc<Shard>, history: HistoryWindow) -> Addr<ShardActor> {
+        let told = shard.clone();
+        let broadcaster = Broadcaster::start_in_arbiter(thread, move |_| Broadcaster { shard: told });
+        ShardActor::start_in_arbiter(thread, move |_| ShardActor { shard, broadcaster, history })
     }
 
     fn close(&self, revision: Revision) {
@@ -88,6 +89,25 @@ impl Handler<Close> for ShardActor {
 
     fn handle(&mut self, close: Close, _: &mut Context<ShardActor>) {
         self.close(close.revision);
+    }
+}
+
+/// Replaces the state by that of a snapshot.
+pub(crate) struct Restore {
+    pub(crate) content: Content,
+}
+
+impl Message for Restore {
+    type Result = ();
+}
+
+impl Handler<Restore> for ShardActor {
+    type Result = ();
+
+    fn handle(&mut self, restore: Restore, _: &mut Context<ShardActor>) {
+        if self.shard.restore(restore.content) {
+            self.broadcaster.do_send(Announce);
+        }
     }
 }
 

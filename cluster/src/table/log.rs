@@ -49,10 +49,6 @@ impl ChangeLog {
         self.changes.back().map_or(self.floor, |change| change.revision())
     }
 
-    pub(crate) fn floor(&self) -> Revision {
-        self.floor
-    }
-
     pub(crate) fn len(&self) -> usize {
         self.changes.len()
     }

@@ -10,12 +10,12 @@ use tokio::sync::Notify;
 
 use super::change::Change;
 use super::horizon::Horizon;
-use super::keyspace::Keyspace;
+use super::keyspace::{Keyspace, Scan};
 use super::log::ChangeLog;
-use crate::group::Command;
-use crate::limits::{APPLY_UNDER_LOCK_MAX, CHANGES_UNDER_LOCK_MAX};
+use crate::group::{Command, Operation};
+use crate::limits::{APPLY_UNDER_LOCK_MAX, CHANGES_UNDER_LOCK_MAX, SCAN_UNDER_LOCK_MAX};
 use crate::watch::Subscribers;
-use crate::{Object, Outcome, Revision};
+use crate::{Compacted, Key, Object, Outcome, Revision, Scope};
 
 /// The shared state of one shard. Only its actor calls the methods that change it.
 ///
@@ -72,31 +72,44 @@ impl Shard {
         outcomes
     }
 
-    /// Replays changes of a snapshot: new versions in revision order.
-    pub(crate) fn replay(&self, versions: Vec<Arc<Object>>) {
-        let mut changes = Vec::with_capacity(APPLY_UNDER_LOCK_MAX);
-        for versions in versions.chunks(APPLY_UNDER_LOCK_MAX) {
+    /// Replaces the whole state by that of a snapshot. Watchers who stand before its floor start over.
+    pub(crate) fn restore(&self, content: Content) -> bool {
+        let Content { floor, closed, objects, changes } = content;
+        self.keyspace.write().restore(floor, objects);
+        *self.log.write() = ChangeLog::new(floor);
+        *self.horizon.lock() = Horizon::new(floor);
+        let mut recorded = Vec::with_capacity(APPLY_UNDER_LOCK_MAX);
+        for changes in changes.chunks(APPLY_UNDER_LOCK_MAX) {
             let mut keyspace = self.keyspace.write();
-            for version in versions {
-                let previous = keyspace.live(version.key().as_str()).cloned();
-                changes.push(keyspace.record(version.clone(), previous));
+            for (key, revision, operation) in changes {
+                let previous = keyspace.live(key.as_str()).cloned();
+                let object = match (operation, &previous) {
+                    (Operation::Put(object), _) => object.clone(),
+                    (Operation::Delete, Some(previous)) => Arc::new(previous.buried(*revision)),
+                    (Operation::Delete, None) => continue,
+                };
+                recorded.push(keyspace.record(object, previous));
             }
             drop(keyspace);
-            self.append(&mut changes);
+            self.append(&mut recorded);
+        }
+        self.close(closed)
+    }
+
+    /// The state up to the closed revision, to be read at leisure; it stays as it is for `hold`.
+    pub(crate) fn capture(self: &Arc<Shard>, hold: Duration) -> Capture {
+        let closed = self.closed();
+        loop {
+            let floor = self.horizon.lock().floor();
+            if let Ok(hold) = self.pin(floor, hold) {
+                return Capture { hold, floor, closed };
+            }
         }
     }
 
     fn append(&self, changes: &mut Vec<Change>) {
         let mut log = self.log.write();
         changes.drain(..).for_each(|change| log.push(Arc::new(change)));
-    }
-
-    /// Replaces the whole state by objects sorted by key, none newer than `floor`. Watchers before it start over.
-    pub(crate) fn restore(&self, floor: Revision, objects: Vec<Arc<Object>>) {
-        self.keyspace.write().restore(floor, objects);
-        *self.log.write() = ChangeLog::new(floor);
-        *self.horizon.lock() = Horizon::new(floor);
-        self.close(floor);
     }
 
     /// Promises that no later write gets this revision or a smaller one. True when somebody subscribes, who then is
@@ -162,9 +175,43 @@ impl Shard {
     }
 
     /// Keeps `revision` readable for at most `hold`.
-    pub(super) fn pin(self: &Arc<Shard>, revision: Revision, hold: Duration) -> Result<Hold, crate::Compacted> {
+    pub(super) fn pin(self: &Arc<Shard>, revision: Revision, hold: Duration) -> Result<Hold, Compacted> {
         let pin = self.horizon.lock().pin(revision, Instant::now() + hold)?;
         Ok(Hold { shard: self.clone(), pin })
+    }
+}
+
+/// The state of a shard with its history.
+#[derive(Default)]
+pub(crate) struct Content {
+    /// Where the history begins.
+    pub(crate) floor: Revision,
+    /// Up to where it is complete.
+    pub(crate) closed: Revision,
+    /// The objects as of the floor, sorted by key.
+    pub(crate) objects: Vec<Arc<Object>>,
+    /// What changed since, in revision order.
+    pub(crate) changes: Vec<(Key, Revision, Operation)>,
+}
+
+/// The state of a shard with its history as of one moment, read chunk by chunk while the shard goes on.
+pub(crate) struct Capture {
+    hold: Hold,
+    pub(crate) floor: Revision,
+    pub(crate) closed: Revision,
+}
+
+impl Capture {
+    /// Appends the next objects as of the floor, after a key. The key to go on after, unless that was the last.
+    pub(crate) fn objects(&self, after: Option<&Key>, out: &mut Vec<Arc<Object>>) -> Result<Option<Key>, Compacted> {
+        let scan = Scan { scope: &Scope::All, after, field: None };
+        let keyspace = self.hold.shard.keyspace.read();
+        keyspace.scan(&scan, self.floor, SCAN_UNDER_LOCK_MAX, SCAN_UNDER_LOCK_MAX, out)
+    }
+
+    /// Appends the next changes after a revision; none when that was the last.
+    pub(crate) fn changes(&self, after: Revision, out: &mut Vec<Arc<Change>>) -> Result<(), Compacted> {
+        self.hold.shard.log.read().read(after, self.closed, CHANGES_UNDER_LOCK_MAX, out)
     }
 }
 

@@ -154,8 +154,16 @@ fn a_replayed_log_gives_the_same_state() {
     }
     let changes = table.changes(revision(0), 1000).unwrap();
     let replica = self::table();
-    replica.shard().replay(changes.iter().map(|change| change.object().clone()).collect());
-    replica.shard().close(table.revision());
+    let replayed = |change: &Arc<Change>| {
+        let operation = match change.kind() {
+            ChangeKind::Deleted => Operation::Delete,
+            _ => Operation::Put(change.object().clone()),
+        };
+        (change.object().key().clone(), change.revision(), operation)
+    };
+    let changes_of = changes.iter().map(replayed).collect();
+    let (floor, closed) = (revision(0), table.revision());
+    replica.shard().restore(super::shard::Content { floor, closed, objects: Vec::new(), changes: changes_of });
     let summary = |change: &Arc<Change>| {
         let previous = change.previous().map(|previous| previous.revision());
         (change.kind(), change.revision(), change.object().key().clone(), previous)

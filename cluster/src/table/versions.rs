@@ -8,6 +8,7 @@ use crate::{Object, Revision};
 pub(crate) struct Versions {
     latest: Arc<Object>,
     /// Versions before the latest, oldest first.
+    #[expect(clippy::box_collection, reason = "one word instead of three for the many keys without history")]
     older: Option<Box<Vec<Arc<Object>>>>,
 }
 

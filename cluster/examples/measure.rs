@@ -1,0 +1,152 @@
+//! Measures the store: CPU per write, latency, reads, start, memory. Run with `--release`, pinned to one core.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use flotilla_cluster::{
+    Draft, Expectation, Key, Layout, Mutation, Options, Outcome, Revision, Scope, Selection, Store, TableId, Terms,
+    Write,
+};
+
+fn draft(bytes: usize) -> Draft {
+    let mut text = format!("{{\"metadata\":{{\"resourceVersion\":\"{}\"}},\"pad\":\"", "0".repeat(18)).into_bytes();
+    let revision_at = 32;
+    text.resize(bytes - 2, b'x');
+    text.extend_from_slice(b"\"}");
+    let layout = Layout { revision_at, head: 1, metadata: 12..60 };
+    let terms = Terms::new(vec![("app".into(), "web".into())], vec![("spec.nodeName".into(), "node-1".into())]);
+    Draft { bytes: text, layout, terms }
+}
+
+async fn put(store: &Store, table: &TableId, key: &Key, last: Option<Revision>, bytes: usize) -> Revision {
+    let expectation = last.map_or(Expectation::Absent, Expectation::Revision);
+    let mutation = Mutation::Put(draft(bytes));
+    match store.write(Write { table: table.clone(), key: key.clone(), expectation, mutation }).await {
+        Ok(Outcome::Committed { object, .. }) => object.revision(),
+        other => panic!("{other:?}"),
+    }
+}
+
+/// CPU of this process so far: user and system.
+fn cpu() -> Duration {
+    let stat = std::fs::read_to_string("/proc/self/stat").unwrap_or_default();
+    let fields: Vec<&str> = stat.rsplit(')').next().unwrap_or_default().split_whitespace().collect();
+    let ticks = |at: usize| fields.get(at).and_then(|ticks| ticks.parse::<u64>().ok()).unwrap_or(0);
+    Duration::from_millis((ticks(11) + ticks(12)) * 10)
+}
+
+/// Resident memory, in bytes.
+fn resident() -> usize {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let line = status.lines().find(|line| line.starts_with("VmRSS:")).unwrap_or_default();
+    line.split_whitespace().nth(1).and_then(|kib| kib.parse::<usize>().ok()).unwrap_or(0) * 1024
+}
+
+async fn writers(store: &Store, table: &str, writers: usize, each: usize, bytes: usize) {
+    let table = TableId::new(table);
+    let (began, cpu_before, flushes) = (Instant::now(), cpu(), store.status().wal.flushes);
+    let tasks: Vec<_> = (0..writers)
+        .map(|writer| {
+            let (store, table) = (store.clone(), table.clone());
+            tokio::spawn(async move {
+                let key = Key::namespaced("kube-node-lease", &format!("node-{writer}"));
+                let mut last = store.table(&table).get(key.as_str()).map(|object| object.revision());
+                let mut latencies = Vec::with_capacity(each);
+                for _ in 0..each {
+                    let began = Instant::now();
+                    last = Some(put(&store, &table, &key, last, bytes).await);
+                    latencies.push(began.elapsed());
+                }
+                latencies
+            })
+        })
+        .collect();
+    let mut latencies = Vec::new();
+    for task in tasks {
+        latencies.extend(task.await.unwrap());
+    }
+    latencies.sort();
+    let (elapsed, cpu, count) = (began.elapsed(), cpu() - cpu_before, latencies.len());
+    println!(
+        "{writers:>3} writers of {bytes} B: {:>7.0}/s, p50 {:?}, p99 {:?}, cpu {:.1} us each, {:.1} writes a flush",
+        count as f64 / elapsed.as_secs_f64(),
+        latencies[count / 2],
+        latencies[count * 99 / 100],
+        cpu.as_secs_f64() * 1e6 / count as f64,
+        count as f64 / (store.status().wal.flushes - flushes) as f64,
+    );
+}
+
+async fn fill(store: &Store, table: &str, objects: usize, bytes: usize) {
+    let (before, table) = (resident(), TableId::new(table));
+    let tasks: Vec<_> = (0..64)
+        .map(|writer| {
+            let (store, table) = (store.clone(), table.clone());
+            tokio::spawn(async move {
+                for number in (writer..objects).step_by(64) {
+                    let key = Key::namespaced(&format!("ns-{}", number % 100), &format!("pod-{number}"));
+                    put(&store, &table, &key, None, bytes).await;
+                }
+            })
+        })
+        .collect();
+    for task in tasks {
+        task.await.unwrap();
+    }
+    let each = resident().saturating_sub(before) / objects;
+    println!("{objects} objects of {bytes} B: {each} B of memory each with what the log caches");
+}
+
+fn read(store: &Store, table: &str) {
+    let table = store.table(&TableId::new(table));
+    let keys: Vec<String> = (0..1000).map(|number| format!("ns-{}/pod-{number}", number % 100)).collect();
+    let (began, rounds) = (Instant::now(), 200);
+    let mut found = 0;
+    for _ in 0..rounds {
+        found += keys.iter().filter_map(|key| table.get(key)).count();
+    }
+    println!("get: {:.0} ns ({found} found)", began.elapsed().as_secs_f64() * 1e9 / (rounds * keys.len()) as f64);
+    let (began, snapshot) = (Instant::now(), table.snapshot());
+    let (mut objects, mut after, mut all) = (Vec::new(), None, 0);
+    loop {
+        after = snapshot.chunk(&Selection::default(), after.as_ref(), 500, &mut objects).unwrap();
+        all += objects.drain(..).count();
+        if after.is_none() {
+            break;
+        }
+    }
+    println!("list of {all} ({} counted): {:?}", snapshot.count(&Scope::All).unwrap(), began.elapsed());
+}
+
+#[tokio::main(flavor = "current_thread")]
+async fn main() {
+    let directory = std::env::args().nth(1).unwrap_or_else(|| "/tmp/flotilla-measure".into());
+    let _ = std::fs::remove_dir_all(&directory);
+    let options = || Options::new(&directory);
+    let open = async |what: &str| {
+        let began = Instant::now();
+        let store = Arc::new(Store::open(options()).await.unwrap());
+        println!("open, {what}: {:?}", began.elapsed());
+        store
+    };
+    let close = async |store: Arc<Store>| Store::clone(&store).shutdown().await;
+    let store = open("empty").await;
+    for count in [1, 8, 64] {
+        writers(&store, "leases", count, 12_800 / count.max(4), 300).await;
+    }
+    writers(&store, "configmaps", 64, 100, 11_000).await;
+    close(store).await;
+    let _ = std::fs::remove_dir_all(&directory);
+    let store = open("empty").await;
+    fill(&store, "pods", 10_000, 11_000).await;
+    read(&store, "pods");
+    close(store).await;
+    let before = resident();
+    let store = open("10,000 of 11 KB in the log").await;
+    println!("{} B of memory each after it", resident().saturating_sub(before) / 10_000);
+    fill(&store, "leases", 50_000, 300).await;
+    let (cpu_before, idle) = (cpu(), Duration::from_secs(5));
+    tokio::time::sleep(idle).await;
+    println!("idle: {:.2}% of a core", (cpu() - cpu_before).as_secs_f64() / idle.as_secs_f64() * 100.0);
+    close(store).await;
+}

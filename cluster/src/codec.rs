@@ -1,0 +1,216 @@
+//! How batches and objects are written down, in the log and in snapshots alike.
+//!
+//! Numbers are little-endian. Texts have their length in two bytes before them, the bytes of objects in four. What is
+//! read is checked for its shape only: checksums of the log and of snapshots have already said that it is what was
+//! written.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use compact_str::CompactString;
+
+use crate::group::{Batch, Command, Operation};
+use crate::object::Term;
+use crate::{Expectation, Key, Layout, Object, Revision, TableId, Terms};
+
+/// Reads what was written down; nothing when it ends too early or cannot be.
+pub(crate) struct Decoder<'a> {
+    bytes: &'a [u8],
+}
+
+impl<'a> Decoder<'a> {
+    pub(crate) fn new(bytes: &'a [u8]) -> Decoder<'a> {
+        Decoder { bytes }
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.bytes.is_empty()
+    }
+
+    fn take(&mut self, length: usize) -> Option<&'a [u8]> {
+        let (taken, rest) = self.bytes.split_at_checked(length)?;
+        self.bytes = rest;
+        Some(taken)
+    }
+
+    pub(crate) fn byte(&mut self) -> Option<u8> {
+        self.take(1).map(|bytes| bytes[0])
+    }
+
+    pub(crate) fn short(&mut self) -> Option<u16> {
+        Some(u16::from_le_bytes(self.take(2)?.try_into().ok()?))
+    }
+
+    pub(crate) fn word(&mut self) -> Option<u32> {
+        Some(u32::from_le_bytes(self.take(4)?.try_into().ok()?))
+    }
+
+    pub(crate) fn long(&mut self) -> Option<u64> {
+        Some(u64::from_le_bytes(self.take(8)?.try_into().ok()?))
+    }
+
+    pub(crate) fn text(&mut self) -> Option<&'a str> {
+        let length = self.short()?;
+        std::str::from_utf8(self.take(usize::from(length))?).ok()
+    }
+
+    pub(crate) fn blob(&mut self) -> Option<&'a [u8]> {
+        let length = self.word()?;
+        self.take(length as usize)
+    }
+
+    pub(crate) fn revision(&mut self) -> Option<Revision> {
+        self.long().map(Revision::new)
+    }
+
+    fn terms(&mut self) -> Option<Vec<Term>> {
+        let count = self.short()?;
+        (0..count).map(|_| Some((CompactString::new(self.text()?), CompactString::new(self.text()?)))).collect()
+    }
+
+    /// An object, in a buffer of its own.
+    pub(crate) fn object(&mut self) -> Option<Object> {
+        let key = Key::new(self.text()?);
+        let revision = self.revision()?;
+        let layout = Layout { revision_at: self.word()?, head: self.word()?, metadata: self.word()?..self.word()? };
+        let terms = Terms::new(self.terms()?, self.terms()?);
+        let bytes = Bytes::copy_from_slice(self.blob()?);
+        layout.fits(bytes.len()).then(|| Object::restored(key, revision, bytes, layout, terms))
+    }
+
+    fn command(&mut self, table: &mut Option<TableId>) -> Option<Command> {
+        let name = self.text()?;
+        let table = match table {
+            Some(table) if table.as_str() == name => table.clone(),
+            _ => table.insert(TableId::new(name)).clone(),
+        };
+        let expectation = match self.byte()? {
+            0 => Expectation::Absent,
+            1 => Expectation::Revision(self.revision()?),
+            _ => return None,
+        };
+        let (key, revision, operation) = self.operation()?;
+        Some(Command { table, key, revision, expectation, operation })
+    }
+
+    /// A version of an object or a deletion.
+    pub(crate) fn operation(&mut self) -> Option<(Key, Revision, Operation)> {
+        match self.byte()? {
+            0 => {
+                let object = self.object()?;
+                Some((object.key().clone(), object.revision(), Operation::Put(Arc::new(object))))
+            }
+            1 => Some((Key::new(self.text()?), self.revision()?, Operation::Delete)),
+            _ => None,
+        }
+    }
+
+    pub(crate) fn batch(&mut self) -> Option<Batch> {
+        let close = self.long()?;
+        let (count, mut table) = (self.word()?, None);
+        let commands: Option<Vec<Command>> = (0..count).map(|_| self.command(&mut table)).collect();
+        Some(Batch::restored(commands?, (close > 0).then_some(Revision::new(close))))
+    }
+}
+
+pub(crate) fn put_text(text: &str, out: &mut Vec<u8>) {
+    // Names of Kubernetes objects and label values have at most a few hundred bytes; what is longer was refused.
+    out.extend_from_slice(&(text.len() as u16).to_le_bytes());
+    out.extend_from_slice(text.as_bytes());
+}
+
+fn put_terms(terms: &[Term], out: &mut Vec<u8>) {
+    out.extend_from_slice(&(terms.len() as u16).to_le_bytes());
+    for (name, value) in terms {
+        put_text(name, out);
+        put_text(value, out);
+    }
+}
+
+pub(crate) fn put_blob(bytes: &[u8], out: &mut Vec<u8>) {
+    out.extend_from_slice(&(bytes.len() as u32).to_le_bytes());
+    out.extend_from_slice(bytes);
+}
+
+pub(crate) fn put_long(number: u64, out: &mut Vec<u8>) {
+    out.extend_from_slice(&number.to_le_bytes());
+}
+
+pub(crate) fn put_object(object: &Object, out: &mut Vec<u8>) {
+    put_text(object.key().as_str(), out);
+    put_long(object.revision().get(), out);
+    let Layout { revision_at, head, metadata } = object.layout();
+    for offset in [*revision_at, *head, metadata.start, metadata.end] {
+        out.extend_from_slice(&offset.to_le_bytes());
+    }
+    put_terms(object.terms().labels(), out);
+    put_terms(object.terms().fields(), out);
+    put_blob(object.bytes(), out);
+}
+
+/// A version of an object or a deletion.
+pub(crate) fn put_operation(key: &Key, revision: Revision, operation: &Operation, out: &mut Vec<u8>) {
+    match operation {
+        Operation::Put(object) => {
+            out.push(0);
+            put_object(object, out);
+        }
+        Operation::Delete => {
+            out.push(1);
+            put_text(key.as_str(), out);
+            put_long(revision.get(), out);
+        }
+    }
+}
+
+pub(crate) fn put_batch(batch: &Batch, out: &mut Vec<u8>) {
+    put_long(batch.close().map_or(0, Revision::get), out);
+    out.extend_from_slice(&(batch.commands().len() as u32).to_le_bytes());
+    for command in batch.commands() {
+        put_text(command.table.as_str(), out);
+        match command.expectation {
+            Expectation::Absent => out.push(0),
+            Expectation::Revision(revision) => {
+                out.push(1);
+                put_long(revision.get(), out);
+            }
+        }
+        put_operation(&command.key, command.revision, &command.operation, out);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Draft;
+
+    #[test]
+    fn batches_read_back_as_written_and_no_prefix_does() {
+        let terms = Terms::new(vec![("app".into(), "web".into())], vec![("spec.nodeName".into(), "n1".into())]);
+        let layout = Layout { revision_at: 2, head: 1, metadata: 3..9 };
+        let draft = Draft { bytes: vec![b' '; 100], layout, terms };
+        let object = Arc::new(draft.seal(Key::new("ns/a"), Revision::FIRST).unwrap());
+        let command = |key: &str, expectation, operation| {
+            let (table, key, revision) = (TableId::new("pods"), Key::new(key), Revision::FIRST);
+            Command { table, key, revision, expectation, operation }
+        };
+        let batch = Batch::restored(
+            vec![
+                command("ns/a", Expectation::Absent, Operation::Put(object)),
+                command("ns/b", Expectation::Revision(Revision::FIRST), Operation::Delete),
+            ],
+            Some(Revision::LAST),
+        );
+        let mut bytes = Vec::new();
+        put_batch(&batch, &mut bytes);
+        let read = Decoder::new(&bytes).batch().unwrap();
+        assert_eq!(format!("{read:?}"), format!("{batch:?}"));
+        match (&read.commands()[0].operation, &batch.commands()[0].operation) {
+            (Operation::Put(read), Operation::Put(written)) => assert!(read.as_ref() == written.as_ref()),
+            other => panic!("{other:?}"),
+        }
+        for length in 0..bytes.len() {
+            assert!(Decoder::new(&bytes[..length]).batch().is_none(), "{length}");
+        }
+    }
+}

@@ -1,0 +1,221 @@
+//! The log of one group, within the write-ahead log that all groups share.
+
+use std::collections::VecDeque;
+use std::fmt::Debug;
+use std::io;
+use std::ops::{Bound, RangeBounds};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use futures_util::{Stream, stream};
+use openraft::entry::RaftEntry;
+use openraft::storage::{IOFlushed, LogState, RaftLogStorage};
+use openraft::{OptionalSend, RaftLogReader};
+use parking_lot::Mutex;
+
+use super::types::{self, Entry, LogIdentity, TypeConfig, Vote, log_id, log_ref};
+use crate::limits::{ENTRY_CACHE_BYTES, WAL_FRAME_BYTES};
+use crate::wal::{GroupId, Wal, WalError};
+
+/// Reads and writes the log of one group. Cheap to clone; all clones are the same log.
+#[derive(Clone)]
+pub(crate) struct LogStore {
+    wal: Wal,
+    group: GroupId,
+    recent: Arc<Mutex<Recent>>,
+    appended: Arc<AtomicU64>,
+}
+
+/// The last entries, decoded: they are read again at once, to be applied and replicated.
+#[derive(Default)]
+struct Recent {
+    entries: VecDeque<(Entry, usize)>,
+    bytes: usize,
+}
+
+impl Recent {
+    fn get(&self, index: u64) -> Option<&Entry> {
+        let first = self.entries.front()?.0.index();
+        self.entries.get(usize::try_from(index.checked_sub(first)?).ok()?).map(|(entry, _)| entry)
+    }
+
+    fn push(&mut self, entry: Entry, bytes: usize) {
+        self.bytes += bytes;
+        self.entries.push_back((entry, bytes));
+    }
+
+    fn pop_front(&mut self) {
+        self.bytes -= self.entries.pop_front().map_or(0, |(_, bytes)| bytes);
+    }
+
+    fn pop_back(&mut self) {
+        self.bytes -= self.entries.pop_back().map_or(0, |(_, bytes)| bytes);
+    }
+}
+
+fn damaged(error: WalError) -> io::Error {
+    io::Error::other(error)
+}
+
+impl LogStore {
+    pub(crate) fn new(wal: Wal, group: GroupId) -> LogStore {
+        LogStore { wal, group, recent: Arc::default(), appended: Arc::default() }
+    }
+
+    /// Bytes appended since opened.
+    pub(crate) fn appended(&self) -> u64 {
+        self.appended.load(Ordering::Relaxed)
+    }
+
+    pub(crate) fn wal(&self) -> &Wal {
+        &self.wal
+    }
+
+    fn entry(&self, index: u64) -> Result<Option<Entry>, io::Error> {
+        if let Some(entry) = self.recent.lock().get(index) {
+            return Ok(Some(entry.clone()));
+        }
+        let Some((at, bytes)) = self.wal.read(self.group, index).map_err(damaged)? else { return Ok(None) };
+        let entry = types::read_entry(at, &bytes);
+        entry.map(Some).ok_or_else(|| io::Error::other(format!("the entry {at} cannot be read")))
+    }
+
+    /// The indexes of a range that the log has.
+    fn present(&self, range: impl RangeBounds<u64>) -> std::ops::Range<u64> {
+        let state = self.wal.state(self.group);
+        let (Some(first), Some(last)) = (state.first_index, state.last) else { return 0..0 };
+        let start = match range.start_bound() {
+            Bound::Included(start) => *start,
+            Bound::Excluded(start) => start + 1,
+            Bound::Unbounded => 0,
+        };
+        let end = match range.end_bound() {
+            Bound::Included(end) => end + 1,
+            Bound::Excluded(end) => *end,
+            Bound::Unbounded => u64::MAX,
+        };
+        start.max(first)..end.min(last.index + 1)
+    }
+
+    fn read(&self, indexes: std::ops::Range<u64>) -> impl Iterator<Item = io::Result<Entry>> + use<> {
+        let log = self.clone();
+        // An entry that is missing was purged meanwhile, which is allowed at the beginning only.
+        indexes.filter_map(move |index| log.entry(index).transpose())
+    }
+}
+
+impl RaftLogReader<TypeConfig> for LogStore {
+    async fn try_get_log_entries<RB>(&mut self, range: RB) -> Result<Vec<Entry>, io::Error>
+    where
+        RB: RangeBounds<u64> + Clone + Debug + OptionalSend,
+    {
+        self.read(self.present(range)).collect()
+    }
+
+    async fn entries_stream<RB>(&mut self, range: RB) -> impl Stream<Item = io::Result<Entry>> + OptionalSend
+    where
+        RB: RangeBounds<u64> + Clone + Debug + OptionalSend,
+    {
+        stream::iter(self.read(self.present(range)))
+    }
+
+    async fn limited_get_log_entries(&mut self, start: u64, end: u64) -> Result<Vec<Entry>, io::Error> {
+        let (mut entries, mut bytes) = (Vec::new(), 0);
+        for entry in self.read(self.present(start..end)) {
+            let entry = entry?;
+            bytes += match &entry.payload {
+                openraft::EntryPayload::Normal(batch) => batch.bytes(),
+                _ => 0,
+            };
+            entries.push(entry);
+            if bytes >= WAL_FRAME_BYTES {
+                break;
+            }
+        }
+        Ok(entries)
+    }
+
+    async fn read_vote(&mut self) -> Result<Option<Vote>, io::Error> {
+        Ok(self.wal.state(self.group).vote.map(types::vote))
+    }
+}
+
+impl RaftLogStorage<TypeConfig> for LogStore {
+    type LogReader = LogStore;
+
+    async fn get_log_state(&mut self) -> Result<LogState<TypeConfig>, io::Error> {
+        let state = self.wal.state(self.group);
+        Ok(LogState { last_purged_log_id: state.purged.map(log_id), last_log_id: state.last.map(log_id) })
+    }
+
+    async fn get_log_reader(&mut self) -> LogStore {
+        self.clone()
+    }
+
+    async fn save_vote(&mut self, vote: &Vote) -> Result<(), io::Error> {
+        let (done, durable) = tokio::sync::oneshot::channel();
+        let callback = Box::new(move |result| drop(done.send(result)));
+        self.wal.append(self.group, Some(callback), |appender| appender.vote(types::ballot(vote)));
+        durable.await.map_err(io::Error::other)?
+    }
+
+    async fn save_committed(&mut self, committed: Option<LogIdentity>) -> Result<(), io::Error> {
+        // Becomes durable with whatever is next: it only spares a restart the question to the other replicas.
+        if let Some(committed) = committed {
+            self.wal.append(self.group, None, |appender| appender.committed(log_ref(&committed)));
+        }
+        Ok(())
+    }
+
+    async fn read_committed(&mut self) -> Result<Option<LogIdentity>, io::Error> {
+        Ok(self.wal.state(self.group).committed.map(log_id))
+    }
+
+    async fn append<I>(&mut self, entries: I, callback: IOFlushed<TypeConfig>) -> Result<(), io::Error>
+    where
+        I: IntoIterator<Item = Entry> + OptionalSend,
+        I::IntoIter: OptionalSend,
+    {
+        let mut recent = self.recent.lock();
+        let flushed = Box::new(move |result| callback.io_completed(result));
+        self.wal.append(self.group, Some(flushed), |appender| {
+            for entry in entries {
+                let mut bytes = 0;
+                appender.entry(log_ref(&entry.log_id), |out| {
+                    let start = out.len();
+                    types::put_entry(&entry, out);
+                    bytes = out.len() - start;
+                });
+                self.appended.fetch_add(bytes as u64, Ordering::Relaxed);
+                recent.push(entry, bytes);
+            }
+        });
+        while recent.bytes > ENTRY_CACHE_BYTES {
+            let Some(first) = recent.entries.front().map(|(entry, _)| entry.index()) else { break };
+            if !self.wal.is_written(self.group, first) {
+                break;
+            }
+            recent.pop_front();
+        }
+        Ok(())
+    }
+
+    async fn truncate_after(&mut self, last: Option<LogIdentity>) -> Result<(), io::Error> {
+        let last = last.map(|last| last.index());
+        let mut recent = self.recent.lock();
+        while recent.entries.back().is_some_and(|(entry, _)| last.is_none_or(|last| entry.index() > last)) {
+            recent.pop_back();
+        }
+        self.wal.append(self.group, None, |appender| appender.truncate(last));
+        Ok(())
+    }
+
+    async fn purge(&mut self, last: LogIdentity) -> Result<(), io::Error> {
+        let mut recent = self.recent.lock();
+        while recent.entries.front().is_some_and(|(entry, _)| entry.index() <= last.index()) {
+            recent.pop_front();
+        }
+        self.wal.purge(self.group, log_ref(&last));
+        Ok(())
+    }
+}

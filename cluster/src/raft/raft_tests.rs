@@ -1,0 +1,51 @@
+//! openraft's own suite for what implements its storage.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use openraft::StorageError;
+use openraft::testing::log::{StoreBuilder, Suite};
+
+use super::log_store::LogStore;
+use super::state_machine::StateMachine;
+use super::types::TypeConfig;
+use crate::Options;
+use crate::group::{Applier, Tables};
+use crate::snapshot::Snapshots;
+use crate::wal::simulated_disk::SimulatedDisk;
+use crate::wal::{Wal, WalOptions};
+
+struct Builder;
+
+/// Closes the log after each test.
+struct Closing(Wal);
+
+impl Drop for Closing {
+    fn drop(&mut self) {
+        self.0.close();
+    }
+}
+
+impl StoreBuilder<TypeConfig, LogStore, StateMachine, Closing> for Builder {
+    async fn build(&self) -> Result<(Closing, LogStore, StateMachine), StorageError<TypeConfig>> {
+        let disk = Arc::new(SimulatedDisk::default());
+        let wal_options = WalOptions {
+            directory: PathBuf::from("/wal"),
+            segment_bytes: 1 << 20,
+            on_fatal: Arc::new(|reason| panic!("{reason}")),
+        };
+        let wal = Wal::open(disk.clone(), wal_options, &["default".into()]).unwrap();
+        let options = Options::new("/unused");
+        let tables = Arc::new(Tables::new(&options));
+        let thread = actix::System::current().arbiter().clone();
+        let applier = Applier::new(thread, "default".into(), tables, &options);
+        let snapshots = Snapshots::open(disk, PathBuf::from("/snapshots")).unwrap();
+        let machine = StateMachine::open(applier, snapshots).await.unwrap();
+        Ok((Closing(wal.clone()), LogStore::new(wal, 0), machine))
+    }
+}
+
+#[test]
+fn openrafts_suite_passes() {
+    actix::System::new().block_on(async { Suite::test_all(Builder).await }).unwrap();
+}

@@ -1,0 +1,111 @@
+//! What the log and the snapshots need of a file system: a seam at which tests put a disk that fails.
+
+use std::fs::{File, OpenOptions};
+use std::io;
+use std::os::unix::fs::FileExt;
+use std::path::{Path, PathBuf};
+
+/// A file that is read and written at offsets.
+pub(crate) trait DiskFile: Send + Sync {
+    fn size(&self) -> io::Result<u64>;
+    /// Fills `out` from `offset`; what lies beyond the end of the file reads as nothing. The bytes read.
+    fn read_at(&self, offset: u64, out: &mut [u8]) -> io::Result<usize>;
+    fn write_at(&self, offset: u64, bytes: &[u8]) -> io::Result<()>;
+    /// Makes everything that was written durable.
+    fn sync(&self) -> io::Result<()>;
+}
+
+/// A file system.
+pub(crate) trait Disk: Send + Sync {
+    fn create_directory(&self, path: &Path) -> io::Result<()>;
+    /// The files of a directory.
+    fn list(&self, directory: &Path) -> io::Result<Vec<PathBuf>>;
+    fn open(&self, path: &Path) -> io::Result<Box<dyn DiskFile>>;
+    /// Creates an empty file, in place of one that is there.
+    fn create(&self, path: &Path) -> io::Result<Box<dyn DiskFile>>;
+    /// Creates a file of `size` zero bytes that no later write within it can lack space for.
+    fn preallocate(&self, path: &Path, size: u64) -> io::Result<Box<dyn DiskFile>>;
+    fn rename(&self, from: &Path, to: &Path) -> io::Result<()>;
+    fn remove(&self, path: &Path) -> io::Result<()>;
+    /// Makes creations, renames and removals in a directory durable.
+    fn sync_directory(&self, path: &Path) -> io::Result<()>;
+}
+
+/// The file system of this machine.
+pub(crate) struct LocalDisk;
+
+struct LocalFile(File);
+
+impl DiskFile for LocalFile {
+    fn size(&self) -> io::Result<u64> {
+        Ok(self.0.metadata()?.len())
+    }
+
+    fn read_at(&self, offset: u64, out: &mut [u8]) -> io::Result<usize> {
+        let mut filled = 0;
+        while filled < out.len() {
+            match self.0.read_at(&mut out[filled..], offset + filled as u64) {
+                Ok(0) => break,
+                Ok(count) => filled += count,
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(filled)
+    }
+
+    fn write_at(&self, offset: u64, bytes: &[u8]) -> io::Result<()> {
+        self.0.write_all_at(bytes, offset)
+    }
+
+    fn sync(&self) -> io::Result<()> {
+        self.0.sync_data()
+    }
+}
+
+impl Disk for LocalDisk {
+    fn create_directory(&self, path: &Path) -> io::Result<()> {
+        std::fs::create_dir_all(path)
+    }
+
+    fn list(&self, directory: &Path) -> io::Result<Vec<PathBuf>> {
+        std::fs::read_dir(directory)?.map(|entry| Ok(entry?.path())).collect()
+    }
+
+    fn open(&self, path: &Path) -> io::Result<Box<dyn DiskFile>> {
+        Ok(Box::new(LocalFile(OpenOptions::new().read(true).write(true).open(path)?)))
+    }
+
+    fn create(&self, path: &Path) -> io::Result<Box<dyn DiskFile>> {
+        let file = OpenOptions::new().read(true).write(true).create(true).truncate(true).open(path)?;
+        Ok(Box::new(LocalFile(file)))
+    }
+
+    fn preallocate(&self, path: &Path, size: u64) -> io::Result<Box<dyn DiskFile>> {
+        let file = OpenOptions::new().read(true).write(true).create(true).truncate(true).open(path)?;
+        // Zeros are written, not only allocated: a write into an extent that was never written makes every later
+        // fdatasync also commit the conversion of the extent.
+        rustix::fs::fallocate(&file, rustix::fs::FallocateFlags::empty(), 0, size)?;
+        let zeros = vec![0; 1 << 20];
+        let mut offset = 0;
+        while offset < size {
+            let length = (size - offset).min(zeros.len() as u64);
+            file.write_all_at(&zeros[..length as usize], offset)?;
+            offset += length;
+        }
+        file.sync_all()?;
+        Ok(Box::new(LocalFile(file)))
+    }
+
+    fn rename(&self, from: &Path, to: &Path) -> io::Result<()> {
+        std::fs::rename(from, to)
+    }
+
+    fn remove(&self, path: &Path) -> io::Result<()> {
+        std::fs::remove_file(path)
+    }
+
+    fn sync_directory(&self, path: &Path) -> io::Result<()> {
+        File::open(path)?.sync_all()
+    }
+}

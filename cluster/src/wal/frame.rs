@@ -1,0 +1,128 @@
+//! Frames: what one flush writes, as it lies in a segment.
+//!
+//! A frame is `header | body | zeros | trailer`, a multiple of [`ALIGNMENT`] long and aligned to that, so that its
+//! header and its trailer each lie within one disk sector. Only one frame is ever on its way to the disk, which is
+//! what makes a torn frame, the last one, distinguishable from damage:
+//!
+//! - a torn frame misses at least one sector, which still holds the zeros of the fresh segment, and nothing follows;
+//! - a frame of which every sector was written but whose checksum is wrong was durable and has been damaged since.
+
+use crate::wal::ALIGNMENT;
+
+/// Bytes before the body.
+pub(crate) const HEADER: usize = 32;
+const TRAILER: usize = 8;
+const SECTOR: usize = 512;
+const MAGIC: u32 = 0x314d_5246; // FRM1
+const END: u64 = 0x4652_414d_4545_4e44;
+
+/// What the header of a frame says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Header {
+    pub(crate) segment: u64,
+    /// Counts frames over all segments.
+    pub(crate) sequence: u64,
+    body_length: u32,
+    body_checksum: u32,
+}
+
+impl Header {
+    /// Length of the whole frame.
+    pub(crate) fn frame_length(&self) -> usize {
+        frame_length(self.body_length as usize)
+    }
+
+    pub(crate) fn body_length(&self) -> usize {
+        self.body_length as usize
+    }
+
+    fn decode(bytes: &[u8]) -> Option<Header> {
+        let bytes = bytes.get(..HEADER)?;
+        let word = |at: usize| u32::from_le_bytes([bytes[at], bytes[at + 1], bytes[at + 2], bytes[at + 3]]);
+        let long = |at: usize| u64::from(word(at)) | u64::from(word(at + 4)) << 32;
+        if word(0) != MAGIC || word(4) != crc32c::crc32c(&bytes[8..]) {
+            return None;
+        }
+        Some(Header { body_length: word(8), body_checksum: word(12), segment: long(16), sequence: long(24) })
+    }
+}
+
+/// Length of the frame around a body of this length.
+pub(crate) fn frame_length(body: usize) -> usize {
+    (HEADER + body + TRAILER).next_multiple_of(ALIGNMENT)
+}
+
+/// Completes a frame in place: `frame` holds room for the header and then the body.
+pub(crate) fn seal(frame: &mut Vec<u8>, segment: u64, sequence: u64) {
+    let body = frame.len() - HEADER;
+    let body_checksum = crc32c::crc32c(&frame[HEADER..]);
+    frame[..4].copy_from_slice(&MAGIC.to_le_bytes());
+    frame[8..12].copy_from_slice(&(body as u32).to_le_bytes());
+    frame[12..16].copy_from_slice(&body_checksum.to_le_bytes());
+    frame[16..24].copy_from_slice(&segment.to_le_bytes());
+    frame[24..32].copy_from_slice(&sequence.to_le_bytes());
+    let header_checksum = crc32c::crc32c(&frame[8..HEADER]);
+    frame[4..8].copy_from_slice(&header_checksum.to_le_bytes());
+    frame.resize(frame_length(body) - TRAILER, 0);
+    frame.extend_from_slice(&(END ^ sequence).to_le_bytes());
+}
+
+/// What is at an offset of a segment.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Found {
+    /// A whole frame, to be followed by another.
+    Frame(Header),
+    /// Nothing was written here.
+    End,
+    /// A frame that was never completed.
+    Torn,
+    /// Something that was written and has been damaged since.
+    Damaged(&'static str),
+}
+
+/// Looks at the frame at `offset` of a segment, whose number is expected to be this; `bytes` start there and reach to
+/// the end of the segment.
+pub(crate) fn look(bytes: &[u8], offset: u64, segment: u64, expected: Option<u64>) -> Found {
+    let sequence = expected.unwrap_or(0);
+    let Some(header) = Header::decode(bytes) else {
+        let (head, rest) = bytes.split_at(bytes.len().min(HEADER));
+        let (no_head, no_rest) = (is_blank(head), is_blank(rest));
+        return match () {
+            () if no_head && no_rest => Found::End,
+            () if follows(bytes.get(ALIGNMENT..), segment, sequence) => Found::Damaged("a frame is missing"),
+            // A header lies within one sector, so that it is there or not; without a body it never was complete.
+            () if no_head || no_rest => Found::Torn,
+            () => Found::Damaged("the header of a frame does not match its checksum"),
+        };
+    };
+    if header.segment != segment || expected.is_some_and(|expected| header.sequence != expected) {
+        return Found::Damaged("a frame is out of sequence");
+    }
+    let length = header.frame_length();
+    let body = bytes.get(HEADER..HEADER + header.body_length()).filter(|_| length <= bytes.len());
+    if body.is_some_and(|body| crc32c::crc32c(body) == header.body_checksum) {
+        return Found::Frame(header);
+    }
+    if follows(bytes.get(length..), segment, sequence) || is_complete(bytes, offset, length) {
+        return Found::Damaged("the body of a frame does not match its checksum");
+    }
+    Found::Torn
+}
+
+pub(crate) fn is_blank(bytes: &[u8]) -> bool {
+    bytes.iter().all(|byte| *byte == 0)
+}
+
+/// Whether a later frame begins anywhere in `bytes`, which start aligned.
+fn follows(bytes: Option<&[u8]>, segment: u64, sequence: u64) -> bool {
+    let later = |header: Header| header.segment == segment && header.sequence > sequence;
+    let mut places = bytes.unwrap_or_default().chunks(ALIGNMENT);
+    places.any(|place| place.starts_with(&MAGIC.to_le_bytes()) && Header::decode(place).is_some_and(later))
+}
+
+/// Whether something was written to every sector of the frame.
+fn is_complete(bytes: &[u8], offset: u64, length: usize) -> bool {
+    let Some(frame) = bytes.get(..length) else { return false };
+    let (first, rest) = frame.split_at((SECTOR - offset as usize % SECTOR).min(length));
+    !is_blank(first) && rest.chunks(SECTOR).all(|sector| !is_blank(sector))
+}

@@ -1,0 +1,410 @@
+//! The write-ahead log of one data directory, shared by all groups, so that one fsync serves them all.
+//!
+//! It is a sequence of preallocated segments; a segment holds [`frame`]s, of which each was made durable by one
+//! fsync; a frame holds [`record`]s. A [`ledger`] per group says what the records add up to. [`recovery`] reads the
+//! log back, [`writer`] is the thread that writes it.
+//!
+//! - Space is reserved before anything is proposed ([`Wal::reserve`]): what was let in always finds room.
+//! - The frame that was being written when the machine stopped is cut off; damage anywhere else is refused.
+//! - After a failed write or fsync nothing is retried, because what the disk then holds is unknown.
+
+pub(crate) mod disk;
+mod frame;
+mod ledger;
+mod record;
+mod recovery;
+mod segment;
+#[cfg(test)]
+pub(crate) mod simulated_disk;
+#[cfg(test)]
+mod wal_tests;
+mod writer;
+
+use std::collections::BTreeMap;
+use std::io;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::thread::JoinHandle;
+
+use parking_lot::{Condvar, Mutex, MutexGuard};
+
+use self::disk::{Disk, DiskFile};
+use self::ledger::Ledger;
+pub(crate) use self::record::{Ballot, LogRef};
+use self::record::{ENTRY_HEADER, RECORD_HEADER, Record};
+use crate::limits::{WAL_FRAME_BYTES, WAL_HEADROOM_BYTES, WAL_RETRY_INTERVAL};
+
+/// Frames begin at multiples of this, so that no header straddles two sectors.
+const ALIGNMENT: usize = 64;
+
+/// Number of a group within the log.
+pub(crate) type GroupId = u16;
+
+/// Called once what was appended is durable, or with why it is not.
+pub(crate) type Callback = Box<dyn FnOnce(io::Result<()>) + Send>;
+
+/// Why the log cannot be opened or read.
+#[derive(Debug, thiserror::Error)]
+pub enum WalError {
+    /// A file cannot be used.
+    #[error("{path}")]
+    Io {
+        /// The file.
+        path: PathBuf,
+        /// What went wrong.
+        source: io::Error,
+    },
+    /// A file was durable once and is not what it was.
+    #[error(
+        "{path} is damaged at offset {offset}: {what}; restore it from a copy, or the data directory from a backup"
+    )]
+    Damaged {
+        /// The file.
+        path: PathBuf,
+        /// Where in the file, in bytes.
+        offset: u64,
+        /// What is wrong there.
+        what: &'static str,
+    },
+    /// A file was written by a later release.
+    #[error("{path} has format {version}, newer than {supported}, the newest that this release reads")]
+    Newer {
+        /// The file.
+        path: PathBuf,
+        /// Its format.
+        version: u32,
+        /// The newest format that is read.
+        supported: u32,
+    },
+}
+
+/// How the log is kept.
+#[derive(Clone)]
+pub(crate) struct WalOptions {
+    pub(crate) directory: PathBuf,
+    /// Size of each segment, in bytes.
+    pub(crate) segment_bytes: u64,
+    /// Called on the writer's thread when a write or fsync failed.
+    pub(crate) on_fatal: Arc<dyn Fn(&str) + Send + Sync>,
+}
+
+/// Records that wait to be written as one frame.
+struct Draft {
+    /// Room for the header, then the records.
+    frame: Vec<u8>,
+    /// The entries in it: their group, and where their records begin and how long they are.
+    entries: Vec<(GroupId, LogRef, usize, u32)>,
+    callbacks: Vec<Callback>,
+}
+
+impl Draft {
+    fn new(mut frame: Vec<u8>) -> Draft {
+        frame.clear();
+        frame.resize(frame::HEADER, 0);
+        Draft { frame, entries: Vec::new(), callbacks: Vec::new() }
+    }
+
+    fn is_empty(&self) -> bool {
+        self.frame.len() <= frame::HEADER
+    }
+}
+
+/// What waits for the writer.
+struct Queue {
+    /// Whole drafts, and last the one that is being filled.
+    drafts: std::collections::VecDeque<Draft>,
+    /// A buffer to be used again.
+    spare: Vec<u8>,
+    /// Somebody waits for what is queued to be durable.
+    flush: bool,
+    /// Segments may have become superfluous.
+    reclaim: bool,
+    closing: bool,
+    failed: bool,
+}
+
+/// A segment with entries that can be read.
+struct Segment {
+    path: PathBuf,
+    file: Arc<dyn DiskFile>,
+}
+
+/// What the writer, the preparer and the readers share.
+struct Shared {
+    options: WalOptions,
+    disk: Arc<dyn Disk>,
+    names: Vec<String>,
+    queue: Mutex<Queue>,
+    queued: Condvar,
+    ledgers: Mutex<Vec<Ledger>>,
+    segments: Mutex<BTreeMap<u64, Segment>>,
+    spare: segment::Spare,
+    /// Bytes that are left in the active segment.
+    active_left: AtomicU64,
+    reserved: AtomicUsize,
+    /// Bytes written, including what segments and frames add.
+    written: AtomicU64,
+    flushes: AtomicU64,
+}
+
+impl Shared {
+    /// Bytes after which a frame takes no further record.
+    fn frame_bytes(&self) -> usize {
+        WAL_FRAME_BYTES.min(self.options.segment_bytes as usize / 4)
+    }
+}
+
+/// The disk has no room for what was to be reserved.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("no room for the write-ahead log")]
+pub(crate) struct NoRoom;
+
+/// A handle on the log. Cheap to clone.
+#[derive(Clone)]
+pub(crate) struct Wal {
+    shared: Arc<Shared>,
+    threads: Arc<Mutex<Threads>>,
+}
+
+impl Wal {
+    /// Opens the log of a directory, for these groups, whose places in `groups` are their numbers from now on.
+    pub(crate) fn open(disk: Arc<dyn Disk>, options: WalOptions, groups: &[Arc<str>]) -> Result<Wal, WalError> {
+        let names: Vec<String> = groups.iter().map(|group| group.to_string()).collect();
+        let recovered = recovery::recover(&*disk, &options, &names)?;
+        let queue = Queue {
+            drafts: [Draft::new(Vec::new())].into(),
+            spare: Vec::new(),
+            flush: false,
+            reclaim: false,
+            closing: false,
+            failed: false,
+        };
+        let left = recovered.active.size.saturating_sub(recovered.active.offset);
+        let shared = Arc::new(Shared {
+            spare: segment::Spare::default(),
+            options,
+            disk,
+            names,
+            queue: Mutex::new(queue),
+            queued: Condvar::new(),
+            ledgers: Mutex::new(recovered.ledgers),
+            segments: Mutex::new(recovered.segments),
+            active_left: AtomicU64::new(left),
+            reserved: AtomicUsize::new(0),
+            written: AtomicU64::new(0),
+            flushes: AtomicU64::new(0),
+        });
+        let threads = writer::spawn(&shared, recovered.active)?;
+        Ok(Wal { shared, threads: Arc::new(Mutex::new(threads)) })
+    }
+
+    /// Appends records of a group, and calls back once they are durable. Without a callback they become so with the
+    /// next records that have one.
+    pub(crate) fn append(&self, group: GroupId, callback: Option<Callback>, records: impl FnOnce(&mut Appender<'_>)) {
+        let mut queue = self.shared.queue.lock();
+        if queue.failed || queue.closing {
+            drop(queue);
+            callback.into_iter().for_each(|callback| callback(Err(io::Error::other("the log is closed"))));
+            return;
+        }
+        let full = queue.drafts.back().is_none_or(|draft| draft.frame.len() > self.shared.frame_bytes());
+        if full {
+            queue.drafts.push_back(Draft::new(Vec::new()));
+        }
+        let flush = callback.is_some();
+        let Queue { drafts, .. } = &mut *queue;
+        if let Some(draft) = drafts.back_mut() {
+            let mut ledgers = self.shared.ledgers.lock();
+            records(&mut Appender { group, draft, ledger: &mut ledgers[group as usize] });
+            drop(ledgers);
+            draft.callbacks.extend(callback);
+        }
+        self.signal(queue, flush);
+    }
+
+    fn signal(&self, mut queue: MutexGuard<'_, Queue>, flush: bool) {
+        if flush && !queue.flush {
+            queue.flush = true;
+            drop(queue);
+            self.shared.queued.notify_one();
+        }
+    }
+
+    /// Forgets entries up to `at`, which a durable snapshot holds, and gives back the space of whole segments.
+    pub(crate) fn purge(&self, group: GroupId, at: LogRef) {
+        self.append(group, Some(Box::new(|_| {})), |appender| appender.record(&Record::Purge(at)));
+        self.shared.queue.lock().reclaim = true;
+        self.shared.queued.notify_one();
+    }
+
+    /// What the log says of a group, besides its entries.
+    pub(crate) fn state(&self, group: GroupId) -> GroupState {
+        let ledgers = self.shared.ledgers.lock();
+        let ledger = &ledgers[group as usize];
+        let (vote, committed, purged) = (ledger.vote, ledger.committed, ledger.purged);
+        GroupState { vote, committed, purged, last: ledger.last(), first_index: ledger.first_index() }
+    }
+
+    /// The bytes of an entry that is on disk; none when the log has no such entry or it is not on disk yet.
+    pub(crate) fn read(&self, group: GroupId, index: u64) -> Result<Option<(LogRef, Vec<u8>)>, WalError> {
+        let Some(slot) = self.shared.ledgers.lock()[group as usize].slot(index) else { return Ok(None) };
+        let Some(position) = slot.position else { return Ok(None) };
+        let (file, path) = match self.shared.segments.lock().get(&position.segment) {
+            Some(segment) => (segment.file.clone(), segment.path.clone()),
+            None => return Ok(None), // purged meanwhile
+        };
+        let mut bytes = vec![0; position.length as usize];
+        let read = file.read_at(position.offset, &mut bytes);
+        read.map_err(|source| WalError::Io { path: path.clone(), source })?;
+        let what = "an entry does not match its checksum";
+        let body = record::reread(&bytes, slot.at).map(<[u8]>::len);
+        let body = body.ok_or(WalError::Damaged { path, offset: position.offset, what })?;
+        bytes.drain(..bytes.len() - body);
+        Ok(Some((slot.at, bytes)))
+    }
+
+    /// Whether an entry is on disk, so that [`Wal::read`] finds it.
+    pub(crate) fn is_written(&self, group: GroupId, index: u64) -> bool {
+        self.shared.ledgers.lock()[group as usize].slot(index).is_some_and(|slot| slot.position.is_some())
+    }
+
+    /// Sets room aside for entries of these bytes in all. Waits while the next segment is being made ready.
+    ///
+    /// # Errors
+    /// The disk has no room for the next segment, or the log is closed.
+    pub(crate) async fn reserve(&self, bytes: usize) -> Result<Reservation, NoRoom> {
+        let mut attempts = None;
+        loop {
+            if let Some(reservation) = self.try_reserve(bytes) {
+                return Ok(reservation);
+            }
+            // One attempt to make room, begun after this write came, decides.
+            let made = self.shared.spare.want();
+            match *attempts.get_or_insert(made) {
+                first if made > first + 1 => return Err(NoRoom),
+                _ => tokio::time::sleep(WAL_RETRY_INTERVAL / 100).await,
+            }
+        }
+    }
+
+    /// Everything reserved fits into what is left of the active segment; or else all of it fits into the next,
+    /// wherever the first frame that does not fit into this one falls.
+    fn try_reserve(&self, bytes: usize) -> Option<Reservation> {
+        let shared = &self.shared;
+        let bytes = bytes + RECORD_HEADER + ENTRY_HEADER + 2 * ALIGNMENT;
+        let reserved = shared.reserved.fetch_add(bytes, Ordering::AcqRel) + bytes;
+        let reservation = Reservation { shared: shared.clone(), bytes };
+        let size = shared.options.segment_bytes;
+        let spare = if shared.spare.is_ready() { size } else { 0 };
+        let room = shared.active_left.load(Ordering::Acquire).max(spare);
+        let headroom = (WAL_HEADROOM_BYTES as u64).min(size / 8);
+        (reserved as u64 + headroom <= room).then_some(reservation)
+    }
+
+    /// Counts since the log was opened and sizes now.
+    pub(crate) fn usage(&self) -> WalUsage {
+        let shared = &self.shared;
+        let segments = shared.segments.lock().len();
+        WalUsage {
+            segments,
+            bytes_written: shared.written.load(Ordering::Relaxed),
+            flushes: shared.flushes.load(Ordering::Relaxed),
+            entries: shared.ledgers.lock().iter().map(Ledger::len).sum(),
+        }
+    }
+
+    /// Writes what is queued and lets go of the files.
+    pub(crate) fn close(&self) {
+        self.shared.queue.lock().closing = true;
+        self.shared.queued.notify_one();
+        let mut threads = self.threads.lock();
+        if let Some(writer) = threads.writer.take() {
+            let _ = writer.join(); // it may still need the next segment
+        }
+        self.shared.spare.close();
+        if let Some(preparer) = threads.preparer.take() {
+            let _ = preparer.join();
+        }
+    }
+}
+
+/// The threads of a log.
+struct Threads {
+    writer: Option<JoinHandle<()>>,
+    preparer: Option<JoinHandle<()>>,
+}
+
+/// Writes records of one group into the frame that is being filled.
+pub(crate) struct Appender<'a> {
+    group: GroupId,
+    draft: &'a mut Draft,
+    ledger: &'a mut Ledger,
+}
+
+impl Appender<'_> {
+    /// Appends an entry of which `body` writes the bytes.
+    pub(crate) fn entry(&mut self, at: LogRef, body: impl FnOnce(&mut Vec<u8>)) {
+        let start = self.draft.frame.len();
+        record::encode_entry(self.group, at, &mut self.draft.frame, body);
+        let length = (self.draft.frame.len() - start) as u32;
+        self.draft.entries.push((self.group, at, start, length));
+        // The caller appends what follows: openraft checks that before it asks.
+        let _ = self.ledger.note(&Record::Entry(at, &[]), None);
+    }
+
+    /// Appends any other record.
+    pub(crate) fn record(&mut self, record: &Record<'_>) {
+        record.encode(self.group, &mut self.draft.frame);
+        let _ = self.ledger.note(record, None);
+    }
+
+    pub(crate) fn vote(&mut self, ballot: Ballot) {
+        self.record(&Record::Vote(ballot));
+    }
+
+    pub(crate) fn committed(&mut self, at: LogRef) {
+        self.record(&Record::Committed(at));
+    }
+
+    /// Drops entries after this index, or all.
+    pub(crate) fn truncate(&mut self, last: Option<u64>) {
+        self.record(&Record::Truncate(last));
+    }
+}
+
+/// What the log says of a group, besides its entries.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct GroupState {
+    pub(crate) vote: Option<Ballot>,
+    pub(crate) committed: Option<LogRef>,
+    pub(crate) purged: Option<LogRef>,
+    /// The last entry, or the last purged one when there is none.
+    pub(crate) last: Option<LogRef>,
+    pub(crate) first_index: Option<u64>,
+}
+
+/// Room that is set aside in the log, until dropped.
+pub(crate) struct Reservation {
+    shared: Arc<Shared>,
+    bytes: usize,
+}
+
+impl Drop for Reservation {
+    fn drop(&mut self) {
+        self.shared.reserved.fetch_sub(self.bytes, Ordering::AcqRel);
+    }
+}
+
+/// Counts since the log was opened and sizes now.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct WalUsage {
+    /// Segments on disk.
+    pub segments: usize,
+    /// Bytes written.
+    pub bytes_written: u64,
+    /// How often written bytes were made durable.
+    pub flushes: u64,
+    /// Entries that no snapshot supersedes.
+    pub entries: usize,
+}

@@ -1,0 +1,170 @@
+//! Reading the log back.
+
+use std::collections::BTreeMap;
+use std::io;
+use std::path::Path;
+use std::sync::Arc;
+
+use super::disk::{Disk, DiskFile};
+use super::frame::{self, Found, HEADER};
+use super::ledger::{Ledger, Position};
+use super::record::Record;
+use super::segment::{self, Headed, SEGMENT_HEADER};
+use super::writer::Active;
+use super::{Segment, WalError, WalOptions};
+
+/// What the log adds up to.
+pub(super) struct Recovered {
+    pub(super) ledgers: Vec<Ledger>,
+    pub(super) segments: BTreeMap<u64, Segment>,
+    pub(super) active: Active,
+}
+
+fn failed(path: &Path) -> impl Fn(io::Error) -> WalError + '_ {
+    |source| WalError::Io { path: path.to_path_buf(), source }
+}
+
+/// Reads all segments, cuts off what was never completed, and refuses what is damaged.
+pub(super) fn recover(disk: &dyn Disk, options: &WalOptions, names: &[String]) -> Result<Recovered, WalError> {
+    let directory = &options.directory;
+    disk.create_directory(directory).map_err(failed(directory))?;
+    let paths = disk.list(directory).map_err(failed(directory))?;
+    if paths.contains(&segment::spare_path(directory)) {
+        let spare = segment::spare_path(directory);
+        disk.remove(&spare).map_err(failed(&spare))?; // perhaps unfinished
+    }
+    let mut numbers: Vec<u64> = paths.iter().filter_map(|path| segment::number(path)).collect();
+    numbers.sort_unstable();
+    let mut reader = Reader::new(names);
+    let mut segments = BTreeMap::new();
+    let mut active = None;
+    for (place, number) in numbers.iter().enumerate() {
+        let path = segment::path(directory, *number);
+        if place > 0 && numbers[place - 1] + 1 != *number {
+            return Err(WalError::Damaged { path, offset: 0, what: "the segment before it is missing" });
+        }
+        let file: Arc<dyn DiskFile> = disk.open(&path).map_err(failed(&path))?.into();
+        let is_last = place + 1 == numbers.len();
+        let (offset, size) = read_segment(&mut reader, &*file, &path, *number, is_last)?;
+        if is_last {
+            active = Some(Active { number: *number, file: file.clone(), offset, size, sequence: reader.sequence });
+        }
+        segments.insert(*number, Segment { path, file });
+    }
+    let ledgers = reader.finish(directory)?;
+    let active = match active {
+        Some(active) => active,
+        None => first_segment(disk, options, &mut segments).map_err(failed(directory))?,
+    };
+    Ok(Recovered { ledgers, segments, active })
+}
+
+fn first_segment(disk: &dyn Disk, options: &WalOptions, segments: &mut BTreeMap<u64, Segment>) -> io::Result<Active> {
+    let (directory, number, size) = (&options.directory, 1, options.segment_bytes);
+    let file: Arc<dyn DiskFile> = segment::prepare(disk, directory, size)?.into();
+    segment::number_spare(disk, directory, &*file, number)?;
+    segments.insert(number, Segment { path: segment::path(directory, number), file: file.clone() });
+    Ok(Active { number, file, offset: SEGMENT_HEADER as u64, size, sequence: 0 })
+}
+
+/// Reads one segment; where its frames end, and its size. The last segment may end with a torn frame, which is cut
+/// off: of the others every frame was durable before the next segment was begun.
+fn read_segment(
+    reader: &mut Reader<'_>,
+    file: &dyn DiskFile,
+    path: &Path,
+    number: u64,
+    is_last: bool,
+) -> Result<(u64, u64), WalError> {
+    let size = file.size().map_err(failed(path))?;
+    let mut bytes = vec![0; size as usize];
+    file.read_at(0, &mut bytes).map_err(failed(path))?;
+    let damaged = |offset: usize, what| WalError::Damaged { path: path.to_path_buf(), offset: offset as u64, what };
+    match segment::read_header(&bytes) {
+        Headed::Segment(found) if found == number => {}
+        Headed::Newer(version) => {
+            return Err(WalError::Newer { path: path.to_path_buf(), version, supported: segment::FORMAT });
+        }
+        _ => return Err(damaged(0, "the header of the segment does not match its checksum")),
+    }
+    let mut offset = SEGMENT_HEADER;
+    while offset < bytes.len() {
+        match frame::look(&bytes[offset..], offset as u64, number, reader.next_sequence()) {
+            Found::Frame(header) => {
+                let body = offset + HEADER..offset + HEADER + header.body_length();
+                let records = reader.read_frame(&bytes[body.clone()], number, body.start as u64, header.sequence);
+                records.map_err(|(within, what)| damaged(body.start + within, what))?;
+                offset += header.frame_length();
+            }
+            Found::End => break,
+            Found::Torn if is_last => {
+                tracing::warn!(segment = %path.display(), offset, "cutting off a frame that was never completed");
+                let zeros = vec![0; bytes.len() - offset];
+                file.write_at(offset as u64, &zeros).and_then(|()| file.sync()).map_err(failed(path))?;
+                break;
+            }
+            Found::Torn => return Err(damaged(offset, "a frame before the last is incomplete")),
+            Found::Damaged(what) => return Err(damaged(offset, what)),
+        }
+    }
+    Ok((offset as u64, size))
+}
+
+/// Adds up the records of the log.
+struct Reader<'a> {
+    names: &'a [String],
+    /// The places among `names` of the numbers that groups have in the segment that is being read.
+    groups: BTreeMap<u16, usize>,
+    ledgers: Vec<Ledger>,
+    /// Number of the last frame.
+    sequence: u64,
+    /// Whether any frame was read; the first tells where the log begins.
+    begun: bool,
+}
+
+impl<'a> Reader<'a> {
+    fn new(names: &'a [String]) -> Reader<'a> {
+        let ledgers = vec![Ledger::default(); names.len()];
+        Reader { names, groups: BTreeMap::new(), ledgers, sequence: 0, begun: false }
+    }
+
+    /// Number of the frame that comes next. That of the oldest frame is unknown: those before it were given back.
+    fn next_sequence(&self) -> Option<u64> {
+        self.begun.then_some(self.sequence + 1)
+    }
+
+    /// Takes note of the records of a frame whose body is at `start` of a segment. What is wrong, and where.
+    fn read_frame(
+        &mut self,
+        body: &[u8],
+        segment: u64,
+        start: u64,
+        sequence: u64,
+    ) -> Result<(), (usize, &'static str)> {
+        (self.sequence, self.begun) = (sequence, true);
+        let mut at = 0;
+        while at < body.len() {
+            let (number, record, length) = Record::decode(&body[at..]).ok_or((at, "a record cannot be read"))?;
+            if let Record::Group(name) = record {
+                let place = self.names.iter().position(|candidate| candidate == name);
+                self.groups.insert(number, place.ok_or((at, "it has entries of a group that no table is placed in"))?);
+            }
+            let place = *self.groups.get(&number).ok_or((at, "a record is of no group"))?;
+            let position = Position { segment, offset: start + at as u64, length: length as u32 };
+            let noted = self.ledgers[place].note(&record, Some(position));
+            noted.map_err(|_| (at, "an entry does not follow the one before it"))?;
+            at += length;
+        }
+        Ok(())
+    }
+
+    fn finish(self, directory: &Path) -> Result<Vec<Ledger>, WalError> {
+        match self.ledgers.iter().all(Ledger::is_whole) {
+            true => Ok(self.ledgers),
+            false => {
+                let (path, what) = (directory.to_path_buf(), "the oldest entries are missing");
+                Err(WalError::Damaged { path, offset: 0, what })
+            }
+        }
+    }
+}

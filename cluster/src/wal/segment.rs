@@ -1,0 +1,146 @@
+//! Segments: the files of the log, each preallocated before it is needed.
+
+use std::io;
+use std::path::{Path, PathBuf};
+
+use parking_lot::{Condvar, Mutex};
+
+use super::disk::{Disk, DiskFile};
+
+/// Where frames begin.
+pub(crate) const SEGMENT_HEADER: usize = 64;
+/// The format of the log that this release writes, and the newest that it reads.
+pub(crate) const FORMAT: u32 = 1;
+const MAGIC: &[u8; 8] = b"FLOTWAL\n";
+
+/// The file of a segment.
+pub(crate) fn path(directory: &Path, number: u64) -> PathBuf {
+    directory.join(format!("{number:016x}.wal"))
+}
+
+/// The number of a segment by its file name.
+pub(crate) fn number(path: &Path) -> Option<u64> {
+    let name = path.file_name()?.to_str()?.strip_suffix(".wal")?;
+    u64::from_str_radix(name, 16).ok()
+}
+
+/// The file of the segment that is made ready and has no number yet.
+pub(crate) fn spare_path(directory: &Path) -> PathBuf {
+    directory.join("spare.tmp")
+}
+
+/// Creates a blank segment.
+pub(crate) fn prepare(disk: &dyn Disk, directory: &Path, size: u64) -> io::Result<Box<dyn DiskFile>> {
+    let path = spare_path(directory);
+    disk.preallocate(&path, size).inspect_err(|_| {
+        let _ = disk.remove(&path); // what there is of it takes space that others need
+    })
+}
+
+/// Makes the prepared segment the one with this number.
+pub(crate) fn number_spare(disk: &dyn Disk, directory: &Path, file: &dyn DiskFile, number: u64) -> io::Result<()> {
+    let mut header = MAGIC.to_vec();
+    header.extend_from_slice(&FORMAT.to_le_bytes());
+    header.extend_from_slice(&number.to_le_bytes());
+    header.extend_from_slice(&crc32c::crc32c(&header).to_le_bytes());
+    file.write_at(0, &header)?;
+    file.sync()?;
+    disk.rename(&spare_path(directory), &path(directory, number))?;
+    disk.sync_directory(directory)
+}
+
+/// What the header of a segment says.
+pub(crate) enum Headed {
+    /// A segment with this number.
+    Segment(u64),
+    /// Written by a later release, in this format.
+    Newer(u32),
+    /// Not a header.
+    Damaged,
+}
+
+/// Reads the header of a segment.
+pub(crate) fn read_header(header: &[u8]) -> Headed {
+    let word = |at: usize| Some(u32::from_le_bytes(header.get(at..at + 4)?.try_into().ok()?));
+    let (Some(version), Some(low), Some(high), Some(checksum)) = (word(8), word(12), word(16), word(20)) else {
+        return Headed::Damaged;
+    };
+    if header.get(..8) != Some(MAGIC) {
+        return Headed::Damaged;
+    }
+    if version > FORMAT {
+        return Headed::Newer(version); // whatever follows may have another shape
+    }
+    match crc32c::crc32c(&header[..20]) == checksum {
+        true => Headed::Segment(u64::from(low) | u64::from(high) << 32),
+        false => Headed::Damaged,
+    }
+}
+
+/// The next segment, made by a thread of its own before it is needed.
+#[derive(Default)]
+pub(crate) struct Spare {
+    state: Mutex<SpareState>,
+    changed: Condvar,
+}
+
+#[derive(Default)]
+struct SpareState {
+    ready: Option<Box<dyn DiskFile>>,
+    wanted: bool,
+    closing: bool,
+    /// How often one was made or could not be.
+    attempts: u64,
+}
+
+impl Spare {
+    pub(crate) fn is_ready(&self) -> bool {
+        self.state.lock().ready.is_some()
+    }
+
+    /// Asks for a segment, unless there is one. How many attempts to make one have ended.
+    pub(crate) fn want(&self) -> u64 {
+        let mut state = self.state.lock();
+        if state.ready.is_none() && !state.wanted {
+            state.wanted = true;
+            self.changed.notify_all();
+        }
+        state.attempts
+    }
+
+    pub(crate) fn close(&self) {
+        self.state.lock().closing = true;
+        self.changed.notify_all();
+    }
+
+    /// Waits until a segment is wanted; false when closing.
+    pub(crate) fn wanted(&self) -> bool {
+        let mut state = self.state.lock();
+        while !state.wanted && !state.closing {
+            self.changed.wait(&mut state);
+        }
+        !state.closing
+    }
+
+    /// A segment was made, or could not be.
+    pub(crate) fn made(&self, segment: Option<Box<dyn DiskFile>>) {
+        let mut state = self.state.lock();
+        state.wanted = false;
+        state.attempts += 1;
+        state.ready = segment.or(state.ready.take());
+        self.changed.notify_all();
+    }
+
+    /// Takes the segment, waiting for it as long as one is being made; none when it could not be made.
+    pub(crate) fn take(&self) -> Option<Box<dyn DiskFile>> {
+        let mut state = self.state.lock();
+        if state.ready.is_none() {
+            state.wanted = true;
+            self.changed.notify_all();
+            while state.ready.is_none() && state.wanted && !state.closing {
+                self.changed.wait(&mut state);
+            }
+        }
+        state.ready.take()
+    }
+}

@@ -1,0 +1,176 @@
+//! A disk in memory that crashes, fills up and fails on demand.
+
+use std::collections::BTreeMap;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use parking_lot::Mutex;
+
+use super::disk::{Disk, DiskFile};
+
+#[derive(Clone, Default)]
+struct Content {
+    /// As the process sees it.
+    current: Vec<u8>,
+    /// As it is after a crash.
+    durable: Vec<u8>,
+}
+
+#[derive(Default)]
+struct State {
+    files: BTreeMap<PathBuf, Arc<Mutex<Content>>>,
+    room: Option<u64>,
+    syncs_until_failure: Option<u64>,
+    writes: u64,
+}
+
+/// A disk in memory. Names of files are durable at once; contents when synced.
+#[derive(Clone, Default)]
+pub(crate) struct SimulatedDisk(Arc<Mutex<State>>);
+
+impl SimulatedDisk {
+    /// The disk after the power failed: of what was not synced each sector of 512 bytes is there or not, as
+    /// `kept(file size, sector)` decides. Files opened before go on writing to the old disk.
+    pub(crate) fn crash(&self, mut kept: impl FnMut(usize, usize) -> bool) -> SimulatedDisk {
+        let state = self.0.lock();
+        let mut after = State::default();
+        for (path, content) in &state.files {
+            let content = content.lock();
+            let mut bytes = content.durable.clone();
+            bytes.resize(content.current.len().max(bytes.len()), 0);
+            for sector in 0..bytes.len().div_ceil(512) {
+                let range = sector * 512..((sector + 1) * 512).min(content.current.len());
+                if range.start < range.end
+                    && bytes[range.clone()] != content.current[range.clone()]
+                    && kept(bytes.len(), sector)
+                {
+                    bytes[range.clone()].copy_from_slice(&content.current[range]);
+                }
+            }
+            let content = Content { current: bytes.clone(), durable: bytes };
+            after.files.insert(path.clone(), Arc::new(Mutex::new(content)));
+        }
+        SimulatedDisk(Arc::new(Mutex::new(after)))
+    }
+
+    /// From now on there is room for this many more bytes, or as many as one likes.
+    pub(crate) fn set_room(&self, room: Option<u64>) {
+        self.0.lock().room = room;
+    }
+
+    /// The sync after this many fails.
+    pub(crate) fn fail_sync_after(&self, syncs: u64) {
+        self.0.lock().syncs_until_failure = Some(syncs);
+    }
+
+    /// Changes the bytes of a file in place, as decay would.
+    pub(crate) fn alter(&self, path: &Path, change: impl FnOnce(&mut Vec<u8>)) {
+        let file = self.0.lock().files[path].clone();
+        let mut content = file.lock();
+        change(&mut content.current);
+        content.durable = content.current.clone();
+    }
+
+    /// The files there are, with their sizes.
+    pub(crate) fn files(&self) -> Vec<(PathBuf, usize)> {
+        self.0.lock().files.iter().map(|(path, content)| (path.clone(), content.lock().current.len())).collect()
+    }
+}
+
+struct SimulatedFile {
+    content: Arc<Mutex<Content>>,
+    disk: SimulatedDisk,
+}
+
+impl DiskFile for SimulatedFile {
+    fn size(&self) -> io::Result<u64> {
+        Ok(self.content.lock().current.len() as u64)
+    }
+
+    fn read_at(&self, offset: u64, out: &mut [u8]) -> io::Result<usize> {
+        let content = self.content.lock();
+        let bytes = content.current.get(offset as usize..).unwrap_or_default();
+        let length = bytes.len().min(out.len());
+        out[..length].copy_from_slice(&bytes[..length]);
+        Ok(length)
+    }
+
+    fn write_at(&self, offset: u64, bytes: &[u8]) -> io::Result<()> {
+        let mut content = self.content.lock();
+        let end = offset as usize + bytes.len();
+        if end > content.current.len() {
+            let more = (end - content.current.len()) as u64;
+            let mut disk = self.disk.0.lock();
+            if disk.room.is_some_and(|room| room < more) {
+                return Err(io::Error::from(io::ErrorKind::StorageFull));
+            }
+            disk.room = disk.room.map(|room| room - more);
+            drop(disk);
+            content.current.resize(end, 0);
+        }
+        self.disk.0.lock().writes += 1;
+        content.current[offset as usize..end].copy_from_slice(bytes);
+        Ok(())
+    }
+
+    fn sync(&self) -> io::Result<()> {
+        let mut disk = self.disk.0.lock();
+        match &mut disk.syncs_until_failure {
+            Some(0) => return Err(io::Error::other("simulated failure of a sync")),
+            Some(left) => *left -= 1,
+            None => {}
+        }
+        drop(disk);
+        let mut content = self.content.lock();
+        content.durable = content.current.clone();
+        Ok(())
+    }
+}
+
+impl Disk for SimulatedDisk {
+    fn create_directory(&self, _: &Path) -> io::Result<()> {
+        Ok(())
+    }
+
+    fn list(&self, directory: &Path) -> io::Result<Vec<PathBuf>> {
+        Ok(self.0.lock().files.keys().filter(|path| path.parent() == Some(directory)).cloned().collect())
+    }
+
+    fn open(&self, path: &Path) -> io::Result<Box<dyn DiskFile>> {
+        let content = self.0.lock().files.get(path).cloned().ok_or(io::ErrorKind::NotFound)?;
+        Ok(Box::new(SimulatedFile { content, disk: self.clone() }))
+    }
+
+    fn create(&self, path: &Path) -> io::Result<Box<dyn DiskFile>> {
+        let content = Arc::<Mutex<Content>>::default();
+        self.0.lock().files.insert(path.to_path_buf(), content.clone());
+        Ok(Box::new(SimulatedFile { content, disk: self.clone() }))
+    }
+
+    fn preallocate(&self, path: &Path, size: u64) -> io::Result<Box<dyn DiskFile>> {
+        let file = self.create(path)?;
+        file.write_at(0, &vec![0; size as usize])?;
+        file.sync()?;
+        Ok(file)
+    }
+
+    fn rename(&self, from: &Path, to: &Path) -> io::Result<()> {
+        let mut state = self.0.lock();
+        let content = state.files.remove(from).ok_or(io::ErrorKind::NotFound)?;
+        state.files.insert(to.to_path_buf(), content);
+        Ok(())
+    }
+
+    fn remove(&self, path: &Path) -> io::Result<()> {
+        let mut state = self.0.lock();
+        let content = state.files.remove(path).ok_or(io::ErrorKind::NotFound)?;
+        let size = content.lock().current.len() as u64;
+        state.room = state.room.map(|room| room + size);
+        Ok(())
+    }
+
+    fn sync_directory(&self, _: &Path) -> io::Result<()> {
+        Ok(())
+    }
+}

@@ -1,0 +1,332 @@
+//! The log on a disk that crashes, decays, fills up and fails.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::mpsc;
+use std::time::Duration;
+
+use super::record::Record;
+use super::simulated_disk::SimulatedDisk;
+use super::{Ballot, LogRef, Wal, WalError, WalOptions, frame, segment};
+
+const SEGMENT: u64 = 16 << 10;
+
+fn options(fatal: &Arc<AtomicBool>) -> WalOptions {
+    let fatal = fatal.clone();
+    WalOptions {
+        directory: PathBuf::from("/wal"),
+        segment_bytes: SEGMENT,
+        on_fatal: Arc::new(move |_| fatal.store(true, Ordering::SeqCst)),
+    }
+}
+
+fn open(disk: &SimulatedDisk) -> Result<Wal, WalError> {
+    Wal::open(Arc::new(disk.clone()), options(&Arc::default()), &["default".into(), "leases".into()])
+}
+
+fn at(index: u64) -> LogRef {
+    LogRef { term: 1, node: 1, index }
+}
+
+fn body(index: u64, group: u16) -> Vec<u8> {
+    format!("entry {index} of {group} ").repeat(1 + index as usize % 40).into_bytes()
+}
+
+/// Appends an entry and waits until it is durable.
+fn append(wal: &Wal, group: u16, index: u64) -> std::io::Result<()> {
+    let (done, durable) = mpsc::channel();
+    let callback = Box::new(move |result| done.send(result).unwrap());
+    wal.append(group, Some(callback), |appender| appender.entry(at(index), |out| out.extend(body(index, group))));
+    durable.recv_timeout(Duration::from_secs(10)).expect("the log answers")
+}
+
+/// Checks that a group holds exactly these entries.
+fn check(wal: &Wal, group: u16, indexes: std::ops::Range<u64>) {
+    for index in indexes.clone() {
+        let (found, bytes) = wal.read(group, index).unwrap().unwrap_or_else(|| panic!("entry {index} of {group}"));
+        assert_eq!((found, bytes), (at(index), body(index, group)));
+    }
+    assert_eq!(wal.state(group).last.map(|last| last.index + 1).unwrap_or(0), indexes.end);
+}
+
+struct Random(u64);
+
+impl Random {
+    fn below(&mut self, bound: usize) -> usize {
+        self.0 ^= self.0 << 13;
+        self.0 ^= self.0 >> 7;
+        self.0 ^= self.0 << 17;
+        (self.0 % bound as u64) as usize
+    }
+}
+
+#[test]
+fn what_is_durable_survives_crashes_at_any_point() {
+    for seed in 1..=40_u64 {
+        let mut random = Random(seed * 104_729);
+        let mut disk = SimulatedDisk::default();
+        let mut next = [0_u64; 2];
+        for _ in 0..4 {
+            let wal = open(&disk).unwrap();
+            for group in 0..2_u16 {
+                check(&wal, group, 0..next[group as usize]);
+            }
+            for _ in 0..random.below(40) {
+                let group = random.below(2) as u16;
+                append(&wal, group, next[group as usize]).unwrap();
+                next[group as usize] += 1;
+            }
+            // One more is on its way to the disk, of which any sectors may be there.
+            let group = random.below(2) as u16;
+            let lost = disk.clone();
+            let torn = {
+                let half_written = SimulatedDisk::default();
+                drop(half_written);
+                append(&wal, group, next[group as usize]).unwrap();
+                lost.crash(|_, _| false)
+            };
+            wal.close();
+            if random.below(2) == 0 {
+                // The frame is durable: it must be there.
+                next[group as usize] += 1;
+                disk = torn;
+            } else {
+                tear_last_frame(&torn, &mut random);
+                let reopened = open(&torn).unwrap();
+                check(&reopened, group, 0..next[group as usize]);
+                reopened.close();
+                disk = torn;
+            }
+        }
+    }
+}
+
+/// The frames of the last segment that was written to: its path, and where each begins and ends.
+fn frames(disk: &SimulatedDisk) -> (PathBuf, Vec<(usize, usize)>) {
+    let files = disk.files();
+    let path = files.iter().map(|(path, _)| path).filter(|path| segment::number(path).is_some()).max().unwrap().clone();
+    let mut found = Vec::new();
+    disk.alter(&path, |bytes| {
+        let number = segment::number(&path).unwrap();
+        let mut offset = segment::SEGMENT_HEADER;
+        while let frame::Found::Frame(header) = frame::look(&bytes[offset..], offset as u64, number, None) {
+            found.push((offset, offset + header.frame_length()));
+            offset += header.frame_length();
+        }
+    });
+    (path, found)
+}
+
+/// Takes back some sectors of the last frame, at least one.
+fn tear_last_frame(disk: &SimulatedDisk, random: &mut Random) {
+    let (path, frames) = frames(disk);
+    let (start, end) = *frames.last().unwrap();
+    disk.alter(&path, |bytes| {
+        let sectors: Vec<usize> = (start / 512..end.div_ceil(512)).collect();
+        let lost = sectors[random.below(sectors.len())];
+        for sector in sectors {
+            if sector == lost || random.below(2) == 0 {
+                let range = (sector * 512).max(start)..((sector + 1) * 512).min(end);
+                bytes[range].fill(0);
+            }
+        }
+    });
+}
+
+#[test]
+fn a_flipped_bit_never_loses_an_entry_unnoticed() {
+    let disk = SimulatedDisk::default();
+    let wal = open(&disk).unwrap();
+    for index in 0..12 {
+        append(&wal, 0, index).unwrap();
+    }
+    wal.close();
+    let (path, frames) = frames(&disk);
+    let (end, mut refused) = (frames.last().unwrap().1, 0);
+    for bit in (0..(end + 256) * 8).step_by(37) {
+        let damaged = disk.crash(|_, _| true);
+        damaged.alter(&path, |bytes| bytes[bit / 8] ^= 1 << (bit % 8));
+        match open(&damaged) {
+            Ok(wal) => {
+                check(&wal, 0, 0..12); // the bit does not matter: it lies in padding or beyond
+                wal.close();
+            }
+            Err(WalError::Damaged { path: named, offset, .. }) => {
+                assert_eq!(named, path);
+                assert!(offset as usize <= bit / 8);
+                refused += 1;
+            }
+            Err(WalError::Newer { .. }) => assert!((8..12).contains(&(bit / 8))),
+            Err(error) => panic!("{error}"),
+        }
+    }
+    assert!(refused > 100, "{refused}");
+}
+
+#[test]
+fn a_file_cut_off_within_the_last_frame_loses_only_that() {
+    let disk = SimulatedDisk::default();
+    let wal = open(&disk).unwrap();
+    for index in 0..8 {
+        append(&wal, 0, index).unwrap();
+    }
+    wal.close();
+    let (path, frames) = frames(&disk);
+    let (start, end) = *frames.last().unwrap();
+    for length in (start..end).step_by(7) {
+        let cut = disk.crash(|_, _| true);
+        cut.alter(&path, |bytes| bytes.truncate(length));
+        let wal = open(&cut).unwrap_or_else(|error| panic!("cut at {length} of {start}..{end}: {error}"));
+        check(&wal, 0, 0..7);
+        append(&wal, 0, 7).unwrap();
+        wal.close();
+        let wal = open(&cut).unwrap();
+        check(&wal, 0, 0..8);
+        wal.close();
+    }
+}
+
+#[test]
+fn a_missing_segment_is_noticed() {
+    let disk = SimulatedDisk::default();
+    let wal = open(&disk).unwrap();
+    (0..200).for_each(|index| append(&wal, 0, index).unwrap());
+    wal.close();
+    let count = disk.files().iter().filter(|(path, _)| segment::number(path).is_some()).count() as u64;
+    assert!(count > 3);
+    let directory = Path::new("/wal");
+    for (number, expected) in [(2, false), (1, false)] {
+        let partial = disk.crash(|_, _| true);
+        super::disk::Disk::remove(&partial, &segment::path(directory, number)).unwrap();
+        assert_eq!(open(&partial).is_ok(), expected, "without segment {number}");
+    }
+}
+
+#[test]
+fn votes_and_truncation_are_remembered_and_superseded_segments_given_back() {
+    let disk = SimulatedDisk::default();
+    let wal = open(&disk).unwrap();
+    let ballot = Ballot { term: 3, node: 2, committed: true };
+    wal.append(1, None, |appender| appender.vote(ballot));
+    (0..200).for_each(|index| append(&wal, 0, index).unwrap());
+    (0..5).for_each(|index| append(&wal, 1, index).unwrap());
+    wal.append(1, Some(Box::new(|_| {})), |appender| {
+        appender.truncate(Some(2));
+        appender.committed(at(1));
+    });
+    let before = wal.usage().segments;
+    wal.purge(0, at(195));
+    let gone = |wal: &Wal| wal.usage().segments < before / 2;
+    for _ in 0..1000 {
+        if gone(&wal) {
+            break;
+        }
+        std::thread::sleep(Duration::from_millis(2));
+    }
+    assert!(gone(&wal), "{before} segments, then {}", wal.usage().segments);
+    wal.close();
+    let wal = open(&disk.crash(|_, _| false)).unwrap();
+    assert_eq!((wal.state(1).vote, wal.state(1).committed), (Some(ballot), Some(at(1))));
+    assert_eq!((wal.state(0).purged, wal.state(0).first_index), (Some(at(195)), Some(196)));
+    check(&wal, 0, 196..200);
+    check(&wal, 1, 0..3);
+    wal.append(0, None, |appender| appender.truncate(None));
+    assert_eq!(wal.state(0).last, Some(at(195)));
+    wal.close();
+}
+
+#[test]
+fn groups_may_be_numbered_anew() {
+    let disk = SimulatedDisk::default();
+    let wal = open(&disk).unwrap();
+    append(&wal, 0, 0).unwrap();
+    append(&wal, 1, 0).unwrap();
+    wal.close();
+    let names = ["leases".into(), "default".into(), "events".into()];
+    let wal = Wal::open(Arc::new(disk.clone()), options(&Arc::default()), &names).unwrap();
+    assert_eq!(wal.read(0, 0).unwrap().unwrap().1, body(0, 1));
+    append(&wal, 0, 1).unwrap();
+    append(&wal, 2, 0).unwrap();
+    wal.close();
+    assert!(open(&disk).is_err(), "the group of events is missing");
+    let wal = Wal::open(Arc::new(disk.clone()), options(&Arc::default()), &names).unwrap();
+    assert_eq!(wal.read(0, 1).unwrap().unwrap().1, body(1, 0));
+    assert_eq!(wal.read(1, 0).unwrap().unwrap().1, body(0, 0));
+    wal.close();
+}
+
+#[tokio::test]
+async fn a_full_disk_refuses_reservations_until_there_is_room() {
+    let disk = SimulatedDisk::default();
+    disk.set_room(Some(2 * SEGMENT + 100));
+    let wal = open(&disk).unwrap();
+    let mut index = 0;
+    let refused = loop {
+        match wal.reserve(1000).await {
+            Ok(_reservation) => append(&wal, 0, index).unwrap(),
+            Err(refused) => break refused,
+        }
+        index += 1;
+        assert!(index < 1000, "the disk never fills up");
+    };
+    assert_eq!(refused, super::NoRoom);
+    assert!(index > 20);
+    // What was not reserved for, such as a vote, still finds room; and so does a write once there is space.
+    wal.append(0, Some(Box::new(|result| result.unwrap())), |appender| {
+        appender.vote(Ballot { term: 9, node: 1, committed: false });
+    });
+    disk.set_room(Some(4 * SEGMENT));
+    let _reservation = wal.reserve(1000).await.unwrap();
+    append(&wal, 0, index).unwrap();
+    wal.close();
+    let wal = open(&disk).unwrap();
+    check(&wal, 0, 0..index + 1);
+    wal.close();
+}
+
+#[test]
+fn after_a_failed_sync_nothing_is_acknowledged() {
+    let (disk, fatal) = (SimulatedDisk::default(), Arc::new(AtomicBool::default()));
+    let wal = Wal::open(Arc::new(disk.clone()), options(&fatal), &["default".into()]).unwrap();
+    append(&wal, 0, 0).unwrap();
+    disk.fail_sync_after(0);
+    assert!(append(&wal, 0, 1).is_err());
+    assert!(fatal.load(Ordering::SeqCst));
+    assert!(append(&wal, 0, 2).is_err());
+    wal.close();
+}
+
+#[test]
+fn a_newer_format_is_refused_as_such() {
+    let disk = SimulatedDisk::default();
+    open(&disk).unwrap().close();
+    disk.alter(&segment::path(Path::new("/wal"), 1), |bytes| bytes[8] = 2);
+    assert!(matches!(open(&disk), Err(WalError::Newer { version: 2, supported: 1, .. })));
+}
+
+#[test]
+fn queued_entries_share_a_flush() {
+    let disk = SimulatedDisk::default();
+    let wal = open(&disk).unwrap();
+    append(&wal, 0, 0).unwrap();
+    let before = wal.usage().flushes;
+    let (done, answered) = (Arc::new(AtomicUsize::new(0)), BTreeMap::from([(0_u16, 1..50_u64), (1, 0..50)]));
+    for (group, indexes) in &answered {
+        for index in indexes.clone() {
+            let done = done.clone();
+            let callback = Box::new(move |_| {
+                done.fetch_add(1, Ordering::SeqCst);
+            });
+            let (group, body) = (*group, body(1, *group));
+            wal.append(group, Some(callback), |appender| {
+                appender.entry(at(index), |out| out.extend(body));
+                appender.record(&Record::Committed(at(index)));
+            });
+        }
+    }
+    wal.close();
+    assert_eq!(done.load(Ordering::SeqCst), 99);
+    assert!(wal.usage().flushes - before < 99);
+}

@@ -1,0 +1,251 @@
+//! The store on a real disk: what is acknowledged is there after a restart, with its history.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use flotilla_cluster::{
+    ChangeKind, Draft, Expectation, Interest, Key, Layout, Mutation, OpenError, Options, Outcome, Revision, Scope,
+    Selection, Store, TableId, TableOptions, Terms, Write, WriteError,
+};
+
+/// A directory that is removed in the end.
+struct Directory(PathBuf);
+
+impl Directory {
+    fn new() -> Directory {
+        static COUNT: AtomicU64 = AtomicU64::new(0);
+        let name = format!("flotilla-{}-{}", std::process::id(), COUNT.fetch_add(1, Ordering::Relaxed));
+        let path = std::env::temp_dir().join(name);
+        std::fs::create_dir_all(&path).unwrap();
+        Directory(path)
+    }
+
+    fn options(&self) -> Options {
+        Options { wal_segment_bytes: 4 << 20, ..Options::new(&self.0) }
+    }
+}
+
+impl Drop for Directory {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
+}
+
+fn draft(text: &str) -> Draft {
+    let bytes = format!("{{\"rv\":\"{}\",\"text\":\"{text}\"}}", "0".repeat(18)).into_bytes();
+    let layout = Layout { revision_at: 7, head: 1, metadata: 1..5 };
+    Draft { bytes, layout, terms: Terms::new(vec![], vec![("spec.nodeName".into(), "n1".into())]) }
+}
+
+fn put(table: &str, key: &str, expectation: Expectation, text: &str) -> Write {
+    let mutation = Mutation::Put(draft(text));
+    Write { table: TableId::new(table), key: Key::new(key), expectation, mutation }
+}
+
+fn delete(table: &str, key: &str, revision: Revision) -> Write {
+    let expectation = Expectation::Revision(revision);
+    Write { table: TableId::new(table), key: Key::new(key), expectation, mutation: Mutation::Delete }
+}
+
+async fn commit(store: &Store, write: Write) -> Revision {
+    match store.write(write).await.unwrap() {
+        Outcome::Committed { object, .. } => object.revision(),
+        Outcome::Conflict { current } => panic!("conflict with {current:?}"),
+    }
+}
+
+fn keys(store: &Store, table: &str) -> Vec<(String, Revision)> {
+    let (snapshot, mut objects, mut after) = (store.table(&TableId::new(table)).snapshot(), Vec::new(), None);
+    loop {
+        after = snapshot.chunk(&Selection::default(), after.as_ref(), 100, &mut objects).unwrap();
+        if after.is_none() {
+            break;
+        }
+    }
+    assert_eq!(snapshot.count(&Scope::All).unwrap(), objects.len() as u64);
+    objects.iter().map(|object| (object.key().to_string(), object.revision())).collect()
+}
+
+#[tokio::test]
+async fn writes_are_decided_by_their_expectations() {
+    let directory = Directory::new();
+    let store = Store::open(directory.options()).await.unwrap();
+    let table = store.table(&TableId::new("pods"));
+    assert!(table.revision() > Revision::FIRST, "an empty table has a revision");
+    let first = commit(&store, put("pods", "ns/a", Expectation::Absent, "one")).await;
+    assert_eq!(store.barrier(&table).await.unwrap(), first);
+    let object = table.get("ns/a").unwrap();
+    assert!(std::str::from_utf8(object.bytes()).unwrap().contains(&first.to_string()));
+    let again = store.write(put("pods", "ns/a", Expectation::Absent, "two")).await.unwrap();
+    assert!(matches!(again, Outcome::Conflict { current: Some(current) } if current.revision() == first));
+    let second = commit(&store, put("pods", "ns/a", Expectation::Revision(first), "two")).await;
+    assert!(second > first);
+    let stale = store.write(delete("pods", "ns/a", first)).await.unwrap();
+    assert!(matches!(stale, Outcome::Conflict { .. }));
+    match store.write(delete("pods", "ns/a", second)).await.unwrap() {
+        Outcome::Committed { object, previous } => {
+            assert!(object.is_tombstone() && object.revision() > second);
+            assert!(std::str::from_utf8(object.bytes()).unwrap().contains(&object.revision().to_string()));
+            assert_eq!(previous.unwrap().revision(), second);
+        }
+        other => panic!("{other:?}"),
+    }
+    assert!(table.get("ns/a").is_none());
+    let mut oversized = draft("");
+    oversized.bytes.resize(5 << 20, b' ');
+    let mutation = Mutation::Put(oversized);
+    let (table, key, expectation) = (TableId::new("pods"), Key::new("ns/b"), Expectation::Absent);
+    let refused = store.write(Write { table, key, expectation, mutation }).await.unwrap_err();
+    assert!(matches!(refused, WriteError::TooLarge { .. }) && refused.is_definite());
+    let other = store.clone();
+    store.shutdown().await;
+    assert_eq!(other.write(put("pods", "ns/c", Expectation::Absent, "")).await.unwrap_err(), WriteError::Closed);
+}
+
+#[tokio::test]
+async fn a_directory_is_used_by_one_store_at_a_time() {
+    let directory = Directory::new();
+    let store = Store::open(directory.options()).await.unwrap();
+    assert!(matches!(Store::open(directory.options()).await, Err(OpenError::Locked { .. })));
+    store.shutdown().await;
+    Store::open(directory.options()).await.unwrap().shutdown().await;
+}
+
+/// Writes that conflict with none of their neighbours, of several tables, from many tasks at once.
+async fn write_many(store: &Store, writers: usize, each: usize) {
+    let tasks = (0..writers).map(|writer| {
+        let store = store.clone();
+        tokio::spawn(async move {
+            let mut last = None;
+            for number in 0..each {
+                let table = ["pods", "leases"][writer % 2];
+                let key = format!("ns{}/w{writer}", writer % 3);
+                let expectation = last.map_or(Expectation::Absent, Expectation::Revision);
+                if number % 10 == 9 {
+                    commit(&store, delete(table, &key, last.take().unwrap())).await;
+                } else {
+                    last = Some(commit(&store, put(table, &key, expectation, &"x".repeat(number * 20))).await);
+                }
+            }
+        })
+    });
+    for task in tasks.collect::<Vec<_>>() {
+        task.await.unwrap();
+    }
+}
+
+async fn survives(options: impl Fn() -> Options) {
+    let store = Store::open(options()).await.unwrap();
+    let pods = store.table(&TableId::new("pods"));
+    let start = pods.revision();
+    let mut watch = pods.subscribe(Interest::default(), start).unwrap();
+    write_many(&store, 16, 45).await;
+    let mut delivered = Vec::new();
+    watch.changed().await;
+    watch.read(100, &mut delivered).unwrap();
+    let resumed_at = watch.position();
+    let (before, leases) = (keys(&store, "pods"), keys(&store, "leases"));
+    let all: Vec<_> = pods.changes(start, usize::MAX).unwrap();
+    let last = pods.revision();
+    drop((watch, pods));
+    store.shutdown().await;
+
+    let store = Store::open(options()).await.unwrap();
+    assert_eq!((keys(&store, "pods"), keys(&store, "leases")), (before, leases));
+    let pods = store.table(&TableId::new("pods"));
+    assert!(pods.revision() >= last);
+    // A watch that had read a part goes on after that, without a gap and without a repetition.
+    let mut watch = pods.subscribe(Interest::default(), resumed_at).unwrap();
+    watch.changed().await;
+    while watch.read(50, &mut delivered).unwrap() {}
+    let summary = |changes: &[Arc<flotilla_cluster::Change>]| -> Vec<(ChangeKind, Revision, String, Vec<u8>)> {
+        let of = |change: &Arc<flotilla_cluster::Change>| {
+            let object = change.object();
+            (change.kind(), change.revision(), object.key().to_string(), object.bytes().to_vec())
+        };
+        changes.iter().map(of).collect()
+    };
+    assert_eq!(summary(&delivered), summary(&all));
+    let next = commit(&store, put("pods", "ns/new", Expectation::Absent, "")).await;
+    assert!(next > last);
+    store.shutdown().await;
+}
+
+#[tokio::test]
+async fn everything_acknowledged_is_there_after_a_restart() {
+    let directory = Directory::new();
+    survives(|| directory.options()).await;
+}
+
+#[tokio::test]
+async fn groups_of_their_own_share_the_log() {
+    let directory = Directory::new();
+    let own = TableOptions { group: Some("leases".into()), indexes: vec![] };
+    let tables = [(TableId::new("leases"), own)];
+    survives(|| Options { tables: tables.clone().into(), ..directory.options() }).await;
+}
+
+#[tokio::test]
+async fn a_snapshot_supersedes_the_log_and_keeps_the_history() {
+    let directory = Directory::new();
+    let options = || Options { snapshot_log_bytes: 50_000, wal_segment_bytes: 1 << 20, ..directory.options() };
+    let store = Store::open(options()).await.unwrap();
+    let table = store.table(&TableId::new("pods"));
+    let start = table.revision();
+    let padding = "x".repeat(5_000);
+    let mut last = None;
+    for number in 0..1_000 {
+        let key = format!("ns/o{}", number % 7);
+        let current = table.get(&key).map(|object| object.revision());
+        let expectation = current.map_or(Expectation::Absent, Expectation::Revision);
+        let write = if number % 11 == 10 { current.map(|current| delete("pods", &key, current)) } else { None };
+        last = Some(commit(&store, write.unwrap_or_else(|| put("pods", &key, expectation, &padding))).await);
+    }
+    let snapshots = directory.0.join("snapshots/default");
+    wait_for("a snapshot", || std::fs::read_dir(&snapshots).is_ok_and(|files| files.count() > 0)).await;
+    wait_for("segments to be given back", || store.status().wal.segments <= 3).await;
+    let (before, changes) = (keys(&store, "pods"), table.changes(start, usize::MAX).unwrap());
+    assert_eq!(changes.len(), 1_000);
+    drop(table);
+    store.shutdown().await;
+
+    let store = Store::open(options()).await.unwrap();
+    let table = store.table(&TableId::new("pods"));
+    assert_eq!((keys(&store, "pods"), Some(table.revision())), (before, last));
+    let after = table.changes(start, usize::MAX).unwrap();
+    let summary = |changes: &[Arc<flotilla_cluster::Change>]| -> Vec<_> {
+        changes.iter().map(|change| (change.kind(), change.object().bytes().clone())).collect()
+    };
+    assert_eq!(summary(&after), summary(&changes));
+    let middle = changes[500].revision();
+    assert!(table.get_at("ns/o1", middle).unwrap().is_some());
+    store.shutdown().await;
+    damage_is_refused(&snapshots, options).await;
+}
+
+async fn wait_for(what: &str, mut holds: impl FnMut() -> bool) {
+    for _ in 0..500 {
+        if holds() {
+            return;
+        }
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+    panic!("waited in vain for {what}");
+}
+
+async fn damage_is_refused(snapshots: &Path, options: impl Fn() -> Options) {
+    let path = std::fs::read_dir(snapshots).unwrap().next().unwrap().unwrap().path();
+    let whole = std::fs::read(&path).unwrap();
+    for offset in [9, 40, whole.len() / 2, whole.len() - 3] {
+        let mut damaged = whole.clone();
+        damaged[offset] ^= 4;
+        std::fs::write(&path, damaged).unwrap();
+        let Err(OpenError::Group { source, .. }) = Store::open(options()).await else { panic!("byte {offset}") };
+        let named = path.file_name().unwrap().to_str().unwrap();
+        assert!(source.to_string().contains(named), "{source}");
+    }
+    std::fs::write(&path, whole).unwrap();
+    Store::open(options()).await.unwrap().shutdown().await;
+}
