@@ -71,7 +71,13 @@ impl Store {
             drop(lock); // the files are closed by now
         };
         let thread = std::thread::Builder::new().name("store".into()).spawn(run).map_err(|_| OpenError::Ended)?;
-        let running = running.await.map_err(|_| OpenError::Ended)??;
+        let running = match running.await.unwrap_or(Err(OpenError::Ended)) {
+            Ok(running) => running,
+            Err(error) => {
+                let _ = tokio::task::spawn_blocking(move || thread.join()).await; // until it let go of the directory
+                return Err(error);
+            }
+        };
         let thread = Mutex::new(Some((stop, thread)));
         Ok(Store { shared: Arc::new(Shared { node, tables, running, thread }) })
     }
