@@ -12,6 +12,7 @@ use actix_web::{App, HttpServer};
 use flotilla_cluster::{OpenError, Options, Store};
 use tokio::sync::watch;
 
+use crate::access::tokens::{Issuer, KeyError, KeySet, ServiceAccountTokens, SigningKey, StoreObjects};
 use crate::access::{Authenticator, Authorizer, TokenFile, TokenFileError, connection};
 use crate::config::Config;
 use crate::limits;
@@ -43,6 +44,9 @@ pub enum BootError {
     /// The token file is not there or wrong.
     #[error(transparent)]
     Tokens(#[from] TokenFileError),
+    /// The keys of service account tokens are not there or wrong.
+    #[error(transparent)]
+    Keys(#[from] KeyError),
     /// The signals of the operating system cannot be received.
     #[error("cannot receive signals")]
     Signals(#[source] io::Error),
@@ -65,6 +69,8 @@ pub struct Boot {
     pub pki: Arc<Pki>,
     /// Finds the user of a request.
     pub authenticator: Arc<Authenticator>,
+    /// Issues tokens of service accounts.
+    pub issuer: Issuer,
     /// Decides what a user may do.
     pub authorizer: Authorizer,
     /// Tells when to stop.
@@ -84,9 +90,10 @@ impl Boot {
         let address = listener.local_addr().map_err(|source| BootError::Listen { address: config.listen, source })?;
         let pki = Arc::new(Pki::open(PkiOptions::from_config(&config, address.ip()))?);
         pki.write_admin_kubeconfig(&config.admin_kubeconfig(), &server_url(&config, address))?;
-        let tokens = config.token_auth_file.as_deref().map(TokenFile::open).transpose()?.unwrap_or_default();
+        let signing = signing_key(&config)?;
         Ok(Self {
-            authenticator: Arc::new(Authenticator::new(tokens)),
+            authenticator: Arc::new(authenticator(&config, &store, &signing)?),
+            issuer: Issuer::new(signing, config.service_account_issuer.first().cloned().unwrap_or_default()),
             authorizer: Authorizer::new(),
             config: Arc::new(config),
             store,
@@ -145,6 +152,21 @@ impl Boot {
         self.store.shutdown().await;
         served
     }
+}
+
+fn signing_key(config: &Config) -> Result<SigningKey, KeyError> {
+    match &config.service_account_signing_key_file {
+        Some(path) => SigningKey::read(path),
+        None => SigningKey::open(&config.pki_dir()),
+    }
+}
+
+fn authenticator(config: &Config, store: &Store, signing: &SigningKey) -> Result<Authenticator, BootError> {
+    let keys = KeySet::open(signing, &config.service_account_key_file)?;
+    let objects = Arc::new(StoreObjects::new(store));
+    let tokens = ServiceAccountTokens::new(keys, &config.service_account_issuer, config.audiences(), objects);
+    let file = config.token_auth_file.as_deref().map(TokenFile::open).transpose()?.unwrap_or_default();
+    Ok(Authenticator::new(file, tokens))
 }
 
 fn store_options(config: &Config) -> Options {

@@ -3,9 +3,12 @@
 use std::sync::Arc;
 use std::time::SystemTime;
 
+use ring::digest::{SHA256, digest};
+
 use super::bearer::{Bearer, EXTRA_SPACE};
 use super::connection::ConnectionIdentity;
 use super::token_file::TokenFile;
+use super::tokens::{ServiceAccountTokens, TokenError};
 use super::user::User;
 use crate::limits::TOKEN_BYTES;
 use crate::status::ApiError;
@@ -19,6 +22,15 @@ pub struct Authenticated {
     pub warning: Option<&'static str>,
 }
 
+/// Whose a token is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TokenOwner {
+    /// The user.
+    pub user: Arc<User>,
+    /// Which of the audiences asked for it is meant for.
+    pub audiences: Vec<String>,
+}
+
 /// Finds the user of a request.
 ///
 /// In order: a trusted client certificate wins over everything; then a bearer token counts, and one that is not known
@@ -28,12 +40,13 @@ pub struct Authenticated {
 pub struct Authenticator {
     anonymous: Arc<User>,
     file: TokenFile,
+    service_accounts: ServiceAccountTokens,
 }
 
 impl Authenticator {
-    /// Knows these static tokens.
-    pub fn new(file: TokenFile) -> Self {
-        Self { anonymous: Arc::new(User::anonymous()), file }
+    /// Knows static tokens and those of service accounts.
+    pub fn new(file: TokenFile, service_accounts: ServiceAccountTokens) -> Self {
+        Self { anonymous: Arc::new(User::anonymous()), file, service_accounts }
     }
 
     /// The user of a request on a connection, with the value of its header `Authorization`.
@@ -45,15 +58,19 @@ impl Authenticator {
         connection: &ConnectionIdentity,
         authorization: Option<&[u8]>,
     ) -> Result<Authenticated, ApiError> {
+        let now = SystemTime::now();
         let found = |user: &Arc<User>| Ok(Authenticated { user: Arc::clone(user), warning: None });
-        if let Some(user) = connection.user(SystemTime::now()) {
+        if let Some(user) = connection.user(now) {
             return found(user);
         }
         let bearer = authorization.map_or(Bearer::None, Bearer::parse);
         if let Bearer::Token(token) = bearer {
-            return match self.token(token) {
-                Some(user) => found(&user),
-                None => Err(unauthorized()),
+            return match self.token_user(token, self.audiences(), now) {
+                Ok((user, _)) => found(&user),
+                Err(error) => {
+                    tracing::debug!(error, "bearer token refused");
+                    Err(unauthorized())
+                }
             };
         }
         match connection {
@@ -65,12 +82,50 @@ impl Authenticator {
         }
     }
 
-    fn token(&self, token: &[u8]) -> Option<Arc<User>> {
-        if token.len() > TOKEN_BYTES {
-            return None;
-        }
-        self.file.user(token).cloned()
+    /// Audiences of the API itself.
+    pub fn audiences(&self) -> &[String] {
+        self.service_accounts.audiences()
     }
+
+    /// Tokens of service accounts.
+    pub const fn service_accounts(&self) -> &ServiceAccountTokens {
+        &self.service_accounts
+    }
+
+    /// Whose a token is that is meant for one of `audiences`; without any, for the API.
+    ///
+    /// # Errors
+    /// The text that a TokenReview shows.
+    pub fn review(&self, token: &[u8], audiences: &[String]) -> Result<TokenOwner, String> {
+        let wanted = if audiences.is_empty() { self.audiences() } else { audiences };
+        let (user, own) = self.token_user(token, wanted, SystemTime::now())?;
+        Ok(TokenOwner { user, audiences: wanted.iter().filter(|audience| own.contains(audience)).cloned().collect() })
+    }
+
+    /// The user of a token and whom the token is meant for. Static tokens are meant for the API.
+    fn token_user(&self, token: &[u8], wanted: &[String], now: SystemTime) -> Result<(Arc<User>, Vec<String>), String> {
+        const UNKNOWN: &str = "invalid bearer token";
+        if token.len() > TOKEN_BYTES {
+            return Err(UNKNOWN.into());
+        }
+        let mut key = [0; 32];
+        key.copy_from_slice(digest(&SHA256, token).as_ref());
+        if let Some(user) = self.file.user(&key)
+            && self.audiences().iter().any(|own| wanted.contains(own))
+        {
+            return Ok((Arc::clone(user), self.audiences().to_vec()));
+        }
+        match self.service_accounts.authenticate(token, &key, wanted, now) {
+            Ok(Some(verified)) => Ok((Arc::clone(verified.user()), verified.audiences().to_vec())),
+            Ok(None) => Err(UNKNOWN.into()),
+            Err(error) => Err(refusal(UNKNOWN, &error)),
+        }
+    }
+}
+
+/// Several reasons as one text.
+fn refusal(first: &str, second: &TokenError) -> String {
+    format!("[{first}, {second}]")
 }
 
 /// 401: there are credentials, but none that is valid.
@@ -82,7 +137,21 @@ pub fn unauthorized() -> ApiError {
 mod tests {
     use std::time::Duration;
 
+    use super::super::tokens::{BoundKind, BoundObjects, Found, KeySet, SigningKey};
     use super::*;
+
+    #[derive(Debug)]
+    struct NoObjects;
+
+    impl BoundObjects for NoObjects {
+        fn revision(&self, _: BoundKind, _: &str, _: &str) -> Option<u64> {
+            None
+        }
+
+        fn find(&self, _: BoundKind, _: &str, _: &str) -> Option<Found> {
+            None
+        }
+    }
 
     fn certificate(seconds_left: i64) -> ConnectionIdentity {
         let now = SystemTime::now();
@@ -93,7 +162,13 @@ mod tests {
 
     #[test]
     fn order() {
-        let authenticator = Authenticator::new(TokenFile::default());
+        let pem = rcgen::KeyPair::generate().unwrap().serialize_pem();
+        let key = SigningKey::parse(&pem).unwrap();
+        let keys = KeySet::open(&key, &[]).unwrap();
+        let api = ["api".to_owned()];
+        let tokens = ServiceAccountTokens::new(keys, &api, &api, Arc::new(NoObjects));
+        let file = TokenFile::parse("secret,ann,u-1").unwrap();
+        let authenticator = Authenticator::new(file, tokens);
         let name = |connection: &ConnectionIdentity, header: Option<&str>| {
             authenticator.authenticate(connection, header.map(str::as_bytes)).map(|found| found.user.name.to_string())
         };
@@ -103,6 +178,10 @@ mod tests {
         assert_eq!(name(&ConnectionIdentity::Refused, None).unwrap_err().code, 401);
         let none = ConnectionIdentity::None;
         assert_eq!(name(&none, Some("Bearer bad")).unwrap_err().code, 401);
+        assert_eq!(name(&none, Some("Bearer secret")).unwrap(), "ann");
+        assert_eq!(name(&ConnectionIdentity::Refused, Some("Bearer secret")).unwrap(), "ann");
+        assert_eq!(authenticator.review(b"secret", &[]).unwrap().audiences, ["api"]);
+        assert_eq!(authenticator.review(b"secret", &["vault".into()]).unwrap_err(), "invalid bearer token");
         assert_eq!(name(&none, Some("Basic YQ==")).unwrap(), "system:anonymous");
         assert_eq!(name(&none, None).unwrap(), "system:anonymous");
         assert!(authenticator.authenticate(&none, Some(b"Bearer  x")).unwrap().warning.is_some());

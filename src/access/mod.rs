@@ -9,10 +9,11 @@ mod authorizer;
 mod bearer;
 pub mod connection;
 mod token_file;
+pub mod tokens;
 mod user;
 
 pub use attributes::{Attributes, forbidden};
-pub use authenticator::{Authenticated, Authenticator};
+pub use authenticator::{Authenticated, Authenticator, TokenOwner};
 pub use authorizer::{Authorizer, Decision, Rules};
 pub use connection::ConnectionIdentity;
 pub use token_file::{TokenFile, TokenFileError};

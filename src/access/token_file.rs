@@ -42,7 +42,7 @@ impl TokenFile {
         Self::parse(&text).map_err(|(line, why)| TokenFileError::Line { path: path.display().to_string(), line, why })
     }
 
-    fn parse(text: &str) -> Result<Self, (usize, &'static str)> {
+    pub(super) fn parse(text: &str) -> Result<Self, (usize, &'static str)> {
         let mut users = HashMap::new();
         for (number, line) in text.lines().enumerate() {
             if line.is_empty() || line.starts_with('#') {
@@ -66,9 +66,9 @@ impl TokenFile {
         Ok(Self(users))
     }
 
-    /// The user of a token.
-    pub fn user(&self, token: &[u8]) -> Option<&Arc<User>> {
-        if self.0.is_empty() { None } else { self.0.get(&key(token)) }
+    /// The user of a token with this SHA-256 digest.
+    pub fn user(&self, key: &[u8; 32]) -> Option<&Arc<User>> {
+        self.0.get(key)
     }
 }
 
@@ -124,12 +124,12 @@ mod tests {
     fn lines() {
         let file =
             TokenFile::parse("# who\n\na1,ann,u-1\nb2,bob,u-2,\"dev, ops\"\n\"c\"\"3\",cy,,one\n,nobody,x\n").unwrap();
-        let ann = file.user(b"a1").unwrap();
+        let ann = file.user(&key(b"a1")).unwrap();
         assert_eq!((ann.name.as_str(), ann.uid.as_str()), ("ann", "u-1"));
         assert_eq!(ann.groups, ["system:authenticated"]);
-        assert_eq!(file.user(b"b2").unwrap().groups, ["dev", "ops", "system:authenticated"]);
-        assert_eq!(file.user(b"c\"3").unwrap().groups, ["one", "system:authenticated"]);
-        assert!(file.user(b"").is_none() && file.user(b"zz").is_none());
+        assert_eq!(file.user(&key(b"b2")).unwrap().groups, ["dev", "ops", "system:authenticated"]);
+        assert_eq!(file.user(&key(b"c\"3")).unwrap().groups, ["one", "system:authenticated"]);
+        assert!(file.user(&key(b"")).is_none() && file.user(&key(b"zz")).is_none());
     }
 
     #[test]

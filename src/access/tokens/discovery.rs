@@ -1,0 +1,44 @@
+//! What verifiers elsewhere need: OpenID Connect discovery of the issuer of service account tokens.
+
+use std::net::SocketAddr;
+
+use super::keys::KeySet;
+
+/// Path of the keys.
+pub const JWKS_PATH: &str = "/openid/v1/jwks";
+/// Path of the description of the issuer (OpenID Connect Discovery 1.0, section 4).
+pub const CONFIGURATION_PATH: &str = "/.well-known/openid-configuration";
+/// Media type of the keys.
+pub const JWKS_MEDIA_TYPE: &str = "application/jwk-set+json";
+/// `Cache-Control` of both answers.
+pub const CACHE_CONTROL: &str = "public, max-age=3600";
+
+/// The description of an issuer, in JSON; the keys are found at the address of this server.
+pub fn configuration(issuer: &str, address: SocketAddr, keys: &KeySet) -> String {
+    let text = |text: &str| serde_json::Value::from(text).to_string();
+    format!(
+        "{{\"issuer\":{},\"jwks_uri\":{},\"response_types_supported\":[\"id_token\"],\
+         \"subject_types_supported\":[\"public\"],\"id_token_signing_alg_values_supported\":{}}}",
+        text(issuer),
+        text(&format!("https://{address}{JWKS_PATH}")),
+        serde_json::Value::from(keys.algorithms()),
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::keys::SigningKey;
+    use super::*;
+
+    #[test]
+    fn the_description() {
+        let key = SigningKey::parse(&rcgen::KeyPair::generate().unwrap().serialize_pem()).unwrap();
+        let keys = KeySet::open(&key, &[]).unwrap();
+        assert_eq!(
+            configuration("https://kubernetes.default.svc", "127.0.0.1:6443".parse().unwrap(), &keys),
+            r#"{"issuer":"https://kubernetes.default.svc","jwks_uri":"https://127.0.0.1:6443/openid/v1/jwks","response_types_supported":["id_token"],"subject_types_supported":["public"],"id_token_signing_alg_values_supported":["ES256"]}"#
+        );
+        let jwks: serde_json::Value = serde_json::from_str(&keys.jwks()).unwrap();
+        assert_eq!(jwks["keys"][0]["kid"], key.public().id.as_str());
+    }
+}

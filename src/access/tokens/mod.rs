@@ -1,0 +1,27 @@
+//! Tokens of service accounts: JSON Web Tokens (RFC 7519) that this server signs and verifies.
+//!
+//! A token is verified once and then remembered by its digest. What it is bound to (service account, pod, secret,
+//! node) is looked up at every request, so that a deleted account is refused at once.
+
+mod bound;
+mod claims;
+pub mod discovery;
+mod issue;
+mod jose;
+mod keys;
+mod store;
+mod verify;
+
+pub use bound::{BoundKind, BoundObjects, Found};
+pub use claims::{Claims, NumericDate};
+pub use issue::{Account, IssueRequest, Issued, Issuer, LegacyAccount};
+pub use keys::{KeyError, KeySet, SigningKey, VerificationKey};
+pub use store::StoreObjects;
+pub use verify::{ServiceAccountTokens, TokenError, Verified};
+
+/// What names of service accounts as users start with.
+pub const USER_PREFIX: &str = "system:serviceaccount:";
+/// Group of all service accounts; followed by a colon and a namespace, of those of the namespace.
+pub const GROUP: &str = "system:serviceaccounts";
+/// Issuer of tokens that live in Secrets.
+pub const LEGACY_ISSUER: &str = "kubernetes/serviceaccount";

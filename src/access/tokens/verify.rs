@@ -1,0 +1,326 @@
+//! Whose a token is.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use dashmap::DashMap;
+use ring::digest::{SHA256, digest};
+
+use super::bound::{BoundKind, BoundObjects};
+use super::claims::{Claims, Kubernetes, LegacyClaims, NumericDate, Reference};
+use super::jose::Unverified;
+use super::keys::KeySet;
+use super::{GROUP, LEGACY_ISSUER, USER_PREFIX};
+use crate::access::connection::CREDENTIAL_ID;
+use crate::access::user::User;
+use crate::field::quote;
+use crate::limits::TOKEN_CACHE_ENTRIES;
+
+/// How far clocks may differ, and how long a token outlives what it is bound to while that is being deleted.
+const LEEWAY: Duration = Duration::from_secs(60);
+
+/// Why a token of a service account is not valid. The texts are those that a TokenReview shows.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[allow(missing_docs, reason = "the messages say it")]
+pub enum TokenError {
+    #[error("invalid signature, no keys found")]
+    NoKey,
+    #[error("invalid signature")]
+    Signature,
+    #[error("malformed claims: {0}")]
+    Claims(String),
+    #[error("token audiences {0} is invalid for the target audiences {1}")]
+    Audience(String, String),
+    #[error("service account token has expired")]
+    Expired,
+    #[error("service account token is not valid yet")]
+    NotYet,
+    #[error("service account token is issued in the future")]
+    IssuedLater,
+    #[error("resource name may not be empty")]
+    NoAccount,
+    #[error("serviceaccounts {0} not found")]
+    AccountMissing(String),
+    #[error("service account {0}/{1} has been deleted")]
+    AccountDeleted(String, String),
+    #[error("service account UID ({0}) does not match claim ({1})")]
+    AccountReplaced(String, String),
+    #[error("service account token has been invalidated")]
+    Invalidated,
+    #[error("{0} claim is {1}")]
+    LegacyClaim(&'static str, &'static str),
+    #[error("Token has been invalidated")]
+    LegacyInvalidated,
+    #[error("Token does not match server's copy")]
+    LegacyReplaced,
+}
+
+/// A token whose signature and form are good.
+#[derive(Debug)]
+pub struct Verified {
+    user: Arc<User>,
+    /// Whom it is meant for; tokens that do not say are meant for the API.
+    audiences: Vec<String>,
+    times: [Option<NumericDate>; 3],
+    namespace: String,
+    bonds: Vec<Bond>,
+    used: AtomicBool,
+}
+
+impl Verified {
+    /// The service account as a user.
+    pub const fn user(&self) -> &Arc<User> {
+        &self.user
+    }
+
+    /// Whom the token is meant for.
+    pub fn audiences(&self) -> &[String] {
+        &self.audiences
+    }
+}
+
+/// An object that has to exist for the token to be valid.
+#[derive(Debug)]
+struct Bond {
+    kind: BoundKind,
+    to: Reference,
+    /// Digest of a token that lives in the secret.
+    token: Option<[u8; 32]>,
+    /// Revision at which the object was there, the right one, and not being deleted; 0 for none.
+    seen: AtomicU64,
+}
+
+/// Verifies tokens of service accounts.
+#[derive(Debug)]
+pub struct ServiceAccountTokens {
+    keys: KeySet,
+    issuers: Vec<String>,
+    audiences: Vec<String>,
+    objects: Arc<dyn BoundObjects>,
+    verified: DashMap<[u8; 32], Arc<Verified>>,
+}
+
+impl ServiceAccountTokens {
+    /// Accepts tokens of these keys and issuers. `audiences` are those of the API.
+    pub fn new(keys: KeySet, issuers: &[String], audiences: &[String], objects: Arc<dyn BoundObjects>) -> Self {
+        Self { keys, issuers: issuers.to_vec(), audiences: audiences.to_vec(), objects, verified: DashMap::new() }
+    }
+
+    /// The keys.
+    pub const fn keys(&self) -> &KeySet {
+        &self.keys
+    }
+
+    /// Audiences of the API.
+    pub fn audiences(&self) -> &[String] {
+        &self.audiences
+    }
+
+    /// Whose a token is, if it is meant for one of `audiences`; `None` when it is no token of a service account.
+    /// `key` is the SHA-256 digest of the token.
+    ///
+    /// # Errors
+    /// When it is one, but not valid.
+    pub fn authenticate(
+        &self,
+        token: &[u8],
+        key: &[u8; 32],
+        audiences: &[String],
+        now: SystemTime,
+    ) -> Result<Option<Arc<Verified>>, TokenError> {
+        let known = self.verified.get(key).map(|entry| Arc::clone(entry.value()));
+        let verified = match known {
+            Some(verified) => verified,
+            None => match self.verify(token, key)? {
+                Some(verified) => self.remember(*key, verified),
+                None => return Ok(None),
+            },
+        };
+        verified.used.store(true, Ordering::Relaxed);
+        if !verified.audiences.iter().any(|own| audiences.contains(own)) {
+            return Err(TokenError::Audience(list(&verified.audiences), list(audiences)));
+        }
+        self.check(&verified, now)?;
+        Ok(Some(verified))
+    }
+
+    /// Checks form and signature.
+    fn verify(&self, token: &[u8], digest: &[u8; 32]) -> Result<Option<Verified>, TokenError> {
+        #[derive(serde::Deserialize)]
+        struct Issuer {
+            #[serde(default)]
+            iss: String,
+        }
+        let Some(parts) = Unverified::parse(token) else { return Ok(None) };
+        let Ok(Issuer { iss }) = serde_json::from_slice(&parts.payload) else { return Ok(None) };
+        let legacy = iss == LEGACY_ISSUER;
+        if !legacy && !self.issuers.contains(&iss) {
+            return Ok(None);
+        }
+        let mut candidates = self.keys.candidates(&parts.key_id).peekable();
+        if candidates.peek().is_none() {
+            return Err(TokenError::NoKey);
+        }
+        if !candidates.any(|key| key.algorithm.name() == parts.algorithm && key.verify(parts.message, &parts.signature))
+        {
+            return Err(TokenError::Signature);
+        }
+        let malformed = |error: serde_json::Error| TokenError::Claims(error.to_string());
+        if legacy {
+            self.legacy(serde_json::from_slice(&parts.payload).map_err(malformed)?, digest).map(Some)
+        } else {
+            self.bound(serde_json::from_slice(&parts.payload).map_err(malformed)?).map(Some)
+        }
+    }
+
+    fn bound(&self, claims: Claims) -> Result<Verified, TokenError> {
+        let Kubernetes { namespace, node, pod, secret, serviceaccount, .. } = claims.kubernetes.unwrap_or_default();
+        if serviceaccount.name.is_empty() {
+            return Err(TokenError::NoAccount);
+        }
+        let mut user = account_user(&namespace, &serviceaccount);
+        let mut facts = |key: &str, value: String| user.extra.insert(key.to_owned(), vec![value]);
+        if !claims.jti.is_empty() {
+            facts(CREDENTIAL_ID, format!("JTI={}", claims.jti));
+        }
+        for (kind, reference) in [("pod", &pod), ("node", &node)] {
+            if let Some(reference) = reference {
+                facts(&format!("authentication.kubernetes.io/{kind}-name"), reference.name.clone());
+                facts(&format!("authentication.kubernetes.io/{kind}-uid"), reference.uid.clone());
+            }
+        }
+        let mut bonds = vec![Bond::new(BoundKind::ServiceAccount, serviceaccount)];
+        // A node that comes with a pod only informs; alone it binds.
+        let node = if pod.is_some() || secret.is_some() { None } else { node };
+        let others = [(BoundKind::Secret, secret), (BoundKind::Pod, pod), (BoundKind::Node, node)];
+        bonds.extend(others.into_iter().filter_map(|(kind, to)| Some(Bond::new(kind, to?))));
+        let audiences = if claims.aud.0.is_empty() { self.audiences.clone() } else { claims.aud.0 };
+        let times = [claims.exp, claims.nbf, claims.iat];
+        Ok(Verified { user: user.into(), audiences, times, namespace, bonds, used: AtomicBool::new(true) })
+    }
+
+    fn legacy(&self, claims: LegacyClaims, digest: &[u8; 32]) -> Result<Verified, TokenError> {
+        let required = [
+            ("sub", &claims.sub),
+            ("namespace", &claims.namespace),
+            ("secretName", &claims.secret),
+            ("serviceAccountName", &claims.account),
+            ("serviceAccountUID", &claims.account_uid),
+        ];
+        if let Some((name, _)) = required.into_iter().find(|(_, value)| value.is_empty()) {
+            return Err(TokenError::LegacyClaim(name, "missing"));
+        }
+        if claims.sub != format!("{USER_PREFIX}{}:{}", claims.namespace, claims.account) {
+            return Err(TokenError::LegacyClaim("sub", "invalid"));
+        }
+        let account = Reference { name: claims.account, uid: claims.account_uid };
+        let user = account_user(&claims.namespace, &account);
+        let secret = Reference { name: claims.secret, uid: String::new() };
+        let bonds = vec![
+            Bond { token: Some(*digest), ..Bond::new(BoundKind::Secret, secret) },
+            Bond::new(BoundKind::ServiceAccount, account),
+        ];
+        Ok(Verified {
+            user: user.into(),
+            audiences: self.audiences.clone(),
+            times: [None; 3],
+            namespace: claims.namespace,
+            bonds,
+            used: AtomicBool::new(true),
+        })
+    }
+
+    /// Checks what changes with time: the clock, and the objects that the token is bound to.
+    fn check(&self, verified: &Verified, now: SystemTime) -> Result<(), TokenError> {
+        let seconds = |at: SystemTime| at.duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs().cast_signed());
+        let [exp, nbf, iat] = verified.times;
+        if nbf.is_some_and(|nbf| seconds(now + LEEWAY) < nbf.0) {
+            return Err(TokenError::NotYet);
+        }
+        if exp.is_some_and(|exp| seconds(now - LEEWAY) > exp.0) {
+            return Err(TokenError::Expired);
+        }
+        if iat.is_some_and(|iat| seconds(now + LEEWAY) < iat.0) {
+            return Err(TokenError::IssuedLater);
+        }
+        verified.bonds.iter().try_for_each(|bond| self.check_bond(&verified.namespace, bond, now))
+    }
+
+    fn check_bond(&self, namespace: &str, bond: &Bond, now: SystemTime) -> Result<(), TokenError> {
+        let namespace = if bond.kind == BoundKind::Node { "" } else { namespace };
+        let name = &bond.to.name;
+        let seen = bond.seen.load(Ordering::Relaxed);
+        if seen != 0 && self.objects.revision(bond.kind, namespace, name) == Some(seen) {
+            return Ok(());
+        }
+        let found = self.objects.find(bond.kind, namespace, name);
+        let gone = found.as_ref().and_then(|found| found.deleted_at).is_some_and(|at| at < now - LEEWAY);
+        match (bond.kind, &found) {
+            (BoundKind::ServiceAccount, None) => return Err(TokenError::AccountMissing(quote(name))),
+            (BoundKind::ServiceAccount, Some(_)) if gone => {
+                return Err(TokenError::AccountDeleted(namespace.to_owned(), name.clone()));
+            }
+            (BoundKind::ServiceAccount, Some(found)) if found.uid != bond.to.uid => {
+                return Err(TokenError::AccountReplaced(found.uid.to_string(), bond.to.uid.clone()));
+            }
+            (BoundKind::ServiceAccount, Some(_)) => {}
+            (_, found) => match (&bond.token, found) {
+                (None, Some(found)) if !gone && found.uid == bond.to.uid => {}
+                (None, _) => return Err(TokenError::Invalidated),
+                (Some(_), Some(found)) if !gone && bond.holds(found.token.as_deref()) => {}
+                (Some(_), Some(_)) if !gone => return Err(TokenError::LegacyReplaced),
+                (Some(_), _) => return Err(TokenError::LegacyInvalidated),
+            },
+        }
+        if let Some(found) = found.filter(|found| found.deleted_at.is_none()) {
+            bond.seen.store(found.revision, Ordering::Relaxed);
+        }
+        Ok(())
+    }
+
+    /// Keeps a verified token. When there are too many, those go that were not used since the last time that there
+    /// were too many; and if that does not help, all.
+    fn remember(&self, key: [u8; 32], verified: Verified) -> Arc<Verified> {
+        if self.verified.len() >= TOKEN_CACHE_ENTRIES {
+            self.verified.retain(|_, verified| verified.used.swap(false, Ordering::Relaxed));
+            if self.verified.len() >= TOKEN_CACHE_ENTRIES {
+                self.verified.clear();
+            }
+        }
+        let verified = Arc::new(verified);
+        self.verified.insert(key, Arc::clone(&verified));
+        verified
+    }
+}
+
+impl Bond {
+    const fn new(kind: BoundKind, to: Reference) -> Self {
+        Self { kind, to, token: None, seen: AtomicU64::new(0) }
+    }
+
+    /// Whether a secret holds the very token.
+    fn holds(&self, token: Option<&[u8]>) -> bool {
+        token.is_some_and(|token| self.token.as_ref().is_some_and(|own| own == digest(&SHA256, token).as_ref()))
+    }
+}
+
+/// A service account as a user.
+fn account_user(namespace: &str, account: &Reference) -> User {
+    User {
+        name: format!("{USER_PREFIX}{namespace}:{}", account.name).into(),
+        uid: account.uid.as_str().into(),
+        groups: vec![GROUP.into(), format!("{GROUP}:{namespace}").into()],
+        ..User::default()
+    }
+    .authenticated()
+}
+
+/// A list as messages show it.
+fn list(texts: &[String]) -> String {
+    format!("[{}]", texts.iter().map(|text| quote(text)).collect::<Vec<_>>().join(" "))
+}
+
+#[cfg(test)]
+#[path = "verify_tests.rs"]
+mod tests;
