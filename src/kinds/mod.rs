@@ -7,15 +7,24 @@ mod admission_policy;
 mod admission_rules;
 mod api_service;
 pub mod certificate;
+mod conditions;
 mod configmap;
+mod controller_revision;
+mod cron_job;
 mod csi;
+mod daemon_set;
+mod defaulting;
+mod deployment;
 mod endpoint_slice;
 mod endpoints;
 mod event;
 mod flow_control;
+pub mod horizontal_pod_autoscaler;
 mod ingress;
+mod job;
 pub mod key_pair;
 pub mod labels;
+mod lease;
 mod limit_range;
 pub mod metadata;
 pub mod names;
@@ -23,24 +32,37 @@ pub mod namespace;
 mod network_policy;
 mod node;
 pub mod node_selector;
+mod numbers;
 mod persistent_volume;
 pub mod persistent_volume_claim;
+pub mod pod;
+mod pod_disruption_budget;
+mod pod_template;
+pub mod priority_class;
 mod rbac;
+mod replica_set;
+mod replication_controller;
 mod resource_quota;
 pub mod resources;
+mod runtime_class;
 mod secret;
+mod selector;
+pub mod semantic;
 mod service;
 mod service_account;
 mod service_addresses;
 pub mod service_allocation;
 mod service_change;
 mod service_cidr;
+pub mod shown;
+mod stateful_set;
 mod storage_class;
 mod strategy;
+mod templates;
 mod volume_source;
 mod webhook;
 
-pub use strategy::{Dependents, Generation, GraceSeconds, NameRule, Strategy};
+pub use strategy::{Dependents, Generation, GraceSeconds, NameRule, Strategy, Subresource};
 
 /// The strategy of a resource; resources without rules of their own get [`Strategy::DEFAULT`].
 pub fn strategy(group: &str, resource: &str) -> &'static Strategy {
@@ -53,6 +75,9 @@ pub fn strategy(group: &str, resource: &str) -> &'static Strategy {
         ("", "nodes") => &node::STRATEGY,
         ("", "persistentvolumeclaims") => &persistent_volume_claim::STRATEGY,
         ("", "persistentvolumes") => &persistent_volume::STRATEGY,
+        ("", "pods") => &pod::STRATEGY,
+        ("", "podtemplates") => &pod_template::STRATEGY,
+        ("", "replicationcontrollers") => &replication_controller::STRATEGY,
         ("", "resourcequotas") => &resource_quota::STRATEGY,
         ("", "secrets") => &secret::STRATEGY,
         ("", "serviceaccounts") => &service_account::STRATEGY,
@@ -64,7 +89,16 @@ pub fn strategy(group: &str, resource: &str) -> &'static Strategy {
         ("admissionregistration.k8s.io", "validatingadmissionpolicybindings") => &admission_policy::VALIDATING_BINDING,
         ("admissionregistration.k8s.io", "validatingwebhookconfigurations") => &webhook::VALIDATING,
         ("apiregistration.k8s.io", "apiservices") => &api_service::STRATEGY,
+        ("apps", "controllerrevisions") => &controller_revision::STRATEGY,
+        ("apps", "daemonsets") => &daemon_set::STRATEGY,
+        ("apps", "deployments") => &deployment::STRATEGY,
+        ("apps", "replicasets") => &replica_set::STRATEGY,
+        ("apps", "statefulsets") => &stateful_set::STRATEGY,
+        ("autoscaling", "horizontalpodautoscalers") => &horizontal_pod_autoscaler::STRATEGY,
+        ("batch", "cronjobs") => &cron_job::STRATEGY,
+        ("batch", "jobs") => &job::STRATEGY,
         ("certificates.k8s.io", "certificatesigningrequests") => &certificate::STRATEGY,
+        ("coordination.k8s.io", "leases") => &lease::STRATEGY,
         ("discovery.k8s.io", "endpointslices") => &endpoint_slice::STRATEGY,
         ("events.k8s.io", "events") => &event::STRATEGY_V1,
         ("flowcontrol.apiserver.k8s.io", "flowschemas") => &flow_control::SCHEMA,
@@ -74,10 +108,13 @@ pub fn strategy(group: &str, resource: &str) -> &'static Strategy {
         ("networking.k8s.io", "ipaddresses") => &service_cidr::ADDRESS_STRATEGY,
         ("networking.k8s.io", "networkpolicies") => &network_policy::STRATEGY,
         ("networking.k8s.io", "servicecidrs") => &service_cidr::STRATEGY,
+        ("node.k8s.io", "runtimeclasses") => &runtime_class::STRATEGY,
+        ("policy", "poddisruptionbudgets") => &pod_disruption_budget::STRATEGY,
         ("rbac.authorization.k8s.io", "clusterrolebindings") => &rbac::CLUSTER_ROLE_BINDING,
         ("rbac.authorization.k8s.io", "clusterroles") => &rbac::CLUSTER_ROLE,
         ("rbac.authorization.k8s.io", "rolebindings") => &rbac::ROLE_BINDING,
         ("rbac.authorization.k8s.io", "roles") => &rbac::ROLE,
+        ("scheduling.k8s.io", "priorityclasses") => &priority_class::STRATEGY,
         ("storage.k8s.io", "csidrivers") => &csi::DRIVER,
         ("storage.k8s.io", "csinodes") => &csi::NODE,
         ("storage.k8s.io", "csistoragecapacities") => &storage_class::CAPACITY,

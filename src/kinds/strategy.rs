@@ -85,14 +85,32 @@ pub struct Strategy {
     pub validate_status: fn(object: &Value, old: &Value, errors: &mut Errors),
     /// Warnings of a create (`old` is `None`) or update.
     pub warnings: fn(object: &Value, old: Option<&Value>, warnings: &mut Vec<String>),
+    /// Warnings of a write of `/status`.
+    pub status_warnings: fn(object: &Value, warnings: &mut Vec<String>),
+    /// Subresources that write the object by rules of their own, by name.
+    pub subresources: &'static [(&'static str, Subresource)],
     /// The values of fields that `fieldSelector` may name besides `metadata.name` and `metadata.namespace`.
     pub selectable: &'static [Selectable],
+}
+
+/// The rules of a subresource that changes the object itself, as `resize` of pods does.
+#[derive(Debug, Clone, Copy)]
+pub struct Subresource {
+    /// Restores everything that cannot change through this door; keeps the generation's books.
+    pub prepare: fn(object: &mut Value, old: &Value),
+    /// Checks the write; the generic rules of metadata have run before.
+    pub validate: fn(object: &Value, old: &Value, errors: &mut Errors),
 }
 
 /// A field that `fieldSelector` may name: its name, and its value in an object.
 pub type Selectable = (&'static str, fn(&Value) -> String);
 
 impl Strategy {
+    /// The rules of a subresource that changes the object itself.
+    pub fn subresource(&self, name: &str) -> Option<&'static Subresource> {
+        self.subresources.iter().find(|(known, _)| *known == name).map(|(_, rules)| rules)
+    }
+
     /// Rules of a kind that has none of its own.
     pub const DEFAULT: Self = Self {
         name: NameRule::Subdomain,
@@ -112,6 +130,8 @@ impl Strategy {
         validate_update: |_, _, _| {},
         validate_status: |_, _, _| {},
         warnings: |_, _, _| {},
+        status_warnings: |_, _| {},
+        subresources: &[],
         selectable: &[],
     };
 

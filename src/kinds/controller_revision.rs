@@ -1,0 +1,30 @@
+//! ControllerRevisions (apps).
+
+use flotilla_proto::value::Value;
+
+use super::{Generation, NameRule, Strategy, metadata, numbers};
+use crate::field::{Errors, Path};
+
+/// Rules of ControllerRevisions.
+pub static STRATEGY: Strategy = Strategy {
+    generation: Generation::ClientOwned,
+    validate,
+    validate_update,
+    ..Strategy::DEFAULT
+};
+
+fn validate(revision: &Value, errors: &mut Errors) {
+    numbers::not_negative(&Path::root("revision"), revision.at(&["revision"]), errors);
+    let path = Path::root("data");
+    match revision.at(&["data"]) {
+        Value::Null => errors.required(&path, "data is mandatory"),
+        Value::Object(_) => {}
+        _ => errors.required(&path, "data must be a valid JSON object"),
+    }
+}
+
+fn validate_update(revision: &Value, old: &Value, errors: &mut Errors) {
+    metadata::validate_again(NameRule::Subdomain, true, revision, errors);
+    numbers::not_negative(&Path::root("revision"), revision.at(&["revision"]), errors);
+    metadata::immutable(&Path::root("data"), revision.at(&["data"]), old.at(&["data"]), errors);
+}

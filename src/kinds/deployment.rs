@@ -1,0 +1,60 @@
+//! Deployments (apps).
+
+use flotilla_proto::value::{Map, Value};
+
+use super::defaulting::{object, object_or_new, plain, pointer};
+use super::{Generation, Strategy, semantic, templates};
+
+/// Rules of Deployments.
+pub static STRATEGY: Strategy = Strategy {
+    generation: Generation::Own,
+    status: true,
+    default,
+    prepare_create: |object| templates::prepare(object, None),
+    prepare_update,
+    prepare_status: |object, old| keep(object, old, &["metadata", "labels"]),
+    validate: validation::validate,
+    validate_update: validation::validate_update,
+    validate_status: validation::validate_status,
+    warnings: templates::warn_of_name_too,
+    ..Strategy::DEFAULT
+};
+
+pub mod validation;
+
+fn default(deployment: &mut Value) {
+    let Some(spec) = deployment.as_object_mut().and_then(|map| object_or_new(map, "spec")) else { return };
+    pointer(spec, "replicas", 1);
+    templates::set_defaults(spec);
+    if let Some(strategy) = object_or_new(spec, "strategy") {
+        plain(strategy, "type", "RollingUpdate");
+        if strategy.get("type").and_then(Value::as_str) == Some("RollingUpdate") {
+            pointer(strategy, "rollingUpdate", Value::object());
+            if let Some(rolling) = object(strategy, "rollingUpdate") {
+                quarter(rolling);
+            }
+        }
+    }
+    pointer(spec, "revisionHistoryLimit", 10);
+    pointer(spec, "progressDeadlineSeconds", 600);
+}
+
+fn quarter(rolling: &mut Map) {
+    pointer(rolling, "maxUnavailable", "25%");
+    pointer(rolling, "maxSurge", "25%");
+}
+
+fn prepare_update(deployment: &mut Value, old: &Value) {
+    templates::prepare(deployment, Some(old));
+    let changed = !semantic::equal_at(deployment, old, &["spec"])
+        || !semantic::equal_at(deployment, old, &["metadata", "annotations"]);
+    templates::set_generation(deployment, old, changed);
+}
+
+/// Puts the old value of a field back.
+fn keep(object: &mut Value, old: &Value, path: &[&str]) {
+    match old.at(path) {
+        Value::Null => _ = object.remove_at(path),
+        value => object.set_at(path, value.clone()),
+    }
+}

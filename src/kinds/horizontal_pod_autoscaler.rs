@@ -1,0 +1,65 @@
+//! HorizontalPodAutoscalers (autoscaling), stored as v2.
+
+pub mod conversion;
+mod metrics;
+mod validation;
+
+use flotilla_proto::value;
+use flotilla_proto::value::{Map, Value};
+
+use super::defaulting::{object, object_or_new, pointer};
+use super::{Generation, Strategy};
+
+/// CPU utilization that is aimed at when nothing is said, in percent.
+pub const CPU_PERCENT: i64 = 80;
+/// Seconds over which a default scaling policy looks.
+const PERIOD_SECONDS: i64 = 15;
+
+/// Rules of HorizontalPodAutoscalers.
+pub static STRATEGY: Strategy = Strategy {
+    generation: Generation::ClientOwned,
+    status: true,
+    default,
+    validate: |scaler, errors| validation::validate(scaler, None, errors),
+    validate_update: |scaler, old, errors| validation::validate(scaler, Some(old), errors),
+    validate_status: validation::validate_status,
+    ..Strategy::DEFAULT
+};
+
+/// The metric that is added where there is none, and that v1 has a field for.
+fn cpu_metric(percent: impl Into<Value>) -> Value {
+    let target = value!({"type": "Utilization", "averageUtilization": (percent.into())});
+    value!({"type": "Resource", "resource": {"name": "cpu", "target": target}})
+}
+
+/// Runs on both versions; v1 gets its metric when it is converted.
+fn default(scaler: &mut Value) {
+    let is_v1 = scaler.str_at(&["apiVersion"]) == "autoscaling/v1";
+    if !is_v1 {
+        conversion::drop_annotations(scaler);
+    }
+    let Some(spec) = scaler.as_object_mut().and_then(|map| object_or_new(map, "spec")) else { return };
+    pointer(spec, "minReplicas", 1);
+    if is_v1 {
+        return;
+    }
+    if spec.get("metrics").and_then(Value::as_array).is_none_or(<[Value]>::is_empty) {
+        spec.insert("metrics", vec![cpu_metric(CPU_PERCENT)]);
+    }
+    if let Some(behavior) = object(spec, "behavior") {
+        let pods = value!({"type": "Pods", "value": 4, "periodSeconds": PERIOD_SECONDS});
+        let percent = value!({"type": "Percent", "value": 100, "periodSeconds": PERIOD_SECONDS});
+        rules(behavior, "scaleUp", vec![pods, percent.clone()]);
+        if let Some(up) = object(behavior, "scaleUp") {
+            pointer(up, "stabilizationWindowSeconds", 0);
+        }
+        rules(behavior, "scaleDown", vec![percent]);
+    }
+}
+
+fn rules(behavior: &mut Map, key: &str, policies: Vec<Value>) {
+    if let Some(rules) = object_or_new(behavior, key) {
+        pointer(rules, "selectPolicy", "Max");
+        pointer(rules, "policies", policies);
+    }
+}

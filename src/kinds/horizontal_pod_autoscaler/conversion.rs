@@ -1,0 +1,364 @@
+//! HorizontalPodAutoscalers between v1 and v2. What v1 has no fields for stands in annotations.
+
+use flotilla_proto::json;
+use flotilla_proto::value;
+use flotilla_proto::value::{Map, Value};
+
+use super::{CPU_PERCENT, cpu_metric};
+use crate::kinds::{resources, shown};
+
+const METRICS: &str = "autoscaling.alpha.kubernetes.io/metrics";
+const CURRENT_METRICS: &str = "autoscaling.alpha.kubernetes.io/current-metrics";
+const CONDITIONS: &str = "autoscaling.alpha.kubernetes.io/conditions";
+const BEHAVIOR: &str = "autoscaling.alpha.kubernetes.io/behavior";
+const ANNOTATIONS: [&str; 6] = [
+    METRICS,
+    BEHAVIOR,
+    "autoscaling.alpha.kubernetes.io/scale-down-tolerance",
+    "autoscaling.alpha.kubernetes.io/scale-up-tolerance",
+    CURRENT_METRICS,
+    CONDITIONS,
+];
+const CPU_FIELD: [&str; 2] = ["spec", "targetCPUUtilizationPercentage"];
+const CURRENT_CPU_FIELD: [&str; 2] = ["status", "currentCPUUtilizationPercentage"];
+
+/// Drops the annotations that belong to the conversion.
+pub fn drop_annotations(scaler: &mut Value) {
+    let path = ["metadata", "annotations"];
+    let Some(annotations) = scaler.get_mut("metadata").and_then(|metadata| metadata.get_mut("annotations")) else {
+        return;
+    };
+    let Some(annotations) = annotations.as_object_mut() else { return };
+    annotations.retain(|key, _| !ANNOTATIONS.contains(&key));
+    if annotations.is_empty() {
+        scaler.remove_at(&path);
+    }
+}
+
+fn put(object: &mut Value, path: &[&str], value: &Value) {
+    if !value.is_null() {
+        object.set_at(path, value.clone());
+    }
+}
+
+/// An object of members that are there.
+fn object(members: &[(&str, &Value)]) -> Value {
+    let present = members.iter().filter(|(_, value)| !value.is_null());
+    Value::Object(present.map(|(key, value)| (*key, (*value).clone())).collect::<Map>())
+}
+
+fn or_zero(value: &Value) -> Value {
+    if value.is_null() { "0".into() } else { value.clone() }
+}
+
+fn is_cpu_utilization(metric: &Value) -> bool {
+    metric.str_at(&["type"]) == "Resource"
+        && metric.str_at(&["resource", "name"]) == "cpu"
+        && !metric.at(&["resource", "target", "averageUtilization"]).is_null()
+}
+
+/// A v2 object as v1.
+pub fn to_v1(scaler: &mut Value) {
+    drop_annotations(scaler);
+    let spec = scaler.at(&["spec"]).clone();
+    let status = scaler.at(&["status"]).clone();
+    for path in [["spec", "metrics"], ["spec", "behavior"], ["status", "currentMetrics"], ["status", "conditions"]] {
+        scaler.remove_at(&path);
+    }
+    let (cpu, others): (Vec<&Value>, Vec<&Value>) =
+        spec.list_at(&["metrics"]).iter().partition(|metric| is_cpu_utilization(metric));
+    if let Some(metric) = cpu.first() {
+        put(scaler, &CPU_FIELD, metric.at(&["resource", "target", "averageUtilization"]));
+    }
+    let current = status.list_at(&["currentMetrics"]);
+    for metric in current.iter().filter(|metric| metric.str_at(&["type"]) == "Resource") {
+        if metric.str_at(&["resource", "name"]) == "cpu" {
+            put(scaler, &CURRENT_CPU_FIELD, metric.at(&["resource", "current", "averageUtilization"]));
+        }
+    }
+    let mut annotate = |key: &str, value: Value| {
+        let text = String::from_utf8_lossy(&json::to_vec(&value)).into_owned();
+        scaler.set_at(&["metadata", "annotations", key], text);
+    };
+    if !others.is_empty() {
+        annotate(METRICS, Value::Array(others.into_iter().map(metric_to_v1).collect()));
+    }
+    if !current.is_empty() {
+        annotate(CURRENT_METRICS, Value::Array(current.iter().map(metric_status_to_v1).collect()));
+    }
+    if !spec.at(&["behavior"]).is_null() {
+        annotate(BEHAVIOR, shown::internal("HorizontalPodAutoscalerBehavior", spec.at(&["behavior"])));
+    }
+    if !status.list_at(&["conditions"]).is_empty() {
+        annotate(CONDITIONS, status.at(&["conditions"]).clone());
+    }
+    if let Some(annotations) = scaler.get_mut("metadata").and_then(|metadata| metadata.get_mut("annotations")) {
+        annotations.as_object_mut().into_iter().for_each(Map::sort);
+    }
+}
+
+fn metric_to_v1(metric: &Value) -> Value {
+    let mut converted = value!({"type": (metric.at(&["type"]).clone())});
+    for key in ["object", "pods", "resource", "containerResource", "external"] {
+        let source = metric.at(&[key]);
+        if source.is_null() {
+            continue;
+        }
+        let of = |path: &[&str]| source.at(path);
+        let (name, selector) = (of(&["metric", "name"]), of(&["metric", "selector"]));
+        let (total, average) = (of(&["target", "value"]), of(&["target", "averageValue"]));
+        let utilization = of(&["target", "averageUtilization"]);
+        let members = match key {
+            "object" => object(&[
+                ("target", of(&["describedObject"])),
+                ("metricName", name),
+                ("targetValue", &or_zero(total)),
+                ("selector", selector),
+                ("averageValue", average),
+            ]),
+            "pods" => object(&[
+                ("metricName", name),
+                ("targetAverageValue", &or_zero(average)),
+                ("selector", selector),
+            ]),
+            "external" => object(&[
+                ("metricName", name),
+                ("metricSelector", selector),
+                ("targetValue", total),
+                ("targetAverageValue", average),
+            ]),
+            _ => object(&[
+                ("name", of(&["name"])),
+                ("targetAverageUtilization", utilization),
+                ("targetAverageValue", average),
+                ("container", of(&["container"])),
+            ]),
+        };
+        converted.set_at(&[key], members);
+    }
+    converted
+}
+
+fn metric_status_to_v1(metric: &Value) -> Value {
+    let mut converted = value!({"type": (metric.at(&["type"]).clone())});
+    for key in ["object", "pods", "resource", "containerResource", "external"] {
+        let source = metric.at(&[key]);
+        if source.is_null() {
+            continue;
+        }
+        let of = |path: &[&str]| source.at(path);
+        let (name, selector) = (of(&["metric", "name"]), of(&["metric", "selector"]));
+        let (total, average) = (or_zero(of(&["current", "value"])), of(&["current", "averageValue"]));
+        let members = match key {
+            "object" => object(&[
+                ("target", of(&["describedObject"])),
+                ("metricName", name),
+                ("currentValue", &total),
+                ("selector", selector),
+                ("averageValue", average),
+            ]),
+            "pods" => object(&[
+                ("metricName", name),
+                ("currentAverageValue", &or_zero(average)),
+                ("selector", selector),
+            ]),
+            "external" => object(&[
+                ("metricName", name),
+                ("metricSelector", selector),
+                ("currentValue", &total),
+                ("currentAverageValue", average),
+            ]),
+            _ => object(&[
+                ("name", of(&["name"])),
+                ("currentAverageUtilization", of(&["current", "averageUtilization"])),
+                ("currentAverageValue", &or_zero(average)),
+                ("container", of(&["container"])),
+            ]),
+        };
+        converted.set_at(&[key], members);
+    }
+    converted
+}
+
+/// The list or object in an annotation, if it has one in it.
+fn annotation(scaler: &Value, key: &str) -> Option<Value> {
+    let text = scaler.at(&["metadata", "annotations", key]).as_str()?;
+    json::parse(text.as_bytes()).ok().filter(|value| value.as_array().is_some() || value.as_object().is_some())
+}
+
+/// A v1 object as v2.
+pub fn to_v2(scaler: &mut Value) {
+    let cpu = scaler.remove_at(&CPU_FIELD).filter(|percent| !percent.is_null());
+    let current_cpu = scaler.remove_at(&CURRENT_CPU_FIELD).filter(|percent| !percent.is_null());
+    let mut metrics: Vec<Value> = Vec::new();
+    if let Some(Value::Array(others)) = annotation(scaler, METRICS) {
+        metrics.extend(others.iter().map(metric_to_v2));
+    }
+    metrics.extend(cpu.map(cpu_metric));
+    if metrics.is_empty() {
+        metrics.push(cpu_metric(CPU_PERCENT));
+    }
+    let behavior = annotation(scaler, BEHAVIOR).map(|behavior| lower_keys(&behavior));
+    if let Some(behavior) = behavior.filter(|behavior| behavior.as_object().is_some_and(|map| !map.is_empty())) {
+        scaler.set_at(&["spec", "behavior"], behavior);
+    }
+    scaler.set_at(&["spec", "metrics"], metrics);
+    let current = match (annotation(scaler, CURRENT_METRICS), current_cpu) {
+        (Some(Value::Array(list)), _) => Value::Array(list.iter().map(metric_status_to_v2).collect()),
+        (_, Some(percent)) => {
+            let current = value!({"averageUtilization": percent});
+            let metric = value!({"type": "Resource", "resource": {"name": "cpu", "current": current}});
+            Value::Array(vec![metric])
+        }
+        _ => Value::Null,
+    };
+    scaler.set_at(&["status", "currentMetrics"], current);
+    if let Some(conditions @ Value::Array(_)) = annotation(scaler, CONDITIONS) {
+        scaler.set_at(&["status", "conditions"], conditions);
+    }
+    drop_annotations(scaler);
+}
+
+/// Go reads keys in any case; the server writes them with capitals. Members that are null are left out.
+fn lower_keys(value: &Value) -> Value {
+    match value {
+        Value::Object(map) => {
+            let members = map.iter().filter(|(_, value)| !value.is_null()).map(|(key, value)| {
+                let mut key = key.to_owned();
+                if let Some(first) = key.get_mut(..1) {
+                    first.make_ascii_lowercase();
+                }
+                (key, lower_keys(value))
+            });
+            Value::Object(members.collect())
+        }
+        Value::Array(items) => Value::Array(items.iter().map(lower_keys).collect()),
+        other => other.clone(),
+    }
+}
+
+fn target(kind: &str, members: &[(&str, &Value)]) -> Value {
+    let kind = Value::from(kind);
+    let mut all = vec![("type", &kind)];
+    all.extend_from_slice(members);
+    object(&all)
+}
+
+/// The name and selector of a metric.
+fn identifier(source: &Value, selector: &str) -> Value {
+    let name = source.str_at(&["metricName"]).into();
+    object(&[("name", &name), ("selector", source.at(&[selector]))])
+}
+
+fn metric_to_v2(metric: &Value) -> Value {
+    let mut converted = value!({"type": (metric.str_at(&["type"]))});
+    for key in ["object", "pods", "resource", "containerResource", "external"] {
+        let source = metric.at(&[key]);
+        if source.is_null() {
+            continue;
+        }
+        let of = |key: &str| source.at(&[key]);
+        let members = match key {
+            "object" => {
+                let (total, average) = (of("targetValue"), of("averageValue"));
+                let nothing = resources::amount(total).sign() == 0;
+                let target = match (average.is_null(), nothing) {
+                    (true, _) => target("Value", &[("value", &or_zero(total))]),
+                    (false, true) => target("AverageValue", &[("averageValue", average)]),
+                    (false, false) => target("AverageValue", &[("value", total), ("averageValue", average)]),
+                };
+                let described = of("target");
+                object(&[
+                    ("describedObject", described),
+                    ("target", &target),
+                    ("metric", &identifier(source, "selector")),
+                ])
+            }
+            "pods" => {
+                let target = target("AverageValue", &[("averageValue", &or_zero(of("targetAverageValue")))]);
+                object(&[("metric", &identifier(source, "selector")), ("target", &target)])
+            }
+            "external" => {
+                let (total, average) = (of("targetValue"), of("targetAverageValue"));
+                let kind = if total.is_null() { "AverageValue" } else { "Value" };
+                let target = target(kind, &[("value", total), ("averageValue", average)]);
+                object(&[("metric", &identifier(source, "metricSelector")), ("target", &target)])
+            }
+            _ => {
+                let (utilization, average) = (of("targetAverageUtilization"), of("targetAverageValue"));
+                let kind = if utilization.is_null() { "AverageValue" } else { "Utilization" };
+                let target = target(kind, &[("averageValue", average), ("averageUtilization", utilization)]);
+                object(&[("name", of("name")), ("target", &target), ("container", of("container"))])
+            }
+        };
+        converted.set_at(&[key], members);
+    }
+    converted
+}
+
+fn metric_status_to_v2(metric: &Value) -> Value {
+    let mut converted = value!({"type": (metric.str_at(&["type"]))});
+    for key in ["object", "pods", "resource", "containerResource", "external"] {
+        let source = metric.at(&[key]);
+        if source.is_null() {
+            continue;
+        }
+        let of = |key: &str| source.at(&[key]);
+        let members = match key {
+            "object" => {
+                let current =
+                    object(&[("value", &or_zero(of("currentValue"))), ("averageValue", of("averageValue"))]);
+                object(&[
+                    ("metric", &identifier(source, "selector")),
+                    ("current", &current),
+                    ("describedObject", of("target")),
+                ])
+            }
+            "pods" => {
+                let current = object(&[("averageValue", &or_zero(of("currentAverageValue")))]);
+                object(&[("metric", &identifier(source, "selector")), ("current", &current)])
+            }
+            "external" => {
+                let average = of("currentAverageValue");
+                let current = object(&[("value", &or_zero(of("currentValue"))), ("averageValue", average)]);
+                object(&[("metric", &identifier(source, "metricSelector")), ("current", &current)])
+            }
+            _ => {
+                let current = object(&[
+                    ("averageValue", &or_zero(of("currentAverageValue"))),
+                    ("averageUtilization", of("currentAverageUtilization")),
+                ]);
+                object(&[("name", of("name")), ("current", &current), ("container", of("container"))])
+            }
+        };
+        converted.set_at(&[key], members);
+    }
+    converted
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_v1_lacks_survives_in_annotations() {
+        let average = value!({"type": "AverageValue", "averageValue": "100M"});
+        let memory = value!({"type": "Resource", "resource": {"name": "memory", "target": average}});
+        let behavior = value!({"scaleDown": {"stabilizationWindowSeconds": 30, "selectPolicy": "Max",
+            "policies": [{"type": "Percent", "value": 10, "periodSeconds": 15}]}});
+        let mut scaler = value!({
+            "metadata": {"name": "a"},
+            "spec": {"maxReplicas": 3, "metrics": [memory, (cpu_metric(50))], "behavior": behavior},
+            "status": {"currentMetrics": null}
+        });
+        let original = scaler.clone();
+        to_v1(&mut scaler);
+        assert_eq!(scaler.int_at(&CPU_FIELD), Some(50));
+        let metrics = scaler.str_at(&["metadata", "annotations", METRICS]);
+        assert_eq!(metrics, r#"[{"type":"Resource","resource":{"name":"memory","targetAverageValue":"100M"}}]"#);
+        let behavior = scaler.str_at(&["metadata", "annotations", BEHAVIOR]);
+        assert!(behavior.starts_with(r#"{"ScaleUp":null,"ScaleDown":{"StabilizationWindowSeconds":30,"#), "{behavior}");
+        to_v2(&mut scaler);
+        assert_eq!(scaler, original);
+    }
+}

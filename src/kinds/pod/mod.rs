@@ -1,0 +1,104 @@
+//! Pods (core), and what the kinds that hold pod templates share with them.
+//!
+//! `defaults` and `create` write, `spec` and the modules below it check a spec, `update`, `ephemeral`, `resize` and
+//! `status` say what may change through which door, `binding` and `eviction` are the pure halves of those subresources.
+
+mod annotations;
+mod app_armor;
+pub mod binding;
+mod conditions;
+mod containers;
+mod create;
+pub mod defaults;
+pub mod dropped;
+mod env;
+mod ephemeral;
+pub mod eviction;
+mod handlers;
+mod host;
+mod image;
+mod mounts;
+mod network;
+mod paths;
+pub mod pod_resources;
+mod projected;
+pub mod quantities;
+mod remote_volumes;
+pub mod requirements;
+mod resize;
+pub mod scheduling;
+mod security;
+pub mod spec;
+mod spread;
+mod status;
+pub mod template;
+mod update;
+mod validation;
+pub mod volume_warnings;
+mod volumes;
+pub mod warnings;
+mod windows;
+
+use flotilla_proto::value::Value;
+
+use super::strategy::Selectable;
+use super::{Generation, Strategy, Subresource, semantic, templates};
+
+/// Rules of Pods.
+pub static STRATEGY: Strategy = Strategy {
+    generation: Generation::Own,
+    status: true,
+    returns_deleted: true,
+    grace_seconds: Some(grace_seconds),
+    unknown_field: Some(|field| format!("field label not supported: {field}")),
+    default: defaults::pod,
+    prepare_create: create::prepare,
+    prepare_update,
+    prepare_status: status::prepare,
+    validate: validation::create,
+    validate_update: update::validate,
+    validate_status: status::validate,
+    warnings: |pod, old, into| {
+        if old.is_none() {
+            warnings::of_pod(pod, into);
+        }
+    },
+    status_warnings: status::warn,
+    subresources: &[
+        ("ephemeralcontainers", Subresource { prepare: ephemeral::prepare, validate: ephemeral::validate }),
+        ("resize", Subresource { prepare: resize::prepare, validate: resize::validate }),
+    ],
+    selectable: SELECTABLE,
+    ..Strategy::DEFAULT
+};
+
+const SELECTABLE: &[Selectable] = &[
+    ("spec.nodeName", |pod| pod.str_at(&["spec", "nodeName"]).to_owned()),
+    ("spec.restartPolicy", |pod| pod.str_at(&["spec", "restartPolicy"]).to_owned()),
+    ("spec.schedulerName", |pod| pod.str_at(&["spec", "schedulerName"]).to_owned()),
+    ("spec.serviceAccountName", |pod| pod.str_at(&["spec", "serviceAccountName"]).to_owned()),
+    ("spec.hostNetwork", |pod| pod.is_true_at(&["spec", "hostNetwork"]).to_string()),
+    ("status.phase", |pod| pod.str_at(&["status", "phase"]).to_owned()),
+    ("status.podIP", |pod| {
+        let first = pod.list_at(&["status", "podIPs"]).first();
+        first.map_or("", |entry| entry.str_at(&["ip"])).to_owned()
+    }),
+    ("status.nominatedNodeName", |pod| pod.str_at(&["status", "nominatedNodeName"]).to_owned()),
+];
+
+fn prepare_update(pod: &mut Value, old: &Value) {
+    dropped::drop_from_spec(pod, Some(old), &["spec"]);
+    templates::set_generation(pod, old, !semantic::equal_at(pod, old, &["spec"]));
+}
+
+/// What a pod is given to end: what the client asks for, else what its spec says; nothing if it never began or has
+/// ended. A negative period is the shortest one.
+fn grace_seconds(pod: &Value, asked: Option<i64>) -> i64 {
+    let idle = pod.str_at(&["spec", "nodeName"]).is_empty();
+    if idle || matches!(pod.str_at(&["status", "phase"]), "Failed" | "Succeeded") {
+        return 0;
+    }
+    let own = pod.int_at(&["spec", "terminationGracePeriodSeconds"]);
+    let period = asked.or(own).unwrap_or(0);
+    if period < 0 { 1 } else { period }
+}

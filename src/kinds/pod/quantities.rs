@@ -1,0 +1,111 @@
+//! Lists of resources: names that mean something, and arithmetic on whole lists.
+
+use flotilla_proto::quantity::Quantity;
+use flotilla_proto::value::{Map, Value};
+
+use crate::kinds::resources::{amount, is_huge_pages};
+
+/// Whether pods as a whole, not only containers, can have a resource.
+pub fn is_for_pods(name: &str) -> bool {
+    matches!(name, "cpu" | "memory") || is_huge_pages(name)
+}
+
+/// Amounts by name, in order of first mention.
+#[derive(Debug, Clone, Default)]
+pub struct Amounts(Vec<(String, Quantity)>);
+
+impl Amounts {
+    /// The amounts with their names.
+    pub fn iter(&self) -> impl Iterator<Item = (&str, &Quantity)> {
+        self.0.iter().map(|(name, amount)| (name.as_str(), amount))
+    }
+
+    /// The amount of a resource.
+    pub fn get(&self, name: &str) -> Option<&Quantity> {
+        self.0.iter().find(|(known, _)| known == name).map(|(_, amount)| amount)
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// Number of resources.
+    pub fn len(&self) -> usize {
+        self.0.len()
+    }
+
+    fn merge(&mut self, name: &str, amount: Quantity, join: impl Fn(Quantity, Quantity) -> Quantity) {
+        match self.0.iter_mut().find(|(known, _)| known == name) {
+            Some((_, known)) => *known = join(*known, amount),
+            None => self.0.push((name.to_owned(), amount)),
+        }
+    }
+
+    /// Adds an amount.
+    pub fn add(&mut self, name: &str, amount: Quantity) {
+        self.merge(name, amount, |known, more| known.plus(&more));
+    }
+
+    /// Adds a list of resources.
+    pub fn add_list(&mut self, list: Option<&Map>) {
+        for (name, value) in list.into_iter().flat_map(Map::iter) {
+            self.add(name, amount(value));
+        }
+    }
+
+    fn add_all(&mut self, other: &Self) {
+        other.iter().for_each(|(name, amount)| self.add(name, *amount));
+    }
+
+    fn raise(&mut self, other: &Self) {
+        let larger = |known: Quantity, other: Quantity| if other > known { other } else { known };
+        other.iter().for_each(|(name, amount)| self.merge(name, *amount, larger));
+    }
+}
+
+/// What the containers of a pod need together of `which` (`requests` or `limits`): all containers and sidecars at
+/// once, or any one init container beside the sidecars started before it.
+pub fn of_containers(spec: &Map, which: &str) -> Amounts {
+    let list = |key: &str| spec.get(key).and_then(Value::as_array).unwrap_or(&[]);
+    let mut total = Amounts::default();
+    for container in list("containers") {
+        total.add_list(container.map_at(&["resources", which]));
+    }
+    let (mut sidecars, mut peak) = (Amounts::default(), Amounts::default());
+    for container in list("initContainers") {
+        let own = container.map_at(&["resources", which]);
+        if container.str_at(&["restartPolicy"]) == "Always" {
+            total.add_list(own);
+            sidecars.add_list(own);
+            peak.raise(&sidecars);
+        } else {
+            let mut during = Amounts::default();
+            during.add_list(own);
+            during.add_all(&sidecars);
+            peak.raise(&during);
+        }
+    }
+    total.raise(&peak);
+    total
+}
+
+#[cfg(test)]
+mod tests {
+    use flotilla_proto::value;
+
+    use super::*;
+
+    #[test]
+    fn init_containers_count_by_peak() {
+        let spec = value!({
+            "containers": [{"resources": {"requests": {"cpu": "1"}}}],
+            "initContainers": [
+                {"restartPolicy": "Always", "resources": {"requests": {"cpu": "100m"}}},
+                {"resources": {"requests": {"cpu": "3"}}}
+            ]
+        });
+        let total = of_containers(spec.as_object().unwrap(), "requests");
+        assert_eq!(total.get("cpu").map(ToString::to_string).as_deref(), Some("3100m"));
+    }
+}

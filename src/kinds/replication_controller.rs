@@ -1,0 +1,49 @@
+//! ReplicationControllers (core).
+
+use flotilla_proto::value::{Map, Value};
+
+use super::defaulting::{object_or_new, pointer};
+use super::{Dependents, Generation, Strategy, templates};
+
+/// Rules of ReplicationControllers.
+pub static STRATEGY: Strategy = Strategy {
+    generation: Generation::Spec,
+    status: true,
+    dependents: Dependents::Orphan,
+    default,
+    prepare_create: |object| templates::prepare(object, None),
+    prepare_update: |object, old| templates::prepare(object, Some(old)),
+    validate: validation::validate,
+    validate_update: validation::validate_update,
+    validate_status: validation::validate_status,
+    warnings,
+    selectable: &[templates::STATUS_REPLICAS],
+    ..Strategy::DEFAULT
+};
+
+mod validation;
+
+fn default(controller: &mut Value) {
+    let labels = controller.at(&["spec", "template", "metadata", "labels"]).clone();
+    if labels.as_object().is_some_and(|labels| !labels.is_empty()) {
+        for path in [["spec", "selector"], ["metadata", "labels"]] {
+            if controller.map_at(&path).is_none_or(Map::is_empty) {
+                controller.set_at(&path, labels.clone());
+            }
+        }
+    }
+    let Some(spec) = controller.as_object_mut().and_then(|map| object_or_new(map, "spec")) else { return };
+    pointer(spec, "replicas", 1);
+    if spec.get("template").is_some_and(|template| !template.is_null()) {
+        templates::set_defaults(spec);
+    }
+}
+
+/// On update the reference warns of the template that was, not of the one that comes.
+fn warnings(controller: &Value, old: Option<&Value>, into: &mut Vec<String>) {
+    match old {
+        None => templates::warn_of_name_too(controller, None, into),
+        Some(old) if templates::is_new_generation(controller, Some(old)) => templates::warn(old, None, into),
+        Some(_) => {}
+    }
+}
