@@ -13,7 +13,7 @@ use crate::limits::{LEADER_TIMEOUT, TRIM_INTERVAL};
 use crate::raft::{Node, NodeOptions, Proposals};
 use crate::snapshot::Snapshots;
 use crate::store::{Group, Running};
-use crate::wal::disk::{Disk, LocalDisk};
+use crate::wal::disk::Disk;
 use crate::wal::{Wal, WalOptions};
 use crate::{OpenError, Options, Revision};
 
@@ -33,12 +33,13 @@ pub(crate) fn lock(options: &Options) -> Result<File, OpenError> {
 /// Runs a store until it is stopped. Everything of it but the log's writer lives on this thread, so that a write
 /// passes from one part to the next without waking another thread.
 pub(crate) async fn run(
+    disk: Arc<dyn Disk>,
     options: Options,
     tables: Arc<Tables>,
     started: oneshot::Sender<Result<Running, OpenError>>,
     stopped: oneshot::Receiver<()>,
 ) {
-    let running = match start(&options, &tables).await {
+    let running = match start(disk, &options, &tables).await {
         Ok(running) => running,
         Err(error) => return drop(started.send(Err(error))),
     };
@@ -56,14 +57,13 @@ pub(crate) async fn run(
     wal.close();
 }
 
-async fn start(options: &Options, tables: &Arc<Tables>) -> Result<Running, OpenError> {
+async fn start(disk: Arc<dyn Disk>, options: &Options, tables: &Arc<Tables>) -> Result<Running, OpenError> {
     let began = Instant::now();
     let names: Vec<Arc<str>> = tables.groups().cloned().collect();
     let plain = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-';
     if let Some(name) = names.iter().find(|name| name.is_empty() || !name.bytes().all(plain)) {
         return Err(OpenError::GroupName { name: name.to_string() });
     }
-    let disk: Arc<dyn Disk> = Arc::new(LocalDisk);
     let wal_options = WalOptions {
         directory: options.directory.join("wal"),
         segment_bytes: options.wal_segment_bytes,
@@ -105,6 +105,7 @@ async fn start_group(
         applier,
         snapshots,
         snapshot_log_bytes: options.snapshot_log_bytes,
+        on_fatal: options.on_fatal.clone(),
     };
     let (node, proposals) = Node::start(node_options).await?;
     node.lead_alone(Revision::from_unix_ms(unix_ms())).await?;

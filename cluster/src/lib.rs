@@ -36,6 +36,8 @@ mod raft;
 mod revision;
 mod snapshot;
 mod store;
+#[cfg(test)]
+mod store_tests;
 mod table;
 mod wal;
 mod watch;

@@ -1,6 +1,7 @@
 //! The handle on a store: writing, read points, shutting down.
 
 use std::collections::BTreeMap;
+use std::fs::File;
 use std::sync::Arc;
 use std::thread::JoinHandle;
 
@@ -12,6 +13,7 @@ use crate::boot;
 use crate::group::{Admission, Propose, Proposer, Tables};
 use crate::limits::{OBJECT_BYTES_MAX, WRITE_TIMEOUT};
 use crate::raft::{GroupStatus, Node, Proposals};
+use crate::wal::disk::{Disk, LocalDisk};
 use crate::wal::{Wal, WalUsage};
 use crate::{Mutation, OpenError, Options, Outcome, ReadError, Revision, Table, TableId, Write, WriteError};
 
@@ -62,12 +64,16 @@ impl Store {
     /// The directory cannot be used, is used by another process, or holds what is damaged or of a later release.
     pub async fn open(options: Options) -> Result<Store, OpenError> {
         let lock = boot::lock(&options)?;
+        Store::open_on(Arc::new(LocalDisk), Some(lock), options).await
+    }
+
+    pub(crate) async fn open_on(disk: Arc<dyn Disk>, lock: Option<File>, options: Options) -> Result<Store, OpenError> {
         let tables = Arc::new(Tables::new(&options));
         let (node, registry) = (options.node, tables.clone());
         let (started, running) = oneshot::channel();
         let (stop, stopped) = oneshot::channel();
         let run = move || {
-            actix::System::new().block_on(boot::run(options, registry, started, stopped));
+            actix::System::new().block_on(boot::run(disk, options, registry, started, stopped));
             drop(lock); // the files are closed by now
         };
         let thread = std::thread::Builder::new().name("store".into()).spawn(run).map_err(|_| OpenError::Ended)?;

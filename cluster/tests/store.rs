@@ -249,3 +249,63 @@ async fn damage_is_refused(snapshots: &Path, options: impl Fn() -> Options) {
     std::fs::write(&path, whole).unwrap();
     Store::open(options()).await.unwrap().shutdown().await;
 }
+
+/// In a child process: writes and says what is acknowledged, until killed.
+#[tokio::test]
+async fn writes_until_killed() {
+    let Ok(path) = std::env::var("FLOTILLA_WRITE_UNTIL_KILLED") else { return };
+    let store = Store::open(Options { snapshot_log_bytes: 200_000, ..Options::new(path) }).await.unwrap();
+    let writers = (0..8).map(|writer| {
+        let store = store.clone();
+        tokio::spawn(async move {
+            let key = format!("ns/w{writer}");
+            let mut last = store.table(&TableId::new("pods")).get(&key).map(|object| object.revision());
+            loop {
+                let expectation = last.map_or(Expectation::Absent, Expectation::Revision);
+                let revision = commit(&store, put("pods", &key, expectation, &"x".repeat(500))).await;
+                last = Some(revision);
+                println!("acknowledged {key} {revision}");
+            }
+        })
+    });
+    for writer in writers.collect::<Vec<_>>() {
+        writer.await.unwrap();
+    }
+}
+
+#[tokio::test]
+async fn a_killed_process_loses_nothing_that_it_acknowledged() {
+    use std::io::BufRead;
+    let directory = Directory::new();
+    let mut start = None;
+    for round in 0..3 {
+        let mut child = std::process::Command::new(std::env::current_exe().unwrap())
+            .args(["--exact", "writes_until_killed", "--nocapture"])
+            .env("FLOTILLA_WRITE_UNTIL_KILLED", &directory.0)
+            .stdout(std::process::Stdio::piped())
+            .spawn()
+            .unwrap();
+        let lines = std::io::BufReader::new(child.stdout.take().unwrap()).lines().map_while(Result::ok);
+        let mut told: Vec<(String, Revision)> = Vec::new();
+        for line in lines {
+            let words: Vec<&str> = line.split_whitespace().collect();
+            if let [.., "acknowledged", key, revision] = words[..] {
+                told.push((key.to_owned(), revision.parse().unwrap()));
+            }
+            if told.len() == 600 * (round + 1) {
+                child.kill().unwrap(); // what is in the pipe already is still read and counts
+            }
+        }
+        child.wait().unwrap();
+        let store = Store::open(directory.options()).await.unwrap();
+        let table = store.table(&TableId::new("pods"));
+        let since = *start.get_or_insert(told[0].1);
+        assert!(since >= table.floor(), "the history reaches back over restarts");
+        let changes = table.changes(since, usize::MAX).unwrap();
+        let happened: std::collections::BTreeSet<Revision> = changes.iter().map(|change| change.revision()).collect();
+        for (key, revision) in &told {
+            assert!(*revision == since || happened.contains(revision), "{key} at {revision} was acknowledged");
+        }
+        store.shutdown().await;
+    }
+}

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::io;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use actix::Addr;
@@ -33,6 +34,8 @@ pub(crate) struct NodeOptions {
     pub(crate) applier: Applier,
     pub(crate) snapshots: Snapshots,
     pub(crate) snapshot_log_bytes: u64,
+    /// Called when the group stops by itself, as it does when its storage fails.
+    pub(crate) on_fatal: Arc<dyn Fn(&str) + Send + Sync>,
 }
 
 /// Why a group cannot be started.
@@ -57,6 +60,8 @@ pub(crate) struct Node {
     snapshot_log_bytes: u64,
     /// Bytes appended when the last snapshot was begun, while none is being written.
     snapshot_at: Arc<Mutex<u64>>,
+    stopping: Arc<AtomicBool>,
+    on_fatal: Arc<dyn Fn(&str) + Send + Sync>,
 }
 
 /// How a group is doing.
@@ -99,7 +104,8 @@ impl Node {
         let raft = GroupRaft::new(node, config, Alone, log.clone(), machine).await.map_err(refused)?;
         let snapshot_log_bytes = options.snapshot_log_bytes;
         let proposals = Proposals { raft: raft.clone(), wal: log.wal().clone(), order: Arc::default() };
-        Ok((Node { node, raft, log, snapshot_log_bytes, snapshot_at: Arc::default() }, proposals))
+        let (snapshot_at, stopping, on_fatal) = (Arc::default(), Arc::default(), options.on_fatal);
+        Ok((Node { node, raft, log, snapshot_log_bytes, snapshot_at, stopping, on_fatal }, proposals))
     }
 
     /// Makes this replica lead, when it is the only one; waits until it leads and has applied everything.
@@ -145,8 +151,11 @@ impl Node {
                 let _ = proposer.send(Lead { above: None, leader }).await;
             }
             if server.changed().await.is_err() {
-                return;
+                break;
             }
+        }
+        if !self.stopping.load(Ordering::Acquire) {
+            (self.on_fatal)("a group has stopped because its storage failed");
         }
     }
 
@@ -229,6 +238,7 @@ impl Node {
     }
 
     pub(crate) async fn shutdown(&self) {
+        self.stopping.store(true, Ordering::Release);
         let _ = self.raft.shutdown().await;
     }
 }

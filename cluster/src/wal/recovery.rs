@@ -29,9 +29,8 @@ pub(super) fn recover(disk: &dyn Disk, options: &WalOptions, names: &[String]) -
     let directory = &options.directory;
     disk.create_directory(directory).map_err(failed(directory))?;
     let paths = disk.list(directory).map_err(failed(directory))?;
-    if paths.contains(&segment::spare_path(directory)) {
-        let spare = segment::spare_path(directory);
-        disk.remove(&spare).map_err(failed(&spare))?; // perhaps unfinished
+    for unused in paths.iter().filter(|path| segment::is_blank_segment(path)) {
+        disk.remove(unused).map_err(failed(unused))?; // perhaps unfinished
     }
     let mut numbers: Vec<u64> = paths.iter().filter_map(|path| segment::number(path)).collect();
     numbers.sort_unstable();
@@ -61,8 +60,8 @@ pub(super) fn recover(disk: &dyn Disk, options: &WalOptions, names: &[String]) -
 
 fn first_segment(disk: &dyn Disk, options: &WalOptions, segments: &mut BTreeMap<u64, Segment>) -> io::Result<Active> {
     let (directory, number, size) = (&options.directory, 1, options.segment_bytes);
-    let file: Arc<dyn DiskFile> = segment::prepare(disk, directory, size)?.into();
-    segment::number_spare(disk, directory, &*file, number)?;
+    let blank = segment::prepare(disk, directory, size, 0)?;
+    let file: Arc<dyn DiskFile> = blank.number(disk, directory, number)?.into();
     segments.insert(number, Segment { path: segment::path(directory, number), file: file.clone() });
     Ok(Active { number, file, offset: SEGMENT_HEADER as u64, size, sequence: 0 })
 }

@@ -24,29 +24,39 @@ pub(crate) fn number(path: &Path) -> Option<u64> {
     u64::from_str_radix(name, 16).ok()
 }
 
-/// The file of the segment that is made ready and has no number yet.
-pub(crate) fn spare_path(directory: &Path) -> PathBuf {
-    directory.join("spare.tmp")
+/// A blank segment, made ready before it is needed and without a number yet.
+pub(crate) struct Blank {
+    pub(crate) file: Box<dyn DiskFile>,
+    path: PathBuf,
 }
 
-/// Creates a blank segment.
-pub(crate) fn prepare(disk: &dyn Disk, directory: &Path, size: u64) -> io::Result<Box<dyn DiskFile>> {
-    let path = spare_path(directory);
-    disk.preallocate(&path, size).inspect_err(|_| {
+/// Whether a file is a blank segment that was never used.
+pub(crate) fn is_blank_segment(path: &Path) -> bool {
+    path.extension().is_some_and(|extension| extension == "tmp")
+}
+
+/// Creates the blank segment of this count. No two have one name: one may be numbered while the next is made.
+pub(crate) fn prepare(disk: &dyn Disk, directory: &Path, size: u64, count: u64) -> io::Result<Blank> {
+    let path = directory.join(format!("blank-{count:x}.tmp"));
+    let file = disk.preallocate(&path, size).inspect_err(|_| {
         let _ = disk.remove(&path); // what there is of it takes space that others need
-    })
+    })?;
+    Ok(Blank { file, path })
 }
 
-/// Makes the prepared segment the one with this number.
-pub(crate) fn number_spare(disk: &dyn Disk, directory: &Path, file: &dyn DiskFile, number: u64) -> io::Result<()> {
-    let mut header = MAGIC.to_vec();
-    header.extend_from_slice(&FORMAT.to_le_bytes());
-    header.extend_from_slice(&number.to_le_bytes());
-    header.extend_from_slice(&crc32c::crc32c(&header).to_le_bytes());
-    file.write_at(0, &header)?;
-    file.sync()?;
-    disk.rename(&spare_path(directory), &path(directory, number))?;
-    disk.sync_directory(directory)
+impl Blank {
+    /// Makes this the segment with a number.
+    pub(crate) fn number(self, disk: &dyn Disk, directory: &Path, number: u64) -> io::Result<Box<dyn DiskFile>> {
+        let mut header = MAGIC.to_vec();
+        header.extend_from_slice(&FORMAT.to_le_bytes());
+        header.extend_from_slice(&number.to_le_bytes());
+        header.extend_from_slice(&crc32c::crc32c(&header).to_le_bytes());
+        self.file.write_at(0, &header)?;
+        self.file.sync()?;
+        disk.rename(&self.path, &path(directory, number))?;
+        disk.sync_directory(directory)?;
+        Ok(self.file)
+    }
 }
 
 /// What the header of a segment says.
@@ -86,7 +96,7 @@ pub(crate) struct Spare {
 
 #[derive(Default)]
 struct SpareState {
-    ready: Option<Box<dyn DiskFile>>,
+    ready: Option<Blank>,
     wanted: bool,
     closing: bool,
     /// How often one was made or could not be.
@@ -113,17 +123,17 @@ impl Spare {
         self.changed.notify_all();
     }
 
-    /// Waits until a segment is wanted; false when closing.
-    pub(crate) fn wanted(&self) -> bool {
+    /// Waits until a segment is wanted; how many attempts there were, or none when closing.
+    pub(crate) fn wanted(&self) -> Option<u64> {
         let mut state = self.state.lock();
         while !state.wanted && !state.closing {
             self.changed.wait(&mut state);
         }
-        !state.closing
+        (!state.closing).then_some(state.attempts)
     }
 
     /// A segment was made, or could not be.
-    pub(crate) fn made(&self, segment: Option<Box<dyn DiskFile>>) {
+    pub(crate) fn made(&self, segment: Option<Blank>) {
         let mut state = self.state.lock();
         state.wanted = false;
         state.attempts += 1;
@@ -132,7 +142,7 @@ impl Spare {
     }
 
     /// Takes the segment, waiting for it as long as one is being made; none when it could not be made.
-    pub(crate) fn take(&self) -> Option<Box<dyn DiskFile>> {
+    pub(crate) fn take(&self) -> Option<Blank> {
         let mut state = self.state.lock();
         if state.ready.is_none() {
             state.wanted = true;

@@ -22,7 +22,6 @@ struct State {
     files: BTreeMap<PathBuf, Arc<Mutex<Content>>>,
     room: Option<u64>,
     syncs_until_failure: Option<u64>,
-    writes: u64,
 }
 
 /// A disk in memory. Names of files are durable at once; contents when synced.
@@ -97,19 +96,17 @@ impl DiskFile for SimulatedFile {
     }
 
     fn write_at(&self, offset: u64, bytes: &[u8]) -> io::Result<()> {
+        let mut disk = self.disk.0.lock(); // before the file, as everywhere
         let mut content = self.content.lock();
         let end = offset as usize + bytes.len();
-        if end > content.current.len() {
-            let more = (end - content.current.len()) as u64;
-            let mut disk = self.disk.0.lock();
-            if disk.room.is_some_and(|room| room < more) {
-                return Err(io::Error::from(io::ErrorKind::StorageFull));
-            }
-            disk.room = disk.room.map(|room| room - more);
-            drop(disk);
+        let more = end.saturating_sub(content.current.len()) as u64;
+        if disk.room.is_some_and(|room| room < more) {
+            return Err(io::Error::from(io::ErrorKind::StorageFull));
+        }
+        disk.room = disk.room.map(|room| room - more);
+        if more > 0 {
             content.current.resize(end, 0);
         }
-        self.disk.0.lock().writes += 1;
         content.current[offset as usize..end].copy_from_slice(bytes);
         Ok(())
     }

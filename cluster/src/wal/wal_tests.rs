@@ -330,3 +330,19 @@ fn queued_entries_share_a_flush() {
     assert_eq!(done.load(Ordering::SeqCst), 99);
     assert!(wal.usage().flushes - before < 99);
 }
+
+#[tokio::test]
+async fn segments_are_made_ready_while_others_are_taken_into_use() {
+    let disk = SimulatedDisk::default();
+    for round in 0..5_u64 {
+        let wal = open(&disk).unwrap();
+        for index in round * 300..(round + 1) * 300 {
+            let _reservation = wal.reserve(6_000).await.unwrap(); // asks for the next segment early
+            append(&wal, 0, index).unwrap();
+        }
+        wal.close();
+        let wal = open(&disk).unwrap();
+        check(&wal, 0, 0..(round + 1) * 300);
+        wal.close();
+    }
+}

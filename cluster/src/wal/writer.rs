@@ -38,9 +38,9 @@ pub(super) fn spawn(shared: &Arc<Shared>, active: Active) -> Result<Threads, Wal
 
 /// Makes segments ready as they are wanted.
 fn prepare(shared: &Shared) {
-    while shared.spare.wanted() {
+    while let Some(attempts) = shared.spare.wanted() {
         let options = &shared.options;
-        let segment = segment::prepare(&*shared.disk, &options.directory, options.segment_bytes);
+        let segment = segment::prepare(&*shared.disk, &options.directory, options.segment_bytes, attempts + 1);
         if let Err(error) = &segment {
             tracing::warn!(%error, "no room for the next segment of the write-ahead log");
         }
@@ -156,16 +156,16 @@ impl Writer {
     /// Goes on in the next segment.
     fn roll(&mut self) -> io::Result<()> {
         let shared = &self.shared;
-        let file: Arc<dyn DiskFile> = loop {
+        let blank = loop {
             match shared.spare.take() {
-                Some(file) => break file.into(),
+                Some(blank) => break blank,
                 // Nothing that was reserved for comes here. What did must wait until there is room.
                 None if shared.queue.lock().closing => return Err(io::Error::other("the disk is full")),
                 None => thread::sleep(WAL_RETRY_INTERVAL),
             }
         };
         let (number, directory) = (self.active.number + 1, &shared.options.directory);
-        segment::number_spare(&*shared.disk, directory, &*file, number)?;
+        let file: Arc<dyn DiskFile> = blank.number(&*shared.disk, directory, number)?.into();
         let size = shared.options.segment_bytes;
         let sequence = self.active.sequence;
         self.active = Active { number, file: file.clone(), offset: SEGMENT_HEADER as u64, size, sequence };

@@ -1,0 +1,208 @@
+//! The whole store on a disk that crashes, fills up and fails.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use parking_lot::Mutex;
+
+use crate::wal::simulated_disk::SimulatedDisk;
+use crate::{
+    ChangeKind, Draft, Expectation, Key, Layout, Mutation, Options, Outcome, Revision, Store, TableId, Write,
+    WriteError,
+};
+
+fn options() -> Options {
+    let on_fatal: Arc<dyn Fn(&str) + Send + Sync> = Arc::new(|_| {});
+    Options { wal_segment_bytes: 256 << 10, on_fatal, ..Options::new("/store") }
+}
+
+async fn open(disk: &SimulatedDisk, options: Options) -> Store {
+    Store::open_on(Arc::new(disk.clone()), None, options).await.unwrap()
+}
+
+fn write(key: &str, expectation: Expectation, bytes: usize) -> Write {
+    let draft = Draft { bytes: vec![b'0'; bytes], layout: Layout::default(), ..Draft::default() };
+    Write { table: TableId::new("pods"), key: Key::new(key), expectation, mutation: Mutation::Put(draft) }
+}
+
+fn deletion(key: &str, revision: Revision) -> Write {
+    let expectation = Expectation::Revision(revision);
+    Write { table: TableId::new("pods"), key: Key::new(key), expectation, mutation: Mutation::Delete }
+}
+
+/// What one writer was told: the revisions of its key in order, and whether each was a deletion.
+type Acknowledged = Arc<Mutex<BTreeMap<String, Vec<(Revision, bool)>>>>;
+
+/// Writes one key over and over, until the store goes away.
+async fn keep_writing(store: Store, key: String, acknowledged: Acknowledged) {
+    let mut last: Option<Revision> = store.table(&TableId::new("pods")).get(&key).map(|object| object.revision());
+    for number in 0.. {
+        let next = match last {
+            Some(revision) if number % 5 == 4 => deletion(&key, revision),
+            Some(revision) => write(&key, Expectation::Revision(revision), 100 + number * 37 % 3000),
+            None => write(&key, Expectation::Absent, 400),
+        };
+        match store.write(next).await {
+            Ok(Outcome::Committed { object, .. }) => {
+                last = (!object.is_tombstone()).then(|| object.revision());
+                let told = (object.revision(), object.is_tombstone());
+                acknowledged.lock().entry(key.clone()).or_default().push(told);
+            }
+            Ok(Outcome::Conflict { .. }) => panic!("nobody else writes {key}"),
+            Err(_) => return,
+        }
+    }
+}
+
+/// Every acknowledged write is in the history, which continues without a gap from what was there before.
+fn check(store: &Store, since: Revision, acknowledged: &BTreeMap<String, Vec<(Revision, bool)>>) {
+    let table = store.table(&TableId::new("pods"));
+    let changes = table.changes(since, usize::MAX).unwrap();
+    assert!(changes.windows(2).all(|pair| pair[0].revision() < pair[1].revision()));
+    for (key, told) in acknowledged {
+        let of_key: Vec<(Revision, bool)> = changes
+            .iter()
+            .filter(|change| change.object().key().as_str() == key)
+            .map(|change| (change.revision(), change.kind() == ChangeKind::Deleted))
+            .collect();
+        assert_eq!(&of_key[..told.len().min(of_key.len())], told, "what {key} was told of");
+        // What was proposed and not acknowledged may have happened too: at most the one write that was waiting.
+        assert!(of_key.len() <= told.len() + 1);
+        let live = of_key.last().filter(|(_, deleted)| !deleted).map(|(revision, _)| *revision);
+        assert_eq!(table.get(key).map(|object| object.revision()), live);
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn no_acknowledged_write_is_lost_in_a_crash() {
+    for seed in 1..=6_u64 {
+        let mut random = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        let mut next = move |bound: u64| {
+            random ^= random << 13;
+            random ^= random >> 7;
+            random ^= random << 17;
+            random % bound
+        };
+        let mut disk = SimulatedDisk::default();
+        let (mut everything, mut since) = (BTreeMap::<String, Vec<(Revision, bool)>>::new(), None);
+        for _ in 0..3 {
+            let small_snapshots = Options { snapshot_log_bytes: 20_000, ..options() };
+            let store = open(&disk, small_snapshots).await;
+            let since = *since.get_or_insert_with(|| store.table(&TableId::new("pods")).revision());
+            check(&store, since, &everything);
+            let acknowledged = Acknowledged::default();
+            let writers: Vec<_> = (0..6)
+                .map(|writer| tokio::spawn(keep_writing(store.clone(), format!("ns/{writer}"), acknowledged.clone())))
+                .collect();
+            tokio::time::sleep(Duration::from_millis(1 + next(if seed % 2 == 0 { 60 } else { 1_400 }))).await;
+            // What is told before the power fails counts; the disk keeps what was synced, and any part of the rest.
+            let told = acknowledged.lock().clone();
+            let after = disk.crash(|_, _| next(2) == 0);
+            writers.iter().for_each(|writer| writer.abort());
+            store.shutdown().await;
+            // The store that crashed is compared by key: its unacknowledged last writes may or may not be there.
+            let reopened = open(&after, options()).await;
+            let table = reopened.table(&TableId::new("pods"));
+            for (key, told) in told {
+                everything.entry(key).or_default().extend(told);
+            }
+            for change in table.changes(since, usize::MAX).unwrap() {
+                let told = everything.entry(change.object().key().to_string()).or_default();
+                let revision = change.revision();
+                if told.last().is_none_or(|(last, _)| *last < revision) {
+                    told.push((revision, change.kind() == ChangeKind::Deleted));
+                } else {
+                    assert!(told.iter().any(|(known, _)| *known == revision), "{revision} came from nowhere");
+                }
+            }
+            check(&reopened, since, &everything);
+            reopened.shutdown().await;
+            disk = after;
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_full_disk_refuses_writes_and_nothing_else() {
+    let disk = SimulatedDisk::default();
+    disk.set_room(Some(700 << 10));
+    let store = open(&disk, options()).await;
+    let table = store.table(&TableId::new("pods"));
+    let mut written = 0;
+    let refused = loop {
+        match store.write(write(&format!("ns/{written}"), Expectation::Absent, 10_000)).await {
+            Ok(_) => written += 1,
+            Err(error) => break error,
+        }
+        assert!(written < 1_000, "the disk never fills up");
+    };
+    assert_eq!(refused, WriteError::NoSpace);
+    assert!(refused.is_definite() && written > 20);
+    assert_eq!(table.len(), written);
+    assert!(store.barrier(&table).await.is_ok(), "reads and the group go on");
+    disk.set_room(Some(2 << 20));
+    store.write(write("ns/last", Expectation::Absent, 10_000)).await.unwrap();
+    store.shutdown().await;
+    let store = open(&disk.crash(|_, _| false), options()).await;
+    assert_eq!(store.table(&TableId::new("pods")).len(), written + 1);
+    store.shutdown().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_snapshot_that_finds_no_room_is_tried_again() {
+    let disk = SimulatedDisk::default();
+    let store = open(&disk, Options { snapshot_log_bytes: 100_000, ..options() }).await;
+    disk.set_room(Some(600 << 10)); // enough for the log, and not for a snapshot with all of the history
+    let mut last = None;
+    for _ in 0..40 {
+        let expectation = last.map_or(Expectation::Absent, Expectation::Revision);
+        match store.write(write("ns/a", expectation, 10_000)).await.unwrap() {
+            Outcome::Committed { object, .. } => last = Some(object.revision()),
+            Outcome::Conflict { current } => panic!("{current:?}"),
+        }
+    }
+    tokio::time::sleep(Duration::from_millis(1_500)).await;
+    let snapshots = |disk: &SimulatedDisk| disk.files().iter().filter(|(path, _)| path.ends_with_snap()).count();
+    assert_eq!(snapshots(&disk), 0);
+    disk.set_room(None);
+    for _ in 0..200 {
+        if snapshots(&disk) == 1 {
+            break;
+        }
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+    assert_eq!(snapshots(&disk), 1);
+    store.write(write("ns/b", Expectation::Absent, 10_000)).await.unwrap();
+    store.shutdown().await;
+    let store = open(&disk, options()).await;
+    assert_eq!(store.table(&TableId::new("pods")).len(), 2);
+    store.shutdown().await;
+}
+
+/// Whether a file is a snapshot.
+trait EndsWithSnap {
+    fn ends_with_snap(&self) -> bool;
+}
+
+impl EndsWithSnap for std::path::PathBuf {
+    fn ends_with_snap(&self) -> bool {
+        self.extension().is_some_and(|extension| extension == "snap")
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn after_a_failed_sync_nothing_is_acknowledged() {
+    let (disk, fatal) = (SimulatedDisk::default(), Arc::new(AtomicBool::default()));
+    let told = fatal.clone();
+    let on_fatal: Arc<dyn Fn(&str) + Send + Sync> = Arc::new(move |_| told.store(true, Ordering::SeqCst));
+    let store = open(&disk, Options { on_fatal, ..options() }).await;
+    store.write(write("ns/a", Expectation::Absent, 100)).await.unwrap();
+    disk.fail_sync_after(0);
+    let unknown = store.write(write("ns/b", Expectation::Absent, 100)).await.unwrap_err();
+    assert!(!unknown.is_definite() && fatal.load(Ordering::SeqCst));
+    assert!(store.write(write("ns/c", Expectation::Absent, 100)).await.is_err());
+    assert!(store.table(&TableId::new("pods")).get("ns/b").is_none());
+    tokio::time::timeout(Duration::from_secs(10), store.shutdown()).await.unwrap();
+}
