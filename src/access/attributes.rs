@@ -34,6 +34,20 @@ pub enum Attributes<'a> {
 }
 
 impl<'a> Attributes<'a> {
+    /// The same with another verb.
+    #[must_use]
+    pub const fn with_verb<'b>(self, verb: &'b str) -> Attributes<'b>
+    where
+        'a: 'b,
+    {
+        match self {
+            Self::Path { path, .. } => Attributes::Path { verb, path },
+            Self::Resource { group, version, resource, subresource, namespace, name, .. } => {
+                Attributes::Resource { verb, group, version, resource, subresource, namespace, name }
+            }
+        }
+    }
+
     /// The verb.
     pub const fn verb(&self) -> &'a str {
         match self {

@@ -45,6 +45,9 @@ pub const MASTERS: &str = "system:masters";
 /// User of the administrator's kubeconfig.
 pub const ADMIN_USER: &str = "kubernetes-admin";
 
+/// User that this server is when it passes requests on.
+pub const PROXY_USER: &str = "front-proxy";
+
 const fn days(n: u64) -> Duration {
     Duration::from_secs(n * 86_400)
 }
@@ -204,7 +207,7 @@ impl Pki {
     /// # Errors
     /// When a file cannot be read or written, or holds something else than it should.
     pub fn proxy_client(&self) -> Result<Leaf, PkiError> {
-        let spec = LeafSpec { common_name: "front-proxy-client", organization: None, names: &[], usage: Usage::Client };
+        let spec = LeafSpec { common_name: PROXY_USER, organization: None, names: &[], usage: Usage::Client };
         Leaf::open(&self.options.dir, "front-proxy-client", &self.proxy_authority, &spec)
     }
 

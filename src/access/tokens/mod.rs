@@ -9,6 +9,7 @@ pub mod discovery;
 mod issue;
 mod jose;
 mod keys;
+pub mod request;
 mod store;
 mod verify;
 

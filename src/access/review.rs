@@ -1,0 +1,261 @@
+//! Questions about users and what they may do: `TokenReview`, `SelfSubjectReview`, and the reviews of access.
+//!
+//! Each takes a decoded object and fills its status; nothing is stored.
+
+use flotilla_proto::json;
+use flotilla_proto::value::{Map, Value};
+
+use super::attributes::Attributes;
+use super::authenticator::Authenticator;
+use super::authorizer::{Authorizer, Decision};
+use super::user::{Extra, User};
+use crate::field::{ErrorKind, Errors, Path};
+use crate::status::{ApiError, ApiResult};
+
+const GROUP: &str = "authorization.k8s.io";
+
+/// Answers a `TokenReview`: whose the token is.
+///
+/// # Errors
+/// 400 without a token.
+pub fn token_review(authenticator: &Authenticator, review: &mut Value) -> ApiResult<()> {
+    let token = review.str_at(&["spec", "token"]);
+    if token.is_empty() {
+        return Err(ApiError::bad_request("token is required for TokenReview in authentication"));
+    }
+    let audiences = texts(review.list_at(&["spec", "audiences"]));
+    let mut status = Map::new();
+    match authenticator.review(token.as_bytes(), &audiences) {
+        Ok(owner) => {
+            status.insert("authenticated", true);
+            status.insert("user", user_info(&owner.user));
+            status.insert("audiences", owner.audiences.iter().map(|text| text.as_str().into()).collect::<Vec<Value>>());
+        }
+        Err(error) => {
+            status.insert("user", Value::object());
+            status.insert("error", error.as_str());
+        }
+    }
+    review.set_at(&["status"], status);
+    Ok(())
+}
+
+/// Answers a `SelfSubjectReview`: who asks. `now` is the time in RFC 3339. Whatever else was sent is dropped.
+pub fn self_subject_review(user: &User, now: &str, review: &mut Value) {
+    review.set_at(&["metadata"], Value::object());
+    review.set_at(&["metadata", "creationTimestamp"], now);
+    review.set_at(&["status"], Value::object());
+    review.set_at(&["status", "userInfo"], user_info(user));
+}
+
+/// Which review of access it is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum AccessReview<'a> {
+    /// `SubjectAccessReview`: anybody, anywhere.
+    Anybody,
+    /// `SelfSubjectAccessReview`: whoever asks.
+    Own(&'a User),
+    /// `LocalSubjectAccessReview`: anybody, in the namespace of the request.
+    Local(&'a str),
+}
+
+/// Answers a review of access: whether somebody may do something.
+///
+/// # Errors
+/// 422 when it does not say who and what.
+pub fn access_review(authorizer: &Authorizer, kind: AccessReview<'_>, review: &mut Value) -> ApiResult<()> {
+    let errors = check(kind, review);
+    if !errors.is_empty() {
+        return Err(ApiError::invalid(GROUP, "", "", &errors.0));
+    }
+    let subject = match kind {
+        AccessReview::Own(user) => user.clone(),
+        AccessReview::Anybody | AccessReview::Local(_) => subject(review),
+    };
+    let decision = authorizer.decide(&subject, &attributes(review));
+    let mut status = Map::new();
+    status.insert("allowed", decision.is_allowed());
+    let (Decision::Allow(reason) | Decision::NoOpinion(reason)) = decision;
+    if !reason.is_empty() {
+        status.insert("reason", reason.as_str());
+    }
+    review.set_at(&["status"], status);
+    Ok(())
+}
+
+fn check(kind: AccessReview<'_>, review: &Value) -> Errors {
+    let mut errors = Errors::default();
+    let spec = Path::root("spec");
+    let (resource, other) = (spec.child("resourceAttributes"), spec.child("nonResourceAttributes"));
+    let (has_resource, has_other) =
+        (present(review, "resourceAttributes").is_some(), present(review, "nonResourceAttributes"));
+    match (has_resource, has_other) {
+        (true, Some(value)) => {
+            let detail = "cannot be specified in combination with resourceAttributes";
+            errors.push(ErrorKind::Invalid, &other, as_go(value), detail);
+        }
+        (false, None) => {
+            let detail = "exactly one of nonResourceAttributes or resourceAttributes must be specified";
+            errors.push(ErrorKind::Invalid, &resource, "null", detail);
+        }
+        _ => {}
+    }
+    if !matches!(kind, AccessReview::Own(_))
+        && review.str_at(&["spec", "user"]).is_empty()
+        && review.list_at(&["spec", "groups"]).is_empty()
+    {
+        errors.invalid_str(&spec.child("user"), "", "at least one of user or group must be specified");
+    }
+    if let AccessReview::Local(namespace) = kind {
+        if let Some(value) = has_other {
+            errors.push(ErrorKind::Invalid, &other, as_go(value), "disallowed on this kind of request");
+        }
+        let own = review.str_at(&["spec", "resourceAttributes", "namespace"]);
+        if has_resource && own != namespace {
+            errors.invalid_str(&resource.child("namespace"), own, "must match metadata.namespace");
+        }
+    }
+    check_metadata(kind, review, &mut errors);
+    errors
+}
+
+/// Metadata says nothing, besides the namespace of a local review and who wrote it.
+fn check_metadata(kind: AccessReview<'_>, review: &Value, errors: &mut Errors) {
+    let local = matches!(kind, AccessReview::Local(_));
+    let Some(metadata) = review.map_at(&["metadata"]) else { return };
+    let says = |key: &str| key != "managedFields" && !(local && key == "namespace");
+    if metadata.keys().any(says) {
+        let detail = if local { "must be empty except for namespace" } else { "must be empty" };
+        let shown = String::from_utf8_lossy(&json::to_vec(review.at(&["metadata"]))).into_owned();
+        errors.push(ErrorKind::Invalid, &Path::root("metadata"), shown, detail);
+    }
+}
+
+fn present<'a>(review: &'a Value, member: &str) -> Option<&'a Value> {
+    Some(review.at(&["spec", member])).filter(|value| !value.is_null())
+}
+
+/// Attributes of a path as messages of the reference show them: with the names of Go.
+fn as_go(attributes: &Value) -> String {
+    let text = |member: &str| serde_json::Value::from(attributes.str_at(&[member])).to_string();
+    format!("{{\"Path\":{},\"Verb\":{}}}", text("path"), text("verb"))
+}
+
+fn attributes(review: &Value) -> Attributes<'_> {
+    if let Some(other) = present(review, "nonResourceAttributes") {
+        return Attributes::Path { verb: other.str_at(&["verb"]), path: other.str_at(&["path"]) };
+    }
+    let text = |member: &str| review.str_at(&["spec", "resourceAttributes", member]);
+    Attributes::Resource {
+        verb: text("verb"),
+        group: text("group"),
+        version: text("version"),
+        resource: text("resource"),
+        subresource: text("subresource"),
+        namespace: text("namespace"),
+        name: text("name"),
+    }
+}
+
+/// The user that a review asks about. Keys of extra facts count in lower case.
+fn subject(review: &Value) -> User {
+    let extra: Extra = review.map_at(&["spec", "extra"]).map_or_else(Extra::new, |map| {
+        map.iter().map(|(key, values)| (key.to_lowercase(), texts(values.as_array().unwrap_or(&[])))).collect()
+    });
+    User {
+        name: review.str_at(&["spec", "user"]).into(),
+        uid: review.str_at(&["spec", "uid"]).into(),
+        groups: texts(review.list_at(&["spec", "groups"])).into_iter().map(Into::into).collect(),
+        extra,
+    }
+}
+
+fn texts(values: &[Value]) -> Vec<String> {
+    values.iter().filter_map(Value::as_str).map(str::to_owned).collect()
+}
+
+/// A user as `UserInfo` of `authentication.k8s.io/v1`.
+pub fn user_info(user: &User) -> Value {
+    let list = |texts: &mut dyn Iterator<Item = &str>| texts.map(Value::from).collect::<Vec<Value>>();
+    let mut info = Map::new();
+    for (key, text) in [("username", &user.name), ("uid", &user.uid)] {
+        if !text.is_empty() {
+            info.insert(key, text.as_str());
+        }
+    }
+    if !user.groups.is_empty() {
+        info.insert("groups", list(&mut user.groups.iter().map(|group| group.as_str())));
+    }
+    if !user.extra.is_empty() {
+        let mut extra = Map::new();
+        for (key, values) in &user.extra {
+            extra.insert(key.as_str(), list(&mut values.iter().map(String::as_str)));
+        }
+        info.insert("extra", extra);
+    }
+    info.into()
+}
+
+#[cfg(test)]
+mod tests {
+    use flotilla_proto::value;
+
+    use super::*;
+
+    fn review(kind: AccessReview<'_>, spec: Value) -> Result<Value, String> {
+        let mut object = value!({"metadata": {}});
+        object.set_at(&["spec"], spec);
+        access_review(&Authorizer::new(), kind, &mut object).map_err(|error| error.message)?;
+        Ok(object.at(&["status"]).clone())
+    }
+
+    #[test]
+    fn who_may_what() {
+        let pods = value!({"resource": "pods", "verb": "get"});
+        let masters = value!({"groups": ["system:masters"], "resourceAttributes": (pods.clone())});
+        assert_eq!(review(AccessReview::Anybody, masters), Ok(value!({"allowed": true})));
+        let ann = value!({"user": "ann", "resourceAttributes": (pods.clone())});
+        assert_eq!(review(AccessReview::Anybody, ann), Ok(value!({"allowed": false})));
+        let own = value!({"nonResourceAttributes": {"path": "/version", "verb": "get"}});
+        assert_eq!(review(AccessReview::Own(&User::anonymous()), own), Ok(value!({"allowed": true})));
+    }
+
+    #[test]
+    fn incomplete_reviews() {
+        let error = |kind, spec| review(kind, spec).unwrap_err();
+        assert_eq!(
+            error(AccessReview::Anybody, Value::object()),
+            ".authorization.k8s.io \"\" is invalid: [spec.resourceAttributes: Invalid value: null: exactly one of \
+             nonResourceAttributes or resourceAttributes must be specified, spec.user: Invalid value: \"\": at least \
+             one of user or group must be specified]"
+        );
+        let both =
+            value!({"user": "x", "resourceAttributes": {"verb": "get"}, "nonResourceAttributes": {"path": "/x"}});
+        assert_eq!(
+            error(AccessReview::Anybody, both),
+            ".authorization.k8s.io \"\" is invalid: spec.nonResourceAttributes: Invalid value: \
+             {\"Path\":\"/x\",\"Verb\":\"\"}: cannot be specified in combination with resourceAttributes"
+        );
+        let elsewhere = value!({"user": "x", "resourceAttributes": {"namespace": "default"}});
+        assert_eq!(
+            error(AccessReview::Local("ns"), elsewhere),
+            ".authorization.k8s.io \"\" is invalid: spec.resourceAttributes.namespace: Invalid value: \"default\": \
+             must match metadata.namespace"
+        );
+        let mut named =
+            value!({"metadata": {"name": "n"}, "spec": {"user": "x", "resourceAttributes": {"verb": "get"}}});
+        let message = access_review(&Authorizer::new(), AccessReview::Anybody, &mut named).unwrap_err().message;
+        assert!(message.ends_with("metadata: Invalid value: {\"name\":\"n\"}: must be empty"), "{message}");
+    }
+
+    #[test]
+    fn who_asks() {
+        let mut object = value!({"metadata": {"name": "me"}, "status": {"userInfo": {"username": "lie"}}});
+        self_subject_review(&User::anonymous(), "2026-01-01T00:00:00Z", &mut object);
+        let expected = value!({
+            "metadata": {"creationTimestamp": "2026-01-01T00:00:00Z"},
+            "status": {"userInfo": {"username": "system:anonymous", "groups": ["system:unauthenticated"]}},
+        });
+        assert_eq!(object, expected);
+    }
+}

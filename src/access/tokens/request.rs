@@ -1,0 +1,171 @@
+//! `TokenRequest`: the subresource `token` of service accounts.
+
+use std::time::{Duration, SystemTime};
+
+use flotilla_proto::value::Value;
+use time::OffsetDateTime;
+use time::format_description::well_known::Rfc3339;
+
+use super::bound::{BoundKind, BoundObjects, Found};
+use super::issue::{Account, IssueRequest, Issuer};
+use crate::field::{Errors, Path};
+use crate::status::{ApiError, ApiResult};
+
+/// Seconds that a token is valid unless asked for otherwise.
+const DEFAULT_SECONDS: i64 = 3_600;
+/// Fewest seconds that may be asked for.
+const MIN_SECONDS: i64 = 600;
+/// Most seconds that may be asked for.
+const MAX_SECONDS: i64 = 1 << 32;
+/// What kubelets ask for on behalf of pods. Such tokens live for a year, for programs that read their token only
+/// once; they say when they should have been replaced (KEP-1205).
+const KUBELET_SECONDS: i64 = 3_607;
+/// Life of such tokens.
+const EXTENDED_SECONDS: i64 = 365 * 86_400;
+
+/// Fills a decoded `TokenRequest` with its defaults and a token. `audiences` are those of the API.
+///
+/// # Errors
+/// 422 when the request breaks a rule, 404, 409 or 400 when the object to bind to is missing or another one.
+pub fn fulfil(
+    issuer: &Issuer,
+    objects: &dyn BoundObjects,
+    audiences: &[String],
+    account: &Account,
+    request: &mut Value,
+    now: SystemTime,
+) -> ApiResult<()> {
+    check_target(account, request)?;
+    set_defaults(request, audiences);
+    let seconds = request.int_at(&["spec", "expirationSeconds"]).unwrap_or(DEFAULT_SECONDS);
+    check_duration(seconds)?;
+    let wanted = request.list_at(&["spec", "audiences"]).iter().filter_map(Value::as_str).map(str::to_owned);
+    let mut issue = IssueRequest { audiences: wanted.collect(), seconds, ..IssueRequest::default() };
+    bind(objects, account, request, &mut issue)?;
+    let for_api = issue.audiences.iter().all(|audience| audiences.contains(audience));
+    if issue.pod.is_some() && seconds == KUBELET_SECONDS && for_api {
+        issue.warn_after_seconds = Some(seconds);
+        issue.seconds = EXTENDED_SECONDS;
+    }
+    let issued = issuer.issue(account, &issue, now).map_err(ApiError::internal)?;
+    let text = |at: SystemTime| OffsetDateTime::from(at).replace_nanosecond(0).ok()?.format(&Rfc3339).ok();
+    // The answer tells the time that was asked for, also where the token lives longer.
+    let expires = now + Duration::from_secs(seconds.unsigned_abs());
+    let expires = text(expires).ok_or_else(|| ApiError::internal("the time of expiry cannot be written"))?;
+    for (member, value) in [("name", &account.name), ("namespace", &account.namespace), ("uid", &account.uid)] {
+        request.set_at(&["metadata", member], value.as_str());
+    }
+    request.set_at(&["metadata", "creationTimestamp"], text(now).unwrap_or_default().as_str());
+    request.set_at(&["status"], Value::object());
+    request.set_at(&["status", "token"], issued.token.as_str());
+    request.set_at(&["status", "expirationTimestamp"], expires.as_str());
+    Ok(())
+}
+
+/// Metadata may name the account, and only that.
+fn check_target(account: &Account, request: &Value) -> ApiResult<()> {
+    let namespace = request.str_at(&["metadata", "namespace"]);
+    if !namespace.is_empty() && namespace != account.namespace {
+        let why = "the namespace of the provided object does not match the namespace sent on the request";
+        return Err(ApiError::bad_request(why));
+    }
+    let name = request.str_at(&["metadata", "name"]);
+    if !name.is_empty() && name != account.name {
+        let mut errors = Errors::default();
+        let metadata = Path::root("metadata");
+        errors.invalid_str(&metadata.child("name"), name, "must match the service account name if specified");
+        return Err(invalid(&account.name, &errors));
+    }
+    Ok(())
+}
+
+fn set_defaults(request: &mut Value, audiences: &[String]) {
+    if request.list_at(&["spec", "audiences"]).is_empty() {
+        let list: Vec<Value> = audiences.iter().map(|audience| audience.as_str().into()).collect();
+        request.set_at(&["spec", "audiences"], list);
+    }
+    if request.int_at(&["spec", "expirationSeconds"]).is_none() {
+        request.set_at(&["spec", "expirationSeconds"], DEFAULT_SECONDS);
+    }
+    if request.at(&["spec", "boundObjectRef"]).is_null() {
+        request.set_at(&["spec", "boundObjectRef"], Value::Null);
+    }
+}
+
+fn check_duration(seconds: i64) -> ApiResult<()> {
+    let mut errors = Errors::default();
+    let spec = Path::root("spec");
+    let path = spec.child("expirationSeconds");
+    if seconds < MIN_SECONDS {
+        errors.invalid(&path, &seconds.into(), "may not specify a duration less than 10 minutes");
+    }
+    if seconds > MAX_SECONDS {
+        errors.invalid(&path, &seconds.into(), "may not specify a duration larger than 2^32 seconds");
+    }
+    if errors.is_empty() { Ok(()) } else { Err(invalid("", &errors)) }
+}
+
+fn invalid(name: &str, errors: &Errors) -> ApiError {
+    ApiError::invalid("authentication.k8s.io", "TokenRequest", name, &errors.0)
+}
+
+/// Finds the object to bind to, if one is named.
+fn bind(objects: &dyn BoundObjects, account: &Account, request: &Value, issue: &mut IssueRequest) -> ApiResult<()> {
+    let reference = request.at(&["spec", "boundObjectRef"]);
+    if reference.is_null() {
+        return Ok(());
+    }
+    let text = |member: &str| reference.str_at(&[member]);
+    let (kind, name, api_version) = (text("kind"), text("name"), text("apiVersion"));
+    let (bound, resource) = match (api_version, kind) {
+        ("" | "v1", "Pod") => (BoundKind::Pod, "pods"),
+        ("" | "v1", "Secret") => (BoundKind::Secret, "secrets"),
+        ("" | "v1", "Node") => (BoundKind::Node, "nodes"),
+        _ => {
+            let (group, version) = api_version.split_once('/').unwrap_or(("", api_version));
+            let message = format!("cannot bind token to object of type {group}/{version}, Kind={kind}");
+            return Err(ApiError::bad_request(message));
+        }
+    };
+    if name.is_empty() {
+        return Err(ApiError::bad_request("Name parameter required."));
+    }
+    let namespace = if bound == BoundKind::Node { "" } else { &account.namespace };
+    let found = objects.find(bound, namespace, name).ok_or_else(|| ApiError::not_found("", resource, name))?;
+    let pair = Some((name.to_owned(), found.uid.to_string()));
+    match bound {
+        BoundKind::Secret => issue.secret = pair,
+        BoundKind::Node => issue.node = pair,
+        BoundKind::Pod | BoundKind::ServiceAccount => {
+            check_pod(account, &found)?;
+            issue.node = objects
+                .find(BoundKind::Node, "", &found.node)
+                .map(|node| (found.node.to_string(), node.uid.to_string()));
+            issue.pod = pair;
+        }
+    }
+    let uid = text("uid");
+    if uid.is_empty() || uid == found.uid {
+        return Ok(());
+    }
+    let why = format!(
+        "the UID in the bound object reference ({uid}) does not match the UID in record. \
+         The object might have been deleted and then recreated"
+    );
+    Err(ApiError::conflict("", kind, name, &why))
+}
+
+/// A pod's token is for the account that the pod runs with.
+fn check_pod(account: &Account, pod: &Found) -> ApiResult<()> {
+    if pod.service_account == account.name {
+        return Ok(());
+    }
+    Err(ApiError::bad_request(format!(
+        "cannot bind token for serviceaccount {} to pod running with different serviceaccount name.",
+        crate::field::quote(&account.name)
+    )))
+}
+
+#[cfg(test)]
+#[path = "request_tests.rs"]
+mod tests;
