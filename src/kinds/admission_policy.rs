@@ -18,6 +18,7 @@ const COMMON: Strategy = Strategy { name: NameRule::Subdomain, generation: Gener
 /// Rules of ValidatingAdmissionPolicies.
 pub static VALIDATING: Strategy = Strategy {
     status: true,
+    prepare_status: metadata::reset_for_status,
     default: default_policy,
     validate: validate_validating,
     validate_update: |object, _, errors| {

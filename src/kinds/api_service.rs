@@ -20,6 +20,7 @@ pub static STRATEGY: Strategy = Strategy {
         }
     },
     prepare_create,
+    prepare_status: metadata::reset_for_status,
     validate,
     validate_update: |object, _, errors| {
         metadata::validate_again(NameRule::PathSegment, false, object, errors);

@@ -10,6 +10,8 @@ use crate::field::{Errors, Path, shown};
 const NODE_ID_BYTES_MAX: usize = 256;
 const ATTACHMENT_BYTES_MAX: usize = 256 << 10;
 const MESSAGE_BYTES_MAX: usize = 1024;
+const TOKENS_LOGGED: &str = "spec.serviceAccountTokenInSecrets is unset; if supported by this CSI driver, set to true to \
+    prevent possible logging of tokens in volume attributes";
 const GROUP_POLICIES: [&str; 3] = ["File", "None", "ReadWriteOnceWithFSType"];
 
 /// Rules of CSIDrivers.
@@ -19,6 +21,14 @@ pub static DRIVER: Strategy = Strategy {
     unconditional_update: false,
     returns_deleted: true,
     default: default_driver,
+    warnings: |object, old, warnings| {
+        let requests = |object: &Value| object.list_at(&["spec", "tokenRequests"]).to_vec();
+        let unset = object.at(&["spec", "serviceAccountTokenInSecrets"]).is_null();
+        let changed = old.is_none_or(|old| requests(old) != requests(object));
+        if unset && changed && !requests(object).is_empty() {
+            warnings.push(TOKENS_LOGGED.to_owned());
+        }
+    },
     validate: validate_driver,
     validate_update: |object, old, errors| {
         validate_driver(object, errors);
@@ -50,6 +60,7 @@ pub static ATTACHMENT: Strategy = Strategy {
     unconditional_update: false,
     returns_deleted: true,
     prepare_create: |object| object.set_at(&["status"], flotilla_proto::value!({"attached": false})),
+    prepare_status: metadata::reset_for_status,
     validate: validate_attachment,
     validate_update: |object, old, errors| {
         metadata::validate_again(NameRule::Subdomain, false, object, errors);

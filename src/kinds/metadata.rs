@@ -110,6 +110,18 @@ pub fn validate_change(metadata: &Value, old: &Value, path: &Path<'_>, errors: &
     validate_managed_fields(metadata, path, errors);
 }
 
+/// Puts metadata back to what it was, for kinds whose status writes change nothing of it. Managed fields stay: they
+/// tell who wrote the status.
+pub fn reset_for_status(object: &mut Value, old: &Value) {
+    for field in ["deletionTimestamp", "generation", "labels", "annotations", "finalizers", "ownerReferences"] {
+        let path = ["metadata", field];
+        match old.at(&path) {
+            Value::Null => drop(object.remove_at(&path)),
+            value => object.set_at(&path, value.clone()),
+        }
+    }
+}
+
 /// Adds an error if a field differs from what it was.
 pub fn immutable(path: &Path<'_>, value: &Value, old: &Value, errors: &mut Errors) {
     if value != old {

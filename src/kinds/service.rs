@@ -25,8 +25,14 @@ pub static STRATEGY: Strategy = Strategy {
     status: true,
     create_on_update: true,
     default,
-    prepare_create: |object| object.set_at(&["status"], value!({"loadBalancer": {}})),
-    prepare_update: service_change::prepare_update,
+    prepare_create: |object| {
+        object.set_at(&["status"], value!({"loadBalancer": {}}));
+        drop_unused_policy(object);
+    },
+    prepare_update: |object, old| {
+        service_change::prepare_update(object, old);
+        drop_unused_policy(object);
+    },
     validate: |object, errors| validate(object, None, errors),
     validate_update: service_change::validate_update,
     validate_status: service_change::validate_status,
@@ -60,6 +66,14 @@ pub fn is_reachable(service: &Value) -> bool {
 /// Whether load balancers need a port to ask nodes for their health.
 pub fn needs_health_port(service: &Value) -> bool {
     kind(service) == "LoadBalancer" && service.str_at(&["spec", "externalTrafficPolicy"]) == "Local"
+}
+
+/// Names have no traffic of their own, so a policy for it is not kept; one that is wrong stays for validation.
+fn drop_unused_policy(object: &mut Value) {
+    let policy = object.str_at(&["spec", "internalTrafficPolicy"]);
+    if kind(object) == "ExternalName" && matches!(policy, "Cluster" | "Local") {
+        object.remove_at(&["spec", "internalTrafficPolicy"]);
+    }
 }
 
 fn default(object: &mut Value) {

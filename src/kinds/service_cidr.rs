@@ -12,6 +12,7 @@ const IMMUTABLE: &str = metadata::IMMUTABLE;
 pub static STRATEGY: Strategy = Strategy {
     name: NameRule::Subdomain,
     status: true,
+    prepare_status: metadata::reset_for_status,
     validate: |object, errors| validate(object, errors),
     validate_update,
     ..Strategy::DEFAULT

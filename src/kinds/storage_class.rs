@@ -56,6 +56,7 @@ pub static ATTRIBUTES: Strategy = Strategy {
 /// Rules of CSIStorageCapacities.
 pub static CAPACITY: Strategy = Strategy {
     name: NameRule::Subdomain,
+    unconditional_update: false,
     generation: Generation::ClientOwned,
     validate: |object, errors| validate_capacity(object, false, errors),
     validate_update: |object, old, errors| {

@@ -210,9 +210,9 @@ pub fn validate_url(url: &str, path: &Path<'_>, errors: &mut Errors) {
 
 /// Checks the service that a webhook is reached through.
 pub fn validate_service(service: &Value, path: &Path<'_>, errors: &mut Errors) {
-    for (field, why) in [("name", "service name is required"), ("namespace", "service namespace is required")] {
+    for field in ["name", "namespace"] {
         if service.str_at(&[field]).is_empty() {
-            errors.required(&path.child(field), why);
+            errors.required(&path.child(field), "");
         }
     }
     let port = service.int_at(&["port"]).unwrap_or(0);
