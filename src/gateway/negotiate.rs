@@ -1,0 +1,201 @@
+//! Which representation a client wants (API concepts, "Alternate representations of resources").
+
+use crate::status::{ApiError, ApiResult};
+
+/// Encodings of answers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Media {
+    /// `application/json`.
+    Json,
+    /// `application/yaml`.
+    Yaml,
+    /// `application/vnd.kubernetes.protobuf`.
+    Protobuf,
+}
+
+impl Media {
+    /// Every encoding, in the order in which the server prefers them.
+    pub const ALL: [Self; 3] = [Self::Json, Self::Yaml, Self::Protobuf];
+
+    /// The media type.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Json => "application/json",
+            Self::Yaml => "application/yaml",
+            Self::Protobuf => "application/vnd.kubernetes.protobuf",
+        }
+    }
+
+    fn named(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|media| media.name() == name)
+    }
+}
+
+/// What of an object is shown.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Form {
+    /// The object itself.
+    Object,
+    /// `PartialObjectMetadata`, or its list.
+    Metadata {
+        /// Version of `meta.k8s.io`.
+        version: &'static str,
+        /// Whether the client asked for a list.
+        list: bool,
+    },
+    /// `Table`.
+    Table {
+        /// Version of `meta.k8s.io`.
+        version: &'static str,
+    },
+}
+
+/// A negotiated representation.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Representation {
+    /// Encoding.
+    pub media: Media,
+    /// Form.
+    pub form: Form,
+    /// Whether JSON is indented.
+    pub pretty: bool,
+    /// Whether the client named `stream=watch`, which the answer then repeats.
+    pub stream: bool,
+}
+
+/// Which answers a route can give.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Offer {
+    /// Objects in every form.
+    Objects,
+    /// Objects in every form, or a stream of events: the routes of collections.
+    Collection,
+    /// Bodies that have one form only, such as a `Status`.
+    Plain,
+}
+
+struct Clause<'a> {
+    media: &'a str,
+    quality: f32,
+    parameters: Vec<(&'a str, &'a str)>,
+}
+
+/// The clauses of an Accept header, best first; clauses of equal quality stay in order.
+fn clauses(accept: &str) -> Vec<Clause<'_>> {
+    let mut clauses: Vec<Clause<'_>> = accept
+        .split(',')
+        .map(|clause| {
+            let mut parts = clause.split(';').map(str::trim);
+            let media = parts.next().unwrap_or("");
+            let mut quality = 1.0;
+            let mut parameters = Vec::new();
+            for (key, value) in parts.filter_map(|part| part.split_once('=')) {
+                let (key, value) = (key.trim(), value.trim());
+                if key == "q" {
+                    quality = value.parse().unwrap_or(1.0);
+                } else {
+                    parameters.push((key, value));
+                }
+            }
+            Clause { media, quality, parameters }
+        })
+        .collect();
+    clauses.sort_by(|a, b| b.quality.total_cmp(&a.quality));
+    clauses
+}
+
+/// Chooses a representation, or refuses with 406.
+pub fn negotiate(accept: &str, offer: Offer, pretty: bool) -> ApiResult<Representation> {
+    let plain = Representation { media: Media::Json, form: Form::Object, pretty, stream: false };
+    if matches!(accept, "" | "application/json" | "*/*") {
+        return Ok(plain);
+    }
+    if !accept.split(',').any(|clause| {
+        let media = clause.split(';').next().unwrap_or("").trim();
+        media == "*/*" || Media::named(media).is_some()
+    }) {
+        return Err(not_acceptable(offer));
+    }
+    for clause in clauses(accept) {
+        let media = if clause.media == "*/*" { Some(Media::Json) } else { Media::named(clause.media) };
+        let Some(media) = media else { continue };
+        if let Some(chosen) = representation(media, &clause.parameters, offer, pretty) {
+            return Ok(chosen);
+        }
+    }
+    let names: Vec<&str> = Media::ALL.iter().map(|media| media.name()).collect();
+    let message = format!("only the following media types are accepted: {}", names.join(", "));
+    Err(ApiError::new(406, "NotAcceptable", message))
+}
+
+/// The representation that a clause's parameters ask for, if the route has it.
+fn representation(media: Media, parameters: &[(&str, &str)], offer: Offer, pretty: bool) -> Option<Representation> {
+    let get = |key: &str| parameters.iter().find(|(k, _)| *k == key).map(|(_, value)| *value);
+    let form = match get("as") {
+        None => Form::Object,
+        Some(_) if offer == Offer::Plain => return None,
+        Some(kind) => {
+            if get("g") != Some("meta.k8s.io") {
+                return None;
+            }
+            let version = match get("v") {
+                Some("v1") => "v1",
+                Some("v1beta1") => "v1beta1",
+                _ => return None,
+            };
+            match kind {
+                "Table" if media != Media::Protobuf => Form::Table { version },
+                "PartialObjectMetadata" => Form::Metadata { version, list: false },
+                "PartialObjectMetadataList" => Form::Metadata { version, list: true },
+                _ => return None,
+            }
+        }
+    };
+    let stream = get("stream") == Some("watch");
+    Some(Representation { media, form, pretty: pretty || get("pretty") == Some("1"), stream })
+}
+
+fn not_acceptable(offer: Offer) -> ApiError {
+    let mut names: Vec<&str> = Media::ALL.iter().map(|media| media.name()).collect();
+    if offer == Offer::Collection {
+        names.extend(["application/json;stream=watch", "application/vnd.kubernetes.protobuf;stream=watch"]);
+    }
+    let message = format!("406: Not Acceptable\n\nAvailable representations: {}", names.join(", "));
+    ApiError { details: Some(Box::default()), ..ApiError::new(406, "NotAcceptable", message) }
+}
+
+/// Whether JSON is indented when the Accept header does not say: asked for, or a person's tool.
+pub fn wants_pretty(query: Option<&str>, user_agent: &str) -> bool {
+    match query {
+        Some(text) if !text.is_empty() => matches!(text, "1" | "t" | "T" | "true" | "TRUE" | "True"),
+        _ => ["curl", "Wget", "Mozilla/5.0"].iter().any(|tool| user_agent.starts_with(tool)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn chosen(accept: &str) -> Result<(Media, Form), u16> {
+        negotiate(accept, Offer::Objects, false).map(|r| (r.media, r.form)).map_err(|e| e.code)
+    }
+
+    #[test]
+    fn accept_headers_choose_as_the_reference_does() {
+        let table = Form::Table { version: "v1" };
+        for (accept, want) in [
+            ("", Ok((Media::Json, Form::Object))),
+            ("*/*", Ok((Media::Json, Form::Object))),
+            ("application/*", Err(406)),
+            ("APPLICATION/JSON", Err(406)),
+            ("text/html,*/*;q=0.8", Ok((Media::Json, Form::Object))),
+            ("application/json;q=0.1,application/yaml;q=0.9", Ok((Media::Yaml, Form::Object))),
+            ("application/json;q=0", Ok((Media::Json, Form::Object))),
+            ("application/json;as=Table;v=v1;g=meta.k8s.io,application/json", Ok((Media::Json, table))),
+            ("application/json;as=Table;v=v9;g=meta.k8s.io,application/json", Ok((Media::Json, Form::Object))),
+            ("application/json;as=Nothing", Err(406)),
+        ] {
+            assert_eq!(chosen(accept), want, "{accept}");
+        }
+    }
+}
