@@ -1,0 +1,96 @@
+//! The group versions that are served, and how they rank.
+
+use std::cmp::Ordering;
+
+use flotilla_proto::catalogue;
+use flotilla_proto::schema::{Ref, Resource, Text};
+
+use crate::bootstrap::{TextError, priorities};
+
+/// Rank of the groups of custom resources (`groupPriorityMinimum` of their API services).
+pub const CUSTOM_GROUP_PRIORITY: i64 = 1000;
+/// Rank of the versions of custom resources (`versionPriority`).
+pub const CUSTOM_VERSION_PRIORITY: i64 = 100;
+/// Rank of `apiregistration.k8s.io`, which has no API service and precedes every other named group.
+const REGISTRATION_PRIORITY: (i64, i64) = (20_000, 10);
+
+/// A group version that this server serves, or lists for another one.
+#[derive(Debug, Clone)]
+pub struct Served {
+    /// API group; empty for the core group.
+    pub group: Text,
+    /// API version.
+    pub version: Text,
+    /// Rank of the group, highest first; a group ranks as the highest of its versions.
+    pub group_priority: i64,
+    /// Rank of the version in its group, highest first; equal ones rank by [`compare_versions`].
+    pub version_priority: i64,
+    /// Whether its resources come from a CustomResourceDefinition.
+    pub custom: bool,
+    /// Whether the server behind it did not tell its resources lately.
+    pub stale: bool,
+    /// Resources in the order in which they are listed.
+    pub resources: Vec<Ref<Resource>>,
+}
+
+/// All built-in group versions.
+///
+/// # Errors
+/// When the embedded table of priorities does not parse, which tests rule out.
+pub fn built_in() -> Result<Vec<Served>, TextError> {
+    let ranks = priorities()?;
+    let mut all = Vec::new();
+    for group in catalogue::groups() {
+        for version in group.versions {
+            let rank = ranks.iter().find(|rank| rank.group == group.name && rank.version == version.name);
+            let (group_priority, version_priority) =
+                rank.map_or(REGISTRATION_PRIORITY, |rank| (rank.group_priority, rank.version_priority));
+            all.push(Served {
+                group: group.name.into(),
+                version: version.name.into(),
+                group_priority,
+                version_priority,
+                custom: false,
+                stale: false,
+                resources: version.resources.iter().map(Ref::Static).collect(),
+            });
+        }
+    }
+    Ok(all)
+}
+
+/// Orders version names as Kubernetes does, the preferred one first: stable before beta before alpha, higher numbers
+/// first; names of another form come last, by letters (Kubernetes documentation, "Versions in
+/// CustomResourceDefinitions").
+pub fn compare_versions(a: &str, b: &str) -> Ordering {
+    match (parts(a), parts(b)) {
+        (Some(a), Some(b)) => b.cmp(&a),
+        (Some(_), None) => Ordering::Less,
+        (None, Some(_)) => Ordering::Greater,
+        (None, None) => a.cmp(b),
+    }
+}
+
+/// Stability, major and minor number of a version such as `v2beta1`.
+fn parts(version: &str) -> Option<(u8, u32, u32)> {
+    let rest = version.strip_prefix('v')?;
+    let split = rest.find(|c: char| !c.is_ascii_digit()).unwrap_or(rest.len());
+    let major = number(&rest[..split])?;
+    match &rest[split..] {
+        "" => Some((3, major, 0)),
+        tail => {
+            let (stability, minor) = match tail.strip_prefix("beta") {
+                Some(minor) => (2, minor),
+                None => (1, tail.strip_prefix("alpha")?),
+            };
+            Some((stability, major, number(minor)?))
+        }
+    }
+}
+
+fn number(text: &str) -> Option<u32> {
+    if text.is_empty() || text.starts_with('0') || !text.bytes().all(|b| b.is_ascii_digit()) {
+        return None;
+    }
+    text.parse().ok()
+}
