@@ -1,0 +1,101 @@
+//! Schemas of custom resources, as their definitions state them, made fit for publishing.
+
+use flotilla_proto::schema::{Ref, Resource};
+use flotilla_proto::value;
+use flotilla_proto::value::{Map, Value};
+
+use super::schemas::PREFIX;
+use super::{META, definition_name};
+
+/// A served version of a custom resource.
+#[derive(Debug, Clone)]
+pub struct Custom {
+    /// The resource.
+    pub resource: Ref<Resource>,
+    /// `openAPIV3Schema` of the version; `None` when it has none.
+    pub schema: Option<Value>,
+}
+
+const KIND: &str = "Name of the kind, in CamelCase.";
+const API_VERSION: &str = "Group and version of the kind.";
+
+/// The schemas of the kind and of its list, by name.
+pub(super) fn schemas(of: &Custom) -> [(String, Value); 2] {
+    let resource = &*of.resource;
+    let key = |kind: &str| (resource.group.clone(), resource.version.clone(), kind.to_owned().into());
+    let name = definition_name(&key(&resource.kind.name));
+    let mut object = of.schema.as_ref().map_or_else(|| value!({"type": "object"}), publish);
+    complete(&mut object, &format!("{META}ObjectMeta"));
+    mark(&mut object, resource, &resource.kind.name);
+    let mut list = value!({
+        "description": (format!("A list of {} objects.", resource.kind.name)),
+        "type": "object",
+        "required": ["items"],
+        "properties": {"items": {
+            "description": "The objects.",
+            "type": "array",
+            "items": {"$ref": (format!("{PREFIX}{name}"))}
+        }}
+    });
+    complete(&mut list, &format!("{META}ListMeta"));
+    mark(&mut list, resource, &resource.list_kind);
+    [(name, object), (definition_name(&key(&resource.list_kind)), list)]
+}
+
+fn mark(schema: &mut Value, of: &Resource, kind: &str) {
+    let entry = value!({"group": (&*of.group), "kind": kind, "version": (&*of.version)});
+    schema.set_at(&["x-kubernetes-group-version-kind"], vec![entry]);
+}
+
+/// Sets the fields that every object has.
+fn complete(schema: &mut Value, metadata: &str) {
+    let standard = [
+        ("apiVersion", value!({"description": API_VERSION, "type": "string"})),
+        ("kind", value!({"description": KIND, "type": "string"})),
+        (
+            "metadata",
+            value!({"description": "Standard metadata.", "allOf": [{"$ref": (format!("{PREFIX}{metadata}"))}]}),
+        ),
+    ];
+    let mut properties = schema.map_at(&["properties"]).cloned().unwrap_or_default();
+    for (name, property) in standard {
+        properties.insert(name, property);
+    }
+    properties.sort();
+    schema.set_at(&["properties"], properties);
+}
+
+/// A schema as it is published: objects within objects are complete, and both types of int-or-string are named.
+fn publish(schema: &Value) -> Value {
+    let Value::Object(map) = schema else { return schema.clone() };
+    let mut out = Map::new();
+    for (key, value) in map.iter() {
+        let value = match (key, value) {
+            ("properties" | "patternProperties", Value::Object(properties)) => {
+                let mut properties: Map = properties.iter().map(|(name, of)| (name, publish(of))).collect();
+                properties.sort();
+                properties.into()
+            }
+            ("items" | "additionalProperties" | "not", value) => publish(value),
+            ("allOf" | "anyOf" | "oneOf", Value::Array(all)) => Value::Array(all.iter().map(publish).collect()),
+            _ => value.clone(),
+        };
+        out.insert(key, value);
+    }
+    let is = |key: &str| map.get(key) == Some(&Value::Bool(true));
+    if is("x-kubernetes-int-or-string") && !map.contains_key("anyOf") && !map.contains_key("allOf") {
+        out.insert("anyOf", value!([{"type": "integer"}, {"type": "string"}]));
+    }
+    let mut out = Value::Object(out);
+    if is("x-kubernetes-embedded-resource") {
+        let mut required = out.list_at(&["required"]).to_vec();
+        for name in ["kind", "apiVersion"] {
+            if !required.iter().any(|own| own.as_str() == Some(name)) {
+                required.push(name.into());
+            }
+        }
+        out.set_at(&["required"], required);
+        complete(&mut out, &format!("{META}ObjectMeta"));
+    }
+    out
+}

@@ -1,0 +1,140 @@
+//! Which documents there are, and what each holds.
+
+use std::collections::BTreeMap;
+
+use flotilla_proto::catalogue;
+use flotilla_proto::schema::Text;
+use flotilla_proto::value::Value;
+
+use super::custom::Custom;
+use super::operations::{Answered, Item};
+use super::paths::Paths;
+use super::schemas::{self, GroupVersion};
+use super::{custom, roots, v2};
+
+/// What a v3 document is about.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Subject {
+    /// `.well-known/openid-configuration`.
+    IssuerConfiguration,
+    /// `api`.
+    Core,
+    /// `apis`.
+    Groups,
+    /// `apis/GROUP`.
+    Group(Text),
+    /// `api/VERSION` and `apis/GROUP/VERSION`.
+    Version(Text, Text),
+    /// `openid/v1/jwks`.
+    IssuerKeys,
+    /// `version`.
+    ServerVersion,
+}
+
+impl Subject {
+    /// The path of the document below `/openapi/v3/`.
+    pub fn path(&self) -> String {
+        match self {
+            Self::IssuerConfiguration => ".well-known/openid-configuration".into(),
+            Self::Core => "api".into(),
+            Self::Groups => "apis".into(),
+            Self::Group(group) => format!("apis/{group}"),
+            Self::Version(group, version) if group.is_empty() => format!("api/{version}"),
+            Self::Version(group, version) => format!("apis/{group}/{version}"),
+            Self::IssuerKeys => "openid/v1/jwks".into(),
+            Self::ServerVersion => "version".into(),
+        }
+    }
+
+    /// All documents about built-in kinds and the server itself.
+    pub fn built_in() -> Vec<Self> {
+        let mut all = vec![Self::IssuerConfiguration, Self::Core, Self::Groups, Self::IssuerKeys, Self::ServerVersion];
+        for group in catalogue::groups() {
+            if !group.name.is_empty() {
+                all.push(Self::Group(group.name.into()));
+            }
+            all.extend(group.versions.iter().map(|version| Self::Version(group.name.into(), version.name.into())));
+        }
+        all
+    }
+}
+
+/// Paths and schemas of one document, or of all of them.
+#[derive(Debug)]
+pub(super) struct Content {
+    /// Whether it is about custom resources.
+    pub custom: bool,
+    /// Items by path.
+    pub items: BTreeMap<String, Item>,
+    /// Schemas by name, as v3 writes them.
+    pub schemas: BTreeMap<String, Value>,
+}
+
+impl Content {
+    /// The content of a document; `custom` are the custom resources of its group version.
+    pub fn new(subject: &Subject, custom: &[&Custom]) -> Self {
+        let items: Vec<Item> = match subject {
+            Subject::IssuerConfiguration => vec![roots::issuer_configuration()],
+            Subject::Core => vec![roots::core()],
+            Subject::Groups => vec![roots::groups()],
+            Subject::Group(group) => vec![roots::group(group)],
+            Subject::IssuerKeys => vec![roots::issuer_keys()],
+            Subject::ServerVersion => vec![roots::server_version()],
+            Subject::Version(group, version) => version_items(group, version, custom),
+        };
+        let options = match subject {
+            Subject::Version(..) if !custom.is_empty() => custom_options(),
+            Subject::Version(group, version) => options_of(group, version),
+            _ => options_of("", "v1"),
+        };
+        let mut own = BTreeMap::new();
+        for resource in custom {
+            own.extend(custom::schemas(resource));
+        }
+        let mut names: Vec<String> = own.keys().cloned().collect();
+        names.extend(items.iter().flat_map(names_in));
+        Self {
+            custom: !custom.is_empty(),
+            schemas: schemas::closure(names, &own, &options),
+            items: items.into_iter().map(|item| (item.path.clone(), item)).collect(),
+        }
+    }
+}
+
+fn version_items(group: &str, version: &str, custom: &[&Custom]) -> Vec<Item> {
+    if !custom.is_empty() {
+        return custom.iter().flat_map(|of| Paths::new(&of.resource, true).items()).collect();
+    }
+    let mut items = vec![roots::version(group, version)];
+    let version = catalogue::group(group).and_then(|of| of.versions.iter().find(|of| of.name == version));
+    items.extend(version.iter().flat_map(|of| of.resources).flat_map(|of| Paths::new(of, false).items()));
+    items
+}
+
+/// Names of the schemas that an item's operations refer to.
+fn names_in(item: &Item) -> Vec<String> {
+    let mut names = Vec::new();
+    for operation in &item.operations {
+        names.extend(operation.body.iter().map(|body| body.of.clone()));
+        if let Answered::Object(name) = &operation.answer {
+            names.push(name.clone());
+        }
+    }
+    names
+}
+
+/// The group versions under which a document shows kinds of options: its own and the core's.
+fn options_of(group: &str, version: &str) -> Vec<GroupVersion> {
+    let mut all: Vec<GroupVersion> = vec![("".into(), "v1".into())];
+    if !group.is_empty() {
+        all.push((group.to_owned().into(), version.to_owned().into()));
+    }
+    all
+}
+
+/// The group versions under which documents of custom resources show kinds of options: those that a client knows.
+fn custom_options() -> Vec<GroupVersion> {
+    const SERVERS: [&str; 4] =
+        ["admission.k8s.io", "apiextensions.k8s.io", "apiregistration.k8s.io", "imagepolicy.k8s.io"];
+    v2::options().into_iter().filter(|(group, _)| !SERVERS.contains(&&**group)).collect()
+}

@@ -1,0 +1,77 @@
+//! Descriptions of fields: the catalogue's, or words made of what it says about the field.
+
+use flotilla_proto::schema::{Field, Shape, Type};
+
+/// The description of a field; empty where the name is JSON Schema's own and says it all.
+pub(super) fn field(of: &Type, field: &Field) -> String {
+    if !field.description.is_empty() {
+        return field.description.to_string();
+    }
+    match (&*of.name, &*field.name) {
+        ("JSONSchemaProps", name) if name != "default" => String::new(),
+        (_, "kind") => "Name of the kind, in CamelCase.".to_owned(),
+        (_, "apiVersion") => "Group and version of the kind.".to_owned(),
+        (_, "metadata") => "Standard metadata.".to_owned(),
+        _ => match inner(&field.shape) {
+            Some(inner) if !inner.description.is_empty() => inner.description.to_string(),
+            _ => sentence(&field.name),
+        },
+    }
+}
+
+/// The struct that a field holds, also in a list or map.
+fn inner(shape: &Shape) -> Option<&Type> {
+    match shape {
+        Shape::Struct(of) => Some(of),
+        Shape::List(list) => inner(&list.item),
+        Shape::Map(map) => inner(&map.value),
+        _ => None,
+    }
+}
+
+/// The description of a type.
+pub(super) fn of_type(of: &Type) -> String {
+    if of.description.is_empty() { sentence(&of.name) } else { of.description.to_string() }
+}
+
+/// `progressDeadlineSeconds` as `Progress deadline seconds.`; abbreviations keep their letters.
+pub(super) fn sentence(name: &str) -> String {
+    let mut words: Vec<String> = Vec::new();
+    let chars: Vec<char> = name.chars().collect();
+    let lower = |at: usize| chars.get(at).is_some_and(|c| c.is_lowercase());
+    // The plural of an abbreviation ends in a small letter but begins no word: `IPs`.
+    let plural = |at: usize| chars.get(at) == Some(&'s') && !lower(at + 1);
+    for (at, &c) in chars.iter().enumerate() {
+        let begins = at == 0 || !chars[at - 1].is_uppercase() || (lower(at + 1) && !plural(at + 1));
+        let starts = c.is_uppercase() && begins;
+        match words.last_mut() {
+            Some(word) if !starts => word.push(c),
+            _ => words.push(c.to_string()),
+        }
+    }
+    let abbreviation = |word: &str| word.chars().filter(|c| c.is_uppercase()).count() > 1;
+    for (at, word) in words.iter_mut().enumerate() {
+        if abbreviation(word) {
+            continue;
+        }
+        *word = word.to_lowercase();
+        if at == 0 {
+            let mut rest = word.chars();
+            *word = rest.next().map(|first| first.to_uppercase().chain(rest).collect()).unwrap_or_default();
+        }
+    }
+    format!("{}.", words.join(" "))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::sentence;
+
+    #[test]
+    fn names_become_sentences() {
+        assert_eq!(sentence("progressDeadlineSeconds"), "Progress deadline seconds.");
+        assert_eq!(sentence("clusterIPs"), "Cluster IPs.");
+        assert_eq!(sentence("podCIDR"), "Pod CIDR.");
+        assert_eq!(sentence("HTTPGetAction"), "HTTP get action.");
+    }
+}

@@ -1,0 +1,259 @@
+//! Answers to requests for OpenAPI documents.
+
+use std::borrow::Cow;
+use std::collections::{BTreeMap, VecDeque};
+use std::sync::{Arc, OnceLock};
+use std::time::{Duration, SystemTime};
+
+use bytes::Bytes;
+use flotilla_proto::json;
+use flotilla_proto::schema::Text;
+use flotilla_proto::value;
+use flotilla_proto::value::Map;
+use parking_lot::Mutex;
+
+use super::custom::Custom;
+use super::document::{Content, Subject};
+use super::{v2, write};
+use crate::discovery::{Answer, Body, Request, hash};
+use crate::gateway::query::Query;
+
+/// Bytes of encoded documents that are kept for the next request.
+const KEPT_BYTES_MAX: usize = 4 << 20;
+/// How long clients may keep a document that they asked for by its hash.
+const IMMUTABLE_FOR: Duration = Duration::from_secs(365 * 24 * 3600);
+
+/// The documents of one set of custom resources.
+#[derive(Debug)]
+pub struct OpenApi {
+    /// Documents of v3 by their path.
+    documents: BTreeMap<String, Arc<Document>>,
+    v2_hash: OnceLock<String>,
+    kept: Mutex<Kept>,
+    since: SystemTime,
+}
+
+#[derive(Debug)]
+struct Document {
+    subject: Subject,
+    custom: Vec<Custom>,
+    hash: OnceLock<String>,
+}
+
+impl Document {
+    fn new(subject: Subject, custom: Vec<Custom>) -> Arc<Self> {
+        Arc::new(Self { subject, custom, hash: OnceLock::new() })
+    }
+
+    fn content(&self) -> Content {
+        Content::new(&self.subject, &self.custom.iter().collect::<Vec<_>>())
+    }
+
+    /// The hash of the JSON form; the first call builds it.
+    fn hash(&self) -> &str {
+        self.hash.get_or_init(|| hash(&write::v3_json(&self.content())))
+    }
+}
+
+/// Encoded documents, the oldest first.
+#[derive(Debug, Default)]
+struct Kept {
+    documents: VecDeque<(String, Form, Bytes)>,
+    bytes: usize,
+}
+
+/// Encodings of documents.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Form {
+    Json,
+    Protobuf,
+}
+
+impl Default for OpenApi {
+    fn default() -> Self {
+        Self::new(Vec::new())
+    }
+}
+
+impl OpenApi {
+    /// Documents of built-in kinds and of these custom resources. Nothing is built yet.
+    pub fn new(custom: Vec<Custom>) -> Self {
+        let mut documents: BTreeMap<String, Arc<Document>> = Subject::built_in()
+            .into_iter()
+            .map(|subject| (subject.path(), Document::new(subject, Vec::new())))
+            .collect();
+        documents.extend(custom_documents(custom));
+        Self { documents, v2_hash: OnceLock::new(), kept: Mutex::default(), since: SystemTime::now() }
+    }
+
+    /// The same documents of built-in kinds, with other custom resources.
+    #[must_use]
+    pub fn with_custom(&self, custom: Vec<Custom>) -> Self {
+        let built_in = self.documents.iter().filter(|(_, document)| document.custom.is_empty());
+        let mut documents: BTreeMap<String, Arc<Document>> =
+            built_in.map(|(path, document)| (path.clone(), Arc::clone(document))).collect();
+        documents.extend(custom_documents(custom));
+        Self { documents, v2_hash: OnceLock::new(), kept: Mutex::default(), since: SystemTime::now() }
+    }
+
+    /// The answer to any method on an OpenAPI path; `None` for other paths. A document that is not kept is built here,
+    /// which takes up to some tens of milliseconds of this thread.
+    pub fn answer(&self, request: &Request<'_>) -> Option<Answer> {
+        match request.path {
+            "/openapi/v2" => Some(self.answer_v2(request)),
+            "/openapi/v3" => Some(self.index()),
+            path => path.strip_prefix("/openapi/v3/").map(|path| self.answer_v3(path, request)),
+        }
+    }
+
+    fn index(&self) -> Answer {
+        let entry = |path: &str, document: &Document| value!({"serverRelativeURL": (format!("/openapi/v3/{path}?hash={}", document.hash()))});
+        let paths: Map = self.documents.iter().map(|(path, of)| (path.as_str(), entry(path, of))).collect();
+        let modified = ("last-modified", http_date(self.since, "GMT").into());
+        Answer { headers: vec![modified], ..Answer::text(200, json::to_vec(&value!({"paths": paths}))) }
+    }
+
+    fn answer_v3(&self, path: &str, request: &Request<'_>) -> Answer {
+        let nothing = |status, headers| Answer { status, content_type: "".into(), headers, body: Body::empty() };
+        let Some(document) = self.documents.get(path) else { return nothing(404, Vec::new()) };
+        let mut headers: Vec<(&'static str, Cow<'static, str>)> = vec![("vary", "Accept".into())];
+        let Some(form) = form(request.accept, "v3") else { return nothing(406, headers) };
+        let hash = document.hash();
+        let tag = format!("\"{hash}\"");
+        headers.push(("etag", tag.clone().into()));
+        let query = Query::parse(request.query);
+        match query.get("hash") {
+            Some(asked) if asked == hash => {
+                headers.push(("cache-control", "public, immutable".into()));
+                headers.push(("expires", http_date(SystemTime::now() + IMMUTABLE_FOR, "UTC").into()));
+            }
+            Some(asked) if !asked.is_empty() => {
+                headers.push(("location", format!("/openapi/v3/{path}?hash={hash}").into()));
+                return Answer { content_type: content_type(form, "v3").into(), ..nothing(301, headers) };
+            }
+            _ => {}
+        }
+        if request.if_none_match.is_some_and(|header| matches_tag(header, &tag)) {
+            return nothing(304, headers);
+        }
+        headers.push(("last-modified", http_date(self.since, "GMT").into()));
+        let bytes = self.kept(path, form, || match form {
+            Form::Json => write::v3_json(&document.content()),
+            Form::Protobuf => write::v3_protobuf(&document.content()),
+        });
+        Answer { status: 200, content_type: content_type(form, "v3").into(), headers, body: Body::Encoded(bytes) }
+    }
+
+    fn answer_v2(&self, request: &Request<'_>) -> Answer {
+        let nothing = |status, headers| Answer { status, content_type: "".into(), headers, body: Body::empty() };
+        let mut headers: Vec<(&'static str, Cow<'static, str>)> = vec![("vary", "Accept-Encoding, Accept".into())];
+        let Some(form) = form(request.accept, "v2") else { return nothing(406, headers) };
+        let hash = self.v2_hash.get_or_init(|| hash(&self.v2_bytes(Form::Json)));
+        let tag = format!("\"{hash}\"");
+        headers.push(("etag", tag.clone().into()));
+        if request.if_none_match.is_some_and(|header| matches_tag(header, &tag)) {
+            return nothing(304, headers);
+        }
+        headers.push(("last-modified", http_date(self.since, "GMT").into()));
+        let body = Body::Encoded(self.v2_bytes(form));
+        Answer { status: 200, content_type: content_type(form, "v2").into(), headers, body }
+    }
+
+    fn v2_bytes(&self, form: Form) -> Bytes {
+        let content = || v2::merge(self.documents.values().map(|document| document.content()));
+        self.kept("v2", form, || match form {
+            Form::Json => write::v2_json(&content()),
+            Form::Protobuf => write::v2_protobuf(&content()),
+        })
+    }
+
+    /// A document that is kept, or else built and kept in place of the oldest ones.
+    fn kept(&self, path: &str, form: Form, build: impl FnOnce() -> Vec<u8>) -> Bytes {
+        let find = |kept: &Kept| {
+            let mut all = kept.documents.iter();
+            all.find(|(own, own_form, _)| own == path && *own_form == form).map(|(.., bytes)| bytes.clone())
+        };
+        if let Some(bytes) = find(&self.kept.lock()) {
+            return bytes;
+        }
+        let bytes = Bytes::from(build());
+        let mut kept = self.kept.lock();
+        if find(&kept).is_none() {
+            kept.bytes += bytes.len();
+            kept.documents.push_back((path.to_owned(), form, bytes.clone()));
+            while kept.bytes > KEPT_BYTES_MAX {
+                let Some((.., oldest)) = kept.documents.pop_front() else { break };
+                kept.bytes -= oldest.len();
+            }
+        }
+        bytes
+    }
+}
+
+/// One document per group version of custom resources.
+fn custom_documents(custom: Vec<Custom>) -> impl Iterator<Item = (String, Arc<Document>)> {
+    let mut versions: BTreeMap<(Text, Text), Vec<Custom>> = BTreeMap::new();
+    for of in custom {
+        versions.entry((of.resource.group.clone(), of.resource.version.clone())).or_default().push(of);
+    }
+    versions.into_iter().map(|((group, version), custom)| {
+        let subject = Subject::Version(group, version);
+        (subject.path(), Document::new(subject, custom))
+    })
+}
+
+/// The form that an Accept header chooses; `None` when it accepts none.
+fn form(accept: &str, version: &str) -> Option<Form> {
+    if accept.is_empty() {
+        return Some(Form::Json);
+    }
+    let mut best: Option<(f32, Form)> = None;
+    for clause in accept.split(',') {
+        let mut parts = clause.split(';').map(str::trim);
+        let form = match parts.next().unwrap_or("") {
+            "*/*" | "application/*" | "application/json" => Form::Json,
+            name => match name.strip_prefix("application/com.github.proto-openapi.spec.") {
+                Some(rest) if rest == format!("{version}@v1.0+protobuf") => Form::Protobuf,
+                Some(rest) if rest == format!("{version}.v1.0+protobuf") => Form::Protobuf,
+                _ => continue,
+            },
+        };
+        let quality = parts.filter_map(|part| part.strip_prefix("q=")).find_map(|q| q.parse().ok()).unwrap_or(1.0);
+        if best.is_none_or(|(other, _)| quality > other) {
+            best = Some((quality, form));
+        }
+    }
+    best.map(|(_, form)| form)
+}
+
+fn content_type(form: Form, version: &str) -> String {
+    match form {
+        Form::Json => "application/json".into(),
+        Form::Protobuf => format!("application/com.github.proto-openapi.spec.{version}.v1.0+protobuf"),
+    }
+}
+
+/// Whether an If-None-Match header names the tag (RFC 9110, 13.1.2).
+fn matches_tag(header: &str, tag: &str) -> bool {
+    header.split(',').map(str::trim).any(|own| own == "*" || own.strip_prefix("W/").unwrap_or(own) == tag)
+}
+
+/// A time as HTTP headers write it (RFC 9110, 5.6.7).
+fn http_date(time: SystemTime, zone: &str) -> String {
+    actix_web::http::header::HttpDate::from(time).to_string().replace("GMT", zone)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn accept_headers_choose_json_or_protobuf() {
+        let protobuf = "application/com.github.proto-openapi.spec.v3@v1.0+protobuf";
+        assert_eq!(form("", "v3"), Some(Form::Json));
+        assert_eq!(form(protobuf, "v3"), Some(Form::Protobuf));
+        assert_eq!(form(protobuf, "v2"), None);
+        assert_eq!(form(&format!("application/json;q=0.5, {protobuf}"), "v3"), Some(Form::Protobuf));
+        assert_eq!(form("text/html", "v3"), None);
+    }
+}

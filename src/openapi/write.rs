@@ -1,0 +1,133 @@
+//! Whole documents as bytes. Entries are made and written one by one, so that a document never stands in memory as a
+//! tree.
+
+use std::collections::BTreeMap;
+
+use flotilla_proto::json;
+use flotilla_proto::value::{Map, Value};
+
+use super::document::Content;
+use super::protobuf::{self, Kind, Message};
+use super::{v2, v3};
+
+/// Appends `"NAME":{ENTRIES}` without what stands around it.
+fn object(name: &str, entries: impl Iterator<Item = (String, Value)>, out: &mut Vec<u8>) {
+    json::write_str(name, out);
+    out.extend_from_slice(b":{");
+    for (at, (key, value)) in entries.enumerate() {
+        if at > 0 {
+            out.push(b',');
+        }
+        json::write_str(&key, out);
+        out.push(b':');
+        json::write(&value, out);
+    }
+    out.push(b'}');
+}
+
+/// Appends an object's members, each followed by a comma.
+fn members(of: &Value, out: &mut Vec<u8>) {
+    for (key, value) in of.as_object().into_iter().flat_map(Map::iter) {
+        json::write_str(key, out);
+        out.push(b':');
+        json::write(value, out);
+        out.push(b',');
+    }
+}
+
+/// A v3 document as JSON.
+pub(super) fn v3_json(content: &Content) -> Vec<u8> {
+    let mut out = vec![b'{'];
+    members(&v3::head(content), &mut out);
+    object("paths", content.items.iter().map(|(path, item)| (path.clone(), v3::item(item))), &mut out);
+    out.extend_from_slice(b",\"components\":{");
+    if !content.schemas.is_empty() {
+        object("schemas", content.schemas.iter().map(|(name, schema)| (name.clone(), schema.clone())), &mut out);
+    }
+    if !content.custom {
+        if !content.schemas.is_empty() {
+            out.push(b',');
+        }
+        out.extend_from_slice(b"\"securitySchemes\":");
+        json::write(&v3::security(), &mut out);
+    }
+    out.extend_from_slice(b"}}");
+    out
+}
+
+/// The v2 document as JSON.
+pub(super) fn v2_json(content: &Content) -> Vec<u8> {
+    let mut out = vec![b'{'];
+    members(&v2::head(), &mut out);
+    let mut shared = BTreeMap::new();
+    let paths = content.items.iter().map(|(path, item)| (path.clone(), v2::item(item, &mut shared)));
+    object("paths", paths, &mut out);
+    out.push(b',');
+    let definitions = content.schemas.iter().map(|(name, schema)| (name.clone(), v2::definition(name, schema)));
+    object("definitions", definitions, &mut out);
+    out.push(b',');
+    object("parameters", shared.into_iter(), &mut out);
+    out.push(b',');
+    members(&v2::tail(), &mut out);
+    out.pop();
+    out.push(b'}');
+    out
+}
+
+/// Appends a message that is a map of named entries.
+fn map(number: u32, entry: u32, kind: Kind, entries: impl Iterator<Item = (String, Value)>, out: &mut Vec<u8>) {
+    let mut inner = Vec::new();
+    for (name, value) in entries {
+        protobuf::entry(entry, &name, kind, &value, &mut inner);
+    }
+    protobuf::bytes(number, &inner, out);
+}
+
+fn one(number: u32, of: &'static Message, value: &Value, out: &mut Vec<u8>) {
+    protobuf::field(number, Kind::One(of), value, out);
+}
+
+/// A v3 document as protobuf (`openapi.v3.Document`).
+pub(super) fn v3_protobuf(content: &Content) -> Vec<u8> {
+    use protobuf::v3 as messages;
+    let head = v3::head(content);
+    let mut out = Vec::new();
+    protobuf::field(1, Kind::Text, head.at(&["openapi"]), &mut out);
+    one(2, &messages::INFO, head.at(&["info"]), &mut out);
+    let paths = content.items.iter().map(|(path, item)| (path.clone(), v3::item(item)));
+    map(4, 1, Kind::One(&messages::PATH_ITEM), paths, &mut out);
+    let mut components = Vec::new();
+    let schemas = content.schemas.iter().map(|(name, schema)| (name.clone(), schema.clone()));
+    map(1, 1, messages::SCHEMA_OR_REFERENCE, schemas, &mut components);
+    if !content.custom {
+        one(7, &messages::SECURITY_SCHEMES, &v3::security(), &mut components);
+    }
+    protobuf::bytes(5, &components, &mut out);
+    out
+}
+
+/// The v2 document as protobuf (`openapi.v2.Document`).
+pub(super) fn v2_protobuf(content: &Content) -> Vec<u8> {
+    use protobuf::v2 as messages;
+    let (head, tail) = (v2::head(), v2::tail());
+    let mut out = Vec::new();
+    protobuf::field(1, Kind::Text, head.at(&["swagger"]), &mut out);
+    one(2, &messages::INFO, head.at(&["info"]), &mut out);
+    let mut shared = BTreeMap::new();
+    let paths = content.items.iter().map(|(path, item)| (path.clone(), v2::item(item, &mut shared)));
+    map(8, 2, Kind::One(&messages::PATH_ITEM), paths, &mut out);
+    let definitions = content.schemas.iter().map(|(name, schema)| (name.clone(), v2::definition(name, schema)));
+    map(9, 1, Kind::One(&messages::SCHEMA), definitions, &mut out);
+    map(10, 1, messages::PARAMETER, shared.into_iter(), &mut out);
+    for requirement in tail.list_at(&["security"]) {
+        let strings = |(name, list): (&str, &Value)| {
+            let mut inner = Map::new();
+            inner.insert("value", list.clone());
+            (name.to_owned(), Value::from(inner))
+        };
+        let each: Map = requirement.as_object().into_iter().flat_map(Map::iter).map(strings).collect();
+        one(12, &messages::SECURITY_REQUIREMENT, &each.into(), &mut out);
+    }
+    one(13, &messages::SECURITY_DEFINITIONS, tail.at(&["securityDefinitions"]), &mut out);
+    out
+}
