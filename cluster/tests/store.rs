@@ -268,7 +268,8 @@ async fn writes_until_killed() {
             }
         })
     });
-    for writer in writers.collect::<Vec<_>>() {
+    let writers: Vec<tokio::task::JoinHandle<()>> = writers.collect();
+    for writer in writers {
         writer.await.unwrap();
     }
 }

@@ -75,9 +75,10 @@ impl LogStore {
         if let Some(entry) = self.recent.lock().get(index) {
             return Ok(Some(entry.clone()));
         }
-        let Some((at, bytes)) = self.wal.read(self.group, index).map_err(damaged)? else { return Ok(None) };
-        let entry = types::read_entry(at, &bytes);
-        entry.map(Some).ok_or_else(|| io::Error::other(format!("the entry {at} cannot be read")))
+        let Some(entry) = self.wal.read(self.group, index, types::read_entry).map_err(damaged)? else {
+            return Ok(None);
+        };
+        entry.map(Some).ok_or_else(|| io::Error::other(format!("the entry {index} cannot be read")))
     }
 
     /// The indexes of a range that the log has.

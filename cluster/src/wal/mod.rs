@@ -37,6 +37,8 @@ use crate::limits::{WAL_FRAME_BYTES, WAL_HEADROOM_BYTES, WAL_RETRY_INTERVAL};
 
 /// Frames begin at multiples of this, so that no header straddles two sectors.
 const ALIGNMENT: usize = 64;
+/// Segments are written in whole pages, so that the system never has to read the rest of one first.
+const PAGE: usize = 4096;
 
 /// Number of a group within the log.
 pub(crate) type GroupId = u16;
@@ -169,7 +171,8 @@ pub(crate) struct Wal {
 
 impl Wal {
     /// Opens the log of a directory, for these groups, whose places in `groups` are their numbers from now on.
-    pub(crate) fn open(disk: Arc<dyn Disk>, options: WalOptions, groups: &[Arc<str>]) -> Result<Wal, WalError> {
+    pub(crate) fn open(disk: Arc<dyn Disk>, mut options: WalOptions, groups: &[Arc<str>]) -> Result<Wal, WalError> {
+        options.segment_bytes = options.segment_bytes.max(4 * PAGE as u64).next_multiple_of(PAGE as u64);
         let names: Vec<String> = groups.iter().map(|group| group.to_string()).collect();
         let recovered = recovery::recover(&*disk, &options, &names)?;
         let queue = Queue {
@@ -246,8 +249,13 @@ impl Wal {
         GroupState { vote, committed, purged, last: ledger.last(), first_index: ledger.first_index() }
     }
 
-    /// The bytes of an entry that is on disk; none when the log has no such entry or it is not on disk yet.
-    pub(crate) fn read(&self, group: GroupId, index: u64) -> Result<Option<(LogRef, Vec<u8>)>, WalError> {
+    /// Reads an entry that is on disk with `decode`; none when the log has no such entry or it is not on disk yet.
+    pub(crate) fn read<T>(
+        &self,
+        group: GroupId,
+        index: u64,
+        decode: impl FnOnce(LogRef, &[u8]) -> T,
+    ) -> Result<Option<T>, WalError> {
         let Some(slot) = self.shared.ledgers.lock()[group as usize].slot(index) else { return Ok(None) };
         let Some(position) = slot.position else { return Ok(None) };
         let (file, path) = match self.shared.segments.lock().get(&position.segment) {
@@ -258,10 +266,8 @@ impl Wal {
         let read = file.read_at(position.offset, &mut bytes);
         read.map_err(|source| WalError::Io { path: path.clone(), source })?;
         let what = "an entry does not match its checksum";
-        let body = record::reread(&bytes, slot.at).map(<[u8]>::len);
-        let body = body.ok_or(WalError::Damaged { path, offset: position.offset, what })?;
-        bytes.drain(..bytes.len() - body);
-        Ok(Some((slot.at, bytes)))
+        let body = record::reread(&bytes, slot.at);
+        Ok(Some(decode(slot.at, body.ok_or(WalError::Damaged { path, offset: position.offset, what })?)))
     }
 
     /// Whether an entry is on disk, so that [`Wal::read`] finds it.

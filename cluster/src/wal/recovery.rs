@@ -11,7 +11,7 @@ use super::ledger::{Ledger, Position};
 use super::record::Record;
 use super::segment::{self, Headed, SEGMENT_HEADER};
 use super::writer::Active;
-use super::{Segment, WalError, WalOptions};
+use super::{PAGE, Segment, WalError, WalOptions};
 
 /// What the log adds up to.
 pub(super) struct Recovered {
@@ -36,7 +36,7 @@ pub(super) fn recover(disk: &dyn Disk, options: &WalOptions, names: &[String]) -
     numbers.sort_unstable();
     let mut reader = Reader::new(names);
     let mut segments = BTreeMap::new();
-    let mut active = None;
+    let (mut active, mut bytes) = (None, Vec::new());
     for (place, number) in numbers.iter().enumerate() {
         let path = segment::path(directory, *number);
         if place > 0 && numbers[place - 1] + 1 != *number {
@@ -44,9 +44,12 @@ pub(super) fn recover(disk: &dyn Disk, options: &WalOptions, names: &[String]) -
         }
         let file: Arc<dyn DiskFile> = disk.open(&path).map_err(failed(&path))?.into();
         let is_last = place + 1 == numbers.len();
-        let (offset, size) = read_segment(&mut reader, &*file, &path, *number, is_last)?;
+        let (offset, size) = read_segment(&mut reader, &mut bytes, &*file, &path, *number, is_last)?;
         if is_last {
-            active = Some(Active { number: *number, file: file.clone(), offset, size, sequence: reader.sequence });
+            let mut page = vec![0; offset as usize % PAGE];
+            file.read_at(offset - page.len() as u64, &mut page).map_err(failed(&path))?;
+            let sequence = reader.sequence;
+            active = Some(Active { number: *number, file: file.clone(), offset, size, sequence, page });
         }
         segments.insert(*number, Segment { path, file });
     }
@@ -63,23 +66,24 @@ fn first_segment(disk: &dyn Disk, options: &WalOptions, segments: &mut BTreeMap<
     let blank = segment::prepare(disk, directory, size, 0)?;
     let file: Arc<dyn DiskFile> = blank.number(disk, directory, number)?.into();
     segments.insert(number, Segment { path: segment::path(directory, number), file: file.clone() });
-    Ok(Active { number, file, offset: SEGMENT_HEADER as u64, size, sequence: 0 })
+    Ok(Active { number, file, offset: SEGMENT_HEADER as u64, size, sequence: 0, page: segment::header(number) })
 }
 
 /// Reads one segment; where its frames end, and its size. The last segment may end with a torn frame, which is cut
 /// off: of the others every frame was durable before the next segment was begun.
 fn read_segment(
     reader: &mut Reader<'_>,
+    bytes: &mut Vec<u8>,
     file: &dyn DiskFile,
     path: &Path,
     number: u64,
     is_last: bool,
 ) -> Result<(u64, u64), WalError> {
     let size = file.size().map_err(failed(path))?;
-    let mut bytes = vec![0; size as usize];
-    file.read_at(0, &mut bytes).map_err(failed(path))?;
+    bytes.resize(size as usize, 0);
+    file.read_at(0, bytes).map_err(failed(path))?;
     let damaged = |offset: usize, what| WalError::Damaged { path: path.to_path_buf(), offset: offset as u64, what };
-    match segment::read_header(&bytes) {
+    match segment::read_header(bytes) {
         Headed::Segment(found) if found == number => {}
         Headed::Newer(version) => {
             return Err(WalError::Newer { path: path.to_path_buf(), version, supported: segment::FORMAT });

@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 
 use parking_lot::{Condvar, Mutex};
 
+use super::PAGE;
 use super::disk::{Disk, DiskFile};
 
 /// Where frames begin.
@@ -47,16 +48,24 @@ pub(crate) fn prepare(disk: &dyn Disk, directory: &Path, size: u64, count: u64) 
 impl Blank {
     /// Makes this the segment with a number.
     pub(crate) fn number(self, disk: &dyn Disk, directory: &Path, number: u64) -> io::Result<Box<dyn DiskFile>> {
-        let mut header = MAGIC.to_vec();
-        header.extend_from_slice(&FORMAT.to_le_bytes());
-        header.extend_from_slice(&number.to_le_bytes());
-        header.extend_from_slice(&crc32c::crc32c(&header).to_le_bytes());
-        self.file.write_at(0, &header)?;
+        let mut page = header(number);
+        page.resize(PAGE, 0);
+        self.file.write_at(0, &page)?;
         self.file.sync()?;
         disk.rename(&self.path, &path(directory, number))?;
         disk.sync_directory(directory)?;
         Ok(self.file)
     }
+}
+
+/// The bytes before the frames of a segment.
+pub(crate) fn header(number: u64) -> Vec<u8> {
+    let mut header = MAGIC.to_vec();
+    header.extend_from_slice(&FORMAT.to_le_bytes());
+    header.extend_from_slice(&number.to_le_bytes());
+    header.extend_from_slice(&crc32c::crc32c(&header).to_le_bytes());
+    header.resize(SEGMENT_HEADER, 0);
+    header
 }
 
 /// What the header of a segment says.

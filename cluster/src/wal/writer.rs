@@ -8,7 +8,7 @@ use super::disk::DiskFile;
 use super::ledger::{Ledger, Position};
 use super::record::Record;
 use super::segment::{self, SEGMENT_HEADER};
-use super::{Draft, GroupId, Segment, Shared, Threads, WalError, frame};
+use super::{Draft, GroupId, PAGE, Segment, Shared, Threads, WalError, frame};
 use crate::limits::WAL_RETRY_INTERVAL;
 
 /// The segment that is being written.
@@ -19,6 +19,8 @@ pub(super) struct Active {
     pub(super) size: u64,
     /// Number of the last frame.
     pub(super) sequence: u64,
+    /// What the page in which `offset` lies holds before it.
+    pub(super) page: Vec<u8>,
 }
 
 /// Starts both threads.
@@ -138,15 +140,22 @@ impl Writer {
     }
 
     fn write_frame(&mut self, frame: &mut Vec<u8>) -> io::Result<()> {
-        let Active { number, file, offset, size, sequence } = &mut self.active;
+        let Active { number, file, offset, size, sequence, page } = &mut self.active;
         frame::seal(frame, *number, *sequence + 1);
         if *offset + frame.len() as u64 > *size {
             return Err(io::Error::other("a frame is larger than a segment"));
         }
-        file.write_at(*offset, frame)?;
+        let start = *offset - page.len() as u64;
+        page.extend_from_slice(frame);
+        *offset += frame.len() as u64;
+        let end = page.len();
+        page.resize(end.next_multiple_of(PAGE).min((*size - start) as usize), 0);
+        file.write_at(start, page)?;
         file.sync()?;
         *sequence += 1;
-        *offset += frame.len() as u64;
+        page.truncate(end);
+        page.drain(..end / PAGE * PAGE);
+        page.shrink_to(1 << 20);
         self.shared.active_left.store(*size - *offset, Ordering::Release);
         self.shared.written.fetch_add(frame.len() as u64, Ordering::Relaxed);
         self.shared.flushes.fetch_add(1, Ordering::Relaxed);
@@ -168,7 +177,8 @@ impl Writer {
         let file: Arc<dyn DiskFile> = blank.number(&*shared.disk, directory, number)?.into();
         let size = shared.options.segment_bytes;
         let sequence = self.active.sequence;
-        self.active = Active { number, file: file.clone(), offset: SEGMENT_HEADER as u64, size, sequence };
+        let (offset, page) = (SEGMENT_HEADER as u64, segment::header(number));
+        self.active = Active { number, file: file.clone(), offset, size, sequence, page };
         shared.segments.lock().insert(number, Segment { path: segment::path(directory, number), file });
         shared.spare.want();
         self.begin_segment()
