@@ -15,6 +15,7 @@ use tokio::sync::watch;
 use crate::access::tokens::{Issuer, KeyError, KeySet, ServiceAccountTokens, SigningKey, StoreObjects};
 use crate::access::{Authenticator, Authorizer, TokenFile, TokenFileError, connection};
 use crate::config::Config;
+use crate::gateway::StartError;
 use crate::limits;
 use crate::pki::{Pki, PkiError, PkiOptions, RENEWAL_CHECK_INTERVAL};
 use crate::version;
@@ -50,7 +51,10 @@ pub enum BootError {
     /// The signals of the operating system cannot be received.
     #[error("cannot receive signals")]
     Signals(#[source] io::Error),
-    /// The HTTP server failed.
+    /// What requests need cannot be made.
+    #[error(transparent)]
+    Start(#[from] StartError),
+    /// The HTTP server ended by itself.
     #[error("the HTTP server failed")]
     Http(#[source] io::Error),
 }

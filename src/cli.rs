@@ -8,6 +8,7 @@ use tokio::signal::unix::{Signal, SignalKind, signal};
 use tracing_subscriber::EnvFilter;
 
 use flotilla::boot::{Boot, BootError, Drain, DrainBegin};
+use flotilla::gateway::Gateway;
 use flotilla::config::{self, Config, ConfigError, LogFormat};
 use flotilla::version;
 
@@ -97,8 +98,9 @@ async fn serve(config: Config) -> Result<(), BootError> {
     let signals = Signals::new().map_err(BootError::Signals)?;
     actix_web::rt::spawn(signals.drive(begin));
     let boot = Boot::open(config, drain).await?;
+    let gateway = Gateway::start(&boot).await?;
     boot.announce();
-    boot.serve(|_| {}).await
+    boot.serve(gateway.routes()).await
 }
 
 /// The signals that stop a server.

@@ -69,3 +69,9 @@ pub const CREDENTIAL_FILE_BYTES: u64 = 4 * 1_048_576;
 
 /// Bytes of a configuration file.
 pub const CONFIG_FILE_BYTES: u64 = 1_048_576;
+
+/// Bytes of a list that are made at a time; the next ones are made when the connection has taken these.
+pub const LIST_CHUNK_BYTES: usize = 131_072;
+
+/// Bytes above which answers are compressed for clients that take gzip, as the reference has it.
+pub const GZIP_BYTES_MIN: usize = 131_072;

@@ -48,6 +48,8 @@ pub struct ApiError {
     pub message: String,
     /// What it concerns.
     pub details: Option<Box<Details>>,
+    /// The token with which a list may go on though its snapshot is gone.
+    pub list_continue: Option<String>,
 }
 
 /// Result of anything that may end in a `Status`.
@@ -56,7 +58,7 @@ pub type ApiResult<T> = Result<T, ApiError>;
 impl ApiError {
     /// An error without details.
     pub fn new(code: u16, reason: &'static str, message: impl Into<String>) -> Self {
-        Self { code, reason, message: message.into(), details: None }
+        Self { code, reason, message: message.into(), details: None, list_continue: None }
     }
 
     /// An error that concerns an object or a kind.
@@ -83,18 +85,10 @@ impl ApiError {
         Self::about(404, "NotFound", group, resource, name, message)
     }
 
-    /// 404: the server serves no such path.
-    pub fn no_such_resource() -> Self {
-        let details = Details {
-            causes: vec![Cause {
-                reason: "UnexpectedServerResponse".into(),
-                message: "404 page not found".into(),
-                field: String::new(),
-            }],
-            ..Details::default()
-        };
+    /// 404: nothing of this server has the path.
+    pub fn no_such_path() -> Self {
         let message = "the server could not find the requested resource";
-        Self { details: Some(Box::new(details)), ..Self::new(404, "NotFound", message) }
+        Self { details: Some(Box::default()), ..Self::new(404, "NotFound", message) }
     }
 
     /// 409: the object is there already.
@@ -200,6 +194,9 @@ impl ApiError {
                 map.insert(key, value);
             }
         };
+        if let Some(token) = &self.list_continue {
+            set("metadata", value!({"continue": (token.as_str())}));
+        }
         if !self.message.is_empty() {
             set("message", self.message.as_str().into());
         }

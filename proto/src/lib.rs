@@ -11,3 +11,4 @@ pub mod quantity;
 pub mod schema;
 pub mod time;
 pub mod value;
+pub mod yaml;

@@ -1,4 +1,16 @@
 //! HTTP: from a request to what it asks for, and from a result to an answer.
 
+pub mod answer;
+pub mod body;
+mod caller;
+mod handler;
+pub mod lists;
 pub mod negotiate;
+mod path;
 pub mod query;
+mod resources;
+mod server;
+
+pub use caller::Caller;
+pub use negotiate::{Form, Media, Offer, Representation};
+pub use server::{Gateway, StartError};

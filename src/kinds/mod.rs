@@ -16,6 +16,7 @@ mod daemon_set;
 mod defaulting;
 mod deployment;
 mod endpoint_slice;
+pub mod conversion;
 mod endpoints;
 mod event;
 mod flow_control;

@@ -26,3 +26,7 @@ mod workloads;
 
 #[cfg(test)]
 mod table_tests;
+
+pub use config::name_and_creation;
+pub use registry::printer;
+pub use table::{Encoded, Includer, ListMeta, Printer, Rows, Table, Version};

@@ -203,6 +203,11 @@ impl<'a> Table<'a> {
         self.now = now;
     }
 
+    /// Says that an earlier event of the watch had the columns.
+    pub fn set_columns_sent(&mut self, sent: bool) {
+        self.has_columns = sent;
+    }
+
     /// Sorts the items of a list or page where the kind has its own order.
     pub fn sort<T>(&self, items: &mut [T], value: impl Fn(&T) -> &Value) {
         if let Some(order) = self.rows.order() {

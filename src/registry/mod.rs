@@ -1,1 +1,140 @@
 //! Reading and writing objects by the rules of Kubernetes.
+//!
+//! [`Registry`] holds what every operation needs. A write goes: decode, defaults, `managedFields`, admission, the kind's
+//! own preparation, validation, store. Reads hand out stored bytes.
+
+mod admission;
+mod apply;
+mod collection;
+mod convert;
+mod create;
+mod delete;
+mod encode;
+mod list;
+mod options;
+mod ownership;
+mod patch;
+mod read;
+pub mod selector;
+mod served;
+mod update;
+
+use std::sync::Arc;
+
+use flotilla_cluster::{Draft, Expectation, Key, Mutation, Object, Outcome, Store, Table, Write, WriteError};
+use flotilla_proto::time::Timestamp;
+use flotilla_proto::value::Value;
+
+pub use encode::{order_members, stored_value, text as stored_text};
+pub use list::{Listing, Page, selects};
+pub use options::{DeleteOptions, FieldValidation, Propagation, WriteOptions};
+pub use patch::PatchBody;
+pub use served::{Resources, Served};
+
+use crate::status::{ApiError, ApiResult};
+
+/// What every operation on objects needs.
+pub struct Registry {
+    /// Where objects are.
+    pub store: Store,
+    /// What is served.
+    pub resources: Resources,
+}
+
+/// An object as an operation leaves it.
+#[derive(Debug, Clone)]
+pub enum Entity {
+    /// As it is stored.
+    Stored(Arc<Object>),
+    /// In the version of the request, and not, or not so, in the store.
+    Built(Value),
+}
+
+/// The outcome of a write: the object, whether it is new, and what the client is to be told besides.
+#[derive(Debug)]
+pub struct Written {
+    /// The object.
+    pub entity: Entity,
+    /// Whether it was created.
+    pub created: bool,
+}
+
+/// An object as a client sends it, decoded in the version of the request.
+#[derive(Debug, Default)]
+pub struct Incoming {
+    /// The object.
+    pub value: Value,
+    /// What is to be told of fields that were dropped.
+    pub warnings: Vec<String>,
+    /// Whether the client switches the tracking of field owners off.
+    pub untracked: bool,
+    /// Whether the object has its defaults and field owners already.
+    pub owned: bool,
+}
+
+/// One write request.
+#[derive(Debug, Clone, Copy)]
+pub struct Target<'a> {
+    /// The resource.
+    pub served: &'a Served,
+    /// Namespace; empty for cluster-scoped resources.
+    pub namespace: &'a str,
+    /// Name; empty for creates.
+    pub name: &'a str,
+    /// Subresource; empty for the object itself.
+    pub subresource: &'a str,
+}
+
+impl std::fmt::Debug for Registry {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Registry").finish_non_exhaustive()
+    }
+}
+
+impl Registry {
+    /// A registry over a store.
+    pub fn new(store: Store) -> Self {
+        Self { store, resources: Resources::builtin() }
+    }
+
+    /// The table of a resource.
+    pub fn table(&self, served: &Served) -> Arc<Table> {
+        self.store.table(&served.table)
+    }
+
+    /// The newest state of an object that this server knows, without asking other replicas.
+    pub fn current(&self, served: &Served, namespace: &str, name: &str) -> Option<Arc<Object>> {
+        self.table(served).get(served.key(namespace, name).as_str())
+    }
+
+    /// Stores a draft; the caller says what must be there before.
+    async fn put(&self, served: &Served, key: Key, expectation: Expectation, draft: Draft) -> ApiResult<Outcome> {
+        self.write(Write { table: served.table.clone(), key, expectation, mutation: Mutation::Put(draft) }).await
+    }
+
+    async fn write(&self, write: Write) -> ApiResult<Outcome> {
+        self.store.write(write).await.map_err(|error| write_failed(&error))
+    }
+
+    /// The tree of a stored object in the version of the request.
+    pub fn shown(&self, served: &Served, object: &Object) -> ApiResult<Value> {
+        convert::to_served(served, stored_value(object)?)
+    }
+}
+
+/// What a client is told of a write that the store did not take.
+fn write_failed(error: &WriteError) -> ApiError {
+    match error {
+        WriteError::TooLarge { .. } => {
+            ApiError::new(413, "RequestEntityTooLarge", format!("Request entity too large: {error}"))
+        }
+        WriteError::NoSpace => ApiError::new(507, "InsufficientStorage", error.to_string()),
+        _ => ApiError::unavailable(error.to_string(), 1),
+    }
+}
+
+/// The time, as objects state it.
+pub fn now() -> Timestamp {
+    let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap_or_default();
+    Timestamp { seconds: since.as_secs() as i64, nanos: since.subsec_nanos() }
+}

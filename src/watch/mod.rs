@@ -1,1 +1,130 @@
-//! Watch streams.
+//! Watch streams: present objects first where asked for, then every change, in order (API concepts, "Efficient
+//! detection of changes").
+//!
+//! A watch is a cursor into its table's change log. It holds no events: what a slow client has not taken yet is still
+//! in the log.
+
+mod encode;
+mod event;
+mod stream;
+
+use std::sync::Arc;
+
+use actix_web::body::BodyStream;
+use actix_web::http::header::{CACHE_CONTROL, CONTENT_TYPE, HeaderValue};
+use actix_web::{HttpResponse, web};
+use flotilla_cluster::{Interest, Revision, SnapshotError, Table};
+
+use crate::gateway::lists::Show;
+use crate::gateway::query::parse_revision;
+use crate::gateway::{Gateway, Media, answer};
+use crate::registry::{Listing, Page, Registry, Served};
+use crate::status::{ApiError, ApiResult};
+
+use encode::Encoder;
+use stream::Stream;
+
+/// Where a watch begins.
+enum Start {
+    /// With these objects, then what changes after them.
+    Objects(Page),
+    /// With what changed after a revision.
+    After(Revision),
+    /// With an error: the answer is a stream all the same.
+    Failed(ApiError),
+}
+
+/// Answers a watch with a stream of events.
+pub async fn respond(
+    gateway: &web::Data<Gateway>,
+    served: &Arc<Served>,
+    namespace: &str,
+    listing: Listing,
+    show: Show<'_>,
+    warnings: &[String],
+) -> ApiResult<HttpResponse> {
+    let representation = show.representation;
+    if representation.media == Media::Yaml {
+        let types = "application/json;stream=watch, application/vnd.kubernetes.protobuf;stream=watch";
+        return Err(ApiError::new(406, "NotAcceptable", format!("only the following media types are accepted: {types}")));
+    }
+    let content_type = match (representation.media, representation.stream) {
+        (Media::Protobuf, _) => "application/vnd.kubernetes.protobuf;stream=watch",
+        (_, true) => "application/json;stream=watch",
+        _ => "application/json",
+    };
+    let registry = &gateway.registry;
+    let table = registry.table(served);
+    let start = start(registry, &table, served, namespace, &listing).await?;
+    let encoder = Encoder::new(Arc::clone(registry), Arc::clone(served), show)?;
+    let interest = interest(namespace, &listing);
+    let events = Stream::new(table, interest, start, encoder, &listing, gateway.drain.clone());
+    let mut response = HttpResponse::Ok();
+    response.insert_header((CONTENT_TYPE, HeaderValue::from_static(content_type)));
+    response.insert_header((CACHE_CONTROL, HeaderValue::from_static("no-cache, private")));
+    answer::append_warnings(&mut response, warnings);
+    Ok(response.body(BodyStream::new(events.into_stream())))
+}
+
+/// Which changes can concern a watch, so that others do not wake it.
+fn interest(namespace: &str, listing: &Listing) -> Interest {
+    let namespace = match namespace {
+        "" => listing.selection.exact_field("metadata.namespace"),
+        own => Some(own),
+    };
+    let fields = listing.selection.fields.0.iter();
+    let mut exact = fields.filter(|r| !r.field.starts_with("metadata.") && listing.selection.exact_field(&r.field).is_some());
+    Interest {
+        namespace: namespace.map(Into::into),
+        name: listing.selection.exact_field("metadata.name").map(Into::into),
+        field: exact.next().filter(|r| !r.value.is_empty()).map(|r| (r.field.clone(), r.value.clone())),
+    }
+}
+
+/// Finds where a watch begins, by the rules for its resource version (API concepts, "Semantics for watch").
+async fn start(
+    registry: &Registry,
+    table: &Arc<Table>,
+    served: &Served,
+    namespace: &str,
+    listing: &Listing,
+) -> ApiResult<Start> {
+    let revision = parse_revision(&listing.revision).map_err(ApiError::unknown)?;
+    let all = Listing { selection: listing.selection.clone(), revision: "0".into(), ..Listing::default() };
+    match (listing.initial_events, revision) {
+        (Some(true), wanted) => {
+            let ready = if wanted == 0 && listing.revision.is_empty() {
+                registry.barrier(table).await
+            } else if wanted == 0 {
+                Ok(())
+            } else {
+                registry.reach(table, wanted).await
+            };
+            match ready {
+                Ok(()) => registry.list(served, namespace, &all).await.map(Start::Objects),
+                Err(error) => Ok(Start::Failed(error)),
+            }
+        }
+        (Some(false), 0) => {
+            registry.barrier(table).await?;
+            Ok(Start::After(table.revision()))
+        }
+        (None, 0) => {
+            if listing.revision.is_empty() {
+                registry.barrier(table).await?;
+            }
+            registry.list(served, namespace, &all).await.map(Start::Objects)
+        }
+        (_, after) => Ok(Start::After(Revision::new(after))),
+    }
+}
+
+/// The error event of a watch that cannot go on from where it was.
+fn lost(after: Revision, error: &SnapshotError) -> ApiError {
+    match error {
+        SnapshotError::Compacted(compacted) => {
+            ApiError::expired(format!("too old resource version: {after} ({})", compacted.floor))
+        }
+        SnapshotError::Future(_) => ApiError::internal(error),
+    }
+}

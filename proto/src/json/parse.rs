@@ -35,6 +35,7 @@ fn quoted(character: char) -> String {
         '\r' => r"'\r'".to_owned(),
         '\t' => r"'\t'".to_owned(),
         c if (c as u32) < 0x20 || c as u32 == 0x7f => format!(r"'\x{:02x}'", c as u32),
+        c if c.is_control() || matches!(c, '\u{a0}' | '\u{ad}') => format!(r"'\u{:04x}'", c as u32),
         c => format!("'{c}'"),
     }
 }
@@ -58,9 +59,17 @@ pub fn parse_tracking(text: &[u8]) -> Result<Parsed, Error> {
     // Invalid UTF-8 becomes U+FFFD, as in Go.
     match std::str::from_utf8(text) {
         Ok(text) => Parser { text, bytes: text.as_bytes(), at: 0, open: Vec::new(), duplicates: Vec::new() }.run(),
-        Err(_) => {
-            let text = String::from_utf8_lossy(text);
-            Parser { text: &text, bytes: text.as_bytes(), at: 0, open: Vec::new(), duplicates: Vec::new() }.run()
+        Err(error) => {
+            let lossy = String::from_utf8_lossy(text);
+            let parser =
+                Parser { text: &lossy, bytes: lossy.as_bytes(), at: 0, open: Vec::new(), duplicates: Vec::new() };
+            parser.run().map_err(|failure| match failure {
+                // The byte itself is named, not what replaced it.
+                Error::InvalidCharacter { context, offset, .. } if offset == error.valid_up_to() => {
+                    Error::InvalidCharacter { character: char::from(text[offset]), context, offset }
+                }
+                other => other,
+            })
         }
     }
 }
@@ -236,8 +245,9 @@ impl Parser<'_> {
     }
 
     fn invalid(&self, context: &'static str) -> Error {
-        match self.text.get(self.at..).and_then(|rest| rest.chars().next()) {
-            Some(character) => Error::InvalidCharacter { character, context, offset: self.at },
+        // Go names the first byte of a character that has several.
+        match self.bytes.get(self.at) {
+            Some(&byte) => Error::InvalidCharacter { character: char::from(byte), context, offset: self.at },
             None => Error::UnexpectedEnd,
         }
     }

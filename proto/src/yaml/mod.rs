@@ -1,0 +1,10 @@
+//! YAML bodies and answers, by the rules of YAML 1.1 that Kubernetes follows.
+//!
+//! A body is turned into what JSON can say: keys become strings, maps sort, only the first document counts.
+
+mod parse;
+mod scalar;
+mod write;
+
+pub use parse::{ALIASED_NODES_MAX, Error, Parsed, parse};
+pub use write::write;

@@ -1,0 +1,224 @@
+//! From events to a tree.
+
+use std::collections::HashMap;
+
+use saphyr_parser::{Event, Parser, ScalarStyle};
+
+use super::scalar;
+use crate::json::DEPTH_MAX;
+use crate::value::{Map, Str, Value};
+
+/// How many nodes aliases may add to a body: what they stand for is copied in.
+pub const ALIASED_NODES_MAX: usize = 100_000;
+
+/// Why a text is not YAML that the server takes.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum Error {
+    /// It breaks a rule of YAML.
+    #[error("yaml: line {line}: {why}")]
+    Syntax {
+        /// Where, counted from 1.
+        line: usize,
+        /// What is wrong.
+        why: String,
+    },
+    /// Aliases stand for too much.
+    #[error("yaml: document contains excessive aliasing")]
+    Aliasing,
+    /// Lists and maps nest too deeply.
+    #[error("yaml: exceeded max depth of {DEPTH_MAX}")]
+    TooDeep,
+    /// An alias names no anchor before it.
+    #[error("yaml: unknown anchor referenced")]
+    UnknownAnchor,
+}
+
+/// A parsed text with what strict decoding wants to know.
+#[derive(Debug, Default)]
+pub struct Parsed {
+    /// The value.
+    pub value: Value,
+    /// Keys that stand more than once, as `line 5: key "k" already set in map`.
+    pub duplicates: Vec<String>,
+}
+
+enum Open {
+    List { items: Vec<Value>, anchor: usize },
+    Map { entries: Vec<(Str, Value)>, key: Option<Str>, anchor: usize },
+}
+
+#[derive(Default)]
+struct Tree {
+    open: Vec<Open>,
+    anchors: HashMap<usize, (Value, usize)>,
+    aliased: usize,
+    duplicates: Vec<String>,
+    root: Option<Value>,
+}
+
+/// Parses the first document of a text.
+pub fn parse(text: &[u8]) -> Result<Parsed, Error> {
+    let text = String::from_utf8_lossy(text);
+    let mut tree = Tree::default();
+    for event in Parser::new_from_str(&text) {
+        let (event, span) = event.map_err(|error| syntax(&error))?;
+        let line = span.start.line();
+        match event {
+            Event::DocumentEnd | Event::StreamEnd => break,
+            Event::Scalar(text, style, anchor, tag) => {
+                let tag = tag.map(|tag| tag.suffix.clone());
+                let value = scalar::resolve(&text, style == ScalarStyle::Plain, tag.as_deref());
+                tree.anchor(anchor, &value);
+                tree.add(value, Some(&text), line)?;
+            }
+            Event::SequenceStart(anchor, _) => tree.push(Open::List { items: Vec::new(), anchor })?,
+            Event::MappingStart(anchor, _) => tree.push(Open::Map { entries: Vec::new(), key: None, anchor })?,
+            Event::SequenceEnd | Event::MappingEnd => tree.close(line)?,
+            Event::Alias(anchor) => {
+                let (value, nodes) = tree.anchors.get(&anchor).cloned().ok_or(Error::UnknownAnchor)?;
+                tree.aliased += nodes;
+                if tree.aliased > ALIASED_NODES_MAX {
+                    return Err(Error::Aliasing);
+                }
+                tree.add(value, None, line)?;
+            }
+            Event::Nothing | Event::StreamStart | Event::DocumentStart(_) => {}
+        }
+    }
+    Ok(Parsed { value: tree.root.unwrap_or_default(), duplicates: tree.duplicates })
+}
+
+fn syntax(error: &saphyr_parser::ScanError) -> Error {
+    Error::Syntax { line: error.marker().line(), why: error.info().to_owned() }
+}
+
+impl Tree {
+    fn push(&mut self, open: Open) -> Result<(), Error> {
+        if self.open.len() >= DEPTH_MAX {
+            return Err(Error::TooDeep);
+        }
+        self.open.push(open);
+        Ok(())
+    }
+
+    fn anchor(&mut self, anchor: usize, value: &Value) {
+        if anchor > 0 {
+            self.anchors.insert(anchor, (value.clone(), nodes(value)));
+        }
+    }
+
+    /// Puts a finished node where it belongs. Keys are texts; `text` is how a scalar was written.
+    fn add(&mut self, value: Value, text: Option<&str>, line: usize) -> Result<(), Error> {
+        match self.open.last_mut() {
+            None => self.root = Some(value),
+            Some(Open::List { items, .. }) => items.push(value),
+            Some(Open::Map { entries, key, .. }) => match key.take() {
+                Some(name) => {
+                    if let Some(place) = find(entries, &name) {
+                        self.duplicates.push(format!("line {line}: key {name:?} already set in map"));
+                        *place = value;
+                    } else {
+                        entries.push((name, value));
+                    }
+                }
+                None => *key = Some(scalar::key(&value, text).ok_or_else(|| not_a_key(line))?),
+            },
+        }
+        Ok(())
+    }
+
+    fn close(&mut self, line: usize) -> Result<(), Error> {
+        let (value, anchor) = match self.open.pop() {
+            Some(Open::List { items, anchor }) => (Value::Array(items), anchor),
+            Some(Open::Map { entries, anchor, .. }) => {
+                let mut map = Map::from_entries(entries).0;
+                map.sort();
+                (Value::Object(merged(map)), anchor)
+            }
+            None => (Value::Null, 0),
+        };
+        self.anchor(anchor, &value);
+        self.add(value, None, line)
+    }
+}
+
+/// The value of a key that stands in the map already. Long maps are searched once, when they close.
+fn find<'e>(entries: &'e mut [(Str, Value)], name: &str) -> Option<&'e mut Value> {
+    const SEARCHED_MAX: usize = 256;
+    let from = entries.len().saturating_sub(SEARCHED_MAX);
+    entries[from..].iter_mut().find(|(key, _)| key == name).map(|(_, value)| value)
+}
+
+fn not_a_key(line: usize) -> Error {
+    Error::Syntax { line, why: "invalid map key".into() }
+}
+
+/// Resolves the merge key `<<`: members of the map itself win.
+fn merged(mut map: Map) -> Map {
+    let Some(source) = map.remove("<<") else { return map };
+    let sources = match source {
+        Value::Array(items) => items,
+        other => vec![other],
+    };
+    for source in sources {
+        for (key, value) in source.as_object().into_iter().flat_map(Map::iter) {
+            if !map.contains_key(key) {
+                map.insert(key, value.clone());
+            }
+        }
+    }
+    map.sort();
+    map
+}
+
+/// How many nodes a value has.
+fn nodes(value: &Value) -> usize {
+    1 + match value {
+        Value::Array(items) => items.iter().map(nodes).sum(),
+        Value::Object(map) => map.values().map(nodes).sum(),
+        _ => 0,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn json(text: &str) -> String {
+        String::from_utf8(crate::json::to_vec(&parse(text.as_bytes()).unwrap().value)).unwrap()
+    }
+
+    #[test]
+    fn documents_become_json() {
+        for (text, want) in [
+            ("a: 1\nb: [x, 'y', \"z\"]\n", r#"{"a":1,"b":["x","y","z"]}"#),
+            (
+                "b: yes\na: ~\nc: 'yes'\nd: 1e3\ne: 0x10\nf: 010\n",
+                r#"{"a":null,"b":true,"c":"yes","d":1000,"e":16,"f":8}"#,
+            ),
+            ("1: x\ntrue: z\ny: q\n", r#"{"1":"x","true":"q"}"#),
+            ("a: |\n  one\n  two\nb: >-\n  three\n  four\n", r#"{"a":"one\ntwo\n","b":"three four"}"#),
+            ("x: &a {k: v}\nw: *a\nz: {<<: *a, j: w}\n", r#"{"w":{"k":"v"},"x":{"k":"v"},"z":{"j":"w","k":"v"}}"#),
+            ("a: b\n---\na: c\n", r#"{"a":"b"}"#),
+            ("", "null"),
+        ] {
+            assert_eq!(json(text), want, "{text}");
+        }
+    }
+
+    #[test]
+    fn repeated_keys_are_reported_by_line() {
+        let parsed = parse(b"metadata:\n  name: d\ndata:\n  k: a\n  k: b\n").unwrap();
+        assert_eq!(parsed.duplicates, ["line 5: key \"k\" already set in map"]);
+    }
+
+    #[test]
+    fn aliases_and_depth_are_bounded() {
+        let mut bomb = String::from("a: &a [x,x,x,x,x,x,x,x,x,x]\n");
+        for (name, of) in [("b", "a"), ("c", "b"), ("d", "c"), ("e", "d"), ("f", "e"), ("g", "f")] {
+            bomb += &format!("{name}: &{name} [{}]\n", vec![format!("*{of}"); 10].join(","));
+        }
+        assert_eq!(parse(bomb.as_bytes()).unwrap_err(), Error::Aliasing);
+        assert!(parse("[".repeat(100_000).as_bytes()).is_err());
+    }
+}

@@ -1,0 +1,105 @@
+//! Creating what must exist, at every start.
+
+use std::sync::Arc;
+
+use flotilla_proto::conform;
+use flotilla_proto::value::Value;
+use futures_util::StreamExt;
+
+use super::{BootstrapInput, Renewal, Seed, TextError, objects};
+use crate::access::User;
+use crate::gateway::Caller;
+use crate::registry::{DeleteOptions, Incoming, Registry, Target, WriteOptions, stored_value};
+use crate::status::{ApiError, ApiResult};
+
+/// How many objects are written at the same time; the store batches them.
+const CONCURRENT: usize = 64;
+/// How many are written one by one first: namespaces, which the others need.
+const NAMESPACES: &str = "namespaces";
+
+/// Why the objects of the start could not all be written.
+#[derive(Debug, thiserror::Error)]
+pub enum SeedError {
+    /// The embedded tables do not parse.
+    #[error(transparent)]
+    Text(#[from] TextError),
+    /// An object was refused.
+    #[error("{resource} {name}: {source}")]
+    Refused {
+        /// Resource of the object.
+        resource: &'static str,
+        /// Its name.
+        name: String,
+        /// Why.
+        source: ApiError,
+    },
+}
+
+/// Creates missing objects and brings the others up to date.
+pub async fn seed(registry: &Registry, input: &BootstrapInput) -> Result<(), SeedError> {
+    let (first, rest): (Vec<Seed>, Vec<Seed>) =
+        objects(input)?.into_iter().partition(|seed| seed.resource == NAMESPACES);
+    for seeds in [first, rest] {
+        let mut written = futures_util::stream::iter(seeds)
+            .map(|seed| async move {
+                let refused = |source| SeedError::Refused {
+                    resource: seed.resource,
+                    name: seed.object.str_at(&["metadata", "name"]).to_owned(),
+                    source,
+                };
+                ensure(registry, &seed).await.map_err(refused)
+            })
+            .buffered(CONCURRENT);
+        while let Some(result) = written.next().await {
+            result?;
+        }
+    }
+    Ok(())
+}
+
+/// A caller that stands for the server itself.
+fn caller(manager: &str) -> Caller {
+    let groups = vec!["system:masters".into(), "system:authenticated".into()];
+    Caller::new(Arc::new(User { name: "system:apiserver".into(), groups, ..User::default() }), manager)
+}
+
+async fn ensure(registry: &Registry, seed: &Seed) -> ApiResult<()> {
+    let served = registry.resources.find(seed.group, seed.version, seed.resource);
+    let served = served.ok_or_else(ApiError::no_such_path)?;
+    let namespace = seed.object.str_at(&["metadata", "namespace"]);
+    let name = seed.object.str_at(&["metadata", "name"]);
+    let target = Target { served: &served, namespace, name, subresource: "" };
+    let options = WriteOptions { manager: seed.manager.to_owned(), ..WriteOptions::default() };
+    let mut caller = caller(seed.manager);
+    if let Some(existing) = registry.current(&served, namespace, name) {
+        match seed.renewal(&stored_value(&existing)?) {
+            Renewal::Unchanged => return Ok(()),
+            Renewal::Update(object) => {
+                let incoming = decoded(&served, object)?;
+                return registry.replace(target, incoming, &options, &mut caller).await.map(drop);
+            }
+            Renewal::Replace => {
+                registry.delete(target, &DeleteOptions::default(), &mut caller).await?;
+            }
+        }
+    }
+    let incoming = decoded(&served, seed.object.clone())?;
+    registry.create(target, incoming, &options, &mut caller).await?;
+    if let Some(applied) = &seed.applied {
+        let mut configuration = applied.fields.clone();
+        configuration.set_at(&["kind"], &*served.kind().name);
+        configuration.set_at(&["apiVersion"], served.api_version());
+        configuration.set_at(&["metadata", "name"], name);
+        let target = Target { subresource: applied.subresource, ..target };
+        let options = WriteOptions { manager: applied.manager.to_owned(), force: true, ..WriteOptions::default() };
+        registry.apply_value(target, configuration, &options, &mut caller).await?;
+    }
+    Ok(())
+}
+
+fn decoded(served: &crate::registry::Served, mut object: Value) -> ApiResult<Incoming> {
+    object.set_at(&["kind"], &*served.kind().name);
+    object.set_at(&["apiVersion"], served.api_version());
+    conform::conform(served.of(), &mut object).map_err(ApiError::internal)?;
+    Ok(Incoming { value: object, ..Incoming::default() })
+}

@@ -1,0 +1,200 @@
+//! From results to HTTP answers.
+
+use std::sync::Arc;
+
+use actix_web::HttpResponse;
+use actix_web::http::StatusCode;
+use actix_web::http::header::{CACHE_CONTROL, CONTENT_TYPE, HeaderName, HeaderValue, RETRY_AFTER, WARNING};
+use bytes::Bytes;
+use flotilla_cluster::Object;
+use flotilla_proto::schema::{Column, Kind};
+use flotilla_proto::value::Value;
+use flotilla_proto::{catalogue, json, protobuf, value, yaml};
+
+use super::negotiate::{Form, Media, Representation};
+use crate::field::quote;
+use crate::printing;
+use crate::registry::{self, Entity, Registry, Served};
+use crate::status::{ApiError, ApiResult};
+
+/// What a client may do with an answer.
+const CACHING: HeaderValue = HeaderValue::from_static("no-cache, private");
+
+/// An encoded body.
+pub struct Encoded {
+    /// The bytes.
+    pub bytes: Bytes,
+    /// Their media type.
+    pub content_type: &'static str,
+}
+
+/// Builds an answer with a whole body.
+pub fn respond(code: u16, encoded: Encoded, warnings: &[String]) -> HttpResponse {
+    let mut response = HttpResponse::build(StatusCode::from_u16(code).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR));
+    response.insert_header((CONTENT_TYPE, HeaderValue::from_static(encoded.content_type)));
+    response.insert_header((CACHE_CONTROL, CACHING));
+    append_warnings(&mut response, warnings);
+    response.body(encoded.bytes)
+}
+
+/// Adds a `Warning` header a text (RFC 7234, section 5.5).
+pub fn append_warnings(response: &mut actix_web::HttpResponseBuilder, warnings: &[String]) {
+    for warning in warnings {
+        if let Ok(header) = HeaderValue::from_str(&format!("299 - {}", quote(warning))) {
+            response.append_header((WARNING, header));
+        }
+    }
+}
+
+/// Builds an error answer.
+pub fn respond_error(error: &ApiError, representation: Representation, warnings: &[String]) -> HttpResponse {
+    let encoded = encode_status(&error.to_value(), representation);
+    let mut response = respond(error.code, encoded, warnings);
+    let seconds = error.retry_after_seconds();
+    if seconds > 0
+        && let Ok(header) = HeaderValue::from_str(&seconds.to_string())
+    {
+        response.headers_mut().insert(RETRY_AFTER, header);
+    }
+    response
+}
+
+/// Builds an answer of plain text, as unknown paths get it.
+pub fn respond_text(code: u16, text: &str) -> HttpResponse {
+    let encoded =
+        Encoded { bytes: Bytes::copy_from_slice(text.as_bytes()), content_type: "text/plain; charset=utf-8" };
+    let mut response = respond(code, encoded, &[]);
+    let sniff = HeaderName::from_static("x-content-type-options");
+    response.headers_mut().insert(sniff, HeaderValue::from_static("nosniff"));
+    response
+}
+
+/// Encodes a `Status`, in whatever form the client asked for its objects.
+pub fn encode_status(status: &Value, representation: Representation) -> Encoded {
+    encode_value(status, Representation { form: Form::Object, ..representation })
+}
+
+/// Encodes a tree that has `kind` and `apiVersion`.
+pub fn encode_value(value: &Value, representation: Representation) -> Encoded {
+    let mut out = Vec::with_capacity(512);
+    match representation.media {
+        Media::Json if representation.pretty => json::write_pretty(value, &mut out),
+        Media::Json => {
+            json::write(value, &mut out);
+            out.push(b'\n');
+        }
+        Media::Yaml => yaml::write(value, &mut out),
+        Media::Protobuf => {
+            let (group, version) = split_version(value.str_at(&["apiVersion"]));
+            match catalogue::kind(group, version, value.str_at(&["kind"])) {
+                Some(kind) if protobuf_object(kind, value, &mut out) => {}
+                _ => {
+                    json::write(value, &mut out);
+                    return Encoded { bytes: out.into(), content_type: Media::Json.name() };
+                }
+            }
+        }
+    }
+    Encoded { bytes: out.into(), content_type: representation.media.name() }
+}
+
+/// Encodes an object in protobuf; false for kinds that have no such form.
+fn protobuf_object(kind: &Kind, value: &Value, out: &mut Vec<u8>) -> bool {
+    protobuf::encode_object(&kind.of, &kind.api_version(), &kind.name, value, out).is_ok()
+}
+
+/// Group and version of an `apiVersion`.
+fn split_version(api_version: &str) -> (&str, &str) {
+    api_version.split_once('/').unwrap_or(("", api_version))
+}
+
+/// Encodes an object in the form that the client asked for.
+pub fn encode_entity(
+    registry: &Registry,
+    served: &Served,
+    entity: &Entity,
+    representation: Representation,
+    include: Option<&str>,
+) -> ApiResult<Encoded> {
+    match (representation.form, entity) {
+        (Form::Object, Entity::Stored(object))
+            if representation.media == Media::Json && !representation.pretty && served.is_stored_version() =>
+        {
+            Ok(Encoded { bytes: object.bytes().clone(), content_type: Media::Json.name() })
+        }
+        (Form::Object, entity) => Ok(encode_value(&*tree(registry, served, entity)?, representation)),
+        (Form::Metadata { list: true, .. }, _) => {
+            let kind = internal_name(served);
+            let message = format!("you requested PartialObjectMetadataList, but the requested object is not a list (*{kind})");
+            Err(ApiError::new(406, "NotAcceptable", message))
+        }
+        (Form::Metadata { version, .. }, entity) => {
+            Ok(encode_value(&partial(&*tree(registry, served, entity)?, version), representation))
+        }
+        (Form::Table { version }, entity) => {
+            let include = printing::Includer::from_query(include)?;
+            let object = tree(registry, served, entity)?;
+            let mut table = table(served, version, include);
+            let mut out = Vec::with_capacity(1024);
+            table.single(&object, printing::Encoded::default(), &mut out);
+            finish_table(out, representation)
+        }
+    }
+}
+
+/// A Table in the encoding that the client asked for.
+pub fn finish_table(mut json_text: Vec<u8>, representation: Representation) -> ApiResult<Encoded> {
+    if representation.media == Media::Json && !representation.pretty {
+        json_text.push(b'\n');
+        return Ok(Encoded { bytes: json_text.into(), content_type: Media::Json.name() });
+    }
+    let tree = json::parse(&json_text).map_err(ApiError::internal)?;
+    Ok(encode_value(&tree, representation))
+}
+
+/// The table writer of a resource.
+pub fn table<'a>(served: &'a Served, version: &str, include: printing::Includer) -> printing::Table<'a> {
+    let version = table_version(version);
+    let columns: &[Column] = &served.resource.columns;
+    let rows = rows(served);
+    printing::Table::new(rows, columns, version, include, registry::now())
+}
+
+/// The version of `meta.k8s.io` in which a table is shown.
+pub fn table_version(version: &str) -> printing::Version {
+    if version == "v1" { printing::Version::V1 } else { printing::Version::V1Beta1 }
+}
+
+/// How objects of a resource become rows of a table.
+pub fn rows(served: &Served) -> &'static dyn printing::Rows {
+    static OTHERS: printing::Printer = printing::Printer::of(printing::name_and_creation);
+    printing::printer(served.group(), &served.resource.name).unwrap_or(&OTHERS)
+}
+
+/// The tree of an object in the version of the request.
+pub fn tree(registry: &Registry, served: &Served, entity: &Entity) -> ApiResult<Arc<Value>> {
+    match entity {
+        Entity::Stored(object) => Ok(Arc::new(registry.shown(served, object)?)),
+        Entity::Built(value) => Ok(Arc::new(value.clone())),
+    }
+}
+
+/// An object's metadata alone.
+pub fn partial(object: &Value, version: &str) -> Value {
+    let metadata = object.get("metadata").cloned().unwrap_or_else(Value::object);
+    value!({"kind": "PartialObjectMetadata", "apiVersion": (format!("meta.k8s.io/{version}")), "metadata": metadata})
+}
+
+/// How the reference's errors call a kind's own type.
+pub fn internal_name(served: &Served) -> String {
+    let package = match served.stored.group.as_ref() {
+        "" => "core",
+        group => group.split('.').next().unwrap_or(group),
+    };
+    format!("{package}.{}", served.kind().name)
+}
+
+/// The bytes of a stored object as an item of a JSON list: without kind and version, which the list states.
+pub fn list_item(object: &Object) -> &[u8] {
+    registry::stored_text(object).get(object.layout().head as usize..).unwrap_or_default()
+}

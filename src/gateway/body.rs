@@ -1,0 +1,262 @@
+//! Request bodies: reading them within their limit, and decoding them into objects of a type.
+
+use actix_web::web;
+use bytes::{Bytes, BytesMut};
+use flotilla_proto::schema::Kind;
+use flotilla_proto::value::Value;
+use flotilla_proto::{catalogue, conform, json, protobuf, yaml};
+use futures_util::StreamExt;
+
+use crate::field::quote;
+use crate::limits;
+use crate::fieldmanager;
+use crate::registry::{FieldValidation, Incoming};
+use crate::status::{ApiError, ApiResult, Details};
+
+use super::negotiate::Media;
+
+/// Reads a whole body; 413 once it is longer than its limit.
+pub async fn read(mut payload: web::Payload) -> ApiResult<Bytes> {
+    let mut first = Bytes::new();
+    let mut all = BytesMut::new();
+    while let Some(chunk) = payload.next().await {
+        let chunk = chunk.map_err(|error| ApiError::bad_request(format!("unable to read the body: {error}")))?;
+        if first.len() + all.len() + chunk.len() > limits::BODY_BYTES {
+            return Err(too_large());
+        }
+        if first.is_empty() && all.is_empty() {
+            first = chunk;
+        } else {
+            if all.is_empty() {
+                all.extend_from_slice(&std::mem::take(&mut first));
+            }
+            all.extend_from_slice(&chunk);
+        }
+    }
+    Ok(if all.is_empty() { first } else { all.freeze() })
+}
+
+/// 413.
+pub fn too_large() -> ApiError {
+    let message = format!("Request entity too large: limit is {}", limits::BODY_BYTES);
+    ApiError { details: Some(Box::default()), ..ApiError::new(413, "RequestEntityTooLarge", message) }
+}
+
+/// The encoding that a Content-Type names; JSON where there is none.
+pub fn media(content_type: &str) -> ApiResult<Media> {
+    match content_type.split(';').next().unwrap_or("").trim() {
+        "" | "application/json" => Ok(Media::Json),
+        "application/yaml" => Ok(Media::Yaml),
+        "application/vnd.kubernetes.protobuf" => Ok(Media::Protobuf),
+        _ => Err(unsupported_media()),
+    }
+}
+
+/// 415 of bodies that hold objects.
+fn unsupported_media() -> ApiError {
+    let names: Vec<&str> = Media::ALL.iter().map(|media| media.name()).collect();
+    let message =
+        format!("the body of the request was in an unknown format - accepted media types include: {}", names.join(", "));
+    ApiError::new(415, "UnsupportedMediaType", message)
+}
+
+/// Decodes a body that must hold an object of `expected`.
+pub fn decode(body: &[u8], media: Media, expected: &Kind, validation: FieldValidation) -> ApiResult<Incoming> {
+    let raw = raw(body, media, expected)?;
+    let (kind, version) = (raw.value.str_at(&["kind"]).to_owned(), raw.value.str_at(&["apiVersion"]).to_owned());
+    let told = Told { kind, version: version.rsplit('/').next().unwrap_or("").to_owned() };
+    check_kind(&raw.value, &told, expected)?;
+    let mut value = raw.value;
+    let untracked = fieldmanager::untracks(&value);
+    let incoming = |value, warnings| Incoming { value, warnings, untracked, owned: false };
+    value.set_at(&["kind"], &*expected.name);
+    value.set_at(&["apiVersion"], expected.api_version());
+    let refused = |why: &dyn std::fmt::Display| told.refuse(expected, why);
+    let unknown = conform::conform(&expected.of, &mut value).map_err(|error| refused(&error))?;
+    if media == Media::Protobuf {
+        return Ok(incoming(value, Vec::new()));
+    }
+    let mut complaints: Vec<String> = Vec::new();
+    for complaint in raw.duplicates.into_iter().chain(unknown.iter().map(|path| format!("unknown field {}", quote(path)))) {
+        if !complaints.contains(&complaint) {
+            complaints.push(complaint);
+        }
+    }
+    match validation {
+        FieldValidation::Strict if !complaints.is_empty() => {
+            Err(refused(&format!("strict decoding error: {}", complaints.join(", "))))
+        }
+        FieldValidation::Warn => Ok(incoming(value, complaints)),
+        _ => Ok(incoming(value, Vec::new())),
+    }
+}
+
+/// What the body says it is, after defaults.
+struct Told {
+    kind: String,
+    version: String,
+}
+
+impl Told {
+    /// 400 in the reference's words for a body of a known kind.
+    fn refuse(&self, expected: &Kind, why: &dyn std::fmt::Display) -> ApiError {
+        let kind = if self.kind.is_empty() { &*expected.name } else { &self.kind };
+        let version = if self.version.is_empty() { &*expected.version } else { &self.version };
+        let message = format!("{kind} in version {} cannot be handled as a {}: {why}", quote(version), expected.name);
+        ApiError::bad_request(message)
+    }
+}
+
+/// A body that was parsed, but not compared with its type.
+struct Raw {
+    value: Value,
+    /// What strict decoding says of repeated keys.
+    duplicates: Vec<String>,
+}
+
+/// Decodes a protobuf body as the kind that it states, or as the expected one.
+fn open_protobuf(body: &[u8], expected: &Kind) -> Result<Value, protobuf::Error> {
+    let envelope = protobuf::open(body)?;
+    let (group, version) = envelope.api_version.split_once('/').unwrap_or(("", &envelope.api_version));
+    let stated = catalogue::kind(group, version, &envelope.kind);
+    protobuf::decode_object(stated.map_or(&expected.of, |kind| &kind.of), &envelope)
+}
+
+/// Parses a body of any encoding into a tree that is not checked against its type yet.
+fn raw(body: &[u8], media: Media, expected: &Kind) -> ApiResult<Raw> {
+    let unrecognized = |why: String| {
+        let message = format!("the object provided is unrecognized (must be of type {}): {why} ({})", expected.name, summary(body));
+        ApiError::bad_request(message)
+    };
+    let mut parsed = match media {
+        Media::Json => {
+            let parsed = json::parse_tracking(body)
+                .map_err(|error| unrecognized(format!("couldn't get version/kind; json parse error: {error}")))?;
+            let told = |path: String| format!("duplicate field {}", quote(&path));
+            Raw { value: parsed.value, duplicates: parsed.duplicates.into_iter().map(told).collect() }
+        }
+        Media::Yaml => {
+            let parsed = yaml::parse(body).map_err(|error| unrecognized(error.to_string()))?;
+            Raw { value: parsed.value, duplicates: parsed.duplicates }
+        }
+        Media::Protobuf => {
+            let value = open_protobuf(body, expected).map_err(|error| unrecognized(error.to_string()))?;
+            Raw { value, duplicates: Vec::new() }
+        }
+    };
+    type_meta(&parsed.value).map_err(|why| unrecognized(format!("couldn't get version/kind; json parse error: {why}")))?;
+    if parsed.value.is_null() {
+        parsed.value = Value::object();
+    }
+    let version = parsed.value.str_at(&["apiVersion"]);
+    if version.matches('/').count() > 1 {
+        return Err(unrecognized(format!("unexpected GroupVersion string: {version}")));
+    }
+    Ok(parsed)
+}
+
+/// The kind and version are read before anything else, by a decoder of their own.
+fn type_meta(value: &Value) -> Result<(), String> {
+    if !matches!(value, Value::Null | Value::Object(_)) {
+        let target = r#"struct { APIVersion string "json:\"apiVersion,omitempty\""; Kind string "json:\"kind,omitempty\"" }"#;
+        return Err(format!("json: cannot unmarshal {} into Go value of type {target}", value.type_name()));
+    }
+    for field in ["kind", "apiVersion"] {
+        let found = value.at(&[field]);
+        if !matches!(found, Value::Null | Value::Str(_)) {
+            let name = found.type_name();
+            return Err(format!("json: cannot unmarshal {name} into Go struct field .{field} of type string"));
+        }
+    }
+    Ok(())
+}
+
+/// The beginning of a body, as error messages show it.
+fn summary(body: &[u8]) -> String {
+    const SHOWN: usize = 30;
+    let part = &body[..body.len().min(SHOWN)];
+    let dots = if body.len() > SHOWN { " ..." } else { "" };
+    match body.first() {
+        None => "<empty>".into(),
+        Some(b'{') => String::from_utf8_lossy(part).into_owned() + dots,
+        Some(_) => part.iter().map(|byte| format!("{byte:02x}")).collect::<String>() + dots,
+    }
+}
+
+/// Refuses bodies that say they are of another kind or version than the path.
+fn check_kind(value: &Value, told: &Told, expected: &Kind) -> ApiResult<()> {
+    let stated = value.str_at(&["apiVersion"]);
+    let kind = if told.kind.is_empty() { &*expected.name } else { told.kind.as_str() };
+    let (group, version) = match stated.split_once('/') {
+        Some((group, version)) => (group, version),
+        None if stated.is_empty() => (&*expected.group, &*expected.version),
+        None => ("", stated),
+    };
+    if kind == expected.name && group == expected.group && version == expected.version {
+        return Ok(());
+    }
+    let Some(known) = catalogue::kind(group, version, kind) else {
+        let why = format!(
+            "no kind {} is registered for version {} in scheme \"pkg/runtime/scheme.go:111\"",
+            quote(kind),
+            quote(if stated.is_empty() { version } else { stated })
+        );
+        return Err(told.refuse(expected, &why));
+    };
+    if known.name != expected.name || internal_package(&known.group) != internal_package(&expected.group) {
+        let why = format!(
+            "converting ({}.{}) to ({}.{}): unknown conversion",
+            known.version,
+            known.name,
+            internal_package(&expected.group),
+            expected.name
+        );
+        return Err(told.refuse(expected, &why));
+    }
+    let message = format!(
+        "the API version in the data ({stated}) does not match the expected API version ({})",
+        expected.api_version()
+    );
+    Err(ApiError::bad_request(message))
+}
+
+/// The name by which the reference's errors call a group's own types.
+fn internal_package(group: &str) -> &str {
+    match group {
+        "" | "events.k8s.io" => "core",
+        other => other.split('.').next().unwrap_or(other),
+    }
+}
+
+/// Decodes the body of a delete: `DeleteOptions`, or nothing.
+pub fn decode_delete_options(body: &[u8], content_type: &str) -> ApiResult<Option<Value>> {
+    if body.is_empty() {
+        return Ok(None);
+    }
+    let media = media(content_type)?;
+    let Some(kind) = catalogue::kind("", "v1", "DeleteOptions") else { return Ok(None) };
+    let bad = |why: String| ApiError::bad_request(why);
+    let mut value = match media {
+        Media::Json => json::parse(body).map_err(|e| bad(format!("couldn't get version/kind; json parse error: {e}")))?,
+        Media::Yaml => yaml::parse(body).map_err(|e| bad(e.to_string()))?.value,
+        Media::Protobuf => open_protobuf(body, kind).map_err(|e| bad(e.to_string()))?,
+    };
+    type_meta(&value).map_err(|why| bad(format!("couldn't get version/kind; json parse error: {why}")))?;
+    if value.is_null() {
+        value = Value::object();
+    }
+    let stated = value.str_at(&["kind"]);
+    if !matches!(stated, "" | "DeleteOptions") {
+        let version = value.str_at(&["apiVersion"]);
+        let scheme = "in scheme \"pkg/runtime/scheme.go:111\"";
+        return Err(bad(format!("no kind {} is registered for version {} {scheme}", quote(stated), quote(version))));
+    }
+    conform::conform(&kind.of, &mut value).map_err(|error| bad(error.to_string()))?;
+    Ok(Some(value))
+}
+
+/// 415 of a patch whose kind is not known.
+pub fn unsupported_patch() -> ApiError {
+    let details = Details::default();
+    ApiError { details: Some(Box::new(details)), ..ApiError::new(415, "UnsupportedMediaType", "415: Unsupported Media Type") }
+}

@@ -1,0 +1,152 @@
+//! The way of every request: who asks, for what, may they, and then to those who know.
+
+use std::panic::AssertUnwindSafe;
+
+use actix_web::http::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE, HeaderName, IF_NONE_MATCH, USER_AGENT};
+use actix_web::http::StatusCode;
+use actix_web::{HttpRequest, HttpResponse, web};
+use futures_util::FutureExt;
+
+use super::answer;
+use super::caller::Caller;
+use super::negotiate::{Form, Media, Offer, Representation, negotiate, wants_pretty};
+use super::path::{self, Target};
+use super::query::Query;
+use super::{Gateway, resources};
+use crate::access::{Attributes, ConnectionIdentity};
+use crate::discovery;
+use crate::status::{ApiError, ApiResult};
+
+/// What of a request's head the server looks at.
+pub struct Head<'r> {
+    /// Method, as it was sent.
+    pub method: &'r str,
+    /// Path with its leading slash, not decoded.
+    pub path: &'r str,
+    /// Query without the question mark.
+    pub query_text: &'r str,
+    /// Query.
+    pub query: Query<'r>,
+    /// Header `Accept`.
+    pub accept: &'r str,
+    /// Header `Content-Type`.
+    pub content_type: &'r str,
+    /// Whether JSON is indented.
+    pub pretty: bool,
+    /// Whether the client takes gzip.
+    pub gzip: bool,
+}
+
+impl<'r> Head<'r> {
+    fn of(request: &'r HttpRequest) -> Self {
+        let query = Query::parse(request.query_string());
+        Self {
+            method: request.method().as_str(),
+            path: request.path(),
+            query_text: request.query_string(),
+            accept: header(request, &ACCEPT),
+            content_type: header(request, &CONTENT_TYPE),
+            pretty: wants_pretty(query.get("pretty"), header(request, &USER_AGENT)),
+            gzip: takes_gzip(header(request, &actix_web::http::header::ACCEPT_ENCODING)),
+            query,
+        }
+    }
+
+    /// The representation that the client wants of what a route offers.
+    pub fn representation(&self, offer: Offer) -> ApiResult<Representation> {
+        negotiate(self.accept, offer, self.pretty)
+    }
+
+    /// How errors are shown: as the client wants objects, or as JSON where that cannot be had.
+    pub fn for_errors(&self) -> Representation {
+        let fallback = Representation { media: Media::Json, form: Form::Object, pretty: self.pretty, stream: false };
+        self.representation(Offer::Objects).unwrap_or(fallback)
+    }
+}
+
+fn header<'r>(request: &'r HttpRequest, name: &HeaderName) -> &'r str {
+    request.headers().get(name).and_then(|value| value.to_str().ok()).unwrap_or("")
+}
+
+fn takes_gzip(accept_encoding: &str) -> bool {
+    accept_encoding.split(',').any(|coding| coding.split(';').next().unwrap_or("").trim() == "gzip")
+}
+
+/// Answers a request. A panic behind it becomes 500 and ends nothing else.
+pub async fn handle(request: HttpRequest, payload: web::Payload, gateway: web::Data<Gateway>) -> HttpResponse {
+    let answered = AssertUnwindSafe(route(&request, payload, &gateway)).catch_unwind().await;
+    answered.unwrap_or_else(|_| {
+        tracing::error!(method = %request.method(), path = request.path(), "a request failed unexpectedly");
+        let error = ApiError::internal("the server failed to answer; the failure has been logged");
+        answer::respond_error(&error, Head::of(&request).for_errors(), &[])
+    })
+}
+
+async fn route(request: &HttpRequest, payload: web::Payload, gateway: &web::Data<Gateway>) -> HttpResponse {
+    let head = Head::of(request);
+    let identity = request.conn_data::<ConnectionIdentity>().cloned().unwrap_or_default();
+    let authorization = request.headers().get(AUTHORIZATION).map(|value| value.as_bytes());
+    let who = match gateway.authenticator.authenticate(&identity, authorization) {
+        Ok(who) => who,
+        Err(error) => return answer::respond_error(&error, head.for_errors(), &[]),
+    };
+    let mut caller = Caller::new(who.user, header(request, &USER_AGENT));
+    caller.warnings.extend(who.warning.map(str::to_owned));
+    let answered = match path::parse(head.path) {
+        Target::Resource(of) if gateway.documents.has_group(&of.group) => {
+            resources::answer(gateway, &head, &of, payload, &mut caller).await
+        }
+        Target::WatchOfNothing => {
+            let path = crate::field::quote(head.path);
+            let why = format!("failed to create RequestInfo: unable to determine kind and namespace from url, {}", head.path);
+            return answer::respond_text(500, &format!("Internal Server Error: {path}: {why}\n"));
+        }
+        _ => document(gateway, &head, request, &caller),
+    };
+    answered.unwrap_or_else(|error| answer::respond_error(&error, head.for_errors(), &caller.warnings))
+}
+
+/// Answers what is not about objects: discovery, health, documents; 404 for the rest.
+fn document(gateway: &Gateway, head: &Head<'_>, request: &HttpRequest, caller: &Caller) -> ApiResult<HttpResponse> {
+    let path = path::decode(head.path);
+    let verb = match head.method {
+        "GET" | "HEAD" => "get".to_owned(),
+        other => other.to_lowercase(),
+    };
+    gateway.authorizer.authorize(&caller.user, &Attributes::Path { verb: &verb, path: &path })?;
+    let if_none_match = request.headers().get(IF_NONE_MATCH).and_then(|value| value.to_str().ok());
+    let asked = discovery::Request {
+        method: head.method,
+        path: &path,
+        query: head.query_text,
+        accept: head.accept,
+        if_none_match,
+        pretty: head.pretty,
+    };
+    if let Some(found) = gateway.health.answer(&asked) {
+        return Ok(respond_document(found));
+    }
+    if let Some(found) = discovery::version::answer(&asked).or_else(|| gateway.documents.answer(&asked)) {
+        return found.map(respond_document);
+    }
+    Ok(answer::respond_text(404, "404 page not found\n"))
+}
+
+fn respond_document(found: discovery::Answer) -> HttpResponse {
+    let (bytes, content_type) = match found.body {
+        discovery::Body::Encoded(bytes) => (bytes, found.content_type),
+        discovery::Body::Object { value, representation, .. } => {
+            let encoded = answer::encode_value(&value, representation);
+            (encoded.bytes, found.content_type)
+        }
+    };
+    let mut response = HttpResponse::build(StatusCode::from_u16(found.status).unwrap_or(StatusCode::OK));
+    response.insert_header(("cache-control", "no-cache, private"));
+    if !content_type.is_empty() {
+        response.insert_header((CONTENT_TYPE, content_type.as_ref()));
+    }
+    for (name, value) in &found.headers {
+        response.insert_header((*name, value.as_ref()));
+    }
+    response.body(bytes)
+}

@@ -1,0 +1,366 @@
+//! Bodies of lists, made while they are sent.
+
+use std::io::Write as _;
+use std::sync::Arc;
+
+use actix_web::HttpResponse;
+use actix_web::body::BodyStream;
+use actix_web::http::header::{CACHE_CONTROL, CONTENT_ENCODING, CONTENT_TYPE, HeaderValue, VARY};
+use bytes::Bytes;
+use flate2::Compression;
+use flate2::write::GzEncoder;
+use flotilla_cluster::Object;
+use flotilla_proto::schema::{Column, Ref};
+use flotilla_proto::value::Value;
+use flotilla_proto::{json, value};
+
+use super::answer::{self, Encoded};
+use super::negotiate::{Form, Media, Representation};
+use crate::limits;
+use crate::printing;
+use crate::registry::{self, Page, Registry, Served};
+use crate::status::{ApiError, ApiResult};
+
+/// How a list is to be shown.
+#[derive(Debug, Clone, Copy)]
+pub struct Show<'a> {
+    /// Form and encoding.
+    pub representation: Representation,
+    /// `includeObject` of tables.
+    pub include: Option<&'a str>,
+    /// Whether the client takes gzip.
+    pub gzip: bool,
+}
+
+/// Answers with a page of a list.
+pub fn respond(
+    registry: &Arc<Registry>,
+    served: &Arc<Served>,
+    mut page: Page,
+    show: Show<'_>,
+    warnings: &[String],
+) -> ApiResult<HttpResponse> {
+    let representation = show.representation;
+    if let Form::Metadata { list: false, .. } = representation.form {
+        let kind = format!("{}List", answer::internal_name(served));
+        let message = format!("you requested PartialObjectMetadata, but the requested object is a list (*{kind})");
+        return Err(ApiError::new(406, "NotAcceptable", message));
+    }
+    if let Form::Table { version } = representation.form
+        && (static_columns(served).is_none() || answer::rows(served).order().is_some())
+    {
+        let include = printing::Includer::from_query(show.include)?;
+        let text = whole_table(registry, served, &mut page, version, include)?;
+        return Ok(respond_whole(answer::finish_table(text, representation)?, show, warnings));
+    }
+    if representation.media != Media::Json || representation.pretty {
+        let whole = whole(registry, served, &mut page, show)?;
+        return Ok(respond_whole(whole, show, warnings));
+    }
+    let mut writer = writer(registry, served, show)?;
+    let mut first = Vec::with_capacity(8 << 10);
+    writer.begin(&page, &mut first);
+    let done = fill(&mut *writer, &mut page, &mut first)?;
+    if done {
+        return Ok(respond_whole(Encoded { bytes: first.into(), content_type: Media::Json.name() }, show, warnings));
+    }
+    Ok(respond_stream(Chunks { writer, page, next: Some(first), done: false }, show, warnings))
+}
+
+/// Appends items until the chunk is large enough; whether that was the end, which is then written too.
+fn fill(writer: &mut dyn ItemWriter, page: &mut Page, out: &mut Vec<u8>) -> ApiResult<bool> {
+    let mut objects = Vec::new();
+    loop {
+        let more = page.read(&mut objects)?;
+        for object in objects.drain(..) {
+            writer.item(&object, out)?;
+        }
+        if !more {
+            writer.end(out);
+            return Ok(true);
+        }
+        if out.len() >= limits::LIST_CHUNK_BYTES {
+            return Ok(false);
+        }
+    }
+}
+
+fn respond_whole(encoded: Encoded, show: Show<'_>, warnings: &[String]) -> HttpResponse {
+    if show.gzip && encoded.bytes.len() > limits::GZIP_BYTES_MIN {
+        let mut encoder = GzEncoder::new(Vec::with_capacity(encoded.bytes.len() / 4), Compression::fast());
+        if encoder.write_all(&encoded.bytes).is_ok()
+            && let Ok(packed) = encoder.finish()
+        {
+            let packed = Encoded { bytes: packed.into(), content_type: encoded.content_type };
+            let mut response = answer::respond(200, packed, warnings);
+            response.headers_mut().insert(CONTENT_ENCODING, HeaderValue::from_static("gzip"));
+            response.headers_mut().insert(VARY, HeaderValue::from_static("Accept-Encoding"));
+            return response;
+        }
+    }
+    answer::respond(200, encoded, warnings)
+}
+
+fn respond_stream(chunks: Chunks, show: Show<'_>, warnings: &[String]) -> HttpResponse {
+    let mut response = HttpResponse::Ok();
+    response.insert_header((CONTENT_TYPE, HeaderValue::from_static(Media::Json.name())));
+    response.insert_header((CACHE_CONTROL, HeaderValue::from_static("no-cache, private")));
+    answer::append_warnings(&mut response, warnings);
+    if show.gzip {
+        response.insert_header((CONTENT_ENCODING, HeaderValue::from_static("gzip")));
+        response.insert_header((VARY, HeaderValue::from_static("Accept-Encoding")));
+        let packed = Packed { chunks, encoder: Some(GzEncoder::new(Vec::new(), Compression::fast())) };
+        return response.body(BodyStream::new(futures_util::stream::iter(packed)));
+    }
+    response.body(BodyStream::new(futures_util::stream::iter(chunks)))
+}
+
+/// The chunks of a list, each made when the connection takes it.
+struct Chunks {
+    writer: Box<dyn ItemWriter>,
+    page: Page,
+    next: Option<Vec<u8>>,
+    done: bool,
+}
+
+impl Iterator for Chunks {
+    type Item = ApiResult<Bytes>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        if let Some(first) = self.next.take() {
+            return Some(Ok(first.into()));
+        }
+        if self.done {
+            return None;
+        }
+        let mut out = Vec::with_capacity(limits::LIST_CHUNK_BYTES + (64 << 10));
+        match fill(&mut *self.writer, &mut self.page, &mut out) {
+            Ok(done) => {
+                self.done = done;
+                Some(Ok(out.into()))
+            }
+            Err(error) => {
+                // The answer has begun: breaking it off is all that can be said.
+                self.done = true;
+                Some(Err(error))
+            }
+        }
+    }
+}
+
+/// Chunks, compressed one by one.
+struct Packed {
+    chunks: Chunks,
+    encoder: Option<GzEncoder<Vec<u8>>>,
+}
+
+impl Iterator for Packed {
+    type Item = ApiResult<Bytes>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        loop {
+            let mut encoder = self.encoder.take()?;
+            match self.chunks.next() {
+                Some(Ok(chunk)) => {
+                    if let Err(error) = encoder.write_all(&chunk) {
+                        return Some(Err(ApiError::internal(error)));
+                    }
+                    let packed = std::mem::take(encoder.get_mut());
+                    self.encoder = Some(encoder);
+                    if !packed.is_empty() {
+                        return Some(Ok(packed.into()));
+                    }
+                }
+                Some(Err(error)) => return Some(Err(error)),
+                None => return Some(encoder.finish().map(Bytes::from).map_err(ApiError::internal)),
+            }
+        }
+    }
+}
+
+/// Writes a list's head, items and end as JSON.
+trait ItemWriter {
+    fn begin(&mut self, page: &Page, out: &mut Vec<u8>);
+    fn item(&mut self, object: &Object, out: &mut Vec<u8>) -> ApiResult<()>;
+    fn end(&mut self, out: &mut Vec<u8>);
+}
+
+fn writer(registry: &Arc<Registry>, served: &Arc<Served>, show: Show<'_>) -> ApiResult<Box<dyn ItemWriter>> {
+    let common = Common { registry: Arc::clone(registry), served: Arc::clone(served), first: true };
+    Ok(match show.representation.form {
+        Form::Object => Box::new(Objects(common)),
+        Form::Metadata { version, .. } => Box::new(Partials { common, version }),
+        Form::Table { version } => {
+            let include = printing::Includer::from_query(show.include)?;
+            let columns = static_columns(served).ok_or_else(|| ApiError::internal("the columns may change"))?;
+            let version = answer::table_version(version);
+            let rows = answer::rows(served);
+            Box::new(Rows { common, table: printing::Table::new(rows, columns, version, include, registry::now()) })
+        }
+    })
+}
+
+/// The columns of a built-in resource.
+fn static_columns(served: &Served) -> Option<&'static [Column]> {
+    match &served.resource {
+        Ref::Static(resource) => Some(&resource.columns),
+        Ref::Shared(_) => None,
+    }
+}
+
+struct Common {
+    registry: Arc<Registry>,
+    served: Arc<Served>,
+    first: bool,
+}
+
+impl Common {
+    fn comma(&mut self, out: &mut Vec<u8>) {
+        if !std::mem::take(&mut self.first) {
+            out.push(b',');
+        }
+    }
+}
+
+fn head(kind: &str, api_version: &str, page: &Page, out: &mut Vec<u8>) {
+    out.extend_from_slice(b"{\"kind\":");
+    json::write_str(kind, out);
+    out.extend_from_slice(b",\"apiVersion\":");
+    json::write_str(api_version, out);
+    out.extend_from_slice(b",\"metadata\":");
+    json::write(&list_metadata(page), out);
+    out.extend_from_slice(b",\"items\":");
+}
+
+/// The metadata of a list.
+fn list_metadata(page: &Page) -> Value {
+    let mut metadata = value!({"resourceVersion": (page.revision.to_string())});
+    if let Some(next) = &page.next {
+        metadata.set_at(&["continue"], next.as_str());
+    }
+    if let Some(remaining) = page.remaining {
+        metadata.set_at(&["remainingItemCount"], remaining as i64);
+    }
+    metadata
+}
+
+struct Objects(Common);
+
+impl ItemWriter for Objects {
+    fn begin(&mut self, page: &Page, out: &mut Vec<u8>) {
+        head(&self.0.served.resource.list_kind, &self.0.served.api_version(), page, out);
+        out.push(b'[');
+    }
+
+    fn item(&mut self, object: &Object, out: &mut Vec<u8>) -> ApiResult<()> {
+        self.0.comma(out);
+        if self.0.served.is_stored_version() {
+            out.push(b'{');
+            out.extend_from_slice(answer::list_item(object));
+            return Ok(());
+        }
+        let mut shown = self.0.registry.shown(&self.0.served, object)?;
+        shown.remove_at(&["kind"]);
+        shown.remove_at(&["apiVersion"]);
+        json::write(&shown, out);
+        Ok(())
+    }
+
+    fn end(&mut self, out: &mut Vec<u8>) {
+        out.extend_from_slice(b"]}\n");
+    }
+}
+
+struct Partials {
+    common: Common,
+    version: &'static str,
+}
+
+impl ItemWriter for Partials {
+    fn begin(&mut self, page: &Page, out: &mut Vec<u8>) {
+        head("PartialObjectMetadataList", &format!("meta.k8s.io/{}", self.version), page, out);
+    }
+
+    fn item(&mut self, object: &Object, out: &mut Vec<u8>) -> ApiResult<()> {
+        out.push(if std::mem::take(&mut self.common.first) { b'[' } else { b',' });
+        out.extend_from_slice(b"{\"kind\":\"PartialObjectMetadata\",\"apiVersion\":\"meta.k8s.io/");
+        out.extend_from_slice(self.version.as_bytes());
+        out.extend_from_slice(b"\",\"metadata\":");
+        out.extend_from_slice(object.metadata());
+        out.push(b'}');
+        Ok(())
+    }
+
+    fn end(&mut self, out: &mut Vec<u8>) {
+        out.extend_from_slice(if self.common.first { b"null}\n".as_slice() } else { b"]}\n" });
+    }
+}
+
+/// Rows of a table. Tables of kinds that order their rows, or whose columns are not static, are made as a whole.
+struct Rows {
+    common: Common,
+    table: printing::Table<'static>,
+}
+
+impl ItemWriter for Rows {
+    fn begin(&mut self, page: &Page, out: &mut Vec<u8>) {
+        let revision = page.revision.to_string();
+        self.table.begin(&list_meta(page, &revision), out);
+    }
+
+    fn item(&mut self, object: &Object, out: &mut Vec<u8>) -> ApiResult<()> {
+        let value = self.common.registry.shown(&self.common.served, object)?;
+        let metadata = self.common.served.is_stored_version().then(|| object.metadata());
+        self.table.row(&value, printing::Encoded { metadata, object: None }, out);
+        Ok(())
+    }
+
+    fn end(&mut self, out: &mut Vec<u8>) {
+        self.table.end(out);
+        out.push(b'\n');
+    }
+}
+
+fn list_meta<'a>(page: &'a Page, revision: &'a str) -> printing::ListMeta<'a> {
+    printing::ListMeta {
+        resource_version: revision,
+        continue_token: page.next.as_deref().unwrap_or(""),
+        remaining: page.remaining.map(|remaining| remaining as i64),
+    }
+}
+
+/// The table of a whole page, rows in the order of their kind.
+fn whole_table(
+    registry: &Registry,
+    served: &Served,
+    page: &mut Page,
+    version: &str,
+    include: printing::Includer,
+) -> ApiResult<Vec<u8>> {
+    let mut objects = Vec::new();
+    while page.read(&mut objects)? {}
+    let mut items = Vec::with_capacity(objects.len());
+    for object in &objects {
+        items.push(registry.shown(served, object)?);
+    }
+    let mut table = answer::table(served, version, include);
+    table.sort(&mut items, |item| item);
+    let mut out = Vec::new();
+    let revision = page.revision.to_string();
+    table.begin(&list_meta(page, &revision), &mut out);
+    for item in &items {
+        table.row(item, printing::Encoded::default(), &mut out);
+    }
+    table.end(&mut out);
+    Ok(out)
+}
+
+/// A whole page in an encoding that cannot be streamed.
+fn whole(registry: &Arc<Registry>, served: &Arc<Served>, page: &mut Page, show: Show<'_>) -> ApiResult<Encoded> {
+    let mut text = Vec::new();
+    let mut writer = writer(registry, served, show)?;
+    writer.begin(page, &mut text);
+    while !fill(&mut *writer, page, &mut text)? {}
+    let tree = json::parse(&text).map_err(ApiError::internal)?;
+    Ok(answer::encode_value(&tree, show.representation))
+}

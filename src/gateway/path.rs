@@ -1,0 +1,165 @@
+//! What a URL path names (Kubernetes API concepts, "Resource URIs").
+
+use std::borrow::Cow;
+
+/// The two kinds of paths.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Target<'a> {
+    /// Objects: a collection, one object, or a part of one.
+    Resource(ResourcePath<'a>),
+    /// Anything else: discovery, health, metrics, documents, unknown paths.
+    Other,
+    /// `/api/v1/watch` without anything to watch.
+    WatchOfNothing,
+}
+
+/// A path below `/api/VERSION` or `/apis/GROUP/VERSION`.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct ResourcePath<'a> {
+    /// API group; empty for the core group.
+    pub group: Cow<'a, str>,
+    /// API version.
+    pub version: Cow<'a, str>,
+    /// Whether the path begins with the deprecated `watch/`.
+    pub watch: bool,
+    /// Namespace; `None` when the path has none, or an empty one.
+    pub namespace: Option<Cow<'a, str>>,
+    /// Resource, as it stands in the path.
+    pub resource: Cow<'a, str>,
+    /// Name of the object.
+    pub name: Option<Cow<'a, str>>,
+    /// Subresource.
+    pub subresource: Option<Cow<'a, str>>,
+    /// What follows the subresource, with slashes: the path of a proxy request.
+    pub rest: Option<Cow<'a, str>>,
+}
+
+/// Reads a path. It must begin with a slash.
+pub fn parse(path: &str) -> Target<'_> {
+    let mut segments = path[1..].split('/').peekable();
+    let (group, version) = match (segments.next(), segments.next(), segments.peek().copied()) {
+        (Some("api"), Some(version), Some(next)) if !version.is_empty() && !next.is_empty() => ("", version),
+        (Some("apis"), Some(group), Some(version)) if !group.is_empty() && !version.is_empty() => {
+            segments.next();
+            if segments.peek().is_none_or(|next| next.is_empty()) {
+                return Target::Other;
+            }
+            (group, version)
+        }
+        (Some("api"), Some(version), Some("")) if !version.is_empty() && path.trim_end_matches('/').matches('/').count() > 1 => {
+            // An empty segment in the middle names a resource of no name.
+            return if segments.clone().nth(1).is_some() {
+                Target::Resource(ResourcePath { version: decode(version), ..ResourcePath::default() })
+            } else {
+                Target::Other
+            };
+        }
+        _ => return Target::Other,
+    };
+    let mut of = ResourcePath { group: decode(group), version: decode(version), ..ResourcePath::default() };
+    let mut first = segments.next();
+    if first == Some("watch") {
+        of.watch = true;
+        first = segments.next();
+        if first.is_none_or(str::is_empty) {
+            return Target::WatchOfNothing;
+        }
+    }
+    let Some(first) = first else { return Target::Other };
+    if first == "namespaces" { namespaced(&mut of, segments) } else { objects(&mut of, first, segments) }
+    Target::Resource(of)
+}
+
+/// Reads what follows `namespaces`: the namespaces themselves, or objects of one.
+fn namespaced<'a>(of: &mut ResourcePath<'a>, mut segments: impl Iterator<Item = &'a str>) {
+    let namespace = segments.next().filter(|name| !name.is_empty());
+    match (namespace, segments.next()) {
+        (None, None | Some("")) => of.resource = "namespaces".into(),
+        (namespace, Some(resource)) if !resource.is_empty() && !matches!(resource, "status" | "finalize") => {
+            of.namespace = namespace.map(decode);
+            objects(of, resource, segments);
+        }
+        (name, subresource) => {
+            of.resource = "namespaces".into();
+            of.name = name.map(decode);
+            // A namespace's parts are authorized in the namespace itself, but it lives in none.
+            of.subresource = subresource.filter(|s| !s.is_empty()).map(decode);
+            let rest: Vec<&str> = segments.collect();
+            of.rest = rest_of(&rest);
+        }
+    }
+}
+
+fn objects<'a>(of: &mut ResourcePath<'a>, resource: &'a str, mut segments: impl Iterator<Item = &'a str>) {
+    of.resource = decode(resource);
+    of.name = segments.next().filter(|s| !s.is_empty()).map(decode);
+    of.subresource = segments.next().filter(|s| !s.is_empty()).map(decode);
+    let rest: Vec<&str> = segments.collect();
+    of.rest = rest_of(&rest);
+}
+
+fn rest_of<'a>(segments: &[&'a str]) -> Option<Cow<'a, str>> {
+    match segments {
+        [] | [""] => None,
+        [one] => Some(decode(one)),
+        several => Some(decode(&several.join("/")).into_owned().into()),
+    }
+}
+
+/// Decodes `%XX`; invalid UTF-8 is replaced.
+pub fn decode(segment: &str) -> Cow<'_, str> {
+    percent_encoding::percent_decode_str(segment).decode_utf8_lossy()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn summary(path: &str) -> String {
+        match parse(path) {
+            Target::Resource(of) => format!(
+                "{}/{} {}{} ns={} name={} sub={} rest={}",
+                of.group,
+                of.version,
+                if of.watch { "watch " } else { "" },
+                of.resource,
+                of.namespace.as_deref().unwrap_or("-"),
+                of.name.as_deref().unwrap_or("-"),
+                of.subresource.as_deref().unwrap_or("-"),
+                of.rest.as_deref().unwrap_or("-"),
+            ),
+            other => format!("{other:?}"),
+        }
+    }
+
+    #[test]
+    fn paths_name_what_kubernetes_says() {
+        for (path, want) in [
+            ("/api/v1/pods", "/v1 pods ns=- name=- sub=- rest=-"),
+            ("/api/v1/namespaces/n/pods/p/log", "/v1 pods ns=n name=p sub=log rest=-"),
+            ("/api/v1/namespaces/n/pods/p/proxy/a/b", "/v1 pods ns=n name=p sub=proxy rest=a/b"),
+            ("/apis/apps/v1/namespaces/n/deployments/", "apps/v1 deployments ns=n name=- sub=- rest=-"),
+            ("/api/v1/namespaces", "/v1 namespaces ns=- name=- sub=- rest=-"),
+            ("/api/v1/namespaces/n/", "/v1 namespaces ns=- name=n sub=- rest=-"),
+            ("/api/v1/namespaces/n/finalize", "/v1 namespaces ns=- name=n sub=finalize rest=-"),
+            ("/api/v1/namespaces//secrets", "/v1 secrets ns=- name=- sub=- rest=-"),
+            ("/api/v1/watch/namespaces/n/secrets/a", "/v1 watch secrets ns=n name=a sub=- rest=-"),
+            ("/api/v1/watch/namespaces/n", "/v1 watch namespaces ns=- name=n sub=- rest=-"),
+            ("/api/v1/namespaces/n/secrets/a%20b", "/v1 secrets ns=n name=a b sub=- rest=-"),
+            ("/api/v1/watch", "WatchOfNothing"),
+            ("/api/v1//namespaces/n", "/v1  ns=- name=- sub=- rest=-"),
+            ("/api", "Other"),
+            ("/api/", "Other"),
+            ("/api/v1", "Other"),
+            ("/api/v1/", "Other"),
+            ("/apis/apps", "Other"),
+            ("/apis/apps/v1", "Other"),
+            ("/apis/apps/v1/", "Other"),
+            ("/healthz", "Other"),
+            ("/", "Other"),
+            ("//api/v1", "Other"),
+        ] {
+            assert_eq!(summary(path), want, "{path}");
+        }
+    }
+}

@@ -1,0 +1,355 @@
+//! Requests about objects: from a path and method to an operation of the registry.
+
+use std::sync::Arc;
+
+use actix_web::{HttpResponse, web};
+use flotilla_proto::schema::Subresource;
+use flotilla_proto::value::Value;
+use flotilla_proto::{duration, value};
+
+use super::answer::{self, respond};
+use super::caller::Caller;
+use super::handler::Head;
+use super::negotiate::{Form, Offer, Representation};
+use super::path::ResourcePath;
+use super::{Gateway, body, lists};
+use crate::access::Attributes;
+use crate::field::quote;
+use crate::patch::Format;
+use crate::registry::{DeleteOptions, Entity, Listing, PatchBody, Served, Target, WriteOptions, Written};
+use crate::status::{ApiError, ApiResult};
+use crate::watch;
+
+/// A request about objects whose path and method fit a resource.
+struct Request<'r> {
+    gateway: &'r web::Data<Gateway>,
+    head: &'r Head<'r>,
+    served: Arc<Served>,
+    namespace: &'r str,
+    name: &'r str,
+    subresource: &'r str,
+    caller: &'r mut Caller,
+}
+
+/// What is to be done, by the method and the shape of the path.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Verb {
+    Get,
+    List,
+    Watch,
+    Create,
+    Update,
+    Patch,
+    Delete,
+    DeleteCollection,
+}
+
+impl Verb {
+    const fn name(self) -> &'static str {
+        match self {
+            Self::Get => "get",
+            Self::List => "list",
+            Self::Watch => "watch",
+            Self::Create => "create",
+            Self::Update => "update",
+            Self::Patch => "patch",
+            Self::Delete => "delete",
+            Self::DeleteCollection => "deletecollection",
+        }
+    }
+
+    /// The verb of a method on a path, as authorization calls it; methods that have none are called by their name.
+    fn of(head: &Head<'_>, of: &ResourcePath<'_>) -> Option<Self> {
+        let named = of.name.is_some();
+        let watching = of.watch || (!named && head.query.flag("watch").unwrap_or(false));
+        Some(match head.method {
+            "GET" if watching => Self::Watch,
+            "GET" if named => Self::Get,
+            "GET" => Self::List,
+            "POST" => Self::Create,
+            "PUT" => Self::Update,
+            "PATCH" => Self::Patch,
+            "DELETE" if named => Self::Delete,
+            "DELETE" => Self::DeleteCollection,
+            _ => return None,
+        })
+    }
+}
+
+/// Answers a request about objects.
+pub async fn answer(
+    gateway: &web::Data<Gateway>,
+    head: &Head<'_>,
+    of: &ResourcePath<'_>,
+    payload: web::Payload,
+    caller: &mut Caller,
+) -> ApiResult<HttpResponse> {
+    check_timeout(head)?;
+    let verb = Verb::of(head, of);
+    authorize(gateway, head, of, verb, caller)?;
+    let served = find(gateway, of)?;
+    let verb = verb.filter(|verb| allows(&served, of, *verb)).ok_or_else(|| method_not_allowed(&served, of, head))?;
+    let request = Request {
+        gateway,
+        head,
+        served,
+        namespace: of.namespace.as_deref().unwrap_or(""),
+        name: of.name.as_deref().unwrap_or(""),
+        subresource: of.subresource.as_deref().unwrap_or(""),
+        caller,
+    };
+    match verb {
+        Verb::Get => request.get().await,
+        Verb::List => request.list().await,
+        Verb::Watch => request.watch(of.watch).await,
+        Verb::Create => request.create(payload).await,
+        Verb::Update => request.update(payload).await,
+        Verb::Patch => request.patch(payload).await,
+        Verb::Delete => request.delete(payload).await,
+        Verb::DeleteCollection => request.delete_collection(payload).await,
+    }
+}
+
+/// `timeout` must be a duration, whatever the request.
+fn check_timeout(head: &Head<'_>) -> ApiResult<()> {
+    let text = head.query.text("timeout");
+    if text.is_empty() || duration::parse(text).is_some() {
+        return Ok(());
+    }
+    let number = text.bytes().all(|b| b.is_ascii_digit() || b == b'.');
+    let why = if number { "missing unit in duration" } else { "invalid duration" };
+    let message = format!("invalid timeout specified in the request URL - time: {why} {}", quote(text));
+    Err(ApiError::bad_request(message))
+}
+
+fn authorize(
+    gateway: &Gateway,
+    head: &Head<'_>,
+    of: &ResourcePath<'_>,
+    verb: Option<Verb>,
+    caller: &Caller,
+) -> ApiResult<()> {
+    let method = head.method.to_lowercase();
+    let verb = verb.map_or(method.as_str(), |verb| verb.name());
+    // A namespace is looked at in itself.
+    let own = of.resource == "namespaces" && of.group.is_empty();
+    let namespace = if own { of.name.as_deref() } else { of.namespace.as_deref() };
+    let attributes = Attributes::Resource {
+        verb,
+        group: &of.group,
+        version: &of.version,
+        resource: &of.resource,
+        subresource: of.subresource.as_deref().unwrap_or(""),
+        namespace: namespace.unwrap_or(""),
+        name: of.name.as_deref().unwrap_or(""),
+    };
+    gateway.authorizer.authorize(&caller.user, &attributes)
+}
+
+/// The resource that a path names; 404 where there is none, or none in this shape.
+fn find(gateway: &Gateway, of: &ResourcePath<'_>) -> ApiResult<Arc<Served>> {
+    let served = gateway.registry.resources.find(&of.group, &of.version, &of.resource);
+    let served = served.ok_or_else(ApiError::no_such_path)?;
+    let namespaced = served.resource.namespaced;
+    let misplaced = of.namespace.is_some() && !namespaced || (namespaced && of.namespace.is_none() && of.name.is_some());
+    let proxied = of.subresource.as_deref() == Some("proxy");
+    if misplaced || (of.rest.is_some() && !proxied) {
+        return Err(ApiError::no_such_path());
+    }
+    if let Some(name) = &of.subresource
+        && subresource(&served, name).is_none()
+    {
+        return Err(ApiError::no_such_path());
+    }
+    if let Some(name) = of.name.as_deref() {
+        check_segment(name)?;
+    }
+    Ok(served)
+}
+
+/// Names that cannot stand in a path.
+fn check_segment(name: &str) -> ApiResult<()> {
+    if matches!(name, "." | "..") {
+        let message = format!("Name parameter invalid: {}: may not be '{name}'", quote(name));
+        return Err(ApiError::bad_request(message));
+    }
+    Ok(())
+}
+
+fn subresource<'s>(served: &'s Served, name: &str) -> Option<&'s Subresource> {
+    served.resource.subresources.iter().find(|subresource| subresource.name == name)
+}
+
+/// Whether the resource, or its subresource, has a verb on paths of this shape.
+fn allows(served: &Served, of: &ResourcePath<'_>, verb: Verb) -> bool {
+    if let Some(name) = of.subresource.as_deref() {
+        let verb = if verb == Verb::Watch { Verb::Get } else { verb };
+        return subresource(served, name).is_some_and(|sub| sub.verbs.iter().any(|v| v == verb.name()));
+    }
+    let named = of.name.is_some();
+    let fits = match verb {
+        Verb::Get | Verb::Update | Verb::Patch | Verb::Delete => named,
+        Verb::Watch => true,
+        Verb::List => !named,
+        Verb::Create | Verb::DeleteCollection => !named && (!served.resource.namespaced || of.namespace.is_some()),
+    };
+    fits && served.has_verb(verb.name())
+}
+
+fn method_not_allowed(served: &Served, of: &ResourcePath<'_>, head: &Head<'_>) -> ApiError {
+    let watching = of.watch || head.query.flag("watch").unwrap_or(false);
+    if head.method == "GET" && watching && of.name.is_none() && served.has_verb("list") {
+        return ApiError::method_not_supported(served.group(), &served.resource.name, "watch");
+    }
+    let message = "the server does not allow this method on the requested resource";
+    ApiError { details: Some(Box::default()), ..ApiError::new(405, "MethodNotAllowed", message) }
+}
+
+impl<'r> Request<'r> {
+    fn target(&self) -> Target<'_> {
+        Target { served: &self.served, namespace: self.namespace, name: self.name, subresource: self.subresource }
+    }
+
+    fn include(&self) -> Option<&'r str> {
+        self.head.query.get("includeObject")
+    }
+
+    fn respond_entity(&self, code: u16, entity: &Entity, representation: Representation) -> ApiResult<HttpResponse> {
+        let registry = &self.gateway.registry;
+        let encoded = answer::encode_entity(registry, &self.served, entity, representation, self.include())?;
+        Ok(respond(code, encoded, &self.caller.warnings))
+    }
+
+    fn respond_written(&self, written: &Written, representation: Representation) -> ApiResult<HttpResponse> {
+        self.respond_entity(if written.created { 201 } else { 200 }, &written.entity, representation)
+    }
+
+    async fn get(self) -> ApiResult<HttpResponse> {
+        let representation = self.head.representation(Offer::Objects)?;
+        if self.head.query.flag("export").unwrap_or(false) {
+            let message = "the export parameter, deprecated since v1.14, is no longer supported";
+            return Err(ApiError::bad_request(message));
+        }
+        let revision = self.head.query.get("resourceVersion");
+        let object = self.gateway.registry.get(&self.served, self.namespace, self.name, revision).await?;
+        self.respond_entity(200, &Entity::Stored(object), representation)
+    }
+
+    async fn list(self) -> ApiResult<HttpResponse> {
+        let representation = self.head.representation(Offer::Collection)?;
+        let listing = Listing::read(&self.head.query, &self.served, false)?;
+        let page = self.gateway.registry.list(&self.served, self.namespace, &listing).await?;
+        let show = lists::Show { representation, include: self.include(), gzip: self.head.gzip };
+        lists::respond(&self.gateway.registry, &self.served, page, show, &self.caller.warnings)
+    }
+
+    async fn watch(self, by_path: bool) -> ApiResult<HttpResponse> {
+        let representation = self.head.representation(Offer::Collection)?;
+        let mut listing = Listing::read(&self.head.query, &self.served, by_path)?;
+        if !self.name.is_empty() {
+            listing.select_name(self.name)?;
+        }
+        let show = lists::Show { representation, include: self.include(), gzip: false };
+        watch::respond(self.gateway, &self.served, self.namespace, listing, show, &self.caller.warnings).await
+    }
+
+    async fn create(self, payload: web::Payload) -> ApiResult<HttpResponse> {
+        let representation = self.head.representation(Offer::Objects)?;
+        let media = body::media(self.head.content_type)?;
+        let bytes = body::read(payload).await?;
+        let options = WriteOptions::read(&self.head.query, "CreateOptions", &self.caller.user_agent, false)?;
+        let decoded = body::decode(&bytes, media, self.served.kind(), options.validation)?;
+        self.caller.warnings.extend(decoded.warnings.iter().cloned());
+        let registry = &self.gateway.registry;
+        let written = registry.create(
+            Target { served: &self.served, namespace: self.namespace, name: self.name, subresource: self.subresource },
+            decoded,
+            &options,
+            self.caller,
+        );
+        let written = written.await?;
+        self.respond_written(&written, representation)
+    }
+
+    async fn update(self, payload: web::Payload) -> ApiResult<HttpResponse> {
+        let representation = self.head.representation(Offer::Objects)?;
+        let media = body::media(self.head.content_type)?;
+        let bytes = body::read(payload).await?;
+        let options = WriteOptions::read(&self.head.query, "UpdateOptions", &self.caller.user_agent, false)?;
+        let decoded = body::decode(&bytes, media, self.served.kind(), options.validation)?;
+        self.caller.warnings.extend(decoded.warnings.iter().cloned());
+        let registry = &self.gateway.registry;
+        let written = registry.replace(
+            Target { served: &self.served, namespace: self.namespace, name: self.name, subresource: self.subresource },
+            decoded,
+            &options,
+            self.caller,
+        );
+        let written = written.await?;
+        self.respond_written(&written, representation)
+    }
+
+    async fn patch(self, payload: web::Payload) -> ApiResult<HttpResponse> {
+        let kind = self.head.content_type.split(';').next().unwrap_or("").trim();
+        let format = match kind {
+            "application/json-patch+json" | "" => Some(Format::Json),
+            "application/merge-patch+json" => Some(Format::Merge),
+            "application/strategic-merge-patch+json" => Some(Format::Strategic),
+            "application/apply-patch+yaml" => None,
+            _ => return Err(body::unsupported_patch()),
+        };
+        let representation = self.head.representation(Offer::Objects)?;
+        let bytes = body::read(payload).await?;
+        let apply = format.is_none();
+        let options = WriteOptions::read(&self.head.query, "PatchOptions", &self.caller.user_agent, apply)?;
+        let registry = &self.gateway.registry;
+        let target =
+            Target { served: &self.served, namespace: self.namespace, name: self.name, subresource: self.subresource };
+        let written = match format {
+            Some(format) => registry.patch(target, PatchBody { format, bytes: &bytes }, &options, self.caller).await?,
+            None => registry.apply(target, &bytes, &options, self.caller).await?,
+        };
+        self.respond_written(&written, representation)
+    }
+
+    async fn delete(self, payload: web::Payload) -> ApiResult<HttpResponse> {
+        let representation = self.head.representation(Offer::Objects);
+        let bytes = body::read(payload).await?;
+        let options = body::decode_delete_options(&bytes, self.head.content_type)?;
+        let options = DeleteOptions::read(&self.head.query, options.as_ref())?;
+        let target =
+            Target { served: &self.served, namespace: self.namespace, name: self.name, subresource: self.subresource };
+        let deleted = self.gateway.registry.delete(target, &options, self.caller).await?;
+        let representation = representation?;
+        if !deleted.gone || self.served.strategy.returns_deleted {
+            return self.respond_entity(200, &deleted.entity, representation);
+        }
+        let status = success(&self.served, self.name, &deleted.uid);
+        let representation = Representation { form: Form::Object, ..representation };
+        Ok(respond(200, answer::encode_status(&status, representation), &self.caller.warnings))
+    }
+
+    async fn delete_collection(self, payload: web::Payload) -> ApiResult<HttpResponse> {
+        let representation = self.head.representation(Offer::Objects)?;
+        let bytes = body::read(payload).await?;
+        let listing = Listing::read(&self.head.query, &self.served, false)?;
+        let options = body::decode_delete_options(&bytes, self.head.content_type)?;
+        let options = DeleteOptions::read(&self.head.query, options.as_ref())?;
+        let registry = &self.gateway.registry;
+        let page =
+            registry.delete_collection(&self.served, self.namespace, &listing, &options, self.caller).await?;
+        let show = lists::Show { representation, include: self.include(), gzip: self.head.gzip };
+        lists::respond(registry, &self.served, page, show, &self.caller.warnings)
+    }
+}
+
+/// The `Status` of a deletion that is done.
+fn success(served: &Served, name: &str, uid: &str) -> Value {
+    let mut details = value!({"name": name});
+    if !served.group().is_empty() {
+        details.set_at(&["group"], served.group());
+    }
+    details.set_at(&["kind"], &*served.resource.name);
+    details.set_at(&["uid"], uid);
+    value!({"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success", "details": details})
+}

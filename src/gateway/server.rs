@@ -1,0 +1,93 @@
+//! What all requests share, and how the HTTP server reaches it.
+
+use std::sync::Arc;
+
+use actix_web::web::{self, ServiceConfig};
+
+use super::handler;
+use crate::access::{Authenticator, Authorizer};
+use crate::boot::{Boot, Drain};
+use crate::bootstrap::{self, BootstrapInput, FrontProxy, SeedError};
+use crate::discovery::health::{Health, Part};
+use crate::discovery::{self, Documents};
+use crate::registry::{Registry, now};
+
+/// What all requests share.
+#[derive(Debug)]
+pub struct Gateway {
+    /// Objects.
+    pub registry: Arc<Registry>,
+    /// Finds users.
+    pub authenticator: Arc<Authenticator>,
+    /// Decides what they may do.
+    pub authorizer: Authorizer,
+    /// Discovery documents.
+    pub documents: Documents,
+    /// What `/healthz` and its like tell.
+    pub health: Health,
+    /// Tells open requests that the server is going down.
+    pub drain: Drain,
+}
+
+impl Gateway {
+    /// Makes what requests need: the objects that must exist, and the documents about what is served.
+    ///
+    /// # Errors
+    /// When an object that must exist cannot be written.
+    pub async fn start(boot: &Boot) -> Result<Arc<Self>, StartError> {
+        let registry = Arc::new(Registry::new(boot.store.clone()));
+        let input = bootstrap_input(boot);
+        bootstrap::seed(&registry, &input).await?;
+        let health = Health::default();
+        for part in [Part::Storage, Part::Bootstrap, Part::Controllers, Part::CustomResources] {
+            health.set(part, true);
+        }
+        let address = format!("{}:{}", boot.config.advertised(), boot.address.port());
+        Ok(Arc::new(Self {
+            registry,
+            authenticator: Arc::clone(&boot.authenticator),
+            authorizer: boot.authorizer.clone(),
+            documents: Documents::build(&discovery::built_in()?, &address),
+            health,
+            drain: boot.drain.clone(),
+        }))
+    }
+
+    /// A function that routes every request of an HTTP server here.
+    pub fn routes(self: &Arc<Self>) -> impl Fn(&mut ServiceConfig) + Clone + Send + 'static {
+        let gateway = web::Data::from(Arc::clone(self));
+        move |config: &mut ServiceConfig| {
+            config.app_data(gateway.clone()).default_service(web::to(handler::handle));
+        }
+    }
+}
+
+/// Why the server cannot begin to answer.
+#[derive(Debug, thiserror::Error)]
+pub enum StartError {
+    /// An object that must exist cannot be written.
+    #[error("cannot write the objects that every cluster has")]
+    Seed(#[from] SeedError),
+    /// The embedded tables of discovery do not parse.
+    #[error(transparent)]
+    Discovery(#[from] bootstrap::TextError),
+}
+
+/// What of the configuration shows in the objects that must exist.
+fn bootstrap_input(boot: &Boot) -> BootstrapInput {
+    BootstrapInput {
+        service_cidrs: boot.config.service_cluster_ip_range.iter().map(|range| range.to_string()).collect(),
+        addresses: vec![boot.config.advertised()],
+        port: boot.address.port(),
+        client_ca: Some(boot.pki.client_authorities_pem()),
+        front_proxy: Some(FrontProxy {
+            ca: boot.pki.proxy_authority_pem().to_owned(),
+            allowed_names: vec!["front-proxy".into()],
+            username_headers: vec!["X-Remote-User".into()],
+            uid_headers: Vec::new(),
+            group_headers: vec!["X-Remote-Group".into()],
+            extra_prefixes: vec!["X-Remote-Extra-".into()],
+        }),
+        now: now().to_string(),
+    }
+}

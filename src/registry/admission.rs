@@ -1,0 +1,95 @@
+//! What the server itself adds to writes and refuses, beyond the rules of a kind.
+
+use flotilla_cluster::Object;
+use flotilla_proto::value::Value;
+
+use super::{Registry, Target, WriteOptions, stored_value};
+use crate::gateway::Caller;
+use crate::status::{ApiError, ApiResult, Cause};
+
+/// What a create reserved outside its own table, to be given back when it fails.
+#[derive(Debug, Default)]
+pub(super) struct Allocation(());
+
+impl Registry {
+    /// Admission of a create: the object is in its stored version.
+    pub(super) async fn admit_create(
+        &self,
+        target: Target<'_>,
+        object: &mut Value,
+        _options: &WriteOptions,
+        _caller: &mut Caller,
+    ) -> ApiResult<()> {
+        self.check_namespace(target, object)
+    }
+
+    /// Admission of an update: both objects are in their stored version.
+    pub(super) async fn admit_update(
+        &self,
+        _target: Target<'_>,
+        _object: &mut Value,
+        _old: &Value,
+        _options: &WriteOptions,
+        _caller: &mut Caller,
+    ) -> ApiResult<()> {
+        Ok(())
+    }
+
+    /// Reserves what a new object needs of shared ranges.
+    pub(super) async fn allocate_create(
+        &self,
+        _target: Target<'_>,
+        _object: &mut Value,
+        _options: &WriteOptions,
+    ) -> ApiResult<Allocation> {
+        Ok(Allocation::default())
+    }
+
+    /// Reserves and releases what a changed object needs of shared ranges.
+    pub(super) async fn allocate_update(
+        &self,
+        _target: Target<'_>,
+        _object: &mut Value,
+        _old: &Value,
+        _options: &WriteOptions,
+    ) -> ApiResult<()> {
+        Ok(())
+    }
+
+    /// Gives back what a failed create reserved.
+    pub(super) async fn release(&self, _allocation: Allocation) {}
+
+    /// Gives back what a deleted object held.
+    pub(super) async fn after_delete(&self, _target: Target<'_>, _object: &Object) {}
+
+    /// Objects are created only in namespaces that exist and are not being deleted.
+    fn check_namespace(&self, target: Target<'_>, object: &Value) -> ApiResult<()> {
+        let served = target.served;
+        if !served.resource.namespaced {
+            return Ok(());
+        }
+        let namespaces = self.resources.of_resource("", "namespaces").ok_or_else(|| ApiError::internal("no namespaces"))?;
+        let Some(namespace) = self.current(&namespaces, "", target.namespace) else {
+            return Err(ApiError::not_found("", "namespaces", target.namespace));
+        };
+        if namespace.terms().field("status.phase") != Some("Terminating")
+            && stored_value(&namespace)?.at(&["metadata", "deletionTimestamp"]).is_null()
+        {
+            return Ok(());
+        }
+        let why = format!(
+            "unable to create new content in namespace {} because it is being terminated",
+            target.namespace
+        );
+        let name = object.str_at(&["metadata", "name"]);
+        let mut error = ApiError::forbidden(served.group(), &served.resource.name, name, &why);
+        if let Some(details) = &mut error.details {
+            details.causes.push(Cause {
+                reason: "NamespaceTerminating".into(),
+                message: format!("namespace {} is being terminated", target.namespace),
+                field: "metadata.namespace".into(),
+            });
+        }
+        Err(error)
+    }
+}

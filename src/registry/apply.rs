@@ -1,0 +1,86 @@
+//! Server-side apply (KEP-555).
+
+use flotilla_proto::value::Value;
+use flotilla_proto::{conform, yaml};
+
+use super::update::Change;
+use super::{Incoming, Registry, Served, Target, WriteOptions, Written, now, ownership};
+use crate::fieldmanager;
+use crate::gateway::Caller;
+use crate::status::{ApiError, ApiResult};
+
+impl Registry {
+    /// Applies a configuration, creating the object where there is none.
+    pub async fn apply(
+        &self,
+        target: Target<'_>,
+        body: &[u8],
+        options: &WriteOptions,
+        caller: &mut Caller,
+    ) -> ApiResult<Written> {
+        let parsed = yaml::parse(body).map_err(|error| ApiError::bad_request(format!("error decoding YAML: {error}")))?;
+        self.apply_value(target, parsed.value, options, caller).await
+    }
+
+    /// As [`Registry::apply`], for a configuration that was parsed.
+    pub async fn apply_value(
+        &self,
+        target: Target<'_>,
+        configuration: Value,
+        options: &WriteOptions,
+        caller: &mut Caller,
+    ) -> ApiResult<Written> {
+        let served = target.served;
+        let mut change = Apply { target, configuration, options, now: now().to_string() };
+        if self.current(served, target.namespace, target.name).is_some() || !target.subresource.is_empty() {
+            return self.update(target, &mut change, options, caller).await;
+        }
+        let object = change.merge(None)?.ok_or_else(|| ApiError::internal("an apply created nothing"))?;
+        self.create(target, Incoming { value: object, owned: true, ..Incoming::default() }, options, caller).await
+    }
+}
+
+struct Apply<'a> {
+    target: Target<'a>,
+    configuration: Value,
+    options: &'a WriteOptions,
+    now: String,
+}
+
+impl Apply<'_> {
+    /// The merged object with its `managedFields`; `None` when it is the live one.
+    fn merge(&self, live: Option<&Value>) -> ApiResult<Option<Value>> {
+        let served = self.target.served;
+        let versions = ownership::ServedVersions(served);
+        let field_target = ownership::target(served, self.target.subresource, &versions);
+        let write = fieldmanager::Write {
+            manager: &self.options.manager,
+            subresource: self.target.subresource,
+            now: &self.now,
+        };
+        let applied = fieldmanager::apply(&field_target, &write, live, &self.configuration, self.options.force)?;
+        let Some(merged) = applied.object.clone() else { return Ok(None) };
+        let mut object = merged.clone();
+        decode(served, &mut object)
+            .map_err(|error| field_target.unconvertible(&self.configuration, &merged, &error.to_string()))?;
+        (served.strategy.default)(&mut object);
+        applied.finish(&mut object);
+        Ok(Some(object))
+    }
+}
+
+fn decode(served: &Served, object: &mut Value) -> Result<(), conform::Error> {
+    object.set_at(&["kind"], &*served.kind().name);
+    object.set_at(&["apiVersion"], served.api_version());
+    conform::conform(served.of(), object).map(drop)
+}
+
+impl Change for Apply<'_> {
+    fn apply(&mut self, current: &Value, _caller: &mut Caller) -> ApiResult<Value> {
+        Ok(self.merge(Some(current))?.unwrap_or_else(|| current.clone()))
+    }
+
+    fn owns_managed_fields(&self) -> bool {
+        true
+    }
+}

@@ -1,0 +1,32 @@
+//! Between the version of a request and the stored one.
+
+use flotilla_proto::value::Value;
+
+use super::encode;
+use super::served::Served;
+use crate::kinds::conversion;
+use crate::status::ApiResult;
+
+/// An object of the request's version, as it is stored.
+pub fn to_stored(served: &Served, object: Value) -> Value {
+    if served.is_stored_version() {
+        return object;
+    }
+    let mut stored = conversion::convert(served.kind(), &served.stored, object);
+    stored.set_at(&["kind"], &*served.stored.name);
+    stored.set_at(&["apiVersion"], served.stored.api_version());
+    encode::order_members(&mut stored, &served.stored.of);
+    stored
+}
+
+/// A stored object, as the request's version shows it.
+pub fn to_served(served: &Served, object: Value) -> ApiResult<Value> {
+    if served.is_stored_version() {
+        return Ok(object);
+    }
+    let mut shown = conversion::convert(&served.stored, served.kind(), object);
+    shown.set_at(&["kind"], &*served.kind().name);
+    shown.set_at(&["apiVersion"], served.api_version());
+    encode::order_members(&mut shown, served.of());
+    Ok(shown)
+}

@@ -1,0 +1,202 @@
+//! Creating objects.
+
+use std::sync::Arc;
+
+use flotilla_cluster::{Expectation, Object, Outcome};
+use flotilla_proto::schema::{Presence, Shape, Type};
+use flotilla_proto::value::Value;
+use flotilla_proto::conform;
+use rand::Rng;
+
+use super::{Entity, Incoming, Registry, Target, WriteOptions, Written, convert, encode, now, ownership};
+use crate::field::Errors;
+use crate::gateway::Caller;
+use crate::kinds::{Generation, Strategy, metadata};
+use crate::status::{ApiError, ApiResult};
+
+/// How often a name is generated before the server gives up.
+const GENERATED_NAMES_MAX: usize = 8;
+/// Characters of a generated suffix: no vowels, nothing that looks like something else.
+const SUFFIX: &[u8] = b"bcdfghjklmnpqrstvwxz2456789";
+const SUFFIX_LENGTH: usize = 5;
+/// Longest name of most kinds that a generated one must fit.
+const GENERATED_NAME_MAX: usize = 63;
+
+impl Registry {
+    /// Creates an object that was decoded from a body, in the version of the request.
+    pub async fn create(
+        &self,
+        target: Target<'_>,
+        incoming: Incoming,
+        options: &WriteOptions,
+        caller: &mut Caller,
+    ) -> ApiResult<Written> {
+        let served = target.served;
+        let mut object = incoming.value;
+        place(target, &mut object)?;
+        if !incoming.owned {
+            (served.strategy.default)(&mut object);
+            ownership::record(served, "", options, None, &mut object, incoming.untracked);
+        }
+        let mut object = convert::to_stored(served, object);
+        self.admit_create(target, &mut object, options, caller).await?;
+        self.store_new(target, object, options, caller).await
+    }
+
+    /// Creates an object that went through defaulting and mutating admission; it is in its stored version.
+    pub(super) async fn store_new(
+        &self,
+        target: Target<'_>,
+        mut object: Value,
+        options: &WriteOptions,
+        caller: &mut Caller,
+    ) -> ApiResult<Written> {
+        let served = target.served;
+        let stated = object.str_at(&["metadata", "resourceVersion"]);
+        if !matches!(stated, "" | "0") && stated.parse::<u64>().is_ok() {
+            return Err(ApiError::unknown("resourceVersion should not be set on objects to be created"));
+        }
+        let generated = object.str_at(&["metadata", "name"]).is_empty();
+        let prefix = object.str_at(&["metadata", "generateName"]).to_owned();
+        prepare(served.strategy, &served.stored.of, &mut object);
+        for attempt in 1.. {
+            if generated && !prefix.is_empty() {
+                object.set_at(&["metadata", "name"], generate(&prefix));
+            }
+            encode::order_members(&mut object, &served.stored.of);
+            self.validate_create(target, &object, caller)?;
+            let allocation = self.allocate_create(target, &mut object, options).await?;
+            match self.insert(target, &object, options).await {
+                Ok(entity) => return Ok(Written { entity, created: true }),
+                Err(error) => {
+                    self.release(allocation).await;
+                    let taken = error.reason == "AlreadyExists";
+                    if !(taken && !prefix.is_empty()) {
+                        return Err(error);
+                    }
+                    if !generated || attempt == GENERATED_NAMES_MAX {
+                        return Err(cannot_generate(error));
+                    }
+                }
+            }
+        }
+        Err(ApiError::internal("no name could be generated"))
+    }
+
+    fn validate_create(&self, target: Target<'_>, object: &Value, caller: &mut Caller) -> ApiResult<()> {
+        let served = target.served;
+        let mut errors = Errors::default();
+        metadata::validate_create(served.strategy.name, served.resource.namespaced, object, &mut errors);
+        (served.strategy.validate)(object, &mut errors);
+        (served.strategy.warnings)(object, None, &mut caller.warnings);
+        if errors.is_empty() {
+            return Ok(());
+        }
+        let name = object.str_at(&["metadata", "name"]);
+        Err(ApiError::invalid(served.group(), &served.kind().name, name, &errors.0))
+    }
+
+    /// Writes a finished object under a name that must be free.
+    async fn insert(&self, target: Target<'_>, object: &Value, options: &WriteOptions) -> ApiResult<Entity> {
+        let served = target.served;
+        let name = object.str_at(&["metadata", "name"]);
+        let key = served.key(target.namespace, name);
+        let taken = |current: Option<Arc<Object>>| self.taken(target, name, current.as_deref());
+        if options.dry_run {
+            return match self.table(served).get(key.as_str()) {
+                Some(current) => Err(taken(Some(current))),
+                None => {
+                    let mut shown = convert::to_served(served, object.clone())?;
+                    shown.remove_at(&["metadata", "resourceVersion"]);
+                    Ok(Entity::Built(shown))
+                }
+            };
+        }
+        match self.put(served, key, Expectation::Absent, encode::draft(served, object)).await? {
+            Outcome::Committed { object, .. } => Ok(Entity::Stored(object)),
+            Outcome::Conflict { current } => Err(taken(current)),
+        }
+    }
+
+    fn taken(&self, target: Target<'_>, name: &str, current: Option<&Object>) -> ApiError {
+        let served = target.served;
+        let mut error = ApiError::already_exists(served.group(), &served.resource.name, name);
+        let deleting = current.and_then(|current| super::stored_value(current).ok()).is_some_and(|current| {
+            !current.at(&["metadata", "deletionTimestamp"]).is_null()
+        });
+        if deleting {
+            error.message = format!("object is being deleted: {}", error.message);
+        }
+        error
+    }
+}
+
+fn cannot_generate(mut error: ApiError) -> ApiError {
+    error.message.push_str(", the server was not able to generate a unique name for the object");
+    if let Some(details) = &mut error.details {
+        details.retry_after_seconds = 1;
+    }
+    error
+}
+
+/// Puts the object into the namespace of the request; 400 when it says it belongs elsewhere.
+fn place(target: Target<'_>, object: &mut Value) -> ApiResult<()> {
+    if !target.served.resource.namespaced {
+        object.remove_at(&["metadata", "namespace"]);
+        return Ok(());
+    }
+    match object.str_at(&["metadata", "namespace"]) {
+        "" => object.set_at(&["metadata", "namespace"], target.namespace),
+        own if own == target.namespace => {}
+        _ => {
+            let message = "the namespace of the provided object does not match the namespace sent on the request";
+            return Err(ApiError::bad_request(message));
+        }
+    }
+    Ok(())
+}
+
+/// Sets what the server decides of a new object and clears what a client may not.
+fn prepare(strategy: &Strategy, of: &Type, object: &mut Value) {
+    for field in ["deletionTimestamp", "deletionGracePeriodSeconds", "selfLink", "resourceVersion"] {
+        object.remove_at(&["metadata", field]);
+    }
+    if strategy.status {
+        reset_status(of, object);
+    }
+    match strategy.generation {
+        Generation::ClientOwned => {}
+        Generation::None => {
+            object.remove_at(&["metadata", "generation"]);
+        }
+        Generation::Spec | Generation::Own => object.set_at(&["metadata", "generation"], 1),
+    }
+    (strategy.prepare_create)(object);
+    object.set_at(&["metadata", "creationTimestamp"], now().to_string());
+    object.set_at(&["metadata", "uid"], uuid::Uuid::new_v4().to_string());
+}
+
+/// Sets `status` to what it is when nothing is known.
+pub(super) fn reset_status(of: &Type, object: &mut Value) {
+    match of.field("status") {
+        Some((_, field)) if field.presence == Presence::Always => {
+            if let Shape::Struct(status) = &field.shape {
+                object.set_at(&["status"], conform::zero(status));
+            }
+        }
+        _ => {
+            object.remove_at(&["status"]);
+        }
+    }
+}
+
+/// A name that begins with `prefix` and ends in characters chosen at random.
+fn generate(prefix: &str) -> String {
+    let mut end = prefix.len().min(GENERATED_NAME_MAX - SUFFIX_LENGTH);
+    while !prefix.is_char_boundary(end) {
+        end -= 1;
+    }
+    let mut random = rand::rng();
+    let suffix = (0..SUFFIX_LENGTH).map(|_| char::from(SUFFIX[random.random_range(0..SUFFIX.len())]));
+    prefix[..end].chars().chain(suffix).collect()
+}

@@ -1,0 +1,289 @@
+//! Deleting objects: at once, after a grace period, or once their finalizers are gone (KEP-2839 names the phases).
+
+use std::sync::Arc;
+
+use flotilla_cluster::{Expectation, Mutation, Object, Outcome, Write};
+use flotilla_proto::time::Timestamp;
+use flotilla_proto::value::Value;
+
+use super::options::{DeleteOptions, Propagation};
+use super::{Entity, Registry, Served, Target, WriteOptions, convert, encode, now, stored_value};
+use crate::gateway::Caller;
+use crate::kinds::Dependents;
+use crate::status::{ApiError, ApiResult};
+
+/// How often a deletion is tried again when others change the object meanwhile.
+const ATTEMPTS_MAX: usize = 100;
+/// Finalizer that the garbage collector takes away once dependents have lost their owner.
+pub const ORPHAN: &str = "orphan";
+/// Finalizer that the garbage collector takes away once dependents are gone.
+pub const FOREGROUND: &str = "foregroundDeletion";
+/// Namespaces that the cluster cannot do without.
+const PROTECTED_NAMESPACES: [&str; 3] = ["default", "kube-public", "kube-system"];
+
+/// What came of a deletion.
+#[derive(Debug)]
+pub struct Deleted {
+    /// The object, as it is now or was last.
+    pub entity: Entity,
+    /// UID of the object.
+    pub uid: String,
+    /// Whether it is gone, rather than only marked.
+    pub gone: bool,
+}
+
+/// What is to be done with one state of an object.
+enum Step {
+    /// Take it out of the table.
+    Remove,
+    /// Store this state, then look again when it may go at once.
+    Mark(Value, bool),
+    /// Leave it as it is: its deletion is under way.
+    Wait,
+}
+
+impl Registry {
+    /// Deletes an object, or marks it as deleted where something has to happen before.
+    pub async fn delete(
+        &self,
+        target: Target<'_>,
+        options: &DeleteOptions,
+        caller: &mut Caller,
+    ) -> ApiResult<Deleted> {
+        let served = target.served;
+        self.admit_delete(target, caller)?;
+        let mut options = options.clone();
+        for _ in 0..ATTEMPTS_MAX {
+            let current = self.current(served, target.namespace, target.name);
+            let current = current.ok_or_else(|| served.not_found(target.name))?;
+            if let Some(deleted) = self.try_delete(target, &current, &mut options).await? {
+                return Ok(deleted);
+            }
+        }
+        Err(ApiError::conflict(served.group(), &served.resource.name, target.name, "the object keeps changing"))
+    }
+
+    async fn try_delete(
+        &self,
+        target: Target<'_>,
+        current: &Arc<Object>,
+        options: &mut DeleteOptions,
+    ) -> ApiResult<Option<Deleted>> {
+        let old = stored_value(current)?;
+        check_preconditions(target, options, &old, current)?;
+        let uid = old.str_at(&["metadata", "uid"]).to_owned();
+        let step = if is_namespace(target.served) { namespace_step(&old) } else { step(target.served, &old, options) };
+        match step {
+            Step::Wait => Ok(Some(Deleted { entity: Entity::Stored(current.clone()), uid, gone: false })),
+            Step::Remove => {
+                if options.dry_run {
+                    return Ok(Some(Deleted { entity: Entity::Stored(current.clone()), uid, gone: true }));
+                }
+                let removed = self.remove(target, current).await?;
+                Ok(removed.map(|object| Deleted { entity: Entity::Stored(object), uid, gone: true }))
+            }
+            Step::Mark(mut marked, at_once) => {
+                encode::order_metadata(&mut marked, &target.served.stored.of);
+                let write = WriteOptions { dry_run: options.dry_run, ..WriteOptions::default() };
+                let Some(entity) = self.keep(target, marked, &old, current, &write).await? else { return Ok(None) };
+                match entity {
+                    Entity::Stored(object) if at_once => {
+                        // The mark was stored so that watchers see it; now nothing holds the object any more.
+                        options.resource_version = None;
+                        let removed = self.remove(target, &object).await?;
+                        Ok(removed.map(|object| Deleted { entity: Entity::Stored(object), uid, gone: true }))
+                    }
+                    entity => Ok(Some(Deleted { entity, uid, gone: at_once })),
+                }
+            }
+        }
+    }
+
+    /// Takes an object out of its table; `None` when it is not in this state any more.
+    async fn remove(&self, target: Target<'_>, current: &Object) -> ApiResult<Option<Arc<Object>>> {
+        let write = Write {
+            table: target.served.table.clone(),
+            key: current.key().clone(),
+            expectation: Expectation::Revision(current.revision()),
+            mutation: Mutation::Delete,
+        };
+        Ok(match self.write(write).await? {
+            Outcome::Committed { object, .. } => {
+                self.after_delete(target, &object).await;
+                Some(object)
+            }
+            Outcome::Conflict { .. } => None,
+        })
+    }
+
+    /// Stores a mark; unlike an update this never removes the object.
+    async fn keep(
+        &self,
+        target: Target<'_>,
+        marked: Value,
+        old: &Value,
+        current: &Arc<Object>,
+        options: &WriteOptions,
+    ) -> ApiResult<Option<Entity>> {
+        if marked == *old {
+            return Ok(Some(Entity::Stored(current.clone())));
+        }
+        if options.dry_run {
+            return Ok(Some(Entity::Built(convert::to_served(target.served, marked)?)));
+        }
+        let draft = encode::draft(target.served, &marked);
+        let expectation = Expectation::Revision(current.revision());
+        Ok(match self.put(target.served, current.key().clone(), expectation, draft).await? {
+            Outcome::Committed { object, .. } => Some(Entity::Stored(object)),
+            Outcome::Conflict { .. } => None,
+        })
+    }
+
+    /// Refuses deletions that would break the cluster.
+    fn admit_delete(&self, target: Target<'_>, _caller: &mut Caller) -> ApiResult<()> {
+        if is_namespace(target.served) && PROTECTED_NAMESPACES.contains(&target.name) {
+            let why = "this namespace may not be deleted";
+            return Err(ApiError::forbidden("", "namespaces", target.name, why));
+        }
+        Ok(())
+    }
+}
+
+fn is_namespace(served: &Served) -> bool {
+    served.group().is_empty() && served.resource.name == "namespaces"
+}
+
+fn check_preconditions(target: Target<'_>, options: &DeleteOptions, old: &Value, current: &Object) -> ApiResult<()> {
+    let failed = |why: &str| {
+        Err(ApiError::conflict(target.served.group(), &target.served.kind().name, target.name, why))
+    };
+    if let Some(uid) = &options.uid {
+        let own = old.str_at(&["metadata", "uid"]);
+        if uid != own {
+            return failed(&format!(
+                "the UID in the precondition ({uid}) does not match the UID in record ({own}). The object might have been deleted and then recreated"
+            ));
+        }
+    }
+    if let Some(revision) = &options.resource_version {
+        let own = current.revision().to_string();
+        if *revision != own {
+            return failed(&format!(
+                "the ResourceVersion in the precondition ({revision}) does not match the ResourceVersion in record ({own}). The object might have been modified"
+            ));
+        }
+    }
+    Ok(())
+}
+
+/// A namespace is marked first; it goes when its content is gone and nothing finalizes it any more.
+fn namespace_step(old: &Value) -> Step {
+    if old.at(&["metadata", "deletionTimestamp"]).is_null() {
+        let mut marked = old.clone();
+        marked.set_at(&["metadata", "deletionTimestamp"], now().to_string());
+        marked.set_at(&["status", "phase"], "Terminating");
+        return Step::Mark(marked, false);
+    }
+    let finalized = old.list_at(&["spec", "finalizers"]).is_empty() && old.list_at(&["metadata", "finalizers"]).is_empty();
+    if finalized { Step::Remove } else { Step::Wait }
+}
+
+fn step(served: &Served, old: &Value, options: &mut DeleteOptions) -> Step {
+    let mut marked = old.clone();
+    let graceful = match grace(served, old, options) {
+        Grace::Pending => return Step::Wait,
+        Grace::None => None,
+        Grace::Set { seconds, at, first } => {
+            marked.set_at(&["metadata", "deletionTimestamp"], at.to_string());
+            marked.set_at(&["metadata", "deletionGracePeriodSeconds"], seconds);
+            if first {
+                raise_generation(&mut marked);
+            }
+            Some(seconds)
+        }
+    };
+    set_finalizers(served, &mut marked, options.propagation);
+    let held = !marked.list_at(&["metadata", "finalizers"]).is_empty();
+    match graceful {
+        None if held => {
+            mark(&mut marked);
+            Step::Mark(marked, false)
+        }
+        None => Step::Remove,
+        Some(seconds) => Step::Mark(marked, seconds == 0 && !held),
+    }
+}
+
+/// Marks an object that waits for finalizers only.
+fn mark(object: &mut Value) {
+    let time = object.str_at(&["metadata", "deletionTimestamp"]).to_owned();
+    let passed = Timestamp::parse(&time).is_ok_and(|time| time.seconds <= now().seconds);
+    if time.is_empty() {
+        raise_generation(object);
+    }
+    if !passed {
+        object.set_at(&["metadata", "deletionTimestamp"], now().to_string());
+    }
+    object.set_at(&["metadata", "deletionGracePeriodSeconds"], 0);
+}
+
+fn raise_generation(object: &mut Value) {
+    if let Some(generation @ 1..) = object.int_at(&["metadata", "generation"]) {
+        object.set_at(&["metadata", "generation"], generation + 1);
+    }
+}
+
+/// Time that an object is given to end.
+enum Grace {
+    /// The kind, or this deletion, knows none.
+    None,
+    /// One runs already, and the client does not shorten it.
+    Pending,
+    /// This many seconds from the request, so until then; `first` unless it shortens one that runs.
+    Set { seconds: i64, at: Timestamp, first: bool },
+}
+
+fn grace(served: &Served, old: &Value, options: &DeleteOptions) -> Grace {
+    let Some(default_seconds) = served.strategy.grace_seconds else { return Grace::None };
+    let deletion = Timestamp::parse(old.str_at(&["metadata", "deletionTimestamp"])).ok();
+    if let Some(deletion) = deletion {
+        let Some(running) = old.int_at(&["metadata", "deletionGracePeriodSeconds"]) else { return Grace::None };
+        return match options.grace_seconds {
+            Some(seconds) if seconds < running => {
+                let at = Timestamp { seconds: deletion.seconds - running + seconds, nanos: 0 };
+                Grace::Set { seconds, at, first: false }
+            }
+            _ => Grace::Pending,
+        };
+    }
+    let seconds = default_seconds(old, options.grace_seconds);
+    let at = Timestamp { seconds: now().seconds.saturating_add(seconds), nanos: 0 };
+    Grace::Set { seconds, at, first: true }
+}
+
+/// Sets the finalizers by which the garbage collector holds an object until its dependents are dealt with.
+fn set_finalizers(served: &Served, object: &mut Value, propagation: Option<Propagation>) {
+    let finalizers = object.list_at(&["metadata", "finalizers"]);
+    let has = |name: &str| finalizers.iter().any(|finalizer| finalizer.as_str() == Some(name));
+    let (orphan, foreground) = match propagation {
+        Some(propagation) => (propagation == Propagation::Orphan, propagation == Propagation::Foreground),
+        None if has(ORPHAN) || has(FOREGROUND) => (has(ORPHAN), has(FOREGROUND) && !has(ORPHAN)),
+        None => (served.strategy.dependents == Dependents::Orphan, false),
+    };
+    if served.strategy.dependents == Dependents::Unsupported {
+        return;
+    }
+    let mut kept: Vec<Value> =
+        finalizers.iter().filter(|f| !matches!(f.as_str(), Some(ORPHAN | FOREGROUND))).cloned().collect();
+    if orphan {
+        kept.push(ORPHAN.into());
+    }
+    if foreground {
+        kept.push(FOREGROUND.into());
+    }
+    if kept.is_empty() {
+        object.remove_at(&["metadata", "finalizers"]);
+    } else {
+        object.set_at(&["metadata", "finalizers"], kept);
+    }
+}

@@ -1,0 +1,109 @@
+//! Between the tree that is changed and the bytes that are stored.
+//!
+//! Stored bytes are an answer as it goes out: JSON in the stored version, ending in a newline. The revision's digits
+//! stand at a known place, so that the store writes them without encoding again.
+
+use compact_str::CompactString;
+use flotilla_cluster::{Draft, Layout, Object, Revision, Terms};
+use flotilla_proto::json;
+use flotilla_proto::schema::Type;
+use flotilla_proto::value::{Map, Value};
+
+use super::served::Served;
+use crate::status::{ApiError, ApiResult};
+
+/// Encodes an object for its table. It must be in the stored version.
+pub fn draft(served: &Served, object: &Value) -> Draft {
+    let mut out = Vec::with_capacity(1024);
+    let mut layout = Layout::default();
+    out.extend_from_slice(b"{\"kind\":");
+    json::write_str(&served.stored.name, &mut out);
+    out.extend_from_slice(b",\"apiVersion\":");
+    json::write_str(&served.stored.api_version(), &mut out);
+    out.push(b',');
+    layout.head = out.len() as u32;
+    out.extend_from_slice(b"\"metadata\":");
+    layout.metadata.start = out.len() as u32;
+    layout.revision_at = write_metadata(object.map_at(&["metadata"]), &mut out);
+    layout.metadata.end = out.len() as u32;
+    for (key, member) in object.as_object().into_iter().flat_map(Map::iter) {
+        if !matches!(key, "kind" | "apiVersion" | "metadata") {
+            out.push(b',');
+            json::write_str(key, &mut out);
+            out.push(b':');
+            json::write(member, &mut out);
+        }
+    }
+    out.extend_from_slice(b"}\n");
+    Draft { bytes: out, layout, terms: terms(served, object) }
+}
+
+/// Writes metadata with a placeholder for the revision behind the members that precede it; returns where its digits go.
+fn write_metadata(metadata: Option<&Map>, out: &mut Vec<u8>) -> u32 {
+    const BEFORE: [&str; 5] = ["name", "generateName", "namespace", "selfLink", "uid"];
+    out.push(b'{');
+    let mut at = 0;
+    let mut place = |out: &mut Vec<u8>| {
+        out.extend_from_slice(b"\"resourceVersion\":\"");
+        let at = out.len() as u32;
+        out.resize(out.len() + Revision::DIGITS, b'0');
+        out.push(b'"');
+        at
+    };
+    for (key, member) in metadata.into_iter().flat_map(Map::iter) {
+        if key == "resourceVersion" {
+            continue;
+        }
+        if at == 0 && !BEFORE.contains(&key) {
+            at = place(out);
+            out.push(b',');
+        }
+        json::write_str(key, out);
+        out.push(b':');
+        json::write(member, out);
+        out.push(b',');
+    }
+    if at == 0 {
+        at = place(out);
+    } else {
+        out.pop();
+    }
+    out.push(b'}');
+    at
+}
+
+/// What selectors can ask of an object.
+fn terms(served: &Served, object: &Value) -> Terms {
+    let labels = object.map_at(&["metadata", "labels"]).into_iter().flat_map(Map::iter);
+    let labels = labels.map(|(key, value)| (key.into(), value.as_str().unwrap_or("").into())).collect();
+    let fields = served.strategy.selectable.iter();
+    let fields = fields.map(|(name, value)| (CompactString::const_new(name), value(object).into()));
+    Terms::new(labels, fields.filter(|(_, value): &(_, CompactString)| !value.is_empty()).collect())
+}
+
+/// The tree of a stored object, in its stored version.
+pub fn stored_value(object: &Object) -> ApiResult<Value> {
+    json::parse(object.bytes()).map_err(|error| ApiError::internal(format!("stored object {}: {error}", object.key())))
+}
+
+/// The stored bytes without the newline.
+pub fn text(object: &Object) -> &[u8] {
+    object.bytes().strip_suffix(b"\n").unwrap_or(object.bytes())
+}
+
+/// Puts the members of `metadata` into the order of the catalogue after some were added.
+pub fn order_metadata(object: &mut Value, of: &Type) {
+    let Some((_, field)) = of.field("metadata") else { return };
+    let flotilla_proto::schema::Shape::Struct(meta) = &field.shape else { return };
+    if let Some(map) = object.get_mut("metadata").and_then(Value::as_object_mut) {
+        map.sort_by_rank(|key| meta.field(key).map_or(usize::MAX, |(at, _)| at));
+    }
+}
+
+/// Puts the members of an object into the order of the catalogue after some were added.
+pub fn order_members(object: &mut Value, of: &Type) {
+    if let Some(map) = object.as_object_mut() {
+        map.sort_by_rank(|key| of.field(key).map_or(usize::MAX, |(at, _)| at));
+    }
+    order_metadata(object, of);
+}

@@ -1,0 +1,417 @@
+//! Lists: which revision they show, and one page of them (API concepts, "Retrieving large results sets in chunks").
+
+use std::sync::Arc;
+
+use base64::Engine;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use flotilla_cluster::{Compacted, Key, Object, Revision, Scope, Selection as Scan, Snapshot, SnapshotError, Table};
+use flotilla_proto::json;
+use flotilla_proto::value;
+
+use super::selector::{FieldOperator, FieldRequirement, FieldSelector, LabelSelector, Selection};
+use super::{Registry, Served, read};
+use crate::field::{Errors, Path};
+use crate::gateway::query::{Query, parse_revision};
+use crate::limits;
+use crate::status::{ApiError, ApiResult};
+
+/// Version of continue tokens.
+const TOKEN_VERSION: &str = "flotilla/v1";
+
+/// What a list or watch asks for, read from the query.
+#[derive(Debug, Clone, Default)]
+pub struct Listing {
+    /// Which objects.
+    pub selection: Selection,
+    /// At most so many; 0 for all.
+    pub limit: usize,
+    /// Where to go on.
+    pub token: String,
+    /// `resourceVersion`, as it stands in the query.
+    pub revision: String,
+    /// `resourceVersionMatch`.
+    pub revision_match: String,
+    /// Whether it is a watch.
+    pub watch: bool,
+    /// Whether a watch begins with the present objects; `None` when the query does not say.
+    pub initial_events: Option<bool>,
+    /// Whether a watch sends bookmarks.
+    pub bookmarks: bool,
+    /// Seconds after which the server ends the request.
+    pub timeout_seconds: Option<i64>,
+}
+
+impl Listing {
+    /// Reads and checks the options of a list or watch.
+    pub fn read(query: &Query<'_>, served: &Served, watch: bool) -> ApiResult<Self> {
+        let watch = watch || query.flag("watch").unwrap_or(false);
+        let limit = query.int("limit")?.unwrap_or(0).max(0);
+        let timeout_seconds = query.int("timeoutSeconds")?;
+        let labels = LabelSelector::parse(query.text("labelSelector"))?;
+        let fields = FieldSelector::parse(query.text("fieldSelector"))?;
+        fields.check(served.strategy)?;
+        let listing = Self {
+            selection: Selection { labels, fields },
+            limit: usize::try_from(limit).unwrap_or(usize::MAX),
+            token: query.text("continue").into(),
+            revision: query.text("resourceVersion").into(),
+            revision_match: query.text("resourceVersionMatch").into(),
+            watch,
+            initial_events: query.flag("sendInitialEvents"),
+            bookmarks: query.flag("allowWatchBookmarks").unwrap_or(false),
+            timeout_seconds,
+        };
+        let mut errors = Errors::default();
+        if watch { listing.check_watch(&mut errors) } else { listing.check_list(&mut errors) }
+        if errors.is_empty() { Ok(listing) } else { Err(ApiError::invalid("meta.k8s.io", "ListOptions", "", &errors.0)) }
+    }
+
+    fn check_list(&self, errors: &mut Errors) {
+        let path = Path::root("resourceVersionMatch");
+        let wanted = self.revision_match.as_str();
+        if !wanted.is_empty() {
+            if self.revision.is_empty() {
+                errors.forbidden(&path, "resourceVersionMatch is forbidden unless resourceVersion is provided");
+            }
+            if !self.token.is_empty() {
+                errors.forbidden(&path, "resourceVersionMatch is forbidden when continue is provided");
+            }
+            if !matches!(wanted, "Exact" | "NotOlderThan") {
+                errors.not_supported(&path, wanted, &["Exact", "NotOlderThan", ""]);
+            }
+            if wanted == "Exact" && self.revision == "0" {
+                errors.forbidden(&path, "resourceVersionMatch \"exact\" is forbidden for resourceVersion \"0\"");
+            }
+        }
+        if self.initial_events.is_some() {
+            errors.forbidden(&Path::root("sendInitialEvents"), "sendInitialEvents is forbidden for list");
+        }
+    }
+
+    fn check_watch(&self, errors: &mut Errors) {
+        let path = Path::root("resourceVersionMatch");
+        let wanted = self.revision_match.as_str();
+        if self.initial_events.is_some() && wanted != "NotOlderThan" {
+            errors.forbidden(&path, "sendInitialEvents requires setting resourceVersionMatch to NotOlderThan");
+        }
+        if !wanted.is_empty() {
+            if self.initial_events.is_none() {
+                let why = "resourceVersionMatch is forbidden for watch unless sendInitialEvents is provided";
+                errors.forbidden(&path, why);
+            }
+            if wanted != "NotOlderThan" {
+                errors.not_supported(&path, wanted, &["NotOlderThan"]);
+            }
+        }
+        if !self.token.is_empty() {
+            errors.forbidden(&path, "resourceVersionMatch is forbidden when continue is provided");
+        }
+    }
+
+    /// Selects one object, as the deprecated watch paths do; 400 when the field selector demands another.
+    pub fn select_name(&mut self, name: &str) -> ApiResult<()> {
+        if self.selection.exact_field("metadata.name").is_some_and(|wanted| wanted != name) {
+            return Err(ApiError::bad_request("fieldSelector metadata.name doesn't match requested name"));
+        }
+        let operator = FieldOperator::Equals;
+        let requirement = FieldRequirement { field: "metadata.name".into(), operator, value: name.into() };
+        self.selection.fields.0.push(requirement);
+        Ok(())
+    }
+
+    /// The namespace that the list is about: of the path, or the one that a field selector demands.
+    pub fn scope(&self, namespace: &str) -> Scope {
+        match namespace {
+            "" => self.selection.exact_field("metadata.namespace").map_or(Scope::All, Scope::namespace),
+            own => Scope::namespace(own),
+        }
+    }
+}
+
+/// One answer to a list: a part of a snapshot.
+pub struct Page {
+    /// The revision that every object is shown at.
+    pub revision: Revision,
+    /// The token for the next page; `None` when this is the last.
+    pub next: Option<String>,
+    /// How many objects follow this page, where the server tells.
+    pub remaining: Option<u64>,
+    rows: Rows,
+}
+
+enum Rows {
+    /// Gathered before the answer begins, because the answer's head depends on them.
+    Gathered(std::vec::IntoIter<Arc<Object>>),
+    /// Read while the answer is sent, so that memory does not grow with it.
+    Streamed { snapshot: Snapshot, scan: Scan, selection: Selection, after: Option<Key>, done: bool },
+}
+
+impl Page {
+    /// The same page, holding these objects.
+    #[must_use]
+    pub fn of(self, objects: Vec<Arc<Object>>) -> Self {
+        Self { rows: Rows::Gathered(objects.into_iter()), ..self }
+    }
+
+    /// Appends the next objects of the page to `out`; false when there are none left.
+    ///
+    /// # Errors
+    /// 410 when the client reads so slowly that the snapshot is gone.
+    pub fn read(&mut self, out: &mut Vec<Arc<Object>>) -> ApiResult<bool> {
+        match &mut self.rows {
+            Rows::Gathered(rows) => {
+                out.extend(rows.take(limits::LIST_CHUNK_OBJECTS));
+                Ok(!rows.as_slice().is_empty())
+            }
+            Rows::Streamed { done: true, .. } => Ok(false),
+            Rows::Streamed { snapshot, scan, selection, after, done } => {
+                let from = out.len();
+                let next = snapshot.chunk(scan, after.as_ref(), limits::LIST_CHUNK_OBJECTS, out).map_err(expired)?;
+                if !selection.is_everything() {
+                    let mut at = 0;
+                    out.retain(|object| {
+                        at += 1;
+                        at <= from || selects(selection, object)
+                    });
+                }
+                *done = next.is_none();
+                *after = next;
+                Ok(!*done)
+            }
+        }
+    }
+}
+
+/// Whether an object is selected.
+pub fn selects(selection: &Selection, object: &Object) -> bool {
+    let key = object.key();
+    selection.matches(key.namespace().unwrap_or(""), key.name(), object.terms())
+}
+
+impl Registry {
+    /// One page of a list.
+    pub async fn list(&self, served: &Served, namespace: &str, listing: &Listing) -> ApiResult<Page> {
+        let table = self.table(served);
+        if !listing.token.is_empty() {
+            let token = Token::read(&listing.token)?;
+            if !matches!(listing.revision.as_str(), "" | "0") {
+                let message = "specifying resource version is not allowed when using continue";
+                return Err(ApiError::bad_request(message));
+            }
+            return self.next_page(served, &table, namespace, listing, token);
+        }
+        let snapshot = self.snapshot(&table, listing).await?;
+        // A limit is a wish: what is served from memory at revision 0 ignores it, as the reference does.
+        let limit = if listing.revision == "0" { 0 } else { listing.limit };
+        page(&table, snapshot, listing, namespace, limit, None)
+    }
+
+    async fn snapshot(&self, table: &Table, listing: &Listing) -> ApiResult<Snapshot> {
+        let bad = |why: String| ApiError::bad_request(format!("invalid resource version: {why}"));
+        let revision = parse_revision(&listing.revision).map_err(bad)?;
+        if listing.revision.is_empty() {
+            self.barrier(table).await?;
+            return Ok(table.snapshot());
+        }
+        if revision == 0 {
+            return Ok(table.snapshot());
+        }
+        self.reach(table, revision).await?;
+        if listing.revision_match == "Exact" || (listing.revision_match.is_empty() && listing.limit > 0) {
+            return table.snapshot_at(Revision::new(revision)).map_err(|error| match error {
+                SnapshotError::Compacted(compacted) => too_old(revision, compacted),
+                SnapshotError::Future(future) => read::too_large(revision, future.current),
+            });
+        }
+        Ok(table.snapshot())
+    }
+
+    fn next_page(
+        &self,
+        served: &Served,
+        table: &Table,
+        namespace: &str,
+        listing: &Listing,
+        token: Token,
+    ) -> ApiResult<Page> {
+        if token.table != served.table.as_str() {
+            return Err(ApiError::bad_request("invalid continue token: it belongs to another resource"));
+        }
+        let snapshot = match token.revision {
+            // The client goes on without a consistent view, after its token expired.
+            None => table.snapshot(),
+            Some(revision) => match table.snapshot_at(revision) {
+                Ok(snapshot) => snapshot,
+                Err(_) => return Err(token.expired()),
+            },
+        };
+        let limit = if listing.revision == "0" { 0 } else { listing.limit };
+        page(table, snapshot, listing, namespace, limit, Some(token))
+    }
+}
+
+/// Makes a page of a snapshot, from its start or from where a token says.
+fn page(
+    table: &Table,
+    snapshot: Snapshot,
+    listing: &Listing,
+    namespace: &str,
+    limit: usize,
+    token: Option<Token>,
+) -> ApiResult<Page> {
+    let selection = listing.selection.clone();
+    let scope = listing.scope(namespace);
+    if namespace_excluded(namespace, &selection) {
+        let rows = Rows::Gathered(Vec::new().into_iter());
+        return Ok(Page { revision: snapshot.revision(), next: None, remaining: None, rows });
+    }
+    let field = selection.fields.0.iter().find(|r| table_index(r)).map(|r| (r.field.clone(), r.value.clone()));
+    let scan = Scan { scope: scope.clone(), field };
+    let after = token.as_ref().map(|token| Key::new(&token.after));
+    let revision = snapshot.revision();
+    if limit == 0 {
+        let rows = Rows::Streamed { snapshot, scan, selection, after, done: false };
+        return Ok(Page { revision, next: None, remaining: None, rows });
+    }
+    let mut rows: Vec<Arc<Object>> = Vec::new();
+    let more = gather(&snapshot, &scan, &selection, after, limit, &mut rows).map_err(expired)?;
+    let counted = selection.is_everything();
+    let seen = token.as_ref().map_or(0, |token| token.seen) + rows.len() as u64;
+    let mut page = Page { revision, next: None, remaining: None, rows: Rows::Gathered(Vec::new().into_iter()) };
+    if let (true, Some(last)) = (more, rows.last()) {
+        let consistent = token.as_ref().is_none_or(|token| token.revision.is_some());
+        let total = snapshot.count(&scope).map_err(expired)?;
+        page.remaining = counted.then(|| total.saturating_sub(seen));
+        let next = Token {
+            table: table.id().as_str().to_owned(),
+            revision: consistent.then_some(revision),
+            after: last.key().as_str().to_owned(),
+            seen,
+        };
+        page.next = Some(next.write());
+    }
+    page.rows = Rows::Gathered(rows.into_iter());
+    Ok(page)
+}
+
+/// Whether a requirement can be answered by an index.
+fn table_index(requirement: &FieldRequirement) -> bool {
+    requirement.operator == FieldOperator::Equals && !requirement.field.starts_with("metadata.")
+}
+
+/// Whether a field selector demands another namespace than the path.
+fn namespace_excluded(namespace: &str, selection: &Selection) -> bool {
+    !namespace.is_empty() && selection.exact_field("metadata.namespace").is_some_and(|wanted| wanted != namespace)
+}
+
+/// Gathers up to `limit` selected objects; whether keys follow, selected or not.
+fn gather(
+    snapshot: &Snapshot,
+    scan: &Scan,
+    selection: &Selection,
+    mut after: Option<Key>,
+    limit: usize,
+    rows: &mut Vec<Arc<Object>>,
+) -> Result<bool, Compacted> {
+    let mut chunk = Vec::new();
+    loop {
+        let wanted = (limit - rows.len()).min(limits::LIST_CHUNK_OBJECTS);
+        let next = snapshot.chunk(scan, after.as_ref(), wanted, &mut chunk)?;
+        rows.extend(chunk.drain(..).filter(|object| selects(selection, object)));
+        match next {
+            None => return Ok(false),
+            Some(_) if rows.len() >= limit => {
+                // The scan stops behind the last object that it returned; whether another follows is not known yet.
+                let last = rows.last().map(|object| object.key().clone());
+                let mut probe = last.or(next);
+                loop {
+                    let further = snapshot.chunk(scan, probe.as_ref(), 1, &mut chunk)?;
+                    if !chunk.is_empty() {
+                        return Ok(true);
+                    }
+                    match further {
+                        Some(key) => probe = Some(key),
+                        None => return Ok(false),
+                    }
+                }
+            }
+            next => after = next,
+        }
+    }
+}
+
+/// Where a list goes on. Opaque to clients: base64 of JSON.
+struct Token {
+    table: String,
+    /// `None` for a list that goes on without a consistent view.
+    revision: Option<Revision>,
+    /// The key of the last object that was sent.
+    after: String,
+    /// How many objects were sent.
+    seen: u64,
+}
+
+impl Token {
+    fn read(text: &str) -> ApiResult<Self> {
+        let bad = |why: String| ApiError::bad_request(format!("invalid continue token: continue key is not valid: {why}"));
+        let padless = text.trim_end_matches('=');
+        let bytes = URL_SAFE_NO_PAD.decode(padless).map_err(|error| {
+            let at = match error {
+                base64::DecodeError::InvalidByte(at, _) | base64::DecodeError::InvalidLastSymbol(at, _) => at,
+                _ => padless.len() / 4 * 4,
+            };
+            bad(format!("illegal base64 data at input byte {at}"))
+        })?;
+        let parsed = json::parse(&bytes).map_err(|error| bad(error.to_string()))?;
+        let version = parsed.str_at(&["v"]);
+        if version != TOKEN_VERSION {
+            return Err(bad(format!("server does not recognize this encoded version {version}")));
+        }
+        let after = parsed.str_at(&["k"]).to_owned();
+        let revision = parsed.int_at(&["rv"]).and_then(|revision| u64::try_from(revision).ok());
+        if after.is_empty() {
+            return Err(bad("it names no place to go on".into()));
+        }
+        Ok(Self {
+            table: parsed.str_at(&["t"]).to_owned(),
+            revision: revision.map(Revision::new),
+            after,
+            seen: parsed.int_at(&["n"]).and_then(|seen| u64::try_from(seen).ok()).unwrap_or(0),
+        })
+    }
+
+    fn write(&self) -> String {
+        let mut token = value!({"v": TOKEN_VERSION, "t": (self.table.as_str()), "k": (self.after.as_str())});
+        token.set_at(&["n"], self.seen as i64);
+        if let Some(revision) = self.revision {
+            token.set_at(&["rv"], revision.get() as i64);
+        }
+        URL_SAFE_NO_PAD.encode(json::to_vec(&token))
+    }
+
+    /// 410 with a token by which the client may go on without a consistent view.
+    fn expired(self) -> ApiError {
+        let message = "The provided continue parameter is too old to display a consistent list result. You can start a new list without the continue parameter, or use the continue token in this response to retrieve the remainder of the results. Continuing with the provided token results in an inconsistent list - objects that were created, modified, or deleted between the time the first chunk was returned and now may show up in the list.";
+        let next = Self { revision: None, ..self }.write();
+        ExpiredToken { message, next }.into()
+    }
+}
+
+struct ExpiredToken {
+    message: &'static str,
+    next: String,
+}
+
+impl From<ExpiredToken> for ApiError {
+    fn from(token: ExpiredToken) -> Self {
+        ApiError { list_continue: Some(token.next), ..ApiError::expired(token.message) }
+    }
+}
+
+fn too_old(revision: u64, compacted: Compacted) -> ApiError {
+    ApiError::expired(format!("The provided resource version {revision} is too old, the oldest is {}", compacted.floor))
+}
+
+fn expired(compacted: Compacted) -> ApiError {
+    ApiError::expired(format!("the list took too long; history begins at {}", compacted.floor))
+}

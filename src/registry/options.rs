@@ -1,0 +1,174 @@
+//! Options of writes, read from the query as the reference reads them.
+
+use flotilla_proto::value::Value;
+
+use crate::field::{ErrorKind, Errors, Path, shown};
+use crate::gateway::query::Query;
+use crate::kinds::metadata;
+use crate::status::{ApiError, ApiResult};
+
+/// What happens to fields that a kind does not have, or that stand twice (API concepts, "Field validation").
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum FieldValidation {
+    /// They are dropped.
+    Ignore,
+    /// They are dropped with a warning.
+    #[default]
+    Warn,
+    /// The request is refused.
+    Strict,
+}
+
+/// Options of create, update and patch.
+#[derive(Debug, Clone, Default)]
+pub struct WriteOptions {
+    /// Go through every stage, but store nothing.
+    pub dry_run: bool,
+    /// Who is recorded as owner of the changed fields.
+    pub manager: String,
+    /// Treatment of unknown and duplicate fields.
+    pub validation: FieldValidation,
+    /// Whether apply takes over fields of other managers.
+    pub force: bool,
+}
+
+/// Longest name of a manager in bytes.
+const MANAGER_BYTES_MAX: usize = 128;
+
+/// The manager of a client that names none: its user agent up to the first slash.
+fn manager_of(user_agent: &str) -> String {
+    let prefix = user_agent.split('/').next().unwrap_or("");
+    let mut end = prefix.len().min(MANAGER_BYTES_MAX);
+    while !prefix.is_char_boundary(end) {
+        end -= 1;
+    }
+    if end == 0 { "unknown".into() } else { prefix[..end].into() }
+}
+
+impl WriteOptions {
+    /// Reads and checks the options of a write; `kind` is `CreateOptions`, `UpdateOptions` or `PatchOptions`.
+    pub fn read(query: &Query<'_>, kind: &str, user_agent: &str, apply: bool) -> ApiResult<Self> {
+        let mut errors = Errors::default();
+        let manager = query.text("fieldManager");
+        if kind == "PatchOptions" {
+            if apply {
+                if manager.is_empty() {
+                    errors.required(&Path::root("fieldManager"), "is required for apply patch");
+                }
+            } else if query.get("force").is_some() {
+                errors.forbidden(&Path::root("force"), "may not be specified for non-apply patch");
+            }
+        }
+        metadata::validate_field_manager(manager, &Path::root("fieldManager"), &mut errors);
+        let dry_run = dry_run(&query.all("dryRun").collect::<Vec<_>>(), &mut errors);
+        let validation = match query.text("fieldValidation") {
+            "" | "Warn" => FieldValidation::Warn,
+            "Ignore" => FieldValidation::Ignore,
+            "Strict" => FieldValidation::Strict,
+            other => {
+                errors.not_supported(&Path::root("fieldValidation"), other, &["", "Ignore", "Strict", "Warn"]);
+                FieldValidation::Warn
+            }
+        };
+        if !errors.is_empty() {
+            return Err(ApiError::invalid("meta.k8s.io", kind, "", &errors.0));
+        }
+        let manager = if manager.is_empty() { manager_of(user_agent) } else { manager.into() };
+        Ok(Self { dry_run, manager, validation, force: query.flag("force").unwrap_or(false) })
+    }
+}
+
+/// Checks `dryRun`, which knows only `All`; whether it is on.
+fn dry_run(values: &[&str], errors: &mut Errors) -> bool {
+    if values.iter().any(|value| *value != "All") {
+        let list: Value = values.iter().map(|&value| Value::from(value)).collect::<Vec<_>>().into();
+        let detail = "supported values: \"All\"";
+        errors.push(ErrorKind::NotSupported, &Path::root("dryRun"), shown(&list), detail);
+    }
+    !values.is_empty()
+}
+
+/// How dependents of a deleted object are treated (garbage collection, "Cascading deletion").
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Propagation {
+    /// They lose their owner.
+    Orphan,
+    /// They are deleted afterwards.
+    Background,
+    /// They are deleted before.
+    Foreground,
+}
+
+/// Options of delete.
+#[derive(Debug, Clone, Default)]
+pub struct DeleteOptions {
+    /// Go through every stage, but store nothing.
+    pub dry_run: bool,
+    /// Seconds that the object is given to end.
+    pub grace_seconds: Option<i64>,
+    /// Treatment of dependents; the kind's own where absent.
+    pub propagation: Option<Propagation>,
+    /// The UID that the object must have.
+    pub uid: Option<String>,
+    /// The revision that the object must have.
+    pub resource_version: Option<String>,
+}
+
+impl DeleteOptions {
+    /// Reads options from a `DeleteOptions` body, or from the query where there is none.
+    pub fn read(query: &Query<'_>, body: Option<&Value>) -> ApiResult<Self> {
+        let mut errors = Errors::default();
+        let from_query;
+        let source = match body {
+            Some(body) => body,
+            None => {
+                from_query = query_options(query)?;
+                &from_query
+            }
+        };
+        let dry: Vec<&str> = source.list_at(&["dryRun"]).iter().map(|value| value.as_str().unwrap_or("")).collect();
+        let policy = source.at(&["propagationPolicy"]).as_str();
+        let orphan = source.at(&["orphanDependents"]).as_bool();
+        let path = Path::root("propagationPolicy");
+        let mut options = Self {
+            grace_seconds: source.int_at(&["gracePeriodSeconds"]),
+            uid: source.at(&["preconditions", "uid"]).as_str().map(Into::into),
+            resource_version: source.at(&["preconditions", "resourceVersion"]).as_str().map(Into::into),
+            ..Self::default()
+        };
+        if let (Some(policy), Some(_)) = (policy, orphan) {
+            errors.invalid_str(&path, policy, "orphanDependents and deletionPropagation cannot be both set");
+        }
+        options.propagation = match policy {
+            Some("Orphan") => Some(Propagation::Orphan),
+            Some("Background") => Some(Propagation::Background),
+            Some("Foreground") => Some(Propagation::Foreground),
+            Some(other) => {
+                errors.not_supported(&path, other, &["Foreground", "Background", "Orphan", "nil"]);
+                None
+            }
+            None => orphan.map(|orphan| if orphan { Propagation::Orphan } else { Propagation::Background }),
+        };
+        options.dry_run = dry_run(&dry, &mut errors);
+        if errors.is_empty() { Ok(options) } else { Err(ApiError::invalid("meta.k8s.io", "DeleteOptions", "", &errors.0)) }
+    }
+}
+
+/// The query's parameters in the form of a body.
+fn query_options(query: &Query<'_>) -> ApiResult<Value> {
+    let mut options = Value::object();
+    let dry: Vec<Value> = query.all("dryRun").map(Value::from).collect();
+    if !dry.is_empty() {
+        options.set_at(&["dryRun"], dry);
+    }
+    if let Some(seconds) = query.int("gracePeriodSeconds")? {
+        options.set_at(&["gracePeriodSeconds"], seconds);
+    }
+    if let Some(orphan) = query.flag("orphanDependents") {
+        options.set_at(&["orphanDependents"], orphan);
+    }
+    if let Some(policy) = query.get("propagationPolicy") {
+        options.set_at(&["propagationPolicy"], policy);
+    }
+    Ok(options)
+}

@@ -1,0 +1,116 @@
+//! PATCH: the body says how the object changes.
+
+use flotilla_proto::conform;
+use flotilla_proto::value::Value;
+
+use super::options::FieldValidation;
+use super::update::Change;
+use super::{Registry, Target, WriteOptions, Written};
+use crate::field::quote;
+use crate::fieldmanager;
+use crate::gateway::Caller;
+use crate::patch::{Format, Patch};
+use crate::status::{ApiError, ApiResult};
+
+/// A PATCH body that was not read yet: whether it can be read matters only once the object was found.
+#[derive(Debug, Clone, Copy)]
+pub struct PatchBody<'a> {
+    /// Its rules.
+    pub format: Format,
+    /// Its bytes.
+    pub bytes: &'a [u8],
+}
+
+impl Registry {
+    /// Changes an object as a patch says.
+    pub async fn patch(
+        &self,
+        target: Target<'_>,
+        body: PatchBody<'_>,
+        options: &WriteOptions,
+        caller: &mut Caller,
+    ) -> ApiResult<Written> {
+        if self.current(target.served, target.namespace, target.name).is_none() {
+            return Err(target.served.not_found(target.name));
+        }
+        let patch = Patch::parse(body.format, body.bytes, options.validation != FieldValidation::Ignore)?;
+        let mut change = Patched { patch, target, validation: options.validation, untracked: false };
+        self.update(target, &mut change, options, caller).await
+    }
+}
+
+struct Patched<'a> {
+    patch: Patch,
+    target: Target<'a>,
+    validation: FieldValidation,
+    untracked: bool,
+}
+
+impl Change for Patched<'_> {
+    fn apply(&mut self, current: &Value, caller: &mut Caller) -> ApiResult<Value> {
+        let served = self.target.served;
+        let of = Some(served.of());
+        let patched = self.patch.apply(of, current.clone())?;
+        self.untracked = fieldmanager::untracks(&patched);
+        let mut decoded = decode(&self.patch, self.target, patched, self.validation, caller)?;
+        (served.strategy.default)(&mut decoded);
+        Ok(decoded)
+    }
+
+    fn untracked(&self) -> bool {
+        self.untracked
+    }
+}
+
+/// Decodes a patched object as a body is decoded, with the errors that patches have.
+pub(super) fn decode(
+    patch: &Patch,
+    target: Target<'_>,
+    patched: Value,
+    validation: FieldValidation,
+    caller: &mut Caller,
+) -> ApiResult<Value> {
+    let kind = target.served.kind();
+    let of = Some(target.served.of());
+    check_kind(target, &patched, patch)?;
+    let mut value = patched.clone();
+    value.set_at(&["kind"], &*kind.name);
+    value.set_at(&["apiVersion"], kind.api_version());
+    let unknown = conform::conform(&kind.of, &mut value)
+        .map_err(|error| patch.undecodable(of, &patched, &error.to_string()))?;
+    let complaints = patch.complaints.iter().cloned();
+    let complaints: Vec<String> =
+        complaints.chain(unknown.iter().map(|path| format!("unknown field {}", quote(path)))).collect();
+    match validation {
+        FieldValidation::Strict if !complaints.is_empty() => {
+            let why = format!("strict decoding error: {}", complaints.join(", "));
+            Err(patch.undecodable(of, &patched, &why))
+        }
+        FieldValidation::Warn => {
+            caller.warnings.extend(complaints);
+            Ok(value)
+        }
+        _ => Ok(value),
+    }
+}
+
+/// A patch may not make an object of another kind.
+fn check_kind(target: Target<'_>, patched: &Value, patch: &Patch) -> ApiResult<()> {
+    let kind = target.served.kind();
+    let (stated, version) = (patched.str_at(&["kind"]), patched.str_at(&["apiVersion"]));
+    let same = (stated.is_empty() || stated == kind.name) && (version.is_empty() || version == kind.api_version());
+    if same {
+        return Ok(());
+    }
+    let of = Some(target.served.of());
+    let known = version.split_once('/').unwrap_or(("", version));
+    let why = match flotilla_proto::catalogue::kind(known.0, known.1, stated) {
+        Some(_) => format!("unable to convert {stated} in version {} to {}", quote(version), kind.name),
+        None => format!(
+            "no kind {} is registered for version {} in scheme \"pkg/runtime/scheme.go:111\"",
+            quote(stated),
+            quote(version)
+        ),
+    };
+    Err::<(), ApiError>(patch.undecodable(of, patched, &why))
+}

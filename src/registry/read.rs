@@ -1,0 +1,59 @@
+//! Reading single objects, and what a read has to wait for.
+
+use std::sync::Arc;
+
+use flotilla_cluster::{Object, Revision, Table};
+use tokio::time::Instant;
+
+use super::{Registry, Served};
+use crate::gateway::query::parse_revision;
+use crate::limits;
+use crate::status::{ApiError, ApiResult, Cause, Details};
+
+impl Registry {
+    /// An object, as recent as `resourceVersion` asks (API concepts, "Resource versions", get).
+    pub async fn get(
+        &self,
+        served: &Served,
+        namespace: &str,
+        name: &str,
+        revision: Option<&str>,
+    ) -> ApiResult<Arc<Object>> {
+        let table = self.table(served);
+        match revision {
+            None | Some("") => self.barrier(&table).await?,
+            Some("0") => {}
+            Some(text) => self.reach(&table, parse_revision(text).map_err(ApiError::unknown)?).await?,
+        }
+        table.get(served.key(namespace, name).as_str()).ok_or_else(|| served.not_found(name))
+    }
+
+    /// Waits until local reads of the table see every write that was acknowledged before.
+    pub async fn barrier(&self, table: &Table) -> ApiResult<()> {
+        match self.store.barrier(table).await {
+            Ok(_) => Ok(()),
+            Err(error) => Err(ApiError::unavailable(error.to_string(), 1)),
+        }
+    }
+
+    /// Waits until the table has a revision; 504 when that takes too long.
+    pub async fn reach(&self, table: &Table, revision: u64) -> ApiResult<()> {
+        let deadline = Instant::now() + limits::REVISION_WAIT;
+        match table.wait_applied(Revision::new(revision), deadline).await {
+            Ok(()) => Ok(()),
+            Err(error) => Err(too_large(revision, error.current)),
+        }
+    }
+}
+
+/// 504 for a revision that the server has not reached.
+pub(super) fn too_large(revision: u64, current: Revision) -> ApiError {
+    let cause = Cause {
+        reason: "ResourceVersionTooLarge".into(),
+        message: "Too large resource version".into(),
+        field: String::new(),
+    };
+    let details = Details { causes: vec![cause], retry_after_seconds: 1, ..Details::default() };
+    let message = format!("Timeout: Too large resource version: {revision}, current: {current}");
+    ApiError { details: Some(Box::new(details)), ..ApiError::new(504, "Timeout", message) }
+}

@@ -1,0 +1,251 @@
+//! Label selectors in their text form.
+
+use compact_str::CompactString;
+
+use crate::field::{Errors, Path};
+use crate::kinds::names;
+use crate::status::{ApiError, ApiResult};
+
+/// How a requirement compares.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Operator {
+    /// The label has one of the values.
+    In,
+    /// The label is absent, or has none of the values.
+    NotIn,
+    /// The label is there.
+    Exists,
+    /// The label is absent.
+    DoesNotExist,
+    /// The label is a larger integer.
+    GreaterThan,
+    /// The label is a smaller integer.
+    LessThan,
+}
+
+/// One requirement on one label.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Requirement {
+    /// The label.
+    pub key: CompactString,
+    /// The comparison.
+    pub operator: Operator,
+    /// What it compares with.
+    pub values: Vec<CompactString>,
+}
+
+/// Requirements that must all hold; none of them selects everything.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct LabelSelector(pub Vec<Requirement>);
+
+impl LabelSelector {
+    /// Parses the text form; 400 in the reference's words when it does not parse.
+    pub fn parse(text: &str) -> ApiResult<Self> {
+        let mut parser = Parser { tokens: tokens(text), at: 0 };
+        parser.selector().map(Self).map_err(ApiError::bad_request)
+    }
+
+    /// Whether labels, looked up by key, meet every requirement.
+    pub fn matches<'t>(&self, label: impl Fn(&str) -> Option<&'t str>) -> bool {
+        self.0.iter().all(|requirement| requirement.matches(label(&requirement.key)))
+    }
+}
+
+impl Requirement {
+    fn matches(&self, value: Option<&str>) -> bool {
+        let number = |text: &str| text.parse::<i64>().ok();
+        match self.operator {
+            Operator::In => value.is_some_and(|value| self.values.iter().any(|v| v == value)),
+            Operator::NotIn => value.is_none_or(|value| self.values.iter().all(|v| v != value)),
+            Operator::Exists => value.is_some(),
+            Operator::DoesNotExist => value.is_none(),
+            Operator::GreaterThan | Operator::LessThan => {
+                let pair = value.and_then(number).zip(self.values.first().and_then(|v| number(v)));
+                pair.is_some_and(|(have, want)| if self.operator == Operator::GreaterThan { have > want } else { have < want })
+            }
+        }
+    }
+
+    fn validate(&self) -> Result<(), String> {
+        let mut errors = Errors::default();
+        names::check(&Path::root("<nil>"), &self.key, names::qualified_name, &mut errors);
+        let values = Path::root("values");
+        if matches!(self.operator, Operator::GreaterThan | Operator::LessThan) {
+            for (index, value) in self.values.iter().enumerate() {
+                if value.parse::<i64>().is_err() {
+                    let why = "for 'Gt', 'Lt' operators, the value must be an integer";
+                    errors.invalid_str(&values.index(index), value, why);
+                }
+            }
+        }
+        for (index, value) in self.values.iter().enumerate() {
+            names::check(&values.index(index).key(&self.key), value, names::label_value, &mut errors);
+        }
+        let texts: Vec<String> = errors.0.iter().map(ToString::to_string).collect();
+        match &texts[..] {
+            [] => Ok(()),
+            [one] => Err(one.clone()),
+            several => Err(format!("[{}]", several.join(", "))),
+        }
+    }
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum Token<'a> {
+    Word(&'a str),
+    Mark(&'static str),
+    End,
+}
+
+impl Token<'_> {
+    fn text(&self) -> &str {
+        match self {
+            Self::Word(word) => word,
+            Self::Mark(mark) => mark,
+            Self::End => "",
+        }
+    }
+}
+
+fn tokens(text: &str) -> Vec<Token<'_>> {
+    const MARKS: [&str; 10] = ["==", "!=", "!", "=", "(", ")", ",", ">", "<", ""];
+    let mut tokens = Vec::new();
+    let mut rest = text.trim_start_matches([' ', '\t', '\r', '\n']);
+    while !rest.is_empty() {
+        let mark = MARKS.into_iter().find(|mark| rest.starts_with(mark)).unwrap_or("");
+        if mark.is_empty() {
+            let special = |c: char| c.is_ascii_whitespace() || "=!(),><".contains(c);
+            let end = rest.find(special).unwrap_or(rest.len());
+            tokens.push(Token::Word(&rest[..end]));
+            rest = &rest[end..];
+        } else {
+            tokens.push(Token::Mark(mark));
+            rest = &rest[mark.len()..];
+        }
+        rest = rest.trim_start_matches([' ', '\t', '\r', '\n']);
+    }
+    tokens
+}
+
+struct Parser<'a> {
+    tokens: Vec<Token<'a>>,
+    at: usize,
+}
+
+impl<'a> Parser<'a> {
+    fn peek(&self) -> Token<'a> {
+        self.tokens.get(self.at).cloned().unwrap_or(Token::End)
+    }
+
+    fn next(&mut self) -> Token<'a> {
+        let token = self.peek();
+        self.at += 1;
+        token
+    }
+
+    fn selector(&mut self) -> Result<Vec<Requirement>, String> {
+        let mut requirements = Vec::new();
+        loop {
+            match self.peek() {
+                Token::Word(_) | Token::Mark("!") => {
+                    let requirement = self.requirement().map_err(|why| format!("unable to parse requirement: {why}"))?;
+                    requirements.push(requirement);
+                    match self.next() {
+                        Token::End => return Ok(requirements),
+                        Token::Mark(",") => {
+                            let after = self.peek();
+                            if !matches!(after, Token::Word(_) | Token::Mark("!")) {
+                                return Err(format!("found '{}', expected: identifier after ','", after.text()));
+                            }
+                        }
+                        other => return Err(format!("found '{}', expected: ',' or 'end of string'", other.text())),
+                    }
+                }
+                Token::End => return Ok(requirements),
+                other => {
+                    return Err(format!("found '{}', expected: !, identifier, or 'end of string'", other.text()));
+                }
+            }
+        }
+    }
+
+    fn requirement(&mut self) -> Result<Requirement, String> {
+        let negated = self.peek() == Token::Mark("!");
+        if negated {
+            self.at += 1;
+        }
+        let Token::Word(key) = self.peek() else {
+            return Err(format!("found '{}', expected: identifier", self.peek().text()));
+        };
+        self.at += 1;
+        let mut requirement = Requirement { key: key.into(), operator: Operator::Exists, values: Vec::new() };
+        if negated {
+            requirement.operator = Operator::DoesNotExist;
+        }
+        let key_error = requirement.validate();
+        if negated || matches!(self.peek(), Token::End | Token::Mark(",")) {
+            key_error?;
+            return Ok(requirement);
+        }
+        key_error?;
+        requirement.operator = match self.next() {
+            Token::Word("in") | Token::Mark("=" | "==") => Operator::In,
+            Token::Word("notin") | Token::Mark("!=") => Operator::NotIn,
+            Token::Mark(">") => Operator::GreaterThan,
+            Token::Mark("<") => Operator::LessThan,
+            other => return Err(format!("found '{}', expected: in, notin, =, ==, !=, gt, lt", other.text())),
+        };
+        let listed = matches!(self.tokens[self.at - 1], Token::Word(_));
+        requirement.values = if listed { self.values()? } else { vec![self.exact_value()?] };
+        requirement.validate()?;
+        Ok(requirement)
+    }
+
+    /// A single value; none at all is the empty one.
+    fn exact_value(&mut self) -> Result<CompactString, String> {
+        match self.peek() {
+            Token::End | Token::Mark(",") => Ok(CompactString::default()),
+            Token::Word(word) => {
+                self.at += 1;
+                Ok(word.into())
+            }
+            other => Err(format!("found '{}', expected: identifier", other.text())),
+        }
+    }
+
+    /// Values in parentheses, sorted and without repetition.
+    fn values(&mut self) -> Result<Vec<CompactString>, String> {
+        match self.next() {
+            Token::Mark("(") => {}
+            other => return Err(format!("found '{}' expected: '('", other.text())),
+        }
+        let mut values = Vec::new();
+        let mut expect_value = true;
+        loop {
+            match self.next() {
+                Token::Word(word) if expect_value => {
+                    values.push(CompactString::from(word));
+                    expect_value = false;
+                }
+                Token::Mark(",") => {
+                    if expect_value {
+                        values.push(CompactString::default());
+                    }
+                    expect_value = true;
+                }
+                Token::Mark(")") => {
+                    if expect_value {
+                        values.push(CompactString::default());
+                    }
+                    values.sort_unstable();
+                    values.dedup();
+                    return Ok(values);
+                }
+                other if expect_value => {
+                    return Err(format!("found '{}', expected: ',', ')' or identifier", other.text()));
+                }
+                other => return Err(format!("found '{}', expected: ',' or ')'", other.text())),
+            }
+        }
+    }
+}

@@ -1,0 +1,44 @@
+//! `labelSelector` and `fieldSelector`: parsing and matching (Kubernetes docs, "Labels and Selectors", "Field Selectors").
+
+mod field;
+mod label;
+
+pub use field::{FieldOperator, FieldRequirement, FieldSelector};
+pub use label::{LabelSelector, Operator, Requirement};
+
+use flotilla_cluster::Terms;
+
+/// What a request selects of a collection.
+#[derive(Debug, Clone, Default)]
+pub struct Selection {
+    /// By labels.
+    pub labels: LabelSelector,
+    /// By fields.
+    pub fields: FieldSelector,
+}
+
+impl Selection {
+    /// Whether every object is selected.
+    pub fn is_everything(&self) -> bool {
+        self.labels.0.is_empty() && self.fields.0.is_empty()
+    }
+
+    /// Whether an object of this key and these terms is selected.
+    pub fn matches(&self, namespace: &str, name: &str, terms: &Terms) -> bool {
+        self.labels.matches(|key| terms.label(key))
+            && self.fields.0.iter().all(|requirement| {
+                let value = match requirement.field.as_str() {
+                    "metadata.name" => name,
+                    "metadata.namespace" => namespace,
+                    other => terms.field(other).unwrap_or(""),
+                };
+                requirement.matches(value)
+            })
+    }
+
+    /// The value that `field` must have, if the selection says so.
+    pub fn exact_field(&self, field: &str) -> Option<&str> {
+        let wanted = |r: &&FieldRequirement| r.field == field && r.operator == FieldOperator::Equals;
+        self.fields.0.iter().find(wanted).map(|r| r.value.as_str())
+    }
+}

@@ -1,0 +1,140 @@
+//! The resources that are served, and where each is stored.
+
+use std::sync::Arc;
+
+use arc_swap::ArcSwap;
+use flotilla_cluster::{Key, TableId};
+use flotilla_proto::catalogue;
+use flotilla_proto::schema::{Kind, Ref, Resource, Type};
+
+use crate::kinds::{self, Strategy};
+use crate::status::ApiError;
+
+/// A resource in one version as clients reach it.
+#[derive(Debug, Clone)]
+pub struct Served {
+    /// The resource as this version serves it.
+    pub resource: Ref<Resource>,
+    /// The kind in which its objects are stored, which another version may serve.
+    pub stored: Ref<Kind>,
+    /// The rules of the kind.
+    pub strategy: &'static Strategy,
+    /// The table that holds the objects.
+    pub table: TableId,
+}
+
+impl Served {
+    /// Group, empty for the core group.
+    pub fn group(&self) -> &str {
+        &self.resource.group
+    }
+
+    /// The kind that this version shows.
+    pub fn kind(&self) -> &Kind {
+        &self.resource.kind
+    }
+
+    /// The type of the objects that this version shows.
+    pub fn of(&self) -> &Type {
+        &self.resource.kind.of
+    }
+
+    /// `apiVersion` of the objects that this version shows.
+    pub fn api_version(&self) -> String {
+        self.resource.kind.api_version()
+    }
+
+    /// Whether objects are stored in the version that is shown, so that stored bytes are answers.
+    pub fn is_stored_version(&self) -> bool {
+        self.stored.version == self.resource.kind.version && self.stored.group == self.resource.kind.group
+    }
+
+    /// Whether discovery lists this verb.
+    pub fn has_verb(&self, verb: &str) -> bool {
+        self.resource.verbs.iter().any(|v| v == verb)
+    }
+
+    /// The key of an object.
+    pub fn key(&self, namespace: &str, name: &str) -> Key {
+        if self.resource.namespaced { Key::namespaced(namespace, name) } else { Key::new(name) }
+    }
+
+    /// 404 for an object of this resource.
+    pub fn not_found(&self, name: &str) -> ApiError {
+        ApiError::not_found(self.group(), &self.resource.name, name)
+    }
+}
+
+/// All served resources, found by group, version and plural name. Replaced as a whole when the set changes.
+#[derive(Debug)]
+pub struct Resources {
+    sorted: ArcSwap<Vec<Arc<Served>>>,
+}
+
+impl Resources {
+    /// The built-in resources.
+    pub fn builtin() -> Self {
+        let mut all: Vec<Arc<Served>> = catalogue::resources()
+            .filter(|resource| !resource.verbs.is_empty())
+            .map(|resource| Arc::new(served(resource)))
+            .collect();
+        all.sort_by(|a, b| order(a).cmp(&order(b)));
+        Self { sorted: ArcSwap::from_pointee(all) }
+    }
+
+    /// The resource of this plural name.
+    pub fn find(&self, group: &str, version: &str, name: &str) -> Option<Arc<Served>> {
+        let sorted = self.sorted.load();
+        let at = sorted.binary_search_by(|of| order(of).cmp(&(group, version, name))).ok()?;
+        Some(sorted[at].clone())
+    }
+
+    /// Every resource in every served version.
+    pub fn all(&self) -> Arc<Vec<Arc<Served>>> {
+        self.sorted.load_full()
+    }
+
+    /// Every resource once, in its stored version.
+    pub fn stored(&self) -> Vec<Arc<Served>> {
+        self.sorted.load().iter().filter(|of| of.is_stored_version()).cloned().collect()
+    }
+
+    /// The stored version of the resource that holds objects of a kind.
+    pub fn of_kind(&self, group: &str, kind: &str) -> Option<Arc<Served>> {
+        let sorted = self.sorted.load();
+        sorted.iter().find(|of| of.is_stored_version() && of.group() == group && of.kind().name == kind).cloned()
+    }
+
+    /// The stored version of a resource by group and plural name.
+    pub fn of_resource(&self, group: &str, name: &str) -> Option<Arc<Served>> {
+        let sorted = self.sorted.load();
+        sorted.iter().find(|of| of.is_stored_version() && of.group() == group && of.resource.name == name).cloned()
+    }
+}
+
+fn order(of: &Served) -> (&str, &str, &str) {
+    (&of.resource.group, &of.resource.version, &of.resource.name)
+}
+
+/// Kinds that are stored in another version than one that serves them: served (group, version, resource), stored
+/// (group, version, kind).
+const STORED_ELSEWHERE: &[([&str; 3], [&str; 3])] = &[
+    (["autoscaling", "v1", "horizontalpodautoscalers"], ["autoscaling", "v2", "HorizontalPodAutoscaler"]),
+    (["events.k8s.io", "v1", "events"], ["", "v1", "Event"]),
+];
+
+fn served(resource: &'static Resource) -> Served {
+    let own = [&*resource.group, &*resource.version, &*resource.name];
+    let elsewhere = STORED_ELSEWHERE.iter().find(|(served, _)| *served == own);
+    let stored = match elsewhere.and_then(|(_, [group, version, kind])| catalogue::kind(group, version, kind)) {
+        Some(kind) => Ref::Static(kind),
+        None => resource.kind.clone(),
+    };
+    let table = if stored.group.is_empty() {
+        TableId::new(&*resource.name)
+    } else {
+        TableId::new(&format!("{}/{}", stored.group, resource.name))
+    };
+    let strategy = kinds::strategy(&stored.group, &resource.name);
+    Served { resource: Ref::Static(resource), stored, strategy, table }
+}

@@ -1,0 +1,366 @@
+//! Changing objects: the one path that PUT, PATCH and apply share.
+
+use std::sync::Arc;
+
+use flotilla_cluster::{Expectation, Mutation, Object, Outcome, Write};
+use flotilla_proto::value::{Map, Value};
+
+use super::create::reset_status;
+use super::{Entity, Incoming, Registry, Served, Target, WriteOptions, Written, convert, encode, ownership, stored_value};
+use crate::field::{ErrorKind, Errors, FieldError};
+use crate::fieldmanager;
+use crate::gateway::Caller;
+use crate::gateway::query::parse_revision;
+use crate::kinds::{Generation, metadata};
+use crate::status::{ApiError, ApiResult};
+
+/// How often a change is tried again when others change the same object meanwhile.
+const ATTEMPTS_MAX: usize = 100;
+
+/// What 409 says when the object is not the one that the client saw.
+const MODIFIED: &str = "the object has been modified; please apply your changes to the latest version and try again";
+
+/// A change made of the object's present state. Both are in the version of the request; the result has its defaults,
+/// and `managedFields` when the change is an apply.
+pub trait Change: Send {
+    /// Makes the changed object.
+    fn apply(&mut self, current: &Value, caller: &mut Caller) -> ApiResult<Value>;
+
+    /// Whether the change maintains `managedFields` itself.
+    fn owns_managed_fields(&self) -> bool {
+        false
+    }
+
+    /// Whether the client switches the tracking of field owners off.
+    fn untracked(&self) -> bool {
+        false
+    }
+}
+
+/// A PUT: the changed object is the body.
+struct Replace(Incoming);
+
+impl Change for Replace {
+    fn apply(&mut self, _: &Value, caller: &mut Caller) -> ApiResult<Value> {
+        caller.warnings.extend(self.0.warnings.iter().cloned());
+        Ok(self.0.value.clone())
+    }
+
+    fn untracked(&self) -> bool {
+        self.0.untracked
+    }
+}
+
+impl Registry {
+    /// Replaces an object by a decoded body, or creates it where the kind allows that.
+    pub async fn replace(
+        &self,
+        target: Target<'_>,
+        mut incoming: Incoming,
+        options: &WriteOptions,
+        caller: &mut Caller,
+    ) -> ApiResult<Written> {
+        check_identity(target, &incoming.value)?;
+        let creates = target.served.strategy.create_on_update && target.subresource.is_empty();
+        if creates && self.current(target.served, target.namespace, target.name).is_none() {
+            return self.create_by_put(target, incoming, options, caller).await;
+        }
+        (target.served.strategy.default)(&mut incoming.value);
+        self.update(target, &mut Replace(incoming), options, caller).await
+    }
+
+    async fn create_by_put(
+        &self,
+        target: Target<'_>,
+        mut incoming: Incoming,
+        options: &WriteOptions,
+        caller: &mut Caller,
+    ) -> ApiResult<Written> {
+        let stated = incoming.value.str_at(&["metadata", "uid"]);
+        if !stated.is_empty() {
+            let why = format!(
+                "StorageError: invalid object, Code: 4, Key: {}, ResourceVersion: 0, AdditionalErrorMsg: Precondition failed: UID in precondition: {stated}, UID in object meta: ",
+                registry_key(target)
+            );
+            return Err(ApiError::conflict(target.served.group(), &target.served.resource.name, target.name, &why));
+        }
+        incoming.value.remove_at(&["metadata", "resourceVersion"]);
+        self.create(target, incoming, options, caller).await
+    }
+
+    /// Changes an object, again on every state that others leave meanwhile.
+    pub async fn update(
+        &self,
+        target: Target<'_>,
+        change: &mut dyn Change,
+        options: &WriteOptions,
+        caller: &mut Caller,
+    ) -> ApiResult<Written> {
+        let served = target.served;
+        for _ in 0..ATTEMPTS_MAX {
+            let current = self.current(served, target.namespace, target.name);
+            let current = current.ok_or_else(|| served.not_found(target.name))?;
+            if let Some(written) = self.try_update(target, change, &current, options, caller).await? {
+                return Ok(written);
+            }
+            caller.warnings.clear();
+        }
+        Err(ApiError::conflict(served.group(), &served.resource.name, target.name, MODIFIED))
+    }
+
+    /// Changes one state of an object; `None` when it is not the newest any more and the change may be tried again.
+    async fn try_update(
+        &self,
+        target: Target<'_>,
+        change: &mut dyn Change,
+        current: &Arc<Object>,
+        options: &WriteOptions,
+        caller: &mut Caller,
+    ) -> ApiResult<Option<Written>> {
+        let served = target.served;
+        let old = stored_value(current)?;
+        let shown = convert::to_served(served, old.clone())?;
+        let mut new = change.apply(&shown, caller)?;
+        place(target, &mut new)?;
+        let conditional = check_revision(target, &new, current)?;
+        check_uid(target, &new, &old)?;
+        if !change.owns_managed_fields() {
+            ownership::record(served, target.subresource, options, Some(&shown), &mut new, change.untracked());
+        }
+        let mut new = convert::to_stored(served, new);
+        self.admit_update(target, &mut new, &old, options, caller).await?;
+        prepare(target, &mut new, &old);
+        fieldmanager::settle(&old, &mut new);
+        encode::order_members(&mut new, &served.stored.of);
+        self.validate_update(target, &new, &old, caller)?;
+        self.allocate_update(target, &mut new, &old, options).await?;
+        let settled = self.settle(target, new, &old, current, options).await?;
+        match settled {
+            Some(entity) => Ok(Some(Written { entity, created: false })),
+            None if conditional => {
+                Err(ApiError::conflict(served.group(), &served.resource.name, target.name, MODIFIED))
+            }
+            None => Ok(None),
+        }
+    }
+
+    fn validate_update(&self, target: Target<'_>, new: &Value, old: &Value, caller: &mut Caller) -> ApiResult<()> {
+        let (served, strategy) = (target.served, target.served.strategy);
+        let mut errors = Errors::default();
+        metadata::validate_update(served.resource.namespaced, new, old, &mut errors);
+        match target.subresource {
+            "status" => (strategy.validate_status)(new, old, &mut errors),
+            _ => {
+                (strategy.validate_update)(new, old, &mut errors);
+                (strategy.warnings)(new, Some(old), &mut caller.warnings);
+            }
+        }
+        if errors.is_empty() {
+            return Ok(());
+        }
+        Err(ApiError::invalid(served.group(), &served.kind().name, target.name, &errors.0))
+    }
+
+    /// Stores a changed object: nothing if it did not change, its removal if it was only waiting for its finalizers.
+    pub(super) async fn settle(
+        &self,
+        target: Target<'_>,
+        new: Value,
+        old: &Value,
+        current: &Arc<Object>,
+        options: &WriteOptions,
+    ) -> ApiResult<Option<Entity>> {
+        let served = target.served;
+        let gone = may_go(&new);
+        let unchanged = new == *old;
+        if options.dry_run || (unchanged && !gone) {
+            if unchanged {
+                return Ok(Some(Entity::Stored(current.clone())));
+            }
+            let mut shown = convert::to_served(served, new)?;
+            shown.set_at(&["metadata", "resourceVersion"], current.revision().to_string());
+            encode::order_metadata(&mut shown, served.of());
+            return Ok(Some(Entity::Built(shown)));
+        }
+        let key = served.key(target.namespace, target.name);
+        let expectation = Expectation::Revision(current.revision());
+        if gone {
+            let write = Write { table: served.table.clone(), key, expectation, mutation: Mutation::Delete };
+            return Ok(match self.write(write).await? {
+                Outcome::Committed { .. } => {
+                    let mut shown = convert::to_served(served, new)?;
+                    shown.set_at(&["metadata", "resourceVersion"], current.revision().to_string());
+                    encode::order_metadata(&mut shown, served.of());
+                    Some(Entity::Built(shown))
+                }
+                Outcome::Conflict { .. } => None,
+            });
+        }
+        Ok(match self.put(served, key, expectation, encode::draft(served, &new)).await? {
+            Outcome::Committed { object, .. } => Some(Entity::Stored(object)),
+            Outcome::Conflict { .. } => None,
+        })
+    }
+}
+
+/// Whether an object that is being deleted has nothing left to wait for.
+pub(super) fn may_go(object: &Value) -> bool {
+    let metadata = object.at(&["metadata"]);
+    !metadata.at(&["deletionTimestamp"]).is_null()
+        && metadata.int_at(&["deletionGracePeriodSeconds"]).unwrap_or(0) == 0
+        && metadata.list_at(&["finalizers"]).is_empty()
+        && object.list_at(&["spec", "finalizers"]).is_empty()
+}
+
+/// 400 when the body names another object than the path.
+fn check_identity(target: Target<'_>, object: &Value) -> ApiResult<()> {
+    let name = object.str_at(&["metadata", "name"]);
+    if name.is_empty() {
+        let message = format!(
+            "the name of the object ({} based on URL) was undeterminable: name must be provided",
+            target.name
+        );
+        return Err(ApiError::bad_request(message));
+    }
+    if name != target.name {
+        let message =
+            format!("the name of the object ({name}) does not match the name on the URL ({})", target.name);
+        return Err(ApiError::bad_request(message));
+    }
+    let namespace = object.str_at(&["metadata", "namespace"]);
+    if !namespace.is_empty() && namespace != target.namespace && target.served.resource.namespaced {
+        let message = format!(
+            "the namespace of the object ({namespace}) does not match the namespace on the URL ({})",
+            target.namespace
+        );
+        return Err(ApiError::bad_request(message));
+    }
+    Ok(())
+}
+
+fn place(target: Target<'_>, object: &mut Value) -> ApiResult<()> {
+    if target.served.resource.namespaced {
+        let own = object.str_at(&["metadata", "namespace"]);
+        if own.is_empty() {
+            object.set_at(&["metadata", "namespace"], target.namespace);
+        } else if own != target.namespace {
+            let message = "the namespace of the provided object does not match the namespace sent on the request";
+            return Err(ApiError::bad_request(message));
+        }
+    } else {
+        object.remove_at(&["metadata", "namespace"]);
+    }
+    Ok(())
+}
+
+/// Compares the revision that the client saw; whether it named one.
+fn check_revision(target: Target<'_>, new: &Value, current: &Object) -> ApiResult<bool> {
+    let served = target.served;
+    let stated = new.str_at(&["metadata", "resourceVersion"]);
+    let revision = parse_revision(stated).map_err(ApiError::unknown)?;
+    if revision == 0 {
+        if served.strategy.unconditional_update {
+            return Ok(false);
+        }
+        let error = FieldError {
+            kind: ErrorKind::Invalid,
+            field: "metadata.resourceVersion".into(),
+            shown: "0".into(),
+            detail: "must be specified for an update".into(),
+        };
+        return Err(ApiError::invalid(served.group(), &served.resource.name, target.name, &[error]));
+    }
+    if revision != current.revision().get() {
+        return Err(ApiError::conflict(served.group(), &served.resource.name, target.name, MODIFIED));
+    }
+    Ok(true)
+}
+
+fn check_uid(target: Target<'_>, new: &Value, old: &Value) -> ApiResult<()> {
+    let (stated, own) = (new.str_at(&["metadata", "uid"]), old.str_at(&["metadata", "uid"]));
+    if stated.is_empty() || stated == own {
+        return Ok(());
+    }
+    let why = format!(
+        "StorageError: invalid object, Code: 4, Key: {}, ResourceVersion: 0, AdditionalErrorMsg: Precondition failed: UID in precondition: {stated}, UID in object meta: {own}",
+        registry_key(target)
+    );
+    Err(ApiError::conflict(target.served.group(), &target.served.resource.name, target.name, &why))
+}
+
+/// The place of an object in the reference's own store, which some of its messages tell.
+fn registry_key(target: Target<'_>) -> String {
+    let prefix = storage_prefix(target.served);
+    let namespace = if target.served.resource.namespaced { format!("{}/", target.namespace) } else { String::new() };
+    format!("/registry/{prefix}/{namespace}{}", target.name)
+}
+
+/// Resources keep the names under which they were first stored.
+fn storage_prefix(served: &Served) -> &str {
+    match (&*served.stored.group, &*served.resource.name) {
+        ("", "services") => "services/specs",
+        ("", "endpoints") => "services/endpoints",
+        ("", "nodes") => "minions",
+        ("", "replicationcontrollers") => "controllers",
+        ("networking.k8s.io", "ingresses") => "ingress",
+        (_, name) => name,
+    }
+}
+
+/// Restores what a client may not change, and counts the generation.
+fn prepare(target: Target<'_>, new: &mut Value, old: &Value) {
+    let (served, strategy) = (target.served, target.served.strategy);
+    keep_system_fields(new, old);
+    if target.subresource == "status" {
+        restore_all_but_status(new, old);
+        (strategy.prepare_status)(new, old);
+        return;
+    }
+    if strategy.status {
+        match old.get("status") {
+            Some(status) => new.set_at(&["status"], status.clone()),
+            None => reset_status(&served.stored.of, new),
+        }
+    }
+    if strategy.generation == Generation::Spec && new.at(&["spec"]) != old.at(&["spec"]) {
+        let generation = old.int_at(&["metadata", "generation"]).unwrap_or(0);
+        new.set_at(&["metadata", "generation"], generation + 1);
+    }
+    (strategy.prepare_update)(new, old);
+}
+
+/// Metadata that the server alone sets stays as it was, or is filled in where the client left it out.
+fn keep_system_fields(new: &mut Value, old: &Value) {
+    let mut keep = |field: &str, always: bool| {
+        let path = ["metadata", field];
+        match old.at(&path) {
+            Value::Null if always => {
+                new.remove_at(&path);
+            }
+            Value::Null => {}
+            value if always || new.at(&path).is_null() => new.set_at(&path, value.clone()),
+            _ => {}
+        }
+    };
+    keep("uid", false);
+    keep("creationTimestamp", true);
+    keep("generation", true);
+    keep("deletionGracePeriodSeconds", false);
+    keep("resourceVersion", true);
+    keep("selfLink", true);
+    let deletion = ["metadata", "deletionTimestamp"];
+    if !old.at(&deletion).is_null() {
+        new.set_at(&deletion, old.at(&deletion).clone());
+    }
+}
+
+/// A write of `/status` changes only that, and metadata.
+fn restore_all_but_status(new: &mut Value, old: &Value) {
+    let Some(map) = new.as_object_mut() else { return };
+    map.retain(|key, _| matches!(key, "metadata" | "status"));
+    for (key, value) in old.as_object().into_iter().flat_map(Map::iter) {
+        if !matches!(key, "metadata" | "status") {
+            map.insert(key, value.clone());
+        }
+    }
+}

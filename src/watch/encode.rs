@@ -1,0 +1,164 @@
+//! Events in the representation of one watch. What all watchers of a representation share is encoded once.
+
+use std::sync::{Arc, OnceLock};
+
+use bytes::Bytes;
+use flotilla_cluster::{Change, Object, Revision};
+use flotilla_proto::value::Value;
+use flotilla_proto::{catalogue, conform, json, protobuf};
+
+use super::event::{EventType, Shown};
+use crate::gateway::lists::Show;
+use crate::gateway::{Form, Media, Representation, answer};
+use crate::printing;
+use crate::registry::{Registry, Served, now};
+use crate::status::{ApiError, ApiResult};
+
+/// Annotation of the bookmark that follows the present objects (KEP-3157).
+const INITIAL_EVENTS_END: &str = "k8s.io/initial-events-end";
+
+/// Encodings of a change that watchers share, by event type.
+#[derive(Debug, Default)]
+struct Encodings {
+    json: [OnceLock<Bytes>; 3],
+    protobuf: [OnceLock<Bytes>; 3],
+}
+
+/// Encodes the events of one watch.
+pub struct Encoder {
+    registry: Arc<Registry>,
+    served: Arc<Served>,
+    representation: Representation,
+    include: printing::Includer,
+    /// Whether the columns of a table were sent.
+    has_columns: bool,
+}
+
+impl Encoder {
+    /// An encoder for a watch of a resource.
+    pub fn new(registry: Arc<Registry>, served: Arc<Served>, show: Show<'_>) -> ApiResult<Self> {
+        let include = printing::Includer::from_query(show.include)?;
+        Ok(Self { registry, served, representation: show.representation, include, has_columns: false })
+    }
+
+    /// Appends the event of a change.
+    pub fn change(&mut self, change: &Change, kind: EventType, shown: &Shown, out: &mut Vec<u8>) -> ApiResult<()> {
+        let own = matches!(shown, Shown::Object(_)) && self.served.is_stored_version();
+        if !own || self.representation.form != Form::Object {
+            return self.event(kind, shown, out);
+        }
+        let encodings = change.shared(Encodings::default);
+        let slot = match kind {
+            EventType::Added => 0,
+            EventType::Modified => 1,
+            _ => 2,
+        };
+        let slots = if self.representation.media == Media::Json { &encodings.json } else { &encodings.protobuf };
+        if let Some(bytes) = slots[slot].get() {
+            out.extend_from_slice(bytes);
+            return Ok(());
+        }
+        let mut bytes = Vec::with_capacity(change.object().bytes().len() + 64);
+        self.event(kind, shown, &mut bytes)?;
+        out.extend_from_slice(slots[slot].get_or_init(|| bytes.into()));
+        Ok(())
+    }
+
+    /// Appends an event about an object.
+    pub fn event(&mut self, kind: EventType, shown: &Shown, out: &mut Vec<u8>) -> ApiResult<()> {
+        let plain = self.representation.media == Media::Json && self.representation.form == Form::Object;
+        if plain && self.served.is_stored_version() {
+            let text = match shown {
+                Shown::Object(object) => crate::registry::stored_text(object),
+                Shown::Left(_, bytes) => bytes.strip_suffix(b"\n").unwrap_or(bytes),
+            };
+            self.frame_json(kind, |out| out.extend_from_slice(text), out);
+            return Ok(());
+        }
+        let value = self.tree(shown)?;
+        self.value(kind, &value, out)
+    }
+
+    fn tree(&self, shown: &Shown) -> ApiResult<Value> {
+        match shown {
+            Shown::Object(object) => self.registry.shown(&self.served, object),
+            Shown::Left(object, _) => {
+                let mut value = self.registry.shown(&self.served, object)?;
+                if let Shown::Left(_, bytes) = shown {
+                    let stated = json::parse(bytes).map_err(ApiError::internal)?;
+                    value.set_at(&["metadata", "resourceVersion"], stated.at(&["metadata", "resourceVersion"]).clone());
+                }
+                Ok(value)
+            }
+        }
+    }
+
+    /// Appends an event about an object of the version of the request.
+    fn value(&mut self, kind: EventType, value: &Value, out: &mut Vec<u8>) -> ApiResult<()> {
+        match self.representation.form {
+            Form::Object => self.frame(kind, value, out),
+            Form::Metadata { version, .. } => self.frame(kind, &answer::partial(value, version), out),
+            Form::Table { version } => {
+                let columns = &self.served.resource.columns;
+                let version = answer::table_version(version);
+                let rows = answer::rows(&self.served);
+                let mut table = printing::Table::new(rows, columns, version, self.include, now());
+                table.set_columns_sent(self.has_columns);
+                self.has_columns = true;
+                let mut text = Vec::new();
+                table.single(value, printing::Encoded::default(), &mut text);
+                self.frame_json(kind, |out| out.extend_from_slice(&text), out);
+                Ok(())
+            }
+        }
+    }
+
+    fn frame(&self, kind: EventType, value: &Value, out: &mut Vec<u8>) -> ApiResult<()> {
+        if self.representation.media == Media::Json {
+            self.frame_json(kind, |out| json::write(value, out), out);
+            return Ok(());
+        }
+        let stated = value.str_at(&["apiVersion"]);
+        let (group, version) = stated.split_once('/').unwrap_or(("", stated));
+        let known = catalogue::kind(group, version, value.str_at(&["kind"]));
+        let known = known.ok_or_else(|| ApiError::internal("the kind has no protobuf form"))?;
+        let mut object = Vec::new();
+        protobuf::encode_object(&known.of, stated, &known.name, value, &mut object).map_err(ApiError::internal)?;
+        protobuf::write_event(kind.name(), &object, out);
+        Ok(())
+    }
+
+    fn frame_json(&self, kind: EventType, object: impl FnOnce(&mut Vec<u8>), out: &mut Vec<u8>) {
+        out.extend_from_slice(b"{\"type\":\"");
+        out.extend_from_slice(kind.name().as_bytes());
+        out.extend_from_slice(b"\",\"object\":");
+        object(out);
+        out.extend_from_slice(b"}\n");
+    }
+
+    /// Appends a bookmark: an object of the kind of which only the revision is set.
+    pub fn bookmark(&mut self, revision: Revision, initial_end: bool, out: &mut Vec<u8>) -> ApiResult<()> {
+        let mut value = conform::zero(self.served.of());
+        value.set_at(&["kind"], &*self.served.kind().name);
+        value.set_at(&["apiVersion"], self.served.api_version());
+        value.set_at(&["metadata", "resourceVersion"], revision.to_string());
+        if initial_end {
+            value.set_at(&["metadata", "annotations", INITIAL_EVENTS_END], "true");
+        }
+        crate::registry::order_members(&mut value, self.served.of());
+        self.value(EventType::Bookmark, &value, out)
+    }
+
+    /// Appends an error, which ends the stream.
+    pub fn error(&mut self, error: &ApiError, out: &mut Vec<u8>) {
+        let status = error.to_value();
+        if self.frame(EventType::Error, &status, out).is_err() {
+            tracing::error!(%error, "an error of a watch could not be encoded");
+        }
+    }
+
+    /// An object of the present, as the first events show them.
+    pub fn present(&mut self, object: &Arc<Object>, out: &mut Vec<u8>) -> ApiResult<()> {
+        self.event(EventType::Added, &Shown::Object(Arc::clone(object)), out)
+    }
+}
