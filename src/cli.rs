@@ -8,8 +8,8 @@ use tokio::signal::unix::{Signal, SignalKind, signal};
 use tracing_subscriber::EnvFilter;
 
 use flotilla::boot::{Boot, BootError, Drain, DrainBegin};
-use flotilla::gateway::Gateway;
 use flotilla::config::{self, Config, ConfigError, LogFormat};
+use flotilla::gateway::Gateway;
 use flotilla::version;
 
 /// Exit code for a server that could not start, or failed.

@@ -61,8 +61,7 @@ pub fn respond_error(error: &ApiError, representation: Representation, warnings:
 
 /// Builds an answer of plain text, as unknown paths get it.
 pub fn respond_text(code: u16, text: &str) -> HttpResponse {
-    let encoded =
-        Encoded { bytes: Bytes::copy_from_slice(text.as_bytes()), content_type: "text/plain; charset=utf-8" };
+    let encoded = Encoded { bytes: Bytes::copy_from_slice(text.as_bytes()), content_type: "text/plain; charset=utf-8" };
     let mut response = respond(code, encoded, &[]);
     let sniff = HeaderName::from_static("x-content-type-options");
     response.headers_mut().insert(sniff, HeaderValue::from_static("nosniff"));
@@ -125,7 +124,8 @@ pub fn encode_entity(
         (Form::Object, entity) => Ok(encode_value(&*tree(registry, served, entity)?, representation)),
         (Form::Metadata { list: true, .. }, _) => {
             let kind = internal_name(served);
-            let message = format!("you requested PartialObjectMetadataList, but the requested object is not a list (*{kind})");
+            let message =
+                format!("you requested PartialObjectMetadataList, but the requested object is not a list (*{kind})");
             Err(ApiError::new(406, "NotAcceptable", message))
         }
         (Form::Metadata { version, .. }, entity) => {

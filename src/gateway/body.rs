@@ -8,8 +8,8 @@ use flotilla_proto::{catalogue, conform, json, protobuf, yaml};
 use futures_util::StreamExt;
 
 use crate::field::quote;
-use crate::limits;
 use crate::fieldmanager;
+use crate::limits;
 use crate::registry::{FieldValidation, Incoming};
 use crate::status::{ApiError, ApiResult, Details};
 
@@ -55,8 +55,10 @@ pub fn media(content_type: &str) -> ApiResult<Media> {
 /// 415 of bodies that hold objects.
 fn unsupported_media() -> ApiError {
     let names: Vec<&str> = Media::ALL.iter().map(|media| media.name()).collect();
-    let message =
-        format!("the body of the request was in an unknown format - accepted media types include: {}", names.join(", "));
+    let message = format!(
+        "the body of the request was in an unknown format - accepted media types include: {}",
+        names.join(", ")
+    );
     ApiError::new(415, "UnsupportedMediaType", message)
 }
 
@@ -77,7 +79,9 @@ pub fn decode(body: &[u8], media: Media, expected: &Kind, validation: FieldValid
         return Ok(incoming(value, Vec::new()));
     }
     let mut complaints: Vec<String> = Vec::new();
-    for complaint in raw.duplicates.into_iter().chain(unknown.iter().map(|path| format!("unknown field {}", quote(path)))) {
+    for complaint in
+        raw.duplicates.into_iter().chain(unknown.iter().map(|path| format!("unknown field {}", quote(path))))
+    {
         if !complaints.contains(&complaint) {
             complaints.push(complaint);
         }
@@ -125,7 +129,11 @@ fn open_protobuf(body: &[u8], expected: &Kind) -> Result<Value, protobuf::Error>
 /// Parses a body of any encoding into a tree that is not checked against its type yet.
 fn raw(body: &[u8], media: Media, expected: &Kind) -> ApiResult<Raw> {
     let unrecognized = |why: String| {
-        let message = format!("the object provided is unrecognized (must be of type {}): {why} ({})", expected.name, summary(body));
+        let message = format!(
+            "the object provided is unrecognized (must be of type {}): {why} ({})",
+            expected.name,
+            summary(body)
+        );
         ApiError::bad_request(message)
     };
     let mut parsed = match media {
@@ -144,7 +152,8 @@ fn raw(body: &[u8], media: Media, expected: &Kind) -> ApiResult<Raw> {
             Raw { value, duplicates: Vec::new() }
         }
     };
-    type_meta(&parsed.value).map_err(|why| unrecognized(format!("couldn't get version/kind; json parse error: {why}")))?;
+    type_meta(&parsed.value)
+        .map_err(|why| unrecognized(format!("couldn't get version/kind; json parse error: {why}")))?;
     if parsed.value.is_null() {
         parsed.value = Value::object();
     }
@@ -158,7 +167,8 @@ fn raw(body: &[u8], media: Media, expected: &Kind) -> ApiResult<Raw> {
 /// The kind and version are read before anything else, by a decoder of their own.
 fn type_meta(value: &Value) -> Result<(), String> {
     if !matches!(value, Value::Null | Value::Object(_)) {
-        let target = r#"struct { APIVersion string "json:\"apiVersion,omitempty\""; Kind string "json:\"kind,omitempty\"" }"#;
+        let target =
+            r#"struct { APIVersion string "json:\"apiVersion,omitempty\""; Kind string "json:\"kind,omitempty\"" }"#;
         return Err(format!("json: cannot unmarshal {} into Go value of type {target}", value.type_name()));
     }
     for field in ["kind", "apiVersion"] {
@@ -237,7 +247,9 @@ pub fn decode_delete_options(body: &[u8], content_type: &str) -> ApiResult<Optio
     let Some(kind) = catalogue::kind("", "v1", "DeleteOptions") else { return Ok(None) };
     let bad = |why: String| ApiError::bad_request(why);
     let mut value = match media {
-        Media::Json => json::parse(body).map_err(|e| bad(format!("couldn't get version/kind; json parse error: {e}")))?,
+        Media::Json => {
+            json::parse(body).map_err(|e| bad(format!("couldn't get version/kind; json parse error: {e}")))?
+        }
         Media::Yaml => yaml::parse(body).map_err(|e| bad(e.to_string()))?.value,
         Media::Protobuf => open_protobuf(body, kind).map_err(|e| bad(e.to_string()))?,
     };
@@ -258,5 +270,8 @@ pub fn decode_delete_options(body: &[u8], content_type: &str) -> ApiResult<Optio
 /// 415 of a patch whose kind is not known.
 pub fn unsupported_patch() -> ApiError {
     let details = Details::default();
-    ApiError { details: Some(Box::new(details)), ..ApiError::new(415, "UnsupportedMediaType", "415: Unsupported Media Type") }
+    ApiError {
+        details: Some(Box::new(details)),
+        ..ApiError::new(415, "UnsupportedMediaType", "415: Unsupported Media Type")
+    }
 }

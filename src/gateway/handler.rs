@@ -2,8 +2,8 @@
 
 use std::panic::AssertUnwindSafe;
 
-use actix_web::http::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE, HeaderName, IF_NONE_MATCH, USER_AGENT};
 use actix_web::http::StatusCode;
+use actix_web::http::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE, HeaderName, IF_NONE_MATCH, USER_AGENT};
 use actix_web::{HttpRequest, HttpResponse, web};
 use futures_util::FutureExt;
 
@@ -98,7 +98,8 @@ async fn route(request: &HttpRequest, payload: web::Payload, gateway: &web::Data
         }
         Target::WatchOfNothing => {
             let path = crate::field::quote(head.path);
-            let why = format!("failed to create RequestInfo: unable to determine kind and namespace from url, {}", head.path);
+            let why =
+                format!("failed to create RequestInfo: unable to determine kind and namespace from url, {}", head.path);
             return answer::respond_text(500, &format!("Internal Server Error: {path}: {why}\n"));
         }
         _ => document(gateway, &head, request, &caller),

@@ -46,7 +46,9 @@ pub fn parse(path: &str) -> Target<'_> {
             }
             (group, version)
         }
-        (Some("api"), Some(version), Some("")) if !version.is_empty() && path.trim_end_matches('/').matches('/').count() > 1 => {
+        (Some("api"), Some(version), Some(""))
+            if !version.is_empty() && path.trim_end_matches('/').matches('/').count() > 1 =>
+        {
             // An empty segment in the middle names a resource of no name.
             return if segments.clone().nth(1).is_some() {
                 Target::Resource(ResourcePath { version: decode(version), ..ResourcePath::default() })
@@ -66,7 +68,11 @@ pub fn parse(path: &str) -> Target<'_> {
         }
     }
     let Some(first) = first else { return Target::Other };
-    if first == "namespaces" { namespaced(&mut of, segments) } else { objects(&mut of, first, segments) }
+    if first == "namespaces" {
+        namespaced(&mut of, segments)
+    } else {
+        objects(&mut of, first, segments)
+    }
     Target::Resource(of)
 }
 

@@ -151,7 +151,8 @@ fn find(gateway: &Gateway, of: &ResourcePath<'_>) -> ApiResult<Arc<Served>> {
     let served = gateway.registry.resources.find(&of.group, &of.version, &of.resource);
     let served = served.ok_or_else(ApiError::no_such_path)?;
     let namespaced = served.resource.namespaced;
-    let misplaced = of.namespace.is_some() && !namespaced || (namespaced && of.namespace.is_none() && of.name.is_some());
+    let misplaced =
+        of.namespace.is_some() && !namespaced || (namespaced && of.namespace.is_none() && of.name.is_some());
     let proxied = of.subresource.as_deref() == Some("proxy");
     if misplaced || (of.rest.is_some() && !proxied) {
         return Err(ApiError::no_such_path());
@@ -336,8 +337,7 @@ impl<'r> Request<'r> {
         let options = body::decode_delete_options(&bytes, self.head.content_type)?;
         let options = DeleteOptions::read(&self.head.query, options.as_ref())?;
         let registry = &self.gateway.registry;
-        let page =
-            registry.delete_collection(&self.served, self.namespace, &listing, &options, self.caller).await?;
+        let page = registry.delete_collection(&self.served, self.namespace, &listing, &options, self.caller).await?;
         let show = lists::Show { representation, include: self.include(), gzip: self.head.gzip };
         lists::respond(registry, &self.served, page, show, &self.caller.warnings)
     }

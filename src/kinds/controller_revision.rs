@@ -6,12 +6,8 @@ use super::{Generation, NameRule, Strategy, metadata, numbers};
 use crate::field::{Errors, Path};
 
 /// Rules of ControllerRevisions.
-pub static STRATEGY: Strategy = Strategy {
-    generation: Generation::ClientOwned,
-    validate,
-    validate_update,
-    ..Strategy::DEFAULT
-};
+pub static STRATEGY: Strategy =
+    Strategy { generation: Generation::ClientOwned, validate, validate_update, ..Strategy::DEFAULT };
 
 fn validate(revision: &Value, errors: &mut Errors) {
     numbers::not_negative(&Path::root("revision"), revision.at(&["revision"]), errors);

@@ -4,8 +4,8 @@ use std::collections::HashSet;
 
 use flotilla_proto::value::{Map, Value};
 
-use super::pod::spec::Options;
 use super::node_selector::deprecation;
+use super::pod::spec::Options;
 use super::pod::{requirements, scheduling};
 use super::{Generation, NameRule, Strategy, labels, metadata, names, resources, shown};
 use crate::field::{ErrorKind, Errors, Path};

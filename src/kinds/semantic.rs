@@ -49,9 +49,8 @@ fn differing_equal(a: &Value, b: &Value, quantities: bool) -> bool {
 
 fn maps_equal(a: &Map, b: &Map, quantities: bool) -> bool {
     let null = &Value::Null;
-    let same = |key: &str, a: &Value, b: &Value| {
-        a == b || differing_equal(a, b, quantities || QUANTITIES.contains(&key))
-    };
+    let same =
+        |key: &str, a: &Value, b: &Value| a == b || differing_equal(a, b, quantities || QUANTITIES.contains(&key));
     a.iter().all(|(key, value)| same(key, value, b.get(key).unwrap_or(null)))
         && b.iter().all(|(key, value)| a.contains_key(key) || same(key, null, value))
 }

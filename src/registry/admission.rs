@@ -68,7 +68,8 @@ impl Registry {
         if !served.resource.namespaced {
             return Ok(());
         }
-        let namespaces = self.resources.of_resource("", "namespaces").ok_or_else(|| ApiError::internal("no namespaces"))?;
+        let namespaces =
+            self.resources.of_resource("", "namespaces").ok_or_else(|| ApiError::internal("no namespaces"))?;
         let Some(namespace) = self.current(&namespaces, "", target.namespace) else {
             return Err(ApiError::not_found("", "namespaces", target.namespace));
         };
@@ -77,10 +78,8 @@ impl Registry {
         {
             return Ok(());
         }
-        let why = format!(
-            "unable to create new content in namespace {} because it is being terminated",
-            target.namespace
-        );
+        let why =
+            format!("unable to create new content in namespace {} because it is being terminated", target.namespace);
         let name = object.str_at(&["metadata", "name"]);
         let mut error = ApiError::forbidden(served.group(), &served.resource.name, name, &why);
         if let Some(details) = &mut error.details {

@@ -3,9 +3,9 @@
 use std::sync::Arc;
 
 use flotilla_cluster::{Expectation, Object, Outcome};
+use flotilla_proto::conform;
 use flotilla_proto::schema::{Presence, Shape, Type};
 use flotilla_proto::value::Value;
-use flotilla_proto::conform;
 use rand::Rng;
 
 use super::{Entity, Incoming, Registry, Target, WriteOptions, Written, convert, encode, now, ownership};
@@ -121,9 +121,9 @@ impl Registry {
     fn taken(&self, target: Target<'_>, name: &str, current: Option<&Object>) -> ApiError {
         let served = target.served;
         let mut error = ApiError::already_exists(served.group(), &served.resource.name, name);
-        let deleting = current.and_then(|current| super::stored_value(current).ok()).is_some_and(|current| {
-            !current.at(&["metadata", "deletionTimestamp"]).is_null()
-        });
+        let deleting = current
+            .and_then(|current| super::stored_value(current).ok())
+            .is_some_and(|current| !current.at(&["metadata", "deletionTimestamp"]).is_null());
         if deleting {
             error.message = format!("object is being deleted: {}", error.message);
         }

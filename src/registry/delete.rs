@@ -44,12 +44,7 @@ enum Step {
 
 impl Registry {
     /// Deletes an object, or marks it as deleted where something has to happen before.
-    pub async fn delete(
-        &self,
-        target: Target<'_>,
-        options: &DeleteOptions,
-        caller: &mut Caller,
-    ) -> ApiResult<Deleted> {
+    pub async fn delete(&self, target: Target<'_>, options: &DeleteOptions, caller: &mut Caller) -> ApiResult<Deleted> {
         let served = target.served;
         self.admit_delete(target, caller)?;
         let mut options = options.clone();
@@ -154,9 +149,8 @@ fn is_namespace(served: &Served) -> bool {
 }
 
 fn check_preconditions(target: Target<'_>, options: &DeleteOptions, old: &Value, current: &Object) -> ApiResult<()> {
-    let failed = |why: &str| {
-        Err(ApiError::conflict(target.served.group(), &target.served.kind().name, target.name, why))
-    };
+    let failed =
+        |why: &str| Err(ApiError::conflict(target.served.group(), &target.served.kind().name, target.name, why));
     if let Some(uid) = &options.uid {
         let own = old.str_at(&["metadata", "uid"]);
         if uid != own {
@@ -184,7 +178,8 @@ fn namespace_step(old: &Value) -> Step {
         marked.set_at(&["status", "phase"], "Terminating");
         return Step::Mark(marked, false);
     }
-    let finalized = old.list_at(&["spec", "finalizers"]).is_empty() && old.list_at(&["metadata", "finalizers"]).is_empty();
+    let finalized =
+        old.list_at(&["spec", "finalizers"]).is_empty() && old.list_at(&["metadata", "finalizers"]).is_empty();
     if finalized { Step::Remove } else { Step::Wait }
 }
 

@@ -62,8 +62,16 @@ impl Listing {
             timeout_seconds,
         };
         let mut errors = Errors::default();
-        if watch { listing.check_watch(&mut errors) } else { listing.check_list(&mut errors) }
-        if errors.is_empty() { Ok(listing) } else { Err(ApiError::invalid("meta.k8s.io", "ListOptions", "", &errors.0)) }
+        if watch {
+            listing.check_watch(&mut errors)
+        } else {
+            listing.check_list(&mut errors)
+        }
+        if errors.is_empty() {
+            Ok(listing)
+        } else {
+            Err(ApiError::invalid("meta.k8s.io", "ListOptions", "", &errors.0))
+        }
     }
 
     fn check_list(&self, errors: &mut Errors) {
@@ -353,7 +361,8 @@ struct Token {
 
 impl Token {
     fn read(text: &str) -> ApiResult<Self> {
-        let bad = |why: String| ApiError::bad_request(format!("invalid continue token: continue key is not valid: {why}"));
+        let bad =
+            |why: String| ApiError::bad_request(format!("invalid continue token: continue key is not valid: {why}"));
         let padless = text.trim_end_matches('=');
         let bytes = URL_SAFE_NO_PAD.decode(padless).map_err(|error| {
             let at = match error {

@@ -150,7 +150,11 @@ impl DeleteOptions {
             None => orphan.map(|orphan| if orphan { Propagation::Orphan } else { Propagation::Background }),
         };
         options.dry_run = dry_run(&dry, &mut errors);
-        if errors.is_empty() { Ok(options) } else { Err(ApiError::invalid("meta.k8s.io", "DeleteOptions", "", &errors.0)) }
+        if errors.is_empty() {
+            Ok(options)
+        } else {
+            Err(ApiError::invalid("meta.k8s.io", "DeleteOptions", "", &errors.0))
+        }
     }
 }
 

@@ -6,7 +6,9 @@ use flotilla_cluster::{Expectation, Mutation, Object, Outcome, Write};
 use flotilla_proto::value::{Map, Value};
 
 use super::create::reset_status;
-use super::{Entity, Incoming, Registry, Served, Target, WriteOptions, Written, convert, encode, ownership, stored_value};
+use super::{
+    Entity, Incoming, Registry, Served, Target, WriteOptions, Written, convert, encode, ownership, stored_value,
+};
 use crate::field::{ErrorKind, Errors, FieldError};
 use crate::fieldmanager;
 use crate::gateway::Caller;
@@ -216,15 +218,12 @@ pub(super) fn may_go(object: &Value) -> bool {
 fn check_identity(target: Target<'_>, object: &Value) -> ApiResult<()> {
     let name = object.str_at(&["metadata", "name"]);
     if name.is_empty() {
-        let message = format!(
-            "the name of the object ({} based on URL) was undeterminable: name must be provided",
-            target.name
-        );
+        let message =
+            format!("the name of the object ({} based on URL) was undeterminable: name must be provided", target.name);
         return Err(ApiError::bad_request(message));
     }
     if name != target.name {
-        let message =
-            format!("the name of the object ({name}) does not match the name on the URL ({})", target.name);
+        let message = format!("the name of the object ({name}) does not match the name on the URL ({})", target.name);
         return Err(ApiError::bad_request(message));
     }
     let namespace = object.str_at(&["metadata", "namespace"]);

@@ -46,7 +46,11 @@ pub async fn respond(
     let representation = show.representation;
     if representation.media == Media::Yaml {
         let types = "application/json;stream=watch, application/vnd.kubernetes.protobuf;stream=watch";
-        return Err(ApiError::new(406, "NotAcceptable", format!("only the following media types are accepted: {types}")));
+        return Err(ApiError::new(
+            406,
+            "NotAcceptable",
+            format!("only the following media types are accepted: {types}"),
+        ));
     }
     let content_type = match (representation.media, representation.stream) {
         (Media::Protobuf, _) => "application/vnd.kubernetes.protobuf;stream=watch",
@@ -73,7 +77,8 @@ fn interest(namespace: &str, listing: &Listing) -> Interest {
         own => Some(own),
     };
     let fields = listing.selection.fields.0.iter();
-    let mut exact = fields.filter(|r| !r.field.starts_with("metadata.") && listing.selection.exact_field(&r.field).is_some());
+    let mut exact =
+        fields.filter(|r| !r.field.starts_with("metadata.") && listing.selection.exact_field(&r.field).is_some());
     Interest {
         namespace: namespace.map(Into::into),
         name: listing.selection.exact_field("metadata.name").map(Into::into),

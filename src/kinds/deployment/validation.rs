@@ -53,12 +53,7 @@ fn rollback(deployment: &Value, path: &Path<'_>, errors: &mut Errors) {
 }
 
 /// Checks selector and template of a Deployment or ReplicaSet.
-pub fn replica_template(
-    spec: &Value,
-    kind: &str,
-    options: &crate::kinds::pod::spec::Options,
-    errors: &mut Errors,
-) {
+pub fn replica_template(spec: &Value, kind: &str, options: &crate::kinds::pod::spec::Options, errors: &mut Errors) {
     let path = Path::root("spec");
     let own = spec.at(&["selector"]);
     selector::required(own, kind, &path.child("selector"), errors);

@@ -116,11 +116,9 @@ fn metric_to_v1(metric: &Value) -> Value {
                 ("selector", selector),
                 ("averageValue", average),
             ]),
-            "pods" => object(&[
-                ("metricName", name),
-                ("targetAverageValue", &or_zero(average)),
-                ("selector", selector),
-            ]),
+            "pods" => {
+                object(&[("metricName", name), ("targetAverageValue", &or_zero(average)), ("selector", selector)])
+            }
             "external" => object(&[
                 ("metricName", name),
                 ("metricSelector", selector),
@@ -157,11 +155,9 @@ fn metric_status_to_v1(metric: &Value) -> Value {
                 ("selector", selector),
                 ("averageValue", average),
             ]),
-            "pods" => object(&[
-                ("metricName", name),
-                ("currentAverageValue", &or_zero(average)),
-                ("selector", selector),
-            ]),
+            "pods" => {
+                object(&[("metricName", name), ("currentAverageValue", &or_zero(average)), ("selector", selector)])
+            }
             "external" => object(&[
                 ("metricName", name),
                 ("metricSelector", selector),
@@ -306,8 +302,7 @@ fn metric_status_to_v2(metric: &Value) -> Value {
         let of = |key: &str| source.at(&[key]);
         let members = match key {
             "object" => {
-                let current =
-                    object(&[("value", &or_zero(of("currentValue"))), ("averageValue", of("averageValue"))]);
+                let current = object(&[("value", &or_zero(of("currentValue"))), ("averageValue", of("averageValue"))]);
                 object(&[
                     ("metric", &identifier(source, "selector")),
                     ("current", &current),

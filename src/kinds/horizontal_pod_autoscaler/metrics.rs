@@ -50,8 +50,7 @@ fn validate_metric(metric: &Value, options: Reference, path: &Path<'_>, errors: 
     if !known {
         errors.not_supported(&kind_path, kind, &TYPES);
     }
-    let present: Vec<&str> =
-        SOURCES.iter().map(|(key, _)| *key).filter(|key| !metric.at(&[key]).is_null()).collect();
+    let present: Vec<&str> = SOURCES.iter().map(|(key, _)| *key).filter(|key| !metric.at(&[key]).is_null()).collect();
     if let Some(first) = present.first() {
         source(first, metric.at(&[first]), options, &path.child(first), errors);
     }

@@ -61,8 +61,7 @@ fn failure_policy(spec: &Value, policy: &Value, path: &Path<'_>, errors: &mut Er
         errors.too_many(&path, rules.len(), RULES_MAX);
     }
     let lists = ["containers", "initContainers"].map(|list| spec.list_at(&["template", "spec", list]));
-    let containers: HashSet<&str> =
-        lists.into_iter().flatten().map(|container| container.str_at(&["name"])).collect();
+    let containers: HashSet<&str> = lists.into_iter().flatten().map(|container| container.str_at(&["name"])).collect();
     for (n, rule) in rules.iter().enumerate() {
         failure_rule(spec, rule, &containers, &path.index(n), errors);
     }

@@ -113,8 +113,7 @@ fn domain_path(text: &str, path: &Path<'_>, errors: &mut Errors) {
 
 fn indexed(spec: &Value, path: &Path<'_>, errors: &mut Errors) {
     let number = |key: &str| spec.int_at(&[key]);
-    let (completions, parallelism, failed) =
-        (number("completions"), number("parallelism"), number("maxFailedIndexes"));
+    let (completions, parallelism, failed) = (number("completions"), number("parallelism"), number("maxFailedIndexes"));
     let (parallelism_path, failed_path) = (path.child("parallelism"), path.child("maxFailedIndexes"));
     if completions.is_none() {
         errors.required(&path.child("completions"), "when completion mode is Indexed");

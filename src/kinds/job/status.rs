@@ -26,7 +26,12 @@ struct State {
 impl State {
     fn of(job: &Value) -> Self {
         let is = |kind| is(job, kind, "True");
-        Self { complete: is("Complete"), failed: is("Failed"), target: is("FailureTarget"), criteria: is("SuccessCriteriaMet") }
+        Self {
+            complete: is("Complete"),
+            failed: is("Failed"),
+            target: is("FailureTarget"),
+            criteria: is("SuccessCriteriaMet"),
+        }
     }
 
     fn finished(self) -> bool {
@@ -140,8 +145,7 @@ fn finished(write: &Write<'_>, path: &Path<'_>, errors: &mut Errors) {
         refuse(path, "active", active.to_string(), "active>0 is invalid for finished job", errors);
     }
     let job = write.job;
-    let nothing_to_do =
-        job.is_true_at(&["spec", "suspend"]) && job.int_at(&["spec", "completions"]) == Some(0);
+    let nothing_to_do = job.is_true_at(&["spec", "suspend"]) && job.int_at(&["spec", "completions"]) == Some(0);
     let starts = write.finishes() || write.changes("startTime");
     if starts && !nothing_to_do && write.new("startTime").is_null() {
         errors.required(&path.child("startTime"), "startTime is required for finished job");
@@ -227,7 +231,8 @@ fn transitions(write: &Write<'_>, path: &Path<'_>, errors: &mut Errors) {
         }
     }
     let spec = job.at(&["spec"]);
-    let elastic = spec.str_at(&["completionMode"]) == "Indexed" && spec.at(&["completions"]) == spec.at(&["parallelism"]);
+    let elastic =
+        spec.str_at(&["completionMode"]) == "Indexed" && spec.at(&["completions"]) == spec.at(&["parallelism"]);
     for key in ["failed", "succeeded"] {
         let count = write.count(key);
         let shrinks = count < old.int_at(&["status", key]).unwrap_or(0);

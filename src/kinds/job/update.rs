@@ -67,13 +67,12 @@ fn completions(new: &Value, old: &Value, path: &Path<'_>, errors: &mut Errors) {
 /// Whether the pods of the old Job are not running, so that what they run on may change.
 fn may_change_template(old: &Value) -> bool {
     let status = old.at(&["status"]);
-    let suspended = status.list_at(&["conditions"]).iter().any(|condition| {
-        condition.str_at(&["type"]) == "Suspended" && condition.str_at(&["status"]) == "True"
-    });
+    let suspended = status
+        .list_at(&["conditions"])
+        .iter()
+        .any(|condition| condition.str_at(&["type"]) == "Suspended" && condition.str_at(&["status"]) == "True");
     let not_started = status.at(&["startTime"]).is_null();
-    old.is_true_at(&["spec", "suspend"])
-        && (not_started || suspended)
-        && status.int_at(&["active"]).unwrap_or(0) == 0
+    old.is_true_at(&["spec", "suspend"]) && (not_started || suspended) && status.int_at(&["active"]).unwrap_or(0) == 0
 }
 
 fn put(object: &mut Value, path: &[&str], value: &Value) {

@@ -14,8 +14,7 @@ pub fn now() -> String {
 
 /// A condition that has just come about; `reason` and `message` may be empty.
 pub fn condition(kind: &str, status: &str, reason: &str, message: &str) -> Value {
-    let mut condition =
-        value!({"type": kind, "status": status, "lastProbeTime": null, "lastTransitionTime": (now())});
+    let mut condition = value!({"type": kind, "status": status, "lastProbeTime": null, "lastTransitionTime": (now())});
     for (key, text) in [("reason", reason), ("message", message)] {
         if !text.is_empty() {
             condition.set_at(&[key], text);

@@ -48,8 +48,7 @@ const RESOURCES: [&str; 6] = [
     "requests.memory",
 ];
 const HUGE_PAGES: [&str; 2] = ["limits.hugepages-", "requests.hugepages-"];
-const BYTE_DIVISORS: [&str; 13] =
-    ["1", "1k", "1M", "1G", "1T", "1P", "1E", "1Ki", "1Mi", "1Gi", "1Ti", "1Pi", "1Ei"];
+const BYTE_DIVISORS: [&str; 13] = ["1", "1k", "1M", "1G", "1T", "1P", "1E", "1Ki", "1Mi", "1Gi", "1Ti", "1Pi", "1Ei"];
 const SOURCES: [&str; 5] = ["fieldRef", "resourceFieldRef", "configMapKeyRef", "secretKeyRef", "fileKeyRef"];
 
 /// Checks `env`.
@@ -151,9 +150,8 @@ pub fn resource_selector(selector: &Value, path: &Path<'_>, in_volume: bool, err
     let text = divisor.to_string();
     let bytes = "only divisor's values 1, 1k, 1M, 1G, 1T, 1P, 1E, 1Ki, 1Mi, 1Gi, 1Ti, 1Pi, 1Ei are supported with the";
     let why = match resource {
-        "limits.cpu" | "requests.cpu" => {
-            (!matches!(&*text, "1" | "1m")).then(|| "only divisor's values 1m and 1 are supported with the cpu resource".into())
-        }
+        "limits.cpu" | "requests.cpu" => (!matches!(&*text, "1" | "1m"))
+            .then(|| "only divisor's values 1m and 1 are supported with the cpu resource".into()),
         _ if BYTE_DIVISORS.contains(&&*text) => None,
         "limits.memory" | "requests.memory" => Some(format!("{bytes} memory resource")),
         "limits.ephemeral-storage" | "requests.ephemeral-storage" => {

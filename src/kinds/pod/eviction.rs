@@ -64,7 +64,8 @@ pub fn several_budgets() -> ApiError {
 pub fn still_processed(budget: &Value) -> ApiError {
     let name = budget.str_at(&["metadata", "name"]);
     let mut error = refused(RETRY_SECONDS);
-    error = error.with_cause(CAUSE, format!("The disruption budget {name} is still being processed by the server."), "");
+    error =
+        error.with_cause(CAUSE, format!("The disruption budget {name} is still being processed by the server."), "");
     error
 }
 

@@ -79,13 +79,7 @@ pub fn validate(projected: &Value, path: &Path<'_>, options: &Options, errors: &
     }
 }
 
-fn keys<'a>(
-    keyed: &'a Value,
-    volume: &Path<'_>,
-    path: &Path<'_>,
-    seen: &mut HashSet<&'a str>,
-    errors: &mut Errors,
-) {
+fn keys<'a>(keyed: &'a Value, volume: &Path<'_>, path: &Path<'_>, seen: &mut HashSet<&'a str>, errors: &mut Errors) {
     let name = keyed.str_at(&["name"]);
     required(keyed, &["name"], path, errors);
     let items = path.child("items");

@@ -92,9 +92,8 @@ fn is_iscsi_name(name: &str) -> bool {
 /// `yyyy-mm.authority:anything`.
 fn is_qualified_iscsi_name(rest: &str) -> bool {
     let bytes = rest.as_bytes();
-    let digits = |range: std::ops::Range<usize>| {
-        bytes.get(range).is_some_and(|digits| digits.iter().all(u8::is_ascii_digit))
-    };
+    let digits =
+        |range: std::ops::Range<usize>| bytes.get(range).is_some_and(|digits| digits.iter().all(u8::is_ascii_digit));
     if !digits(0..4) || bytes.get(4) != Some(&b'-') || !digits(5..7) || bytes.get(7) != Some(&b'.') {
         return false;
     }
@@ -150,9 +149,9 @@ fn flocker(source: &Value, path: &Path<'_>, errors: &mut Errors) {
 /// Whether a text is `host:port`, where an IPv6 host stands in brackets.
 fn is_host_and_port(text: &str) -> bool {
     match text.strip_prefix('[') {
-        Some(rest) => rest
-            .split_once(']')
-            .is_some_and(|(host, port)| !host.contains('[') && port.starts_with(':') && !port[1..].contains([':', '[', ']'])),
+        Some(rest) => rest.split_once(']').is_some_and(|(host, port)| {
+            !host.contains('[') && port.starts_with(':') && !port[1..].contains([':', '[', ']'])
+        }),
         None => text.matches(':').count() == 1 && !text.contains(['[', ']']),
     }
 }

@@ -13,13 +13,7 @@ use crate::kinds::{names, resources};
 type NameCheck = fn(&Path<'_>, &str, &mut Errors);
 
 /// Checks the resources of a container; `claims` are the names of the pod's resource claims.
-pub fn validate_container(
-    needs: &Value,
-    claims: &[&str],
-    path: &Path<'_>,
-    options: &Options,
-    errors: &mut Errors,
-) {
+pub fn validate_container(needs: &Value, claims: &[&str], path: &Path<'_>, options: &Options, errors: &mut Errors) {
     if needs.as_object().is_some_and(|needs| !needs.is_empty()) {
         validate(needs, resources::check_container_name, claims, path, options, errors);
     }
@@ -52,14 +46,7 @@ impl Found {
     }
 }
 
-fn validate(
-    needs: &Value,
-    name: NameCheck,
-    claims: &[&str],
-    path: &Path<'_>,
-    options: &Options,
-    errors: &mut Errors,
-) {
+fn validate(needs: &Value, name: NameCheck, claims: &[&str], path: &Path<'_>, options: &Options, errors: &mut Errors) {
     let mut found = Found::default();
     let limit_list = needs.map_at(&["limits"]);
     limits(limit_list, name, &path.child("limits"), options, &mut found, errors);

@@ -105,11 +105,15 @@ pub fn validate(pod: &Value, old: &Value, errors: &mut Errors) {
 
 fn is_supported_by_node(pod: &Value) -> bool {
     let mut statuses = pod.list_at(&["status", "containerStatuses"]).iter();
-    statuses.find(|status| !status.at(&["state", "running"]).is_null()).is_none_or(|status| status.get("resources").is_some())
+    statuses
+        .find(|status| !status.at(&["state", "running"]).is_null())
+        .is_none_or(|status| status.get("resources").is_some())
 }
 
 fn has_own_resources(pod: &Value) -> bool {
-    ["requests", "limits"].iter().any(|key| pod.map_at(&["spec", "resources", key]).is_some_and(|list| !list.is_empty()))
+    ["requests", "limits"]
+        .iter()
+        .any(|key| pod.map_at(&["spec", "resources", key]).is_some_and(|list| !list.is_empty()))
 }
 
 fn is_removed(new: Option<&Map>, old: Option<&Map>) -> bool {

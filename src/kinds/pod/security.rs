@@ -159,7 +159,17 @@ fn is_sysctl_name(name: &str) -> bool {
 fn contradiction(name: &str, spec: &Value) -> Option<&'static str> {
     let slash_first = name.find(['.', '/']).is_some_and(|at| name.as_bytes()[at] == b'/');
     let name: String = if slash_first {
-        name.chars().map(|c| if c == '/' { '.' } else if c == '.' { '/' } else { c }).collect()
+        name.chars()
+            .map(|c| {
+                if c == '/' {
+                    '.'
+                } else if c == '.' {
+                    '/'
+                } else {
+                    c
+                }
+            })
+            .collect()
     } else {
         name.to_owned()
     };

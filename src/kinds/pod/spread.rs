@@ -23,7 +23,8 @@ pub fn validate(constraints: &[Value], path: &Path<'_>, options: &Options, error
         if !actions.contains(&action) {
             errors.not_supported(&path.child("whenUnsatisfiable"), action, &actions);
         }
-        let same = |other: &Value| other.str_at(&["topologyKey"]) == key && other.str_at(&["whenUnsatisfiable"]) == action;
+        let same =
+            |other: &Value| other.str_at(&["topologyKey"]) == key && other.str_at(&["whenUnsatisfiable"]) == action;
         if constraints[n + 1..].iter().any(same) {
             let shown = Value::from(format!("{{{key}, {action}}}"));
             errors.duplicate(&path.child("{topologyKey, whenUnsatisfiable}"), &shown);

@@ -236,8 +236,7 @@ fn one_per_family(list: &Value, structure: &str, path: &Path<'_>, errors: &mut E
         errors.push(crate::field::ErrorKind::Internal, path, "", why);
     }
     if entries.len() > 2 || families[0] == families[1] {
-        let shown: Vec<String> =
-            entries.iter().map(|entry| crate::kinds::shown::text(structure, entry)).collect();
+        let shown: Vec<String> = entries.iter().map(|entry| crate::kinds::shown::text(structure, entry)).collect();
         let why = "may specify no more than one IP for each IP family";
         errors.push(crate::field::ErrorKind::Invalid, path, format!("[{}]", shown.join(",")), why);
     }
@@ -318,7 +317,9 @@ fn allocated_name(name: &str, container: &Value, path: &Path<'_>, errors: &mut E
             let known = container.list_at(&["resources", "claims"]).iter().any(|claim| {
                 let request = claim.str_at(&["request"]);
                 let rest = name.strip_prefix(claim.str_at(&["name"]));
-                rest.is_some_and(|rest| if request.is_empty() { rest.is_empty() } else { rest.strip_prefix('/') == Some(request) })
+                rest.is_some_and(|rest| {
+                    if request.is_empty() { rest.is_empty() } else { rest.strip_prefix('/') == Some(request) }
+                })
             });
             let form = "'claim:<claimName>/<request>' or 'claim:<claimName>' if request is empty";
             (known, format!("must match one of the container's resource claims in a format {form}"))

@@ -2,8 +2,8 @@
 
 use flotilla_proto::value::Value;
 
-use super::spec::{self, Options};
 use super::annotations;
+use super::spec::{self, Options};
 use crate::field::{Errors, Path};
 use crate::kinds::labels;
 

@@ -69,8 +69,7 @@ impl File {
         let inside = |inner: &str, outer: &str| {
             inner == outer || inner.strip_prefix(outer).is_some_and(|rest| rest.starts_with('/'))
         };
-        !other.path.is_empty()
-            && (self == other || inside(&other.path, &self.path) || inside(&self.path, &other.path))
+        !other.path.is_empty() && (self == other || inside(&other.path, &self.path) || inside(&self.path, &other.path))
     }
 }
 

@@ -163,8 +163,7 @@ fn host_path(source: &Value, path: &Path<'_>, errors: &mut Errors) {
         return errors.required(&path.child("path"), "");
     }
     paths::no_backsteps(&path.child("path"), target, errors);
-    let types =
-        ["", "BlockDevice", "CharDevice", "Directory", "DirectoryOrCreate", "File", "FileOrCreate", "Socket"];
+    let types = ["", "BlockDevice", "CharDevice", "Directory", "DirectoryOrCreate", "File", "FileOrCreate", "Socket"];
     if let Some(kind) = source.at(&["type"]).as_str().filter(|kind| !types.contains(kind)) {
         errors.not_supported(&path.child("type"), kind, &types);
     }

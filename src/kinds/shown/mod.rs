@@ -124,7 +124,10 @@ mod tests {
         assert_eq!(text("DeploymentStrategy", &value!({"type": "Blue"})), r#"{"Type":"Blue","RollingUpdate":null}"#);
         let volume = value!({"name": "v", "emptyDir": {}});
         let shown = text("Volume", &volume);
-        assert!(shown.starts_with(r#"{"Name":"v","HostPath":null,"EmptyDir":{"Medium":"","SizeLimit":null},"#), "{shown}");
+        assert!(
+            shown.starts_with(r#"{"Name":"v","HostPath":null,"EmptyDir":{"Medium":"","SizeLimit":null},"#),
+            "{shown}"
+        );
     }
 
     #[test]

@@ -45,7 +45,8 @@ impl FieldSelector {
                 let message = format!("invalid selector: '{text}'; can't understand '{term}'");
                 return Err(ApiError::bad_request(message));
             };
-            let value = unescape(value).map_err(|why| ApiError::bad_request(format!("invalid field selector: {why}")))?;
+            let value =
+                unescape(value).map_err(|why| ApiError::bad_request(format!("invalid field selector: {why}")))?;
             requirements.push(FieldRequirement { field: field.into(), operator, value });
         }
         Ok(Self(requirements))

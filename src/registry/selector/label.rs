@@ -61,7 +61,9 @@ impl Requirement {
             Operator::DoesNotExist => value.is_none(),
             Operator::GreaterThan | Operator::LessThan => {
                 let pair = value.and_then(number).zip(self.values.first().and_then(|v| number(v)));
-                pair.is_some_and(|(have, want)| if self.operator == Operator::GreaterThan { have > want } else { have < want })
+                pair.is_some_and(
+                    |(have, want)| if self.operator == Operator::GreaterThan { have > want } else { have < want },
+                )
             }
         }
     }
@@ -148,7 +150,8 @@ impl<'a> Parser<'a> {
         loop {
             match self.peek() {
                 Token::Word(_) | Token::Mark("!") => {
-                    let requirement = self.requirement().map_err(|why| format!("unable to parse requirement: {why}"))?;
+                    let requirement =
+                        self.requirement().map_err(|why| format!("unable to parse requirement: {why}"))?;
                     requirements.push(requirement);
                     match self.next() {
                         Token::End => return Ok(requirements),
