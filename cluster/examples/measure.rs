@@ -1,4 +1,5 @@
-//! Measures the store: CPU per write, latency, reads, start, memory. Run with `--release`, pinned to one core.
+//! Measures the store: CPU per write, latency, reads, start, memory. Run with `--release`, pinned to one core, for a
+//! directory; with `reopen` after it, measures only the start with what the last run left there.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -9,7 +10,9 @@ use flotilla_cluster::{
 };
 
 fn draft(bytes: usize) -> Draft {
-    let mut text = format!("{{\"metadata\":{{\"resourceVersion\":\"{}\"}},\"pad\":\"", "0".repeat(18)).into_bytes();
+    let head = format!("{{\"metadata\":{{\"resourceVersion\":\"{}\"}},\"pad\":\"", "0".repeat(18));
+    let mut text = Vec::with_capacity(bytes);
+    text.extend_from_slice(head.as_bytes());
     let revision_at = 32;
     text.resize(bytes - 2, b'x');
     text.extend_from_slice(b"\"}");
@@ -121,15 +124,24 @@ fn read(store: &Store, table: &str) {
 #[tokio::main(flavor = "current_thread")]
 async fn main() {
     let directory = std::env::args().nth(1).unwrap_or_else(|| "/tmp/flotilla-measure".into());
-    let _ = std::fs::remove_dir_all(&directory);
+    let reopen = std::env::args().nth(2).is_some_and(|mode| mode == "reopen");
+    if !reopen {
+        let _ = std::fs::remove_dir_all(&directory);
+    }
     let options = || Options::new(&directory);
     let open = async |what: &str| {
-        let began = Instant::now();
+        let (began, cpu_before, before) = (Instant::now(), cpu(), resident());
         let store = Arc::new(Store::open(options()).await.unwrap());
-        println!("open, {what}: {:?}", began.elapsed());
+        let (elapsed, cpu, memory) = (began.elapsed(), cpu() - cpu_before, resident().saturating_sub(before));
+        println!("open, {what}: {elapsed:?}, cpu {cpu:?}, {} KiB of memory", memory / 1024);
         store
     };
     let close = async |store: Arc<Store>| Store::clone(&store).shutdown().await;
+    if reopen {
+        let store = open("what is there").await;
+        println!("{:?}", store.tables().iter().map(|table| (table.id().clone(), table.usage())).collect::<Vec<_>>());
+        return close(store).await;
+    }
     let store = open("empty").await;
     for count in [1, 8, 64] {
         writers(&store, "leases", count, 12_800 / count.max(4), 300).await;
@@ -141,9 +153,7 @@ async fn main() {
     fill(&store, "pods", 10_000, 11_000).await;
     read(&store, "pods");
     close(store).await;
-    let before = resident();
     let store = open("10,000 of 11 KB in the log").await;
-    println!("{} B of memory each after it", resident().saturating_sub(before) / 10_000);
     fill(&store, "leases", 50_000, 300).await;
     let (cpu_before, idle) = (cpu(), Duration::from_secs(5));
     tokio::time::sleep(idle).await;

@@ -71,11 +71,11 @@ impl LogStore {
         &self.wal
     }
 
-    fn entry(&self, index: u64) -> Result<Option<Entry>, io::Error> {
+    fn entry(&self, index: u64, buffer: &mut Vec<u8>) -> Result<Option<Entry>, io::Error> {
         if let Some(entry) = self.recent.lock().get(index) {
             return Ok(Some(entry.clone()));
         }
-        let Some(entry) = self.wal.read(self.group, index, types::read_entry).map_err(damaged)? else {
+        let Some(entry) = self.wal.read(self.group, index, buffer, types::read_entry).map_err(damaged)? else {
             return Ok(None);
         };
         entry.map(Some).ok_or_else(|| io::Error::other(format!("the entry {index} cannot be read")))
@@ -99,9 +99,9 @@ impl LogStore {
     }
 
     fn read(&self, indexes: std::ops::Range<u64>) -> impl Iterator<Item = io::Result<Entry>> + use<> {
-        let log = self.clone();
+        let (log, mut buffer) = (self.clone(), Vec::new());
         // An entry that is missing was purged meanwhile, which is allowed at the beginning only.
-        indexes.filter_map(move |index| log.entry(index).transpose())
+        indexes.filter_map(move |index| log.entry(index, &mut buffer).transpose())
     }
 }
 

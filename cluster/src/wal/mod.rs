@@ -249,11 +249,13 @@ impl Wal {
         GroupState { vote, committed, purged, last: ledger.last(), first_index: ledger.first_index() }
     }
 
-    /// Reads an entry that is on disk with `decode`; none when the log has no such entry or it is not on disk yet.
+    /// Reads an entry that is on disk with `decode`, through a buffer that grows as needed; none when the log has no
+    /// such entry or it is not on disk yet.
     pub(crate) fn read<T>(
         &self,
         group: GroupId,
         index: u64,
+        buffer: &mut Vec<u8>,
         decode: impl FnOnce(LogRef, &[u8]) -> T,
     ) -> Result<Option<T>, WalError> {
         let Some(slot) = self.shared.ledgers.lock()[group as usize].slot(index) else { return Ok(None) };
@@ -262,11 +264,13 @@ impl Wal {
             Some(segment) => (segment.file.clone(), segment.path.clone()),
             None => return Ok(None), // purged meanwhile
         };
-        let mut bytes = vec![0; position.length as usize];
-        let read = file.read_at(position.offset, &mut bytes);
+        let length = position.length as usize;
+        buffer.resize(length.max(buffer.len()), 0);
+        let bytes = &mut buffer[..length];
+        let read = file.read_at(position.offset, bytes);
         read.map_err(|source| WalError::Io { path: path.clone(), source })?;
         let what = "an entry does not match its checksum";
-        let body = record::reread(&bytes, slot.at);
+        let body = record::reread(bytes, slot.at);
         Ok(Some(decode(slot.at, body.ok_or(WalError::Damaged { path, offset: position.offset, what })?)))
     }
 

@@ -45,7 +45,7 @@ fn append(wal: &Wal, group: u16, index: u64) -> std::io::Result<()> {
 /// Checks that a group holds exactly these entries.
 fn check(wal: &Wal, group: u16, indexes: std::ops::Range<u64>) {
     for index in indexes.clone() {
-        let read = wal.read(group, index, |found, bytes| (found, bytes.to_vec())).unwrap();
+        let read = wal.read(group, index, &mut Vec::new(), |found, bytes| (found, bytes.to_vec())).unwrap();
         assert_eq!(read, Some((at(index), body(index, group))), "entry {index} of {group}");
     }
     assert_eq!(wal.state(group).last.map(|last| last.index + 1).unwrap_or(0), indexes.end);
@@ -246,14 +246,14 @@ fn groups_may_be_numbered_anew() {
     wal.close();
     let names = ["leases".into(), "default".into(), "events".into()];
     let wal = Wal::open(Arc::new(disk.clone()), options(&Arc::default()), &names).unwrap();
-    assert_eq!(wal.read(0, 0, |_, bytes| bytes.to_vec()).unwrap().unwrap(), body(0, 1));
+    assert_eq!(wal.read(0, 0, &mut Vec::new(), |_, bytes| bytes.to_vec()).unwrap().unwrap(), body(0, 1));
     append(&wal, 0, 1).unwrap();
     append(&wal, 2, 0).unwrap();
     wal.close();
     assert!(open(&disk).is_err(), "the group of events is missing");
     let wal = Wal::open(Arc::new(disk.clone()), options(&Arc::default()), &names).unwrap();
-    assert_eq!(wal.read(0, 1, |_, bytes| bytes.to_vec()).unwrap().unwrap(), body(1, 0));
-    assert_eq!(wal.read(1, 0, |_, bytes| bytes.to_vec()).unwrap().unwrap(), body(0, 0));
+    assert_eq!(wal.read(0, 1, &mut Vec::new(), |_, bytes| bytes.to_vec()).unwrap().unwrap(), body(1, 0));
+    assert_eq!(wal.read(1, 0, &mut Vec::new(), |_, bytes| bytes.to_vec()).unwrap().unwrap(), body(0, 0));
     wal.close();
 }
 
