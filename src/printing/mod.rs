@@ -1,9 +1,12 @@
 //! The Table representation: columns and cells of every kind.
 //!
 //! [`registry::printer`] gives the printer of a built-in resource, [`table::Table`] writes tables with it. The columns
-//! stand in the catalogue (`schema::Resource::columns`); here is what fills them, one file per group of nouns.
+//! stand in the catalogue (`schema::Resource::columns`); here is what fills them, one file per group of nouns. Custom
+//! resources bring their own: [`custom::CustomTable`].
 
 pub mod age;
+pub mod custom;
+pub mod jsonpath;
 pub mod registry;
 pub mod table;
 
@@ -24,9 +27,12 @@ mod services;
 mod storage;
 mod workloads;
 
+pub use config::name_and_creation;
+pub use custom::CustomTable;
+pub use registry::{printer, subresource_printer};
+pub use table::{Encoded, Includer, ListMeta, Printer, Rows, Table, Version};
+
+#[cfg(test)]
+mod custom_tests;
 #[cfg(test)]
 mod table_tests;
-
-pub use config::name_and_creation;
-pub use registry::printer;
-pub use table::{Encoded, Includer, ListMeta, Printer, Rows, Table, Version};

@@ -1,5 +1,6 @@
 //! Rows against what Kubernetes 1.36 shows for the same objects, and the frame around them.
 
+use flotilla_proto::catalogue;
 use flotilla_proto::json;
 use flotilla_proto::schema::Column;
 use flotilla_proto::time::Timestamp;
@@ -160,4 +161,17 @@ fn flow_schemas_stand_by_precedence() {
         .sort(&mut items, |item| item);
     let names: Vec<&str> = items.iter().map(|item| item.str_at(&["metadata", "name"])).collect();
     assert_eq!(names, ["b", "a", "c"]);
+}
+
+#[test]
+fn every_listable_resource_fills_its_columns() {
+    for resource in catalogue::resources().filter(|resource| !resource.list_kind.is_empty()) {
+        let place = format!("{}/{}", resource.group, resource.name);
+        let found = printer(&resource.group, &resource.name).unwrap_or_else(|| panic!("{place} has no printer"));
+        let mut cells = Vec::new();
+        found.cells(&value!({"metadata": {"name": "a"}}), Timestamp { seconds: 0, nanos: 0 }, &mut cells);
+        // Kubernetes fills in an age for which addresses have no column.
+        let extra = usize::from(place == "networking.k8s.io/ipaddresses");
+        assert_eq!(cells.len(), resource.columns.len() + extra, "{place}");
+    }
 }

@@ -1,0 +1,153 @@
+//! Custom resources: the columns that their definition asks for (`additionalPrinterColumns`).
+
+use flotilla_proto::json;
+use flotilla_proto::schema::Column;
+use flotilla_proto::time::Timestamp;
+use flotilla_proto::value;
+use flotilla_proto::value::{Str, Value};
+
+use super::age;
+use super::cell;
+use super::jsonpath::Path;
+use super::table::Rows;
+
+/// The columns of one version of a custom resource and the rows under them.
+#[derive(Debug, Clone)]
+pub struct CustomTable {
+    /// The name, and what the definition asks for.
+    pub columns: Vec<Column>,
+    /// Of each column but the first: where its cells come from.
+    sources: Vec<(Path, Kind)>,
+}
+
+/// What a column's cells are made into.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    Integer,
+    Number,
+    String,
+    Boolean,
+    Date,
+    Other,
+}
+
+impl CustomTable {
+    /// The table of a version with this list of `additionalPrinterColumns`; without any, it shows the age.
+    ///
+    /// Columns from the first on whose path cannot be parsed are left out, as in Kubernetes.
+    pub fn new(printer_columns: &[Value]) -> Self {
+        let age = [value!({"name": "Age", "type": "date", "jsonPath": ".metadata.creationTimestamp",
+            "description": "Time since the object was created."})];
+        let wanted = if printer_columns.is_empty() { &age[..] } else { printer_columns };
+        let mut table = Self { columns: vec![name_column()], sources: Vec::new() };
+        for column in wanted {
+            let path = column.str_at(&["jsonPath"]);
+            let Ok(parsed) = Path::parse(path) else { break };
+            table.columns.push(Column {
+                name: column.str_at(&["name"]).to_owned().into(),
+                kind: column.str_at(&["type"]).to_owned().into(),
+                format: column.str_at(&["format"]).to_owned().into(),
+                priority: i32::try_from(cell::number(column, &["priority"])).unwrap_or(0),
+                description: match column.str_at(&["description"]) {
+                    "" => format!("The object's value at {path}.").into(),
+                    text => text.to_owned().into(),
+                },
+            });
+            table.sources.push((parsed, kind(column.str_at(&["type"]))));
+        }
+        table
+    }
+}
+
+impl Rows for CustomTable {
+    fn cells(&self, object: &Value, now: Timestamp, cells: &mut Vec<Value>) {
+        cells.push(cell::name(object));
+        for (path, kind) in &self.sources {
+            let found = path.find(object).unwrap_or_default();
+            cells.push(found.first().map_or(Value::Null, |value| made(value, *kind, now)));
+        }
+    }
+}
+
+fn name_column() -> Column {
+    Column {
+        name: "Name".into(),
+        kind: "string".into(),
+        format: "name".into(),
+        priority: 0,
+        description: "Name of the object.".into(),
+    }
+}
+
+fn kind(name: &str) -> Kind {
+    match name {
+        "integer" => Kind::Integer,
+        "number" => Kind::Number,
+        "string" => Kind::String,
+        "boolean" => Kind::Boolean,
+        "date" => Kind::Date,
+        _ => Kind::Other,
+    }
+}
+
+/// The cell of a value; `null` when the value is not of the column's type.
+fn made(value: &Value, kind: Kind, now: Timestamp) -> Value {
+    match (kind, value) {
+        (Kind::String, value) => text(value).into(),
+        (Kind::Integer, Value::Int(number)) => Value::Int(*number),
+        // Go's conversion cuts the fraction off; so does this one, which also bounds the rest.
+        (Kind::Integer, Value::Float(number)) => Value::Int(*number as i64),
+        (Kind::Number, Value::Int(number)) => Value::Float(*number as f64),
+        (Kind::Number, Value::Float(number)) => Value::Float(*number),
+        (Kind::Boolean, Value::Bool(flag)) => Value::Bool(*flag),
+        (Kind::Date, Value::Str(text)) => date(text, now).into(),
+        _ => Value::Null,
+    }
+}
+
+fn date(text: &str, now: Timestamp) -> Str {
+    if !matches!(text, "" | "null") && Timestamp::parse(text).is_err() {
+        return Str::const_new("<invalid>");
+    }
+    age::since(&text.into(), now)
+}
+
+/// A value as text: strings and numbers as Go prints them, lists and objects as JSON with sorted keys.
+fn text(value: &Value) -> Str {
+    match value {
+        Value::Null => Str::const_new("<no value>"),
+        Value::Bool(flag) => Str::const_new(if *flag { "true" } else { "false" }),
+        Value::Int(number) => number.to_string().into(),
+        Value::Float(number) => float(*number),
+        Value::Str(text) => text.clone(),
+        Value::Array(_) | Value::Object(_) => {
+            let mut sorted = value.clone();
+            sort(&mut sorted);
+            String::from_utf8(json::to_vec(&sorted)).unwrap_or_default().into()
+        }
+    }
+}
+
+fn sort(value: &mut Value) {
+    match value {
+        Value::Object(map) => {
+            map.sort();
+            map.iter_mut().for_each(|(_, value)| sort(value));
+        }
+        Value::Array(items) => items.iter_mut().for_each(sort),
+        _ => {}
+    }
+}
+
+/// A float as Go prints it: with an exponent of at least two digits below 1e-4 and from 1e6 on.
+fn float(number: f64) -> Str {
+    let scientific = format!("{number:e}");
+    let (mantissa, exponent) = scientific.split_once('e').unwrap_or((&scientific, "0"));
+    match exponent.parse::<i32>() {
+        Ok(exponent) if !(-4..6).contains(&exponent) && number.is_finite() => {
+            let sign = if exponent < 0 { '-' } else { '+' };
+            format!("{mantissa}e{sign}{:02}", exponent.abs()).into()
+        }
+        _ => number.to_string().into(),
+    }
+}

@@ -1,0 +1,210 @@
+//! From steps to values.
+
+use std::borrow::Cow;
+use std::cmp::Ordering;
+
+use flotilla_proto::value::Value;
+
+use super::{Filter, Node, Path, Slice};
+
+/// A value on the way: part of the object, or a literal.
+type Found<'a> = Cow<'a, Value>;
+
+/// A step that cannot be taken, which makes the whole path fail.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Mismatch;
+
+impl Path {
+    /// The values that the path leads to; none where keys are missing.
+    ///
+    /// # Errors
+    /// When an index is out of bounds, a list is expected where something else stands, or values of different types
+    /// are compared.
+    pub fn find<'a>(&self, object: &'a Value) -> Result<Vec<Cow<'a, Value>>, Mismatch> {
+        self.walk(vec![Cow::Borrowed(object)])
+    }
+
+    fn walk<'a>(&self, mut values: Vec<Found<'a>>) -> Result<Vec<Found<'a>>, Mismatch> {
+        for node in &self.nodes {
+            values = node.step(&values)?;
+        }
+        Ok(values)
+    }
+}
+
+/// How many values a step may lead to: paths that look everywhere at every step would else multiply them without end.
+const FOUND_MAX: usize = 100_000;
+
+/// What `each` finds for every value together.
+fn gather<'a>(
+    values: &[Found<'a>],
+    mut each: impl FnMut(&Found<'a>, &mut Vec<Found<'a>>) -> Result<(), Mismatch>,
+) -> Result<Vec<Found<'a>>, Mismatch> {
+    let mut found = Vec::new();
+    for value in values {
+        each(value, &mut found)?;
+        if found.len() > FOUND_MAX {
+            return Err(Mismatch);
+        }
+    }
+    Ok(found)
+}
+
+impl Node {
+    fn step<'a>(&self, values: &[Found<'a>]) -> Result<Vec<Found<'a>>, Mismatch> {
+        let literal = |value: Value| Ok(values.iter().map(|_| Cow::Owned(value.clone())).collect());
+        match self {
+            Self::Field(name) => Ok(values.iter().filter_map(|value| member(value, name)).collect()),
+            Self::Wildcard => gather(values, |value, found| {
+                found.extend(children(value));
+                Ok(())
+            }),
+            Self::Recursive => gather(values, |value, found| {
+                descend(value, found);
+                Ok(())
+            }),
+            Self::Slice(slice) => slice.step(values),
+            Self::Union(parts) => {
+                let mut found = Vec::new();
+                for part in parts {
+                    found.extend(part.walk(values.to_vec())?);
+                    if found.len() > FOUND_MAX {
+                        return Err(Mismatch);
+                    }
+                }
+                Ok(found)
+            }
+            Self::Filter(filter) => gather(values, |value, found| filter.step(value, found)),
+            Self::Text(text) => Ok(vec![Cow::Owned(text.as_str().into())]),
+            Self::Int(number) => literal(Value::Int(*number)),
+            Self::Float(number) => literal(Value::Float(*number)),
+            Self::Bool(flag) => literal(Value::Bool(*flag)),
+            Self::Word => Err(Mismatch),
+        }
+    }
+}
+
+fn member<'a>(value: &Found<'a>, name: &str) -> Option<Found<'a>> {
+    match value {
+        Cow::Borrowed(value) => value.get(name).map(Cow::Borrowed),
+        Cow::Owned(value) => value.get(name).cloned().map(Cow::Owned),
+    }
+}
+
+/// Members or items; of a string its bytes.
+fn children<'a>(value: &Found<'a>) -> Vec<Found<'a>> {
+    let of_text = |text: &str| text.bytes().map(|byte| Cow::Owned(Value::Int(byte.into()))).collect();
+    match value {
+        Cow::Borrowed(Value::Object(map)) => map.values().map(Cow::Borrowed).collect(),
+        Cow::Borrowed(Value::Array(items)) => items.iter().map(Cow::Borrowed).collect(),
+        Cow::Borrowed(Value::Str(text)) => of_text(text),
+        Cow::Owned(Value::Object(map)) => map.values().cloned().map(Cow::Owned).collect(),
+        Cow::Owned(Value::Array(items)) => items.iter().cloned().map(Cow::Owned).collect(),
+        Cow::Owned(Value::Str(text)) => of_text(text),
+        _ => Vec::new(),
+    }
+}
+
+/// The value and everything in it that has parts, outer ones first.
+fn descend<'a>(value: &Found<'a>, found: &mut Vec<Found<'a>>) {
+    if !matches!(value.as_ref(), Value::Object(_) | Value::Array(_)) {
+        return;
+    }
+    let children = children(value);
+    if !children.is_empty() {
+        found.push(value.clone());
+        children.iter().for_each(|child| descend(child, found));
+    }
+}
+
+impl Slice {
+    fn step<'a>(&self, values: &[Found<'a>]) -> Result<Vec<Found<'a>>, Mismatch> {
+        let mut is_over = false;
+        gather(values, |value, found| {
+            if is_over || value.is_null() {
+                return Ok(());
+            }
+            let length = value.as_array().ok_or(Mismatch)?.len();
+            let Some((from, to)) = self.bounds(length)? else {
+                is_over = true; // nothing asked for of one list ends the search in the others as well
+                return Ok(());
+            };
+            let step = match self.step {
+                None => 1,
+                Some(step) => usize::try_from(step).ok().filter(|step| *step > 0).ok_or(Mismatch)?,
+            };
+            found.extend(children(value).into_iter().take(to).skip(from).step_by(step));
+            Ok(())
+        })
+    }
+
+    /// The bounds in a list of this length; `None` when they enclose nothing.
+    fn bounds(&self, length: usize) -> Result<Option<(usize, usize)>, Mismatch> {
+        let length = i64::try_from(length).map_err(|_| Mismatch)?;
+        let mut from = self.from.unwrap_or(0);
+        if from < 0 {
+            from += length;
+        }
+        let mut to = self.to.unwrap_or(length);
+        if to < 0 || (to == 0 && self.is_index) {
+            to += length;
+        }
+        if from == to {
+            return Ok(None);
+        }
+        if !(0..length).contains(&from) || !(0..=length).contains(&to) || from > to {
+            return Err(Mismatch);
+        }
+        Ok(usize::try_from(from).ok().zip(usize::try_from(to).ok()))
+    }
+}
+
+impl Filter {
+    fn step<'a>(&self, value: &Found<'a>, found: &mut Vec<Found<'a>>) -> Result<(), Mismatch> {
+        value.as_array().ok_or(Mismatch)?;
+        for item in children(value) {
+            if self.takes(&item)? {
+                found.push(item);
+            }
+        }
+        Ok(())
+    }
+
+    fn takes(&self, item: &Found<'_>) -> Result<bool, Mismatch> {
+        let left = self.left.walk(vec![item.clone()]);
+        let Some((operator, right)) = &self.test else {
+            // What fails on the way counts as being there.
+            return Ok(left.map_or(true, |left| !left.is_empty()));
+        };
+        let left = left?;
+        if left.is_empty() {
+            return Ok(false);
+        }
+        let right = if left.len() == 1 { right.walk(vec![item.clone()])? } else { return Err(Mismatch) };
+        match &right[..] {
+            [] => Ok(false),
+            [right] => compare(&left[0], operator, right),
+            _ => Err(Mismatch),
+        }
+    }
+}
+
+/// Scalars of one type can be compared; booleans only for being equal.
+fn compare(left: &Value, operator: &str, right: &Value) -> Result<bool, Mismatch> {
+    let order = match (left, right) {
+        (Value::Bool(a), Value::Bool(b)) if matches!(operator, "==" | "!=") => a.cmp(b),
+        (Value::Int(a), Value::Int(b)) => a.cmp(b),
+        (Value::Float(a), Value::Float(b)) => a.partial_cmp(b).ok_or(Mismatch)?,
+        (Value::Str(a), Value::Str(b)) => a.cmp(b),
+        _ => return Err(Mismatch),
+    };
+    match operator {
+        "==" => Ok(order == Ordering::Equal),
+        "!=" => Ok(order != Ordering::Equal),
+        "<" => Ok(order == Ordering::Less),
+        "<=" => Ok(order != Ordering::Greater),
+        ">" => Ok(order == Ordering::Greater),
+        ">=" => Ok(order != Ordering::Less),
+        _ => Err(Mismatch),
+    }
+}

@@ -1,0 +1,82 @@
+//! The JSONPath of kubectl and of custom resources' columns (kubernetes.io "JSONPath Support"), for one expression:
+//! `.spec.list[?(@.name=="a")].value`.
+//!
+//! It differs from RFC 9535 in what it takes and in that type errors make the whole expression fail.
+
+mod eval;
+mod parse;
+
+/// Why a text is no path.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum Error {
+    /// A bracket, quote or filter is not closed.
+    #[error("unterminated {0}")]
+    Unterminated(&'static str),
+    /// A character has no meaning where it stands.
+    #[error("unrecognized character in action: {0:?}")]
+    Character(char),
+    /// What stands in brackets is no index, slice or key.
+    #[error("invalid array index {0}")]
+    Index(String),
+    /// A number cannot be read.
+    #[error("cannot parse number {0}")]
+    Number(String),
+    /// Two `..` follow each other.
+    #[error("invalid multiple recursive descent")]
+    Recursion,
+    /// Filters and unions are nested too deeply.
+    #[error("nested too deeply")]
+    Depth,
+}
+
+/// A parsed path.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Path {
+    nodes: Vec<Node>,
+}
+
+/// How deep filters and unions may nest.
+const DEPTH_MAX: usize = 16;
+
+/// One step of a path: from the values so far to the next ones.
+#[derive(Debug, Clone, PartialEq)]
+enum Node {
+    /// The member of this name.
+    Field(String),
+    /// All members or items.
+    Wildcard,
+    /// The values and all that is in them.
+    Recursive,
+    /// Items from, to, by step.
+    Slice(Slice),
+    /// The results of each part.
+    Union(Vec<Path>),
+    /// Items for which a comparison holds.
+    Filter(Box<Filter>),
+    /// A literal.
+    Text(String),
+    /// A literal.
+    Int(i64),
+    /// A literal.
+    Float(f64),
+    /// A literal.
+    Bool(bool),
+    /// A word without meaning, which fails when it is evaluated.
+    Word,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq)]
+struct Slice {
+    from: Option<i64>,
+    to: Option<i64>,
+    step: Option<i64>,
+    /// Whether the end follows from the start: a single index.
+    is_index: bool,
+}
+
+#[derive(Debug, Clone, PartialEq)]
+struct Filter {
+    left: Path,
+    /// Operator and right side; without, the left side must exist.
+    test: Option<(String, Path)>,
+}
