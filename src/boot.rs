@@ -12,7 +12,7 @@ use actix_web::{App, HttpServer};
 use flotilla_cluster::{OpenError, Options, Store};
 use tokio::sync::watch;
 
-use crate::access::tokens::{Issuer, KeyError, KeySet, ServiceAccountTokens, SigningKey, StoreObjects};
+use crate::access::tokens::{Issuer, KeyError, KeySet, ServiceAccountTokens, SigningKey, SpareKey, StoreObjects};
 use crate::access::{Authenticator, Authorizer, TokenFile, TokenFileError, connection};
 use crate::config::Config;
 use crate::gateway::StartError;
@@ -87,6 +87,8 @@ impl Boot {
     /// # Errors
     /// See [`BootError`]. The data directory is as it was if it is in use, damaged, or of a newer format.
     pub async fn open(config: Config, drain: Drain) -> Result<Self, BootError> {
+        let given = config.service_account_signing_key_file.clone();
+        let spare = given.is_none().then(|| SpareKey::prepare(&config.pki_dir())).unwrap_or_default();
         let store = Store::open(store_options(&config))
             .await
             .map_err(|source| BootError::Store { directory: config.data_dir.display().to_string(), source })?;
@@ -94,7 +96,10 @@ impl Boot {
         let address = listener.local_addr().map_err(|source| BootError::Listen { address: config.listen, source })?;
         let pki = Arc::new(Pki::open(PkiOptions::from_config(&config, address.ip()))?);
         pki.write_admin_kubeconfig(&config.admin_kubeconfig(), &server_url(&config, address))?;
-        let signing = signing_key(&config)?;
+        let signing = match &given {
+            Some(path) => SigningKey::read(path)?,
+            None => spare.open(&config.pki_dir())?,
+        };
         Ok(Self {
             authenticator: Arc::new(authenticator(&config, &store, &signing)?),
             issuer: Issuer::new(signing, config.service_account_issuer.first().cloned().unwrap_or_default()),
@@ -155,13 +160,6 @@ impl Boot {
         renewal.abort();
         self.store.shutdown().await;
         served
-    }
-}
-
-fn signing_key(config: &Config) -> Result<SigningKey, KeyError> {
-    match &config.service_account_signing_key_file {
-        Some(path) => SigningKey::read(path),
-        None => SigningKey::open(&config.pki_dir()),
     }
 }
 

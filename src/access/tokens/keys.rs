@@ -16,6 +16,9 @@ use x509_parser::x509::SubjectPublicKeyInfo;
 
 use crate::pki::{PkiError, publish_new, read_credential};
 
+/// The key's file in a directory of keys.
+const FILE: &str = "sa.key";
+
 /// Bits of the RSA keys that are made here.
 const RSA_BITS: usize = 2_048;
 
@@ -158,8 +161,12 @@ impl SigningKey {
     /// # Errors
     /// When the file cannot be read or written or holds no usable key.
     pub fn open(dir: &Path) -> Result<Self, KeyError> {
-        let path = dir.join("sa.key");
-        let pem = if path.exists() { read_credential(&path)? } else { publish_new(&path, &generate()?, 0o600)? };
+        SpareKey::prepare(dir).open(dir)
+    }
+
+    fn open_with(dir: &Path, spare: impl FnOnce() -> Result<String, KeyError>) -> Result<Self, KeyError> {
+        let path = dir.join(FILE);
+        let pem = if path.exists() { read_credential(&path)? } else { publish_new(&path, &spare()?, 0o600)? };
         Self::parse(&pem).map_err(|why| KeyError::Unusable { path, why })
     }
 
@@ -196,6 +203,28 @@ impl SigningKey {
             0 => Ok(signature),
             half => fixed(&signature, half).ok_or_else(|| rustls::Error::General("malformed signature".into())),
         }
+    }
+}
+
+/// A key that is being made on a thread of its own while a server starts; making one takes a while.
+#[derive(Debug, Default)]
+pub struct SpareKey(Option<std::thread::JoinHandle<Result<String, KeyError>>>);
+
+impl SpareKey {
+    /// Begins to make a key unless the directory has one. Nothing is written yet.
+    pub fn prepare(dir: &Path) -> Self {
+        Self((!dir.join(FILE).exists()).then(|| std::thread::spawn(generate)))
+    }
+
+    /// As [`SigningKey::open`], with this key if the directory has none.
+    ///
+    /// # Errors
+    /// As [`SigningKey::open`].
+    pub fn open(self, dir: &Path) -> Result<SigningKey, KeyError> {
+        SigningKey::open_with(dir, || match self.0 {
+            None => generate(),
+            Some(thread) => thread.join().unwrap_or_else(|_| Err(KeyError::Generate("the thread ended".into()))),
+        })
     }
 }
 

@@ -16,7 +16,7 @@ mod verify;
 pub use bound::{BoundKind, BoundObjects, Found};
 pub use claims::{Claims, NumericDate};
 pub use issue::{Account, IssueRequest, Issued, Issuer, LegacyAccount};
-pub use keys::{KeyError, KeySet, SigningKey, VerificationKey};
+pub use keys::{KeyError, KeySet, SigningKey, SpareKey, VerificationKey};
 pub use store::StoreObjects;
 pub use verify::{ServiceAccountTokens, TokenError, Verified};
 
