@@ -51,7 +51,6 @@ pub(super) fn service_cidr(input: &BootstrapInput) -> Option<Seed> {
         "type": "Ready",
         "status": "True",
         "lastTransitionTime": (input.now.as_str()),
-        "reason": "",
         "message": "Kubernetes default Service CIDR is ready"
     });
     let fields = value!({"status": {"conditions": [condition]}});
@@ -140,8 +139,10 @@ fn service(address: IpAddr, port: u16) -> Seed {
         "spec": {
             "ports": [{"name": "https", "protocol": "TCP", "port": 443, "targetPort": port}],
             "clusterIP": (address.to_string()),
+            "clusterIPs": [(address.to_string())],
             "type": "ClusterIP",
             "sessionAffinity": "None",
+            "ipFamilies": [(family(address))],
             "ipFamilyPolicy": "SingleStack",
             "internalTrafficPolicy": "Cluster"
         },

@@ -96,8 +96,11 @@ fn methods_and_unknown_paths_are_told_apart() {
     let with = |method, path| documents.answer(&Request { method, path, ..Request::default() });
     assert_eq!(with("POST", "/api/v1").expect("a document").expect_err("not allowed").code, 405);
     assert!(with("DELETE", "/apis").expect("a document").is_ok());
-    assert!(with("GET", "/apis/apps/v9").is_none() && with("GET", "/apis/nope").is_none());
-    assert!(documents.has_group("apps") && !documents.has_group("nope"));
+    for path in ["/apis/apps/v9", "/api/v2"] {
+        assert_eq!(with("GET", path).expect("within a group").expect_err("unknown").code, 404, "{path}");
+    }
+    assert!(with("GET", "/apis/nope").is_none() && with("GET", "/apis/nope/v1").is_none());
+    assert!(documents.has_group("") && documents.has_group("apps") && !documents.has_group("nope"));
     assert!(root::answer(&get("/", ""), &documents).is_some());
     assert_eq!(version::answer(&get("/version/x", "")).expect("below").expect_err("unknown").code, 404);
     let version = encoded(&version::answer(&get("/version", "")).expect("there").expect("acceptable"));

@@ -112,16 +112,30 @@ impl Documents {
 
     /// Whether this group has any document.
     pub fn has_group(&self, group: &str) -> bool {
-        self.legacy.contains_key(&format!("/apis/{group}"))
+        if group.is_empty() {
+            self.legacy.contains_key("/api")
+        } else {
+            self.legacy.contains_key(&format!("/apis/{group}"))
+        }
     }
 
-    /// The answer to a request for a discovery document; `None` when the path names none.
+    /// Whether a path lies below that of a group that is served.
+    fn is_within_group(&self, path: &str) -> bool {
+        match path.strip_prefix("/apis/").and_then(|path| path.split_once('/')) {
+            Some((group, _)) => self.has_group(group),
+            None => path.starts_with("/api/"),
+        }
+    }
+
+    /// The answer to a request for a discovery document; 404 for an unknown version of a served group; `None` when the path names none.
     pub fn answer(&self, request: &Request<'_>) -> Option<ApiResult<Answer>> {
         let path = match request.path {
             "/" => return None,
             path => path.strip_suffix('/').unwrap_or(path),
         };
-        let document = self.legacy.get(path)?;
+        let Some(document) = self.legacy.get(path) else {
+            return self.is_within_group(path).then(|| Err(ApiError::no_such_path()));
+        };
         if request.method != "GET" && !document.any_method {
             let details = Some(Box::default());
             let message = "the server does not allow this method on the requested resource";

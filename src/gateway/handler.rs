@@ -130,13 +130,18 @@ fn document(gateway: &Gateway, head: &Head<'_>, request: &HttpRequest, caller: &
     if let Some(found) = discovery::version::answer(&asked).or_else(|| gateway.documents.answer(&asked)) {
         return found.map(respond_document);
     }
-    Ok(answer::respond_text(404, "404 page not found\n"))
+    let found = gateway.openapi.answer(&asked).or_else(|| discovery::root::answer(&asked, &gateway.documents));
+    Ok(respond_document(found.unwrap_or_else(discovery::Answer::not_found)))
 }
 
 fn respond_document(found: discovery::Answer) -> HttpResponse {
     let (bytes, content_type) = match found.body {
         discovery::Body::Encoded(bytes) => (bytes, found.content_type),
-        discovery::Body::Object { value, representation, .. } => {
+        discovery::Body::Object { mut value, kind: (_, version, _), representation } => {
+            if representation.media == Media::Protobuf && value.get("apiVersion").is_none() {
+                // Documents of the core group do not state it, but it decides which message they are.
+                value.set_at(&["apiVersion"], version);
+            }
             let encoded = answer::encode_value(&value, representation);
             (encoded.bytes, found.content_type)
         }

@@ -10,6 +10,7 @@ use crate::boot::{Boot, Drain};
 use crate::bootstrap::{self, BootstrapInput, FrontProxy, SeedError};
 use crate::discovery::health::{Health, Part};
 use crate::discovery::{self, Documents};
+use crate::openapi::OpenApi;
 use crate::registry::{Registry, now};
 
 /// What all requests share.
@@ -23,6 +24,8 @@ pub struct Gateway {
     pub authorizer: Authorizer,
     /// Discovery documents.
     pub documents: Documents,
+    /// OpenAPI documents.
+    pub openapi: OpenApi,
     /// What `/healthz` and its like tell.
     pub health: Health,
     /// Tells open requests that the server is going down.
@@ -48,6 +51,7 @@ impl Gateway {
             authenticator: Arc::clone(&boot.authenticator),
             authorizer: boot.authorizer.clone(),
             documents: Documents::build(&discovery::built_in()?, &address),
+            openapi: OpenApi::default(),
             health,
             drain: boot.drain.clone(),
         }))
