@@ -17,11 +17,14 @@ const NAME_BYTES_MAX: usize = 52;
 
 /// Rules of CronJobs.
 pub static STRATEGY: Strategy = Strategy {
-    generation: Generation::Spec,
+    generation: Generation::Own,
     status: true,
     default,
     prepare_create: |cron| dropped::drop_from_spec(cron, None, &POD),
-    prepare_update: |cron, old| dropped::drop_from_spec(cron, Some(old), &POD),
+    prepare_update: |cron, old| {
+        dropped::drop_from_spec(cron, Some(old), &POD);
+        templates::count_spec(cron, old);
+    },
     validate,
     validate_update: |cron, old, errors| check(cron, Some(old), errors),
     warnings,

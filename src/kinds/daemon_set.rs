@@ -10,7 +10,7 @@ const TEMPLATE_GENERATION: [&str; 3] = ["metadata", "annotations", "deprecated.d
 
 /// Rules of DaemonSets.
 pub static STRATEGY: Strategy = Strategy {
-    generation: Generation::Spec,
+    generation: Generation::Own,
     status: true,
     default,
     prepare_create,
@@ -35,6 +35,11 @@ fn default(set: &mut Value) {
                 one_at_a_time(rolling);
             }
         }
+        // Numbers that another type has no use for are zero, not absent.
+        if let Some(rolling) = object(strategy, "rollingUpdate") {
+            pointer(rolling, "maxUnavailable", 0);
+            pointer(rolling, "maxSurge", 0);
+        }
     }
     pointer(spec, "revisionHistoryLimit", 10);
 }
@@ -49,13 +54,13 @@ fn template_generation(set: &Value) -> i64 {
 }
 
 fn prepare_create(set: &mut Value) {
-    templates::prepare(set, None);
+    templates::prepare_create(set);
     let generation = template_generation(set).max(1);
     set.set_at(&TEMPLATE_GENERATION, generation.to_string());
 }
 
 fn prepare_update(set: &mut Value, old: &Value) {
-    templates::prepare(set, Some(old));
+    templates::prepare_update(set, old);
     let changed = !semantic::equal_at(set, old, &templates::PATH);
     let generation = template_generation(old) + i64::from(changed);
     set.set_at(&TEMPLATE_GENERATION, generation.to_string());

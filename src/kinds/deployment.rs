@@ -3,16 +3,16 @@
 use flotilla_proto::value::{Map, Value};
 
 use super::defaulting::{object, object_or_new, plain, pointer};
-use super::{Generation, Strategy, semantic, templates};
+use super::{Generation, Strategy, restore, semantic, templates};
 
 /// Rules of Deployments.
 pub static STRATEGY: Strategy = Strategy {
     generation: Generation::Own,
     status: true,
     default,
-    prepare_create: |object| templates::prepare(object, None),
+    prepare_create: templates::prepare_create,
     prepare_update,
-    prepare_status: |object, old| keep(object, old, &["metadata", "labels"]),
+    prepare_status: |object, old| restore::keep(object, old, &["metadata", "labels"]),
     validate: validation::validate,
     validate_update: validation::validate_update,
     validate_status: validation::validate_status,
@@ -45,16 +45,8 @@ fn quarter(rolling: &mut Map) {
 }
 
 fn prepare_update(deployment: &mut Value, old: &Value) {
-    templates::prepare(deployment, Some(old));
+    templates::prepare_update(deployment, old);
     let changed = !semantic::equal_at(deployment, old, &["spec"])
         || !semantic::equal_at(deployment, old, &["metadata", "annotations"]);
     templates::set_generation(deployment, old, changed);
-}
-
-/// Puts the old value of a field back.
-fn keep(object: &mut Value, old: &Value, path: &[&str]) {
-    match old.at(path) {
-        Value::Null => _ = object.remove_at(path),
-        value => object.set_at(path, value.clone()),
-    }
 }

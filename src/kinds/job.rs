@@ -22,12 +22,12 @@ const MANY_PARALLEL: i64 = 10_000;
 
 /// Rules of Jobs.
 pub static STRATEGY: Strategy = Strategy {
-    generation: Generation::Spec,
+    generation: Generation::Own,
     status: true,
     dependents: Dependents::Orphan,
     default,
     prepare_create,
-    prepare_update: |job, old| templates::prepare(job, Some(old)),
+    prepare_update: templates::prepare_update,
     validate,
     validate_update: update::validate,
     validate_status: status::validate,
@@ -38,11 +38,7 @@ pub static STRATEGY: Strategy = Strategy {
 };
 
 fn default(job: &mut Value) {
-    let labels = job.at(&TEMPLATE_LABELS).clone();
-    let unlabelled = job.map_at(&["metadata", "labels"]).is_none_or(Map::is_empty);
-    if unlabelled && labels.as_object().is_some_and(|labels| !labels.is_empty()) {
-        job.set_at(&["metadata", "labels"], labels);
-    }
+    label_like_template(job);
     let Some(spec) = job.as_object_mut().and_then(|map| object_or_new(map, "spec")) else { return };
     let unset = |spec: &Map, key: &str| spec.get(key).is_none_or(Value::is_null);
     if unset(spec, "completions") && unset(spec, "parallelism") {
@@ -59,6 +55,15 @@ fn default(job: &mut Value) {
     default_nested(spec);
 }
 
+/// A Job without labels has those of its template.
+fn label_like_template(job: &mut Value) {
+    let labels = job.at(&TEMPLATE_LABELS).clone();
+    let unlabelled = job.map_at(&["metadata", "labels"]).is_none_or(Map::is_empty);
+    if unlabelled && labels.as_object().is_some_and(|labels| !labels.is_empty()) {
+        job.set_at(&["metadata", "labels"], labels);
+    }
+}
+
 /// Defaults that a Job shares with the template of a CronJob.
 pub fn default_nested(spec: &mut Map) {
     templates::set_defaults(spec);
@@ -72,7 +77,11 @@ fn prepare_create(job: &mut Value) {
     if !job.is_true_at(&["spec", "manualSelector"]) {
         select_own_pods(job);
     }
-    templates::prepare(job, None);
+    // The template's new labels count, as they would when the stored Job is read; a name too long for them is refused.
+    if names::label_value(job.str_at(&["metadata", "name"])).is_empty() {
+        label_like_template(job);
+    }
+    templates::prepare_create(job);
 }
 
 /// Marks the pods of the job with its name and uid, and selects them by that.
@@ -88,6 +97,9 @@ fn select_own_pods(job: &mut Value) {
             }
         }
     }
+    let template = job.get_mut("spec").and_then(|spec| spec.get_mut("template"));
+    let labels = template.and_then(|template| template.get_mut("metadata")?.get_mut("labels")?.as_object_mut());
+    labels.into_iter().for_each(Map::sort);
     let selected = ["spec", "selector", "matchLabels", CONTROLLER[1]];
     if job.at(&selected).is_null() {
         job.set_at(&selected, uid);

@@ -3,6 +3,7 @@
 //! Everything that follows from the catalogue (types, merge rules, encoding) is not here.
 
 pub mod addresses;
+pub mod admission;
 mod admission_policy;
 mod admission_rules;
 mod api_service;
@@ -45,6 +46,7 @@ mod replica_set;
 mod replication_controller;
 mod resource_quota;
 pub mod resources;
+mod restore;
 mod runtime_class;
 mod secret;
 mod selector;

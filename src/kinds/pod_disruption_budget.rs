@@ -3,14 +3,15 @@
 use flotilla_proto::value::Value;
 
 use super::labels::{self, SelectorOptions};
-use super::{Generation, Strategy, conditions, numbers, shown};
+use super::{Generation, Strategy, conditions, numbers, shown, templates};
 use crate::field::{ErrorKind, Errors, Path};
 
 /// Rules of PodDisruptionBudgets.
 pub static STRATEGY: Strategy = Strategy {
-    generation: Generation::Spec,
+    generation: Generation::Own,
     status: true,
     unconditional_update: false,
+    prepare_update: templates::count_spec,
     validate: |budget, errors| validate(budget, false, errors),
     validate_update: |budget, old, errors| validate(budget, has_invalid_selector(old), errors),
     validate_status,

@@ -7,11 +7,11 @@ use super::{Generation, Strategy, templates};
 
 /// Rules of ReplicaSets.
 pub static STRATEGY: Strategy = Strategy {
-    generation: Generation::Spec,
+    generation: Generation::Own,
     status: true,
     default,
-    prepare_create: |object| templates::prepare(object, None),
-    prepare_update: |object, old| templates::prepare(object, Some(old)),
+    prepare_create: templates::prepare_create,
+    prepare_update: templates::prepare_update,
     validate: validation::validate,
     validate_update: validation::validate_update,
     validate_status: validation::validate_status,

@@ -7,12 +7,12 @@ use super::{Dependents, Generation, Strategy, templates};
 
 /// Rules of ReplicationControllers.
 pub static STRATEGY: Strategy = Strategy {
-    generation: Generation::Spec,
+    generation: Generation::Own,
     status: true,
     dependents: Dependents::Orphan,
     default,
-    prepare_create: |object| templates::prepare(object, None),
-    prepare_update: |object, old| templates::prepare(object, Some(old)),
+    prepare_create: templates::prepare_create,
+    prepare_update: templates::prepare_update,
     validate: validation::validate,
     validate_update: validation::validate_update,
     validate_status: validation::validate_status,

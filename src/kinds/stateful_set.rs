@@ -4,17 +4,24 @@ use flotilla_proto::value::{Map, Value};
 
 use super::defaulting::{object, object_or_new, objects, plain, pointer};
 use super::pod::defaults;
-use super::{Generation, Strategy, templates};
+use super::{Generation, NameRule, Strategy, templates};
 
 const MAX_UNAVAILABLE: [&str; 4] = ["spec", "updateStrategy", "rollingUpdate", "maxUnavailable"];
 
 /// Rules of StatefulSets.
 pub static STRATEGY: Strategy = Strategy {
-    generation: Generation::Spec,
+    name: NameRule::Label,
+    generation: Generation::Own,
     status: true,
     default,
-    prepare_create: |set| prepare(set, None),
-    prepare_update: |set, old| prepare(set, Some(old)),
+    prepare_create: |set| {
+        drop_max_unavailable(set, None);
+        templates::prepare_create(set);
+    },
+    prepare_update: |set, old| {
+        drop_max_unavailable(set, Some(old));
+        templates::prepare_update(set, old);
+    },
     validate: validation::validate,
     validate_update: validation::validate_update,
     validate_status: validation::validate_status,
@@ -63,8 +70,7 @@ fn claim(claim: &mut Map) {
 }
 
 /// `maxUnavailable` belongs to a feature that is off; it is dropped unless the stored object has it.
-fn prepare(set: &mut Value, old: Option<&Value>) {
-    templates::prepare(set, old);
+fn drop_max_unavailable(set: &mut Value, old: Option<&Value>) {
     if old.is_none_or(|old| old.at(&MAX_UNAVAILABLE).is_null()) {
         set.remove_at(&MAX_UNAVAILABLE);
     }

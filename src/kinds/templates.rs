@@ -2,7 +2,7 @@
 
 use flotilla_proto::value::{Map, Value};
 
-use super::names;
+use super::{names, semantic};
 use super::pod::spec::Options;
 use super::pod::{dropped, template, warnings};
 use super::strategy::Selectable;
@@ -12,9 +12,21 @@ use crate::field::{Errors, Path};
 pub const PATH: [&str; 2] = ["spec", "template"];
 const SPEC: [&str; 3] = ["spec", "template", "spec"];
 
-/// Drops what belongs to features that are off.
-pub fn prepare(object: &mut Value, old: Option<&Value>) {
-    dropped::drop_from_spec(object, old, &SPEC);
+/// Drops what belongs to features that are off, at creation.
+pub fn prepare_create(object: &mut Value) {
+    dropped::drop_from_spec(object, None, &SPEC);
+}
+
+/// Drops what belongs to features that are off, and raises the generation if the spec changed.
+pub fn prepare_update(object: &mut Value, old: &Value) {
+    dropped::drop_from_spec(object, Some(old), &SPEC);
+    count_spec(object, old);
+}
+
+/// Raises the generation if the spec changed.
+pub fn count_spec(object: &mut Value, old: &Value) {
+    let changed = !semantic::equal_at(object, old, &["spec"]);
+    set_generation(object, old, changed);
 }
 
 /// Raises the generation above the old one if `changed`, else keeps it.

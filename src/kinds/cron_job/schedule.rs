@@ -105,7 +105,7 @@ fn descriptor(spec: &str) -> Result<(), String> {
         Some(text) if duration::parse(text).is_some() => Ok(()),
         Some(text) => {
             let quoted = crate::field::quote(text);
-            Err(format!("failed to parse duration {text}: time: invalid duration {quoted}"))
+            Err(format!("failed to parse duration {spec}: time: invalid duration {quoted}"))
         }
         None => Err(format!("unrecognized descriptor: {spec}")),
     }
@@ -190,6 +190,7 @@ mod tests {
             ("a * * * *", "failed to parse int from a: strconv.Atoi: parsing \"a\": invalid syntax"),
             ("*/0 * * * *", "step of range should be a positive number: */0"),
             ("5-1 * * * *", "beginning of range (5) beyond end of range (1): 5-1"),
+            ("@every x", "failed to parse duration @every x: time: invalid duration \"x\""),
             ("@never", "unrecognized descriptor: @never"),
         ] {
             assert_eq!(parse(spec), Err(why.into()), "{spec}");

@@ -4,6 +4,7 @@ use flotilla_proto::value::Value;
 
 use super::{CONTROLLER, JOB_NAME, TEMPLATE_LABELS, check, spec};
 use crate::field::{ErrorKind, Errors, Path};
+use crate::kinds::restore::put;
 use crate::kinds::strategy::NameRule;
 use crate::kinds::{labels, metadata, semantic, shown, templates};
 
@@ -73,13 +74,6 @@ fn may_change_template(old: &Value) -> bool {
         .any(|condition| condition.str_at(&["type"]) == "Suspended" && condition.str_at(&["status"]) == "True");
     let not_started = status.at(&["startTime"]).is_null();
     old.is_true_at(&["spec", "suspend"]) && (not_started || suspended) && status.int_at(&["active"]).unwrap_or(0) == 0
-}
-
-fn put(object: &mut Value, path: &[&str], value: &Value) {
-    match value {
-        Value::Null => _ = object.remove_at(path),
-        value => object.set_at(path, value.clone()),
-    }
 }
 
 fn template(new: &Value, old: &Value, path: &Path<'_>, errors: &mut Errors) {

@@ -40,10 +40,9 @@ pub fn validate(annotations: &Value, spec: &Value, any_cost: bool, path: &Path<'
     if !any_cost && !is_deletion_cost_valid(annotations) {
         errors.invalid(&path.key(DELETION_COST), annotations.at(&[DELETION_COST]), "must be a 32bit integer");
     }
-    for (key, value) in map.iter() {
-        if key == SECCOMP_POD || key.starts_with(SECCOMP_CONTAINER) {
-            seccomp(value.as_str().unwrap_or(""), &path.child(key), errors);
-        }
+    let profiles = map.iter().filter(|(key, _)| key.starts_with(SECCOMP_CONTAINER));
+    for (key, value) in map.get(SECCOMP_POD).map(|value| (SECCOMP_POD, value)).into_iter().chain(profiles) {
+        seccomp(value.as_str().unwrap_or(""), &path.child(key), errors);
     }
     for (key, value) in map.iter() {
         let Some(name) = key.strip_prefix(app_armor::ANNOTATION_PREFIX) else { continue };

@@ -4,20 +4,19 @@ use flotilla_proto::value::Value;
 
 use super::{annotations, dropped, update};
 use crate::field::{Errors, Path};
+use crate::kinds::restore::{keep, keep_metadata, put};
 use crate::kinds::{semantic, shown, templates};
 
 const LIST: [&str; 2] = ["spec", "ephemeralContainers"];
 
-/// Takes only the ephemeral containers, annotations and the like from the new pod.
+/// Takes only the ephemeral containers from the new pod.
 pub fn prepare(pod: &mut Value, old: &Value) {
     let containers = pod.at(&LIST).clone();
     for part in ["spec", "status"] {
-        pod.set_at(&[part], old.at(&[part]).clone());
+        keep(pod, old, &[part]);
     }
-    match containers {
-        Value::Null => _ = pod.remove_at(&LIST),
-        containers => pod.set_at(&LIST, containers),
-    }
+    keep_metadata(pod, old);
+    put(pod, &LIST, &containers);
     dropped::drop_from_spec(pod, Some(old), &["spec"]);
     templates::set_generation(pod, old, !semantic::equal_at(pod, old, &["spec"]));
 }

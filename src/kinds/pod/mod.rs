@@ -47,7 +47,8 @@ use super::{Generation, Strategy, Subresource, semantic, templates};
 /// Rules of Pods.
 pub static STRATEGY: Strategy = Strategy {
     generation: Generation::Own,
-    status: true,
+    // A class that the client sends at creation counts, so the status is reset here and not before.
+    status: false,
     returns_deleted: true,
     grace_seconds: Some(grace_seconds),
     unknown_field: Some(|field| format!("field label not supported: {field}")),
@@ -87,6 +88,10 @@ const SELECTABLE: &[Selectable] = &[
 ];
 
 fn prepare_update(pod: &mut Value, old: &Value) {
+    match old.get("status") {
+        Some(status) => pod.set_at(&["status"], status.clone()),
+        None => pod.set_at(&["status"], Value::object()),
+    }
     dropped::drop_from_spec(pod, Some(old), &["spec"]);
     templates::set_generation(pod, old, !semantic::equal_at(pod, old, &["spec"]));
 }

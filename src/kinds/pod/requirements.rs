@@ -143,7 +143,9 @@ fn claim_names(claims: &[Value], of_pod: &[&str], path: &Path<'_>, errors: &mut 
         let (name, request) = (claim.str_at(&["name"]), claim.str_at(&["request"]));
         if name.is_empty() {
             errors.required(&path, "");
-        } else if seen.contains(name) {
+            continue;
+        }
+        if seen.contains(name) {
             errors.duplicate(&path, &name.into());
         } else {
             claim_request(name, request, &path, &mut seen, errors);

@@ -4,6 +4,7 @@ use flotilla_proto::value::{Map, Value};
 
 use super::{annotations, dropped, pod_resources, update};
 use crate::field::{Errors, Path};
+use crate::kinds::restore::{keep, keep_metadata, put};
 use crate::kinds::{semantic, templates};
 
 const LISTS: [&str; 2] = ["containers", "initContainers"];
@@ -19,9 +20,10 @@ pub fn prepare(pod: &mut Value, old: &Value) {
         let resources = pod.at(&RESOURCES).clone();
         let merged = LISTS.map(|key| merge(list(pod, key), list(old, key)));
         for part in ["spec", "status"] {
-            pod.set_at(&[part], old.at(&[part]).clone());
+            keep(pod, old, &[part]);
         }
-        put(pod, &RESOURCES, resources);
+        keep_metadata(pod, old);
+        put(pod, &RESOURCES, &resources);
         for (key, containers) in LISTS.into_iter().zip(merged) {
             if !containers.is_empty() {
                 pod.set_at(&["spec", key], containers);
@@ -30,13 +32,6 @@ pub fn prepare(pod: &mut Value, old: &Value) {
     }
     dropped::drop_from_spec(pod, Some(old), &["spec"]);
     templates::set_generation(pod, old, !semantic::equal_at(pod, old, &["spec"]));
-}
-
-fn put(object: &mut Value, path: &[&str], value: Value) {
-    match value {
-        Value::Null => _ = object.remove_at(path),
-        value => object.set_at(path, value),
-    }
 }
 
 /// The old containers with new resources; the new ones as they are if they have other names.
@@ -48,7 +43,7 @@ fn merge(new: &[Value], old: &[Value]) -> Vec<Value> {
     let merge = |(new, old): (&Value, &Value)| {
         let mut merged = old.clone();
         for key in ["resources", "resizePolicy"] {
-            put(&mut merged, &[key], new.at(&[key]).clone());
+            put(&mut merged, &[key], new.at(&[key]));
         }
         merged
     };
@@ -144,14 +139,14 @@ fn pod_level(pod: &Value, old: &Value, munged: &mut Value, path: &Path<'_>, erro
     if !semantic::equal(&kept, was) {
         errors.forbidden(path, "only cpu and memory resources are mutable at pod-level");
     }
-    put(munged, &RESOURCES, kept);
+    put(munged, &RESOURCES, &kept);
 }
 
 /// Puts the old CPU and memory back.
 fn drop_compute(resources: &mut Value, old: &Value) {
     for list in ["limits", "requests"] {
         for name in ["cpu", "memory"] {
-            put(resources, &[list, name], old.at(&[list, name]).clone());
+            put(resources, &[list, name], old.at(&[list, name]));
         }
         if resources.map_at(&[list]).is_some_and(Map::is_empty) && old.at(&[list]).is_null() {
             resources.remove_at(&[list]);

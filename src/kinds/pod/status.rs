@@ -8,6 +8,7 @@ use super::spec::Options;
 use super::{dropped, security, update};
 use crate::field::{Errors, Path};
 use crate::kinds::defaulting::{object, objects};
+use crate::kinds::restore::keep;
 use crate::kinds::{addresses, names};
 
 /// Longest message of a device's health, in bytes.
@@ -16,9 +17,10 @@ const STATES: [&str; 3] = ["containerStatuses", "initContainerStatuses", "epheme
 
 /// Restores what a status write cannot change.
 pub fn prepare(pod: &mut Value, old: &Value) {
-    if pod.str_at(&["status", "qosClass"]).is_empty() && !old.str_at(&["status", "qosClass"]).is_empty() {
-        pod.set_at(&["status", "qosClass"], old.str_at(&["status", "qosClass"]));
+    if pod.str_at(&["status", "qosClass"]).is_empty() {
+        keep(pod, old, &["status", "qosClass"]);
     }
+    keep(pod, old, &["metadata", "ownerReferences"]);
     keep_observed_generations(pod, old);
     dropped::drop_from_status(pod, old);
 }
@@ -28,12 +30,12 @@ fn keep_observed_generations(pod: &mut Value, old: &Value) {
     const KEY: &str = "observedGeneration";
     let Some(status) = pod.as_object_mut().and_then(|pod| object(pod, "status")) else { return };
     let observed = |value: &Value| value.int_at(&[KEY]).unwrap_or(0);
-    let keep = |holder: &mut Map, generation: i64| {
+    let fill = |holder: &mut Map, generation: i64| {
         if generation != 0 && holder.get(KEY).and_then(Value::as_int).unwrap_or(0) == 0 {
             holder.insert(KEY, generation);
         }
     };
-    keep(status, observed(old.at(&["status"])));
+    fill(status, observed(old.at(&["status"])));
     let mut left: Vec<(&str, i64)> = old
         .list_at(&["status", "conditions"])
         .iter()
@@ -43,7 +45,7 @@ fn keep_observed_generations(pod: &mut Value, old: &Value) {
         let kind = condition.get("type").and_then(Value::as_str).unwrap_or("");
         if let Some(at) = left.iter().position(|(other, _)| *other == kind) {
             let (_, generation) = left.remove(at);
-            keep(condition, generation);
+            fill(condition, generation);
         }
     }
 }

@@ -5,8 +5,9 @@ use flotilla_proto::value::Value;
 use super::spec::Options;
 use super::{annotations, scheduling, validation};
 use crate::field::{ErrorKind, Errors, Path};
-use crate::kinds::strategy::NameRule;
 use crate::kinds::{metadata, names, semantic, shown};
+use crate::kinds::restore::keep;
+use crate::kinds::strategy::NameRule;
 
 const DEADLINE_SECONDS_MAX: i64 = i32::MAX as i64;
 const ONLY_MUTABLE: &str = "pod updates may not change fields other than `spec.containers[*].image`,\
@@ -117,28 +118,21 @@ fn scheduling_gates(pod: &Value, old: &Value, path: &Path<'_>, errors: &mut Erro
     }
 }
 
-fn restore(pod: &mut Value, old: &Value, path: &[&str]) {
-    match old.at(path) {
-        Value::Null => _ = pod.remove_at(path),
-        value => pod.set_at(path, value.clone()),
-    }
-}
-
 /// Takes back what was allowed to change.
 fn forgive(munged: &mut Value, old: &Value) {
     for list in ["containers", "initContainers"] {
         let old = old.list_at(&["spec", list]);
         let new = munged.get_mut("spec").and_then(|spec| spec.get_mut(list)).and_then(Value::as_array_mut);
         for (new, old) in new.into_iter().flatten().zip(old) {
-            restore(new, old, &["image"]);
+            keep(new, old, &["image"]);
         }
     }
     for key in ["activeDeadlineSeconds", "schedulingGates", "tolerations"] {
-        restore(munged, old, &["spec", key]);
+        keep(munged, old, &["spec", key]);
     }
     let grace = ["spec", "terminationGracePeriodSeconds"];
     if old.int_at(&grace).is_some_and(|seconds| seconds < 0) && munged.int_at(&grace) == Some(1) {
-        restore(munged, old, &grace);
+        keep(munged, old, &grace);
     }
 }
 
@@ -152,7 +146,7 @@ fn gated(munged: &mut Value, old: &Value, path: &Path<'_>, errors: &mut Errors) 
             let why = "only additions to spec.nodeSelector are allowed (no mutations or deletions)";
             errors.invalid(&path.child("nodeSelector"), new, why);
         }
-        restore(munged, old, &selector);
+        keep(munged, old, &selector);
     }
     let (new, was) = (munged.at(&NODE_AFFINITY), old.at(&NODE_AFFINITY));
     if semantic::equal(new, was) {
@@ -162,7 +156,7 @@ fn gated(munged: &mut Value, old: &Value, path: &Path<'_>, errors: &mut Errors) 
     let node = affinity.child("nodeAffinity");
     let required = node.child(REQUIRED);
     node_terms(new, was, &required.child("nodeSelectorTerms"), errors);
-    restore(munged, old, &NODE_AFFINITY);
+    keep(munged, old, &NODE_AFFINITY);
     let only_node = munged.map_at(&["spec", "affinity"]).is_some_and(|affinity| affinity.is_empty());
     if only_node && old.at(&["spec", "affinity"]).is_null() {
         munged.remove_at(&["spec", "affinity"]);

@@ -1,0 +1,61 @@
+//! Classes of storage and ingress for objects that name none, and finalizers that guard what is in use.
+
+use std::cmp::Reverse;
+
+use flotilla_proto::value::Value;
+
+use super::tolerations::append;
+
+const STORAGE_DEFAULT: [&str; 2] =
+    ["storageclass.kubernetes.io/is-default-class", "storageclass.beta.kubernetes.io/is-default-class"];
+const INGRESS_DEFAULT: [&str; 1] = ["ingressclass.kubernetes.io/is-default-class"];
+
+/// Of several default classes the newest, then the first by name.
+fn default_of<'a>(classes: impl Iterator<Item = &'a Value>, marks: &[&str]) -> Option<&'a str> {
+    let is_default = |class: &&Value| {
+        marks.iter().any(|mark| class.str_at(&["metadata", "annotations", mark]) == "true")
+    };
+    let name = |class: &'a Value| class.str_at(&["metadata", "name"]);
+    let age = |class: &&'a Value| (Reverse(class.str_at(&["metadata", "creationTimestamp"])), name(class));
+    classes.filter(is_default).min_by_key(age).map(name)
+}
+
+/// Whether a claim that is created leaves its class open.
+pub fn needs_storage_class(claim: &Value) -> bool {
+    let old = claim.at(&["metadata", "annotations", "volume.beta.kubernetes.io/storage-class"]);
+    claim.at(&["spec", "storageClassName"]).is_null() && old.is_null()
+}
+
+/// Gives a claim the default class, if there is one.
+pub fn default_storage_class<'a>(claim: &mut Value, classes: impl Iterator<Item = &'a Value>) {
+    if let Some(name) = default_of(classes, &STORAGE_DEFAULT) {
+        claim.set_at(&["spec", "storageClassName"], name);
+    }
+}
+
+/// Whether an ingress that is created leaves its class open.
+pub fn needs_ingress_class(ingress: &Value) -> bool {
+    let old = ingress.at(&["metadata", "annotations", "kubernetes.io/ingress.class"]);
+    ingress.at(&["spec", "ingressClassName"]).is_null() && old.is_null()
+}
+
+/// Gives an ingress the default class, if there is one.
+pub fn default_ingress_class<'a>(ingress: &mut Value, classes: impl Iterator<Item = &'a Value>) {
+    if let Some(name) = default_of(classes, &INGRESS_DEFAULT) {
+        ingress.set_at(&["spec", "ingressClassName"], name);
+    }
+}
+
+/// Adds the finalizer that keeps an object of this resource until nobody uses it.
+pub fn protect(resource: &str, object: &mut Value) {
+    let finalizer = match resource {
+        "persistentvolumeclaims" => "kubernetes.io/pvc-protection",
+        "persistentvolumes" => "kubernetes.io/pv-protection",
+        "volumeattributesclasses" => "kubernetes.io/vac-protection",
+        _ => return,
+    };
+    let path = ["metadata", "finalizers"];
+    if !object.list_at(&path).iter().any(|known| known.as_str() == Some(finalizer)) {
+        append(object, &path, vec![finalizer.into()]);
+    }
+}

@@ -1,0 +1,180 @@
+//! Pods act as a service account and get its token (ServiceAccount plugin, KEP-1205).
+
+use std::collections::HashSet;
+
+use flotilla_proto::value;
+use flotilla_proto::value::{Map, Value};
+
+use super::tolerations::append;
+use crate::kinds::defaulting::objects;
+
+/// The account of pods that name none.
+const DEFAULT: &str = "default";
+/// Where tokens are mounted.
+const MOUNT_PATH: &str = "/var/run/secrets/kubernetes.io/serviceaccount";
+/// Beginning of the name of the volume with the token.
+const VOLUME_PREFIX: &str = "kube-api-access-";
+/// An hour and a little, by which the server knows tokens that may be used for longer.
+const TOKEN_SECONDS: i64 = 3607;
+const ENFORCE: &str = "kubernetes.io/enforce-mountable-secrets";
+const MIRROR: &str = "kubernetes.io/config.mirror";
+
+/// Whether a pod mirrors a static one of the kubelet, which has no account.
+pub fn is_mirror_pod(pod: &Value) -> bool {
+    pod.at(&["metadata", "annotations", MIRROR]).as_str().is_some()
+}
+
+/// Names the account of a pod that is created; the caller looks it up and goes on with [`set_service_account`].
+fn name_account(pod: &mut Value) {
+    let name = match pod.str_at(&["spec", "serviceAccountName"]) {
+        "" => Value::from(DEFAULT),
+        name => Value::from(name),
+    };
+    for key in ["serviceAccountName", "serviceAccount"] {
+        pod.set_at(&["spec", key], name.clone());
+    }
+}
+
+/// Gives a pod its account, the account's token and pull secrets. `lookup` finds an account by name; `suffix` is
+/// random text of five characters that completes the volume's name.
+pub fn set_service_account(
+    pod: &mut Value,
+    namespace: &str,
+    suffix: &str,
+    lookup: impl FnOnce(&str) -> Option<Value>,
+) -> Result<(), String> {
+    name_account(pod);
+    let name = pod.str_at(&["spec", "serviceAccountName"]);
+    let account = lookup(name).ok_or_else(|| {
+        let what = format!("error looking up service account {namespace}/{name}");
+        format!("{what}: serviceaccount {} not found", crate::field::quote(name))
+    })?;
+    let flag = |object: &Value, path: &[&str]| object.at(path).as_bool();
+    let key = "automountServiceAccountToken";
+    if flag(pod, &["spec", key]).or(flag(&account, &[key])).unwrap_or(true) {
+        mount_token(pod, suffix);
+    }
+    if pod.list_at(&["spec", "imagePullSecrets"]).is_empty() {
+        let secrets = account.list_at(&["imagePullSecrets"]).iter();
+        append(pod, &["spec", "imagePullSecrets"], secrets.map(|s| value!({"name": (s.str_at(&["name"]))})).collect());
+    }
+    let enforced = account.str_at(&["metadata", "annotations", ENFORCE]);
+    if matches!(enforced, "1" | "t" | "T" | "true" | "TRUE" | "True") {
+        return check_secrets(pod, &account);
+    }
+    Ok(())
+}
+
+fn mount_token(pod: &mut Value, suffix: &str) {
+    let volumes = pod.list_at(&["spec", "volumes"]).iter();
+    let own = volumes.map(|volume| volume.str_at(&["name"])).find(|name| name.starts_with(VOLUME_PREFIX));
+    let has_volume = own.is_some();
+    let name = own.map_or_else(|| format!("{VOLUME_PREFIX}{suffix}"), str::to_owned);
+    let mut mounted = false;
+    let Some(spec) = pod.get_mut("spec").and_then(Value::as_object_mut) else { return };
+    for list in ["initContainers", "containers"] {
+        for container in objects(spec, list) {
+            mounted |= mount(container, &name);
+        }
+    }
+    if mounted && !has_volume {
+        append(pod, &["spec", "volumes"], vec![token_volume(&name)]);
+    }
+}
+
+/// Mounts the token unless something else stands there.
+fn mount(container: &mut Map, name: &str) -> bool {
+    let mounts = container.entry("volumeMounts");
+    if mounts.is_null() {
+        *mounts = Value::Array(Vec::new());
+    }
+    let Some(mounts) = mounts.as_array_mut() else { return false };
+    if mounts.iter().any(|mount| mount.str_at(&["mountPath"]) == MOUNT_PATH) {
+        return false;
+    }
+    mounts.push(value!({"name": name, "readOnly": true, "mountPath": MOUNT_PATH}));
+    true
+}
+
+fn token_volume(name: &str) -> Value {
+    let token = value!({"serviceAccountToken": {"expirationSeconds": TOKEN_SECONDS, "path": "token"}});
+    let authority = value!({"configMap": {
+        "name": "kube-root-ca.crt",
+        "items": [{"key": "ca.crt", "path": "ca.crt"}]
+    }});
+    let reference = value!({"apiVersion": "v1", "fieldPath": "metadata.namespace"});
+    let namespace = value!({"downwardAPI": {"items": [{"path": "namespace", "fieldRef": reference}]}});
+    value!({"name": name, "projected": {"sources": [token, authority, namespace], "defaultMode": 0o644}})
+}
+
+fn check_secrets(pod: &Value, account: &Value) -> Result<(), String> {
+    let names = |key: &str| -> HashSet<&str> {
+        account.list_at(&[key]).iter().map(|reference| reference.str_at(&["name"])).collect()
+    };
+    let account_name = account.str_at(&["metadata", "name"]);
+    let mountable = names("secrets");
+    let refused = |what: String, secret: &str| {
+        let why = format!("is not allowed because service account {account_name} does not reference that secret");
+        Err(format!("{what} secret.secretName=\"{secret}\" {why}"))
+    };
+    for volume in pod.list_at(&["spec", "volumes"]) {
+        let secret = volume.str_at(&["secret", "secretName"]);
+        if volume.get("secret").is_some() && !mountable.contains(secret) {
+            let why = format!("is not allowed because service account {account_name} does not reference that secret");
+            return Err(format!("volume with secret.secretName=\"{secret}\" {why}"));
+        }
+    }
+    for (list, kind) in [("initContainers", "init container"), ("containers", "container")] {
+        for container in pod.list_at(&["spec", list]) {
+            let name = container.str_at(&["name"]);
+            for variable in container.list_at(&["env"]) {
+                let secret = variable.at(&["valueFrom", "secretKeyRef"]);
+                let key = secret.str_at(&["name"]);
+                if !secret.is_null() && !mountable.contains(key) {
+                    let variable = variable.str_at(&["name"]);
+                    return refused(format!("{kind} {name} with envVar {variable} referencing"), key);
+                }
+            }
+            for source in container.list_at(&["envFrom"]) {
+                let secret = source.str_at(&["secretRef", "name"]);
+                if source.get("secretRef").is_some() && !mountable.contains(secret) {
+                    return refused(format!("{kind} {name} with envFrom referencing"), secret);
+                }
+            }
+        }
+    }
+    let pulls = names("imagePullSecrets");
+    for (n, reference) in pod.list_at(&["spec", "imagePullSecrets"]).iter().enumerate() {
+        let name = reference.str_at(&["name"]);
+        if !pulls.contains(name) {
+            let why = format!("because service account {account_name} does not reference that imagePullSecret");
+            return Err(format!("imagePullSecrets[{n}].name=\"{name}\" is not allowed {why}"));
+        }
+    }
+    Ok(())
+}
+
+/// Checks a mirror pod: the kubelet made it, so it has no account and no secrets.
+pub fn check_mirror_pod(pod: &Value) -> Result<(), String> {
+    if !pod.str_at(&["spec", "serviceAccountName"]).is_empty() {
+        return Err("a mirror pod may not reference service accounts".into());
+    }
+    let spec = pod.at(&["spec"]);
+    let pulls = spec.list_at(&["imagePullSecrets"]).iter().any(|secret| !secret.str_at(&["name"]).is_empty());
+    let mut has_secrets = pulls || spec.list_at(&["volumes"]).iter().any(|volume| volume.get("secret").is_some());
+    for list in ["initContainers", "containers", "ephemeralContainers"] {
+        for container in spec.list_at(&[list]) {
+            let mut variables = container.list_at(&["env"]).iter();
+            has_secrets |= variables.any(|variable| !variable.at(&["valueFrom", "secretKeyRef"]).is_null());
+            has_secrets |= container.list_at(&["envFrom"]).iter().any(|source| source.get("secretRef").is_some());
+        }
+    }
+    if has_secrets {
+        return Err("a mirror pod may not reference secrets".into());
+    }
+    let sources = spec.list_at(&["volumes"]).iter().flat_map(|volume| volume.list_at(&["projected", "sources"]));
+    if sources.into_iter().any(|source| source.get("serviceAccountToken").is_some()) {
+        return Err("a mirror pod may not use ServiceAccountToken volume projections".into());
+    }
+    Ok(())
+}
