@@ -7,7 +7,7 @@ use flotilla_proto::value::Value;
 use super::defaulting::{object_or_new, plain, pointer};
 use super::pod::dropped;
 use super::pod::spec::{Options, choice};
-use super::{Generation, Strategy, job, numbers, templates};
+use super::{Generation, Strategy, job, metadata, numbers, templates};
 use crate::field::{Errors, Path};
 
 const TEMPLATE: [&str; 4] = ["spec", "jobTemplate", "spec", "template"];
@@ -27,6 +27,7 @@ pub static STRATEGY: Strategy = Strategy {
     },
     validate,
     validate_update: |cron, old, errors| check(cron, Some(old), errors),
+    validate_status: |_, _, errors| _ = metadata::take_repeated(errors),
     warnings,
     ..Strategy::DEFAULT
 };
@@ -42,6 +43,7 @@ fn default(cron: &mut Value) {
 }
 
 fn validate(cron: &Value, errors: &mut Errors) {
+    metadata::validate_finalizer_names(cron, errors);
     check(cron, None, errors);
     let name = cron.str_at(&["metadata", "name"]);
     if name.len() > NAME_BYTES_MAX {

@@ -8,7 +8,7 @@ use flotilla_proto::value;
 use flotilla_proto::value::{Map, Value};
 
 use super::defaulting::{object, object_or_new, pointer};
-use super::{Generation, Strategy};
+use super::{Generation, Strategy, metadata};
 
 /// CPU utilization that is aimed at when nothing is said, in percent.
 pub const CPU_PERCENT: i64 = 80;
@@ -20,7 +20,10 @@ pub static STRATEGY: Strategy = Strategy {
     generation: Generation::ClientOwned,
     status: true,
     default,
-    validate: |scaler, errors| validation::validate(scaler, None, errors),
+    validate: |scaler, errors| {
+        metadata::validate_finalizer_names(scaler, errors);
+        validation::validate(scaler, None, errors);
+    },
     validate_update: |scaler, old, errors| validation::validate(scaler, Some(old), errors),
     validate_status: validation::validate_status,
     ..Strategy::DEFAULT

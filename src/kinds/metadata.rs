@@ -76,6 +76,12 @@ pub fn validate_update(namespaced: bool, object: &Value, old: &Value, errors: &m
     errors.0.extend_from_within(before..);
 }
 
+/// Takes out the causes that [`validate_update`] stated a second time, for kinds whose rules state them later or never.
+pub fn take_repeated(errors: &mut Errors) -> Errors {
+    let half = errors.0.len() / 2;
+    Errors(errors.0.split_off(half))
+}
+
 /// Checks again what [`validate_create`] checks, where a kind's rules of update do so as well. Costs nothing as long
 /// as everything held, because nothing that it checks has changed since [`validate_update`].
 pub fn validate_again(rule: NameRule, namespaced: bool, object: &Value, errors: &mut Errors) {
@@ -182,6 +188,19 @@ fn validate_finalizers(metadata: &Value, path: &Path<'_>, errors: &mut Errors) {
     if has("orphan") && has("foregroundDeletion") {
         let why = "finalizer orphan and foregroundDeletion cannot be both set";
         errors.invalid(&path, metadata.at(&["finalizers"]), why);
+    }
+}
+
+/// Checks that finalizers without a domain are ones that the server knows. Kinds of the older groups ask for this at
+/// creation, beside [`validate_create`].
+pub fn validate_finalizer_names(object: &Value, errors: &mut Errors) {
+    let path = METADATA.child("finalizers");
+    for (index, finalizer) in object.list_at(&["metadata", "finalizers"]).iter().enumerate() {
+        let name = finalizer.as_str().unwrap_or("");
+        if !name.contains('/') && !matches!(name, "kubernetes" | "orphan" | "foregroundDeletion") {
+            let why = "name is neither a standard finalizer name nor is it fully qualified";
+            errors.invalid_str(&path.index(index), name, why);
+        }
     }
 }
 

@@ -3,7 +3,7 @@
 use flotilla_proto::value::Value;
 
 use super::labels::{self, SelectorOptions};
-use super::{Generation, Strategy, conditions, numbers, shown, templates};
+use super::{Generation, Strategy, conditions, metadata, numbers, shown, templates};
 use crate::field::{ErrorKind, Errors, Path};
 
 /// Rules of PodDisruptionBudgets.
@@ -13,7 +13,10 @@ pub static STRATEGY: Strategy = Strategy {
     unconditional_update: false,
     prepare_update: templates::count_spec,
     validate: |budget, errors| validate(budget, false, errors),
-    validate_update: |budget, old, errors| validate(budget, has_invalid_selector(old), errors),
+    validate_update: |budget, old, errors| {
+        metadata::take_repeated(errors);
+        validate(budget, has_invalid_selector(old), errors);
+    },
     validate_status,
     ..Strategy::DEFAULT
 };
@@ -47,6 +50,7 @@ fn validate(budget: &Value, any_value: bool, errors: &mut Errors) {
 }
 
 fn validate_status(budget: &Value, _: &Value, errors: &mut Errors) {
+    metadata::take_repeated(errors);
     let status = budget.at(&["status"]);
     let path = Path::root("status");
     conditions::validate(status.list_at(&["conditions"]), &path.child("conditions"), errors);

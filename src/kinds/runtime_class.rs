@@ -53,8 +53,10 @@ fn tolerations(tolerations: &[Value], path: &Path<'_>, errors: &mut Errors) {
 }
 
 fn validate_update(class: &Value, old: &Value, errors: &mut Errors) {
+    let repeated = metadata::take_repeated(errors);
     metadata::validate_again(NameRule::Subdomain, false, class, errors);
     validate(class, errors);
+    errors.0.extend(repeated.0);
     metadata::immutable(&Path::root("handler"), class.at(&["handler"]), old.at(&["handler"]), errors);
 }
 

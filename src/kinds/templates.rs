@@ -2,10 +2,10 @@
 
 use flotilla_proto::value::{Map, Value};
 
-use super::{names, semantic};
 use super::pod::spec::Options;
 use super::pod::{dropped, template, warnings};
 use super::strategy::Selectable;
+use super::{names, semantic};
 use crate::field::{Errors, Path};
 
 /// Where most kinds hold their template.

@@ -12,9 +12,8 @@ const INGRESS_DEFAULT: [&str; 1] = ["ingressclass.kubernetes.io/is-default-class
 
 /// Of several default classes the newest, then the first by name.
 fn default_of<'a>(classes: impl Iterator<Item = &'a Value>, marks: &[&str]) -> Option<&'a str> {
-    let is_default = |class: &&Value| {
-        marks.iter().any(|mark| class.str_at(&["metadata", "annotations", mark]) == "true")
-    };
+    let is_default =
+        |class: &&Value| marks.iter().any(|mark| class.str_at(&["metadata", "annotations", mark]) == "true");
     let name = |class: &'a Value| class.str_at(&["metadata", "name"]);
     let age = |class: &&'a Value| (Reverse(class.str_at(&["metadata", "creationTimestamp"])), name(class));
     classes.filter(is_default).min_by_key(age).map(name)

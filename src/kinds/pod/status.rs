@@ -233,11 +233,11 @@ fn one_per_family(list: &Value, structure: &str, path: &Path<'_>, errors: &mut E
     let families: Vec<_> = entries.iter().map(|entry| addresses::family(entry.str_at(&["ip"]))).collect();
     if let Some(bad) = families.iter().position(Option::is_none) {
         let ip = entries[bad].str_at(&["ip"]);
-        let all: Vec<&str> = entries.iter().map(|entry| entry.str_at(&["ip"])).collect();
-        let why = format!("failed to check for dual stack with error:invalid IP[{bad}]: {ip} [{}]", all.join(" "));
+        let why = format!("failed to check for dual stack with error:invalid IP[{bad}]: {ip}");
         errors.push(crate::field::ErrorKind::Internal, path, "", why);
     }
-    if entries.len() > 2 || families[0] == families[1] {
+    let same = families.windows(2).all(|pair| pair[0] == pair[1]);
+    if entries.len() > 2 || same || families.contains(&None) {
         let shown: Vec<String> = entries.iter().map(|entry| crate::kinds::shown::text(structure, entry)).collect();
         let why = "may specify no more than one IP for each IP family";
         errors.push(crate::field::ErrorKind::Invalid, path, format!("[{}]", shown.join(",")), why);

@@ -6,7 +6,7 @@ use flotilla_proto::value::Value;
 use crate::field::{ErrorKind, Errors, Path};
 use crate::kinds::pod::spec::Options;
 use crate::kinds::pod::{template, volume_warnings};
-use crate::kinds::{labels, names, numbers, persistent_volume_claim, selector, semantic, shown, templates};
+use crate::kinds::{labels, metadata, names, numbers, persistent_volume_claim, selector, semantic, shown, templates};
 
 const COUNTS: [&str; 7] = [
     "replicas",
@@ -39,6 +39,7 @@ struct Skip {
 }
 
 pub(super) fn validate(set: &Value, errors: &mut Errors) {
+    metadata::validate_finalizer_names(set, errors);
     check(set, &Options::default(), Skip::default(), errors);
 }
 
@@ -178,6 +179,7 @@ fn as_in_a_pod(template: &Value, claims: &[Value]) -> Option<Value> {
 }
 
 pub(super) fn validate_status(set: &Value, old: &Value, errors: &mut Errors) {
+    let repeated = metadata::take_repeated(errors);
     let path = Path::root("status");
     let status = set.at(&["status"]);
     numbers::all_not_negative(&path, status, &COUNTS, errors);
@@ -189,6 +191,7 @@ pub(super) fn validate_status(set: &Value, old: &Value, errors: &mut Errors) {
         ("availableReplicas", "readyReplicas", "cannot be greater than status.readyReplicas"),
     ];
     numbers::ordered(&path, status, &pairs, errors);
+    errors.0.extend(repeated.0);
     numbers::collision_count(set, old, errors);
 }
 
