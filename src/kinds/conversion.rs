@@ -3,8 +3,14 @@
 use flotilla_proto::schema::Kind;
 use flotilla_proto::value::Value;
 
-/// An object of one version of a kind, in another version.
-pub fn convert(from: &Kind, to: &Kind, object: Value) -> Value {
-    let _ = (from, to);
+use super::horizontal_pod_autoscaler::conversion as autoscaler;
+
+/// An object of one version of a kind, in another version. Kinds that are not named here differ in nothing but that.
+pub fn convert(from: &Kind, to: &Kind, mut object: Value) -> Value {
+    match (&*from.group, &*from.name, &*from.version, &*to.version) {
+        ("autoscaling", "HorizontalPodAutoscaler", "v1", "v2") => autoscaler::to_v2(&mut object),
+        ("autoscaling", "HorizontalPodAutoscaler", "v2", "v1") => autoscaler::to_v1(&mut object),
+        _ => {}
+    }
     object
 }

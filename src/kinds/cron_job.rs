@@ -27,7 +27,7 @@ pub static STRATEGY: Strategy = Strategy {
     },
     validate,
     validate_update: |cron, old, errors| check(cron, Some(old), errors),
-    validate_status: |_, _, errors| _ = metadata::take_repeated(errors),
+    validate_status: |cron, old, errors| _ = metadata::take_repeated(cron, old, errors),
     warnings,
     ..Strategy::DEFAULT
 };

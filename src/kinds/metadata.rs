@@ -76,10 +76,14 @@ pub fn validate_update(namespaced: bool, object: &Value, old: &Value, errors: &m
     errors.0.extend_from_within(before..);
 }
 
-/// Takes out the causes that [`validate_update`] stated a second time, for kinds whose rules state them later or never.
-pub fn take_repeated(errors: &mut Errors) -> Errors {
-    let half = errors.0.len() / 2;
-    Errors(errors.0.split_off(half))
+/// Takes out the causes that [`validate_update`] stated for the kind, whose rules state them later or never.
+pub fn take_repeated(object: &Value, old: &Value, errors: &mut Errors) -> Errors {
+    if errors.is_empty() {
+        return Errors::default();
+    }
+    let mut change = Errors::default();
+    validate_change(object.at(&["metadata"]), old.at(&["metadata"]), &METADATA, &mut change);
+    Errors(errors.0.split_off(errors.0.len().saturating_sub(change.0.len())))
 }
 
 /// Checks again what [`validate_create`] checks, where a kind's rules of update do so as well. Costs nothing as long

@@ -14,7 +14,7 @@ pub static STRATEGY: Strategy = Strategy {
     prepare_update: templates::count_spec,
     validate: |budget, errors| validate(budget, false, errors),
     validate_update: |budget, old, errors| {
-        metadata::take_repeated(errors);
+        metadata::take_repeated(budget, old, errors);
         validate(budget, has_invalid_selector(old), errors);
     },
     validate_status,
@@ -49,8 +49,8 @@ fn validate(budget: &Value, any_value: bool, errors: &mut Errors) {
     }
 }
 
-fn validate_status(budget: &Value, _: &Value, errors: &mut Errors) {
-    metadata::take_repeated(errors);
+fn validate_status(budget: &Value, old: &Value, errors: &mut Errors) {
+    metadata::take_repeated(budget, old, errors);
     let status = budget.at(&["status"]);
     let path = Path::root("status");
     conditions::validate(status.list_at(&["conditions"]), &path.child("conditions"), errors);

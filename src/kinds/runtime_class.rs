@@ -53,7 +53,7 @@ fn tolerations(tolerations: &[Value], path: &Path<'_>, errors: &mut Errors) {
 }
 
 fn validate_update(class: &Value, old: &Value, errors: &mut Errors) {
-    let repeated = metadata::take_repeated(errors);
+    let repeated = metadata::take_repeated(class, old, errors);
     metadata::validate_again(NameRule::Subdomain, false, class, errors);
     validate(class, errors);
     errors.0.extend(repeated.0);

@@ -16,7 +16,7 @@ pub fn validate(job: &Value, old: &Value, errors: &mut Errors) {
     let any_value = labels::has_impossible_value(old.at(&["spec", "selector"]));
     let own = old.at(&TEMPLATE_LABELS);
     let prefixed = own.get(JOB_NAME[1]).is_some() && own.get(CONTROLLER[1]).is_some();
-    let repeated = metadata::take_repeated(errors);
+    let repeated = metadata::take_repeated(job, old, errors);
     metadata::validate_again(NameRule::Subdomain, true, job, errors);
     check(job, &options, any_value, prefixed, errors);
     errors.0.extend(repeated.0);

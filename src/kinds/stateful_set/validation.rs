@@ -179,7 +179,7 @@ fn as_in_a_pod(template: &Value, claims: &[Value]) -> Option<Value> {
 }
 
 pub(super) fn validate_status(set: &Value, old: &Value, errors: &mut Errors) {
-    let repeated = metadata::take_repeated(errors);
+    let repeated = metadata::take_repeated(set, old, errors);
     let path = Path::root("status");
     let status = set.at(&["status"]);
     numbers::all_not_negative(&path, status, &COUNTS, errors);
