@@ -49,15 +49,15 @@ struct Write<'a> {
 
 impl Write<'_> {
     fn changes(&self, key: &str) -> bool {
-        !semantic::equal(self.new(key), self.old.at(&["status", key]))
+        !semantic::equal(self.sent(key), self.old.at(&["status", key]))
     }
 
-    fn new(&self, key: &str) -> &Value {
+    fn sent(&self, key: &str) -> &Value {
         self.job.at(&["status", key])
     }
 
     fn count(&self, key: &str) -> i64 {
-        self.new(key).as_int().unwrap_or(0)
+        self.sent(key).as_int().unwrap_or(0)
     }
 
     fn finishes(&self) -> bool {
@@ -101,7 +101,7 @@ fn uncounted(job: &Value, path: &Path<'_>, errors: &mut Errors) {
 fn ends(write: &Write<'_>, path: &Path<'_>, errors: &mut Errors) {
     let (now, was) = (write.now, write.was);
     let completes = now.complete != was.complete;
-    let (start, end) = (write.new("startTime"), write.new("completionTime"));
+    let (start, end) = (write.sent("startTime"), write.sent("completionTime"));
     let times = write.changes("completionTime");
     if (completes || now.failed != was.failed) && now.complete && now.failed {
         refuse(path, "conditions", "", "cannot set Complete=True and Failed=true conditions", errors);
@@ -147,10 +147,10 @@ fn finished(write: &Write<'_>, path: &Path<'_>, errors: &mut Errors) {
     let job = write.job;
     let nothing_to_do = job.is_true_at(&["spec", "suspend"]) && job.int_at(&["spec", "completions"]) == Some(0);
     let starts = write.finishes() || write.changes("startTime");
-    if starts && !nothing_to_do && write.new("startTime").is_null() {
+    if starts && !nothing_to_do && write.sent("startTime").is_null() {
         errors.required(&path.child("startTime"), "startTime is required for finished job");
     }
-    let uncounted = write.new("uncountedTerminatedPods");
+    let uncounted = write.sent("uncountedTerminatedPods");
     let left = ["succeeded", "failed"].iter().any(|key| !uncounted.list_at(&[key]).is_empty());
     if (write.finishes() || write.changes("uncountedTerminatedPods")) && left {
         let shown = shown::text("UncountedTerminatedPods", uncounted);
@@ -162,8 +162,8 @@ fn sets(write: &Write<'_>, path: &Path<'_>, errors: &mut Errors) {
     let job = write.job;
     let completions = job.int_at(&["spec", "completions"]);
     let per_index = !job.at(&["spec", "backoffLimitPerIndex"]).is_null();
-    let completed = write.new("completedIndexes").as_str().unwrap_or("");
-    let failed = write.new("failedIndexes").as_str();
+    let completed = write.sent("completedIndexes").as_str().unwrap_or("");
+    let failed = write.sent("failedIndexes").as_str();
     let (completes, fails) = (write.changes("completedIndexes"), write.changes("failedIndexes"));
     let quote = crate::field::quote;
     if let Some(completions) = completions.filter(|_| completes)
@@ -240,12 +240,12 @@ fn transitions(write: &Write<'_>, path: &Path<'_>, errors: &mut Errors) {
             refuse(path, key, count.to_string(), &format!("cannot decrease the {key} counter"), errors);
         }
     }
-    let (end, ended) = (write.new("completionTime"), old.at(&["status", "completionTime"]));
+    let (end, ended) = (write.sent("completionTime"), old.at(&["status", "completionTime"]));
     if !end.is_null() && !ended.is_null() && end != ended {
         refuse(path, "completionTime", crate::field::shown(end), "field is immutable", errors);
     }
     let resumes = is(old, "Suspended", "True") && is(job, "Suspended", "False");
-    let start = write.new("startTime");
+    let start = write.sent("startTime");
     let started = !old.at(&["status", "startTime"]).is_null();
     if write.changes("startTime") && started && !resumes && !job.is_true_at(&["spec", "suspend"]) {
         let why = "field is immutable for unsuspended job once set";

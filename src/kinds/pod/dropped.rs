@@ -17,7 +17,7 @@ pub fn drop_from_spec(object: &mut Value, old: Option<&Value>, path: &[&str]) {
             drop_projection(spec, source);
         }
     }
-    if spec.contains_key("schedulingGroup") && !old.is_some_and(|old| old.get("schedulingGroup").is_some()) {
+    if spec.contains_key("schedulingGroup") && old.is_none_or(|old| old.get("schedulingGroup").is_none()) {
         spec.remove("schedulingGroup");
     }
     if !old.is_some_and(has_stop_signal) {
