@@ -1,5 +1,6 @@
 //! Server-side apply.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 use flotilla_proto::value::{Map, Value};
@@ -12,6 +13,7 @@ use super::merge::merge;
 use super::prune::prune;
 use super::update::{Changes, or_unknown, reconcile};
 use super::{Target, Write, compare as comparison, described, equal_besides_ownership, owned, set};
+use crate::patch::restore;
 use crate::status::{ApiError, ApiResult};
 
 /// Owns what was set before an object was first applied.
@@ -57,6 +59,7 @@ pub fn apply(
     force: bool,
 ) -> ApiResult<Applied> {
     check_kind(target, applied)?;
+    let applied = &with_whole_numbers(applied);
     let zero;
     let current = match live {
         Some(live) => live,
@@ -89,7 +92,40 @@ pub fn apply(
     if write.manager == KUBECTL {
         keep_last_applied(&mut outcome, current, applied);
     }
+    if let Some(object) = &mut outcome.object {
+        restore::numbers(target.of, object);
+    }
     Ok(outcome)
+}
+
+/// The configuration with `5.0` as `5`: to apply they are one number.
+fn with_whole_numbers(applied: &Value) -> Cow<'_, Value> {
+    fn has_floats(value: &Value) -> bool {
+        match value {
+            Value::Float(_) => true,
+            Value::Array(items) => items.iter().any(has_floats),
+            Value::Object(map) => map.values().any(has_floats),
+            _ => false,
+        }
+    }
+    fn convert(value: &mut Value) {
+        match value {
+            Value::Float(_) => {
+                if let Some(whole) = restore::whole_number(value) {
+                    *value = Value::Int(whole);
+                }
+            }
+            Value::Array(items) => items.iter_mut().for_each(convert),
+            Value::Object(map) => map.iter_mut().for_each(|(_, value)| convert(value)),
+            _ => {}
+        }
+    }
+    if !has_floats(applied) {
+        return Cow::Borrowed(applied);
+    }
+    let mut applied = applied.clone();
+    convert(&mut applied);
+    Cow::Owned(applied)
 }
 
 /// An object of which nothing is set.

@@ -92,7 +92,9 @@ impl Patch {
             Body::Merge(patch) => Ok(merge::apply(current, patch)),
             Body::Strategic(patch) => {
                 let of = of.ok_or(strategic::Error::Malformed("strategic merge patch format is not supported"))?;
-                Ok(strategic::apply(of, current, patch.clone())?)
+                let mut patched = strategic::apply(of, current, patch.clone())?;
+                restore::numbers(of, &mut patched);
+                Ok(patched)
             }
         }
     }

@@ -15,6 +15,46 @@ pub fn complaint(of: &Type, object: &Value, why: &str) -> String {
     })
 }
 
+/// Makes numbers what the converter makes of them: whole floats are integers where the type has integers, and what is
+/// too large for 32 bits keeps its low bits.
+pub fn numbers(of: &Type, object: &mut Value) {
+    if let Value::Object(map) = object {
+        for (key, value) in map.iter_mut() {
+            if let Some((_, field)) = of.field(key) {
+                number(&field.shape, value);
+            }
+        }
+    }
+}
+
+fn number(shape: &Shape, value: &mut Value) {
+    match (shape, value) {
+        (Shape::Int32 | Shape::Int64 | Shape::Uint(_), value @ (Value::Float(_) | Value::Int(_))) => {
+            if let Some(whole) = whole_number(value) {
+                #[expect(clippy::cast_possible_truncation, reason = "the reference drops the high bits")]
+                let whole = if matches!(shape, Shape::Int32) { i64::from(whole as i32) } else { whole };
+                *value = Value::Int(whole);
+            }
+        }
+        (Shape::Struct(of), value) => numbers(of, value),
+        (Shape::List(list), Value::Array(items)) => items.iter_mut().for_each(|item| number(&list.item, item)),
+        (Shape::Map(map), Value::Object(entries)) => {
+            entries.iter_mut().for_each(|(_, value)| number(&map.value, value));
+        }
+        _ => {}
+    }
+}
+
+/// The integer that a number is, if it is whole and fits 64 bits.
+pub fn whole_number(value: &Value) -> Option<i64> {
+    match value {
+        Value::Int(number) => Some(*number),
+        #[expect(clippy::cast_possible_truncation, reason = "the number is whole and fits")]
+        Value::Float(number) if number.fract() == 0.0 && number.abs() < 9.2e18 => Some(*number as i64),
+        _ => None,
+    }
+}
+
 fn check_struct(of: &Type, value: &Value) -> Result<(), String> {
     match value {
         Value::Null => Ok(()),
