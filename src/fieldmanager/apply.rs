@@ -76,17 +76,16 @@ pub fn apply(
     check_configuration(target, current, applied)?;
     or_unknown(reconcile(target, current, &mut entries), "")?;
     let attempt = Attempt { target, write, current, applied };
-    let mut outcome = match attempt.run(entries.clone(), force)? {
+    let again = (write.manager == KUBECTL).then(|| entries.clone());
+    let mut outcome = match attempt.run(entries, force)? {
         Ok(outcome) => outcome,
         Err(conflicts) => {
-            let rest = if write.manager == KUBECTL { allowed(target, current, conflicts) } else { conflicts };
+            let Some(entries) = again else { return Err(refusal(&conflicts)) };
+            let rest = allowed(target, current, conflicts);
             if !rest.is_empty() {
                 return Err(refusal(&rest));
             }
-            match attempt.run(entries, true)? {
-                Ok(outcome) => outcome,
-                Err(conflicts) => return Err(refusal(&conflicts)),
-            }
+            attempt.run(entries, true)?.map_err(|conflicts| refusal(&conflicts))?
         }
     };
     if write.manager == KUBECTL {
@@ -234,7 +233,7 @@ impl Attempt<'_> {
 }
 
 /// Takes fields out that never have an owner.
-fn strip(fields: &mut Map) {
+pub fn strip(fields: &mut Map) {
     fields.retain(|key, _| !super::element::name(key).is_some_and(|name| comparison::is_unowned(None, name)));
     let metadata = super::element::of_name("metadata");
     if let Some(Value::Object(below)) = fields.remove(&metadata) {

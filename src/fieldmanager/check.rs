@@ -6,7 +6,7 @@ use flotilla_proto::schema::{List, Type};
 use flotilla_proto::value::{Map, Value};
 
 use super::element;
-use super::form::{Form, Scalar};
+use super::form::{Form, Members, Scalar};
 use crate::field::quote;
 use crate::patch::go_text;
 
@@ -83,14 +83,21 @@ impl Check {
     }
 
     fn members(&mut self, form: Form<'_>, map: &Map) {
+        let mut known = Members::of(form);
+        let fixed = matches!(form, Form::Struct { .. });
         for (key, value) in map.iter() {
-            let step = format!(".{key}");
-            let Some(form) = form.member(key) else {
-                let path = format!("{}{step}", self.path);
-                self.found.push(format!("{path}: field not declared in schema"));
+            let declared = known.declared(key);
+            let form = declared.unwrap_or_else(|| known.any(key));
+            let length = self.path.len();
+            self.path.push('.');
+            self.path.push_str(key);
+            if fixed && declared.is_none() {
+                self.complain("field not declared in schema");
+                self.path.truncate(length);
                 return;
-            };
-            self.below(&step, form, value);
+            }
+            self.value(form, value);
+            self.path.truncate(length);
         }
     }
 

@@ -3,13 +3,11 @@
 //! Both trees are walked side by side; subtrees that are equal cost one comparison and no look at the schema, so a
 //! change of one field of a large object costs little more than finding it.
 
-use std::collections::HashMap;
-
 use flotilla_proto::schema::{List, Type};
 use flotilla_proto::value::{Map, Str, Value};
 
 use super::element::{self, ItemError};
-use super::form::{Form, Parts, items, members};
+use super::form::{Form, Members, Parts, items, members};
 use super::set;
 
 /// What happened to one element.
@@ -58,20 +56,21 @@ pub fn is_unowned(parent: Option<&str>, key: &str) -> bool {
 /// When a list holds an item without identity.
 pub fn compare(of: &Type, old: &Value, new: &Value) -> Result<Change, ItemError> {
     let mut root = Change::KEPT;
+    let mut form = Members::of(Form::of_type(of));
     let mut walk = |key: &str, old: Option<&Value>, new: Option<&Value>| {
         if key == "metadata" {
-            let form = Form::of_type(of).member(key).unwrap_or(Form::Deduced);
+            let mut form = Members::of(Form::of_type(of).member(key).unwrap_or(Form::Deduced));
             let mut metadata = Change::KEPT;
             each_member(members(old), members(new), |name, old, new| {
                 if is_unowned(Some(key), name) {
                     return Ok(());
                 }
-                metadata.member(form, name, old, new)
+                metadata.member(&mut form, name, old, new)
             })?;
             root.push(element::of_name(key), metadata);
             return Ok(());
         }
-        if is_unowned(None, key) { Ok(()) } else { root.member(Form::of_type(of), key, old, new) }
+        if is_unowned(None, key) { Ok(()) } else { root.member(&mut form, key, old, new) }
     };
     each_member(members(Some(old)), members(Some(new)), &mut walk)?;
     Ok(root)
@@ -117,12 +116,18 @@ impl Change {
         }
     }
 
-    fn member(&mut self, form: Form<'_>, key: &str, old: Option<&Value>, new: Option<&Value>) -> Result<(), ItemError> {
+    fn member(
+        &mut self,
+        form: &mut Members<'_>,
+        key: &str,
+        old: Option<&Value>,
+        new: Option<&Value>,
+    ) -> Result<(), ItemError> {
         if old == new {
             return Ok(());
         }
         let mut change = Self::KEPT;
-        change.walk(form.member(key).unwrap_or(Form::Deduced), old, new)?;
+        change.walk(form.any(key), old, new)?;
         self.push(element::of_name(key), change);
         Ok(())
     }
@@ -140,7 +145,8 @@ impl Change {
             }
             (before, after) => {
                 let (old, new) = (members(old), members(new));
-                each_member(old, new, |key, old, new| self.member(form, key, old, new))?;
+                let mut form = Members::of(form);
+                each_member(old, new, |key, old, new| self.member(&mut form, key, old, new))?;
                 // An object where there was a scalar, or the other way round, is also a new value.
                 matches!((before, after), (Some(Parts::Leaf), _) | (_, Some(Parts::Leaf)))
                     || (old.is_none() && new.is_none())
@@ -161,7 +167,7 @@ impl Change {
         for element in new.identities() {
             self.item(form, element, old.all(element), new.all(element))?;
         }
-        for element in old.identities().filter(|element| !new.ends.contains_key(*element)) {
+        for element in old.identities().filter(|element| new.positions(element).is_empty()) {
             self.item(form, element, old.all(element), Vec::new())?;
         }
         Ok(())
@@ -227,7 +233,7 @@ impl Change {
 
     /// The elements of a set that are new or have another value.
     pub fn touched_in(&self, set: &Map) -> Map {
-        let mut found = Map::new();
+        let mut found = Vec::new();
         for (key, change) in &self.below {
             let Some(node) = set.get(key) else { continue };
             let below = match node {
@@ -235,25 +241,22 @@ impl Change {
                 _ => Map::new(),
             };
             let member = set::is_member(node) && change.mark == Mark::Touched;
-            if let Some(node) = set::node(member, below) {
-                found.insert(key.clone(), node);
-            }
+            found.extend(set::node(member, below).map(|node| (key.clone(), node)));
         }
-        set::order(&mut found);
-        found
+        set::of_entries(found)
     }
 
     /// All elements that are new or have another value.
     pub fn touched(self) -> Map {
+        set::of_entries(self.touched_below())
+    }
+
+    fn touched_below(self) -> Vec<(Str, Value)> {
         let mut found = Vec::with_capacity(self.below.len());
         for (key, change) in self.below {
             let member = change.mark == Mark::Touched;
-            if let Some(node) = set::node(member, change.touched()) {
-                found.push((key, node));
-            }
+            found.extend(set::node_of(member, change.touched_below()).map(|node| (key, node)));
         }
-        let mut found = Map::from_entries(found).0;
-        set::order(&mut found);
         found
     }
 }
@@ -262,39 +265,31 @@ impl Change {
 struct Items<'v> {
     items: &'v [Value],
     elements: Vec<Str>,
-    /// First and last position of each identity.
-    ends: HashMap<Str, (usize, usize)>,
-    /// For each position, the next one of the same identity.
-    next: Vec<Option<usize>>,
+    /// Positions, sorted by identity; those of one identity in the list's order.
+    sorted: Vec<usize>,
 }
 
 impl<'v> Items<'v> {
     fn index(list: &List, items: &'v [Value]) -> Result<Self, ItemError> {
         let elements = items.iter().map(|item| element::of_item(list, item)).collect::<Result<Vec<_>, _>>()?;
-        let mut ends: HashMap<Str, (usize, usize)> = HashMap::with_capacity(elements.len());
-        let mut next = vec![None; elements.len()];
-        for (at, element) in elements.iter().enumerate() {
-            if let Some((_, last)) = ends.get_mut(element) {
-                next[*last] = Some(at);
-                *last = at;
-            } else {
-                ends.insert(element.clone(), (at, at));
-            }
-        }
-        Ok(Self { items, elements, ends, next })
+        let mut sorted: Vec<usize> = (0..elements.len()).collect();
+        sorted.sort_by_key(|&at| &elements[at]);
+        Ok(Self { items, elements, sorted })
+    }
+
+    fn positions(&self, element: &Str) -> &[usize] {
+        let from = self.sorted.partition_point(|&at| self.elements[at] < *element);
+        let rest = &self.sorted[from..];
+        &rest[..rest.iter().take_while(|&&at| self.elements[at] == *element).count()]
     }
 
     /// Each identity once, in order of the first items.
     fn identities(&self) -> impl Iterator<Item = &Str> {
-        self.elements
-            .iter()
-            .enumerate()
-            .filter(|(at, element)| self.ends[*element].0 == *at)
-            .map(|(_, element)| element)
+        let first = |(at, element): &(usize, &Str)| self.positions(element).first() == Some(at);
+        self.elements.iter().enumerate().filter(first).map(|(_, element)| element)
     }
 
     fn all(&self, element: &Str) -> Vec<&'v Value> {
-        let first = self.ends.get(element).map(|&(first, _)| first);
-        std::iter::successors(first, |&at| self.next[at]).map(|at| &self.items[at]).collect()
+        self.positions(element).iter().map(|&at| &self.items[at]).collect()
     }
 }

@@ -132,7 +132,7 @@ fn spell(prefix: &str, write: impl FnOnce(&mut Vec<u8>)) -> Str {
     out.extend_from_slice(prefix.as_bytes());
     write(&mut out);
     // The JSON writer writes UTF-8 only.
-    Str::from_utf8_lossy(&out)
+    Str::from_utf8(&out).unwrap_or_default()
 }
 
 /// Writes a number that is whole as an integer, so that 1 and 1.0 are one element.
@@ -219,12 +219,28 @@ pub fn compare(a: &str, b: &str) -> Ordering {
             let index = |text: &str| text.get(2..).and_then(|digits| digits.parse::<i64>().ok());
             index(a).cmp(&index(b))
         }
-        _ if a == b => Ordering::Equal,
-        _ => {
+        _ => compare_text(a, b).unwrap_or_else(|| {
             let parsed = |text: &str| json::parse(text.get(2..).unwrap_or("").as_bytes()).unwrap_or_default();
             compare_values(&parsed(a), &parsed(b))
-        }
+        }),
     })
+}
+
+/// Compares canonical spellings of one kind by their text, if they first differ inside a string without escapes; that
+/// is nearly always so.
+fn compare_text(a: &str, b: &str) -> Option<Ordering> {
+    let (a, b) = (a.as_bytes(), b.as_bytes());
+    let at = a.iter().zip(b).take_while(|(a, b)| a == b).count();
+    let (Some(&x), Some(&y)) = (a.get(at), b.get(at)) else { return (a == b).then_some(Ordering::Equal) };
+    let shared = &a[..at];
+    let in_string = shared.iter().filter(|&&byte| byte == b'"').count() % 2 == 1;
+    match (x, y) {
+        _ if !in_string || shared.contains(&b'\\') => None,
+        (b'\\', _) | (_, b'\\') => None,
+        (b'"', _) => Some(Ordering::Less),
+        (_, b'"') => Some(Ordering::Greater),
+        _ => Some(x.cmp(&y)),
+    }
 }
 
 fn compare_values(a: &Value, b: &Value) -> Ordering {

@@ -187,10 +187,10 @@ impl Entries {
                 continue;
             };
             let bucket = Writer::new(ANCIENT, false, &version, "");
-            if !self.0.contains_key(&bucket) {
-                if let Some(owned) = self.0.remove(first) {
-                    self.0.insert(bucket.clone(), owned);
-                }
+            if !self.0.contains_key(&bucket)
+                && let Some(owned) = self.0.remove(first)
+            {
+                self.0.insert(bucket.clone(), owned);
             }
             if writer == bucket {
                 continue;

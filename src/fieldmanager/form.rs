@@ -128,6 +128,40 @@ impl<'t> Form<'t> {
     }
 }
 
+/// Looks up the members of values of one form, fastest in the order in which the type declares them.
+pub struct Members<'t> {
+    form: Form<'t>,
+    next: usize,
+}
+
+impl<'t> Members<'t> {
+    /// Of a value of this form.
+    pub fn of(form: Form<'t>) -> Self {
+        Self { form, next: 0 }
+    }
+
+    /// The form of a member that the type declares; `None` for others, also for entries of maps.
+    pub fn declared(&mut self, key: &str) -> Option<Form<'t>> {
+        let Form::Struct { of, .. } = self.form else { return None };
+        let (before, after) = of.fields.split_at_checked(self.next)?;
+        let here = |field: &&Field| field.name == key;
+        let found = match after.iter().position(|field| here(&field)) {
+            Some(at) => self.next + at,
+            None => before.iter().position(|field| here(&field))?,
+        };
+        self.next = found + 1;
+        Some(Form::of_field(&of.fields[found]))
+    }
+
+    /// The form of a member; what a struct does not declare takes any form.
+    pub fn any(&mut self, key: &str) -> Form<'t> {
+        match self.form {
+            Form::Struct { .. } => self.declared(key).unwrap_or(Form::Deduced),
+            form => form.member(key).unwrap_or(Form::Deduced),
+        }
+    }
+}
+
 /// The members of a value, none when it is no object.
 pub fn members(value: Option<&Value>) -> Option<&Map> {
     value.and_then(Value::as_object).filter(|map| !map.is_empty())

@@ -6,7 +6,7 @@ use flotilla_proto::schema::{List, Type};
 use flotilla_proto::value::{Map, Str, Value};
 
 use super::element;
-use super::form::{Form, Parts, items, members};
+use super::form::{Form, Members, Parts, items, members};
 
 static NULL: Value = Value::Null;
 
@@ -40,17 +40,15 @@ fn value(form: Form<'_>, live: Option<&Value>, applied: Option<&Value>) -> Optio
 
 fn merge_members(form: Form<'_>, old: Option<&Map>, new: Option<&Map>) -> Map {
     let mut merged = Vec::with_capacity(old.map_or(0, Map::len) + new.map_or(0, Map::len));
+    let mut known = Members::of(form);
     for (key, live) in old.into_iter().flat_map(Map::iter) {
-        let applied = new.and_then(|new| new.get(key));
-        let form = form.member(key).unwrap_or(Form::Deduced);
-        if let Some(value) = value(form, Some(live), applied) {
-            merged.push((Str::from(key), value));
-        }
+        let merge = |applied| value(known.any(key), Some(live), Some(applied));
+        let value = new.and_then(|new| new.get(key)).map_or_else(|| Some(live.clone()), merge);
+        merged.extend(value.map(|value| (Str::from(key), value)));
     }
     for (key, applied) in new.into_iter().flat_map(Map::iter) {
         if old.is_none_or(|old| !old.contains_key(key)) {
-            let form = form.member(key).unwrap_or(Form::Deduced);
-            merged.extend(value(form, None, Some(applied)).map(|value| (Str::from(key), value)));
+            merged.extend(value(known.any(key), None, Some(applied)).map(|value| (Str::from(key), value)));
         }
     }
     Map::from_entries(merged).0
@@ -128,11 +126,14 @@ pub fn without(form: Form<'_>, current: &Value, gone: &Map) -> Value {
             if kept.is_empty() { Value::Null } else { Value::Array(kept) }
         }
         Parts::Members => {
-            let mut kept = Vec::new();
+            let (mut kept, mut known) = (Vec::new(), Members::of(form));
             for (key, value) in members(Some(current)).into_iter().flat_map(Map::iter) {
                 let node = gone.get(&element::of_name(key));
-                let form = form.member(key).unwrap_or(Form::Deduced);
-                kept.extend(remaining(form, value, node).map(|value| (Str::from(key), value)));
+                let value = match node {
+                    None => Some(value.clone()),
+                    node => remaining(known.any(key), value, node),
+                };
+                kept.extend(value.map(|value| (Str::from(key), value)));
             }
             if kept.is_empty() { Value::Null } else { Map::from_entries(kept).0.into() }
         }

@@ -6,58 +6,56 @@ use flotilla_proto::schema::{List, Type};
 use flotilla_proto::value::{Map, Str, Value};
 
 use super::element;
-use super::form::{Form, Parts, items, members};
+use super::form::{Form, Members, Parts, items, members};
 use super::set;
 
 /// The set of all fields that an object states: leaves, items, entries of maps, and empty objects.
 pub fn fields(of: &Type, object: &Value) -> Map {
-    let mut set = Map::new();
-    collect(Form::of_type(of), object, &mut set);
-    set
+    let mut fields = Vec::new();
+    collect(Form::of_type(of), object, &mut fields);
+    set::of_entries(fields)
 }
 
 /// Collects what is below a value; returns whether the value itself is one thing.
-fn collect(form: Form<'_>, value: &Value, below: &mut Map) -> bool {
+fn collect(form: Form<'_>, value: &Value, below: &mut Vec<(Str, Value)>) -> bool {
     match form.parts(value) {
         Parts::Leaf => return true,
         Parts::Items(list) => of_items(list, items(Some(value)), below),
         Parts::Members => {
-            let mut nodes = Vec::new();
+            let mut known = Members::of(form);
             for (key, value) in members(Some(value)).into_iter().flat_map(Map::iter) {
-                let mut inner = Map::new();
-                let leaf = collect(form.member(key).unwrap_or(Form::Deduced), value, &mut inner);
+                let mut inner = Vec::new();
+                let declared = known.declared(key);
+                let leaf = collect(declared.unwrap_or_else(|| known.any(key)), value, &mut inner);
                 let empty = value.is_null() || value.as_object().is_some_and(Map::is_empty);
-                if let Some(node) = set::node(leaf || empty || !form.declares(key), inner) {
-                    nodes.push((element::of_name(key), node));
-                }
+                let node = set::node_of(leaf || empty || declared.is_none(), inner);
+                below.extend(node.map(|node| (element::of_name(key), node)));
             }
-            *below = Map::from_entries(nodes).0;
         }
     }
-    set::order(below);
     false
 }
 
 /// Items are members; those that share an identity count as one thing.
-fn of_items(list: &List, items: &[Value], below: &mut Map) {
+fn of_items(list: &List, items: &[Value], below: &mut Vec<(Str, Value)>) {
     let form = Form::of_shape(&list.item);
     let elements: Vec<Option<Str>> = items.iter().map(|item| element::of_item(list, item).ok()).collect();
     let mut times: HashMap<&Str, usize> = HashMap::with_capacity(items.len());
     for element in elements.iter().flatten() {
         *times.entry(element).or_default() += 1;
     }
-    let mut nodes = Vec::with_capacity(items.len());
     for (element, item) in elements.iter().zip(items) {
         let Some(element) = element else { continue };
-        let mut inner = Map::new();
-        if times[element] == 1 {
-            collect(form, item, &mut inner);
+        let mut inner = Vec::new();
+        match times.get_mut(element) {
+            Some(0) | None => continue,
+            Some(1) => {
+                collect(form, item, &mut inner);
+            }
+            Some(several) => *several = 0,
         }
-        if let Some(node) = set::node(true, inner) {
-            nodes.push((element.clone(), node));
-        }
+        below.extend(set::node_of(true, inner).map(|node| (element.clone(), node)));
     }
-    *below = Map::from_entries(nodes).0;
 }
 
 /// The set with every declared field a member that has members below it. Pruning compares sets in this form.
@@ -70,11 +68,9 @@ pub fn with_named_fields(set: &Map, form: Option<Form<'_>>) -> Map {
             Value::Object(below) => with_named_fields(below, form.and_then(|form| form.below(key))),
             _ => Map::new(),
         };
-        if let Some(node) = set::node(member, below) {
-            all.push((Str::from(key), node));
-        }
+        all.extend(set::node(member, below).map(|node| (Str::from(key), node)));
     }
-    Map::from_entries(all).0
+    set::of_entries(all)
 }
 
 /// Adapts a set that was written under another schema: what is below something that is one value by now counts as

@@ -13,7 +13,8 @@ use crate::status::ApiResult;
 pub fn prune(target: &Target<'_>, merged: Value, entries: &Entries, last: Option<&Owned>) -> ApiResult<Value> {
     let Some(last) = last.filter(|last| !last.set.is_empty()) else { return Ok(merged) };
     let version = target.api_version();
-    if last.api_version == version && entries.0.values().any(|entry| is_within(last, entry)) {
+    let owns_all = |entry: &Owned| entry.api_version == version && set::is_within(&last.set, &entry.set);
+    if last.api_version == version && entries.0.values().any(owns_all) {
         return Ok(merged);
     }
     let convert = |object: &Value, to: &str| target.versions.convert(object, to);
@@ -52,15 +53,6 @@ pub fn prune(target: &Target<'_>, merged: Value, entries: &Entries, last: Option
         return Ok(pruned);
     }
     Ok(convert(&pruned, &version)?.map_or(merged, |(_, object): (Ref<Type>, Value)| object))
-}
-
-/// Whether an entry owns all that was owned before: then nothing is to be removed.
-fn is_within(last: &Owned, entry: &Owned) -> bool {
-    let mut rest = last.set.clone();
-    if entry.api_version == last.api_version {
-        set::subtract(&mut rest, &entry.set);
-    }
-    rest.is_empty()
 }
 
 /// What all managers together own in one version.

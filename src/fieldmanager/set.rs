@@ -4,7 +4,7 @@
 //! members of its own it holds a subtree, and is a member itself only with `.`. No node is empty by accident: what
 //! takes the last child from a node that is no member takes the node too.
 
-use flotilla_proto::value::{Map, Value};
+use flotilla_proto::value::{Map, Str, Value};
 
 use super::element::{self, SELF};
 
@@ -38,6 +38,25 @@ pub fn node(member: bool, mut below: Map) -> Option<Value> {
             Some(below.into())
         }
     }
+}
+
+/// Makes a set of elements that are all different.
+pub fn of_entries(mut entries: Vec<(Str, Value)>) -> Map {
+    if !entries.is_sorted_by(|a, b| element::compare(&a.0, &b.0).is_lt()) {
+        entries.sort_by(|a, b| element::compare(&a.0, &b.0));
+    }
+    Map::from_entries(entries).0
+}
+
+/// As [`node`], of elements that are all different.
+pub fn node_of(member: bool, mut below: Vec<(Str, Value)>) -> Option<Value> {
+    if below.is_empty() {
+        return member.then(Value::object);
+    }
+    if member {
+        below.push((Str::const_new(SELF), Value::object()));
+    }
+    Some(of_entries(below).into())
 }
 
 /// Puts elements into their order.
@@ -101,9 +120,21 @@ pub fn subtract(set: &mut Map, other: &Map) {
     }
 }
 
+/// Whether all members are in `other` too.
+pub fn is_within(set: &Map, other: &Map) -> bool {
+    children(set).all(|(key, ours)| {
+        let Some(theirs) = other.get(key) else { return false };
+        let below = match (ours, theirs) {
+            (Value::Object(ours), Value::Object(theirs)) => is_within(ours, theirs),
+            _ => true,
+        };
+        below && (!is_member(ours) || is_member(theirs))
+    })
+}
+
 /// The members that are in both.
 pub fn intersection(a: &Map, b: &Map) -> Map {
-    let mut common = Map::new();
+    let mut common = Vec::new();
     for (key, theirs) in children(b) {
         let Some(ours) = a.get(key) else { continue };
         let below = match (ours, theirs) {
@@ -111,11 +142,10 @@ pub fn intersection(a: &Map, b: &Map) -> Map {
             _ => Map::new(),
         };
         if let Some(node) = node(is_member(ours) && is_member(theirs), below) {
-            common.insert(key, node);
+            common.push((Str::from(key), node));
         }
     }
-    order(&mut common);
-    common
+    of_entries(common)
 }
 
 /// Takes the element at a path of member names away, with all below it. Returns whether the set is empty then.
