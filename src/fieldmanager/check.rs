@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 
 use flotilla_proto::schema::{List, Type};
-use flotilla_proto::value::{Map, Value};
+use flotilla_proto::value::{Map, Str, Value};
 
 use super::element;
 use super::form::{Form, Members, Scalar};
@@ -12,7 +12,7 @@ use crate::patch::go_text;
 
 /// What does not fit, one text for all; `None` when everything does. `duplicates` allows items of the same identity.
 pub fn complaints(of: &Type, object: &Value, duplicates: bool) -> Option<String> {
-    let mut check = Check { duplicates, path: String::new(), found: Vec::new() };
+    let mut check = Check { duplicates, path: Vec::new(), found: Vec::new() };
     check.value(Form::of_type(of), object);
     match &check.found[..] {
         [] => None,
@@ -21,27 +21,38 @@ pub fn complaints(of: &Type, object: &Value, duplicates: bool) -> Option<String>
     }
 }
 
-struct Check {
+struct Check<'v> {
     duplicates: bool,
-    path: String,
+    path: Vec<Step<'v>>,
     found: Vec<String>,
 }
 
-impl Check {
+/// A step of the path to the current value; spelled out only for complaints.
+enum Step<'v> {
+    Member(&'v str),
+    Item(Str),
+    Index(usize),
+}
+
+impl<'v> Check<'v> {
     fn complain(&mut self, what: &str) {
-        let path = &self.path;
+        let steps = self.path.iter().map(|step| match step {
+            Step::Member(name) => format!(".{name}"),
+            Step::Item(element) => element::shown(element),
+            Step::Index(index) => format!("[{index}]"),
+        });
+        let path: String = steps.collect();
         self.found.push(if path.is_empty() { what.to_owned() } else { format!("{path}: {what}") });
     }
 
     /// Checks a part of the current value.
-    fn below(&mut self, step: &str, form: Form<'_>, value: &Value) {
-        let length = self.path.len();
-        self.path.push_str(step);
+    fn below(&mut self, step: Step<'v>, form: Form<'_>, value: &'v Value) {
+        self.path.push(step);
         self.value(form, value);
-        self.path.truncate(length);
+        self.path.pop();
     }
 
-    fn value(&mut self, form: Form<'_>, value: &Value) {
+    fn value(&mut self, form: Form<'_>, value: &'v Value) {
         if value.is_null() {
             return;
         }
@@ -82,43 +93,39 @@ impl Check {
         }
     }
 
-    fn members(&mut self, form: Form<'_>, map: &Map) {
+    fn members(&mut self, form: Form<'_>, map: &'v Map) {
         let mut known = Members::of(form);
         let fixed = matches!(form, Form::Struct { .. });
         for (key, value) in map.iter() {
             let declared = known.declared(key);
-            let form = declared.unwrap_or_else(|| known.any(key));
-            let length = self.path.len();
-            self.path.push('.');
-            self.path.push_str(key);
             if fixed && declared.is_none() {
+                self.path.push(Step::Member(key));
                 self.complain("field not declared in schema");
-                self.path.truncate(length);
+                self.path.pop();
                 return;
             }
-            self.value(form, value);
-            self.path.truncate(length);
+            self.below(Step::Member(key), declared.unwrap_or_else(|| known.any(key)), value);
         }
     }
 
-    fn items(&mut self, list: &List, items: &[Value]) {
+    fn items(&mut self, list: &List, items: &'v [Value]) {
         let form = Form::of_shape(&list.item);
-        let keyed = !Form::List(list).atomic();
+        if Form::List(list).atomic() {
+            for (n, item) in items.iter().enumerate() {
+                self.below(Step::Index(n), form, item);
+            }
+            return;
+        }
         let mut seen = HashSet::with_capacity(items.len());
         for (n, item) in items.iter().enumerate() {
-            if !keyed {
-                self.below(&format!("[{n}]"), form, item);
-                continue;
-            }
             let element = match element::of_item(list, item) {
                 Ok(element) => element,
                 Err(error) => return self.complain(&format!("element {n}: {error}")),
             };
-            let step = element::shown(&element);
-            if !seen.insert(element) && !self.duplicates {
-                self.complain(&format!("duplicate entries for key {step}"));
+            if !seen.insert(element.clone()) && !self.duplicates {
+                self.complain(&format!("duplicate entries for key {}", element::shown(&element)));
             }
-            self.below(&step, form, item);
+            self.below(Step::Item(element), form, item);
         }
     }
 }

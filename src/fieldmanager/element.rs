@@ -213,6 +213,9 @@ pub fn compare(a: &str, b: &str) -> Ordering {
             _ => 4,
         }
     }
+    if a.starts_with('f') && b.starts_with('f') {
+        return a.cmp(b);
+    }
     class(a).cmp(&class(b)).then_with(|| match class(a) {
         0 | 1 => a.cmp(b),
         4 => {
