@@ -49,7 +49,7 @@ struct Apply<'a> {
 }
 
 impl Apply<'_> {
-    /// The merged object with its `managedFields`; `None` when it is the live one.
+    /// The merged object, or the live one where that stays, with its `managedFields`; `None` when there is neither.
     fn merge(&self, live: Option<&Value>) -> ApiResult<Option<Value>> {
         let served = self.target.served;
         let versions = ownership::ServedVersions(served);
@@ -60,7 +60,13 @@ impl Apply<'_> {
             now: &self.now,
         };
         let applied = fieldmanager::apply(&field_target, &write, live, &self.configuration, self.options.force)?;
-        let Some(merged) = applied.object.clone() else { return Ok(None) };
+        let Some(merged) = applied.object.clone() else {
+            // The object stays, its owners may not: the manager may share fields now, or own fewer.
+            return Ok(live.cloned().map(|mut kept| {
+                applied.finish(&mut kept);
+                kept
+            }));
+        };
         let mut object = merged.clone();
         decode(served, &mut object)
             .map_err(|error| field_target.unconvertible(&self.configuration, &merged, &error.to_string()))?;
