@@ -238,7 +238,7 @@ pub fn validate_signer(name: &str, path: &Path<'_>, errors: &mut Errors) {
         errors.too_long(path, names::SUBDOMAIN_BYTES_MAX);
     }
     // One label that is wrong is enough: the messages of others would read the same.
-    let mut check = |part: &str, form: names::Form, errors: &mut Errors| {
+    let check = |part: &str, form: names::Form, errors: &mut Errors| {
         if let Some(label) = part.split('.').find(|label| !form(label).is_empty()) {
             for message in form(label) {
                 errors.invalid_str(path, part, format!("validating label {}: {message}", quote(label)));

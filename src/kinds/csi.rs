@@ -5,7 +5,7 @@ use std::collections::HashSet;
 use flotilla_proto::value::{Map, Value};
 
 use super::{Generation, NameRule, Strategy, metadata, names, persistent_volume, volume_source};
-use crate::field::{Errors, Path, shown};
+use crate::field::{ErrorKind, Errors, Path, shown};
 
 const NODE_ID_BYTES_MAX: usize = 256;
 const ATTACHMENT_BYTES_MAX: usize = 256 << 10;
@@ -65,11 +65,11 @@ pub static ATTACHMENT: Strategy = Strategy {
     validate_update: |object, old, errors| {
         metadata::validate_again(NameRule::Subdomain, false, object, errors);
         validate_attachment(object, errors);
-        metadata::immutable(&Path::root("spec"), object.at(&["spec"]), old.at(&["spec"]), errors);
+        validate_same(object, old, errors);
     },
     validate_status: |object, old, errors| {
         validate_attachment(object, errors);
-        metadata::immutable(&Path::root("spec"), object.at(&["spec"]), old.at(&["spec"]), errors);
+        validate_same(object, old, errors);
     },
     ..Strategy::DEFAULT
 };
@@ -204,9 +204,16 @@ fn validate_node_update(object: &Value, old: &Value, errors: &mut Errors) {
                     shown(after.at(&["topologyKeys"]))
                 );
                 let path = Path::root("spec.drivers");
-                errors.push(crate::field::ErrorKind::Invalid, &path, text, metadata::IMMUTABLE);
+                errors.push(ErrorKind::Invalid, &path, text, metadata::IMMUTABLE);
             }
         }
+    }
+}
+
+fn validate_same(object: &Value, old: &Value, errors: &mut Errors) {
+    if object.at(&["spec"]) != old.at(&["spec"]) {
+        let text = super::shown::text("VolumeAttachmentSpec", object.at(&["spec"]));
+        errors.push(ErrorKind::Invalid, &Path::root("spec"), text, metadata::IMMUTABLE);
     }
 }
 
@@ -244,7 +251,7 @@ fn validate_inline(spec: &Value, path: &Path<'_>, errors: &mut Errors) {
         Value::Object(map) => field != "capacity" || !map.is_empty(),
         _ => true,
     };
-    let mut forbid = |field: &str, errors: &mut Errors| {
+    let forbid = |field: &str, errors: &mut Errors| {
         if set(field) {
             errors.forbidden(&path.child(field), format!("may not be specified {context}"));
         }

@@ -17,6 +17,8 @@ mod csi;
 mod daemon_set;
 mod defaulting;
 mod deployment;
+mod device;
+mod device_class;
 mod endpoint_slice;
 mod endpoints;
 mod event;
@@ -44,7 +46,9 @@ pub mod priority_class;
 mod rbac;
 mod replica_set;
 mod replication_controller;
+mod resource_claim;
 mod resource_quota;
+mod resource_slice;
 pub mod resources;
 mod restore;
 mod runtime_class;
@@ -117,6 +121,10 @@ pub fn strategy(group: &str, resource: &str) -> &'static Strategy {
         ("rbac.authorization.k8s.io", "clusterroles") => &rbac::CLUSTER_ROLE,
         ("rbac.authorization.k8s.io", "rolebindings") => &rbac::ROLE_BINDING,
         ("rbac.authorization.k8s.io", "roles") => &rbac::ROLE,
+        ("resource.k8s.io", "deviceclasses") => &device_class::STRATEGY,
+        ("resource.k8s.io", "resourceclaims") => &resource_claim::STRATEGY,
+        ("resource.k8s.io", "resourceclaimtemplates") => &resource_claim::TEMPLATE,
+        ("resource.k8s.io", "resourceslices") => &resource_slice::STRATEGY,
         ("scheduling.k8s.io", "priorityclasses") => &priority_class::STRATEGY,
         ("storage.k8s.io", "csidrivers") => &csi::DRIVER,
         ("storage.k8s.io", "csinodes") => &csi::NODE,

@@ -1,0 +1,442 @@
+//! ResourceSlices.
+
+use flotilla_proto::quantity::Quantity;
+use flotilla_proto::value::{Map, Value};
+
+use super::{Generation, NameRule, Strategy, defaulting, device, metadata, names, node_selector, persistent_volume};
+use super::{resources, semantic, shown, volume_source};
+use crate::field::{ErrorKind, Errors, Path};
+
+/// Most devices of a slice, and most where they have taints, counters or lists.
+const DEVICES_MAX: usize = 128;
+const RICH_DEVICES_MAX: usize = 64;
+/// Most sets of counters of a slice, and most counters in one.
+const COUNTER_SETS_MAX: usize = 8;
+const COUNTERS_MAX: usize = 32;
+/// Most sets of counters that a device draws on.
+const CONSUMED_MAX: usize = 2;
+/// Most attributes and capacities of a device together.
+const PROPERTIES_MAX: usize = 32;
+/// Most bytes in the text of an attribute.
+const TEXT_BYTES_MAX: usize = 64;
+/// Most taints of a device.
+const TAINTS_MAX: usize = 16;
+/// Most values that a request may choose from.
+const OPTIONS_MAX: usize = 10;
+/// Most bytes of a key that error paths show.
+const KEY_BYTES_MAX: usize = 63 + 1 + 32;
+
+const PLACES: &str = "exactly one of `nodeName`, `nodeSelector`, `allNodes`, `perDeviceNodeSelection` is required";
+const DEVICE_PLACES: &str = "exactly one of `nodeName`, `nodeSelector`, or `allNodes` is required when \
+    `perDeviceNodeSelection` is set to true in the ResourceSlice spec";
+const NO_DEVICE_PLACES: &str = "`nodeName`, `nodeSelector` and `allNodes` can only be set if `perDeviceNodeSelection` is \
+    set to true in the ResourceSlice spec";
+const TRUE_ONLY: &str = "must be either unset or set to true";
+
+/// Rules of ResourceSlices.
+pub static STRATEGY: Strategy = Strategy {
+    name: NameRule::Subdomain,
+    generation: Generation::Spec,
+    returns_deleted: true,
+    default,
+    prepare_create: drop_disabled,
+    prepare_update: |object, _| drop_disabled(object),
+    validate: |object, errors| validate(object, None, errors),
+    validate_update: |object, old, errors| validate(object, Some(old), errors),
+    selectable: &[
+        ("spec.driver", |object| object.str_at(&["spec", "driver"]).to_owned()),
+        ("spec.nodeName", |object| object.str_at(&["spec", "nodeName"]).to_owned()),
+    ],
+    ..Strategy::DEFAULT
+};
+
+fn devices(object: &mut Value) -> impl Iterator<Item = &mut Map> {
+    let spec = object.get_mut("spec").and_then(Value::as_object_mut);
+    spec.into_iter().flat_map(|spec| defaulting::objects(spec, "devices"))
+}
+
+fn default(object: &mut Value) {
+    for device in devices(object) {
+        for taint in defaulting::objects(device, "taints") {
+            defaulting::pointer(taint, "timeAdded", persistent_volume::now());
+        }
+    }
+}
+
+/// Drops what only exists behind gates that are shut.
+fn drop_disabled(object: &mut Value) {
+    for device in devices(object) {
+        device.remove("nodeAllocatableResourceMappings");
+        let attributes = defaulting::object(device, "attributes");
+        for (_, attribute) in attributes.into_iter().flat_map(Map::iter_mut) {
+            for field in ["ints", "bools", "strings", "versions"] {
+                attribute.remove_at(&[field]);
+            }
+        }
+    }
+}
+
+fn validate(object: &Value, old: Option<&Value>, errors: &mut Errors) {
+    let (path, spec) = (Path::root("spec"), object.at(&["spec"]));
+    volume_source::validate_driver(spec.str_at(&["driver"]), &path.child("driver"), errors);
+    let (pool, place) = (spec.at(&["pool"]), path.child("pool"));
+    device::validate_pool(pool.str_at(&["name"]), &place.child("name"), errors);
+    let number = |field: &str| pool.int_at(&[field]).unwrap_or(0);
+    if number("resourceSliceCount") <= 0 {
+        let count = number("resourceSliceCount").into();
+        errors.invalid(&place.child("resourceSliceCount"), &count, "must be greater than zero");
+    }
+    if number("generation") < 0 {
+        let generation = number("generation").into();
+        errors.invalid(&place.child("generation"), &generation, "must be greater than or equal to zero");
+    }
+    if let Some(old) = old {
+        let old = old.at(&["spec"]);
+        metadata::immutable(&place.child("name"), pool.at(&["name"]), old.at(&["pool", "name"]), errors);
+        for field in ["driver", "nodeName"] {
+            metadata::immutable(&path.child(field), spec.at(&[field]), old.at(&[field]), errors);
+        }
+    }
+    validate_places(spec, &path, errors);
+    if !spec.at(&["sharedCounters"]).is_null() && !spec.at(&["devices"]).is_null() {
+        errors.invalid_str(&path, "", "only one of `sharedCounters` or `devices` is allowed");
+    }
+    validate_devices(spec, old, &path.child("devices"), errors);
+    let sets = spec.list_at(&["sharedCounters"]);
+    let path = path.child("sharedCounters");
+    device::each_once(sets, COUNTER_SETS_MAX, device::name_of, &path, errors, &mut |set, path, errors| {
+        validate_counters(set, "name", path, errors);
+    });
+}
+
+/// Checks on which nodes the devices of a slice are.
+fn validate_places(spec: &Value, path: &Path<'_>, errors: &mut Errors) {
+    let mut places = validate_node(spec, "must be either unset or set to a non-empty string", path, errors);
+    let selector = spec.at(&["nodeSelector"]);
+    if !selector.is_null() {
+        places.push("`nodeSelector`");
+        let path = path.child("nodeSelector");
+        node_selector::validate(selector, false, &path, errors);
+        let terms = selector.at(&["nodeSelectorTerms"]);
+        if terms.as_array().is_none_or(|terms| terms.len() != 1) {
+            let text = shown::internal("NodeSelector", selector);
+            let path = path.child("nodeSelectorTerms");
+            errors.invalid(&path, text.at(&["NodeSelectorTerms"]), "must have exactly one node selector term");
+        }
+    }
+    for (field, name) in [("allNodes", "`allNodes`"), ("perDeviceNodeSelection", "`perDeviceNodeSelection`")] {
+        match spec.at(&[field]) {
+            Value::Null => {}
+            Value::Bool(true) => places.push(name),
+            value => errors.invalid(&path.child(field), value, TRUE_ONLY),
+        }
+    }
+    match places.len() {
+        0 => errors.required(path, PLACES),
+        1 => {}
+        _ => {
+            let why = format!("{PLACES}, but multiple fields are set");
+            errors.invalid_str(path, &format!("{{{}}}", places.join(", ")), why);
+        }
+    }
+}
+
+fn validate_node(owner: &Value, empty: &'static str, path: &Path<'_>, errors: &mut Errors) -> Vec<&'static str> {
+    match owner.at(&["nodeName"]).as_str() {
+        None => Vec::new(),
+        Some("") => {
+            errors.invalid_str(&path.child("nodeName"), "", empty);
+            Vec::new()
+        }
+        Some(name) => {
+            names::check(&path.child("nodeName"), name, names::dns1123_subdomain, errors);
+            vec!["`nodeName`"]
+        }
+    }
+}
+
+fn validate_devices(spec: &Value, old: Option<&Value>, path: &Path<'_>, errors: &mut Errors) {
+    let devices = spec.list_at(&["devices"]);
+    let rich =
+        |device: &Value| !device.list_at(&["taints"]).is_empty() || !device.list_at(&["consumesCounters"]).is_empty();
+    let max = if devices.iter().any(rich) { RICH_DEVICES_MAX } else { DEVICES_MAX };
+    let chosen = spec.is_true_at(&["perDeviceNodeSelection"]);
+    device::each_once(devices, max, device::name_of, path, errors, &mut |device, path, errors| {
+        let old = old.map_or(&[][..], |old| old.list_at(&["spec", "devices"]));
+        let before = old.iter().find(|before| before.str_at(&["name"]) == device.str_at(&["name"]));
+        validate_device(device, before, chosen, path, errors);
+    });
+}
+
+fn validate_device(device: &Value, old: Option<&Value>, chosen: bool, path: &Path<'_>, errors: &mut Errors) {
+    names::check(&path.child("name"), device.str_at(&["name"]), names::dns1123_label, errors);
+    let size = |field: &str| device.map_at(&[field]).map_or(0, Map::len);
+    let count = size("attributes") + size("capacity");
+    if count > PROPERTIES_MAX {
+        let why = format!("the total number of attributes and capacities must not exceed {PROPERTIES_MAX}");
+        errors.invalid(path, &Value::Int(i64::try_from(count).unwrap_or(i64::MAX)), why);
+    }
+    validate_map(device, "attributes", path, errors, &mut validate_attribute);
+    let shared = device.is_true_at(&["allowMultipleAllocations"]);
+    validate_map(device, "capacity", path, errors, &mut |capacity, path, errors| {
+        let (policy, path) = (capacity.at(&["requestPolicy"]), path.child("requestPolicy"));
+        if !policy.is_null() && shared {
+            validate_policy(capacity.at(&["value"]), policy, &path, errors);
+        } else if !policy.is_null() {
+            errors.forbidden(&path, "allowMultipleAllocations must be true");
+        }
+    });
+    if old.is_none_or(|old| !semantic::equal_at(old, device, &["taints"])) {
+        let taints = device.list_at(&["taints"]);
+        device::each(taints, TAINTS_MAX, &path.child("taints"), errors, &mut device::validate_taint);
+    }
+    let consumed = device.list_at(&["consumesCounters"]);
+    let set = |consumed: &Value| consumed.str_at(&["counterSet"]).into();
+    let place = path.child("consumesCounters");
+    device::each_once(consumed, CONSUMED_MAX, set, &place, errors, &mut |consumed, path, errors| {
+        validate_counters(consumed, "counterSet", path, errors);
+    });
+    validate_device_places(device, chosen, path, errors);
+    device::validate_binding(device, path, errors);
+}
+
+/// Checks on which nodes a device is; `chosen` says that devices state it themselves.
+fn validate_device_places(device: &Value, chosen: bool, path: &Path<'_>, errors: &mut Errors) {
+    let (selector, all) = (device.at(&["nodeSelector"]), device.at(&["allNodes"]));
+    if !chosen {
+        if !device.at(&["nodeName"]).is_null() || !selector.is_null() || !all.is_null() {
+            errors.invalid(path, &Value::Null, NO_DEVICE_PLACES);
+        }
+        return;
+    }
+    let mut places = validate_node(device, "must not be empty", path, errors);
+    if !selector.is_null() {
+        places.push("`nodeSelector`");
+        node_selector::validate(selector, false, &path.child("nodeSelector"), errors);
+    }
+    match all {
+        Value::Null => {}
+        Value::Bool(true) => places.push("`allNodes`"),
+        all => errors.invalid(&path.child("allNodes"), all, TRUE_ONLY),
+    }
+    match places.len() {
+        0 => errors.required(path, DEVICE_PLACES),
+        1 => {}
+        _ => errors.invalid_str(path, &format!("{{{}}}", places.join(", ")), DEVICE_PLACES),
+    }
+}
+
+/// Checks a map from qualified names.
+fn validate_map(owner: &Value, field: &str, path: &Path<'_>, errors: &mut Errors, item: device::Item<'_>) {
+    let path = path.child(field);
+    for (name, value) in owner.map_at(&[field]).into_iter().flat_map(Map::iter) {
+        device::validate_qualified_name(name, &path, errors);
+        let name = truncated(name);
+        item(value, &path.key(&name), errors);
+    }
+}
+
+/// A key, shortened in the middle if it is longer than any valid one.
+fn truncated(key: &str) -> String {
+    if key.len() <= KEY_BYTES_MAX {
+        return key.to_owned();
+    }
+    let remaining = KEY_BYTES_MAX - "...".len();
+    let (start, end) = (&key.as_bytes()[..remaining.div_ceil(2)], &key.as_bytes()[key.len() - remaining / 2..]);
+    format!("{}...{}", String::from_utf8_lossy(start), String::from_utf8_lossy(end))
+}
+
+fn validate_counters(set: &Value, name: &str, path: &Path<'_>, errors: &mut Errors) {
+    match set.str_at(&[name]) {
+        "" => errors.required(&path.child(name), ""),
+        text => names::check(&path.child(name), text, names::dns1123_label, errors),
+    }
+    let path = path.child("counters");
+    match set.map_at(&["counters"]) {
+        Some(counters) if counters.len() > COUNTERS_MAX => errors.too_many(&path, counters.len(), COUNTERS_MAX),
+        Some(counters) if !counters.is_empty() => {
+            for name in counters.keys() {
+                names::check(&path, name, names::dns1123_label, errors);
+            }
+        }
+        _ => errors.required(&path, ""),
+    }
+}
+
+fn validate_attribute(attribute: &Value, path: &Path<'_>, errors: &mut Errors) {
+    if let Some(text) = attribute.at(&["string"]).as_str()
+        && text.len() > TEXT_BYTES_MAX
+    {
+        errors.too_long(&path.child("string"), TEXT_BYTES_MAX);
+    }
+    if let Some(version) = attribute.at(&["version"]).as_str() {
+        let path = path.child("version");
+        if !is_version(version) {
+            errors.invalid_str(&path, version, "must be a string compatible with semver.org spec 2.0.0");
+        }
+        if version.len() > TEXT_BYTES_MAX {
+            errors.too_long(&path, TEXT_BYTES_MAX);
+        }
+    }
+    let kinds = ["bool", "int", "string", "version"];
+    let why = "exactly one value must be specified";
+    match kinds.iter().filter(|kind| !attribute.at(&[kind]).is_null()).count() {
+        0 => errors.invalid_str(path, "", why),
+        1 => {}
+        _ => errors.push(ErrorKind::Invalid, path, shown::text("DeviceAttribute", attribute), why),
+    }
+}
+
+/// Whether a text is a semantic version.
+fn is_version(text: &str) -> bool {
+    let number = |part: &str| {
+        !part.is_empty() && part.bytes().all(|b| b.is_ascii_digit()) && (part == "0" || !part.starts_with('0'))
+    };
+    let word = |part: &str| !part.is_empty() && part.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'-');
+    let (text, build) = text.split_once('+').map_or((text, None), |(text, build)| (text, Some(build)));
+    let (core, pre) = text.split_once('-').map_or((text, None), |(core, pre)| (core, Some(pre)));
+    let release = |part: &str| word(part) && (number(part) || part.bytes().any(|b| !b.is_ascii_digit()));
+    core.split('.').count() == 3
+        && core.split('.').all(number)
+        && pre.is_none_or(|pre| pre.split('.').all(release))
+        && build.is_none_or(|build| build.split('.').all(word))
+}
+
+/// Checks how much of a capacity requests may ask for.
+fn validate_policy(capacity: &Value, policy: &Value, path: &Path<'_>, errors: &mut Errors) {
+    let (values, range) = (policy.list_at(&["validValues"]), policy.at(&["validRange"]));
+    let default = policy.at(&["default"]);
+    let capacity = resources::amount(capacity);
+    match (values.is_empty(), range.is_null()) {
+        (false, false) => {
+            let why = "exactly one policy can be specified, cannot specify \"validValues\" and \"validRange\" at the \
+                same time";
+            errors.forbidden(path, why);
+        }
+        (true, true) => {}
+        (false, true) if default.is_null() => {
+            errors.required(&path.child("default"), "required when validValues is defined");
+        }
+        (true, false) if default.is_null() => {
+            errors.required(&path.child("default"), "required when validRange is defined");
+        }
+        (false, true) => validate_options(default, &capacity, values, &path.child("validValues"), errors),
+        (true, false) => validate_range(default, &capacity, range, &path.child("validRange"), errors),
+    }
+}
+
+fn validate_options(default: &Value, capacity: &Quantity, values: &[Value], path: &Path<'_>, errors: &mut Errors) {
+    for (index, pair) in values.windows(2).enumerate() {
+        if resources::amount(&pair[0]) > resources::amount(&pair[1]) {
+            errors.invalid(&path.index(index + 1), &pair[1], "values must be sorted in ascending order");
+        }
+    }
+    let whole = |value: &Value| resources::amount(value).value().to_string().into();
+    let known = values.iter().any(|value| resources::amount(value) == resources::amount(default));
+    device::each_once(values, OPTIONS_MAX, whole, path, errors, &mut |value, path, errors| {
+        if resources::amount(value) > *capacity {
+            errors.invalid(path, value, format!("option is larger than capacity value: {capacity}"));
+        }
+    });
+    if !known || values.len() > OPTIONS_MAX {
+        errors.invalid(path, default, "default value is not valid according to the requestPolicy");
+    }
+}
+
+fn validate_range(default: &Value, capacity: &Quantity, range: &Value, path: &Path<'_>, errors: &mut Errors) {
+    let (min, max, step) = (range.at(&["min"]), range.at(&["max"]), range.at(&["step"]));
+    let place = path.child("min");
+    if min.is_null() {
+        return errors.required(&place, "required when validRange is defined");
+    }
+    let (least, usual) = (resources::amount(min), resources::amount(default));
+    if least > *capacity {
+        errors.invalid(&place, min, format!("min is larger than capacity value: {capacity}"));
+    }
+    if usual < least {
+        errors.invalid(&place, default, format!("default is less than min: {least}"));
+    }
+    if !max.is_null() {
+        let (most, place) = (resources::amount(max), path.child("max"));
+        if least > most {
+            errors.invalid(&place, min, format!("min is larger than max: {most}"));
+        }
+        if most > *capacity {
+            errors.invalid(&place, max, format!("max is larger than capacity value: {capacity}"));
+        }
+        if usual > most {
+            errors.invalid(&place, default, format!("default is more than max: {most}"));
+        }
+    }
+    if step.is_null() {
+        return;
+    }
+    let (stride, place) = (resources::amount(step), path.child("step"));
+    let added = least.plus(&stride);
+    if added > *capacity {
+        errors.invalid(&place, step, format!("one step {added} is larger than capacity value: {capacity}"));
+    }
+    for value in [default, max].into_iter().filter(|value| !value.is_null()) {
+        let above = resources::amount(value).value().saturating_sub(least.value());
+        if above.checked_rem(stride.value()).is_none_or(|rest| rest != 0) {
+            let why = format!("value is not a multiple of a given step ({stride}) from ({least})");
+            errors.invalid(&place, value, why);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use flotilla_proto::value;
+
+    use super::*;
+
+    #[test]
+    fn versions_are_semantic() {
+        for good in ["1.2.3", "0.0.0-alpha.1+build.01", "1.0.0-0a", "1.0.0+x-y"] {
+            assert!(is_version(good), "{good}");
+        }
+        for bad in ["one", "1.2", "01.2.3", "1.2.3-", "1.2.3-01", "1.2.3+"] {
+            assert!(!is_version(bad), "{bad}");
+        }
+    }
+
+    #[test]
+    fn slices_state_one_place_and_sound_devices() {
+        let slice = value!({"spec": {
+            "driver": "d.example.com",
+            "allNodes": true,
+            "nodeName": "n",
+            "pool": {"name": "p", "generation": 0, "resourceSliceCount": 1},
+            "devices": [
+                {"name": "d", "attributes": {"a": {"int": 1, "bool": true}}},
+                {"name": "d", "nodeName": "n"},
+                {"name": "e", "capacity": {"m": {"value": "1Gi", "requestPolicy": {}}}}
+            ]
+        }});
+        let mut errors = Errors::default();
+        validate(&slice, None, &mut errors);
+        let fields: Vec<&str> = errors.0.iter().map(|error| error.field.as_str()).collect();
+        assert_eq!(
+            fields,
+            [
+                "spec",
+                "spec.devices[0].attributes[a]",
+                "spec.devices[1]",
+                "spec.devices[2].capacity[m].requestPolicy",
+                "spec.devices[1]"
+            ]
+        );
+    }
+
+    #[test]
+    fn ranges_hold_their_default_and_whole_steps() {
+        let range = value!({"min": "2", "max": "6", "step": "2"});
+        let broken = |default: &str| {
+            let mut errors = Errors::default();
+            validate_range(&default.into(), &Quantity::from_int(8), &range, &Path::root("r"), &mut errors);
+            errors.0.len()
+        };
+        assert_eq!([broken("4"), broken("5"), broken("7"), broken("0")], [0, 1, 2, 1]);
+    }
+}
