@@ -99,10 +99,10 @@ fn string_list(items: &[String]) -> String {
     String::from_utf8_lossy(&flotilla_proto::json::to_vec(&list)).into_owned()
 }
 
-/// The `kubernetes` service, its address, and the servers behind it.
+/// The `kubernetes` service, and the servers behind it. Its address is claimed as that of any service.
 pub(super) fn kubernetes_service(input: &BootstrapInput) -> Vec<Seed> {
     let Some(address) = input.service_cidrs.first().and_then(|cidr| first_address(cidr)) else { return Vec::new() };
-    let mut seeds = vec![service(address, input.port), address_claim(address)];
+    let mut seeds = vec![service(address, input.port)];
     let published: Vec<IpAddr> = input.addresses.iter().copied().filter(|address| !address.is_loopback()).collect();
     if !published.is_empty() {
         seeds.extend([endpoints(&published, input.port), slice(&published, input.port)]);
@@ -149,23 +149,6 @@ fn service(address: IpAddr, port: u16) -> Seed {
         "status": {"loadBalancer": {}}
     });
     Seed::new("", "services", object, Upkeep::ServicePorts)
-}
-
-/// The object that claims the service's address.
-fn address_claim(address: IpAddr) -> Seed {
-    let object = value!({
-        "kind": "IPAddress",
-        "apiVersion": "networking.k8s.io/v1",
-        "metadata": {
-            "name": (address.to_string()),
-            "labels": {
-                "ipaddress.kubernetes.io/ip-family": (family(address)),
-                "ipaddress.kubernetes.io/managed-by": "ipallocator.k8s.io"
-            }
-        },
-        "spec": {"parentRef": {"resource": "services", "namespace": "default", "name": "kubernetes"}}
-    });
-    Seed::new("networking.k8s.io", "ipaddresses", object, Upkeep::Keep)
 }
 
 fn family(address: IpAddr) -> &'static str {

@@ -14,8 +14,8 @@ use crate::status::{ApiError, ApiResult};
 
 /// How many objects are written at the same time; the store batches them.
 const CONCURRENT: usize = 64;
-/// How many are written one by one first: namespaces, which the others need.
-const NAMESPACES: &str = "namespaces";
+/// What is written first, since the others need it: namespaces to be in, ranges to take addresses of.
+const FIRST: [&str; 2] = ["namespaces", "servicecidrs"];
 
 /// Why the objects of the start could not all be written.
 #[derive(Debug, thiserror::Error)]
@@ -38,7 +38,7 @@ pub enum SeedError {
 /// Creates missing objects and brings the others up to date.
 pub async fn seed(registry: &Registry, input: &BootstrapInput) -> Result<(), SeedError> {
     let (first, rest): (Vec<Seed>, Vec<Seed>) =
-        objects(input)?.into_iter().partition(|seed| seed.resource == NAMESPACES);
+        objects(input)?.into_iter().partition(|seed| FIRST.contains(&seed.resource));
     for seeds in [first, rest] {
         let mut written = futures_util::stream::iter(seeds)
             .map(|seed| async move {

@@ -12,6 +12,7 @@ use crate::discovery::health::{Health, Part};
 use crate::discovery::{self, Documents};
 use crate::openapi::OpenApi;
 use crate::registry::{Registry, now};
+use crate::status::ApiError;
 
 /// What all requests share.
 #[derive(Debug)]
@@ -38,9 +39,10 @@ impl Gateway {
     /// # Errors
     /// When an object that must exist cannot be written.
     pub async fn start(boot: &Boot) -> Result<Arc<Self>, StartError> {
-        let registry = Arc::new(Registry::new(boot.store.clone()));
+        let registry = Arc::new(Registry::new(boot.store.clone(), boot.config.service_node_port_range));
         let input = bootstrap_input(boot);
         bootstrap::seed(&registry, &input).await?;
+        registry.repair_addresses().await.map_err(StartError::Addresses)?;
         let health = Health::default();
         for part in [Part::Storage, Part::Bootstrap, Part::Controllers, Part::CustomResources] {
             health.set(part, true);
@@ -72,6 +74,9 @@ pub enum StartError {
     /// An object that must exist cannot be written.
     #[error("cannot write the objects that every cluster has")]
     Seed(#[from] SeedError),
+    /// The addresses of services cannot be put in order.
+    #[error("cannot put the addresses of services in order")]
+    Addresses(#[source] ApiError),
     /// The embedded tables of discovery do not parse.
     #[error(transparent)]
     Discovery(#[from] bootstrap::TextError),

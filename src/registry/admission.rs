@@ -1,15 +1,10 @@
 //! What the server itself adds to writes and refuses, beyond the rules of a kind.
 
-use flotilla_cluster::Object;
 use flotilla_proto::value::Value;
 
 use super::{Registry, Target, WriteOptions, stored_value};
 use crate::gateway::Caller;
 use crate::status::{ApiError, ApiResult, Cause};
-
-/// What a create reserved outside its own table, to be given back when it fails.
-#[derive(Debug, Default)]
-pub(super) struct Allocation(());
 
 impl Registry {
     /// Admission of a create: the object is in its stored version.
@@ -34,33 +29,6 @@ impl Registry {
     ) -> ApiResult<()> {
         Ok(())
     }
-
-    /// Reserves what a new object needs of shared ranges.
-    pub(super) async fn allocate_create(
-        &self,
-        _target: Target<'_>,
-        _object: &mut Value,
-        _options: &WriteOptions,
-    ) -> ApiResult<Allocation> {
-        Ok(Allocation::default())
-    }
-
-    /// Reserves and releases what a changed object needs of shared ranges.
-    pub(super) async fn allocate_update(
-        &self,
-        _target: Target<'_>,
-        _object: &mut Value,
-        _old: &Value,
-        _options: &WriteOptions,
-    ) -> ApiResult<()> {
-        Ok(())
-    }
-
-    /// Gives back what a failed create reserved.
-    pub(super) async fn release(&self, _allocation: Allocation) {}
-
-    /// Gives back what a deleted object held.
-    pub(super) async fn after_delete(&self, _target: Target<'_>, _object: &Object) {}
 
     /// Objects are created only in namespaces that exist and are not being deleted.
     fn check_namespace(&self, target: Target<'_>, object: &Value) -> ApiResult<()> {

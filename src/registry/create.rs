@@ -47,40 +47,68 @@ impl Registry {
     pub(super) async fn store_new(
         &self,
         target: Target<'_>,
-        mut object: Value,
+        object: Value,
         options: &WriteOptions,
         caller: &mut Caller,
     ) -> ApiResult<Written> {
-        let served = target.served;
         let stated = object.str_at(&["metadata", "resourceVersion"]);
         if !matches!(stated, "" | "0") && stated.parse::<u64>().is_ok() {
             return Err(ApiError::unknown("resourceVersion should not be set on objects to be created"));
         }
         let generated = object.str_at(&["metadata", "name"]).is_empty();
         let prefix = object.str_at(&["metadata", "generateName"]).to_owned();
-        prepare(served.strategy, &served.stored.of, &mut object);
+        if prefix.is_empty() {
+            return self.store_named(target, object, options, caller).await;
+        }
+        let told = caller.warnings.len();
         for attempt in 1.. {
-            if generated && !prefix.is_empty() {
-                object.set_at(&["metadata", "name"], generate(&prefix));
+            let mut named = object.clone();
+            if generated {
+                named.set_at(&["metadata", "name"], generate(&prefix));
             }
-            encode::order_members(&mut object, &served.stored.of);
-            self.validate_create(target, &object, caller)?;
-            let allocation = self.allocate_create(target, &mut object, options).await?;
-            match self.insert(target, &object, options).await {
-                Ok(entity) => return Ok(Written { entity, created: true }),
-                Err(error) => {
-                    self.release(allocation).await;
-                    let taken = error.reason == "AlreadyExists";
-                    if !(taken && !prefix.is_empty()) {
-                        return Err(error);
-                    }
-                    if !generated || attempt == GENERATED_NAMES_MAX {
-                        return Err(cannot_generate(error));
-                    }
-                }
+            match self.store_named(target, named, options, caller).await {
+                Err(error) if error.reason != "AlreadyExists" => return Err(error),
+                Err(error) if !generated || attempt == GENERATED_NAMES_MAX => return Err(cannot_generate(error)),
+                Err(_) => caller.warnings.truncate(told),
+                written => return written,
             }
         }
         Err(ApiError::internal("no name could be generated"))
+    }
+
+    /// Creates an object under the name that it has.
+    async fn store_named(
+        &self,
+        target: Target<'_>,
+        mut object: Value,
+        options: &WriteOptions,
+        caller: &mut Caller,
+    ) -> ApiResult<Written> {
+        let allocation = self.allocate_create(target, &mut object, options).await?;
+        match self.store_prepared(target, &mut object, options, caller).await {
+            Ok(entity) => {
+                self.settle_allocation(target, allocation).await;
+                Ok(Written { entity, created: true })
+            }
+            Err(error) => {
+                self.release(target, object.str_at(&["metadata", "name"]), allocation).await;
+                Err(error)
+            }
+        }
+    }
+
+    async fn store_prepared(
+        &self,
+        target: Target<'_>,
+        object: &mut Value,
+        options: &WriteOptions,
+        caller: &mut Caller,
+    ) -> ApiResult<Entity> {
+        let served = target.served;
+        prepare(served.strategy, &served.stored.of, object);
+        encode::order_members(object, &served.stored.of);
+        self.validate_create(target, object, caller)?;
+        self.insert(target, object, options).await
     }
 
     fn validate_create(&self, target: Target<'_>, object: &Value, caller: &mut Caller) -> ApiResult<()> {

@@ -4,6 +4,7 @@
 //! own preparation, validation, store. Reads hand out stored bytes.
 
 mod admission;
+mod allocation;
 mod apply;
 mod collection;
 mod convert;
@@ -25,12 +26,14 @@ use flotilla_cluster::{Draft, Expectation, Key, Mutation, Object, Outcome, Store
 use flotilla_proto::time::Timestamp;
 use flotilla_proto::value::Value;
 
+pub use allocation::NodePorts;
 pub use encode::{order_members, stored_value, text as stored_text};
 pub use list::{Listing, Page, selects};
 pub use options::{DeleteOptions, FieldValidation, Propagation, WriteOptions};
 pub use patch::PatchBody;
 pub use served::{Resources, Served};
 
+use crate::config::PortRange;
 use crate::status::{ApiError, ApiResult};
 
 /// What every operation on objects needs.
@@ -39,6 +42,8 @@ pub struct Registry {
     pub store: Store,
     /// What is served.
     pub resources: Resources,
+    /// Ports of services on every node.
+    pub node_ports: NodePorts,
 }
 
 /// An object as an operation leaves it.
@@ -92,9 +97,9 @@ impl std::fmt::Debug for Registry {
 }
 
 impl Registry {
-    /// A registry over a store.
-    pub fn new(store: Store) -> Self {
-        Self { store, resources: Resources::builtin() }
+    /// A registry over a store, whose services get node ports of a range.
+    pub fn new(store: Store, node_ports: PortRange) -> Self {
+        Self { store, resources: Resources::builtin(), node_ports: NodePorts::new(node_ports) }
     }
 
     /// The table of a resource.

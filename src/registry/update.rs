@@ -131,27 +131,40 @@ impl Registry {
         }
         let mut new = convert::to_stored(served, new);
         self.admit_update(target, &mut new, &old, options, caller).await?;
+        let allocation = self.allocate_update(target, &mut new, &old, options).await?;
         prepare(target, &mut new, &old);
         fieldmanager::settle(&old, &mut new);
         encode::order_members(&mut new, &served.stored.of);
-        self.validate_update(target, &new, &old, caller)?;
-        self.allocate_update(target, &mut new, &old, options).await?;
-        let settled = self.settle(target, new, &old, current, options).await?;
+        let settled = match self.validate_update(target, &new, &old, caller) {
+            Ok(()) => self.settle(target, new, &old, current, options).await,
+            Err(error) => Err(error),
+        };
         match settled {
-            Some(entity) => Ok(Some(Written { entity, created: false })),
-            None if conditional => {
-                Err(ApiError::conflict(served.group(), &served.resource.name, target.name, MODIFIED))
+            Ok(Some(entity)) => {
+                self.settle_allocation(target, allocation).await;
+                return Ok(Some(Written { entity, created: false }));
             }
-            None => Ok(None),
+            other => {
+                self.release(target, target.name, allocation).await;
+                other?;
+            }
         }
+        if conditional {
+            return Err(ApiError::conflict(served.group(), &served.resource.name, target.name, MODIFIED));
+        }
+        Ok(None)
     }
 
     fn validate_update(&self, target: Target<'_>, new: &Value, old: &Value, caller: &mut Caller) -> ApiResult<()> {
         let (served, strategy) = (target.served, target.served.strategy);
         let mut errors = Errors::default();
         metadata::validate_update(served.resource.namespaced, new, old, &mut errors);
-        match target.subresource {
-            "status" => (strategy.validate_status)(new, old, &mut errors),
+        match (target.subresource, strategy.subresource(target.subresource)) {
+            ("status", _) => {
+                (strategy.validate_status)(new, old, &mut errors);
+                (strategy.status_warnings)(new, &mut caller.warnings);
+            }
+            (_, Some(rules)) => (rules.validate)(new, old, &mut errors),
             _ => {
                 (strategy.validate_update)(new, old, &mut errors);
                 (strategy.warnings)(new, Some(old), &mut caller.warnings);
@@ -189,7 +202,8 @@ impl Registry {
         if gone {
             let write = Write { table: served.table.clone(), key, expectation, mutation: Mutation::Delete };
             return Ok(match self.write(write).await? {
-                Outcome::Committed { .. } => {
+                Outcome::Committed { object, .. } => {
+                    self.after_delete(target, &object).await;
                     let mut shown = convert::to_served(served, new)?;
                     shown.set_at(&["metadata", "resourceVersion"], current.revision().to_string());
                     encode::order_metadata(&mut shown, served.of());
@@ -313,6 +327,10 @@ fn prepare(target: Target<'_>, new: &mut Value, old: &Value) {
     if target.subresource == "status" {
         restore_all_but_status(new, old);
         (strategy.prepare_status)(new, old);
+        return;
+    }
+    if let Some(rules) = strategy.subresource(target.subresource) {
+        (rules.prepare)(new, old);
         return;
     }
     if strategy.status {

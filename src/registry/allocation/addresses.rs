@@ -1,0 +1,241 @@
+//! Cluster IPs: the ranges that `ServiceCIDR`s state, and the `IPAddress`es that say who has which (KEP-1880).
+
+use std::net::IpAddr;
+use std::sync::Arc;
+
+use flotilla_cluster::{Expectation, Mutation, Object, Scope, Selection, Write};
+use flotilla_proto::value;
+use flotilla_proto::value::Value;
+use rand::Rng;
+
+use super::Owner;
+use crate::access::User;
+use crate::gateway::Caller;
+use crate::kinds::addresses::{self, Block};
+use crate::registry::{Incoming, Registry, Served, Target, WriteOptions, stored_value};
+use crate::status::{ApiError, ApiResult};
+
+/// Label that says who keeps an address.
+pub(super) const MANAGED_BY: &str = "ipaddress.kubernetes.io/managed-by";
+/// Its value for the addresses of services.
+pub(super) const ALLOCATOR: &str = "ipallocator.k8s.io";
+const FAMILY: &str = "ipaddress.kubernetes.io/ip-family";
+/// The range that the configuration states; its families are those of the cluster.
+const DEFAULT_RANGE: &str = "kubernetes";
+/// Ranges that are looked at.
+const RANGES_MAX: usize = 256;
+/// The manager under which the server writes addresses.
+const MANAGER: &str = "kube-apiserver";
+
+/// Ranges that addresses can be taken of, and the families of the cluster, the preferred one first.
+#[derive(Debug, Default)]
+pub(super) struct Ranges {
+    pub blocks: Vec<Block>,
+    pub families: Vec<&'static str>,
+}
+
+impl Registry {
+    fn networking(&self, name: &str) -> ApiResult<Arc<Served>> {
+        let served = self.resources.of_resource("networking.k8s.io", name);
+        served.ok_or_else(|| ApiError::internal(format!("{name} are not served")))
+    }
+
+    pub(super) fn ip_addresses(&self) -> ApiResult<Arc<Served>> {
+        self.networking("ipaddresses")
+    }
+
+    /// What the `ServiceCIDR`s that are ready, and stay, say.
+    pub(super) fn service_ranges(&self) -> ApiResult<Ranges> {
+        let served = self.networking("servicecidrs")?;
+        let mut objects = Vec::new();
+        let selection = Selection { scope: Scope::All, field: None };
+        let snapshot = self.table(&served).snapshot();
+        snapshot
+            .chunk(&selection, None, RANGES_MAX, &mut objects)
+            .map_err(|error| ApiError::internal(format!("cannot read the service ranges: {error:?}")))?;
+        let mut ranges = Ranges::default();
+        for object in &objects {
+            let value = stored_value(object)?;
+            let blocks = value.list_at(&["spec", "cidrs"]).iter().filter_map(Value::as_str).filter_map(Block::parse_sloppy);
+            if object.key().name() == DEFAULT_RANGE {
+                let families = blocks.clone().map(|block| if addresses::is_v4(block.address) { "IPv4" } else { "IPv6" });
+                ranges.families = families.collect();
+            }
+            if is_ready(&value) {
+                ranges.blocks.extend(blocks);
+            }
+        }
+        if ranges.families.is_empty() {
+            ranges.families.push("IPv4");
+        }
+        Ok(ranges)
+    }
+
+    /// Who has an address.
+    pub(super) fn address_object(&self, served: &Served, address: IpAddr) -> Option<Arc<Object>> {
+        self.current(served, "", &addresses::canonical(address))
+    }
+
+    /// Makes addresses the owner's; false when somebody else was faster, and then none of them is.
+    pub(super) async fn claim_addresses(&self, owner: Owner<'_>, wanted: &[IpAddr]) -> ApiResult<bool> {
+        let served = self.ip_addresses()?;
+        for (index, address) in wanted.iter().enumerate() {
+            match Box::pin(self.claim_address(&served, owner, *address)).await {
+                Ok(()) => {}
+                Err(error) => {
+                    self.free_addresses(owner, &wanted[..index]).await;
+                    return if error.reason == "AlreadyExists" { Ok(false) } else { Err(error) };
+                }
+            }
+        }
+        Ok(true)
+    }
+
+    async fn claim_address(&self, served: &Served, owner: Owner<'_>, address: IpAddr) -> ApiResult<()> {
+        let name = addresses::canonical(address);
+        let family = if addresses::is_v4(address) { "IPv4" } else { "IPv6" };
+        let object = value!({
+            "kind": "IPAddress",
+            "apiVersion": (served.api_version()),
+            "metadata": {"name": (name.clone()), "labels": {(FAMILY): family, (MANAGED_BY): ALLOCATOR}},
+            "spec": {"parentRef": {"resource": "services", "namespace": (owner.namespace), "name": (owner.name)}},
+        });
+        let target = Target { served, namespace: "", name: "", subresource: "" };
+        let options = WriteOptions { manager: MANAGER.into(), ..WriteOptions::default() };
+        let incoming = Incoming { value: object, ..Incoming::default() };
+        self.create(target, incoming, &options, &mut server()).await.map(drop)
+    }
+
+    /// Frees those of the addresses that are the owner's.
+    pub(super) async fn free_addresses(&self, owner: Owner<'_>, addresses: &[IpAddr]) {
+        let Ok(served) = self.ip_addresses() else { return };
+        for address in addresses {
+            let Some(object) = self.address_object(&served, *address) else { continue };
+            if !stored_value(&object).is_ok_and(|value| belongs(&value, owner)) {
+                continue;
+            }
+            let write = Write {
+                table: served.table.clone(),
+                key: object.key().clone(),
+                expectation: Expectation::Revision(object.revision()),
+                mutation: Mutation::Delete,
+            };
+            if let Err(error) = self.write(write).await {
+                tracing::warn!(%address, error = %error.message, "a cluster IP was not freed; it will be by the next repair");
+            }
+        }
+    }
+}
+
+impl Ranges {
+    /// The range that an address is in.
+    pub fn holds(&self, address: IpAddr) -> bool {
+        self.blocks.iter().any(|block| usable(*block).is_some_and(|(first, last)| (first..=last).contains(&address)))
+    }
+
+    /// A free address of a family: of the upper part of a range if there is one, since people pick theirs from the
+    /// lower part (KEP-3070). Among `probes` successive addresses one is free.
+    pub fn any(&self, family: &str, probes: u64, is_free: impl Fn(IpAddr) -> bool) -> Option<IpAddr> {
+        let of_family = |block: &&Block| (if addresses::is_v4(block.address) { "IPv4" } else { "IPv6" }) == family;
+        for (first, last) in self.blocks.iter().filter(of_family).filter_map(|block| usable(*block)) {
+            let (base, size) = (number(first), number(last) - number(first) + 1);
+            let lower = lower_part(size);
+            let free = |from: u128, to: u128| {
+                if from >= to {
+                    return None;
+                }
+                let start = rand::rng().random_range(from..to);
+                let offsets = (start..to).chain(from..start).take(usize::try_from(probes).unwrap_or(usize::MAX));
+                offsets.map(|offset| address(base + offset, first)).find(|address| is_free(*address))
+            };
+            if let Some(found) = free(lower, size).or_else(|| free(0, lower)) {
+                return Some(found);
+            }
+        }
+        None
+    }
+}
+
+/// First and last address of a block that services can have: not the network's own, nor the broadcast one.
+fn usable(block: Block) -> Option<(IpAddr, IpAddr)> {
+    let (first, last) = (block.first(), block.last());
+    let begin = address(number(first).checked_add(1)?, first);
+    let end = if addresses::is_v4(last) { address(number(last).checked_sub(1)?, last) } else { last };
+    (begin <= end).then_some((begin, end))
+}
+
+fn lower_part(size: u128) -> u128 {
+    const MIN: u128 = 16;
+    const MAX: u128 = 256;
+    const STEP: u128 = 16;
+    if size <= MIN { 0 } else { (size / STEP).clamp(MIN, MAX) }
+}
+
+fn number(address: IpAddr) -> u128 {
+    match address {
+        IpAddr::V4(address) => u32::from(address).into(),
+        IpAddr::V6(address) => address.into(),
+    }
+}
+
+/// The address of this number, of the same family as `like`.
+fn address(number: u128, like: IpAddr) -> IpAddr {
+    match like {
+        IpAddr::V4(_) => IpAddr::V4(u32::try_from(number).unwrap_or(u32::MAX).into()),
+        IpAddr::V6(_) => IpAddr::V6(number.into()),
+    }
+}
+
+/// Whether an `IPAddress` is that of a service.
+fn belongs(address: &Value, owner: Owner<'_>) -> bool {
+    let parent = |field: &str| address.str_at(&["spec", "parentRef", field]);
+    parent("group").is_empty()
+        && parent("resource") == "services"
+        && parent("namespace") == owner.namespace
+        && parent("name") == owner.name
+}
+
+fn is_ready(range: &Value) -> bool {
+    let stays = range.at(&["metadata", "deletionTimestamp"]).is_null();
+    let mut conditions = range.list_at(&["status", "conditions"]).iter();
+    let ready = |c: &Value| c.str_at(&["type"]) == "Ready" && c.str_at(&["status"]) == "True";
+    // The default range is there before anybody can have said that it is ready.
+    stays && (range.str_at(&["metadata", "name"]) == DEFAULT_RANGE || conditions.any(ready))
+}
+
+/// The server as the author of writes.
+fn server() -> Caller {
+    let groups = vec!["system:masters".into(), "system:authenticated".into()];
+    Caller::new(Arc::new(User { name: "system:apiserver".into(), groups, ..User::default() }), MANAGER)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn ranges(text: &str) -> Ranges {
+        Ranges { blocks: vec![Block::parse_sloppy(text).unwrap()], families: vec!["IPv4"] }
+    }
+
+    #[test]
+    fn network_and_broadcast_are_nobodys() {
+        let ranges = ranges("192.0.2.0/30");
+        assert!(!ranges.holds("192.0.2.0".parse().unwrap()));
+        assert!(ranges.holds("192.0.2.1".parse().unwrap()));
+        assert!(!ranges.holds("192.0.2.3".parse().unwrap()));
+        assert!(!ranges.holds("192.0.3.1".parse().unwrap()));
+    }
+
+    #[test]
+    fn any_address_comes_from_the_upper_part_while_it_lasts() {
+        let ranges = ranges("10.96.0.0/24");
+        let upper: IpAddr = "10.96.0.17".parse().unwrap();
+        for _ in 0..50 {
+            assert!(ranges.any("IPv4", 300, |_| true).unwrap() >= upper);
+        }
+        let below = ranges.any("IPv4", 300, |address| address < upper).unwrap();
+        assert!(below < upper);
+        assert_eq!(ranges.any("IPv4", 300, |_| false), None);
+        assert_eq!(ranges.any("IPv6", 300, |_| true), None);
+    }
+}

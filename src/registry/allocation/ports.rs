@@ -1,0 +1,185 @@
+//! Node ports: who has which follows from the table of services.
+
+use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
+
+use flotilla_cluster::{Object, Revision, Scope, Selection, Table};
+use parking_lot::Mutex;
+use rand::Rng;
+
+use crate::config::PortRange;
+use crate::kinds::service_allocation::{self, Refusal};
+use crate::registry::stored_value;
+use crate::status::{ApiError, ApiResult};
+
+/// Objects and changes that are read at a time.
+const CHUNK: usize = 512;
+
+/// The range of node ports, and which of them are taken. Derived from the table, so that it is right after a restart
+/// and wherever the table is.
+#[derive(Debug, Clone)]
+pub struct NodePorts {
+    range: PortRange,
+    index: Arc<Mutex<Index>>,
+}
+
+#[derive(Debug, Default)]
+struct Index {
+    /// The revision of the table up to which `held` is right; nothing before the table was first read.
+    seen: Option<Revision>,
+    /// How many services have a port.
+    held: HashMap<u16, u32>,
+    /// Ports of writes that are under way.
+    reserved: HashSet<u16>,
+}
+
+/// A port that a write took; free again when this is dropped, unless a stored service has it by then.
+#[derive(Debug)]
+pub(super) struct Reservation {
+    port: u16,
+    index: Arc<Mutex<Index>>,
+}
+
+impl Drop for Reservation {
+    fn drop(&mut self) {
+        self.index.lock().reserved.remove(&self.port);
+    }
+}
+
+impl NodePorts {
+    /// Node ports of a range.
+    pub fn new(range: PortRange) -> Self {
+        Self { range, index: Arc::default() }
+    }
+
+    /// Takes a certain port, or any free one.
+    pub(super) fn reserve(&self, wanted: Option<u16>) -> Result<Reservation, Refusal> {
+        let mut index = self.index.lock();
+        let PortRange { first, last } = self.range;
+        let port = match wanted {
+            Some(port) if !(first..=last).contains(&port) => return Err(Refusal::PortOutside(first, last)),
+            Some(port) if index.is_taken(port) => return Err(Refusal::PortTaken),
+            Some(port) => port,
+            None => self.any(&index).ok_or(Refusal::Full)?,
+        };
+        index.reserved.insert(port);
+        Ok(Reservation { port, index: Arc::clone(&self.index) })
+    }
+
+    /// A free port: of the upper part of the range if there is one, since people pick theirs from the lower part
+    /// (KEP-3070).
+    fn any(&self, index: &Index) -> Option<u16> {
+        let PortRange { first, last } = self.range;
+        let size = u32::from(last) - u32::from(first) + 1;
+        let lower = lower_part(size);
+        let free = |from: u32, to: u32| {
+            if from >= to {
+                return None;
+            }
+            let start = rand::rng().random_range(from..to);
+            let ports = (start..to).chain(from..start).filter_map(|offset| u16::try_from(u32::from(first) + offset).ok());
+            ports.into_iter().find(|port| !index.is_taken(*port))
+        };
+        free(lower, size).or_else(|| free(0, lower))
+    }
+
+    /// Brings the index up to what the table says now.
+    pub(super) fn follow(&self, services: &Table) -> ApiResult<()> {
+        let mut index = self.index.lock();
+        while let Some(seen) = index.seen {
+            let Ok(changes) = services.changes(seen, CHUNK) else { break };
+            let Some(last) = changes.last() else { return Ok(()) };
+            for change in &changes {
+                if let Some(previous) = change.previous() {
+                    index.count(previous, false)?;
+                }
+                if !change.object().is_tombstone() {
+                    index.count(change.object(), true)?;
+                }
+            }
+            index.seen = Some(last.revision());
+        }
+        index.rebuild(services)
+    }
+}
+
+/// How much of a range is left to those who choose their port themselves.
+fn lower_part(size: u32) -> u32 {
+    const MIN: u32 = 16;
+    const MAX: u32 = 128;
+    const STEP: u32 = 32;
+    if size <= MIN { 0 } else { (size / STEP).clamp(MIN, MAX) }
+}
+
+impl Index {
+    fn is_taken(&self, port: u16) -> bool {
+        self.held.contains_key(&port) || self.reserved.contains(&port)
+    }
+
+    fn count(&mut self, service: &Object, add: bool) -> ApiResult<()> {
+        let ports: HashSet<u16> = service_allocation::held(&stored_value(service)?).ports.into_iter().collect();
+        for port in ports {
+            let count = self.held.entry(port).or_default();
+            *count = if add { *count + 1 } else { count.saturating_sub(1) };
+            if *count == 0 {
+                self.held.remove(&port);
+            }
+        }
+        Ok(())
+    }
+
+    /// Reads the whole table.
+    fn rebuild(&mut self, services: &Table) -> ApiResult<()> {
+        self.held.clear();
+        self.seen = None;
+        let snapshot = services.snapshot();
+        let selection = Selection { scope: Scope::All, field: None };
+        let (mut objects, mut after) = (Vec::new(), None);
+        loop {
+            after = snapshot
+                .chunk(&selection, after.as_ref(), CHUNK, &mut objects)
+                .map_err(|error| ApiError::internal(format!("cannot read the services: {error:?}")))?;
+            for object in objects.drain(..) {
+                self.count(&object, true)?;
+            }
+            if after.is_none() {
+                break;
+            }
+        }
+        self.seen = Some(snapshot.revision());
+        Ok(())
+    }
+}
+
+impl Reservation {
+    /// The port.
+    pub const fn port(&self) -> u16 {
+        self.port
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn reservations_exclude_and_end() {
+        let ports = NodePorts::new(PortRange { first: 30_000, last: 30_001 });
+        let first = ports.reserve(Some(30_000)).unwrap();
+        assert_eq!(ports.reserve(Some(30_000)).unwrap_err(), Refusal::PortTaken);
+        assert_eq!(ports.reserve(Some(29_999)).unwrap_err(), Refusal::PortOutside(30_000, 30_001));
+        let second = ports.reserve(None).unwrap();
+        assert_eq!(second.port(), 30_001);
+        assert_eq!(ports.reserve(None).unwrap_err(), Refusal::Full);
+        drop(first);
+        assert_eq!(ports.reserve(None).unwrap().port(), 30_000);
+    }
+
+    #[test]
+    fn ports_of_nobodys_choice_come_from_the_upper_part() {
+        let ports = NodePorts::new(PortRange::NODE_PORTS);
+        for _ in 0..100 {
+            assert!(ports.reserve(None).unwrap().port() >= 30_086);
+        }
+    }
+}
