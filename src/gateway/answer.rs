@@ -18,7 +18,7 @@ use crate::registry::{self, Entity, Registry, Served};
 use crate::status::{ApiError, ApiResult};
 
 /// What a client may do with an answer.
-const CACHING: HeaderValue = HeaderValue::from_static("no-cache, private");
+pub const CACHING: (HeaderName, HeaderValue) = (CACHE_CONTROL, HeaderValue::from_static("no-cache, private"));
 
 /// An encoded body.
 pub struct Encoded {
@@ -32,7 +32,7 @@ pub struct Encoded {
 pub fn respond(code: u16, encoded: Encoded, warnings: &[String]) -> HttpResponse {
     let mut response = HttpResponse::build(StatusCode::from_u16(code).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR));
     response.insert_header((CONTENT_TYPE, HeaderValue::from_static(encoded.content_type)));
-    response.insert_header((CACHE_CONTROL, CACHING));
+    response.insert_header(CACHING);
     append_warnings(&mut response, warnings);
     response.body(encoded.bytes)
 }
@@ -168,7 +168,13 @@ pub fn table_version(version: &str) -> printing::Version {
 /// How objects of a resource become rows of a table.
 pub fn rows(served: &Served) -> &'static dyn printing::Rows {
     static OTHERS: printing::Printer = printing::Printer::of(printing::name_and_creation);
-    printing::printer(served.group(), &served.resource.name).unwrap_or(&OTHERS)
+    let (group, name) = (served.group(), &*served.resource.name);
+    let found = if served.kind().name == "Scale" {
+        printing::subresource_printer(group, name, "scale")
+    } else {
+        printing::printer(group, name)
+    };
+    found.unwrap_or(&OTHERS)
 }
 
 /// The tree of an object in the version of the request.

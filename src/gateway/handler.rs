@@ -3,7 +3,7 @@
 use std::panic::AssertUnwindSafe;
 
 use actix_web::http::StatusCode;
-use actix_web::http::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE, HeaderName, IF_NONE_MATCH, USER_AGENT};
+use actix_web::http::header::{ACCEPT, AUTHORIZATION, CONNECTION, CONTENT_TYPE, HeaderName, IF_NONE_MATCH, USER_AGENT};
 use actix_web::{HttpRequest, HttpResponse, web};
 use futures_util::FutureExt;
 
@@ -35,6 +35,8 @@ pub struct Head<'r> {
     pub pretty: bool,
     /// Whether the client takes gzip.
     pub gzip: bool,
+    /// Whether the client wants to switch to another protocol.
+    pub upgrade: bool,
 }
 
 impl<'r> Head<'r> {
@@ -48,6 +50,7 @@ impl<'r> Head<'r> {
             content_type: header(request, &CONTENT_TYPE),
             pretty: wants_pretty(query.get("pretty"), header(request, &USER_AGENT)),
             gzip: takes_gzip(header(request, &actix_web::http::header::ACCEPT_ENCODING)),
+            upgrade: header(request, &CONNECTION).to_ascii_lowercase().contains("upgrade"),
             query,
         }
     }

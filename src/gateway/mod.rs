@@ -3,6 +3,8 @@
 pub mod answer;
 pub mod body;
 mod caller;
+mod deprecation;
+mod doors;
 mod handler;
 pub mod lists;
 pub mod negotiate;

@@ -12,28 +12,29 @@ use super::caller::Caller;
 use super::handler::Head;
 use super::negotiate::{Form, Offer, Representation};
 use super::path::ResourcePath;
-use super::{Gateway, body, lists};
+use super::{Gateway, body, deprecation, lists};
 use crate::access::Attributes;
 use crate::field::quote;
 use crate::patch::Format;
+use crate::registry::subresources::{self, Door};
 use crate::registry::{DeleteOptions, Entity, Listing, PatchBody, Served, Target, WriteOptions, Written};
 use crate::status::{ApiError, ApiResult};
 use crate::watch;
 
 /// A request about objects whose path and method fit a resource.
-struct Request<'r> {
-    gateway: &'r web::Data<Gateway>,
-    head: &'r Head<'r>,
-    served: Arc<Served>,
-    namespace: &'r str,
-    name: &'r str,
-    subresource: &'r str,
-    caller: &'r mut Caller,
+pub(super) struct Request<'r> {
+    pub(super) gateway: &'r web::Data<Gateway>,
+    pub(super) head: &'r Head<'r>,
+    pub(super) served: Arc<Served>,
+    pub(super) namespace: &'r str,
+    pub(super) name: &'r str,
+    pub(super) subresource: &'r str,
+    pub(super) caller: &'r mut Caller,
 }
 
 /// What is to be done, by the method and the shape of the path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Verb {
+pub(super) enum Verb {
     Get,
     List,
     Watch,
@@ -88,6 +89,8 @@ pub async fn answer(
     let verb = Verb::of(head, of);
     authorize(gateway, head, of, verb, caller)?;
     let served = find(gateway, of)?;
+    let routed = verb.is_some_and(|verb| verb == Verb::Watch || allows(&served, of, verb));
+    caller.warnings.extend(routed.then(|| deprecation::warning(&served)).flatten().map(str::to_owned));
     let verb = verb.filter(|verb| allows(&served, of, *verb)).ok_or_else(|| method_not_allowed(&served, of, head))?;
     let request = Request {
         gateway,
@@ -98,6 +101,10 @@ pub async fn answer(
         subresource: of.subresource.as_deref().unwrap_or(""),
         caller,
     };
+    match subresources::door(&request.served, request.subresource) {
+        Door::Object => {}
+        door => return request.through(door, verb, of, payload).await,
+    }
     match verb {
         Verb::Get => request.get().await,
         Verb::List => request.list().await,
@@ -207,15 +214,20 @@ fn method_not_allowed(served: &Served, of: &ResourcePath<'_>, head: &Head<'_>) -
 }
 
 impl<'r> Request<'r> {
-    fn target(&self) -> Target<'_> {
+    pub(super) fn target(&self) -> Target<'_> {
         Target { served: &self.served, namespace: self.namespace, name: self.name, subresource: self.subresource }
     }
 
-    fn include(&self) -> Option<&'r str> {
+    pub(super) fn include(&self) -> Option<&'r str> {
         self.head.query.get("includeObject")
     }
 
-    fn respond_entity(&self, code: u16, entity: &Entity, representation: Representation) -> ApiResult<HttpResponse> {
+    pub(super) fn respond_entity(
+        &self,
+        code: u16,
+        entity: &Entity,
+        representation: Representation,
+    ) -> ApiResult<HttpResponse> {
         let registry = &self.gateway.registry;
         let encoded = answer::encode_entity(registry, &self.served, entity, representation, self.include())?;
         Ok(respond(code, encoded, &self.caller.warnings))
@@ -291,14 +303,7 @@ impl<'r> Request<'r> {
     }
 
     async fn patch(self, payload: web::Payload) -> ApiResult<HttpResponse> {
-        let kind = self.head.content_type.split(';').next().unwrap_or("").trim();
-        let format = match kind {
-            "application/json-patch+json" | "" => Some(Format::Json),
-            "application/merge-patch+json" => Some(Format::Merge),
-            "application/strategic-merge-patch+json" => Some(Format::Strategic),
-            "application/apply-patch+yaml" => None,
-            _ => return Err(body::unsupported_patch()),
-        };
+        let format = patch_format(self.head)?;
         let representation = self.head.representation(Offer::Objects)?;
         let bytes = body::read(payload).await?;
         let apply = format.is_none();
@@ -341,6 +346,17 @@ impl<'r> Request<'r> {
         let show = lists::Show { representation, include: self.include(), gzip: self.head.gzip };
         lists::respond(registry, &self.served, page, show, &self.caller.warnings)
     }
+}
+
+/// The rules of a PATCH body; `None` for apply.
+pub(super) fn patch_format(head: &Head<'_>) -> ApiResult<Option<Format>> {
+    Ok(match head.content_type.split(';').next().unwrap_or("").trim() {
+        "application/json-patch+json" | "" => Some(Format::Json),
+        "application/merge-patch+json" => Some(Format::Merge),
+        "application/strategic-merge-patch+json" => Some(Format::Strategic),
+        "application/apply-patch+yaml" => None,
+        _ => return Err(body::unsupported_patch()),
+    })
 }
 
 /// The `Status` of a deletion that is done.

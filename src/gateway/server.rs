@@ -5,6 +5,7 @@ use std::sync::Arc;
 use actix_web::web::{self, ServiceConfig};
 
 use super::handler;
+use crate::access::tokens::Issuer;
 use crate::access::{Authenticator, Authorizer};
 use crate::boot::{Boot, Drain};
 use crate::bootstrap::{self, BootstrapInput, FrontProxy, SeedError};
@@ -23,6 +24,8 @@ pub struct Gateway {
     pub authenticator: Arc<Authenticator>,
     /// Decides what they may do.
     pub authorizer: Authorizer,
+    /// Issues tokens of service accounts.
+    pub issuer: Issuer,
     /// Discovery documents.
     pub documents: Documents,
     /// OpenAPI documents.
@@ -52,6 +55,7 @@ impl Gateway {
             registry,
             authenticator: Arc::clone(&boot.authenticator),
             authorizer: boot.authorizer.clone(),
+            issuer: boot.issuer.clone(),
             documents: Documents::build(&discovery::built_in()?, &address),
             openapi: OpenApi::default(),
             health,

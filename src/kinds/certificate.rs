@@ -5,7 +5,7 @@ use base64::engine::general_purpose::STANDARD;
 use flotilla_proto::value;
 use flotilla_proto::value::Value;
 
-use super::{Generation, NameRule, Strategy, key_pair, metadata, names};
+use super::{Generation, NameRule, Strategy, Subresource, key_pair, metadata, names};
 use crate::field::{Errors, Path, quote, shown};
 
 const CONDITIONS: [&str; 3] = ["Approved", "Denied", "Failed"];
@@ -52,6 +52,7 @@ pub static STRATEGY: Strategy = Strategy {
     validate: |object, errors| validate(object, None, errors),
     validate_update: |object, old, errors| validate_change(object, old, Part::Object, errors),
     validate_status: |object, old, errors| validate_change(object, old, Part::Status, errors),
+    subresources: &[("approval", Subresource { prepare: prepare_approval, validate: validate_approval })],
     selectable: &[("spec.signerName", |object| object.str_at(&["spec", "signerName"]).to_owned())],
     ..Strategy::DEFAULT
 };

@@ -101,6 +101,7 @@ pub fn strategy(group: &str, resource: &str) -> &'static Strategy {
         ("apps", "deployments") => &deployment::STRATEGY,
         ("apps", "replicasets") => &replica_set::STRATEGY,
         ("apps", "statefulsets") => &stateful_set::STRATEGY,
+        ("authentication.k8s.io", "token") => &service_account::TOKEN_REQUEST,
         ("autoscaling", "horizontalpodautoscalers") => &horizontal_pod_autoscaler::STRATEGY,
         ("batch", "cronjobs") => &cron_job::STRATEGY,
         ("batch", "jobs") => &job::STRATEGY,

@@ -3,7 +3,7 @@
 use flotilla_proto::value;
 use flotilla_proto::value::Value;
 
-use super::{Generation, NameRule, Strategy, metadata, names};
+use super::{Generation, NameRule, Strategy, Subresource, metadata, names};
 use crate::field::{Errors, Path};
 
 const FINALIZER: &str = "kubernetes";
@@ -20,6 +20,10 @@ pub static STRATEGY: Strategy = Strategy {
     validate,
     validate_update,
     validate_status,
+    subresources: &[(
+        "finalize",
+        Subresource { prepare: prepare_finalize, validate: |object, _, errors| validate_finalize(object, errors) },
+    )],
     selectable: &[("status.phase", |object| object.str_at(&["status", "phase"]).to_owned())],
     ..Strategy::DEFAULT
 };

@@ -7,6 +7,17 @@ use crate::field::Errors;
 
 const ENFORCE_MOUNTABLE: &str = "kubernetes.io/enforce-mountable-secrets";
 
+/// Rules of TokenRequests: how long a token is valid unless asked for otherwise.
+pub static TOKEN_REQUEST: Strategy = Strategy {
+    default: |request| {
+        if request.at(&["spec", "expirationSeconds"]).is_null() {
+            request.set_at(&["spec", "expirationSeconds"], TOKEN_SECONDS);
+        }
+    },
+    ..Strategy::DEFAULT
+};
+const TOKEN_SECONDS: i64 = 3_600;
+
 /// Rules of ServiceAccounts.
 pub static STRATEGY: Strategy = Strategy {
     name: NameRule::Subdomain,

@@ -22,14 +22,14 @@ mod jobs;
 mod networking;
 mod nodes;
 mod pods;
-mod selector;
+pub mod selector;
 mod services;
 mod storage;
 mod workloads;
 
 pub use config::name_and_creation;
 pub use custom::CustomTable;
-pub use registry::{printer, subresource_printer};
+pub use registry::{SCALE_COLUMNS, printer, subresource_printer};
 pub use table::{Encoded, Includer, ListMeta, Printer, Rows, Table, Version};
 
 #[cfg(test)]

@@ -32,7 +32,7 @@ impl Registry {
         caller: &mut Caller,
     ) -> ApiResult<Written> {
         let served = target.served;
-        let mut change = Apply { target, configuration, options, now: now().to_string() };
+        let mut change = Apply::new(target, configuration, options);
         if self.current(served, target.namespace, target.name).is_some() || !target.subresource.is_empty() {
             return self.update(target, &mut change, options, caller).await;
         }
@@ -41,14 +41,18 @@ impl Registry {
     }
 }
 
-struct Apply<'a> {
+pub(super) struct Apply<'a> {
     target: Target<'a>,
     configuration: Value,
     options: &'a WriteOptions,
     now: String,
 }
 
-impl Apply<'_> {
+impl<'a> Apply<'a> {
+    pub(super) fn new(target: Target<'a>, configuration: Value, options: &'a WriteOptions) -> Self {
+        Self { target, configuration, options, now: now().to_string() }
+    }
+
     /// The merged object, or the live one where that stays, with its `managedFields`; `None` when there is neither.
     fn merge(&self, live: Option<&Value>) -> ApiResult<Option<Value>> {
         let served = self.target.served;

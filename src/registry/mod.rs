@@ -13,11 +13,12 @@ mod delete;
 mod encode;
 mod list;
 mod options;
-mod ownership;
+pub mod ownership;
 mod patch;
 mod read;
 pub mod selector;
 mod served;
+pub mod subresources;
 mod update;
 
 use std::sync::Arc;

@@ -31,8 +31,8 @@ impl Versions for ServedVersions<'_> {
 pub(super) fn target<'a>(served: &'a Served, subresource: &str, versions: &'a dyn Versions) -> Target<'a> {
     Target {
         of: served.of(),
-        group: served.group(),
-        version: &served.resource.version,
+        group: &served.kind().group,
+        version: &served.kind().version,
         kind: &served.kind().name,
         fixed: true,
         reset: fieldmanager::reset_fields(served.group(), &served.resource.name, subresource),
@@ -41,7 +41,7 @@ pub(super) fn target<'a>(served: &'a Served, subresource: &str, versions: &'a dy
 }
 
 /// Records who set what in a new object or a changed one; both are in the version of the request.
-pub(super) fn record(
+pub fn record(
     served: &Served,
     subresource: &str,
     options: &WriteOptions,

@@ -30,20 +30,24 @@ impl Registry {
         options: &WriteOptions,
         caller: &mut Caller,
     ) -> ApiResult<Written> {
-        if self.current(target.served, target.namespace, target.name).is_none() {
-            return Err(target.served.not_found(target.name));
-        }
-        let patch = Patch::parse(body.format, body.bytes, options.validation != FieldValidation::Ignore)?;
-        let mut change = Patched { patch, target, validation: options.validation, untracked: false };
+        self.must_exist(target)?;
+        let mut change = Patched::parse(target, body, options)?;
         self.update(target, &mut change, options, caller).await
     }
 }
 
-struct Patched<'a> {
+pub(super) struct Patched<'a> {
     patch: Patch,
     target: Target<'a>,
     validation: FieldValidation,
     untracked: bool,
+}
+
+impl<'a> Patched<'a> {
+    pub(super) fn parse(target: Target<'a>, body: PatchBody<'_>, options: &WriteOptions) -> ApiResult<Self> {
+        let patch = Patch::parse(body.format, body.bytes, options.validation != FieldValidation::Ignore)?;
+        Ok(Self { patch, target, validation: options.validation, untracked: false })
+    }
 }
 
 impl Change for Patched<'_> {

@@ -1,13 +1,15 @@
 //! The resources that are served, and where each is stored.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
 use arc_swap::ArcSwap;
 use flotilla_cluster::{Key, TableId};
 use flotilla_proto::catalogue;
-use flotilla_proto::schema::{Kind, Ref, Resource, Type};
+use flotilla_proto::schema::{Kind, Ref, Resource, Subresource, Text, Type};
 
 use crate::kinds::{self, Strategy};
+use crate::printing::SCALE_COLUMNS;
 use crate::status::ApiError;
 
 /// A resource in one version as clients reach it.
@@ -21,6 +23,8 @@ pub struct Served {
     pub strategy: &'static Strategy,
     /// The table that holds the objects.
     pub table: TableId,
+    /// Subresources that show another kind: their name, and the resource as it is seen through them.
+    pub parts: Vec<(Text, Arc<Served>)>,
 }
 
 impl Served {
@@ -42,6 +46,11 @@ impl Served {
     /// `apiVersion` of the objects that this version shows.
     pub fn api_version(&self) -> String {
         self.resource.kind.api_version()
+    }
+
+    /// The resource as it is seen through a subresource that shows another kind.
+    pub fn part(&self, subresource: &str) -> Option<&Arc<Served>> {
+        self.parts.iter().find(|(name, _)| name == subresource).map(|(_, part)| part)
     }
 
     /// Whether objects are stored in the version that is shown, so that stored bytes are answers.
@@ -136,5 +145,24 @@ fn served(resource: &'static Resource) -> Served {
         TableId::new(&format!("{}/{}", stored.group, resource.name))
     };
     let strategy = kinds::strategy(&stored.group, &resource.name);
-    Served { resource: Ref::Static(resource), stored, strategy, table }
+    let parts = resource.subresources.iter();
+    let parts = parts.filter_map(|sub| Some((sub.name.clone(), Arc::new(part(resource, sub, &table)?)))).collect();
+    Served { resource: Ref::Static(resource), stored, strategy, table, parts }
+}
+
+/// A resource as it is seen through a subresource; `None` where that shows the resource's own kind.
+fn part(resource: &Resource, subresource: &Subresource, table: &TableId) -> Option<Served> {
+    let (group, version, kind) = &subresource.response_kind;
+    let kind = catalogue::kind(group, version, kind)?;
+    if kind.name == resource.kind.name && kind.group == resource.kind.group {
+        return None;
+    }
+    let columns = if kind.name == "Scale" { Cow::Borrowed(SCALE_COLUMNS) } else { Cow::default() };
+    Some(Served {
+        resource: Ref::Shared(Arc::new(Resource { kind: Ref::Static(kind), columns, ..resource.clone() })),
+        stored: Ref::Static(kind),
+        strategy: kinds::strategy(&kind.group, &subresource.name),
+        table: table.clone(),
+        parts: Vec::new(),
+    })
 }

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use flotilla_cluster::{Expectation, Mutation, Object, Outcome, Write};
+use flotilla_cluster::{Expectation, Mutation, Object, Outcome, Revision, Write};
 use flotilla_proto::value::{Map, Value};
 
 use super::create::reset_status;
@@ -40,7 +40,7 @@ pub trait Change: Send {
 }
 
 /// A PUT: the changed object is the body.
-struct Replace(Incoming);
+pub(super) struct Replace(pub(super) Incoming);
 
 impl Change for Replace {
     fn apply(&mut self, _: &Value, caller: &mut Caller) -> ApiResult<Value> {
@@ -99,15 +99,65 @@ impl Registry {
         caller: &mut Caller,
     ) -> ApiResult<Written> {
         let served = target.served;
+        let told = caller.warnings.len();
         for _ in 0..ATTEMPTS_MAX {
             let current = self.current(served, target.namespace, target.name);
             let current = current.ok_or_else(|| served.not_found(target.name))?;
             if let Some(written) = self.try_update(target, change, &current, options, caller).await? {
                 return Ok(written);
             }
-            caller.warnings.clear();
+            caller.warnings.truncate(told);
         }
         Err(ApiError::conflict(served.group(), &served.resource.name, target.name, MODIFIED))
+    }
+
+    /// Changes a stored object below the rules of its kind, as actions on it do; answers with the new revision.
+    /// `uid` and `revision` must be those of the object where they are given.
+    pub(super) async fn revise(
+        &self,
+        target: Target<'_>,
+        uid: Option<&str>,
+        revision: Option<&str>,
+        dry_run: bool,
+        change: &(dyn Fn(&mut Value) -> ApiResult<()> + Sync),
+    ) -> ApiResult<Revision> {
+        let served = target.served;
+        let conflict = |why: &str| ApiError::conflict(served.group(), &served.resource.name, target.name, why);
+        for _ in 0..ATTEMPTS_MAX {
+            let current = self.current(served, target.namespace, target.name);
+            let current = current.ok_or_else(|| served.not_found(target.name))?;
+            let mut object = stored_value(&current)?;
+            if let Some(uid) = uid {
+                let own = object.str_at(&["metadata", "uid"]);
+                if uid != own {
+                    return Err(conflict(&wrong_uid(target, uid, own)));
+                }
+            }
+            if revision.is_some_and(|revision| revision != current.revision().to_string()) {
+                return Err(conflict(MODIFIED));
+            }
+            change(&mut object)?;
+            if dry_run {
+                return Ok(current.revision());
+            }
+            encode::order_members(&mut object, &served.stored.of);
+            let expectation = Expectation::Revision(current.revision());
+            let draft = encode::draft(served, &object);
+            if let Outcome::Committed { object, .. } =
+                self.put(served, current.key().clone(), expectation, draft).await?
+            {
+                return Ok(object.revision());
+            }
+        }
+        Err(conflict(MODIFIED))
+    }
+
+    /// 404 unless the object is there.
+    pub(super) fn must_exist(&self, target: Target<'_>) -> ApiResult<()> {
+        match self.current(target.served, target.namespace, target.name) {
+            Some(_) => Ok(()),
+            None => Err(target.served.not_found(target.name)),
+        }
     }
 
     /// Changes one state of an object; `None` when it is not the newest any more and the change may be tried again.
@@ -229,7 +279,7 @@ pub(super) fn may_go(object: &Value) -> bool {
 }
 
 /// 400 when the body names another object than the path.
-fn check_identity(target: Target<'_>, object: &Value) -> ApiResult<()> {
+pub(super) fn check_identity(target: Target<'_>, object: &Value) -> ApiResult<()> {
     let name = object.str_at(&["metadata", "name"]);
     if name.is_empty() {
         let message =
@@ -294,11 +344,15 @@ fn check_uid(target: Target<'_>, new: &Value, old: &Value) -> ApiResult<()> {
     if stated.is_empty() || stated == own {
         return Ok(());
     }
-    let why = format!(
+    let why = wrong_uid(target, stated, own);
+    Err(ApiError::conflict(target.served.group(), &target.served.resource.name, target.name, &why))
+}
+
+fn wrong_uid(target: Target<'_>, stated: &str, own: &str) -> String {
+    format!(
         "StorageError: invalid object, Code: 4, Key: {}, ResourceVersion: 0, AdditionalErrorMsg: Precondition failed: UID in precondition: {stated}, UID in object meta: {own}",
         registry_key(target)
-    );
-    Err(ApiError::conflict(target.served.group(), &target.served.resource.name, target.name, &why))
+    )
 }
 
 /// The place of an object in the reference's own store, which some of its messages tell.

@@ -56,9 +56,11 @@ impl Registry {
         let mut ranges = Ranges::default();
         for object in &objects {
             let value = stored_value(object)?;
-            let blocks = value.list_at(&["spec", "cidrs"]).iter().filter_map(Value::as_str).filter_map(Block::parse_sloppy);
+            let blocks =
+                value.list_at(&["spec", "cidrs"]).iter().filter_map(Value::as_str).filter_map(Block::parse_sloppy);
             if object.key().name() == DEFAULT_RANGE {
-                let families = blocks.clone().map(|block| if addresses::is_v4(block.address) { "IPv4" } else { "IPv6" });
+                let families =
+                    blocks.clone().map(|block| if addresses::is_v4(block.address) { "IPv4" } else { "IPv6" });
                 ranges.families = families.collect();
             }
             if is_ready(&value) {

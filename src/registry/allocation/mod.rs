@@ -32,6 +32,7 @@ pub(super) struct Allocation {
     /// Addresses that the object does not have any more after it.
     released: Vec<IpAddr>,
     /// Ports that nobody else may take until the write has ended.
+    #[expect(dead_code, reason = "held, and given back when this is dropped")]
     ports: Vec<Reservation>,
 }
 
@@ -73,10 +74,8 @@ impl Registry {
             return Ok(Allocation::default());
         }
         let owner = Owner { namespace: target.namespace, name: target.name };
-        self.allocate(owner, object, options, |object, taker| {
-            service_allocation::allocate_update(object, old, taker)
-        })
-        .await
+        self.allocate(owner, object, options, |object, taker| service_allocation::allocate_update(object, old, taker))
+            .await
     }
 
     async fn allocate(
@@ -88,7 +87,7 @@ impl Registry {
     ) -> ApiResult<Allocation> {
         let before = object.clone();
         for _ in 0..ATTEMPTS_MAX {
-            let mut taker = Taker::new(self)?;
+            let mut taker = Taker::new(self, options.dry_run)?;
             let released = decide(object, &mut taker)?;
             let (wanted, ports) = taker.taken();
             if options.dry_run {

@@ -77,7 +77,8 @@ impl NodePorts {
                 return None;
             }
             let start = rand::rng().random_range(from..to);
-            let ports = (start..to).chain(from..start).filter_map(|offset| u16::try_from(u32::from(first) + offset).ok());
+            let ports =
+                (start..to).chain(from..start).filter_map(|offset| u16::try_from(u32::from(first) + offset).ok());
             ports.into_iter().find(|port| !index.is_taken(*port))
         };
         free(lower, size).or_else(|| free(0, lower))

@@ -50,7 +50,10 @@ impl Registry {
                 let parent = |field: &str| claim.str_at(&["spec", "parentRef", field]);
                 let ours = claim.str_at(&["metadata", "labels", MANAGED_BY]) == ALLOCATOR;
                 let Some(address) = addresses::parse_sloppy(object.key().name()) else { continue };
-                if !ours || parent("resource") != "services" || self.has(services, parent("namespace"), parent("name"), address)? {
+                if !ours
+                    || parent("resource") != "services"
+                    || self.has(services, parent("namespace"), parent("name"), address)?
+                {
                     continue;
                 }
                 let owner = Owner { namespace: parent("namespace"), name: parent("name") };

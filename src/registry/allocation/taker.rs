@@ -17,15 +17,16 @@ pub(super) struct Taker<'a> {
     ranges: Ranges,
     addresses: Vec<IpAddr>,
     ports: Vec<Reservation>,
+    dry_run: bool,
 }
 
 impl<'a> Taker<'a> {
-    pub fn new(registry: &'a Registry) -> ApiResult<Self> {
+    pub fn new(registry: &'a Registry, dry_run: bool) -> ApiResult<Self> {
         let services = registry.resources.of_resource("", "services");
         let services = services.ok_or_else(|| ApiError::internal("services are not served"))?;
         registry.node_ports.follow(&registry.table(&services))?;
         let (served, ranges) = (registry.ip_addresses()?, registry.service_ranges()?);
-        Ok(Self { registry, served, ranges, addresses: Vec::new(), ports: Vec::new() })
+        Ok(Self { registry, served, ranges, addresses: Vec::new(), ports: Vec::new(), dry_run })
     }
 
     /// What was found.
@@ -46,7 +47,8 @@ impl Allocations for Taker<'_> {
     fn take_address(&mut self, family: &str, wanted: Option<IpAddr>) -> Result<IpAddr, Refusal> {
         let address = match wanted {
             Some(address) if !self.ranges.holds(address) => return Err(Refusal::AddressOutside),
-            Some(address) if self.is_taken(address) => return Err(Refusal::AddressTaken),
+            // A dry run takes nothing, so it does not look who has what either.
+            Some(address) if !self.dry_run && self.is_taken(address) => return Err(Refusal::AddressTaken),
             Some(address) => address,
             None => {
                 // An address more than there are taken ones: one of so many is free.

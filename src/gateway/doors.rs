@@ -1,0 +1,195 @@
+//! Requests to what is reached by a path of its own but is no stored object.
+
+use actix_web::{HttpResponse, web};
+use flotilla_cluster::Terms;
+use flotilla_proto::value;
+use flotilla_proto::value::Value;
+
+use super::answer::{self, respond};
+use super::body;
+use super::negotiate::{Form, Offer, Representation};
+use super::path::ResourcePath;
+use super::resources::{Request, Verb, patch_format};
+use crate::printing;
+use crate::registry::subresources::scale::{Paths, ScaleOf};
+use crate::registry::subresources::{self, Acted, Action, Call, Connect, Connected, Connection, Door, Powers, Shown};
+use crate::registry::{Entity, Listing, PatchBody, Target, WriteOptions, ownership};
+use crate::status::{ApiError, ApiResult};
+
+impl Request<'_> {
+    /// Answers through a door other than the object itself.
+    pub(super) async fn through(
+        self,
+        door: Door,
+        verb: Verb,
+        of: &ResourcePath<'_>,
+        payload: web::Payload,
+    ) -> ApiResult<HttpResponse> {
+        match door {
+            Door::Act(action) => self.act(action, payload).await,
+            Door::Connect(connection) => self.connect(connection, of).await,
+            Door::Scale(paths) => self.scale(paths, verb, payload).await,
+            Door::Shown(shown) if verb == Verb::List => self.shown_list(shown),
+            Door::Shown(shown) => self.shown_one(shown),
+            Door::Object => Err(ApiError::no_such_path()),
+        }
+    }
+
+    async fn act(self, action: Action, payload: web::Payload) -> ApiResult<HttpResponse> {
+        let representation = self.head.representation(Offer::Objects)?;
+        let media = body::media(self.head.content_type)?;
+        let bytes = body::read(payload).await?;
+        let options = WriteOptions::read(&self.head.query, "CreateOptions", &self.caller.user_agent, false)?;
+        let part = self.served.part(self.subresource).unwrap_or(&self.served);
+        let decoded = body::decode(&bytes, media, part.kind(), options.validation)?;
+        self.caller.warnings.extend(decoded.warnings.iter().cloned());
+        let target =
+            Target { served: &self.served, namespace: self.namespace, name: self.name, subresource: self.subresource };
+        let mut document = decoded.value;
+        place(target, &mut document)?;
+        (part.strategy.default)(&mut document);
+        ownership::record(part, self.subresource, &options, None, &mut document, decoded.untracked);
+        let gateway = self.gateway;
+        let powers =
+            Powers { authenticator: &gateway.authenticator, authorizer: &gateway.authorizer, issuer: &gateway.issuer };
+        let registry = &gateway.registry;
+        let acted =
+            action(Call { registry, powers, target, body: document, options: &options, caller: &mut *self.caller })
+                .await?;
+        let encoded = match acted {
+            Acted::Done => answer::encode_status(&subresources::done(), representation),
+            Acted::Document(mut document) => {
+                crate::registry::order_members(&mut document, part.of());
+                answer::encode_entity(registry, part, &Entity::Built(document), representation, self.include())?
+            }
+        };
+        Ok(respond(201, encoded, &self.caller.warnings))
+    }
+
+    async fn connect(self, connection: Connection, of: &ResourcePath<'_>) -> ApiResult<HttpResponse> {
+        let slash = self.head.path.ends_with('/').then_some("");
+        let connect = Connect {
+            registry: &self.gateway.registry,
+            target: self.target(),
+            query: &self.head.query,
+            rest: of.rest.as_deref().or(slash),
+            upgrade: self.head.upgrade,
+        };
+        Ok(match connection(connect).await? {
+            Connected::Nothing => HttpResponse::NoContent().insert_header(answer::CACHING).finish(),
+            Connected::WithSlash => {
+                let location = format!("{}/", self.head.path);
+                HttpResponse::MovedPermanently()
+                    .insert_header(answer::CACHING)
+                    .insert_header(("location", location))
+                    .finish()
+            }
+        })
+    }
+
+    async fn scale(self, paths: Paths, verb: Verb, payload: web::Payload) -> ApiResult<HttpResponse> {
+        let (head, registry) = (self.head, &self.gateway.registry);
+        let part = self.served.part(self.subresource).ok_or_else(ApiError::no_such_path)?;
+        let parent =
+            Target { served: &self.served, namespace: self.namespace, name: self.name, subresource: self.subresource };
+        let of = ScaleOf { parent, part, paths };
+        let agent = self.caller.user_agent.clone();
+        let (representation, entity) = match verb {
+            Verb::Update => {
+                let representation = head.representation(Offer::Objects)?;
+                let media = body::media(head.content_type)?;
+                let bytes = body::read(payload).await?;
+                let options = WriteOptions::read(&head.query, "UpdateOptions", &agent, false)?;
+                let decoded = body::decode(&bytes, media, part.kind(), options.validation)?;
+                self.caller.warnings.extend(decoded.warnings.iter().cloned());
+                (representation, registry.replace_scale(of, decoded, &options, self.caller).await?)
+            }
+            Verb::Patch => {
+                let format = patch_format(head)?;
+                let representation = head.representation(Offer::Objects)?;
+                let bytes = body::read(payload).await?;
+                let options = WriteOptions::read(&head.query, "PatchOptions", &agent, format.is_none())?;
+                let entity = match format {
+                    Some(format) => {
+                        registry.patch_scale(of, PatchBody { format, bytes: &bytes }, &options, self.caller).await?
+                    }
+                    None => registry.apply_scale(of, &bytes, &options, self.caller).await?,
+                };
+                (representation, entity)
+            }
+            _ => {
+                let representation = head.representation(Offer::Objects)?;
+                (representation, registry.scale(of, head.query.get("resourceVersion")).await?)
+            }
+        };
+        let encoded = answer::encode_entity(registry, part, &entity, representation, self.include())?;
+        Ok(respond(200, encoded, &self.caller.warnings))
+    }
+
+    fn shown_one(self, shown: Shown) -> ApiResult<HttpResponse> {
+        let representation = self.head.representation(Offer::Objects)?;
+        let mut all = shown(&self.gateway.registry).into_iter();
+        let found = all.find(|object| object.str_at(&["metadata", "name"]) == self.name);
+        // What is made up is called by its singular name.
+        let missing = || ApiError::not_found(self.served.group(), &self.served.resource.singular, self.name);
+        self.respond_entity(200, &Entity::Built(found.ok_or_else(missing)?), representation)
+    }
+
+    fn shown_list(self, shown: Shown) -> ApiResult<HttpResponse> {
+        let representation = self.head.representation(Offer::Collection)?;
+        let listing = Listing::read(&self.head.query, &self.served, false)?;
+        let terms = Terms::new(Vec::new(), Vec::new());
+        let mut items = shown(&self.gateway.registry);
+        items.retain(|object| listing.selection.matches("", object.str_at(&["metadata", "name"]), &terms));
+        let encoded = match representation.form {
+            Form::Table { version } => {
+                let mut table = answer::table(&self.served, version, printing::Includer::from_query(self.include())?);
+                let mut out = Vec::new();
+                table.begin(&printing::ListMeta::default(), &mut out);
+                for item in &items {
+                    table.row(item, printing::Encoded::default(), &mut out);
+                }
+                table.end(&mut out);
+                answer::finish_table(out, representation)?
+            }
+            Form::Metadata { version, .. } => {
+                let items: Vec<Value> = items.iter().map(|item| answer::partial(item, version)).collect();
+                let api_version = format!("meta.k8s.io/{version}");
+                let list = value!({
+                    "kind": "PartialObjectMetadataList", "apiVersion": api_version, "metadata": {}, "items": items
+                });
+                answer::encode_value(&list, representation)
+            }
+            Form::Object => self.plain_list(items, representation),
+        };
+        Ok(respond(200, encoded, &self.caller.warnings))
+    }
+
+    fn plain_list(&self, mut items: Vec<Value>, representation: Representation) -> answer::Encoded {
+        for item in &mut items {
+            item.remove_at(&["kind"]);
+            item.remove_at(&["apiVersion"]);
+        }
+        let list = value!({
+            "kind": (&*self.served.resource.list_kind), "apiVersion": (self.served.api_version()), "metadata": {}, "items": items
+        });
+        answer::encode_value(&list, representation)
+    }
+}
+
+/// Puts a document into the namespace of the request; 400 when it says it belongs elsewhere.
+fn place(target: Target<'_>, document: &mut Value) -> ApiResult<()> {
+    if !target.served.resource.namespaced {
+        document.remove_at(&["metadata", "namespace"]);
+        return Ok(());
+    }
+    match document.str_at(&["metadata", "namespace"]) {
+        "" => document.set_at(&["metadata", "namespace"], target.namespace),
+        own if own == target.namespace => {}
+        _ => {
+            let message = "the namespace of the provided object does not match the namespace sent on the request";
+            return Err(ApiError::bad_request(message));
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,71 @@
+//! `binding`: a scheduler assigns a pod to a node.
+
+use flotilla_proto::value::Value;
+
+use super::{Acted, Call, Pending, core};
+use crate::field::Errors;
+use crate::kinds::pod::binding;
+use crate::registry::stored_value;
+use crate::status::{ApiError, ApiResult};
+
+/// Labels of a node that its pods bear as well (KEP-4742).
+const TOPOLOGY_LABELS: [&str; 2] = ["topology.kubernetes.io/zone", "topology.kubernetes.io/region"];
+
+/// POST to `bindings`: the document names the pod.
+pub(super) fn bind_by_name(call: Call<'_>) -> Pending<'_, Acted> {
+    Box::pin(async move {
+        let name = call.body.str_at(&["metadata", "name"]).to_owned();
+        assign(call, &name).await
+    })
+}
+
+/// POST to a pod's `binding`.
+pub(super) fn bind(mut call: Call<'_>) -> Pending<'_, Acted> {
+    Box::pin(async move {
+        let name = call.target.name.to_owned();
+        if call.body.str_at(&["metadata", "name"]) != name {
+            return Err(ApiError::bad_request("name in URL does not match name in Binding object"));
+        }
+        copy_topology(&mut call)?;
+        assign(call, &name).await
+    })
+}
+
+fn copy_topology(call: &mut Call<'_>) -> ApiResult<()> {
+    let node = call.body.str_at(&["target", "name"]);
+    let Some(node) = call.registry.current(&*core(call.registry, "nodes")?, "", node) else { return Ok(()) };
+    let node = stored_value(&node)?;
+    for label in TOPOLOGY_LABELS {
+        let value = node.at(&["metadata", "labels", label]);
+        if !value.is_null() {
+            call.body.set_at(&["metadata", "labels", label], value.clone());
+        }
+    }
+    Ok(())
+}
+
+async fn assign(call: Call<'_>, name: &str) -> ApiResult<Acted> {
+    let Call { registry, target, body, options, .. } = call;
+    let mut errors = Errors::default();
+    binding::validate(&body, &mut errors);
+    if !errors.is_empty() {
+        return Err(ApiError::unknown(aggregate(&errors)));
+    }
+    let pods = core(registry, "pods")?;
+    let target = super::Target { served: &pods, namespace: target.namespace, name, subresource: "" };
+    let stated = |field: &str| Some(body.str_at(&["metadata", field])).filter(|text| !text.is_empty());
+    let (uid, revision) = (stated("uid"), stated("resourceVersion"));
+    let assign =
+        |pod: &mut Value| binding::assign(pod, &body).map_err(|why| ApiError::conflict("", "pods/binding", name, &why));
+    registry.revise(target, uid, revision, options.dry_run, &assign).await?;
+    Ok(Acted::Done)
+}
+
+/// Several errors as one text.
+fn aggregate(errors: &Errors) -> String {
+    let texts: Vec<String> = errors.0.iter().map(|error| format!("{}: {}", error.field, error.body())).collect();
+    match texts.as_slice() {
+        [one] => one.clone(),
+        several => format!("[{}]", several.join(", ")),
+    }
+}

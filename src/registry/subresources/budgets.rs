@@ -1,0 +1,89 @@
+//! Disruption budgets as evictions meet them.
+
+use std::sync::Arc;
+
+use flotilla_cluster::{Object, Scope, Selection};
+use flotilla_proto::value::{Map, Value};
+
+use super::Target;
+use crate::access::User;
+use crate::gateway::Caller;
+use crate::kinds::labels;
+use crate::kinds::pod::eviction;
+use crate::registry::update::Change;
+use crate::registry::{Registry, Served, WriteOptions, stored_value};
+use crate::status::{ApiError, ApiResult};
+
+/// Budgets that are read at a time.
+const CHUNK: usize = 256;
+/// The manager under which the server counts disruptions.
+const MANAGER: &str = "kube-apiserver";
+
+impl Registry {
+    fn budgets(&self) -> ApiResult<Arc<Served>> {
+        self.resources.of_resource("policy", "poddisruptionbudgets").ok_or_else(ApiError::no_such_path)
+    }
+
+    /// The budgets that a pod counts for.
+    pub(super) fn budgets_of(&self, namespace: &str, pod: &Value) -> ApiResult<Vec<Value>> {
+        let Some(own) = pod.map_at(&["metadata", "labels"]).filter(|labels| !labels.is_empty()) else {
+            return Ok(Vec::new());
+        };
+        let snapshot = self.table(&*self.budgets()?).snapshot();
+        let selection = Selection { scope: Scope::namespace(namespace), field: None };
+        let (mut found, mut after) = (Vec::new(), None);
+        loop {
+            let mut objects: Vec<Arc<Object>> = Vec::new();
+            after = snapshot
+                .chunk(&selection, after.as_ref(), CHUNK, &mut objects)
+                .map_err(|error| ApiError::internal(format!("cannot read the disruption budgets: {error:?}")))?;
+            for object in &objects {
+                let budget = stored_value(object)?;
+                if selects(&budget, own) {
+                    found.push(budget);
+                }
+            }
+            if after.is_none() {
+                return Ok(found);
+            }
+        }
+    }
+
+    /// Counts a disruption of a pod against a budget, or says why there must be none.
+    pub(super) async fn spend_disruption(&self, budget: &Value, pod: &str, dry_run: bool) -> ApiResult<()> {
+        if dry_run {
+            return eviction::spend(&mut budget.clone(), pod, true);
+        }
+        let served = self.budgets()?;
+        let meta = |field: &str| budget.str_at(&["metadata", field]);
+        let target =
+            Target { served: &served, namespace: meta("namespace"), name: meta("name"), subresource: "status" };
+        let options = WriteOptions { manager: MANAGER.into(), ..WriteOptions::default() };
+        let groups = vec!["system:masters".into(), "system:authenticated".into()];
+        let user = User { name: "system:apiserver".into(), groups, ..User::default() };
+        let mut server = Caller::new(Arc::new(user), MANAGER);
+        match self.update(target, &mut Spend { pod }, &options, &mut server).await {
+            Err(error) if error.reason == "Conflict" => Err(eviction::still_processed(budget)),
+            other => other.map(drop),
+        }
+    }
+}
+
+/// One disruption less.
+struct Spend<'a> {
+    pod: &'a str,
+}
+
+impl Change for Spend<'_> {
+    fn apply(&mut self, current: &Value, _: &mut Caller) -> ApiResult<Value> {
+        let mut budget = current.clone();
+        eviction::spend(&mut budget, self.pod, false)?;
+        Ok(budget)
+    }
+}
+
+/// Without a selector a budget selects nothing, with an empty one everything.
+fn selects(budget: &Value, own: &Map) -> bool {
+    let selector = budget.at(&["spec", "selector"]);
+    !selector.is_null() && labels::selector_matches(selector, Some(own))
+}

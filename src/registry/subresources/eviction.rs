@@ -1,0 +1,115 @@
+//! `eviction`: the deletion of a pod that disruption budgets may refuse (Kubernetes documentation, "API-initiated
+//! Eviction").
+
+use flotilla_proto::value::Value;
+
+use super::{Acted, Call, Pending};
+use crate::gateway::query::Query;
+use crate::kinds::pod::eviction::{self, Decision};
+use crate::registry::{DeleteOptions, Registry, Target, stored_value};
+use crate::status::{ApiError, ApiResult};
+
+/// How often an eviction is tried again when the pod changes meanwhile.
+const ATTEMPTS_MAX: usize = 20;
+
+/// POST to a pod's `eviction`.
+pub(super) fn evict(call: Call<'_>) -> Pending<'_, Acted> {
+    Box::pin(async move {
+        let Call { registry, target, body, options, caller, .. } = call;
+        if body.str_at(&["metadata", "name"]) != target.name {
+            return Err(ApiError::bad_request("name in URL does not match name in Eviction object"));
+        }
+        let delete = delete_options(&body, options.dry_run)?;
+        let target = Target { subresource: "", ..target };
+        let Some(pod) = delete_if_free(registry, target, &delete, caller).await? else { return Ok(Acted::Done) };
+        let unready = ask_budget(registry, target, &pod, delete.dry_run).await?;
+        let unready = unready.filter(|_| delete.resource_version.is_none());
+        let mut delete = delete;
+        if unready.is_some() {
+            delete.resource_version = Some(pod.str_at(&["metadata", "resourceVersion"]).to_owned());
+        }
+        match (mark_and_delete(registry, target, delete, caller).await, unready) {
+            (Err(error), Some(budget)) if error.reason == "Conflict" => Err(eviction::still_processed(&budget)),
+            (deleted, _) => deleted.map(|()| Acted::Done),
+        }
+    })
+}
+
+/// Options of the deletion: those of the document, which may not contradict those of the request.
+fn delete_options(body: &Value, dry_run: bool) -> ApiResult<DeleteOptions> {
+    let stated = body.at(&["deleteOptions"]);
+    let mut options = match stated {
+        Value::Null => DeleteOptions::default(),
+        stated => DeleteOptions::read(&Query::default(), Some(stated))?,
+    };
+    options.dry_run |= dry_run;
+    Ok(options)
+}
+
+/// Deletes a pod that no budget protects; else the pod as it was read.
+async fn delete_if_free(
+    registry: &Registry,
+    target: Target<'_>,
+    options: &DeleteOptions,
+    caller: &mut crate::gateway::Caller,
+) -> ApiResult<Option<Value>> {
+    let mut attempt = 1;
+    loop {
+        let object = registry.get(target.served, target.namespace, target.name, None).await?;
+        let pod = stored_value(&object)?;
+        if !eviction::ignores_budgets(&pod) {
+            return Ok(Some(pod));
+        }
+        let mut own = options.clone();
+        if eviction::must_be_unchanged(&pod) && own.resource_version.is_none() {
+            own.resource_version = Some(object.revision().to_string());
+        }
+        match registry.delete(target, &own, caller).await {
+            Ok(_) => return Ok(None),
+            Err(error)
+                if error.reason == "Conflict"
+                    && options.resource_version.is_none()
+                    && attempt < ATTEMPTS_MAX
+                    && options.uid.is_none() =>
+            {
+                attempt += 1;
+            }
+            Err(error) => return Err(error),
+        }
+    }
+}
+
+/// Asks the pod's budget, if it has one. A budget that lets the pod go only while the pod stays as it is is returned.
+async fn ask_budget(registry: &Registry, target: Target<'_>, pod: &Value, dry_run: bool) -> ApiResult<Option<Value>> {
+    let mut budgets = registry.budgets_of(target.namespace, pod)?;
+    let Some(budget) = budgets.pop() else { return Ok(None) };
+    if !budgets.is_empty() {
+        return Err(eviction::several_budgets());
+    }
+    match eviction::decide(pod, &budget) {
+        Decision::Free => Ok(None),
+        Decision::FreeIfUnchanged => Ok(Some(budget)),
+        Decision::Ask => registry.spend_disruption(&budget, target.name, dry_run).await.map(|()| None),
+    }
+}
+
+/// Notes on the pod why it goes, then deletes it.
+async fn mark_and_delete(
+    registry: &Registry,
+    target: Target<'_>,
+    mut options: DeleteOptions,
+    caller: &mut crate::gateway::Caller,
+) -> ApiResult<()> {
+    if !options.dry_run {
+        let mark = |pod: &mut Value| {
+            eviction::mark(pod);
+            Ok(())
+        };
+        let (uid, revision) = (options.uid.as_deref(), options.resource_version.as_deref());
+        let marked = registry.revise(target, uid, revision, false, &mark).await?;
+        if options.resource_version.is_some() {
+            options.resource_version = Some(marked.to_string());
+        }
+    }
+    registry.delete(target, &options, caller).await.map(drop)
+}

@@ -1,0 +1,178 @@
+//! What is reached by a path of its own but is no stored object: parts of objects, actions on them, connections to what
+//! runs behind them, and questions that are only asked.
+//!
+//! [`door`] says how a path is served. Parts without an entry in the table (`status`, `resize`, ...) read and write
+//! the object itself, by the rules that its strategy has for them.
+
+mod binding;
+mod budgets;
+mod component_status;
+mod eviction;
+mod exec;
+mod log;
+mod node_proxy;
+mod pod_proxy;
+mod port_forward;
+mod remote;
+mod reviews;
+pub mod scale;
+mod service_proxy;
+mod token;
+
+use std::future::Future;
+use std::pin::Pin;
+
+use flotilla_proto::value;
+use flotilla_proto::value::Value;
+
+use super::{Registry, Served, Target, WriteOptions};
+use crate::access::tokens::Issuer;
+use crate::access::{Authenticator, Authorizer};
+use crate::gateway::Caller;
+use crate::gateway::query::Query;
+use crate::status::{ApiError, ApiResult};
+
+/// How a path is served.
+#[derive(Debug, Clone, Copy)]
+pub enum Door {
+    /// As the object itself.
+    Object,
+    /// As a `Scale` of the object.
+    Scale(scale::Paths),
+    /// By an action on a document of the kind that discovery names.
+    Act(Action),
+    /// By a connection; there is no document.
+    Connect(Connection),
+    /// By objects that are made up when asked for.
+    Shown(Shown),
+}
+
+/// Who decides about users, and issues tokens.
+#[derive(Debug, Clone, Copy)]
+pub struct Powers<'a> {
+    /// Finds users.
+    pub authenticator: &'a Authenticator,
+    /// Decides what they may do.
+    pub authorizer: &'a Authorizer,
+    /// Issues tokens of service accounts.
+    pub issuer: &'a Issuer,
+}
+
+/// A document to act on.
+#[derive(Debug)]
+pub struct Call<'a> {
+    /// Objects.
+    pub registry: &'a Registry,
+    /// Users and tokens.
+    pub powers: Powers<'a>,
+    /// What the path names.
+    pub target: Target<'a>,
+    /// The document, decoded.
+    pub body: Value,
+    /// Options of the write.
+    pub options: &'a WriteOptions,
+    /// Who asks.
+    pub caller: &'a mut Caller,
+}
+
+/// What an action answers.
+#[derive(Debug)]
+pub enum Acted {
+    /// That it was done.
+    Done,
+    /// The document, filled in.
+    Document(Value),
+}
+
+/// A future that lives as long as its request.
+pub type Pending<'a, T> = Pin<Box<dyn Future<Output = ApiResult<T>> + 'a>>;
+/// Acts on a document.
+pub type Action = for<'a> fn(Call<'a>) -> Pending<'a, Acted>;
+
+/// A request to be connected with something.
+#[derive(Debug)]
+pub struct Connect<'a> {
+    /// Objects.
+    pub registry: &'a Registry,
+    /// What the path names.
+    pub target: Target<'a>,
+    /// Options of the connection.
+    pub query: &'a Query<'a>,
+    /// The path behind the subresource, if it has one, even an empty one.
+    pub rest: Option<&'a str>,
+    /// Whether the client wants to switch to another protocol.
+    pub upgrade: bool,
+}
+
+/// What a connection comes to.
+#[derive(Debug)]
+pub enum Connected {
+    /// There is nothing to be read, and that is no error.
+    Nothing,
+    /// The client is to use the same path with a slash.
+    WithSlash,
+}
+
+/// Connects.
+pub type Connection = for<'a> fn(Connect<'a>) -> Pending<'a, Connected>;
+/// All objects of a resource, as they are at the moment.
+pub type Shown = fn(&Registry) -> Vec<Value>;
+
+type Entry = (&'static str, &'static str, &'static str, Door);
+
+/// Group, resource, subresource; an empty subresource is the resource itself.
+static DOORS: &[Entry] = &[
+    ("", "bindings", "", Door::Act(binding::bind_by_name)),
+    ("", "componentstatuses", "", Door::Shown(component_status::all)),
+    ("", "nodes", "proxy", Door::Connect(node_proxy::connect)),
+    ("", "pods", "attach", Door::Connect(exec::connect)),
+    ("", "pods", "binding", Door::Act(binding::bind)),
+    ("", "pods", "eviction", Door::Act(eviction::evict)),
+    ("", "pods", "exec", Door::Connect(exec::connect)),
+    ("", "pods", "log", Door::Connect(log::connect)),
+    ("", "pods", "portforward", Door::Connect(port_forward::connect)),
+    ("", "pods", "proxy", Door::Connect(pod_proxy::connect)),
+    ("", "replicationcontrollers", "scale", Door::Scale(scale::CONTROLLERS)),
+    ("", "serviceaccounts", "token", Door::Act(token::issue)),
+    ("", "services", "proxy", Door::Connect(service_proxy::connect)),
+    ("apps", "deployments", "scale", Door::Scale(scale::APPS)),
+    ("apps", "replicasets", "scale", Door::Scale(scale::APPS)),
+    ("apps", "statefulsets", "scale", Door::Scale(scale::APPS)),
+    ("authentication.k8s.io", "selfsubjectreviews", "", Door::Act(reviews::own_user)),
+    ("authentication.k8s.io", "tokenreviews", "", Door::Act(reviews::token)),
+    ("authorization.k8s.io", "localsubjectaccessreviews", "", Door::Act(reviews::local_access)),
+    ("authorization.k8s.io", "selfsubjectaccessreviews", "", Door::Act(reviews::own_access)),
+    ("authorization.k8s.io", "selfsubjectrulesreviews", "", Door::Act(reviews::own_rules)),
+    ("authorization.k8s.io", "subjectaccessreviews", "", Door::Act(reviews::access)),
+];
+
+/// How a resource, or a part of it, is served.
+pub fn door(served: &Served, subresource: &str) -> Door {
+    let wanted = (served.group(), &*served.resource.name, subresource);
+    let found = DOORS.binary_search_by(|(group, resource, part, _)| (*group, *resource, *part).cmp(&wanted));
+    found.map_or(Door::Object, |at| DOORS[at].3)
+}
+
+/// What is answered where an action has nothing to show.
+pub fn done() -> Value {
+    value!({"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success", "code": 201})
+}
+
+/// The resource of the core group that actions and connections look things up in.
+fn core(registry: &Registry, resource: &str) -> ApiResult<std::sync::Arc<Served>> {
+    registry.resources.of_resource("", resource).ok_or_else(ApiError::no_such_path)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn doors_are_sorted_and_known_to_discovery() {
+        assert!(DOORS.is_sorted_by_key(|(group, resource, part, _)| (*group, *resource, *part)));
+        for (group, resource, part, _) in DOORS {
+            let of = flotilla_proto::catalogue::resource(group, "v1", resource).unwrap();
+            assert!(part.is_empty() || of.subresources.iter().any(|sub| sub.name == *part), "{resource}/{part}");
+        }
+    }
+}

@@ -1,0 +1,62 @@
+//! Questions about users and what they may do. They are asked by POST; nothing is stored.
+
+use flotilla_proto::value;
+use flotilla_proto::value::Value;
+
+use super::{Acted, Call, Pending};
+use crate::access::review::{self, AccessReview};
+use crate::pki::MASTERS;
+use crate::registry::now;
+use crate::status::ApiError;
+
+/// `SelfSubjectReview`.
+pub(super) fn own_user(mut call: Call<'_>) -> Pending<'_, Acted> {
+    review::self_subject_review(&call.caller.user, &now().to_string(), &mut call.body);
+    answered(Ok(()), call)
+}
+
+/// `TokenReview`.
+pub(super) fn token(mut call: Call<'_>) -> Pending<'_, Acted> {
+    let reviewed = review::token_review(call.powers.authenticator, &mut call.body);
+    answered(reviewed, call)
+}
+
+/// `SubjectAccessReview`.
+pub(super) fn access(mut call: Call<'_>) -> Pending<'_, Acted> {
+    let reviewed = review::access_review(call.powers.authorizer, AccessReview::Anybody, &mut call.body);
+    answered(reviewed, call)
+}
+
+/// `SelfSubjectAccessReview`.
+pub(super) fn own_access(mut call: Call<'_>) -> Pending<'_, Acted> {
+    let reviewed = review::access_review(call.powers.authorizer, AccessReview::Own(&call.caller.user), &mut call.body);
+    answered(reviewed, call)
+}
+
+/// `LocalSubjectAccessReview`.
+pub(super) fn local_access(mut call: Call<'_>) -> Pending<'_, Acted> {
+    let local = AccessReview::Local(call.target.namespace);
+    let reviewed = review::access_review(call.powers.authorizer, local, &mut call.body);
+    answered(reviewed, call)
+}
+
+/// `SelfSubjectRulesReview`: what the asking user may do in a namespace, as far as the rules can be listed.
+pub(super) fn own_rules(mut call: Call<'_>) -> Pending<'_, Acted> {
+    if call.body.str_at(&["spec", "namespace"]).is_empty() {
+        return answered(Err(ApiError::bad_request("no namespace on request")), call);
+    }
+    let (mut resources, mut paths) = (Vec::new(), Vec::new());
+    if call.caller.user.is_member(MASTERS) {
+        resources.push(value!({"verbs": ["*"], "apiGroups": ["*"], "resources": ["*"]}));
+        paths.push(value!({"verbs": ["*"], "nonResourceURLs": ["*"]}));
+    }
+    let status = value!({"resourceRules": resources, "nonResourceRules": paths, "incomplete": false});
+    call.body.set_at(&["metadata"], Value::object());
+    call.body.set_at(&["spec"], Value::object());
+    call.body.set_at(&["status"], status);
+    answered(Ok(()), call)
+}
+
+fn answered(reviewed: Result<(), ApiError>, call: Call<'_>) -> Pending<'_, Acted> {
+    Box::pin(std::future::ready(reviewed.map(|()| Acted::Document(call.body))))
+}
