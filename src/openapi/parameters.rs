@@ -64,7 +64,7 @@ pub(super) fn patch_manager() -> Parameter {
 
 /// The name of the object in the path.
 pub(super) fn name_of(kind: &str) -> Parameter {
-    in_path("name", format!("name of the {kind}").into(), "")
+    in_path("name", format!("Name of the {kind}.").into(), "")
 }
 
 /// The namespace in the path.
@@ -74,7 +74,7 @@ pub(super) fn namespace() -> Parameter {
 
 /// The rest of the path of a proxied request.
 pub(super) fn proxied_path() -> Parameter {
-    in_path("path", "path to the resource".into(), "path-z6Ciiujn")
+    in_path("path", "What follows the path of the object.".into(), "path-z6Ciiujn")
 }
 
 fn in_path(name: &'static str, description: Text, shared: &'static str) -> Parameter {
