@@ -14,6 +14,7 @@ mod controller_revision;
 pub mod conversion;
 mod cron_job;
 mod csi;
+mod custom_resource_definition;
 mod daemon_set;
 mod defaulting;
 mod deployment;
@@ -95,6 +96,7 @@ pub fn strategy(group: &str, resource: &str) -> &'static Strategy {
         ("admissionregistration.k8s.io", "validatingadmissionpolicies") => &admission_policy::VALIDATING,
         ("admissionregistration.k8s.io", "validatingadmissionpolicybindings") => &admission_policy::VALIDATING_BINDING,
         ("admissionregistration.k8s.io", "validatingwebhookconfigurations") => &webhook::VALIDATING,
+        ("apiextensions.k8s.io", "customresourcedefinitions") => &custom_resource_definition::STRATEGY,
         ("apiregistration.k8s.io", "apiservices") => &api_service::STRATEGY,
         ("apps", "controllerrevisions") => &controller_revision::STRATEGY,
         ("apps", "daemonsets") => &daemon_set::STRATEGY,

@@ -1,0 +1,569 @@
+//! CustomResourceDefinitions. Of schemas only what concerns their root is checked here.
+
+use std::collections::HashSet;
+
+use flotilla_proto::value;
+use flotilla_proto::value::Value;
+
+use super::{Generation, NameRule, Strategy, defaulting, metadata, names, shown, webhook};
+use crate::field::{ErrorKind, Errors, Path, quote};
+
+const APPROVAL: &str = "api-approved.kubernetes.io";
+const APPROVAL_LINK: &str = "see https://github.com/kubernetes/enhancements/pull/1111";
+const COLUMN_TYPES: [&str; 5] = ["boolean", "date", "integer", "number", "string"];
+const COLUMN_FORMATS: [&str; 8] = ["byte", "date", "date-time", "double", "float", "int32", "int64", "password"];
+/// Most bytes in the warning of a deprecated version.
+const WARNING_BYTES_MAX: usize = 256;
+const NO_WEBHOOK: &str = "should not be set when strategy is not set to Webhook";
+
+/// Rules of CustomResourceDefinitions.
+pub static STRATEGY: Strategy = Strategy {
+    name: NameRule::Subdomain,
+    generation: Generation::Spec,
+    status: true,
+    unconditional_update: false,
+    default,
+    prepare_create: |object| {
+        let status = value!({"conditions": null, "acceptedNames": {"plural": "", "kind": ""}, "storedVersions": null});
+        object.set_at(&["status"], status);
+        add_stored_version(object);
+    },
+    prepare_update: |object, _| add_stored_version(object),
+    validate: |object, errors| {
+        validate_name(object, errors);
+        validate(object, None, errors);
+    },
+    validate_update: |object, old, errors| validate(object, Some(old), errors),
+    validate_status: |object, _, errors| {
+        validate_names(object.at(&["status", "acceptedNames"]), &Path::root("status.acceptedNames"), errors);
+    },
+    ..Strategy::DEFAULT
+};
+
+fn default(object: &mut Value) {
+    if let Some(spec) = object.get_mut("spec").and_then(Value::as_object_mut) {
+        if let Some(names) = defaulting::object(spec, "names") {
+            let kind = names.get("kind").and_then(Value::as_str).unwrap_or("").to_owned();
+            if !kind.is_empty() {
+                defaulting::plain(names, "singular", kind.to_lowercase());
+                defaulting::plain(names, "listKind", format!("{kind}List"));
+            }
+        }
+        defaulting::pointer(spec, "conversion", value!({"strategy": "None"}));
+        let service = defaulting::object(spec, "conversion")
+            .and_then(|conversion| defaulting::object(conversion, "webhook"))
+            .and_then(|webhook| defaulting::object(webhook, "clientConfig"))
+            .and_then(|config| defaulting::object(config, "service"));
+        if let Some(service) = service {
+            defaulting::pointer(service, "port", 443);
+        }
+    }
+    if object.list_at(&["status", "storedVersions"]).is_empty() {
+        add_stored_version(object);
+    }
+}
+
+/// Notes the version in which objects are stored from now on.
+fn add_stored_version(object: &mut Value) {
+    let versions = object.list_at(&["spec", "versions"]);
+    let Some(version) = versions.iter().find(|version| version.is_true_at(&["storage"])) else { return };
+    let name = Value::from(version.str_at(&["name"]));
+    let mut stored = object.list_at(&["status", "storedVersions"]).to_vec();
+    if !stored.contains(&name) {
+        stored.push(name);
+        object.set_at(&["status", "storedVersions"], stored);
+    }
+}
+
+/// Checks that a definition is named after what it defines.
+fn validate_name(object: &Value, errors: &mut Errors) {
+    let required = format!("{}.{}", object.str_at(&["spec", "names", "plural"]), object.str_at(&["spec", "group"]));
+    let why = "must be spec.names.plural+\".\"+spec.group";
+    let mut at = 0;
+    for field in ["generateName", "name"] {
+        let name = object.str_at(&["metadata", field]);
+        if !name.is_empty() && name != required {
+            errors.invalid_str(&Path::root("metadata").child(field), name, why);
+            let last = errors.0.len() - 1;
+            errors.0[at..=last].rotate_right(1);
+            at += 1;
+        }
+    }
+}
+
+/// The member that all versions share, which the reference moves out of them.
+fn shared<'a>(versions: &'a [Value], field: &str) -> Option<&'a Value> {
+    let first = versions.first()?.at(&[field]);
+    versions.iter().all(|version| version.at(&[field]) == first).then_some(first)
+}
+
+/// The versions as messages show them: without what they share.
+fn versions_shown(spec: &Value) -> String {
+    let Some(versions) = spec.at(&["versions"]).as_array() else { return "null".to_owned() };
+    let mut versions = versions.to_vec();
+    for field in ["schema", "subresources", "additionalPrinterColumns", "selectableFields"] {
+        if shared(&versions, field).is_some() {
+            versions.iter_mut().for_each(|version| drop(version.remove_at(&[field])));
+        }
+    }
+    let versions: Vec<String> = versions.iter().map(|version| shown::text("CustomVersion", version)).collect();
+    format!("[{}]", versions.join(","))
+}
+
+/// Adds one error for everything that is wrong with a name.
+fn check_label(path: &Path<'_>, name: &str, text: &str, prefix: &str, errors: &mut Errors) {
+    let messages = names::dns1035_label(text);
+    if !messages.is_empty() {
+        errors.invalid_str(path, name, format!("{prefix}{}", messages.join(",")));
+    }
+}
+
+fn is_established(object: &Value) -> bool {
+    let conditions = object.list_at(&["status", "conditions"]);
+    conditions.iter().any(|it| it.str_at(&["type"]) == "Established" && it.str_at(&["status"]) == "True")
+}
+
+fn validate(object: &Value, old: Option<&Value>, errors: &mut Errors) {
+    let (path, spec) = (Path::root("spec"), object.at(&["spec"]));
+    validate_group(spec.str_at(&["group"]), &path.child("group"), errors);
+    names::check_choice(&path.child("scope"), spec.str_at(&["scope"]), &["Cluster", "Namespaced"], errors);
+    let place = path.child("versions");
+    let versions = spec.list_at(&["versions"]);
+    for (index, version) in versions.iter().enumerate() {
+        if version.at(&["schema", "openAPIV3Schema"]).is_null() {
+            errors.required(&place.index(index).child("schema").child("openAPIV3Schema"), "");
+        }
+    }
+    validate_versions(spec, &path, errors);
+    validate_spec_names(spec.at(&["names"]), &path.child("names"), errors);
+    validate_shared(versions, &path, errors);
+    validate_conversion(spec.at(&["conversion"]), &path.child("conversion"), errors);
+    if let Some(old) = old {
+        let before = old.at(&["spec"]);
+        let same = |field: &str, path: &[&str], errors: &mut Errors| {
+            metadata::immutable(&Path::root("spec").child(field), spec.at(path), before.at(path), errors);
+        };
+        if is_established(old) {
+            same("scope", &["scope"], errors);
+            same("names.kind", &["names", "kind"], errors);
+        }
+        same("group", &["group"], errors);
+        same("names.plural", &["names", "plural"], errors);
+    }
+    validate_names(object.at(&["status", "acceptedNames"]), &Path::root("status.acceptedNames"), errors);
+    validate_stored(object, errors);
+    validate_approval(object, old, errors);
+    let kept = old.is_some_and(|old| old.is_true_at(&["spec", "preserveUnknownFields"]));
+    if spec.is_true_at(&["preserveUnknownFields"]) && !kept {
+        let why =
+            "cannot set to true, set x-kubernetes-preserve-unknown-fields to true in spec.versions[*].schema instead";
+        errors.invalid(&path.child("preserveUnknownFields"), &true.into(), why);
+    }
+}
+
+fn validate_group(group: &str, path: &Path<'_>, errors: &mut Errors) {
+    let messages = names::dns1123_subdomain(group);
+    if group.is_empty() {
+        errors.required(path, "");
+    } else if !messages.is_empty() {
+        errors.invalid_str(path, group, messages.join(","));
+    } else if !group.contains('.') {
+        errors.invalid_str(path, group, "should be a domain with at least one dot");
+    }
+}
+
+fn validate_versions(spec: &Value, path: &Path<'_>, errors: &mut Errors) {
+    let versions = spec.list_at(&["versions"]);
+    let own = |field: &str| shared(versions, field).is_none();
+    let place = path.child("versions");
+    let mut seen = HashSet::new();
+    let mut unique = true;
+    for (index, version) in versions.iter().enumerate() {
+        let (name, path) = (version.str_at(&["name"]), place.index(index));
+        unique &= seen.insert(name);
+        check_label(&path.child("name"), name, name, "", errors);
+        validate_deprecation(version, &path.child("deprecationWarning"), errors);
+        if own("schema") {
+            validate_schema(
+                version.at(&["schema", "openAPIV3Schema"]),
+                has_status(version),
+                &path.child("schema"),
+                errors,
+            );
+        }
+        if own("subresources") {
+            validate_subresources(version.at(&["subresources"]), &path.child("subresources"), errors);
+        }
+        if own("additionalPrinterColumns") {
+            validate_columns(version, &path, errors);
+        }
+        if own("selectableFields") {
+            validate_selectable(version, &path, errors);
+        }
+    }
+    if !unique {
+        errors.push(ErrorKind::Invalid, &place, versions_shown(spec), "must contain unique version names");
+    }
+    if versions.iter().filter(|version| version.is_true_at(&["storage"])).count() != 1 {
+        let why = "must have exactly one version marked as storage version";
+        errors.push(ErrorKind::Invalid, &place, versions_shown(spec), why);
+    }
+    let first = versions.first().map_or("", |version| version.str_at(&["name"]));
+    if !first.is_empty() {
+        check_label(&path.child("version"), first, first, "", errors);
+    }
+}
+
+fn has_status(version: &Value) -> bool {
+    !version.at(&["subresources", "status"]).is_null()
+}
+
+/// Checks what all versions share, under the names that the reference gives it outside of them.
+fn validate_shared(versions: &[Value], path: &Path<'_>, errors: &mut Errors) {
+    let Some(first) = versions.first() else { return };
+    let is_shared = |field: &str| shared(versions, field).is_some();
+    if is_shared("schema") {
+        let status = versions.iter().any(has_status);
+        validate_schema(first.at(&["schema", "openAPIV3Schema"]), status, &path.child("validation"), errors);
+    }
+    if is_shared("subresources") {
+        validate_subresources(first.at(&["subresources"]), &path.child("subresources"), errors);
+    }
+    if is_shared("additionalPrinterColumns") {
+        validate_columns(first, path, errors);
+    }
+    if is_shared("selectableFields") {
+        validate_selectable(first, path, errors);
+    }
+}
+
+fn validate_deprecation(version: &Value, path: &Path<'_>, errors: &mut Errors) {
+    let Some(warning) = version.at(&["deprecationWarning"]).as_str() else { return };
+    if !version.is_true_at(&["deprecated"]) {
+        errors.invalid_str(path, warning, "can only be set for deprecated versions");
+        return;
+    }
+    if warning.len() > WARNING_BYTES_MAX {
+        errors.invalid_str(path, warning, format!("must be <= {WARNING_BYTES_MAX} characters long"));
+    }
+    if warning.is_empty() {
+        errors.invalid_str(path, warning, "must not be an empty string");
+    }
+    if let Some((index, _)) = warning.char_indices().find(|(_, c)| c.is_control() || (c.is_whitespace() && *c != ' ')) {
+        let why =
+            format!("must only contain printable UTF-8 characters; non-printable character found at index {index}");
+        errors.invalid_str(path, warning, why);
+    }
+}
+
+/// Checks the root of a schema.
+fn validate_schema(schema: &Value, status: bool, path: &Path<'_>, errors: &mut Errors) {
+    if schema.is_null() {
+        return;
+    }
+    let path = path.child("openAPIV3Schema");
+    let kind = schema.str_at(&["type"]);
+    if status && !matches!(kind, "" | "object") {
+        let why =
+            "only \"object\" is allowed as the type at the root of the schema if the status subresource is enabled";
+        errors.invalid_str(&path.child("type"), kind, why);
+    }
+    if schema.is_true_at(&["nullable"]) {
+        errors.forbidden(&path.child("nullable"), "nullable cannot be true at the root");
+    }
+    match kind {
+        "" => errors.required(&path.child("type"), "must not be empty at the root"),
+        "object" => {}
+        kind => errors.invalid_str(&path.child("type"), kind, "must be object at the root"),
+    }
+}
+
+fn validate_subresources(subresources: &Value, path: &Path<'_>, errors: &mut Errors) {
+    let (scale, path) = (subresources.at(&["scale"]), path.child("scale"));
+    if scale.is_null() {
+        return;
+    }
+    for (field, parent) in [("specReplicasPath", ".spec"), ("statusReplicasPath", ".status")] {
+        let (text, path) = (scale.str_at(&[field]), path.child(field));
+        if text.is_empty() {
+            errors.required(&path, "");
+        } else if check_simple_path(text, &path, errors) && !is_under(text, parent) {
+            errors.invalid_str(&path, text, format!("should be a json path under {parent}"));
+        }
+    }
+    let (text, path) = (scale.str_at(&["labelSelectorPath"]), path.child("labelSelectorPath"));
+    let below = is_under(text, ".spec") || is_under(text, ".status");
+    if !text.is_empty() && check_simple_path(text, &path, errors) && !below {
+        errors.invalid_str(&path, text, "should be a json path under either .spec or .status");
+    }
+}
+
+fn is_under(text: &str, parent: &str) -> bool {
+    text.strip_prefix(parent).is_some_and(|rest| rest.starts_with('.'))
+}
+
+fn check_simple_path(text: &str, path: &Path<'_>, errors: &mut Errors) -> bool {
+    let simple = text.starts_with('.');
+    if !simple {
+        errors.invalid_str(path, text, "must be a simple json path starting with .");
+    }
+    simple
+}
+
+fn validate_columns(owner: &Value, path: &Path<'_>, errors: &mut Errors) {
+    let path = path.child("additionalPrinterColumns");
+    for (index, column) in owner.list_at(&["additionalPrinterColumns"]).iter().enumerate() {
+        let path = path.index(index);
+        if column.str_at(&["name"]).is_empty() {
+            errors.required(&path.child("name"), "");
+        }
+        let kinds = || format!("must be one of {}", COLUMN_TYPES.join(","));
+        match column.str_at(&["type"]) {
+            "" => errors.required(&path.child("type"), kinds()),
+            kind if COLUMN_TYPES.contains(&kind) => {}
+            kind => errors.invalid_str(&path.child("type"), kind, kinds()),
+        }
+        let format = column.str_at(&["format"]);
+        if !format.is_empty() && !COLUMN_FORMATS.contains(&format) {
+            let why = format!("must be one of {}", COLUMN_FORMATS.join(","));
+            errors.invalid_str(&path.child("format"), format, why);
+        }
+        match column.str_at(&["jsonPath"]) {
+            "" => errors.required(&path.child("JSONPath"), ""),
+            text => drop(check_simple_path(text, &path.child("JSONPath"), errors)),
+        }
+    }
+}
+
+fn validate_selectable(owner: &Value, path: &Path<'_>, errors: &mut Errors) {
+    let path = path.child("selectableFields");
+    for (index, field) in owner.list_at(&["selectableFields"]).iter().enumerate() {
+        if field.str_at(&["jsonPath"]).is_empty() {
+            errors.required(&path.index(index).child("jsonPath"), "");
+        }
+    }
+}
+
+fn validate_spec_names(names: &Value, path: &Path<'_>, errors: &mut Errors) {
+    for field in ["plural", "singular", "kind", "listKind"] {
+        if names.str_at(&[field]).is_empty() {
+            errors.required(&path.child(field), "");
+        }
+    }
+    validate_names(names, path, errors);
+}
+
+fn validate_names(names: &Value, path: &Path<'_>, errors: &mut Errors) {
+    let caseless = "may have mixed case, but should otherwise match: ";
+    for (field, prefix) in [("plural", ""), ("singular", ""), ("kind", caseless), ("listKind", caseless)] {
+        let name = names.str_at(&[field]);
+        let text = if prefix.is_empty() { name.to_owned() } else { name.to_lowercase() };
+        if !name.is_empty() {
+            check_label(&path.child(field), name, &text, prefix, errors);
+        }
+    }
+    let check_list = |field: &str, errors: &mut Errors| {
+        let path = path.child(field);
+        for (index, name) in names.list_at(&[field]).iter().filter_map(Value::as_str).enumerate() {
+            check_label(&path.index(index), name, name, "", errors);
+        }
+    };
+    check_list("shortNames", errors);
+    let list_kind = names.str_at(&["listKind"]);
+    if !list_kind.is_empty() && names.str_at(&["kind"]) == list_kind {
+        errors.invalid_str(&path.child("listKind"), list_kind, "kind and listKind may not be the same");
+    }
+    check_list("categories", errors);
+}
+
+fn validate_conversion(conversion: &Value, path: &Path<'_>, errors: &mut Errors) {
+    let strategy = conversion.str_at(&["strategy"]);
+    names::check_choice(&path.child("strategy"), strategy, &["None", "Webhook"], errors);
+    let config = conversion.at(&["webhook", "clientConfig"]);
+    let versions = conversion.list_at(&["webhook", "conversionReviewVersions"]);
+    let (config_path, versions_path) = (path.child("webhookClientConfig"), path.child("conversionReviewVersions"));
+    if strategy != "Webhook" {
+        if !config.is_null() {
+            errors.forbidden(&config_path, NO_WEBHOOK);
+        }
+        if !versions.is_empty() {
+            errors.forbidden(&versions_path, NO_WEBHOOK);
+        }
+        return;
+    }
+    let (url, service) = (config.at(&["url"]), config.at(&["service"]));
+    if config.is_null() {
+        errors.required(&config_path, "required when strategy is set to Webhook");
+    } else if url.is_null() == service.is_null() {
+        errors.required(&config_path, "exactly one of url or service is required");
+    } else if let Some(url) = url.as_str() {
+        webhook::validate_url(url, &config_path.child("url"), errors);
+    } else {
+        webhook::validate_service(service, &config_path.child("service"), errors);
+    }
+    validate_review_versions(versions, &versions_path, errors);
+}
+
+fn validate_review_versions(versions: &[Value], path: &Path<'_>, errors: &mut Errors) {
+    if versions.is_empty() {
+        return errors.required(path, "");
+    }
+    for (index, version) in versions.iter().enumerate() {
+        let path = path.index(index);
+        if versions[..index].contains(version) {
+            errors.invalid(&path, version, "duplicate version");
+            continue;
+        }
+        names::check(&path, version.as_str().unwrap_or(""), names::dns1035_label, errors);
+    }
+    if !versions.iter().any(|version| matches!(version.as_str(), Some("v1" | "v1beta1"))) {
+        let why = "must include at least one of v1, v1beta1";
+        errors.invalid(path, &Value::Array(versions.to_vec()), why);
+    }
+}
+
+fn validate_stored(object: &Value, errors: &mut Errors) {
+    let path = Path::root("status.storedVersions");
+    let stored = object.at(&["status", "storedVersions"]);
+    let names = object.list_at(&["status", "storedVersions"]);
+    if names.is_empty() {
+        errors.invalid(&path, stored, "must have at least one stored version");
+        return;
+    }
+    let versions = object.list_at(&["spec", "versions"]);
+    for version in versions.iter().filter(|version| version.is_true_at(&["storage"])) {
+        if !names.contains(version.at(&["name"])) {
+            let why = format!("must have the storage version {}", version.str_at(&["name"]));
+            errors.invalid(&path, stored, why);
+        }
+    }
+    for (index, name) in names.iter().enumerate() {
+        if !versions.iter().any(|version| version.at(&["name"]) == name) {
+            let text = name.as_str().unwrap_or("");
+            let why = format!(
+                "missing from spec.versions; {text} was previously a storage version, and must remain in spec.versions \
+                 until a storage migration ensures no data remains persisted in {text} and removes {text} from \
+                 status.storedVersions"
+            );
+            errors.invalid(&path.index(index), name, why);
+        }
+    }
+}
+
+/// What the annotation says about the approval of a definition in a protected group.
+#[derive(PartialEq, Eq)]
+enum Approval {
+    Missing,
+    Bypassed,
+    Given,
+    Invalid,
+}
+
+fn approval(object: &Value) -> Approval {
+    let text = object.str_at(&["metadata", "annotations", APPROVAL]);
+    let is_url = || {
+        text.split_once("://").is_some_and(|(scheme, rest)| {
+            let host = rest.split(['/', '?']).next().unwrap_or("");
+            scheme.starts_with(|c: char| c.is_ascii_alphabetic())
+                && scheme.bytes().all(|b| b.is_ascii_alphanumeric() || matches!(b, b'+' | b'-' | b'.'))
+                && !host.is_empty()
+                && !text.contains(|c: char| c.is_ascii_control() || c == ' ')
+        })
+    };
+    match text {
+        "" => Approval::Missing,
+        text if text.starts_with("unapproved") => Approval::Bypassed,
+        _ if is_url() => Approval::Given,
+        _ => Approval::Invalid,
+    }
+}
+
+fn validate_approval(object: &Value, old: Option<&Value>, errors: &mut Errors) {
+    let group = object.str_at(&["spec", "group"]);
+    let protected = ["k8s.io", "kubernetes.io"]
+        .iter()
+        .any(|owner| group.strip_suffix(owner).is_some_and(|rest| rest.is_empty() || rest.ends_with('.')));
+    let state = approval(object);
+    if !protected || old.is_some_and(|old| approval(old) == state) {
+        return;
+    }
+    let path = Path::root("metadata.annotations");
+    let path = path.key(APPROVAL);
+    let why = format!("protected groups must have approval annotation {}", quote(APPROVAL));
+    match state {
+        Approval::Missing => errors.required(&path, format!("{why}, {APPROVAL_LINK}")),
+        Approval::Invalid => {
+            let text = object.str_at(&["metadata", "annotations", APPROVAL]);
+            let why = format!("{why} with either a URL or a reason starting with \"unapproved\", {APPROVAL_LINK}");
+            errors.invalid_str(&path, text, why);
+        }
+        Approval::Bypassed | Approval::Given => {}
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn definition() -> Value {
+        let schema = value!({"openAPIV3Schema": {"type": "object"}});
+        let mut definition = value!({
+            "metadata": {"name": "things.example.com"},
+            "spec": {
+                "group": "example.com",
+                "scope": "Namespaced",
+                "names": {"plural": "things", "kind": "Thing"},
+                "versions": [{"name": "v1", "served": true, "storage": true, "schema": (schema)}]
+            }
+        });
+        (STRATEGY.default)(&mut definition);
+        (STRATEGY.prepare_create)(&mut definition);
+        definition
+    }
+
+    fn broken(definition: &Value, old: Option<&Value>) -> Vec<String> {
+        let mut errors = Errors::default();
+        validate_name(definition, &mut errors);
+        validate(definition, old, &mut errors);
+        errors.0.iter().map(|error| format!("{}: {}", error.field, error.body())).collect()
+    }
+
+    #[test]
+    fn names_follow_from_the_kind() {
+        let definition = definition();
+        assert_eq!(definition.str_at(&["spec", "names", "listKind"]), "ThingList");
+        assert_eq!(definition.str_at(&["spec", "names", "singular"]), "thing");
+        assert_eq!(broken(&definition, None), Vec::<String>::new());
+    }
+
+    #[test]
+    fn errors_name_what_versions_share_outside_of_them() {
+        let mut bad = definition();
+        bad.set_at(&["spec", "versions"], value!([{"name": "v1", "schema": {"openAPIV3Schema": {"type": "array"}}}]));
+        let versions = r#"[{"Name":"v1","Served":false,"Storage":false,"Deprecated":false,"DeprecationWarning":null,"Schema":null,"Subresources":null,"AdditionalPrinterColumns":null,"SelectableFields":null}]"#;
+        assert_eq!(
+            broken(&bad, None),
+            [
+                format!(
+                    "spec.versions: Invalid value: {versions}: must have exactly one version marked as storage version"
+                ),
+                "spec.validation.openAPIV3Schema.type: Invalid value: \"array\": must be object at the root".to_owned()
+            ]
+        );
+    }
+
+    #[test]
+    fn groups_of_the_project_need_approval() {
+        let mut definition = definition();
+        definition.set_at(&["spec", "group"], "x.k8s.io");
+        definition.set_at(&["metadata", "name"], "things.x.k8s.io");
+        let state = |text: &str, definition: &mut Value| {
+            definition.set_at(&["metadata", "annotations"], value!({"api-approved.kubernetes.io": (text)}));
+            broken(definition, None).len()
+        };
+        assert_eq!(broken(&definition, None).len(), 1);
+        assert_eq!(state("https://example.com/1", &mut definition), 0);
+        assert_eq!(state("unapproved, trying it", &mut definition), 0);
+        assert_eq!(state("not a url", &mut definition), 1);
+    }
+}
