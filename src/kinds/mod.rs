@@ -138,3 +138,6 @@ pub fn strategy(group: &str, resource: &str) -> &'static Strategy {
         _ => &Strategy::DEFAULT,
     }
 }
+
+#[cfg(test)]
+mod workload_tests;

@@ -109,7 +109,8 @@ fn exit_codes(codes: &Value, containers: &HashSet<&str>, path: &Path<'_>, errors
         let why = "must be one of the container or initContainer names in the pod template";
         errors.invalid_str(&path.child("containerName"), name, why);
     }
-    let list = codes.at(&["values"]);
+    let none = Value::Array(Vec::new());
+    let list = codes.at(&["values"]).as_array().map_or(&none, |_| codes.at(&["values"]));
     let values: Vec<i64> = codes.list_at(&["values"]).iter().filter_map(Value::as_int).collect();
     let path = path.child("values");
     if values.is_empty() {

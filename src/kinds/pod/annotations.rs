@@ -30,6 +30,14 @@ pub fn is_deletion_cost_valid(annotations: &Value) -> bool {
     })
 }
 
+/// Whether any annotation is about the security of a pod or one of its containers: few are, so that the work of
+/// looking for each container's is mostly saved.
+pub fn concern_security(annotations: &Value) -> bool {
+    let prefixes = [SECCOMP_POD, SECCOMP_CONTAINER, app_armor::ANNOTATION_PREFIX];
+    let mut keys = annotations.as_object().into_iter().flat_map(Map::keys);
+    keys.any(|key| prefixes.iter().any(|prefix| key.starts_with(prefix)))
+}
+
 /// Checks the annotations of a pod or template with this spec.
 pub fn validate(annotations: &Value, spec: &Value, any_cost: bool, path: &Path<'_>, errors: &mut Errors) {
     let Some(map) = annotations.as_object() else { return };
@@ -88,7 +96,7 @@ fn seccomp(profile: &str, path: &Path<'_>, errors: &mut Errors) {
 
 /// Checks that annotations and fields for seccomp and AppArmor say the same.
 pub fn agree_with_fields(annotations: &Value, spec: &Value, path: &Path<'_>, errors: &mut Errors) {
-    let Some(map) = annotations.as_object() else { return };
+    let Some(map) = annotations.as_object().filter(|_| concern_security(annotations)) else { return };
     let text = |key: &str| map.get(key).and_then(Value::as_str);
     let field = spec.at(&["securityContext", "seccompProfile"]);
     let context = path.child("securityContext");

@@ -107,3 +107,6 @@ fn grace_seconds(pod: &Value, asked: Option<i64>) -> i64 {
     let period = asked.or(own).unwrap_or(0);
     if period < 0 { 1 } else { period }
 }
+
+#[cfg(test)]
+mod pod_tests;

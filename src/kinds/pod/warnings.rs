@@ -173,9 +173,9 @@ fn containers(
     if unset(spec, "seccompProfile") && notes.get(annotations::SECCOMP_POD).is_some() {
         into.push(format!("{}: {seccomp}", notes_path.key(annotations::SECCOMP_POD)));
     }
+    let has_notes = annotations::concern_security(notes);
     for_each_container(spec, path, |container, path| {
         let name = container.str_at(&["name"]);
-        let has_notes = notes.as_object().is_some_and(|notes| !notes.is_empty());
         if has_notes && unset(container, "seccompProfile") {
             let key = format!("{}{name}", annotations::SECCOMP_CONTAINER);
             if notes.get(&key).is_some() {
@@ -218,7 +218,7 @@ fn app_armor_warning(path: &Path<'_>, key: &str) -> String {
 fn app_armor_of_pod(pod: &Value, into: &mut Vec<String>) {
     let spec = pod.at(&["spec"]);
     let notes = pod.at(&["metadata", "annotations"]);
-    if spec.str_at(&["os", "name"]) == "windows" || notes.is_null() {
+    if spec.str_at(&["os", "name"]) == "windows" || !annotations::concern_security(notes) {
         return;
     }
     let metadata = Path::root("metadata");
