@@ -139,10 +139,8 @@ fn service(address: IpAddr, port: u16) -> Seed {
         "spec": {
             "ports": [{"name": "https", "protocol": "TCP", "port": 443, "targetPort": port}],
             "clusterIP": (address.to_string()),
-            "clusterIPs": [(address.to_string())],
             "type": "ClusterIP",
             "sessionAffinity": "None",
-            "ipFamilies": [(family(address))],
             "ipFamilyPolicy": "SingleStack",
             "internalTrafficPolicy": "Cluster"
         },
