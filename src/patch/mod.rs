@@ -81,6 +81,11 @@ impl Patch {
         Ok(Self { body, complaints })
     }
 
+    /// Whether this is a strategic merge patch, whose result needs no kind.
+    pub fn is_strategic(&self) -> bool {
+        matches!(self.body, Body::Strategic(_))
+    }
+
     /// What the patch makes of `current`. `of` is the type of the object in the request's version, `None` for custom
     /// resources.
     ///

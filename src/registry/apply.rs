@@ -3,7 +3,7 @@
 use flotilla_proto::value::Value;
 use flotilla_proto::{conform, yaml};
 
-use super::update::Change;
+use super::update::{Change, check_identity};
 use super::{Incoming, Registry, Served, Target, WriteOptions, Written, now, ownership};
 use crate::fieldmanager;
 use crate::gateway::Caller;
@@ -37,6 +37,10 @@ impl Registry {
             return self.update(target, &mut change, options, caller).await;
         }
         let object = change.merge(None)?.ok_or_else(|| ApiError::internal("an apply created nothing"))?;
+        let namespace = object.str_at(&["metadata", "namespace"]);
+        if namespace.is_empty() || namespace == target.namespace {
+            check_identity(target, &object)?;
+        }
         self.create(target, Incoming { value: object, owned: true, ..Incoming::default() }, options, caller).await
     }
 }

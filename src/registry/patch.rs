@@ -4,7 +4,7 @@ use flotilla_proto::conform;
 use flotilla_proto::value::Value;
 
 use super::options::FieldValidation;
-use super::update::Change;
+use super::update::{Change, check_identity};
 use super::{Registry, Target, WriteOptions, Written};
 use crate::field::quote;
 use crate::fieldmanager;
@@ -56,6 +56,11 @@ impl Change for Patched<'_> {
         let of = Some(served.of());
         let patched = self.patch.apply(of, current.clone())?;
         self.untracked = fieldmanager::untracks(&patched);
+        // What has no kind any more is decoded as nothing.
+        let anonymous = patched.str_at(&["kind"]).is_empty() || patched.str_at(&["apiVersion"]).is_empty();
+        if anonymous && !self.patch.is_strategic() {
+            check_identity(self.target, &Value::object())?;
+        }
         let mut decoded = decode(&self.patch, self.target, patched, self.validation, caller)?;
         (served.strategy.default)(&mut decoded);
         Ok(decoded)

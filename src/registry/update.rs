@@ -174,6 +174,7 @@ impl Registry {
         let shown = convert::to_served(served, old.clone())?;
         let mut new = change.apply(&shown, caller)?;
         place(target, &mut new)?;
+        check_identity(target, &new)?;
         let conditional = check_revision(target, &new, current)?;
         check_uid(target, &new, &old)?;
         if !change.owns_managed_fields() {
