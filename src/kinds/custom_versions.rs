@@ -1,0 +1,213 @@
+//! The versions of CustomResourceDefinitions. What all of them share the reference moves out of them, and names so.
+
+use std::collections::HashSet;
+
+use flotilla_proto::value::Value;
+
+use super::{names, shown};
+use crate::field::{ErrorKind, Errors, Path};
+
+const COLUMN_TYPES: [&str; 5] = ["boolean", "date", "integer", "number", "string"];
+const COLUMN_FORMATS: [&str; 8] = ["byte", "date", "date-time", "double", "float", "int32", "int64", "password"];
+/// Most bytes in the warning of a deprecated version.
+const WARNING_BYTES_MAX: usize = 256;
+
+/// The member that all versions share, which the reference moves out of them.
+fn shared<'a>(versions: &'a [Value], field: &str) -> Option<&'a Value> {
+    let first = versions.first()?.at(&[field]);
+    versions.iter().all(|version| version.at(&[field]) == first).then_some(first)
+}
+
+/// The versions as messages show them: without what they share.
+fn versions_shown(spec: &Value) -> String {
+    let Some(versions) = spec.at(&["versions"]).as_array() else { return "null".to_owned() };
+    let mut versions = versions.to_vec();
+    for field in ["schema", "subresources", "additionalPrinterColumns", "selectableFields"] {
+        if shared(&versions, field).is_some() {
+            versions.iter_mut().for_each(|version| drop(version.remove_at(&[field])));
+        }
+    }
+    let versions: Vec<String> = versions.iter().map(|version| shown::text("CustomVersion", version)).collect();
+    format!("[{}]", versions.join(","))
+}
+
+/// Adds one error for everything that is wrong with a name.
+pub fn check_label(path: &Path<'_>, name: &str, text: &str, prefix: &str, errors: &mut Errors) {
+    let messages = names::dns1035_label(text);
+    if !messages.is_empty() {
+        errors.invalid_str(path, name, format!("{prefix}{}", messages.join(",")));
+    }
+}
+
+/// Checks what every version has of its own, and the versions together.
+pub fn validate_versions(spec: &Value, path: &Path<'_>, errors: &mut Errors) {
+    let versions = spec.list_at(&["versions"]);
+    let own = |field: &str| shared(versions, field).is_none();
+    let place = path.child("versions");
+    let mut seen = HashSet::new();
+    let mut unique = true;
+    for (index, version) in versions.iter().enumerate() {
+        let (name, path) = (version.str_at(&["name"]), place.index(index));
+        unique &= seen.insert(name);
+        check_label(&path.child("name"), name, name, "", errors);
+        validate_deprecation(version, &path.child("deprecationWarning"), errors);
+        if own("schema") {
+            validate_schema(
+                version.at(&["schema", "openAPIV3Schema"]),
+                has_status(version),
+                &path.child("schema"),
+                errors,
+            );
+        }
+        if own("subresources") {
+            validate_subresources(version.at(&["subresources"]), &path.child("subresources"), errors);
+        }
+        if own("additionalPrinterColumns") {
+            validate_columns(version, &path, errors);
+        }
+        if own("selectableFields") {
+            validate_selectable(version, &path, errors);
+        }
+    }
+    if !unique {
+        errors.push(ErrorKind::Invalid, &place, versions_shown(spec), "must contain unique version names");
+    }
+    if versions.iter().filter(|version| version.is_true_at(&["storage"])).count() != 1 {
+        let why = "must have exactly one version marked as storage version";
+        errors.push(ErrorKind::Invalid, &place, versions_shown(spec), why);
+    }
+    let first = versions.first().map_or("", |version| version.str_at(&["name"]));
+    if !first.is_empty() {
+        check_label(&path.child("version"), first, first, "", errors);
+    }
+}
+
+fn has_status(version: &Value) -> bool {
+    !version.at(&["subresources", "status"]).is_null()
+}
+
+/// Checks what all versions share, under the names that the reference gives it outside of them.
+pub fn validate_shared(versions: &[Value], path: &Path<'_>, errors: &mut Errors) {
+    let Some(first) = versions.first() else { return };
+    let is_shared = |field: &str| shared(versions, field).is_some();
+    if is_shared("schema") {
+        let status = versions.iter().any(has_status);
+        validate_schema(first.at(&["schema", "openAPIV3Schema"]), status, &path.child("validation"), errors);
+    }
+    if is_shared("subresources") {
+        validate_subresources(first.at(&["subresources"]), &path.child("subresources"), errors);
+    }
+    if is_shared("additionalPrinterColumns") {
+        validate_columns(first, path, errors);
+    }
+    if is_shared("selectableFields") {
+        validate_selectable(first, path, errors);
+    }
+}
+
+fn validate_deprecation(version: &Value, path: &Path<'_>, errors: &mut Errors) {
+    let Some(warning) = version.at(&["deprecationWarning"]).as_str() else { return };
+    if !version.is_true_at(&["deprecated"]) {
+        errors.invalid_str(path, warning, "can only be set for deprecated versions");
+        return;
+    }
+    if warning.len() > WARNING_BYTES_MAX {
+        errors.invalid_str(path, warning, format!("must be <= {WARNING_BYTES_MAX} characters long"));
+    }
+    if warning.is_empty() {
+        errors.invalid_str(path, warning, "must not be an empty string");
+    }
+    if let Some((index, _)) = warning.char_indices().find(|(_, c)| c.is_control() || (c.is_whitespace() && *c != ' ')) {
+        let why =
+            format!("must only contain printable UTF-8 characters; non-printable character found at index {index}");
+        errors.invalid_str(path, warning, why);
+    }
+}
+
+/// Checks the root of a schema.
+fn validate_schema(schema: &Value, status: bool, path: &Path<'_>, errors: &mut Errors) {
+    if schema.is_null() {
+        return;
+    }
+    let path = path.child("openAPIV3Schema");
+    let kind = schema.str_at(&["type"]);
+    if status && !matches!(kind, "" | "object") {
+        let why =
+            "only \"object\" is allowed as the type at the root of the schema if the status subresource is enabled";
+        errors.invalid_str(&path.child("type"), kind, why);
+    }
+    if schema.is_true_at(&["nullable"]) {
+        errors.forbidden(&path.child("nullable"), "nullable cannot be true at the root");
+    }
+    match kind {
+        "" => errors.required(&path.child("type"), "must not be empty at the root"),
+        "object" => {}
+        kind => errors.invalid_str(&path.child("type"), kind, "must be object at the root"),
+    }
+}
+
+fn validate_subresources(subresources: &Value, path: &Path<'_>, errors: &mut Errors) {
+    let (scale, path) = (subresources.at(&["scale"]), path.child("scale"));
+    if scale.is_null() {
+        return;
+    }
+    for (field, parent) in [("specReplicasPath", ".spec"), ("statusReplicasPath", ".status")] {
+        let (text, path) = (scale.str_at(&[field]), path.child(field));
+        if text.is_empty() {
+            errors.required(&path, "");
+        } else if check_simple_path(text, &path, errors) && !is_under(text, parent) {
+            errors.invalid_str(&path, text, format!("should be a json path under {parent}"));
+        }
+    }
+    let (text, path) = (scale.str_at(&["labelSelectorPath"]), path.child("labelSelectorPath"));
+    let below = is_under(text, ".spec") || is_under(text, ".status");
+    if !text.is_empty() && check_simple_path(text, &path, errors) && !below {
+        errors.invalid_str(&path, text, "should be a json path under either .spec or .status");
+    }
+}
+
+fn is_under(text: &str, parent: &str) -> bool {
+    text.strip_prefix(parent).is_some_and(|rest| rest.starts_with('.'))
+}
+
+fn check_simple_path(text: &str, path: &Path<'_>, errors: &mut Errors) -> bool {
+    let simple = text.starts_with('.');
+    if !simple {
+        errors.invalid_str(path, text, "must be a simple json path starting with .");
+    }
+    simple
+}
+
+fn validate_columns(owner: &Value, path: &Path<'_>, errors: &mut Errors) {
+    let path = path.child("additionalPrinterColumns");
+    for (index, column) in owner.list_at(&["additionalPrinterColumns"]).iter().enumerate() {
+        let path = path.index(index);
+        if column.str_at(&["name"]).is_empty() {
+            errors.required(&path.child("name"), "");
+        }
+        let kinds = || format!("must be one of {}", COLUMN_TYPES.join(","));
+        match column.str_at(&["type"]) {
+            "" => errors.required(&path.child("type"), kinds()),
+            kind if COLUMN_TYPES.contains(&kind) => {}
+            kind => errors.invalid_str(&path.child("type"), kind, kinds()),
+        }
+        let format = column.str_at(&["format"]);
+        if !format.is_empty() && !COLUMN_FORMATS.contains(&format) {
+            let why = format!("must be one of {}", COLUMN_FORMATS.join(","));
+            errors.invalid_str(&path.child("format"), format, why);
+        }
+        match column.str_at(&["jsonPath"]) {
+            "" => errors.required(&path.child("JSONPath"), ""),
+            text => drop(check_simple_path(text, &path.child("JSONPath"), errors)),
+        }
+    }
+}
+
+fn validate_selectable(owner: &Value, path: &Path<'_>, errors: &mut Errors) {
+    let path = path.child("selectableFields");
+    for (index, field) in owner.list_at(&["selectableFields"]).iter().enumerate() {
+        if field.str_at(&["jsonPath"]).is_empty() {
+            errors.required(&path.index(index).child("jsonPath"), "");
+        }
+    }
+}
