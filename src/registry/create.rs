@@ -108,6 +108,7 @@ impl Registry {
         prepare(served.strategy, &served.stored.of, object);
         encode::order_members(object, &served.stored.of);
         self.validate_create(target, object, caller)?;
+        self.check_create(target, object, caller)?;
         self.insert(target, object, options).await
     }
 
@@ -224,7 +225,11 @@ fn generate(prefix: &str) -> String {
     while !prefix.is_char_boundary(end) {
         end -= 1;
     }
+    prefix[..end].to_owned() + &suffix()
+}
+
+/// Random text that completes a name.
+pub(super) fn suffix() -> String {
     let mut random = rand::rng();
-    let suffix = (0..SUFFIX_LENGTH).map(|_| char::from(SUFFIX[random.random_range(0..SUFFIX.len())]));
-    prefix[..end].chars().chain(suffix).collect()
+    (0..SUFFIX_LENGTH).map(|_| char::from(SUFFIX[random.random_range(0..SUFFIX.len())])).collect()
 }

@@ -9,7 +9,7 @@ use flotilla_proto::value::Value;
 use super::options::{DeleteOptions, Propagation};
 use super::{Entity, Registry, Served, Target, WriteOptions, convert, encode, now, stored_value};
 use crate::gateway::Caller;
-use crate::kinds::Dependents;
+use crate::kinds::{Dependents, priority_class};
 use crate::status::{ApiError, ApiResult};
 
 /// How often a deletion is tried again when others change the object meanwhile.
@@ -140,8 +140,17 @@ impl Registry {
             let why = "this namespace may not be deleted";
             return Err(ApiError::forbidden("", "namespaces", target.name, why));
         }
+        let (group, resource) = (target.served.group(), &*target.served.resource.name);
+        if (group, resource) == ("scheduling.k8s.io", "priorityclasses") && is_system_class(target.name) {
+            let why = "this is a system priority class and cannot be deleted";
+            return Err(ApiError::forbidden(group, resource, target.name, why));
+        }
         Ok(())
     }
+}
+
+fn is_system_class(name: &str) -> bool {
+    priority_class::SYSTEM_CLASSES.iter().any(|(known, _)| *known == name)
 }
 
 fn is_namespace(served: &Served) -> bool {

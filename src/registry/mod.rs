@@ -45,6 +45,8 @@ pub struct Registry {
     pub resources: Resources,
     /// Ports of services on every node.
     pub node_ports: NodePorts,
+    /// Whether something gives each namespace its account `default`: then pods cannot do without.
+    pub accounts_are_made: bool,
 }
 
 /// An object as an operation leaves it.
@@ -100,7 +102,12 @@ impl std::fmt::Debug for Registry {
 impl Registry {
     /// A registry over a store, whose services get node ports of a range.
     pub fn new(store: Store, node_ports: PortRange) -> Self {
-        Self { store, resources: Resources::builtin(), node_ports: NodePorts::new(node_ports) }
+        Self {
+            store,
+            resources: Resources::builtin(),
+            node_ports: NodePorts::new(node_ports),
+            accounts_are_made: false,
+        }
     }
 
     /// The table of a resource.

@@ -186,7 +186,8 @@ impl Registry {
         prepare(target, &mut new, &old);
         fieldmanager::settle(&old, &mut new);
         encode::order_members(&mut new, &served.stored.of);
-        let settled = match self.validate_update(target, &new, &old, caller) {
+        let checked = self.validate_update(target, &new, &old, caller);
+        let settled = match checked.and_then(|()| self.check_update(target, &new, &old, caller)) {
             Ok(()) => self.settle(target, new, &old, current, options).await,
             Err(error) => Err(error),
         };

@@ -4,12 +4,10 @@ use flotilla_proto::value::Value;
 
 use super::{Acted, Call, Pending, core};
 use crate::field::Errors;
+use crate::kinds::admission;
 use crate::kinds::pod::binding;
 use crate::registry::stored_value;
 use crate::status::{ApiError, ApiResult};
-
-/// Labels of a node that its pods bear as well (KEP-4742).
-const TOPOLOGY_LABELS: [&str; 2] = ["topology.kubernetes.io/zone", "topology.kubernetes.io/region"];
 
 /// POST to `bindings`: the document names the pod.
 pub(super) fn bind_by_name(call: Call<'_>) -> Pending<'_, Acted> {
@@ -34,13 +32,7 @@ pub(super) fn bind(mut call: Call<'_>) -> Pending<'_, Acted> {
 fn copy_topology(call: &mut Call<'_>) -> ApiResult<()> {
     let node = call.body.str_at(&["target", "name"]);
     let Some(node) = call.registry.current(&*core(call.registry, "nodes")?, "", node) else { return Ok(()) };
-    let node = stored_value(&node)?;
-    for label in TOPOLOGY_LABELS {
-        let value = node.at(&["metadata", "labels", label]);
-        if !value.is_null() {
-            call.body.set_at(&["metadata", "labels", label], value.clone());
-        }
-    }
+    admission::copy_topology_labels(&mut call.body, &stored_value(&node)?);
     Ok(())
 }
 

@@ -1,37 +1,13 @@
-//! What the server itself adds to writes and refuses, beyond the rules of a kind.
+//! Namespaces: nothing is created in one that is not there, or on its way out (NamespaceLifecycle).
 
 use flotilla_proto::value::Value;
 
-use super::{Registry, Target, WriteOptions, stored_value};
-use crate::gateway::Caller;
+use super::super::{Registry, Target, stored_value};
 use crate::status::{ApiError, ApiResult, Cause};
 
 impl Registry {
-    /// Admission of a create: the object is in its stored version.
-    pub(super) async fn admit_create(
-        &self,
-        target: Target<'_>,
-        object: &mut Value,
-        _options: &WriteOptions,
-        _caller: &mut Caller,
-    ) -> ApiResult<()> {
-        self.check_namespace(target, object)
-    }
-
-    /// Admission of an update: both objects are in their stored version.
-    pub(super) async fn admit_update(
-        &self,
-        _target: Target<'_>,
-        _object: &mut Value,
-        _old: &Value,
-        _options: &WriteOptions,
-        _caller: &mut Caller,
-    ) -> ApiResult<()> {
-        Ok(())
-    }
-
     /// Objects are created only in namespaces that exist and are not being deleted.
-    fn check_namespace(&self, target: Target<'_>, object: &Value) -> ApiResult<()> {
+    pub(super) fn check_namespace(&self, target: Target<'_>, object: &Value) -> ApiResult<()> {
         let served = target.served;
         if !served.resource.namespaced {
             return Ok(());

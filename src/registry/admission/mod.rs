@@ -1,0 +1,125 @@
+//! What the server itself adds to writes and refuses, beyond the rules of a kind (Kubernetes documentation, "Admission
+//! Control"): the plugins that are on by default, as a table by resource.
+//!
+//! A write meets them twice: [`Registry::admit_create`] and [`Registry::admit_update`] change it before the kind's own
+//! preparation, [`Registry::check_create`] and [`Registry::check_update`] look at the validated object.
+
+mod classes;
+mod lookup;
+mod namespaces;
+mod pods;
+
+use flotilla_proto::value::Value;
+
+use super::{Registry, Target, WriteOptions};
+use crate::gateway::Caller;
+use crate::kinds::{admission, certificate};
+use crate::status::{ApiError, ApiResult};
+
+/// A write that asks to be admitted.
+#[derive(Debug)]
+struct Request<'a> {
+    registry: &'a Registry,
+    target: Target<'a>,
+    caller: &'a Caller,
+}
+
+/// Changes or refuses a new object.
+type OnCreate = fn(&Request<'_>, &mut Value) -> ApiResult<()>;
+/// Changes or refuses a changed object; the last argument is the object before.
+type OnUpdate = fn(&Request<'_>, &mut Value, &Value) -> ApiResult<()>;
+/// Refuses a finished object; the last argument is the object before, if there was one.
+type OnFinished = fn(&Request<'_>, &Value, Option<&Value>) -> ApiResult<()>;
+
+/// By group and resource.
+static CREATES: &[(&str, &str, OnCreate)] = &[
+    ("", "nodes", |_, node| {
+        admission::taint_new_node(node);
+        Ok(())
+    }),
+    ("", "persistentvolumeclaims", classes::claim),
+    ("", "persistentvolumes", classes::protect),
+    ("", "pods", pods::create),
+    ("certificates.k8s.io", "certificatesigningrequests", requester),
+    ("networking.k8s.io", "ingresses", classes::ingress),
+    ("storage.k8s.io", "volumeattributesclasses", classes::protect),
+];
+
+static UPDATES: &[(&str, &str, OnUpdate)] = &[("", "pods", pods::update)];
+
+static FINISHED: &[(&str, &str, OnFinished)] =
+    &[("", "pods", pods::finished), ("scheduling.k8s.io", "priorityclasses", classes::priority)];
+
+fn of<P: Copy>(plugins: &[(&str, &str, P)], target: Target<'_>) -> Option<P> {
+    let (group, resource) = (target.served.stored.group.as_ref(), target.served.resource.name.as_ref());
+    plugins.iter().find(|(g, r, _)| (*g, *r) == (group, resource)).map(|(_, _, plugin)| *plugin)
+}
+
+impl Registry {
+    /// Admission of a create: the object is in its stored version.
+    pub(super) async fn admit_create(
+        &self,
+        target: Target<'_>,
+        object: &mut Value,
+        _options: &WriteOptions,
+        caller: &mut Caller,
+    ) -> ApiResult<()> {
+        self.check_namespace(target, object)?;
+        let Some(plugin) = of(CREATES, target) else { return Ok(()) };
+        plugin(&Request { registry: self, target, caller }, object)
+    }
+
+    /// Admission of an update: both objects are in their stored version.
+    pub(super) async fn admit_update(
+        &self,
+        target: Target<'_>,
+        object: &mut Value,
+        old: &Value,
+        _options: &WriteOptions,
+        caller: &mut Caller,
+    ) -> ApiResult<()> {
+        let Some(plugin) = of(UPDATES, target) else { return Ok(()) };
+        plugin(&Request { registry: self, target, caller }, object, old)
+    }
+
+    /// Admission of a finished object that is about to be created.
+    pub(super) fn check_create(&self, target: Target<'_>, object: &Value, caller: &Caller) -> ApiResult<()> {
+        let Some(plugin) = of(FINISHED, target) else { return Ok(()) };
+        plugin(&Request { registry: self, target, caller }, object, None)
+    }
+
+    /// Admission of a finished object that is about to replace another.
+    pub(super) fn check_update(
+        &self,
+        target: Target<'_>,
+        object: &Value,
+        old: &Value,
+        caller: &Caller,
+    ) -> ApiResult<()> {
+        let Some(plugin) = of(FINISHED, target).filter(|_| target.subresource.is_empty()) else { return Ok(()) };
+        plugin(&Request { registry: self, target, caller }, object, Some(old))
+    }
+}
+
+impl Request<'_> {
+    /// 403 in the words of an admission plugin. Objects whose name is yet to be made go by its beginning.
+    fn refuse(&self, object: &Value, why: &str) -> ApiError {
+        let names =
+            [self.target.name, object.str_at(&["metadata", "name"]), object.str_at(&["metadata", "generateName"])];
+        let name = names.into_iter().find(|name| !name.is_empty()).unwrap_or("Unknown");
+        ApiError::forbidden(self.target.served.group(), &self.target.served.resource.name, name, why)
+    }
+}
+
+/// Writes into a certificate signing request who makes it.
+fn requester(request: &Request<'_>, object: &mut Value) -> ApiResult<()> {
+    let user = &request.caller.user;
+    let groups: Vec<String> = user.groups.iter().map(ToString::to_string).collect();
+    let extra = user.extra.iter().map(|(key, values)| {
+        let values: Vec<Value> = values.iter().map(|value| value.as_str().into()).collect();
+        (key.as_str(), Value::from(values))
+    });
+    let extra = Value::Object(extra.collect());
+    certificate::set_requester(object, &user.name, &user.uid, &groups, Some(extra));
+    Ok(())
+}

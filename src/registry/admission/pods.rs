@@ -1,0 +1,104 @@
+//! Pods: accounts, priorities, tolerations, runtime classes, labels of their node.
+
+use flotilla_cluster::Scope;
+use flotilla_proto::value::Value;
+
+use super::super::create::suffix;
+use super::Request;
+use crate::kinds::admission;
+use crate::status::ApiResult;
+
+/// The account of pods that name none.
+const DEFAULT_ACCOUNT: &str = "default";
+/// Lists of containers that a resize can change.
+const LISTS: [&str; 2] = ["initContainers", "containers"];
+
+/// A new pod, in the order of the plugins: ServiceAccount, Priority, DefaultTolerationSeconds, RuntimeClass,
+/// PodTopologyLabels.
+pub(super) fn create(request: &Request<'_>, pod: &mut Value) -> ApiResult<()> {
+    account(request, pod)?;
+    priority(request, pod)?;
+    admission::tolerate_lost_nodes(pod);
+    let class = runtime_class(request, pod)?;
+    admission::set_runtime_class(pod, class.as_ref()).map_err(|why| request.refuse(pod, &why))?;
+    let node = pod.str_at(&["spec", "nodeName"]);
+    if !node.is_empty()
+        && let Some(node) = request.registry.look_up("", "nodes", "", node)?
+    {
+        admission::copy_topology_labels(pod, &node);
+    }
+    Ok(())
+}
+
+/// A changed pod.
+pub(super) fn update(request: &Request<'_>, pod: &mut Value, old: &Value) -> ApiResult<()> {
+    match request.target.subresource {
+        "" => {
+            admission::keep_priority(pod, old);
+            admission::tolerate_lost_nodes(pod);
+            Ok(())
+        }
+        "resize" => resize(request, pod, old),
+        _ => Ok(()),
+    }
+}
+
+/// A finished pod has the overhead of its runtime class; this is settled at its creation.
+pub(super) fn finished(request: &Request<'_>, pod: &Value, old: Option<&Value>) -> ApiResult<()> {
+    if old.is_some() {
+        return Ok(());
+    }
+    let class = runtime_class(request, pod)?;
+    admission::check_overhead(pod, class.as_ref()).map_err(|why| request.refuse(pod, &why))
+}
+
+fn account(request: &Request<'_>, pod: &mut Value) -> ApiResult<()> {
+    if admission::is_mirror_pod(pod) {
+        return admission::check_mirror_pod(pod).map_err(|why| request.refuse(pod, &why));
+    }
+    let named = match pod.str_at(&["spec", "serviceAccountName"]) {
+        "" => DEFAULT_ACCOUNT,
+        name => name,
+    };
+    let (registry, namespace) = (request.registry, request.target.namespace);
+    let mut account = registry.look_up("", "serviceaccounts", namespace, named)?;
+    if account.is_none() && named == DEFAULT_ACCOUNT && !registry.accounts_are_made {
+        account = Some(Value::object());
+    }
+    admission::set_service_account(pod, namespace, &suffix(), |_| account).map_err(|why| request.refuse(pod, &why))
+}
+
+fn priority(request: &Request<'_>, pod: &mut Value) -> ApiResult<()> {
+    let (group, resource) = ("scheduling.k8s.io", "priorityclasses");
+    let set = match pod.str_at(&["spec", "priorityClassName"]) {
+        "" => {
+            let classes = request.registry.look_up_all(group, resource, Scope::All)?;
+            admission::set_priority(pod, None, classes.iter())
+        }
+        name => {
+            let class = request.registry.look_up(group, resource, "", name)?;
+            admission::set_priority(pod, class.as_ref(), std::iter::empty())
+        }
+    };
+    set.map_err(|why| request.refuse(pod, &why))
+}
+
+fn runtime_class(request: &Request<'_>, pod: &Value) -> ApiResult<Option<Value>> {
+    match pod.at(&["spec", "runtimeClassName"]).as_str() {
+        Some(name) => request.registry.look_up("node.k8s.io", "runtimeclasses", "", name),
+        None => Ok(None),
+    }
+}
+
+/// Whether a node can resize its pods is the node's to say, so it must be known (KEP-5328).
+fn resize(request: &Request<'_>, pod: &Value, old: &Value) -> ApiResult<()> {
+    let node = old.str_at(&["spec", "nodeName"]);
+    let resources = |pod: &Value| -> Vec<Value> {
+        LISTS.iter().flat_map(|list| pod.list_at(&["spec", list])).map(|c| c.at(&["resources"]).clone()).collect()
+    };
+    if node.is_empty() || resources(pod) == resources(old) || request.registry.look_up("", "nodes", "", node)?.is_some()
+    {
+        return Ok(());
+    }
+    Err(request.refuse(pod, &format!("node {} not found", crate::field::quote(node))))
+}
