@@ -2,7 +2,8 @@
 
 use std::sync::Arc;
 
-use crate::access::User;
+use crate::access::{Attributes, Authorizer, Impersonation, User};
+use crate::status::ApiResult;
 
 /// The client of a request.
 #[derive(Debug, Clone)]
@@ -11,6 +12,8 @@ pub struct Caller {
     pub user: Arc<User>,
     /// Header `User-Agent`.
     pub user_agent: String,
+    /// Whom the client wants to act for.
+    pub impersonation: Option<Impersonation>,
     /// Texts for `Warning` headers, in order.
     pub warnings: Vec<String>,
 }
@@ -18,6 +21,18 @@ pub struct Caller {
 impl Caller {
     /// A caller with nothing to be told yet.
     pub fn new(user: Arc<User>, user_agent: &str) -> Self {
-        Self { user, user_agent: user_agent.to_owned(), warnings: Vec::new() }
+        Self { user, user_agent: user_agent.to_owned(), impersonation: None, warnings: Vec::new() }
+    }
+
+    /// Lets a request pass or not. Whoever acts for somebody else must be allowed to do so, and is that user from then
+    /// on.
+    ///
+    /// # Errors
+    /// 403 when the user may not.
+    pub fn authorize(&mut self, authorizer: &Authorizer, attributes: &Attributes<'_>) -> ApiResult<()> {
+        if let Some(impersonation) = self.impersonation.take() {
+            self.user = Arc::new(impersonation.authorize(authorizer, &self.user, attributes)?);
+        }
+        authorizer.authorize(&self.user, attributes)
     }
 }

@@ -13,7 +13,7 @@ use super::negotiate::{Form, Media, Offer, Representation, negotiate, wants_pret
 use super::path::{self, Target};
 use super::query::Query;
 use super::{Gateway, resources};
-use crate::access::{Attributes, ConnectionIdentity};
+use crate::access::{Attributes, ConnectionIdentity, Impersonation};
 use crate::discovery;
 use crate::status::{ApiError, ApiResult};
 
@@ -95,6 +95,11 @@ async fn route(request: &HttpRequest, payload: web::Payload, gateway: &web::Data
     };
     let mut caller = Caller::new(who.user, header(request, &USER_AGENT));
     caller.warnings.extend(who.warning.map(str::to_owned));
+    let headers = request.headers().iter();
+    match Impersonation::parse(headers.map(|(name, value)| (name.as_str(), value.to_str().unwrap_or("")))) {
+        Ok(impersonation) => caller.impersonation = impersonation,
+        Err(error) => return answer::respond_error(&error, head.for_errors(), &caller.warnings),
+    }
     let answered = match path::parse(head.path) {
         Target::Resource(of) if gateway.documents.has_group(&of.group) => {
             resources::answer(gateway, &head, &of, payload, &mut caller).await
@@ -105,19 +110,19 @@ async fn route(request: &HttpRequest, payload: web::Payload, gateway: &web::Data
                 format!("failed to create RequestInfo: unable to determine kind and namespace from url, {}", head.path);
             return answer::respond_text(500, &format!("Internal Server Error: {path}: {why}\n"));
         }
-        _ => document(gateway, &head, request, &caller),
+        _ => document(gateway, &head, request, &mut caller),
     };
     answered.unwrap_or_else(|error| answer::respond_error(&error, head.for_errors(), &caller.warnings))
 }
 
 /// Answers what is not about objects: discovery, health, documents; 404 for the rest.
-fn document(gateway: &Gateway, head: &Head<'_>, request: &HttpRequest, caller: &Caller) -> ApiResult<HttpResponse> {
+fn document(gateway: &Gateway, head: &Head<'_>, request: &HttpRequest, caller: &mut Caller) -> ApiResult<HttpResponse> {
     let path = path::decode(head.path);
     let verb = match head.method {
         "GET" | "HEAD" => "get".to_owned(),
         other => other.to_lowercase(),
     };
-    gateway.authorizer.authorize(&caller.user, &Attributes::Path { verb: &verb, path: &path })?;
+    caller.authorize(&gateway.authorizer, &Attributes::Path { verb: &verb, path: &path })?;
     let if_none_match = request.headers().get(IF_NONE_MATCH).and_then(|value| value.to_str().ok());
     let asked = discovery::Request {
         method: head.method,

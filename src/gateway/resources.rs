@@ -134,7 +134,7 @@ fn authorize(
     head: &Head<'_>,
     of: &ResourcePath<'_>,
     verb: Option<Verb>,
-    caller: &Caller,
+    caller: &mut Caller,
 ) -> ApiResult<()> {
     let method = head.method.to_lowercase();
     let verb = verb.map_or(method.as_str(), |verb| verb.name());
@@ -150,7 +150,7 @@ fn authorize(
         namespace: namespace.unwrap_or(""),
         name: of.name.as_deref().unwrap_or(""),
     };
-    gateway.authorizer.authorize(&caller.user, &attributes)
+    caller.authorize(&gateway.authorizer, &attributes)
 }
 
 /// The resource that a path names; 404 where there is none, or none in this shape.

@@ -1,8 +1,10 @@
 //! Between the versions of kinds that have several.
 
+use flotilla_proto::conform;
 use flotilla_proto::schema::Kind;
 use flotilla_proto::value::Value;
 
+use super::event;
 use super::horizontal_pod_autoscaler::conversion as autoscaler;
 
 /// An object of one version of a kind, in another version. Kinds that are not named here differ in nothing but that.
@@ -10,7 +12,11 @@ pub fn convert(from: &Kind, to: &Kind, mut object: Value) -> Value {
     match (&*from.group, &*from.name, &*from.version, &*to.version) {
         ("autoscaling", "HorizontalPodAutoscaler", "v1", "v2") => autoscaler::to_v2(&mut object),
         ("autoscaling", "HorizontalPodAutoscaler", "v2", "v1") => autoscaler::to_v1(&mut object),
-        _ => {}
+        ("", "Event", _, _) if to.group == "events.k8s.io" => event::to_new(&mut object),
+        ("events.k8s.io", "Event", _, _) if to.group.is_empty() => event::to_core(&mut object),
+        _ => return object,
     }
+    // What one version leaves out the other may always show. A stored object fits its type, so this cannot fail.
+    let _ = conform::conform(&to.of, &mut object);
     object
 }

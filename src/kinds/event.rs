@@ -33,8 +33,58 @@ pub static STRATEGY: Strategy = Strategy {
 };
 
 /// Rules of `events` of `events.k8s.io`.
-pub static STRATEGY_V1: Strategy =
-    Strategy { name: NameRule::Subdomain, validate: validate_new, validate_update: validate_new_update, ..STRATEGY };
+pub static STRATEGY_V1: Strategy = Strategy {
+    name: NameRule::Subdomain,
+    validate: validate_new,
+    validate_update: validate_new_update,
+    selectors: SELECTORS,
+    ..STRATEGY
+};
+
+/// Members of an event: how the core group and how `events.k8s.io` call them.
+const NAMES: [(&str, &str); 7] = [
+    ("involvedObject", "regarding"),
+    ("message", "note"),
+    ("source", "deprecatedSource"),
+    ("firstTimestamp", "deprecatedFirstTimestamp"),
+    ("lastTimestamp", "deprecatedLastTimestamp"),
+    ("count", "deprecatedCount"),
+    ("reportingComponent", "reportingController"),
+];
+
+/// What field selectors of `events.k8s.io` may name, and what the core group calls it.
+const SELECTORS: &[(&str, &str)] = &[
+    ("reason", "reason"),
+    ("regarding.apiVersion", "involvedObject.apiVersion"),
+    ("regarding.fieldPath", "involvedObject.fieldPath"),
+    ("regarding.kind", "involvedObject.kind"),
+    ("regarding.name", "involvedObject.name"),
+    ("regarding.namespace", "involvedObject.namespace"),
+    ("regarding.resourceVersion", "involvedObject.resourceVersion"),
+    ("regarding.uid", "involvedObject.uid"),
+    ("reportingController", "reportingComponent"),
+    ("type", "type"),
+];
+
+/// A core event as one of `events.k8s.io`.
+pub fn to_new(event: &mut Value) {
+    for (core, new) in NAMES {
+        rename(event, core, new);
+    }
+}
+
+/// An event of `events.k8s.io` as a core one.
+pub fn to_core(event: &mut Value) {
+    for (core, new) in NAMES {
+        rename(event, new, core);
+    }
+}
+
+fn rename(event: &mut Value, from: &str, to: &str) {
+    if let Some(member) = event.remove_at(&[from]) {
+        event.set_at(&[to], member);
+    }
+}
 
 fn source(object: &Value) -> String {
     let component = object.str_at(&["source", "component"]);

@@ -91,6 +91,9 @@ pub struct Strategy {
     pub subresources: &'static [(&'static str, Subresource)],
     /// The values of fields that `fieldSelector` may name besides `metadata.name` and `metadata.namespace`.
     pub selectable: &'static [Selectable],
+    /// For resources whose stored version calls fields otherwise: what `fieldSelector` may name instead, and which
+    /// selectable field that is.
+    pub selectors: &'static [(&'static str, &'static str)],
 }
 
 /// The rules of a subresource that changes the object itself, as `resize` of pods does.
@@ -133,6 +136,7 @@ impl Strategy {
         status_warnings: |_, _| {},
         subresources: &[],
         selectable: &[],
+        selectors: &[],
     };
 
     /// What 400 says of a field that selects nothing of this kind.

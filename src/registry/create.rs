@@ -117,12 +117,12 @@ impl Registry {
         let mut errors = Errors::default();
         metadata::validate_create(served.strategy.name, served.resource.namespaced, object, &mut errors);
         (served.strategy.validate)(object, &mut errors);
-        (served.strategy.warnings)(object, None, &mut caller.warnings);
         if errors.is_empty() {
+            (served.strategy.warnings)(object, None, &mut caller.warnings);
             return Ok(());
         }
         let name = object.str_at(&["metadata", "name"]);
-        Err(ApiError::invalid(served.group(), &served.kind().name, name, &errors.0))
+        Err(ApiError::invalid(&served.stored.group, &served.kind().name, name, &errors.0))
     }
 
     /// Writes a finished object under a name that must be free.
@@ -200,9 +200,9 @@ fn prepare(strategy: &Strategy, of: &Type, object: &mut Value) {
         }
         Generation::Spec | Generation::Own => object.set_at(&["metadata", "generation"], 1),
     }
-    (strategy.prepare_create)(object);
     object.set_at(&["metadata", "creationTimestamp"], now().to_string());
     object.set_at(&["metadata", "uid"], uuid::Uuid::new_v4().to_string());
+    (strategy.prepare_create)(object);
 }
 
 /// Sets `status` to what it is when nothing is known.

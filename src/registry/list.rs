@@ -48,8 +48,9 @@ impl Listing {
         let limit = query.int("limit")?.unwrap_or(0).max(0);
         let timeout_seconds = query.int("timeoutSeconds")?;
         let labels = LabelSelector::parse(query.text("labelSelector"))?;
-        let fields = FieldSelector::parse(query.text("fieldSelector"))?;
+        let mut fields = FieldSelector::parse(query.text("fieldSelector"))?;
         fields.check(served.strategy)?;
+        fields.rename(served.strategy.selectors);
         let listing = Self {
             selection: Selection { labels, fields },
             limit: usize::try_from(limit).unwrap_or(usize::MAX),

@@ -144,7 +144,7 @@ fn served(resource: &'static Resource) -> Served {
     } else {
         TableId::new(&format!("{}/{}", stored.group, resource.name))
     };
-    let strategy = kinds::strategy(&stored.group, &resource.name);
+    let strategy = kinds::strategy(&resource.group, &resource.name);
     let parts = resource.subresources.iter();
     let parts = parts.filter_map(|sub| Some((sub.name.clone(), Arc::new(part(resource, sub, &table)?)))).collect();
     Served { resource: Ref::Static(resource), stored, strategy, table, parts }

@@ -214,18 +214,19 @@ impl Registry {
         match (target.subresource, strategy.subresource(target.subresource)) {
             ("status", _) => {
                 (strategy.validate_status)(new, old, &mut errors);
-                (strategy.status_warnings)(new, &mut caller.warnings);
             }
             (_, Some(rules)) => (rules.validate)(new, old, &mut errors),
-            _ => {
-                (strategy.validate_update)(new, old, &mut errors);
-                (strategy.warnings)(new, Some(old), &mut caller.warnings);
-            }
+            _ => (strategy.validate_update)(new, old, &mut errors),
         }
         if errors.is_empty() {
+            match (target.subresource, strategy.subresource(target.subresource)) {
+                ("status", _) => (strategy.status_warnings)(new, &mut caller.warnings),
+                (_, Some(_)) => {}
+                _ => (strategy.warnings)(new, Some(old), &mut caller.warnings),
+            }
             return Ok(());
         }
-        Err(ApiError::invalid(served.group(), &served.kind().name, target.name, &errors.0))
+        Err(ApiError::invalid(&served.stored.group, &served.kind().name, target.name, &errors.0))
     }
 
     /// Stores a changed object: nothing if it did not change, its removal if it was only waiting for its finalizers.

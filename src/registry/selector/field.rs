@@ -55,13 +55,24 @@ impl FieldSelector {
     /// Refuses fields that the kind does not select by.
     pub fn check(&self, strategy: &Strategy) -> ApiResult<()> {
         for FieldRequirement { field, .. } in &self.0 {
-            let known = matches!(field.as_str(), "metadata.name" | "metadata.namespace")
-                || strategy.selectable.iter().any(|(name, _)| name == field);
-            if !known {
+            let named = match strategy.selectors {
+                [] => strategy.selectable.iter().any(|(name, _)| name == field),
+                selectors => selectors.iter().any(|(name, _)| name == field),
+            };
+            if !named && !matches!(field.as_str(), "metadata.name" | "metadata.namespace") {
                 return Err(ApiError::bad_request(strategy.unknown_field(field)));
             }
         }
         Ok(())
+    }
+
+    /// Calls fields as the stored version does.
+    pub fn rename(&mut self, selectors: &[(&str, &str)]) {
+        for requirement in &mut self.0 {
+            if let Some((_, stored)) = selectors.iter().find(|(name, _)| *name == requirement.field) {
+                requirement.field = (*stored).into();
+            }
+        }
     }
 }
 
