@@ -167,7 +167,7 @@ impl Aggregated {
                 "application/vnd.kubernetes.protobuf;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList"
             }
         };
-        let representation = Representation { media, form: Form::Object, pretty: request.pretty, stream: false };
+        let representation = Representation { media, form: Form::Object, pretty: request.pretty };
         let body = Body::of(&self.json, ("apidiscovery.k8s.io", "v2", "APIGroupDiscoveryList"), representation);
         Answer { status: 200, content_type: content_type.into(), headers, body }
     }

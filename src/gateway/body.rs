@@ -79,9 +79,14 @@ pub fn decode(body: &[u8], media: Media, expected: &Kind, validation: FieldValid
         return Ok(incoming(value, Vec::new()));
     }
     let mut complaints: Vec<String> = Vec::new();
-    for complaint in
-        raw.duplicates.into_iter().chain(unknown.iter().map(|path| format!("unknown field {}", quote(path))))
-    {
+    let repeated = match (validation, media) {
+        // The YAML decoder reports all its complaints as one.
+        (FieldValidation::Strict, Media::Yaml) if !raw.duplicates.is_empty() => {
+            vec![format!("yaml: unmarshal errors:\n  {}", raw.duplicates.join("\n  "))]
+        }
+        _ => raw.duplicates,
+    };
+    for complaint in repeated.into_iter().chain(unknown.iter().map(|path| format!("unknown field {}", quote(path)))) {
         if !complaints.contains(&complaint) {
             complaints.push(complaint);
         }

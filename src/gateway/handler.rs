@@ -62,7 +62,7 @@ impl<'r> Head<'r> {
 
     /// How errors are shown: as the client wants objects, or as JSON where that cannot be had.
     pub fn for_errors(&self) -> Representation {
-        let fallback = Representation { media: Media::Json, form: Form::Object, pretty: self.pretty, stream: false };
+        let fallback = Representation { media: Media::Json, form: Form::Object, pretty: self.pretty };
         self.representation(Offer::Objects).unwrap_or(fallback)
     }
 }

@@ -59,8 +59,6 @@ pub struct Representation {
     pub form: Form,
     /// Whether JSON is indented.
     pub pretty: bool,
-    /// Whether the client named `stream=watch`, which the answer then repeats.
-    pub stream: bool,
 }
 
 /// Which answers a route can give.
@@ -106,7 +104,7 @@ fn clauses(accept: &str) -> Vec<Clause<'_>> {
 
 /// Chooses a representation, or refuses with 406.
 pub fn negotiate(accept: &str, offer: Offer, pretty: bool) -> ApiResult<Representation> {
-    let plain = Representation { media: Media::Json, form: Form::Object, pretty, stream: false };
+    let plain = Representation { media: Media::Json, form: Form::Object, pretty };
     if matches!(accept, "" | "application/json" | "*/*") {
         return Ok(plain);
     }
@@ -151,8 +149,7 @@ fn representation(media: Media, parameters: &[(&str, &str)], offer: Offer, prett
             }
         }
     };
-    let stream = get("stream") == Some("watch");
-    Some(Representation { media, form, pretty: pretty || get("pretty") == Some("1"), stream })
+    Some(Representation { media, form, pretty: pretty || get("pretty") == Some("1") })
 }
 
 fn not_acceptable(offer: Offer) -> ApiError {

@@ -21,7 +21,7 @@ impl<'a> Query<'a> {
         };
         Self(
             text.split('&')
-                .filter(|pair| !pair.is_empty() && !pair.contains(';'))
+                .filter(|pair| !pair.is_empty() && !pair.contains(';') && is_escaped(pair))
                 .map(|pair| {
                     let (key, value) = pair.split_once('=').unwrap_or((pair, ""));
                     (decode(key), decode(value))
@@ -55,6 +55,13 @@ impl<'a> Query<'a> {
         let Some(value) = self.get(name) else { return Ok(None) };
         parse_int(value).map(Some)
     }
+}
+
+/// Whether every `%` begins an escape; pairs with another one are dropped too.
+fn is_escaped(pair: &str) -> bool {
+    let bytes = pair.as_bytes();
+    let hex = |at: usize| bytes.get(at).is_some_and(u8::is_ascii_hexdigit);
+    bytes.iter().enumerate().all(|(at, &byte)| byte != b'%' || (hex(at + 1) && hex(at + 2)))
 }
 
 /// Parses a decimal as Go's `strconv.ParseInt` does.

@@ -195,6 +195,9 @@ fn allows(served: &Served, of: &ResourcePath<'_>, verb: Verb) -> bool {
         return subresource(served, name).is_some_and(|sub| sub.verbs.iter().any(|v| v == verb.name()));
     }
     let named = of.name.is_some();
+    if of.watch && verb != Verb::Watch {
+        return false;
+    }
     let fits = match verb {
         Verb::Get | Verb::Update | Verb::Patch | Verb::Delete => named,
         Verb::Watch => true,
@@ -290,7 +293,6 @@ impl<'r> Request<'r> {
         let bytes = body::read(payload).await?;
         let options = WriteOptions::read(&self.head.query, "UpdateOptions", &self.caller.user_agent, false)?;
         let decoded = body::decode(&bytes, media, self.served.kind(), options.validation)?;
-        self.caller.warnings.extend(decoded.warnings.iter().cloned());
         let registry = &self.gateway.registry;
         let written = registry.replace(
             Target { served: &self.served, namespace: self.namespace, name: self.name, subresource: self.subresource },

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use base64::Engine;
-use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use base64::engine::{DecodePaddingMode, GeneralPurpose, GeneralPurposeConfig};
 use flotilla_cluster::{Compacted, Key, Object, Revision, Scope, Selection as Scan, Snapshot, SnapshotError, Table};
 use flotilla_proto::json;
 use flotilla_proto::value;
@@ -14,6 +14,15 @@ use crate::field::{Errors, Path};
 use crate::gateway::query::{Query, parse_revision};
 use crate::limits;
 use crate::status::{ApiError, ApiResult};
+
+/// How tokens are encoded; read as leniently as the reference reads its own.
+const BASE64: GeneralPurpose = GeneralPurpose::new(
+    &base64::alphabet::URL_SAFE,
+    GeneralPurposeConfig::new()
+        .with_encode_padding(false)
+        .with_decode_padding_mode(DecodePaddingMode::Indifferent)
+        .with_decode_allow_trailing_bits(true),
+);
 
 /// Version of continue tokens.
 const TOKEN_VERSION: &str = "flotilla/v1";
@@ -49,7 +58,7 @@ impl Listing {
         let timeout_seconds = query.int("timeoutSeconds")?;
         let labels = LabelSelector::parse(query.text("labelSelector"))?;
         let mut fields = FieldSelector::parse(query.text("fieldSelector"))?;
-        fields.check(served.strategy)?;
+        fields.check(served.strategy, served.resource.namespaced)?;
         fields.rename(served.strategy.selectors);
         let listing = Self {
             selection: Selection { labels, fields },
@@ -278,6 +287,11 @@ fn page(
     let scan = Scan { scope: scope.clone(), field };
     let after = token.as_ref().map(|token| Key::new(&token.after));
     let revision = snapshot.revision();
+    if let Some(key) = exact_key(&scope, &selection) {
+        let found = snapshot.get(&key).map_err(expired)?;
+        let rows: Vec<Arc<Object>> = found.into_iter().filter(|object| selects(&selection, object)).collect();
+        return Ok(Page { revision, next: None, remaining: None, rows: Rows::Gathered(rows.into_iter()) });
+    }
     if limit == 0 {
         let rows = Rows::Streamed { snapshot, scan, selection, after, done: false };
         return Ok(Page { revision, next: None, remaining: None, rows });
@@ -301,6 +315,15 @@ fn page(
     }
     page.rows = Rows::Gathered(rows.into_iter());
     Ok(page)
+}
+
+/// The key of the only object that can be selected, where the selection names it.
+fn exact_key(scope: &Scope, selection: &Selection) -> Option<String> {
+    let name = selection.exact_field("metadata.name")?;
+    match scope {
+        Scope::Namespace(namespace) => Some(format!("{namespace}/{name}")),
+        Scope::All => None,
+    }
 }
 
 /// Whether a requirement can be answered by an index.
@@ -365,7 +388,7 @@ impl Token {
         let bad =
             |why: String| ApiError::bad_request(format!("invalid continue token: continue key is not valid: {why}"));
         let padless = text.trim_end_matches('=');
-        let bytes = URL_SAFE_NO_PAD.decode(padless).map_err(|error| {
+        let bytes = BASE64.decode(padless).map_err(|error| {
             let at = match error {
                 base64::DecodeError::InvalidByte(at, _) | base64::DecodeError::InvalidLastSymbol(at, _) => at,
                 _ => padless.len() / 4 * 4,
@@ -396,7 +419,7 @@ impl Token {
         if let Some(revision) = self.revision {
             token.set_at(&["rv"], revision.get() as i64);
         }
-        URL_SAFE_NO_PAD.encode(json::to_vec(&token))
+        BASE64.encode(json::to_vec(&token))
     }
 
     /// 410 with a token by which the client may go on without a consistent view.

@@ -85,8 +85,10 @@ pub(super) fn decode(
     let mut value = patched.clone();
     value.set_at(&["kind"], &*kind.name);
     value.set_at(&["apiVersion"], kind.api_version());
-    let unknown =
+    // What is decoded is text with sorted keys.
+    let mut unknown =
         conform::conform(&kind.of, &mut value).map_err(|error| patch.undecodable(of, &patched, &error.to_string()))?;
+    unknown.sort();
     let complaints = patch.complaints.iter().cloned();
     let complaints: Vec<String> =
         complaints.chain(unknown.iter().map(|path| format!("unknown field {}", quote(path)))).collect();

@@ -52,10 +52,9 @@ pub async fn respond(
             format!("only the following media types are accepted: {types}"),
         ));
     }
-    let content_type = match (representation.media, representation.stream) {
-        (Media::Protobuf, _) => "application/vnd.kubernetes.protobuf;stream=watch",
-        (_, true) => "application/json;stream=watch",
-        _ => "application/json",
+    let content_type = match representation.media {
+        Media::Protobuf => "application/vnd.kubernetes.protobuf;stream=watch",
+        _ => Media::Json.name(),
     };
     let registry = &gateway.registry;
     let table = registry.table(served);

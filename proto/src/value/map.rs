@@ -12,6 +12,18 @@ pub struct Map {
     entries: Vec<(Str, Value)>,
 }
 
+/// Puts what a repeated key says over what it said before: objects are decoded into the same object.
+fn overwrite(place: &mut Value, later: Value) {
+    match (place, later) {
+        (Value::Object(earlier), Value::Object(later)) => {
+            for (key, value) in later {
+                overwrite(earlier.entry(&key), value);
+            }
+        }
+        (place, later) => *place = later,
+    }
+}
+
 impl PartialEq for Map {
     /// Equal when the same keys have equal values, in whatever order.
     fn eq(&self, other: &Self) -> bool {
@@ -33,7 +45,8 @@ impl Map {
         Self { entries: Vec::with_capacity(capacity) }
     }
 
-    /// Makes a map of entries in which a key may stand several times: the last one wins. Returns the repeated keys too.
+    /// Makes a map of entries in which a key may stand several times: the last one wins, objects
+    /// are merged. Returns the repeated keys too.
     pub fn from_entries(mut entries: Vec<(Str, Value)>) -> (Self, Vec<Str>) {
         let mut repeated = Vec::new();
         if entries.len() > ORDERED_MAX {
@@ -42,7 +55,7 @@ impl Map {
                 let same = later.0 == earlier.0;
                 if same {
                     repeated.push(later.0.clone());
-                    std::mem::swap(&mut later.1, &mut earlier.1);
+                    overwrite(&mut earlier.1, std::mem::take(&mut later.1));
                 }
                 same
             });
@@ -54,7 +67,7 @@ impl Map {
             match earlier.iter_mut().find(|(key, _)| *key == rest[0].0) {
                 Some((key, place)) => {
                     repeated.push(key.clone());
-                    std::mem::swap(place, &mut rest[0].1);
+                    overwrite(place, std::mem::take(&mut rest[0].1));
                     entries.remove(at);
                 }
                 None => at += 1,

@@ -53,13 +53,15 @@ impl FieldSelector {
     }
 
     /// Refuses fields that the kind does not select by.
-    pub fn check(&self, strategy: &Strategy) -> ApiResult<()> {
+    pub fn check(&self, strategy: &Strategy, namespaced: bool) -> ApiResult<()> {
         for FieldRequirement { field, .. } in &self.0 {
             let named = match strategy.selectors {
                 [] => strategy.selectable.iter().any(|(name, _)| name == field),
                 selectors => selectors.iter().any(|(name, _)| name == field),
             };
-            if !named && !matches!(field.as_str(), "metadata.name" | "metadata.namespace") {
+            // Kinds that state their own fields name the namespace only where they have one.
+            let namespace = field == "metadata.namespace" && (namespaced || strategy.selectable.is_empty());
+            if !named && !namespace && field != "metadata.name" {
                 return Err(ApiError::bad_request(strategy.unknown_field(field)));
             }
         }
