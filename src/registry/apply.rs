@@ -4,7 +4,7 @@ use flotilla_proto::value::Value;
 use flotilla_proto::{conform, yaml};
 
 use super::update::{Change, check_identity};
-use super::{Incoming, Registry, Served, Target, WriteOptions, Written, now, ownership};
+use super::{Incoming, Registry, Served, Target, WriteOptions, Written, convert, now, ownership};
 use crate::fieldmanager;
 use crate::gateway::Caller;
 use crate::status::{ApiError, ApiResult};
@@ -78,7 +78,7 @@ impl<'a> Apply<'a> {
         let mut object = merged.clone();
         decode(served, &mut object)
             .map_err(|error| field_target.unconvertible(&self.configuration, &merged, &error.to_string()))?;
-        (served.strategy.default)(&mut object);
+        convert::default(served, &mut object);
         applied.finish(&mut object);
         Ok(Some(object))
     }

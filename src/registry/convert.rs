@@ -21,12 +21,27 @@ pub fn to_stored(served: &Served, object: Value) -> Value {
 
 /// A stored object, as the request's version shows it.
 pub fn to_served(served: &Served, object: Value) -> ApiResult<Value> {
+    Ok(shown(served, object))
+}
+
+fn shown(served: &Served, object: Value) -> Value {
     if served.is_stored_version() {
-        return Ok(object);
+        return object;
     }
     let mut shown = conversion::convert(&served.stored, served.kind(), object);
     shown.set_at(&["kind"], &*served.kind().name);
     shown.set_at(&["apiVersion"], served.api_version());
     encode::order_members(&mut shown, served.of());
-    Ok(shown)
+    shown
+}
+
+/// Writes the defaults of the kind into an object of the request's version. The kind states them for its stored form.
+pub fn default(served: &Served, object: &mut Value) {
+    if served.is_stored_version() {
+        (served.strategy.default)(object);
+        return;
+    }
+    let mut stored = to_stored(served, std::mem::take(object));
+    (served.strategy.default)(&mut stored);
+    *object = shown(served, stored);
 }

@@ -35,7 +35,7 @@ impl Registry {
         let mut object = incoming.value;
         place(target, &mut object)?;
         if !incoming.owned {
-            (served.strategy.default)(&mut object);
+            convert::default(served, &mut object);
             ownership::record(served, "", options, None, &mut object, incoming.untracked);
         }
         let mut object = convert::to_stored(served, object);

@@ -5,7 +5,7 @@ use flotilla_proto::value::Value;
 
 use super::options::FieldValidation;
 use super::update::{Change, check_identity};
-use super::{Registry, Target, WriteOptions, Written};
+use super::{Registry, Target, WriteOptions, Written, convert};
 use crate::field::quote;
 use crate::fieldmanager;
 use crate::gateway::Caller;
@@ -62,7 +62,7 @@ impl Change for Patched<'_> {
             check_identity(self.target, &Value::object())?;
         }
         let mut decoded = decode(&self.patch, self.target, patched, self.validation, caller)?;
-        (served.strategy.default)(&mut decoded);
+        convert::default(served, &mut decoded);
         Ok(decoded)
     }
 

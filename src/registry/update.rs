@@ -67,7 +67,7 @@ impl Registry {
         if creates && self.current(target.served, target.namespace, target.name).is_none() {
             return self.create_by_put(target, incoming, options, caller).await;
         }
-        (target.served.strategy.default)(&mut incoming.value);
+        convert::default(target.served, &mut incoming.value);
         self.update(target, &mut Replace(incoming), options, caller).await
     }
 
