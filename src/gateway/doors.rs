@@ -47,6 +47,7 @@ impl Request<'_> {
             Target { served: &self.served, namespace: self.namespace, name: self.name, subresource: self.subresource };
         let mut document = decoded.value;
         place(target, &mut document)?;
+        self.gateway.registry.admit_action(target, &document)?;
         (part.strategy.default)(&mut document);
         ownership::record(part, self.subresource, &options, None, &mut document, decoded.untracked);
         let gateway = self.gateway;

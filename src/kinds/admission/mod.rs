@@ -1,10 +1,11 @@
 //! What the admission plugins that are on by default do to objects: pure functions over the object and whatever had
 //! to be looked up. `Err` says why a write is refused, as `... is forbidden: ` goes on.
 //!
-//! They run in this order, between defaults and the kind's own preparation: service account, node taint, priority,
+//! They run in this order, between defaults and the kind's own preparation: limit ranges, service account, node taint, priority,
 //! tolerations, default storage class, protection, runtime class, default ingress class, topology labels.
 
 mod classes;
+mod limits;
 mod nodes;
 mod priority;
 mod runtime_class;
@@ -12,6 +13,7 @@ mod service_account;
 mod tolerations;
 
 pub use classes::{default_ingress_class, default_storage_class, needs_ingress_class, needs_storage_class, protect};
+pub use limits::{check_claim_limits, check_pod_limits, set_default_resources};
 pub use nodes::{TOPOLOGY_LABELS, copy_topology_labels, taint_new_node};
 pub use priority::{check_default_class, keep_priority, set_priority};
 pub use runtime_class::{check_overhead, set_runtime_class};

@@ -1,11 +1,15 @@
 //! Classes of storage, ingress and priority, and the guards of what is in use.
 
 use flotilla_cluster::Scope;
+use flotilla_proto::quantity::Quantity;
 use flotilla_proto::value::Value;
 
 use super::Request;
 use crate::kinds::admission;
 use crate::status::ApiResult;
+
+/// The annotation by which claims named their class once.
+const STORAGE_CLASS: &str = "volume.beta.kubernetes.io/storage-class";
 
 /// A new claim gets the default class and its guard (DefaultStorageClass, StorageObjectInUseProtection).
 pub(super) fn claim(request: &Request<'_>, object: &mut Value) -> ApiResult<()> {
@@ -29,6 +33,37 @@ pub(super) fn ingress(request: &Request<'_>, object: &mut Value) -> ApiResult<()
         admission::default_ingress_class(object, classes.iter());
     }
     Ok(())
+}
+
+/// A finished claim is within the limits of its namespace (LimitRanger), and grows only if its class allows it
+/// (PersistentVolumeClaimResize).
+pub(super) fn finished_claim(request: &Request<'_>, object: &Value, old: Option<&Value>) -> ApiResult<()> {
+    if object.at(&["metadata", "deletionTimestamp"]).is_null() {
+        for range in request.limit_ranges()? {
+            admission::check_claim_limits(object, &range).map_err(|why| request.refuse(object, &why))?;
+        }
+    }
+    let Some(old) = old else { return Ok(()) };
+    let size = |claim: &Value| Quantity::parse(claim.str_at(&["spec", "resources", "requests", "storage"]));
+    match (size(old), size(object)) {
+        (Ok(before), Ok(after)) if after > before => {}
+        _ => return Ok(()),
+    }
+    let class = |claim: &Value| match claim.str_at(&["metadata", "annotations", STORAGE_CLASS]) {
+        "" => claim.str_at(&["spec", "storageClassName"]).to_owned(),
+        annotated => annotated.to_owned(),
+    };
+    let name = class(object);
+    let found = match name == class(old) && !name.is_empty() {
+        true => request.registry.look_up("storage.k8s.io", "storageclasses", "", &name)?,
+        false => None,
+    };
+    if found.is_some_and(|class| class.is_true_at(&["allowVolumeExpansion"])) {
+        return Ok(());
+    }
+    let why = "only dynamically provisioned pvc can be resized and the storageclass that provisions the pvc must \
+               support resize";
+    Err(request.refuse(object, why))
 }
 
 /// At most one priority class is the default one (Priority).

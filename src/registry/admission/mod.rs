@@ -9,6 +9,7 @@ mod lookup;
 mod namespaces;
 mod pods;
 
+use flotilla_cluster::Scope;
 use flotilla_proto::value::Value;
 
 use super::{Registry, Target, WriteOptions};
@@ -47,8 +48,11 @@ static CREATES: &[(&str, &str, OnCreate)] = &[
 
 static UPDATES: &[(&str, &str, OnUpdate)] = &[("", "pods", pods::update)];
 
-static FINISHED: &[(&str, &str, OnFinished)] =
-    &[("", "pods", pods::finished), ("scheduling.k8s.io", "priorityclasses", classes::priority)];
+static FINISHED: &[(&str, &str, OnFinished)] = &[
+    ("", "persistentvolumeclaims", classes::finished_claim),
+    ("", "pods", pods::finished),
+    ("scheduling.k8s.io", "priorityclasses", classes::priority),
+];
 
 fn of<P: Copy>(plugins: &[(&str, &str, P)], target: Target<'_>) -> Option<P> {
     let (group, resource) = (target.served.stored.group.as_ref(), target.served.resource.name.as_ref());
@@ -67,6 +71,17 @@ impl Registry {
         self.check_namespace(target, object)?;
         let Some(plugin) = of(CREATES, target) else { return Ok(()) };
         plugin(&Request { registry: self, target, caller }, object)
+    }
+
+    /// Admission of a document to act on.
+    ///
+    /// # Errors
+    /// 404 or 403 where the namespace is not there or on its way out; what may be done there can be asked all the same.
+    pub fn admit_action(&self, target: Target<'_>, document: &Value) -> ApiResult<()> {
+        if target.served.group() == "authorization.k8s.io" {
+            return Ok(());
+        }
+        self.check_namespace(target, document)
     }
 
     /// Admission of an update: both objects are in their stored version.
@@ -102,6 +117,11 @@ impl Registry {
 }
 
 impl Request<'_> {
+    /// The limit ranges of the namespace.
+    fn limit_ranges(&self) -> ApiResult<Vec<Value>> {
+        self.registry.look_up_all("", "limitranges", Scope::namespace(self.target.namespace))
+    }
+
     /// 403 in the words of an admission plugin. Objects whose name is yet to be made go by its beginning.
     fn refuse(&self, object: &Value, why: &str) -> ApiError {
         let names =

@@ -13,9 +13,12 @@ const DEFAULT_ACCOUNT: &str = "default";
 /// Lists of containers that a resize can change.
 const LISTS: [&str; 2] = ["initContainers", "containers"];
 
-/// A new pod, in the order of the plugins: ServiceAccount, Priority, DefaultTolerationSeconds, RuntimeClass,
+/// A new pod, in the order of the plugins: LimitRanger, ServiceAccount, Priority, DefaultTolerationSeconds, RuntimeClass,
 /// PodTopologyLabels.
 pub(super) fn create(request: &Request<'_>, pod: &mut Value) -> ApiResult<()> {
+    for range in request.limit_ranges()? {
+        admission::set_default_resources(pod, &range);
+    }
     account(request, pod)?;
     priority(request, pod)?;
     admission::tolerate_lost_nodes(pod);
@@ -43,10 +46,14 @@ pub(super) fn update(request: &Request<'_>, pod: &mut Value, old: &Value) -> Api
     }
 }
 
-/// A finished pod has the overhead of its runtime class; this is settled at its creation.
+/// A finished pod is within the limits of its namespace and has the overhead of its runtime class. Both are settled at
+/// its creation.
 pub(super) fn finished(request: &Request<'_>, pod: &Value, old: Option<&Value>) -> ApiResult<()> {
     if old.is_some() {
         return Ok(());
+    }
+    for range in request.limit_ranges()? {
+        admission::check_pod_limits(pod, &range).map_err(|why| request.refuse(pod, &why))?;
     }
     let class = runtime_class(request, pod)?;
     admission::check_overhead(pod, class.as_ref()).map_err(|why| request.refuse(pod, &why))
