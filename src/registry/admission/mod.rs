@@ -8,6 +8,7 @@ mod classes;
 mod lookup;
 mod namespaces;
 mod pods;
+mod quotas;
 
 use flotilla_cluster::Scope;
 use flotilla_proto::value::Value;

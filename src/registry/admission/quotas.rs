@@ -1,0 +1,54 @@
+//! Charging new objects to the quotas of their namespace.
+
+use flotilla_cluster::Scope;
+use flotilla_proto::value::Value;
+
+use super::super::{Registry, Target, WriteOptions};
+use super::Request;
+use crate::gateway::Caller;
+use crate::kinds::admission;
+use crate::status::{ApiError, ApiResult};
+
+impl Registry {
+    /// Charges a finished object that is about to be created to the quotas that it concerns; 403 where one has no room.
+    /// A create that fails afterwards stays charged until the quotas are counted anew.
+    pub(in super::super) async fn charge_quotas(
+        &self,
+        target: Target<'_>,
+        object: &Value,
+        options: &WriteOptions,
+        caller: &Caller,
+    ) -> ApiResult<()> {
+        if !target.served.resource.namespaced {
+            return Ok(());
+        }
+        let quotas = self.look_up_all("", "resourcequotas", Scope::namespace(target.namespace))?;
+        if quotas.is_empty() {
+            return Ok(());
+        }
+        let (group, resource) = (target.served.group(), &*target.served.resource.name);
+        let usage = admission::quota_usage(group, resource, object);
+        let request = Request { registry: self, target, caller };
+        let charge = |quota: &Value| {
+            admission::charge_quota(quota, resource, object, &usage).map_err(|why| request.refuse(object, &why))
+        };
+        let mut concerned = Vec::new();
+        for quota in &quotas {
+            if charge(quota)?.is_some() {
+                concerned.push(quota.str_at(&["metadata", "name"]));
+            }
+        }
+        let served = self.resources.of_resource("", "resourcequotas").ok_or_else(ApiError::no_such_path)?;
+        for name in concerned {
+            let target = Target { served: &served, namespace: target.namespace, name, subresource: "" };
+            let change = |quota: &mut Value| {
+                for (name, amount) in charge(quota)?.into_iter().flatten() {
+                    quota.set_at(&["status", "used", &name], amount.to_string());
+                }
+                Ok(())
+            };
+            self.revise(target, None, None, options.dry_run, &change).await?;
+        }
+        Ok(())
+    }
+}
