@@ -1,1 +1,103 @@
 //! Controllers that belong to the API itself: namespaces, garbage collection, service accounts, root certificates.
+//!
+//! Each follows the change logs of the tables that concern it ([`follow`]), puts the keys of what may need work into a
+//! queue that holds every key once ([`queue`]), and compares what is with what should be ([`agent`] makes the writes).
+//! Nothing is remembered that does not follow from the present state, so that a restart resumes everything; nothing
+//! polls, so that idle controllers cost nothing.
+
+mod agent;
+mod follow;
+mod metadata;
+mod namespaces;
+mod queue;
+mod root_ca;
+mod service_accounts;
+mod token_secrets;
+
+use std::panic::AssertUnwindSafe;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::time::Duration;
+
+use actix_web::rt::task::JoinHandle;
+use futures_util::FutureExt;
+use futures_util::future::LocalBoxFuture;
+
+use self::agent::Agent;
+use crate::access::tokens::Issuer;
+use crate::boot::Drain;
+use crate::registry::Registry;
+use crate::status::ApiResult;
+
+/// How long a controller that ended rests before it begins again.
+const RESTART_DELAY: Duration = Duration::from_secs(1);
+
+/// What controllers need besides objects.
+#[derive(Debug, Clone)]
+pub struct Settings {
+    /// Issues the tokens of service accounts that live in Secrets.
+    pub issuer: Issuer,
+    /// PEM bundle that clients check the server's certificate against.
+    pub root_ca: String,
+}
+
+/// Controllers that run; they stop when this is dropped.
+#[derive(Debug)]
+pub struct Controllers {
+    tasks: Vec<JoinHandle<()>>,
+}
+
+impl Controllers {
+    /// Stops them where they are; what they leave undone is taken up by those that start next.
+    pub fn stop(self) {
+        drop(self);
+    }
+}
+
+impl Drop for Controllers {
+    fn drop(&mut self) {
+        self.tasks.iter().for_each(JoinHandle::abort);
+    }
+}
+
+/// A controller: works until something breaks it.
+type Run = fn(Rc<Agent>) -> LocalBoxFuture<'static, ApiResult<()>>;
+
+/// Every controller under the name by which it is logged.
+const CONTROLLERS: &[(&str, Run)] = &[
+    ("namespace", |agent| namespaces::run(agent).boxed_local()),
+    ("serviceaccount", |agent| service_accounts::run(agent).boxed_local()),
+    ("root-ca-certificate-publisher", |agent| root_ca::run(agent).boxed_local()),
+    ("serviceaccount-token", |agent| token_secrets::run(agent).boxed_local()),
+];
+
+/// Starts the controllers on this thread, which must run a local task set. They end when the drain begins.
+pub fn start(registry: &Arc<Registry>, settings: &Settings, drain: &Drain) -> Controllers {
+    let agent = Rc::new(Agent::new(Arc::clone(registry), settings.clone()));
+    let tasks = CONTROLLERS.iter().map(|&(name, run)| {
+        let (agent, drain) = (Rc::clone(&agent), drain.clone());
+        actix_web::rt::spawn(async move {
+            tokio::select! {
+                () = drain.begun() => {}
+                () = keep_running(name, run, agent) => {}
+            }
+        })
+    });
+    Controllers { tasks: tasks.collect() }
+}
+
+/// Runs a controller again whenever it ends, since one that is missing leaves a cluster that no longer tidies up.
+async fn keep_running(name: &'static str, run: Run, agent: Rc<Agent>) {
+    loop {
+        match AssertUnwindSafe(run(Rc::clone(&agent))).catch_unwind().await {
+            Ok(Ok(())) => tracing::error!(controller = name, "controller ended"),
+            Ok(Err(error)) => tracing::error!(controller = name, %error, "controller failed"),
+            Err(_) => tracing::error!(controller = name, "controller panicked"),
+        }
+        tokio::time::sleep(RESTART_DELAY).await;
+    }
+}
+
+#[cfg(test)]
+#[path = "controllers_tests.rs"]
+mod tests;

@@ -9,6 +9,7 @@ use crate::access::tokens::Issuer;
 use crate::access::{Authenticator, Authorizer};
 use crate::boot::{Boot, Drain};
 use crate::bootstrap::{self, BootstrapInput, FrontProxy, SeedError};
+use crate::controllers::{self, Controllers, Settings};
 use crate::discovery::health::{Health, Part};
 use crate::discovery::{self, Documents};
 use crate::openapi::OpenApi;
@@ -34,6 +35,8 @@ pub struct Gateway {
     pub health: Health,
     /// Tells open requests that the server is going down.
     pub drain: Drain,
+    /// Controllers that belong to the API, unless others run them.
+    pub controllers: Option<Controllers>,
 }
 
 impl Gateway {
@@ -50,6 +53,11 @@ impl Gateway {
         for part in [Part::Storage, Part::Bootstrap, Part::Controllers, Part::CustomResources] {
             health.set(part, true);
         }
+        let controllers = boot.config.embedded_controllers.then(|| {
+            let root_ca = boot.pki.authority_pem().to_owned();
+            let settings = Settings { issuer: boot.issuer.clone(), root_ca };
+            controllers::start(&registry, &settings, &boot.drain)
+        });
         let address = format!("{}:{}", boot.config.advertised(), boot.address.port());
         Ok(Arc::new(Self {
             registry,
@@ -60,6 +68,7 @@ impl Gateway {
             openapi: OpenApi::default(),
             health,
             drain: boot.drain.clone(),
+            controllers,
         }))
     }
 

@@ -33,6 +33,7 @@ pub use list::{Listing, Page, selects};
 pub use options::{DeleteOptions, FieldValidation, Propagation, WriteOptions};
 pub use patch::PatchBody;
 pub use served::{Resources, Served};
+pub use update::Change;
 
 use crate::config::PortRange;
 use crate::status::{ApiError, ApiResult};

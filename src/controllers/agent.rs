@@ -1,0 +1,101 @@
+//! How controllers write: by the rules that hold for clients, as the user that a controller manager is.
+
+use std::sync::Arc;
+
+use flotilla_proto::conform;
+use flotilla_proto::value::Value;
+
+use super::Settings;
+use crate::access::User;
+use crate::gateway::Caller;
+use crate::registry::{Change, DeleteOptions, Incoming, Registry, Served, Target, WriteOptions};
+use crate::status::{ApiError, ApiResult};
+
+/// User agent and field manager of controllers.
+const MANAGER: &str = "kube-controller-manager";
+const USER: &str = "system:kube-controller-manager";
+
+/// What controllers act through.
+pub struct Agent {
+    /// Objects.
+    pub registry: Arc<Registry>,
+    /// What they need besides.
+    pub settings: Settings,
+    user: Arc<User>,
+}
+
+/// A change of an object; the object is complete before and after.
+struct Edit<F>(F);
+
+impl<F: FnMut(&mut Value) -> ApiResult<()> + Send> Change for Edit<F> {
+    fn apply(&mut self, current: &Value, _caller: &mut Caller) -> ApiResult<Value> {
+        let mut changed = current.clone();
+        (self.0)(&mut changed)?;
+        Ok(changed)
+    }
+}
+
+impl Agent {
+    /// Acts on these objects.
+    pub fn new(registry: Arc<Registry>, settings: Settings) -> Self {
+        // Those who keep the cluster in order are not held by its policies.
+        let groups = vec!["system:masters".into(), "system:authenticated".into()];
+        let user = Arc::new(User { name: USER.into(), groups, ..User::default() });
+        Self { registry, settings, user }
+    }
+
+    fn caller(&self) -> Caller {
+        Caller::new(Arc::clone(&self.user), MANAGER)
+    }
+
+    /// A resource that every server has.
+    pub fn resource(&self, group: &str, name: &str) -> ApiResult<Arc<Served>> {
+        let found = self.registry.resources.of_resource(group, name);
+        found.ok_or_else(|| ApiError::internal(format_args!("no resource {name} in group {group:?}")))
+    }
+
+    /// The present state of an object.
+    pub fn get(&self, target: Target<'_>) -> ApiResult<Option<Value>> {
+        let current = self.registry.current(target.served, target.namespace, target.name);
+        current.map(|object| self.registry.shown(target.served, &object)).transpose()
+    }
+
+    /// Creates an object; whether it was not there before.
+    pub async fn create(&self, target: Target<'_>, mut object: Value) -> ApiResult<bool> {
+        let served = target.served;
+        object.set_at(&["kind"], &*served.kind().name);
+        object.set_at(&["apiVersion"], served.api_version());
+        conform::conform(served.of(), &mut object).map_err(ApiError::internal)?;
+        let incoming = Incoming { value: object, ..Incoming::default() };
+        match self.registry.create(target, incoming, &options(MANAGER), &mut self.caller()).await {
+            Ok(_) => Ok(true),
+            Err(error) if error.reason == "AlreadyExists" => Ok(false),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Changes an object. It must be the one that `uid` names unless that is empty.
+    pub async fn edit(&self, target: Target<'_>, uid: &str, mut edit: impl FnMut(&mut Value) + Send) -> ApiResult<()> {
+        let served = target.served;
+        let mut change = Edit(|object: &mut Value| {
+            if !uid.is_empty() && object.str_at(&["metadata", "uid"]) != uid {
+                return Err(served.not_found(target.name));
+            }
+            edit(object);
+            conform::conform(served.of(), object).map(drop).map_err(ApiError::internal)
+        });
+        self.registry.update(target, &mut change, &options(MANAGER), &mut self.caller()).await.map(drop)
+    }
+
+    /// Deletes an object, unless it is gone already or another one by now.
+    pub async fn delete(&self, target: Target<'_>, options: &DeleteOptions) -> ApiResult<()> {
+        match self.registry.delete(target, options, &mut self.caller()).await {
+            Err(error) if error.code != 404 => Err(error),
+            _ => Ok(()),
+        }
+    }
+}
+
+fn options(manager: &str) -> WriteOptions {
+    WriteOptions { manager: manager.to_owned(), ..WriteOptions::default() }
+}

@@ -1,0 +1,150 @@
+use std::time::{Duration, Instant};
+
+use flotilla_cluster::{Options, Store};
+use flotilla_proto::value;
+use flotilla_proto::value::Value;
+
+use super::*;
+use crate::access::tokens::SpareKey;
+use crate::boot::DrainBegin;
+use crate::config::PortRange;
+use crate::registry::{DeleteOptions, Propagation, Target};
+
+/// Controllers over a store of their own.
+struct Cluster {
+    agent: Agent,
+    dir: std::path::PathBuf,
+    _controllers: Controllers,
+    _begin: DrainBegin,
+}
+
+impl Cluster {
+    async fn start(name: &str) -> Self {
+        let dir = std::env::temp_dir().join(format!("flotilla-controllers-{name}-{}", std::process::id()));
+        let _ = std::fs::remove_dir_all(&dir);
+        let spare = SpareKey::prepare(&dir);
+        let store = Store::open(Options::new(dir.join("store"))).await.unwrap();
+        let registry = Arc::new(Registry::new(store, PortRange::NODE_PORTS));
+        let issuer = Issuer::new(spare.open(&dir).unwrap(), "test".into());
+        let settings = Settings { issuer, root_ca: "ROOT".into() };
+        let (begin, drain) = Drain::new();
+        let controllers = start(&registry, &settings, &drain);
+        Self { agent: Agent::new(registry, settings), dir, _controllers: controllers, _begin: begin }
+    }
+
+    fn get(&self, resource: &str, namespace: &str, name: &str) -> Option<Value> {
+        let served = self.agent.resource("", resource).unwrap();
+        self.agent.get(Target { served: &served, namespace, name, subresource: "" }).unwrap()
+    }
+
+    async fn create(&self, resource: &str, object: Value) -> String {
+        let served = self.agent.resource("", resource).unwrap();
+        let metadata = object.at(&["metadata"]).clone();
+        let (namespace, name) = (metadata.str_at(&["namespace"]), metadata.str_at(&["name"]));
+        let target = Target { served: &served, namespace, name: "", subresource: "" };
+        assert!(self.agent.create(target, object).await.unwrap());
+        self.get(resource, namespace, name).unwrap().str_at(&["metadata", "uid"]).to_owned()
+    }
+
+    async fn edit(&self, resource: &str, namespace: &str, name: &str, edit: impl FnMut(&mut Value) + Send) {
+        let served = self.agent.resource("", resource).unwrap();
+        let target = Target { served: &served, namespace, name, subresource: "" };
+        self.agent.edit(target, "", edit).await.unwrap();
+    }
+
+    async fn delete(&self, resource: &str, namespace: &str, name: &str, propagation: Option<Propagation>) {
+        let served = self.agent.resource("", resource).unwrap();
+        let target = Target { served: &served, namespace, name, subresource: "" };
+        self.agent.delete(target, &DeleteOptions { propagation, ..DeleteOptions::default() }).await.unwrap();
+    }
+
+    async fn until(&self, what: &str, holds: impl Fn(&Self) -> bool) {
+        let begun = Instant::now();
+        while !holds(self) {
+            assert!(begun.elapsed() < Duration::from_secs(20), "waited in vain until {what}");
+            tokio::time::sleep(Duration::from_millis(2)).await;
+        }
+    }
+
+    /// Makes a namespace, and waits until it has what each has.
+    async fn namespace(&self, name: &str) {
+        self.create("namespaces", value!({"metadata": {"name": name}})).await;
+        self.until("the namespace is furnished", |cluster| {
+            cluster.get("serviceaccounts", name, "default").is_some()
+                && cluster.get("configmaps", name, "kube-root-ca.crt").is_some()
+        })
+        .await;
+    }
+}
+
+impl Drop for Cluster {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.dir);
+    }
+}
+
+fn release(object: &mut Value) {
+    object.remove_at(&["metadata", "finalizers"]);
+}
+
+#[actix_web::test]
+async fn namespaces_are_furnished_and_what_is_broken_is_restored() {
+    let cluster = Cluster::start("furnished").await;
+    cluster.namespace("n").await;
+    let uid = cluster.get("serviceaccounts", "n", "default").unwrap().str_at(&["metadata", "uid"]).to_owned();
+    cluster.delete("serviceaccounts", "n", "default", None).await;
+    cluster.edit("configmaps", "n", "kube-root-ca.crt", |map| map.set_at(&["data", "ca.crt"], "forged")).await;
+    cluster
+        .until("both are restored", |cluster| {
+            let account = cluster.get("serviceaccounts", "n", "default");
+            let map = cluster.get("configmaps", "n", "kube-root-ca.crt").unwrap();
+            account.is_some_and(|account| account.str_at(&["metadata", "uid"]) != uid)
+                && map.str_at(&["data", "ca.crt"]) == "ROOT"
+        })
+        .await;
+}
+
+#[actix_web::test]
+async fn a_deleted_namespace_waits_for_finalizers_and_goes() {
+    let cluster = Cluster::start("namespace").await;
+    cluster.namespace("n").await;
+    let held = value!({"metadata": {"name": "held", "namespace": "n", "finalizers": ["x.y/hold"]}});
+    cluster.create("configmaps", held).await;
+    cluster.create("secrets", value!({"metadata": {"name": "plain", "namespace": "n"}})).await;
+    cluster.delete("namespaces", "", "n", None).await;
+    cluster
+        .until("the status tells what remains", |cluster| {
+            let namespace = cluster.get("namespaces", "", "n").unwrap();
+            namespace.list_at(&["status", "conditions"]).iter().any(|condition| {
+                condition.str_at(&["message"]) == "Some resources are remaining: configmaps. has 1 resource instances"
+            })
+        })
+        .await;
+    assert!(cluster.get("secrets", "n", "plain").is_none());
+    assert!(cluster.get("serviceaccounts", "n", "default").is_none());
+    cluster.edit("configmaps", "n", "held", release).await;
+    cluster.until("the namespace is gone", |cluster| cluster.get("namespaces", "", "n").is_none()).await;
+}
+
+#[actix_web::test]
+async fn token_secrets_are_filled_and_go_with_their_account() {
+    let cluster = Cluster::start("tokens").await;
+    cluster.namespace("n").await;
+    let uid = cluster.create("serviceaccounts", value!({"metadata": {"name": "a", "namespace": "n"}})).await;
+    let mut secret = value!({"metadata": {"name": "t", "namespace": "n"}});
+    secret.set_at(&["type"], "kubernetes.io/service-account-token");
+    secret.set_at(&["metadata", "annotations", "kubernetes.io/service-account.name"], "a");
+    cluster.create("secrets", secret).await;
+    cluster
+        .until("the secret has a token", |cluster| {
+            let secret = cluster.get("secrets", "n", "t").unwrap();
+            let annotations = ["metadata", "annotations", "kubernetes.io/service-account.uid"];
+            !secret.str_at(&["data", "token"]).is_empty()
+                && secret.str_at(&annotations) == uid
+                && secret.str_at(&["data", "namespace"]) == "bg=="
+                && secret.str_at(&["data", "ca.crt"]) == "Uk9PVA=="
+        })
+        .await;
+    cluster.delete("serviceaccounts", "n", "a", None).await;
+    cluster.until("the secret is gone", |cluster| cluster.get("secrets", "n", "t").is_none()).await;
+}

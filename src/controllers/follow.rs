@@ -1,0 +1,101 @@
+//! Following a table: what is there, then every change.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use flotilla_cluster::{Change, Compacted, Interest, Object, Revision, Scope, Selection, Table};
+
+use crate::limits::{LIST_CHUNK_OBJECTS, WATCH_BATCH_EVENTS};
+
+/// Pause before a place that was lost is taken anew.
+const PAUSE: Duration = Duration::from_millis(100);
+
+/// What a follower sees, in this order: the beginning of a list, its objects, its end, changes. When history moves on
+/// faster than it is followed, the list begins again.
+#[derive(Debug)]
+pub enum Seen<'a> {
+    /// What was seen before may not be so any more.
+    Begin,
+    /// An object that is there.
+    Present(&'a Arc<Object>),
+    /// All objects were seen.
+    Listed,
+    /// A change since.
+    Changed(&'a Change),
+}
+
+impl Seen<'_> {
+    /// The object after the change, if it is there.
+    pub fn live(&self) -> Option<&Arc<Object>> {
+        match self {
+            Seen::Present(object) => Some(object),
+            Seen::Changed(change) if !change.object().is_tombstone() => Some(change.object()),
+            _ => None,
+        }
+    }
+
+    /// The last state of an object that was deleted.
+    pub fn deleted(&self) -> Option<&Arc<Object>> {
+        match self {
+            Seen::Changed(change) if change.object().is_tombstone() => Some(change.object()),
+            _ => None,
+        }
+    }
+}
+
+/// Follows what concerns an interest in a table, for ever.
+pub async fn follow(table: &Arc<Table>, interest: Interest, mut see: impl FnMut(Seen<'_>)) {
+    loop {
+        let lost = match list(table, &interest, &mut see).await {
+            Ok(after) => changes(table, &interest, after, &mut see).await,
+            Err(compacted) => compacted,
+        };
+        tracing::debug!(table = %table.id(), floor = %lost.floor, "a controller begins again");
+        tokio::time::sleep(PAUSE).await;
+    }
+}
+
+async fn list(table: &Arc<Table>, interest: &Interest, see: &mut impl FnMut(Seen<'_>)) -> Result<Revision, Compacted> {
+    let scope = interest.namespace.as_ref().map_or(Scope::All, |namespace| Scope::namespace(namespace));
+    let selection = Selection { scope, field: interest.field.clone() };
+    let snapshot = table.snapshot();
+    let mut after = None;
+    see(Seen::Begin);
+    loop {
+        let mut objects = Vec::new();
+        let next = snapshot.chunk(&selection, after.as_ref(), LIST_CHUNK_OBJECTS, &mut objects)?;
+        let named = |object: &&Arc<Object>| interest.name.as_ref().is_none_or(|name| object.key().name() == name);
+        objects.iter().filter(named).for_each(|object| see(Seen::Present(object)));
+        if next.is_none() {
+            break;
+        }
+        after = next;
+        tokio::task::yield_now().await;
+    }
+    see(Seen::Listed);
+    Ok(snapshot.revision())
+}
+
+/// Follows the changes after a revision until its place in the history is lost.
+async fn changes(
+    table: &Arc<Table>,
+    interest: &Interest,
+    after: Revision,
+    see: &mut impl FnMut(Seen<'_>),
+) -> Compacted {
+    let Ok(mut subscription) = table.subscribe(interest.clone(), after) else {
+        return Compacted { floor: table.floor() };
+    };
+    let mut changes = Vec::new();
+    loop {
+        subscription.changed().await;
+        let more = match subscription.read(WATCH_BATCH_EVENTS, &mut changes) {
+            Ok(more) => more,
+            Err(compacted) => return compacted,
+        };
+        changes.drain(..).for_each(|change| see(Seen::Changed(&change)));
+        if more {
+            tokio::task::yield_now().await;
+        }
+    }
+}

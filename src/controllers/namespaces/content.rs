@@ -1,0 +1,139 @@
+//! Deleting what is in a namespace: pods first, and nothing else until they are gone.
+
+use std::sync::Arc;
+
+use flotilla_cluster::{Object, Revision, Scope, Selection, Table};
+use futures_util::{StreamExt, stream};
+
+use super::conditions::Findings;
+use crate::controllers::agent::Agent;
+use crate::controllers::metadata::{is_deleting, metadata};
+use crate::limits::LIST_CHUNK_OBJECTS;
+use crate::registry::{DeleteOptions, Propagation, Served, Target};
+use crate::status::{ApiError, ApiResult};
+
+/// Deletions that are made at a time.
+const CONCURRENT: usize = 32;
+
+/// What one attempt to empty a namespace came to.
+#[derive(Default)]
+pub struct Emptied {
+    /// What the status is to tell.
+    pub findings: Findings,
+    /// Where something remains: the table, and the revision as of which it does.
+    pub held: Vec<(Arc<Table>, Revision)>,
+}
+
+impl Emptied {
+    /// Whether nothing remains.
+    pub fn is_complete(&self) -> bool {
+        self.findings.remaining.is_empty() && self.findings.failures.is_empty()
+    }
+}
+
+/// Deletes the objects of a namespace.
+pub async fn empty(agent: &Agent, namespace: &str) -> ApiResult<Emptied> {
+    let mut emptied = Emptied::default();
+    let resources = agent.registry.resources.stored();
+    let deletable = |served: &&Arc<Served>| {
+        served.resource.namespaced && served.has_verb("list") && served.has_verb("deletecollection")
+    };
+    let is_pods = |served: &Served| served.group().is_empty() && served.resource.name == "pods";
+    let (pods, others): (Vec<_>, Vec<_>) = resources.iter().filter(deletable).partition(|served| is_pods(served));
+    for served in pods {
+        empty_table(agent, served, namespace, &mut emptied).await?;
+    }
+    if !emptied.is_complete() {
+        return Ok(emptied);
+    }
+    for served in others {
+        empty_table(agent, served, namespace, &mut emptied).await?;
+    }
+    Ok(emptied)
+}
+
+/// Deletes the objects of one table, and notes what remains.
+async fn empty_table(agent: &Agent, served: &Arc<Served>, namespace: &str, into: &mut Emptied) -> ApiResult<()> {
+    let table = agent.registry.table(served);
+    if !delete_all(agent, served, &table, namespace, into).await? {
+        return Ok(());
+    }
+    let qualified = format!("{}.{}", served.resource.name, served.group());
+    let mut remaining = 0;
+    let revision = scan(agent, &table, namespace, &mut |object| {
+        remaining += 1;
+        for finalizer in metadata(object)?.list_at(&["finalizers"]) {
+            *into.findings.finalizers.entry(finalizer.as_str().unwrap_or("").to_owned()).or_default() += 1;
+        }
+        Ok(())
+    })
+    .await?;
+    if remaining > 0 {
+        into.findings.remaining.insert(qualified, remaining);
+        into.held.push((table, revision));
+    }
+    Ok(())
+}
+
+/// Deletes what is not being deleted yet; whether there was anything.
+async fn delete_all(
+    agent: &Agent,
+    served: &Served,
+    table: &Table,
+    namespace: &str,
+    into: &mut Emptied,
+) -> ApiResult<bool> {
+    let mut found = false;
+    let mut names = Vec::new();
+    scan(agent, table, namespace, &mut |object| {
+        found = true;
+        if !is_deleting(object) {
+            names.push(object.key().clone());
+        }
+        Ok(())
+    })
+    .await?;
+    let options = DeleteOptions { propagation: Some(Propagation::Background), ..DeleteOptions::default() };
+    let options = &options;
+    let mut deletions = stream::iter(names)
+        .map(|key| async move {
+            agent.delete(Target { served, namespace, name: key.name(), subresource: "" }, options).await
+        })
+        .buffer_unordered(CONCURRENT);
+    while let Some(deleted) = deletions.next().await {
+        if let Err(error) = deleted {
+            into.findings.failures.push(error.message);
+        }
+    }
+    into.findings.failures.sort();
+    into.findings.failures.dedup();
+    Ok(found)
+}
+
+/// Shows every object of a namespace that was acknowledged before; the revision as of which they are.
+async fn scan(
+    agent: &Agent,
+    table: &Table,
+    namespace: &str,
+    see: &mut dyn FnMut(&Object) -> ApiResult<()>,
+) -> ApiResult<Revision> {
+    agent.registry.barrier(table).await?;
+    let snapshot = table.snapshot();
+    let selection = Selection { scope: Scope::namespace(namespace), field: None };
+    if snapshot.count(&selection.scope).map_err(ApiError::internal)? == 0 {
+        return Ok(snapshot.revision());
+    }
+    let mut after = None;
+    loop {
+        let mut objects = Vec::new();
+        let next = snapshot.chunk(&selection, after.as_ref(), LIST_CHUNK_OBJECTS, &mut objects);
+        for object in &objects {
+            see(object)?;
+        }
+        after = next.map_err(ApiError::internal)?;
+        if after.is_none() {
+            return Ok(snapshot.revision());
+        }
+        tokio::task::yield_now().await;
+    }
+}

@@ -1,0 +1,155 @@
+//! Namespaces that are deleted: emptied, then removed ("Namespaces", KEP-5080 for the order).
+
+mod conditions;
+mod content;
+
+use std::cell::RefCell;
+use std::collections::HashMap;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::time::Duration;
+
+use actix_web::rt::task::JoinHandle;
+use flotilla_cluster::{Interest, Revision, Subscription, Table};
+use flotilla_proto::value::Value;
+use futures_util::future::select_all;
+
+use self::content::Emptied;
+use super::agent::Agent;
+use super::follow::{Seen, follow};
+use super::metadata::is_deleting;
+use super::queue::{Queue, Then};
+use crate::registry::{Served, Target, now};
+use crate::status::{ApiError, ApiResult};
+
+/// The finalizer in the spec of a namespace that stands for its content.
+const FINALIZER: &str = "kubernetes";
+/// Namespaces that are emptied at a time.
+const WORKERS: usize = 8;
+/// Time given to writes that were admitted before the deletion, so that one look finds what they leave.
+const SETTLE: Duration = Duration::from_millis(50);
+/// When a removed namespace is searched once more for what such writes left later than that.
+const SWEEP: Duration = Duration::from_secs(2);
+/// Longest time without another look at what remains.
+const RECHECK: Duration = Duration::from_secs(15);
+/// Tables of which one namespace's remaining content is followed; what remains elsewhere is looked at now and then.
+const FOLLOWED_TABLES_MAX: usize = 16;
+
+struct Controller {
+    agent: Rc<Agent>,
+    namespaces: Arc<Served>,
+    queue: Rc<Queue<String>>,
+    /// What holds the content of namespaces; each entry wakes its namespace when that changes.
+    holds: RefCell<HashMap<String, JoinHandle<()>>>,
+}
+
+/// Whether a namespace is there and not being deleted.
+pub fn is_active(agent: &Agent, name: &str) -> ApiResult<bool> {
+    let namespaces = agent.resource("", "namespaces")?;
+    Ok(agent.registry.current(&namespaces, "", name).is_some_and(|namespace| !is_deleting(&namespace)))
+}
+
+/// Empties and removes namespaces that are deleted.
+pub async fn run(agent: Rc<Agent>) -> ApiResult<()> {
+    let namespaces = agent.resource("", "namespaces")?;
+    let table = agent.registry.table(&namespaces);
+    let controller = Controller { agent, namespaces, queue: Rc::new(Queue::new()), holds: RefCell::default() };
+    let queue = &controller.queue;
+    tokio::join!(
+        follow(&table, Interest::default(), |seen| {
+            let name = |object: &flotilla_cluster::Object| object.key().name().to_owned();
+            if let Some(namespace) = seen.deleted() {
+                queue.add_after(name(namespace), SWEEP);
+            } else if let Some(namespace) = seen.live().filter(|namespace| is_deleting(namespace)) {
+                match seen {
+                    Seen::Changed(change) if change.previous().is_some_and(|before| is_deleting(before)) => {}
+                    _ => queue.add_after(name(namespace), SETTLE),
+                }
+            }
+        }),
+        queue.work(WORKERS, |name| controller.attempt(name)),
+    );
+    Ok(())
+}
+
+impl Controller {
+    async fn attempt(&self, name: String) -> ApiResult<Then> {
+        if let Some(hold) = self.holds.borrow_mut().remove(&name) {
+            hold.abort();
+        }
+        let target = Target { served: &self.namespaces, namespace: "", name: &name, subresource: "" };
+        let Some(namespace) = self.agent.get(target)? else {
+            // Removed: what was admitted before its deletion and stored after its last look is not left behind.
+            content::empty(&self.agent, &name).await?;
+            return Ok(Then::Rest);
+        };
+        let deleting = !namespace.at(&["metadata", "deletionTimestamp"]).is_null();
+        if !deleting || !is_finalized_by_us(&namespace) {
+            return Ok(Then::Rest);
+        }
+        let uid = namespace.str_at(&["metadata", "uid"]);
+        let emptied = content::empty(&self.agent, &name).await?;
+        let settled = self.settle(target, &namespace, uid, &emptied).await;
+        match settled {
+            Err(ApiError { code: 404, .. }) => return Ok(Then::Rest),
+            Err(error) => return Err(error),
+            Ok(()) if emptied.is_complete() => return Ok(Then::Rest),
+            Ok(()) => {}
+        }
+        if let Some(why) = emptied.findings.failures.first() {
+            return Err(ApiError::internal(why));
+        }
+        self.hold(name, emptied);
+        Ok(Then::Again(RECHECK))
+    }
+
+    /// Tells in the status what was found, and lets go of a namespace that is empty.
+    async fn settle(&self, target: Target<'_>, namespace: &Value, uid: &str, emptied: &Emptied) -> ApiResult<()> {
+        if !conditions::tells(namespace, &emptied.findings) {
+            let now = now().to_string();
+            let tell = |namespace: &mut Value| conditions::write(namespace, &emptied.findings, &now);
+            self.agent.edit(Target { subresource: "status", ..target }, uid, tell).await?;
+        }
+        if !emptied.is_complete() {
+            return Ok(());
+        }
+        let finalize = |namespace: &mut Value| {
+            let kept = namespace.list_at(&["spec", "finalizers"]).iter();
+            let kept: Vec<Value> = kept.filter(|finalizer| finalizer.as_str() != Some(FINALIZER)).cloned().collect();
+            namespace.set_at(&["spec", "finalizers"], kept);
+        };
+        self.agent.edit(Target { subresource: "finalize", ..target }, uid, finalize).await
+    }
+
+    /// Has the namespace looked at again as soon as something of what remains changes.
+    fn hold(&self, name: String, emptied: Emptied) {
+        let followed = emptied.held.into_iter().take(FOLLOWED_TABLES_MAX);
+        let subscribed: Option<Vec<Subscription>> =
+            followed.map(|(table, after)| subscribe(&table, &name, after)).collect();
+        let Some(mut subscriptions) = subscribed.filter(|subscriptions| !subscriptions.is_empty()) else {
+            self.queue.add(name); // history has moved on already, so there is news
+            return;
+        };
+        let (queue, key) = (Rc::clone(&self.queue), name.clone());
+        let hold = actix_web::rt::spawn(async move {
+            select_all(subscriptions.iter_mut().map(|subscription| Box::pin(subscription.changed()))).await;
+            queue.add(key);
+        });
+        self.holds.borrow_mut().insert(name, hold);
+    }
+}
+
+impl Drop for Controller {
+    fn drop(&mut self) {
+        self.holds.borrow().values().for_each(JoinHandle::abort);
+    }
+}
+
+fn is_finalized_by_us(namespace: &Value) -> bool {
+    namespace.list_at(&["spec", "finalizers"]).iter().any(|finalizer| finalizer.as_str() == Some(FINALIZER))
+}
+
+fn subscribe(table: &Arc<Table>, namespace: &str, after: Revision) -> Option<Subscription> {
+    let interest = Interest { namespace: Some(namespace.into()), ..Interest::default() };
+    table.subscribe(interest, after).ok()
+}

@@ -1,0 +1,216 @@
+//! Queues of keys: each waits once however often it is added, and no two workers have the same one at a time.
+
+use std::collections::{BTreeSet, HashMap, HashSet, VecDeque};
+use std::fmt::Debug;
+use std::hash::Hash;
+use std::time::Duration;
+
+use futures_util::future::join_all;
+use parking_lot::Mutex;
+use tokio::sync::Notify;
+use tokio::time::Instant;
+
+use crate::status::ApiResult;
+
+/// Delay after the first failure; doubled with each further one.
+const BACKOFF_MIN: Duration = Duration::from_millis(5);
+/// Longest delay after failures.
+const BACKOFF_MAX: Duration = Duration::from_secs(60);
+
+/// What is to happen with a key after an attempt that did not fail.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Then {
+    /// Nothing, until it is added again.
+    Rest,
+    /// Another attempt after this time.
+    Again(Duration),
+}
+
+/// A queue of keys. It is bounded by how many different keys there are.
+pub struct Queue<K> {
+    state: Mutex<State<K>>,
+    added: Notify,
+}
+
+struct State<K> {
+    ready: VecDeque<K>,
+    /// What is in `ready`.
+    waiting: HashSet<K>,
+    /// What workers have.
+    busy: HashSet<K>,
+    /// What was added while a worker had it.
+    again: HashSet<K>,
+    /// What becomes ready later, and when.
+    delayed: BTreeSet<(Instant, K)>,
+    due: HashMap<K, Instant>,
+    failures: HashMap<K, u32>,
+}
+
+impl<K: Clone + Eq + Hash + Ord + Debug> Queue<K> {
+    /// An empty queue.
+    pub fn new() -> Self {
+        let state = State {
+            ready: VecDeque::new(),
+            waiting: HashSet::new(),
+            busy: HashSet::new(),
+            again: HashSet::new(),
+            delayed: BTreeSet::new(),
+            due: HashMap::new(),
+            failures: HashMap::new(),
+        };
+        Self { state: Mutex::new(state), added: Notify::new() }
+    }
+
+    /// Adds a key.
+    pub fn add(&self, key: K) {
+        self.state.lock().add(key);
+        self.added.notify_one();
+    }
+
+    /// Adds a key after some time, or earlier if it is to come earlier already.
+    pub fn add_after(&self, key: K, delay: Duration) {
+        self.state.lock().delay(key, Instant::now() + delay);
+        self.added.notify_one();
+    }
+
+    /// Takes keys and attempts what is to be done for them, up to `workers` at a time, for ever. Failures are tried
+    /// again, more and more rarely.
+    pub async fn work<F: Future<Output = ApiResult<Then>>>(&self, workers: usize, attempt: impl Fn(K) -> F) {
+        join_all((0..workers).map(|_| async {
+            loop {
+                let key = self.next().await;
+                let outcome = attempt(key.clone()).await;
+                if let Err(error) = &outcome {
+                    tracing::debug!(?key, %error, "attempt failed");
+                }
+                self.finish(key, outcome.ok());
+            }
+        }))
+        .await;
+    }
+
+    /// The next key, when there is one. The caller has it until [`Queue::finish`].
+    async fn next(&self) -> K {
+        loop {
+            let due = {
+                let mut state = self.state.lock();
+                state.ripen(Instant::now());
+                if let Some(key) = state.take() {
+                    return key;
+                }
+                state.delayed.first().map(|(due, _)| *due)
+            };
+            match due {
+                Some(due) => drop(tokio::time::timeout_at(due, self.added.notified()).await),
+                None => self.added.notified().await,
+            }
+        }
+    }
+
+    /// Gives a key back; `then` is absent when the attempt failed.
+    fn finish(&self, key: K, then: Option<Then>) {
+        let mut state = self.state.lock();
+        state.busy.remove(&key);
+        match then {
+            Some(then) => {
+                state.failures.remove(&key);
+                if let Then::Again(delay) = then {
+                    state.delay(key.clone(), Instant::now() + delay);
+                }
+            }
+            None => {
+                let failures = state.failures.entry(key.clone()).or_default();
+                let delay = backoff(*failures);
+                *failures += 1;
+                state.delay(key.clone(), Instant::now() + delay);
+            }
+        }
+        if state.again.remove(&key) {
+            state.add(key);
+        }
+        drop(state);
+        self.added.notify_one();
+    }
+}
+
+fn backoff(failures: u32) -> Duration {
+    BACKOFF_MIN.saturating_mul(1 << failures.min(16)).min(BACKOFF_MAX)
+}
+
+impl<K: Clone + Eq + Hash + Ord> State<K> {
+    fn add(&mut self, key: K) {
+        if let Some(due) = self.due.remove(&key) {
+            self.delayed.remove(&(due, key.clone()));
+        }
+        if self.busy.contains(&key) {
+            self.again.insert(key);
+        } else if self.waiting.insert(key.clone()) {
+            self.ready.push_back(key);
+        }
+    }
+
+    fn delay(&mut self, key: K, due: Instant) {
+        if self.waiting.contains(&key) || self.due.get(&key).is_some_and(|earlier| *earlier <= due) {
+            return;
+        }
+        if let Some(later) = self.due.insert(key.clone(), due) {
+            self.delayed.remove(&(later, key.clone()));
+        }
+        self.delayed.insert((due, key));
+    }
+
+    fn ripen(&mut self, now: Instant) {
+        while let Some((due, key)) = self.delayed.pop_first() {
+            if due > now {
+                self.delayed.insert((due, key));
+                return;
+            }
+            self.due.remove(&key);
+            self.add(key);
+        }
+    }
+
+    fn take(&mut self) -> Option<K> {
+        let key = self.ready.pop_front()?;
+        self.waiting.remove(&key);
+        self.busy.insert(key.clone());
+        Some(key)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[actix_web::test]
+    async fn a_key_waits_once_and_comes_back_when_added_meanwhile() {
+        let queue = Queue::new();
+        queue.add(1);
+        queue.add(1);
+        queue.add(2);
+        assert_eq!(queue.next().await, 1);
+        queue.add(1);
+        assert_eq!(queue.next().await, 2);
+        assert!(queue.state.lock().ready.is_empty(), "nobody else gets a key that a worker has");
+        queue.finish(1, Some(Then::Rest));
+        assert_eq!(queue.next().await, 1);
+    }
+
+    #[actix_web::test]
+    async fn failures_come_back_later_and_later() {
+        let queue = Queue::new();
+        queue.add("a");
+        let begun = Instant::now();
+        for _ in 0..3 {
+            let key = queue.next().await;
+            queue.finish(key, None);
+        }
+        assert_eq!(queue.next().await, "a");
+        assert!(begun.elapsed() >= BACKOFF_MIN * 7);
+        queue.finish("a", Some(Then::Again(Duration::from_secs(60))));
+        queue.add("a");
+        assert_eq!(queue.next().await, "a", "what is added does not wait for its delay");
+        assert!(queue.state.lock().delayed.is_empty() && queue.state.lock().failures.is_empty());
+        assert_eq!(backoff(40), BACKOFF_MAX);
+    }
+}

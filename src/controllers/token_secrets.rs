@@ -1,0 +1,183 @@
+//! Secrets of type `kubernetes.io/service-account-token`: filled with a token, removed with their account.
+
+use std::rc::Rc;
+use std::sync::Arc;
+
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use flotilla_cluster::{Interest, Object, Scope, Selection};
+use flotilla_proto::value::Value;
+
+use super::agent::Agent;
+use super::follow::follow;
+use super::queue::{Queue, Then};
+use crate::access::tokens::{Account, LegacyAccount};
+use crate::limits::LIST_CHUNK_OBJECTS;
+use crate::registry::{DeleteOptions, Served, Target};
+use crate::status::{ApiError, ApiResult};
+
+const TYPE: &str = "kubernetes.io/service-account-token";
+const ACCOUNT_NAME: [&str; 3] = ["metadata", "annotations", "kubernetes.io/service-account.name"];
+const ACCOUNT_UID: [&str; 3] = ["metadata", "annotations", "kubernetes.io/service-account.uid"];
+/// Secrets that are dealt with at a time; the store batches their writes.
+const WORKERS: usize = 8;
+
+/// What may need work.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+enum Work {
+    /// A secret: namespace and name.
+    Secret(String, String),
+    /// The secrets of an account: namespace and name.
+    Account(String, String),
+}
+
+struct Controller {
+    agent: Rc<Agent>,
+    secrets: Arc<Served>,
+    accounts: Arc<Served>,
+    queue: Queue<Work>,
+}
+
+/// Fills and removes secrets.
+pub async fn run(agent: Rc<Agent>) -> ApiResult<()> {
+    let (secrets, accounts) = (agent.resource("", "secrets")?, agent.resource("", "serviceaccounts")?);
+    let controller = Controller { agent, secrets, accounts, queue: Queue::new() };
+    let registry = &controller.agent.registry;
+    let (secrets, accounts) = (registry.table(&controller.secrets), registry.table(&controller.accounts));
+    tokio::join!(
+        follow(&secrets, Interest { field: Some(token_type()), ..Interest::default() }, |seen| {
+            if let Some(secret) = seen.live().or(seen.deleted()) {
+                controller.add(Work::Secret, secret);
+            }
+        }),
+        follow(&accounts, Interest::default(), |seen| {
+            if let Some(account) = seen.deleted() {
+                controller.add(Work::Account, account);
+            }
+        }),
+        controller.queue.work(WORKERS, |work| controller.attempt(work)),
+    );
+    Ok(())
+}
+
+fn token_type() -> (compact_str::CompactString, compact_str::CompactString) {
+    ("type".into(), TYPE.into())
+}
+
+impl Controller {
+    fn add(&self, work: fn(String, String) -> Work, object: &Object) {
+        let key = object.key();
+        self.queue.add(work(key.namespace().unwrap_or("").to_owned(), key.name().to_owned()));
+    }
+
+    async fn attempt(&self, work: Work) -> ApiResult<Then> {
+        match work {
+            Work::Secret(namespace, name) => {
+                let target = Target { served: &self.secrets, namespace: &namespace, name: &name, subresource: "" };
+                match self.agent.get(target)? {
+                    Some(secret) if secret.str_at(&["type"]) == TYPE => self.settle(target, &secret).await?,
+                    Some(_) => {}
+                    None => self.forget(target).await?,
+                }
+            }
+            Work::Account(namespace, _) => self.revisit(&namespace)?,
+        }
+        Ok(Then::Rest)
+    }
+
+    /// Looks at the secrets of a namespace again, since one of their accounts is gone.
+    fn revisit(&self, namespace: &str) -> ApiResult<()> {
+        let snapshot = self.agent.registry.table(&self.secrets).snapshot();
+        let selection = Selection { scope: Scope::namespace(namespace), field: Some(token_type()) };
+        let mut after = None;
+        loop {
+            let mut objects = Vec::new();
+            let next = snapshot.chunk(&selection, after.as_ref(), LIST_CHUNK_OBJECTS, &mut objects);
+            objects.iter().for_each(|secret| self.add(Work::Secret, secret));
+            after = next.map_err(ApiError::internal)?;
+            if after.is_none() {
+                return Ok(());
+            }
+        }
+    }
+
+    async fn settle(&self, target: Target<'_>, secret: &Value) -> ApiResult<()> {
+        let uid = secret.str_at(&["metadata", "uid"]);
+        let name = secret.str_at(&ACCOUNT_NAME);
+        let of = Target { served: &self.accounts, name, ..target };
+        let stated = secret.str_at(&ACCOUNT_UID);
+        let account = self.agent.get(of)?.map(|account| account.str_at(&["metadata", "uid"]).to_owned());
+        let settled = match account.filter(|account| stated.is_empty() || stated == account) {
+            None => {
+                let options = DeleteOptions { uid: Some(uid.to_owned()), ..DeleteOptions::default() };
+                self.agent.delete(target, &options).await
+            }
+            Some(account) => self.fill(target, secret, account).await,
+        };
+        match settled {
+            // Gone, or another one by now, which has its own place in the queue.
+            Err(ApiError { code: 404, .. }) => Ok(()),
+            other => other,
+        }
+    }
+
+    /// Adds what the secret does not have yet.
+    async fn fill(&self, target: Target<'_>, secret: &Value, account_uid: String) -> ApiResult<()> {
+        let name = secret.str_at(&ACCOUNT_NAME).to_owned();
+        let root_ca = STANDARD.encode(&self.agent.settings.root_ca);
+        let namespace = STANDARD.encode(target.namespace);
+        let token = match secret.str_at(&["data", "token"]) {
+            "" => {
+                let account = Account { namespace: target.namespace.to_owned(), name, uid: account_uid.clone() };
+                let of = LegacyAccount { account, secret: target.name.to_owned() };
+                let token = self.agent.settings.issuer.issue_legacy(&of).map_err(ApiError::internal)?;
+                STANDARD.encode(token)
+            }
+            token => token.to_owned(),
+        };
+        let wanted: [(&[&str], &str); 4] = [
+            (&["data", "ca.crt"], &root_ca),
+            (&["data", "namespace"], &namespace),
+            (&["data", "token"], &token),
+            (&ACCOUNT_UID, &account_uid),
+        ];
+        if wanted.iter().all(|(path, value)| secret.str_at(path) == *value) {
+            return Ok(());
+        }
+        let uid = secret.str_at(&["metadata", "uid"]);
+        let fill = |object: &mut Value| wanted.iter().for_each(|(path, value)| object.set_at(path, *value));
+        self.agent.edit(target, uid, fill).await
+    }
+
+    /// Takes a secret that is gone out of the lists of accounts that name it.
+    async fn forget(&self, secret: Target<'_>) -> ApiResult<()> {
+        let snapshot = self.agent.registry.table(&self.accounts).snapshot();
+        let selection = Selection { scope: Scope::namespace(secret.namespace), field: None };
+        let mut after = None;
+        loop {
+            let mut objects = Vec::new();
+            let next = snapshot.chunk(&selection, after.as_ref(), LIST_CHUNK_OBJECTS, &mut objects);
+            for account in &objects {
+                let target = Target { served: &self.accounts, name: account.key().name(), ..secret };
+                let names = |value: &Value| value.str_at(&["name"]) == secret.name;
+                let current = self.agent.get(target)?;
+                if !current.is_some_and(|account| account.list_at(&["secrets"]).iter().any(names)) {
+                    continue;
+                }
+                let remove = |object: &mut Value| {
+                    if let Some(secrets) = object.get_mut("secrets").and_then(Value::as_array_mut) {
+                        secrets.retain(|value| !names(value));
+                    }
+                };
+                match self.agent.edit(target, "", remove).await {
+                    Err(error) if error.code != 404 => return Err(error),
+                    _ => {}
+                }
+            }
+            after = next.map_err(ApiError::internal)?;
+            if after.is_none() {
+                return Ok(());
+            }
+        }
+    }
+}
