@@ -87,6 +87,18 @@ impl Agent {
         self.registry.update(target, &mut change, &options(MANAGER), &mut self.caller()).await.map(drop)
     }
 
+    /// Applies fields of an object that exists as a manager that takes over from others.
+    pub async fn apply(&self, target: Target<'_>, mut configuration: Value, manager: &str) -> ApiResult<()> {
+        if self.registry.current(target.served, target.namespace, target.name).is_none() {
+            return Err(target.served.not_found(target.name));
+        }
+        configuration.set_at(&["kind"], &*target.served.kind().name);
+        configuration.set_at(&["apiVersion"], target.served.api_version());
+        configuration.set_at(&["metadata", "name"], target.name);
+        let options = WriteOptions { force: true, ..options(manager) };
+        self.registry.apply_value(target, configuration, &options, &mut self.caller()).await.map(drop)
+    }
+
     /// Deletes an object, unless it is gone already or another one by now.
     pub async fn delete(&self, target: Target<'_>, options: &DeleteOptions) -> ApiResult<()> {
         match self.registry.delete(target, options, &mut self.caller()).await {

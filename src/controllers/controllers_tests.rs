@@ -148,3 +148,83 @@ async fn token_secrets_are_filled_and_go_with_their_account() {
     cluster.delete("serviceaccounts", "n", "a", None).await;
     cluster.until("the secret is gone", |cluster| cluster.get("secrets", "n", "t").is_none()).await;
 }
+
+/// A config map of a namespace with an owner that waits for it.
+fn child(name: &str, owner: &str, uid: &str) -> Value {
+    value!({"metadata": {"name": name, "namespace": "n", "ownerReferences": [
+        {"apiVersion": "v1", "kind": "ConfigMap", "name": owner, "uid": uid, "blockOwnerDeletion": true}]}})
+}
+
+fn plain(name: &str) -> Value {
+    value!({"metadata": {"name": name, "namespace": "n"}})
+}
+
+#[actix_web::test]
+async fn dependents_go_after_their_owner_or_before_or_stay() {
+    let cluster = Cluster::start("garbage").await;
+    cluster.namespace("n").await;
+    let gone = |name: &'static str| move |cluster: &Cluster| cluster.get("configmaps", "n", name).is_none();
+
+    let uid = cluster.create("configmaps", plain("background")).await;
+    cluster.create("configmaps", child("behind", "background", &uid)).await;
+    cluster.delete("configmaps", "n", "background", Some(Propagation::Background)).await;
+    cluster.until("the dependent is gone", gone("behind")).await;
+
+    let uid = cluster.create("configmaps", plain("foreground")).await;
+    let mut held = child("before", "foreground", &uid);
+    held.set_at(&["metadata", "finalizers"], value!(["x.y/hold"]));
+    cluster.create("configmaps", held).await;
+    cluster.delete("configmaps", "n", "foreground", Some(Propagation::Foreground)).await;
+    cluster
+        .until("the dependent is being deleted", |cluster| {
+            !cluster.get("configmaps", "n", "before").unwrap().at(&["metadata", "deletionTimestamp"]).is_null()
+        })
+        .await;
+    assert!(cluster.get("configmaps", "n", "foreground").is_some(), "it waits");
+    cluster.edit("configmaps", "n", "before", release).await;
+    cluster.until("the owner is gone", gone("foreground")).await;
+
+    let uid = cluster.create("configmaps", plain("orphaning")).await;
+    cluster.create("configmaps", child("orphan", "orphaning", &uid)).await;
+    cluster.delete("configmaps", "n", "orphaning", Some(Propagation::Orphan)).await;
+    cluster.until("the owner is gone", gone("orphaning")).await;
+    assert!(cluster.get("configmaps", "n", "orphan").unwrap().at(&["metadata", "ownerReferences"]).is_null());
+
+    cluster.create("configmaps", child("dangling", "never", "11111111-2222-3333-4444-555555555555")).await;
+    cluster.until("what has no owner is gone", gone("dangling")).await;
+
+    let uid = cluster.create("configmaps", plain("live")).await;
+    let mut two = child("two", "live", &uid);
+    let mut references = two.list_at(&["metadata", "ownerReferences"]).to_vec();
+    let mut absent = references[0].clone();
+    absent.set_at(&["uid"], "22222222-2222-3333-4444-555555555555");
+    references.push(absent);
+    two.set_at(&["metadata", "ownerReferences"], references);
+    cluster.create("configmaps", two).await;
+    cluster
+        .until("only the owner that is there is left", |cluster| {
+            cluster.get("configmaps", "n", "two").unwrap().list_at(&["metadata", "ownerReferences"]).len() == 1
+        })
+        .await;
+}
+
+#[actix_web::test]
+async fn aggregated_roles_follow_their_parts() {
+    let cluster = Cluster::start("roles").await;
+    let served = cluster.agent.resource("rbac.authorization.k8s.io", "clusterroles").unwrap();
+    let target = |name| Target { served: &served, namespace: "", name, subresource: "" };
+    let sum = value!({"metadata": {"name": "sum"},
+        "aggregationRule": {"clusterRoleSelectors": [{"matchLabels": {"part": "yes"}}]}});
+    let rules = value!([{"apiGroups": [""], "resources": ["pods"], "verbs": ["get"]}]);
+    let mut part = value!({"metadata": {"name": "part", "labels": {"part": "yes"}}});
+    part.set_at(&["rules"], rules);
+    cluster.agent.create(target(""), sum).await.unwrap();
+    cluster.agent.create(target(""), part).await.unwrap();
+    let count = |count| {
+        let agent = &cluster.agent;
+        move |_: &Cluster| agent.get(target("sum")).unwrap().unwrap().list_at(&["rules"]).len() == count
+    };
+    cluster.until("the part counts", count(1)).await;
+    cluster.agent.delete(target("part"), &DeleteOptions::default()).await.unwrap();
+    cluster.until("the part is taken out", count(0)).await;
+}

@@ -7,9 +7,11 @@
 
 mod agent;
 mod follow;
+mod garbage;
 mod metadata;
 mod namespaces;
 mod queue;
+mod roles;
 mod root_ca;
 mod service_accounts;
 mod token_secrets;
@@ -65,6 +67,8 @@ type Run = fn(Rc<Agent>) -> LocalBoxFuture<'static, ApiResult<()>>;
 
 /// Every controller under the name by which it is logged.
 const CONTROLLERS: &[(&str, Run)] = &[
+    ("garbage-collector", |agent| garbage::run(agent).boxed_local()),
+    ("clusterrole-aggregation", |agent| roles::run(agent).boxed_local()),
     ("namespace", |agent| namespaces::run(agent).boxed_local()),
     ("serviceaccount", |agent| service_accounts::run(agent).boxed_local()),
     ("root-ca-certificate-publisher", |agent| root_ca::run(agent).boxed_local()),

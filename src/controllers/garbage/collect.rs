@@ -1,0 +1,229 @@
+//! What becomes of one object: deleted, freed of owners that are gone, or let go after its dependents.
+
+use std::time::Duration;
+
+use flotilla_proto::value::Value;
+
+use super::graph::{Item, waits};
+use super::{Collector, is_deleting, metadata};
+use crate::controllers::queue::Then;
+use crate::registry::{DeleteOptions, FOREGROUND, ORPHAN, Propagation, Target};
+use crate::status::{ApiError, ApiResult};
+
+/// When an object is looked at again whose owner is of a kind that is not served.
+const UNKNOWN_KIND: Duration = Duration::from_secs(60);
+
+/// What is known of one owner.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Standing {
+    /// It is there.
+    Solid,
+    /// It is gone, or another object has its name.
+    Absent,
+    /// It is there, and waits for its dependents to be deleted.
+    Waiting,
+    /// It cannot be told: its kind is not served, or it may not be owner of this object.
+    Unknown,
+}
+
+/// Owners by what is known of them.
+#[derive(Debug, Default)]
+struct Owners {
+    solid: usize,
+    waiting: usize,
+    unknown: usize,
+    /// UIDs of those that are no reason to keep the object.
+    gone: Vec<String>,
+}
+
+impl Collector {
+    /// Looks at an object, and does what its owners and dependents ask for.
+    pub(super) async fn attempt(&self, item: Item) -> ApiResult<Then> {
+        let target = self.target(&item);
+        let Some(object) = self.agent.registry.current(target.served, target.namespace, target.name) else {
+            return Ok(Then::Rest);
+        };
+        let metadata = metadata(&object)?;
+        if metadata.str_at(&["uid"]) != &*item.uid {
+            return Ok(Then::Rest);
+        }
+        let done = if !is_deleting(&object) {
+            self.judge(&item, target, &metadata).await
+        } else {
+            match waits(&metadata) {
+                Some(ORPHAN) => self.orphan(&item, target).await,
+                Some(_) => self.foreground(&item, target).await,
+                None => Ok(Then::Rest),
+            }
+        };
+        match done {
+            // Gone, or another one by now.
+            Err(ApiError { code: 404, .. }) => Ok(Then::Rest),
+            other => other,
+        }
+    }
+
+    fn target<'a>(&'a self, item: &'a Item) -> Target<'a> {
+        let namespace = item.key.namespace().unwrap_or("");
+        Target { served: &self.tables[item.table], namespace, name: item.key.name(), subresource: "" }
+    }
+
+    /// Deletes an object without owners that are there; frees one that has others of those that are not.
+    async fn judge(&self, item: &Item, target: Target<'_>, metadata: &Value) -> ApiResult<Then> {
+        let owners = self.owners(target, metadata)?;
+        if owners.solid + owners.waiting + owners.gone.len() == 0 || owners.unknown > 0 {
+            return Ok(if owners.unknown > 0 { Then::Again(UNKNOWN_KIND) } else { Then::Rest });
+        }
+        if owners.solid > 0 {
+            if !owners.gone.is_empty() {
+                self.disown(item, target, &owners.gone).await?;
+            }
+            return Ok(Then::Rest);
+        }
+        let dependents: Vec<Item> = self.graph.borrow().dependents(&item.uid).collect();
+        let propagation = match waits(metadata) {
+            _ if owners.waiting > 0 && !dependents.is_empty() => {
+                self.unblock_circle(item, target, &dependents).await?;
+                Propagation::Foreground
+            }
+            Some(ORPHAN) => Propagation::Orphan,
+            Some(_) => Propagation::Foreground,
+            None => Propagation::Background,
+        };
+        let options = DeleteOptions {
+            propagation: Some(propagation),
+            uid: Some(item.uid.to_string()),
+            ..DeleteOptions::default()
+        };
+        self.agent.delete(target, &options).await?;
+        Ok(Then::Rest)
+    }
+
+    /// Where dependents wait for their own dependents, waiting for each other would never end: the object then no
+    /// longer blocks its owners.
+    async fn unblock_circle(&self, item: &Item, target: Target<'_>, dependents: &[Item]) -> ApiResult<()> {
+        let circular = dependents.iter().any(|dependent| {
+            let of = self.target(dependent);
+            let current = self.agent.registry.current(of.served, of.namespace, of.name);
+            current.and_then(|object| metadata(&object).ok()).is_some_and(|metadata| waits_for_dependents(&metadata))
+        });
+        if !circular {
+            return Ok(());
+        }
+        let unblock = |object: &mut Value| {
+            each_owner(object, |owner| {
+                if owner.is_true_at(&["blockOwnerDeletion"]) {
+                    owner.set_at(&["blockOwnerDeletion"], false);
+                }
+            });
+        };
+        self.agent.edit(target, &item.uid, unblock).await
+    }
+
+    fn owners(&self, target: Target<'_>, metadata: &Value) -> ApiResult<Owners> {
+        let mut owners = Owners::default();
+        for reference in metadata.list_at(&["ownerReferences"]) {
+            let uid = || reference.str_at(&["uid"]).to_owned();
+            match self.standing(target, reference)? {
+                Standing::Solid => owners.solid += 1,
+                Standing::Absent => owners.gone.push(uid()),
+                Standing::Waiting => {
+                    owners.waiting += 1;
+                    owners.gone.push(uid());
+                }
+                Standing::Unknown => owners.unknown += 1,
+            }
+        }
+        Ok(owners)
+    }
+
+    /// Looks an owner up where it must be: in the namespace of the object, or outside of all.
+    fn standing(&self, target: Target<'_>, reference: &Value) -> ApiResult<Standing> {
+        let api_version = reference.str_at(&["apiVersion"]);
+        let (group, version) = api_version.split_once('/').unwrap_or(("", api_version));
+        let registry = &self.agent.registry;
+        let Some(stored) = registry.resources.of_kind(group, reference.str_at(&["kind"])) else {
+            return Ok(Standing::Unknown);
+        };
+        if registry.resources.find(group, version, &stored.resource.name).is_none() {
+            return Ok(Standing::Unknown);
+        }
+        if stored.resource.namespaced && !target.served.resource.namespaced {
+            return Ok(Standing::Unknown);
+        }
+        let namespace = if stored.resource.namespaced { target.namespace } else { "" };
+        let Some(owner) = registry.current(&stored, namespace, reference.str_at(&["name"])) else {
+            return Ok(Standing::Absent);
+        };
+        let owner = metadata(&owner)?;
+        Ok(if owner.str_at(&["uid"]) != reference.str_at(&["uid"]) {
+            Standing::Absent
+        } else if waits_for_dependents(&owner) {
+            Standing::Waiting
+        } else {
+            Standing::Solid
+        })
+    }
+
+    /// Takes owners away from an object.
+    async fn disown(&self, item: &Item, target: Target<'_>, uids: &[String]) -> ApiResult<()> {
+        let disown = |object: &mut Value| {
+            let metadata = object.get_mut("metadata");
+            let owners = metadata.and_then(|of| of.get_mut("ownerReferences")).and_then(Value::as_array_mut);
+            if let Some(owners) = owners {
+                owners.retain(|owner| !uids.iter().any(|uid| uid == owner.str_at(&["uid"])));
+            }
+        };
+        self.agent.edit(target, &item.uid, disown).await
+    }
+
+    /// Lets an object go after its dependents have lost it as their owner.
+    async fn orphan(&self, item: &Item, target: Target<'_>) -> ApiResult<Then> {
+        let dependents: Vec<Item> = self.graph.borrow().dependents(&item.uid).collect();
+        let uids = [item.uid.to_string()];
+        for dependent in &dependents {
+            match self.disown(dependent, self.target(dependent), &uids).await {
+                Err(error) if error.code != 404 => return Err(error),
+                _ => {}
+            }
+        }
+        self.let_go(item, target, ORPHAN).await
+    }
+
+    /// Lets an object go after the dependents that it waits for; sees to it that they go.
+    async fn foreground(&self, item: &Item, target: Target<'_>) -> ApiResult<Then> {
+        let blocking = self.graph.borrow().blocking(&item.uid);
+        if blocking.is_empty() {
+            return self.let_go(item, target, FOREGROUND).await;
+        }
+        for (dependent, deleting) in blocking {
+            if !deleting {
+                self.queue.add(dependent);
+            }
+        }
+        Ok(Then::Rest)
+    }
+
+    async fn let_go(&self, item: &Item, target: Target<'_>, finalizer: &str) -> ApiResult<Then> {
+        let remove = |object: &mut Value| {
+            let metadata = object.get_mut("metadata");
+            let finalizers = metadata.and_then(|of| of.get_mut("finalizers")).and_then(Value::as_array_mut);
+            if let Some(finalizers) = finalizers {
+                finalizers.retain(|own| own.as_str() != Some(finalizer));
+            }
+        };
+        self.agent.edit(target, &item.uid, remove).await?;
+        Ok(Then::Rest)
+    }
+}
+
+fn waits_for_dependents(metadata: &Value) -> bool {
+    let finalizers = metadata.list_at(&["finalizers"]);
+    !metadata.at(&["deletionTimestamp"]).is_null() && finalizers.iter().any(|own| own.as_str() == Some(FOREGROUND))
+}
+
+fn each_owner(object: &mut Value, mut change: impl FnMut(&mut Value)) {
+    let metadata = object.get_mut("metadata");
+    let owners = metadata.and_then(|of| of.get_mut("ownerReferences")).and_then(Value::as_array_mut);
+    owners.into_iter().flatten().for_each(&mut change);
+}

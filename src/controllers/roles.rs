@@ -1,0 +1,67 @@
+//! Rules of cluster roles that are put together out of others ("Aggregated ClusterRoles").
+
+use std::rc::Rc;
+use std::sync::Arc;
+
+use flotilla_cluster::{Interest, Selection};
+use flotilla_proto::value::Value;
+
+use super::agent::Agent;
+use super::follow::follow;
+use super::queue::{Queue, Then};
+use crate::bootstrap::{AGGREGATION_MANAGER, aggregate};
+use crate::limits::LIST_CHUNK_OBJECTS;
+use crate::registry::{Served, Target, stored_value};
+use crate::status::{ApiError, ApiResult};
+
+/// Brings aggregated cluster roles up to date, now and whenever a cluster role changes.
+pub async fn run(agent: Rc<Agent>) -> ApiResult<()> {
+    let roles = agent.resource("rbac.authorization.k8s.io", "clusterroles")?;
+    let table = agent.registry.table(&roles);
+    let queue = Queue::new();
+    tokio::join!(
+        // Which role depends on which is for labels to say, so that every change concerns all aggregated ones: the
+        // queue holds them as one key, and many changes in a row are one look.
+        follow(&table, Interest::default(), |seen| {
+            if seen.live().is_some() || seen.deleted().is_some() {
+                queue.add(());
+            }
+        }),
+        queue.work(1, |()| renew(&agent, &roles)),
+    );
+    Ok(())
+}
+
+async fn renew(agent: &Agent, roles: &Arc<Served>) -> ApiResult<Then> {
+    let snapshot = agent.registry.table(roles).snapshot();
+    let mut all: Vec<Value> = Vec::new();
+    let mut after = None;
+    loop {
+        let mut objects = Vec::new();
+        let next = snapshot.chunk(&Selection::default(), after.as_ref(), LIST_CHUNK_OBJECTS, &mut objects);
+        for object in &objects {
+            all.push(stored_value(object)?);
+        }
+        after = next.map_err(ApiError::internal)?;
+        if after.is_none() {
+            break;
+        }
+        tokio::task::yield_now().await;
+    }
+    for role in all.iter().filter(|role| !role.at(&["aggregationRule"]).is_null()) {
+        let rules = aggregate(role, &all);
+        if *role.at(&["rules"]) == rules {
+            continue;
+        }
+        let target = Target { served: roles, namespace: "", name: role.str_at(&["metadata", "name"]), subresource: "" };
+        let mut configuration = Value::object();
+        if !rules.is_null() {
+            configuration.set_at(&["rules"], rules);
+        }
+        match agent.apply(target, configuration, AGGREGATION_MANAGER).await {
+            Err(error) if error.code != 404 => return Err(error),
+            _ => {}
+        }
+    }
+    Ok(Then::Rest)
+}
