@@ -137,10 +137,13 @@ fn comparable(amounts: [Option<&Quantity>; 2], enforced: &Quantity) -> ([i64; 2]
     (amounts.map(value), enforced.value())
 }
 
+/// Says why requests and limits of a resource break a bound: kind of limit, resource, both amounts, bound.
+type Rule = fn(&str, &str, [Option<&Quantity>; 2], &Quantity) -> Option<String>;
+
 /// Checks requests and limits against one limit; without limits, as of claims, requests alone have bounds.
 fn check(limit: &Value, requests: &Amounts, limits: Option<&Amounts>, wrong: &mut Vec<String>) {
     let kind = limit.str_at(&["type"]);
-    let mut each = |which: &str, rule: &dyn Fn(&str, &str, [Option<&Quantity>; 2], &Quantity) -> Option<String>| {
+    let mut each = |which: &str, rule: Rule| {
         let mut bounds: Vec<(&str, &Value)> = limit.map_at(&[which]).into_iter().flat_map(Map::iter).collect();
         bounds.sort_unstable_by_key(|(name, _)| *name);
         for (name, bound) in bounds {
@@ -149,13 +152,13 @@ fn check(limit: &Value, requests: &Amounts, limits: Option<&Amounts>, wrong: &mu
             wrong.extend(rule(kind, name, have, &bound));
         }
     };
-    each("min", &minimum);
+    each("min", minimum);
     match limits {
         Some(_) => {
-            each("max", &maximum);
-            each("maxLimitRequestRatio", &ratio);
+            each("max", maximum);
+            each("maxLimitRequestRatio", ratio);
         }
-        None => each("max", &maximum_request),
+        None => each("max", maximum_request),
     }
 }
 

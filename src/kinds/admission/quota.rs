@@ -78,7 +78,7 @@ pub fn charge(quota: &Value, resource: &str, object: &Value, usage: &Usage) -> R
     let requested: Usage =
         usage.iter().filter(|(name, _)| hard.get(name).is_some()).map(|(name, more)| (name.clone(), *more)).collect();
     let limited = |name: &&str| hard.get(name).is_some();
-    let stated = resource == "pods" && STATED.iter().any(|name| limited(&name));
+    let stated = resource == "pods" && STATED.iter().any(limited);
     if (requested.is_empty() && !stated) || !scopes_match(quota, object) {
         return Ok(None);
     }
