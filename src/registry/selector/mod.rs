@@ -36,9 +36,10 @@ impl Selection {
             })
     }
 
-    /// The value that `field` must have, if the selection says so.
+    /// The value that `field` must have, if the selection says so. Empty values are not indexed, so they are not told.
     pub fn exact_field(&self, field: &str) -> Option<&str> {
-        let wanted = |r: &&FieldRequirement| r.field == field && r.operator == FieldOperator::Equals;
+        let wanted =
+            |r: &&FieldRequirement| r.field == field && r.operator == FieldOperator::Equals && !r.value.is_empty();
         self.fields.0.iter().find(wanted).map(|r| r.value.as_str())
     }
 }
