@@ -8,7 +8,7 @@ use ring::digest::{SHA256, digest};
 use super::bearer::{Bearer, EXTRA_SPACE};
 use super::connection::ConnectionIdentity;
 use super::token_file::TokenFile;
-use super::tokens::{ServiceAccountTokens, TokenError};
+use super::tokens::{KeySet, ServiceAccountTokens, TokenError};
 use super::user::User;
 use crate::limits::TOKEN_BYTES;
 use crate::status::ApiError;
@@ -44,6 +44,11 @@ pub struct Authenticator {
 }
 
 impl Authenticator {
+    /// The keys by which tokens of service accounts are verified.
+    pub const fn keys(&self) -> &KeySet {
+        self.service_accounts.keys()
+    }
+
     /// Knows static tokens and those of service accounts.
     pub fn new(file: TokenFile, service_accounts: ServiceAccountTokens) -> Self {
         Self { anonymous: Arc::new(User::anonymous()), file, service_accounts }

@@ -7,12 +7,13 @@ use actix_web::http::header::{ACCEPT, AUTHORIZATION, CONNECTION, CONTENT_TYPE, H
 use actix_web::{HttpRequest, HttpResponse, web};
 use futures_util::FutureExt;
 
-use super::answer;
 use super::caller::Caller;
 use super::negotiate::{Form, Media, Offer, Representation, negotiate, wants_pretty};
 use super::path::{self, Target};
 use super::query::Query;
 use super::{Gateway, resources};
+use super::{answer, lists};
+use crate::access::tokens;
 use crate::access::{Attributes, ConnectionIdentity, Impersonation};
 use crate::discovery;
 use crate::status::{ApiError, ApiResult};
@@ -100,7 +101,8 @@ async fn route(request: &HttpRequest, payload: web::Payload, gateway: &web::Data
         Ok(impersonation) => caller.impersonation = impersonation,
         Err(error) => return answer::respond_error(&error, head.for_errors(), &caller.warnings),
     }
-    let answered = match path::parse(head.path) {
+    let decoded = path::decode(head.path);
+    let answered = match path::parse(&decoded) {
         Target::Resource(of) if gateway.documents.has_group(&of.group) => {
             resources::answer(gateway, &head, &of, payload, &mut caller).await
         }
@@ -135,11 +137,49 @@ fn document(gateway: &Gateway, head: &Head<'_>, request: &HttpRequest, caller: &
     if let Some(found) = gateway.health.answer(&asked) {
         return Ok(respond_document(found));
     }
+    if let Some(found) = issuer_document(gateway, &asked) {
+        return found.map(respond_document);
+    }
     if let Some(found) = discovery::version::answer(&asked).or_else(|| gateway.documents.answer(&asked)) {
         return found.map(respond_document);
     }
     let found = gateway.openapi.answer(&asked).or_else(|| discovery::root::answer(&asked, &gateway.documents));
-    Ok(respond_document(found.unwrap_or_else(discovery::Answer::not_found)))
+    let found = found.unwrap_or_else(discovery::Answer::not_found);
+    Ok(respond_document(if path == OPENAPI_V2 && head.gzip { packed(found) } else { found }))
+}
+
+/// The one document that is compressed for those who take it: it has megabytes.
+const OPENAPI_V2: &str = "/openapi/v2";
+
+fn packed(mut found: discovery::Answer) -> discovery::Answer {
+    if let discovery::Body::Encoded(bytes) = &found.body
+        && let Some(small) = lists::gzip(bytes)
+    {
+        found.body = discovery::Body::Encoded(small);
+        found.headers.retain(|(name, _)| *name != "vary");
+        found.headers.extend([("content-encoding", "gzip".into()), ("vary", "Accept-Encoding, Accept".into())]);
+    }
+    found
+}
+
+/// What verifiers of service account tokens ask for (OpenID Connect Discovery 1.0).
+fn issuer_document(gateway: &Gateway, asked: &discovery::Request<'_>) -> Option<ApiResult<discovery::Answer>> {
+    let keys = gateway.authenticator.keys();
+    let (media, body) = match asked.path {
+        tokens::CONFIGURATION_PATH => {
+            (Media::Json.name(), tokens::configuration(gateway.issuer.name(), gateway.address, keys))
+        }
+        tokens::JWKS_PATH => (tokens::JWKS_MEDIA_TYPE, keys.jwks()),
+        _ => return None,
+    };
+    let mut clauses = asked.accept.split(',').map(|clause| clause.split(';').next().unwrap_or("").trim());
+    if !clauses.any(|clause| matches!(clause, "" | "*/*" | "application/*") || clause == media) {
+        let message = format!("only the following media types are accepted: {media}");
+        return Some(Err(ApiError::new(406, "NotAcceptable", message)));
+    }
+    let headers = vec![("cache-control", tokens::CACHE_CONTROL.into())];
+    let body = discovery::Body::Encoded(body.into());
+    Some(Ok(discovery::Answer { status: 200, content_type: media.into(), headers, body }))
 }
 
 fn respond_document(found: discovery::Answer) -> HttpResponse {

@@ -86,19 +86,25 @@ fn fill(writer: &mut dyn ItemWriter, page: &mut Page, out: &mut Vec<u8>) -> ApiR
 }
 
 fn respond_whole(encoded: Encoded, show: Show<'_>, warnings: &[String]) -> HttpResponse {
-    if show.gzip && encoded.bytes.len() > limits::GZIP_BYTES_MIN {
-        let mut encoder = GzEncoder::new(Vec::with_capacity(encoded.bytes.len() / 4), Compression::fast());
-        if encoder.write_all(&encoded.bytes).is_ok()
-            && let Ok(packed) = encoder.finish()
-        {
-            let packed = Encoded { bytes: packed.into(), content_type: encoded.content_type };
-            let mut response = answer::respond(200, packed, warnings);
-            response.headers_mut().insert(CONTENT_ENCODING, HeaderValue::from_static("gzip"));
-            response.headers_mut().insert(VARY, HeaderValue::from_static("Accept-Encoding"));
-            return response;
-        }
+    if show.gzip
+        && let Some(bytes) = gzip(&encoded.bytes)
+    {
+        let mut response = answer::respond(200, Encoded { bytes, content_type: encoded.content_type }, warnings);
+        response.headers_mut().insert(CONTENT_ENCODING, HeaderValue::from_static("gzip"));
+        response.headers_mut().insert(VARY, HeaderValue::from_static("Accept-Encoding"));
+        return response;
     }
     answer::respond(200, encoded, warnings)
+}
+
+/// A body compressed, where that is worth it.
+pub fn gzip(bytes: &[u8]) -> Option<Bytes> {
+    if bytes.len() <= limits::GZIP_BYTES_MIN {
+        return None;
+    }
+    let mut encoder = GzEncoder::new(Vec::with_capacity(bytes.len() / 4), Compression::fast());
+    encoder.write_all(bytes).ok()?;
+    Some(encoder.finish().ok()?.into())
 }
 
 fn respond_stream(chunks: Chunks, show: Show<'_>, warnings: &[String]) -> HttpResponse {

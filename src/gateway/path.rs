@@ -34,7 +34,7 @@ pub struct ResourcePath<'a> {
     pub rest: Option<Cow<'a, str>>,
 }
 
-/// Reads a path. It must begin with a slash.
+/// Reads a decoded path. It must begin with a slash.
 pub fn parse(path: &str) -> Target<'_> {
     let mut segments = path[1..].split('/').peekable();
     let (group, version) = match (segments.next(), segments.next(), segments.peek().copied()) {
@@ -51,14 +51,15 @@ pub fn parse(path: &str) -> Target<'_> {
         {
             // An empty segment in the middle names a resource of no name.
             return if segments.clone().nth(1).is_some() {
-                Target::Resource(ResourcePath { version: decode(version), ..ResourcePath::default() })
+                Target::Resource(ResourcePath { version: Cow::Borrowed(version), ..ResourcePath::default() })
             } else {
                 Target::Other
             };
         }
         _ => return Target::Other,
     };
-    let mut of = ResourcePath { group: decode(group), version: decode(version), ..ResourcePath::default() };
+    let mut of =
+        ResourcePath { group: Cow::Borrowed(group), version: Cow::Borrowed(version), ..ResourcePath::default() };
     let mut first = segments.next();
     if first == Some("watch") {
         of.watch = true;
@@ -82,14 +83,14 @@ fn namespaced<'a>(of: &mut ResourcePath<'a>, mut segments: impl Iterator<Item = 
     match (namespace, segments.next()) {
         (None, None | Some("")) => of.resource = "namespaces".into(),
         (namespace, Some(resource)) if !resource.is_empty() && !matches!(resource, "status" | "finalize") => {
-            of.namespace = namespace.map(decode);
+            of.namespace = namespace.map(Cow::Borrowed);
             objects(of, resource, segments);
         }
         (name, subresource) => {
             of.resource = "namespaces".into();
-            of.name = name.map(decode);
+            of.name = name.map(Cow::Borrowed);
             // A namespace's parts are authorized in the namespace itself, but it lives in none.
-            of.subresource = subresource.filter(|s| !s.is_empty()).map(decode);
+            of.subresource = subresource.filter(|s| !s.is_empty()).map(Cow::Borrowed);
             let rest: Vec<&str> = segments.collect();
             of.rest = rest_of(&rest);
         }
@@ -97,9 +98,9 @@ fn namespaced<'a>(of: &mut ResourcePath<'a>, mut segments: impl Iterator<Item = 
 }
 
 fn objects<'a>(of: &mut ResourcePath<'a>, resource: &'a str, mut segments: impl Iterator<Item = &'a str>) {
-    of.resource = decode(resource);
-    of.name = segments.next().filter(|s| !s.is_empty()).map(decode);
-    of.subresource = segments.next().filter(|s| !s.is_empty()).map(decode);
+    of.resource = Cow::Borrowed(resource);
+    of.name = segments.next().filter(|s| !s.is_empty()).map(Cow::Borrowed);
+    of.subresource = segments.next().filter(|s| !s.is_empty()).map(Cow::Borrowed);
     let rest: Vec<&str> = segments.collect();
     of.rest = rest_of(&rest);
 }
@@ -107,14 +108,14 @@ fn objects<'a>(of: &mut ResourcePath<'a>, resource: &'a str, mut segments: impl 
 fn rest_of<'a>(segments: &[&'a str]) -> Option<Cow<'a, str>> {
     match segments {
         [] | [""] => None,
-        [one] => Some(decode(one)),
-        several => Some(decode(&several.join("/")).into_owned().into()),
+        [one] => Some(Cow::Borrowed(one)),
+        several => Some(several.join("/").into()),
     }
 }
 
-/// Decodes `%XX`; invalid UTF-8 is replaced.
-pub fn decode(segment: &str) -> Cow<'_, str> {
-    percent_encoding::percent_decode_str(segment).decode_utf8_lossy()
+/// Decodes `%XX` of a whole path, before it is split: an escaped slash splits as well. Invalid UTF-8 is replaced.
+pub fn decode(path: &str) -> Cow<'_, str> {
+    percent_encoding::percent_decode_str(path).decode_utf8_lossy()
 }
 
 #[cfg(test)]
@@ -151,7 +152,7 @@ mod tests {
             ("/api/v1/namespaces//secrets", "/v1 secrets ns=- name=- sub=- rest=-"),
             ("/api/v1/watch/namespaces/n/secrets/a", "/v1 watch secrets ns=n name=a sub=- rest=-"),
             ("/api/v1/watch/namespaces/n", "/v1 watch namespaces ns=- name=n sub=- rest=-"),
-            ("/api/v1/namespaces/n/secrets/a%20b", "/v1 secrets ns=n name=a b sub=- rest=-"),
+            ("/api/v1/namespaces/n/secrets/a b", "/v1 secrets ns=n name=a b sub=- rest=-"),
             ("/api/v1/watch", "WatchOfNothing"),
             ("/api/v1//namespaces/n", "/v1  ns=- name=- sub=- rest=-"),
             ("/api", "Other"),

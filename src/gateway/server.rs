@@ -1,5 +1,6 @@
 //! What all requests share, and how the HTTP server reaches it.
 
+use std::net::SocketAddr;
 use std::sync::Arc;
 
 use actix_web::web::{self, ServiceConfig};
@@ -27,6 +28,8 @@ pub struct Gateway {
     pub authorizer: Authorizer,
     /// Issues tokens of service accounts.
     pub issuer: Issuer,
+    /// Where the server is reached.
+    pub address: SocketAddr,
     /// Discovery documents.
     pub documents: Documents,
     /// OpenAPI documents.
@@ -64,6 +67,7 @@ impl Gateway {
             authenticator: Arc::clone(&boot.authenticator),
             authorizer: boot.authorizer.clone(),
             issuer: boot.issuer.clone(),
+            address: SocketAddr::new(boot.config.advertised(), boot.address.port()),
             documents: Documents::build(&discovery::built_in()?, &address),
             openapi: OpenApi::default(),
             health,

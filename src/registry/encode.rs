@@ -43,7 +43,7 @@ fn write_metadata(metadata: Option<&Map>, out: &mut Vec<u8>) -> u32 {
     const BEFORE: [&str; 5] = ["name", "generateName", "namespace", "selfLink", "uid"];
     out.push(b'{');
     let mut at = 0;
-    let mut place = |out: &mut Vec<u8>| {
+    let place = |out: &mut Vec<u8>| {
         out.extend_from_slice(b"\"resourceVersion\":\"");
         let at = out.len() as u32;
         out.resize(out.len() + Revision::DIGITS, b'0');
