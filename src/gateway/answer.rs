@@ -63,6 +63,7 @@ pub fn respond_error(error: &ApiError, representation: Representation, warnings:
 pub fn respond_text(code: u16, text: &str) -> HttpResponse {
     let encoded = Encoded { bytes: Bytes::copy_from_slice(text.as_bytes()), content_type: "text/plain; charset=utf-8" };
     let mut response = respond(code, encoded, &[]);
+    response.headers_mut().remove(CACHE_CONTROL);
     let sniff = HeaderName::from_static("x-content-type-options");
     response.headers_mut().insert(sniff, HeaderValue::from_static("nosniff"));
     response
@@ -85,21 +86,32 @@ pub fn encode_value(value: &Value, representation: Representation) -> Encoded {
         Media::Yaml => yaml::write(value, &mut out),
         Media::Protobuf => {
             let (group, version) = split_version(value.str_at(&["apiVersion"]));
-            match catalogue::kind(group, version, value.str_at(&["kind"])) {
-                Some(kind) if protobuf_object(kind, value, &mut out) => {}
-                _ => {
-                    json::write(value, &mut out);
-                    return Encoded { bytes: out.into(), content_type: Media::Json.name() };
-                }
-            }
+            return encode_kind(value, (group, version, value.str_at(&["kind"])), representation);
         }
     }
     Encoded { bytes: out.into(), content_type: representation.media.name() }
 }
 
+/// Encodes a tree of a kind that it may not state in full: group, version and name.
+pub fn encode_kind(value: &Value, of: (&str, &str, &str), representation: Representation) -> Encoded {
+    if representation.media != Media::Protobuf {
+        return encode_value(value, representation);
+    }
+    let mut out = Vec::with_capacity(512);
+    match catalogue::kind(of.0, of.1, of.2) {
+        Some(kind) if protobuf_object(kind, value, &mut out) => {
+            Encoded { bytes: out.into(), content_type: Media::Protobuf.name() }
+        }
+        _ => {
+            json::write(value, &mut out);
+            Encoded { bytes: out.into(), content_type: Media::Json.name() }
+        }
+    }
+}
+
 /// Encodes an object in protobuf; false for kinds that have no such form.
 fn protobuf_object(kind: &Kind, value: &Value, out: &mut Vec<u8>) -> bool {
-    protobuf::encode_object(&kind.of, &kind.api_version(), &kind.name, value, out).is_ok()
+    protobuf::encode_object(&kind.of, value.str_at(&["apiVersion"]), &kind.name, value, out).is_ok()
 }
 
 /// Group and version of an `apiVersion`.

@@ -39,13 +39,14 @@ pub async fn read(mut payload: web::Payload) -> ApiResult<Bytes> {
 /// 413.
 pub fn too_large() -> ApiError {
     let message = format!("Request entity too large: limit is {}", limits::BODY_BYTES);
-    ApiError { details: Some(Box::default()), ..ApiError::new(413, "RequestEntityTooLarge", message) }
+    ApiError::new(413, "RequestEntityTooLarge", message)
 }
 
 /// The encoding that a Content-Type names; JSON where there is none.
 pub fn media(content_type: &str) -> ApiResult<Media> {
-    match content_type.split(';').next().unwrap_or("").trim() {
-        "" | "application/json" => Ok(Media::Json),
+    match content_type.split(';').next().unwrap_or("").trim().to_ascii_lowercase().as_str() {
+        "" if content_type.is_empty() => Ok(Media::Json),
+        "application/json" => Ok(Media::Json),
         "application/yaml" => Ok(Media::Yaml),
         "application/vnd.kubernetes.protobuf" => Ok(Media::Protobuf),
         _ => Err(unsupported_media()),
@@ -153,7 +154,10 @@ fn raw(body: &[u8], media: Media, expected: &Kind) -> ApiResult<Raw> {
             Raw { value: parsed.value, duplicates: parsed.duplicates }
         }
         Media::Protobuf => {
-            let value = open_protobuf(body, expected).map_err(|error| unrecognized(error.to_string()))?;
+            let envelope = protobuf::open(body).map_err(|error| unrecognized(error.to_string()))?;
+            let version = envelope.api_version.rsplit('/').next().unwrap_or("").to_owned();
+            let told = Told { kind: envelope.kind.to_string(), version };
+            let value = open_protobuf(body, expected).map_err(|error| told.refuse(expected, &error))?;
             Raw { value, duplicates: Vec::new() }
         }
     };

@@ -185,12 +185,8 @@ fn issuer_document(gateway: &Gateway, asked: &discovery::Request<'_>) -> Option<
 fn respond_document(found: discovery::Answer) -> HttpResponse {
     let (bytes, content_type) = match found.body {
         discovery::Body::Encoded(bytes) => (bytes, found.content_type),
-        discovery::Body::Object { mut value, kind: (_, version, _), representation } => {
-            if representation.media == Media::Protobuf && value.get("apiVersion").is_none() {
-                // Documents of the core group do not state it, but it decides which message they are.
-                value.set_at(&["apiVersion"], version);
-            }
-            let encoded = answer::encode_value(&value, representation);
+        discovery::Body::Object { value, kind, representation } => {
+            let encoded = answer::encode_kind(&value, kind, representation);
             (encoded.bytes, found.content_type)
         }
     };

@@ -171,6 +171,10 @@ fn find(gateway: &Gateway, of: &ResourcePath<'_>) -> ApiResult<Arc<Served>> {
     }
     if let Some(name) = of.name.as_deref() {
         check_segment(name)?;
+        // What is only created has no paths of its own.
+        if of.subresource.is_none() && !["get", "list", "update"].iter().any(|verb| served.has_verb(verb)) {
+            return Err(ApiError::no_such_path());
+        }
     }
     Ok(served)
 }
@@ -353,7 +357,7 @@ impl<'r> Request<'r> {
 /// The rules of a PATCH body; `None` for apply.
 pub(super) fn patch_format(head: &Head<'_>) -> ApiResult<Option<Format>> {
     Ok(match head.content_type.split(';').next().unwrap_or("").trim() {
-        "application/json-patch+json" | "" => Some(Format::Json),
+        "application/json-patch+json" => Some(Format::Json),
         "application/merge-patch+json" => Some(Format::Merge),
         "application/strategic-merge-patch+json" => Some(Format::Strategic),
         "application/apply-patch+yaml" => None,

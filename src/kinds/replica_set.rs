@@ -16,7 +16,6 @@ pub static STRATEGY: Strategy = Strategy {
     validate_update: validation::validate_update,
     validate_status: validation::validate_status,
     warnings: templates::warn_of_name_too,
-    selectable: &[templates::STATUS_REPLICAS],
     ..Strategy::DEFAULT
 };
 

@@ -8,7 +8,7 @@ use flotilla_proto::schema::{Presence, Shape, Type};
 use flotilla_proto::value::Value;
 use rand::Rng;
 
-use super::{Entity, Incoming, Registry, Target, WriteOptions, Written, convert, encode, now, ownership};
+use super::{Entity, Incoming, Registry, Target, WriteOptions, Written, convert, encode, now, owners, ownership};
 use crate::field::Errors;
 use crate::gateway::Caller;
 use crate::kinds::{Generation, Strategy, metadata};
@@ -34,6 +34,7 @@ impl Registry {
         let served = target.served;
         let mut object = incoming.value;
         place(target, &mut object)?;
+        owners::dedup(&mut object, &mut caller.warnings);
         if !incoming.owned {
             convert::default(served, &mut object);
             ownership::record(served, "", options, None, &mut object, incoming.untracked);

@@ -48,6 +48,9 @@ impl Registry {
         let served = target.served;
         self.admit_delete(target, caller)?;
         let mut options = options.clone();
+        if options.grace_seconds.is_some_and(|seconds| seconds < 0) {
+            options.grace_seconds = Some(1);
+        }
         for _ in 0..ATTEMPTS_MAX {
             let current = self.current(served, target.namespace, target.name);
             let current = current.ok_or_else(|| served.not_found(target.name))?;

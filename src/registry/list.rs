@@ -328,7 +328,9 @@ fn exact_key(scope: &Scope, selection: &Selection) -> Option<String> {
 
 /// Whether a requirement can be answered by an index.
 fn table_index(requirement: &FieldRequirement) -> bool {
-    requirement.operator == FieldOperator::Equals && !requirement.field.starts_with("metadata.")
+    requirement.operator == FieldOperator::Equals
+        && !requirement.value.is_empty()
+        && !requirement.field.starts_with("metadata.")
 }
 
 /// Whether a field selector demands another namespace than the path.

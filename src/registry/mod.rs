@@ -13,6 +13,7 @@ mod delete;
 mod encode;
 mod list;
 mod options;
+mod owners;
 pub mod ownership;
 mod patch;
 mod read;

@@ -7,7 +7,7 @@ use flotilla_proto::value::{Map, Value};
 
 use super::create::reset_status;
 use super::{
-    Entity, Incoming, Registry, Served, Target, WriteOptions, Written, convert, encode, ownership, stored_value,
+    Entity, Incoming, Registry, Served, Target, WriteOptions, Written, convert, encode, owners, ownership, stored_value,
 };
 use crate::field::{ErrorKind, Errors, FieldError};
 use crate::fieldmanager;
@@ -37,6 +37,11 @@ pub trait Change: Send {
     fn untracked(&self) -> bool {
         false
     }
+
+    /// Whether a UID in the result is what the client expects the object to have, rather than a change of it.
+    fn names_uid(&self) -> bool {
+        false
+    }
 }
 
 /// A PUT: the changed object is the body.
@@ -50,6 +55,10 @@ impl Change for Replace {
 
     fn untracked(&self) -> bool {
         self.0.untracked
+    }
+
+    fn names_uid(&self) -> bool {
+        true
     }
 }
 
@@ -173,10 +182,13 @@ impl Registry {
         let old = stored_value(current)?;
         let shown = convert::to_served(served, old.clone())?;
         let mut new = change.apply(&shown, caller)?;
+        owners::dedup(&mut new, &mut caller.warnings);
         place(target, &mut new)?;
         check_identity(target, &new)?;
         let conditional = check_revision(target, &new, current)?;
-        check_uid(target, &new, &old)?;
+        if change.names_uid() {
+            check_uid(target, &new, &old)?;
+        }
         if !change.owns_managed_fields() {
             ownership::record(served, target.subresource, options, Some(&shown), &mut new, change.untracked());
         }
@@ -323,7 +335,11 @@ fn place(target: Target<'_>, object: &mut Value) -> ApiResult<()> {
 fn check_revision(target: Target<'_>, new: &Value, current: &Object) -> ApiResult<bool> {
     let served = target.served;
     let stated = new.str_at(&["metadata", "resourceVersion"]);
-    let revision = parse_revision(stated).map_err(ApiError::unknown)?;
+    let revision = parse_revision(stated).map_err(|why| {
+        // The store is asked here, which does not name the field.
+        let bare = why.find("strconv.").map_or(why.as_str(), |at| &why[at..]);
+        ApiError::unknown(bare)
+    })?;
     if revision == 0 {
         if served.strategy.unconditional_update {
             return Ok(false);

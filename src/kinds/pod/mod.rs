@@ -80,6 +80,8 @@ const SELECTABLE: &[Selectable] = &[
     ("spec.serviceAccountName", |pod| pod.str_at(&["spec", "serviceAccountName"]).to_owned()),
     ("spec.hostNetwork", |pod| pod.is_true_at(&["spec", "hostNetwork"]).to_string()),
     ("status.phase", |pod| pod.str_at(&["status", "phase"]).to_owned()),
+    // Accepted, but no pod has a value for it.
+    ("status.podIPs", |_| String::new()),
     ("status.podIP", |pod| {
         let first = pod.list_at(&["status", "podIPs"]).first();
         first.map_or("", |entry| entry.str_at(&["ip"])).to_owned()

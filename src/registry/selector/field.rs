@@ -40,7 +40,9 @@ impl FieldSelector {
     /// Parses the text form; 400 when it does not parse.
     pub fn parse(text: &str) -> ApiResult<Self> {
         let mut requirements = Vec::new();
-        for term in terms(text).into_iter().filter(|term| !term.is_empty()) {
+        let mut terms = terms(text);
+        terms.sort_unstable();
+        for term in terms.into_iter().filter(|term| !term.is_empty()) {
             let Some((field, operator, value)) = split(term) else {
                 let message = format!("invalid selector: '{text}'; can't understand '{term}'");
                 return Err(ApiError::bad_request(message));
