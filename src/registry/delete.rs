@@ -161,23 +161,26 @@ fn is_namespace(served: &Served) -> bool {
 }
 
 fn check_preconditions(target: Target<'_>, options: &DeleteOptions, old: &Value, current: &Object) -> ApiResult<()> {
-    let failed =
-        |why: &str| Err(ApiError::conflict(target.served.group(), &target.served.kind().name, target.name, why));
-    if let Some(uid) = &options.uid {
-        let own = old.str_at(&["metadata", "uid"]);
-        if uid != own {
-            return failed(&format!(
-                "the UID in the precondition ({uid}) does not match the UID in record ({own}). The object might have been deleted and then recreated"
-            ));
-        }
+    // Namespaces are checked by rules of their own, which word it differently.
+    let plain = is_namespace(target.served);
+    let resource = if plain { &target.served.resource.name } else { &target.served.kind().name };
+    let failed = |what: &str, stated: &str, own: &str, since: &str| {
+        let why = if plain {
+            format!("Precondition failed: {what} in precondition: {stated}, {what} in object meta: {own}")
+        } else {
+            format!(
+                "the {what} in the precondition ({stated}) does not match the {what} in record ({own}). The object might have been {since}"
+            )
+        };
+        Err(ApiError::conflict(target.served.group(), resource, target.name, &why))
+    };
+    let own = old.str_at(&["metadata", "uid"]);
+    if let Some(uid) = options.uid.as_deref().filter(|uid| *uid != own) {
+        return failed("UID", uid, own, "deleted and then recreated");
     }
-    if let Some(revision) = &options.resource_version {
-        let own = current.revision().to_string();
-        if *revision != own {
-            return failed(&format!(
-                "the ResourceVersion in the precondition ({revision}) does not match the ResourceVersion in record ({own}). The object might have been modified"
-            ));
-        }
+    let own = current.revision().to_string();
+    if let Some(revision) = options.resource_version.as_deref().filter(|revision| *revision != own) {
+        return failed("ResourceVersion", revision, &own, "modified");
     }
     Ok(())
 }

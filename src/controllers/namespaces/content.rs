@@ -1,5 +1,6 @@
 //! Deleting what is in a namespace: pods first, and nothing else until they are gone.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use flotilla_cluster::{Object, Revision, Scope, Selection, Table};
@@ -35,11 +36,19 @@ impl Emptied {
 pub async fn empty(agent: &Agent, namespace: &str) -> ApiResult<Emptied> {
     let mut emptied = Emptied::default();
     let resources = agent.registry.resources.stored();
+    let mut groups = BTreeSet::new();
     let deletable = |served: &&Arc<Served>| {
         served.resource.namespaced && served.has_verb("list") && served.has_verb("deletecollection")
     };
     let is_pods = |served: &Served| served.group().is_empty() && served.resource.name == "pods";
     let (pods, others): (Vec<_>, Vec<_>) = resources.iter().filter(deletable).partition(|served| is_pods(served));
+    for served in pods.iter().chain(&others) {
+        // What was acknowledged anywhere is to be seen here; one question answers that for all tables of a group.
+        let table = agent.registry.table(served);
+        if groups.insert(table.group().to_owned()) {
+            agent.registry.barrier(&table).await?;
+        }
+    }
     for served in pods {
         empty_table(agent, served, namespace, &mut emptied).await?;
     }
@@ -60,7 +69,7 @@ async fn empty_table(agent: &Agent, served: &Arc<Served>, namespace: &str, into:
     }
     let qualified = format!("{}.{}", served.resource.name, served.group());
     let mut remaining = 0;
-    let revision = scan(agent, &table, namespace, &mut |object| {
+    let revision = scan(&table, namespace, &mut |object| {
         remaining += 1;
         for finalizer in metadata(object)?.list_at(&["finalizers"]) {
             *into.findings.finalizers.entry(finalizer.as_str().unwrap_or("").to_owned()).or_default() += 1;
@@ -85,7 +94,7 @@ async fn delete_all(
 ) -> ApiResult<bool> {
     let mut found = false;
     let mut names = Vec::new();
-    scan(agent, table, namespace, &mut |object| {
+    scan(table, namespace, &mut |object| {
         found = true;
         if !is_deleting(object) {
             names.push(object.key().clone());
@@ -110,14 +119,8 @@ async fn delete_all(
     Ok(found)
 }
 
-/// Shows every object of a namespace that was acknowledged before; the revision as of which they are.
-async fn scan(
-    agent: &Agent,
-    table: &Table,
-    namespace: &str,
-    see: &mut dyn FnMut(&Object) -> ApiResult<()>,
-) -> ApiResult<Revision> {
-    agent.registry.barrier(table).await?;
+/// Shows every object of a namespace; the revision as of which they are.
+async fn scan(table: &Table, namespace: &str, see: &mut dyn FnMut(&Object) -> ApiResult<()>) -> ApiResult<Revision> {
     let snapshot = table.snapshot();
     let selection = Selection { scope: Scope::namespace(namespace), field: None };
     if snapshot.count(&selection.scope).map_err(ApiError::internal)? == 0 {
