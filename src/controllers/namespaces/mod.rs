@@ -26,8 +26,9 @@ use crate::status::{ApiError, ApiResult};
 const FINALIZER: &str = "kubernetes";
 /// Namespaces that are emptied at a time.
 const WORKERS: usize = 8;
-/// Time given to writes that were admitted before the deletion, so that one look finds what they leave.
-const SETTLE: Duration = Duration::from_millis(50);
+/// Time between the deletion of a namespace and the first look at its content. Writes that were admitted before land
+/// meanwhile, on every replica, and clients get to see that it is terminating; the reference gives them five seconds.
+const SETTLE: Duration = Duration::from_secs(1);
 /// When a removed namespace is searched once more for what such writes left later than that.
 const SWEEP: Duration = Duration::from_secs(2);
 /// Longest time without another look at what remains.
