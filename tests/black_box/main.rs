@@ -1,0 +1,13 @@
+//! Tests of the program from outside: the real binary, its flags, signals, files and TLS port, and nothing of its code.
+//!
+//! `cargo test --test black_box`. Each test has a server and a data directory of its own.
+
+mod crash;
+mod damage;
+mod lifecycle;
+mod paging;
+mod refusals;
+mod resume;
+mod slow;
+mod support;
+mod verbs;

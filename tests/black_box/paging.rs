@@ -1,0 +1,73 @@
+//! Lists in pages.
+
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use serde_json::json;
+
+use crate::support::{CONFIG_MAPS, DataDir, config_map, config_map_path};
+
+const OBJECTS: usize = 120;
+const PAGE: usize = 25;
+
+#[test]
+fn pages_are_of_one_revision_while_writes_go_on() {
+    let directory = DataDir::new();
+    let server = directory.start();
+    let mut client = server.connect();
+    let name = |number: usize| format!("page-{number:04}");
+    let mut expected = BTreeMap::new();
+    for number in 0..OBJECTS {
+        let mut object = config_map(&name(number), "before");
+        object["metadata"]["labels"] = json!({"paged": "yes"});
+        client.post(CONFIG_MAPS, &object).expect(201);
+        expected.insert(name(number), String::from("before"));
+    }
+    let query = format!("{CONFIG_MAPS}?labelSelector=paged%3Dyes&limit={PAGE}");
+    let (stop, credentials) = (AtomicBool::new(false), server.credentials());
+    let first = client.get(&query).expect(200);
+    let (mut found, mut pages) = (BTreeMap::new(), 0);
+    let changes = std::thread::scope(|scope| {
+        // Changes, removes and adds objects, in front of the reader and behind it.
+        let writer = scope.spawn(|| {
+            let (mut client, mut changes) = (credentials.connect(), 0);
+            for number in 0..OBJECTS {
+                if stop.load(Ordering::Relaxed) {
+                    break;
+                }
+                let at = (number * 7) % OBJECTS;
+                match number % 3 {
+                    0 => drop(client.delete(&config_map_path(&name(at))).expect(200)),
+                    1 => drop(client.put(&config_map_path(&name(at)), &config_map(&name(at), "after")).expect(200)),
+                    _ => {
+                        let mut added = config_map(&format!("{}-added", name(at)), "after");
+                        added["metadata"]["labels"] = json!({"paged": "yes"});
+                        client.post(CONFIG_MAPS, &added).expect(201);
+                    }
+                }
+                changes += 1;
+            }
+            changes
+        });
+        let mut page = first.clone();
+        loop {
+            pages += 1;
+            assert_eq!(page["metadata"]["resourceVersion"], first["metadata"]["resourceVersion"]);
+            for item in page["items"].as_array().expect("items") {
+                let entry = |value: &serde_json::Value| value.as_str().expect("text").to_owned();
+                let twice = found.insert(entry(&item["metadata"]["name"]), entry(&item["data"]["value"]));
+                assert_eq!(twice, None, "{item}");
+            }
+            let seen = found.len();
+            let Some(more) = page["metadata"]["continue"].as_str().filter(|more| !more.is_empty()) else { break };
+            assert_eq!(seen, pages * PAGE);
+            std::thread::sleep(std::time::Duration::from_millis(50));
+            page = client.get(&format!("{query}&continue={more}")).expect(200);
+        }
+        stop.store(true, Ordering::Relaxed);
+        writer.join().expect("the writer")
+    });
+    assert!(changes > 0);
+    assert_eq!(pages, OBJECTS.div_ceil(PAGE));
+    assert_eq!(found, expected);
+}

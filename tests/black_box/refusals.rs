@@ -1,0 +1,178 @@
+//! Requests that are wrong, too large, or meant to exhaust the server: each is refused in the words of the API, and
+//! the connection or the next one goes on.
+
+use std::time::{Duration, Instant};
+
+use serde_json::{Value, json};
+
+use crate::support::{Answer, CONFIG_MAPS, Connection, DataDir, Server, config_map, config_map_path};
+
+const JSON: &str = "application/json";
+const YAML: &str = "application/yaml";
+/// As the API has it for request bodies: 3 MiB.
+const BODY_BYTES_MAX: usize = 3 << 20;
+/// Refusing a body of any kind may take this long, on a machine that is busy with other things.
+const REFUSAL_TIMEOUT: Duration = Duration::from_secs(20);
+
+/// Checks that an answer is a Status that says so.
+fn refused(answer: &Answer, status: u16, reason: &str) -> Value {
+    let body = answer.expect(status);
+    assert_eq!((&body["kind"], &body["code"]), (&json!("Status"), &json!(status)), "{body}");
+    assert_eq!(body["reason"], reason, "{body}");
+    body
+}
+
+fn start(directory: &DataDir) -> (Server, Connection) {
+    let server = directory.start();
+    let mut client = server.connect();
+    client.post(CONFIG_MAPS, &config_map("one", "1")).expect(201);
+    (server, client)
+}
+
+/// The server serves and holds what it held.
+fn goes_on(server: &Server) {
+    let list = server.connect().get(&format!("{CONFIG_MAPS}?fieldSelector=metadata.name%3Done")).expect(200);
+    assert_eq!(list["items"][0]["data"], json!({"value": "1"}), "{list}");
+}
+
+#[test]
+fn methods_and_media_types_that_are_not_there() {
+    let directory = DataDir::new();
+    let (server, mut client) = start(&directory);
+    let path = config_map_path("one");
+    refused(&client.post(&path, &config_map("one", "1")), 405, "MethodNotAllowed");
+    refused(&client.put(CONFIG_MAPS, &config_map("one", "1")), 405, "MethodNotAllowed");
+    refused(&client.request("POST", CONFIG_MAPS, "text/plain", b"x"), 415, "UnsupportedMediaType");
+    refused(&client.request("PATCH", &path, JSON, b"{}"), 415, "UnsupportedMediaType");
+    let answer = client.call("GET", &path, &[("Accept", "text/html")], b"").expect("an answer");
+    refused(&answer, 406, "NotAcceptable");
+    assert_eq!(client.get("/api/v1/namespaces/default/nothings").status, 404);
+    assert_eq!(client.get("/apis/none.example/v1/nothings").status, 404);
+    goes_on(&server);
+}
+
+#[test]
+fn bodies_that_cannot_be_read() {
+    let directory = DataDir::new();
+    let (server, mut client) = start(&directory);
+    let bodies: [(&str, &[u8]); 9] = [
+        (JSON, b"{"),
+        (JSON, b"\xff\xfe{}"),
+        (JSON, br#"{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":7}}"#),
+        (JSON, br#"{"apiVersion":"v1","kind":"Secret","metadata":{"name":"x"}}"#),
+        (YAML, b"a: [1"),
+        (YAML, b"a: 'open"),
+        ("application/vnd.kubernetes.protobuf", b"k8s\0\xff\xff\xff\xff\xff"),
+        ("application/vnd.kubernetes.protobuf", b"not protobuf"),
+        ("application/vnd.kubernetes.protobuf", b""),
+    ];
+    for (media, body) in bodies {
+        let answer = client.request("POST", CONFIG_MAPS, media, body);
+        assert_eq!(refused(&answer, 400, "BadRequest")["status"], "Failure", "{media}");
+    }
+    for patch in ["application/merge-patch+json", "application/json-patch+json", "application/apply-patch+yaml"] {
+        let answer = client.request("PATCH", &config_map_path("one?fieldManager=tests"), patch, b"[{");
+        refused(&answer, 400, "BadRequest");
+    }
+    goes_on(&server);
+}
+
+#[test]
+fn unknown_and_repeated_fields_when_validation_is_strict() {
+    let directory = DataDir::new();
+    let (server, mut client) = start(&directory);
+    let strict = format!("{CONFIG_MAPS}?fieldValidation=Strict");
+    let unknown = br#"{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"s"},"datum":{}}"#;
+    let status = refused(&client.request("POST", &strict, JSON, unknown), 400, "BadRequest");
+    assert!(status["message"].as_str().is_some_and(|text| text.contains(r#"unknown field "datum""#)), "{status}");
+    let repeated = br#"{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"s"},"data":{"a":"1","a":"2"}}"#;
+    let status = refused(&client.request("POST", &strict, JSON, repeated), 400, "BadRequest");
+    assert!(status["message"].as_str().is_some_and(|text| text.contains(r#"duplicate field "data.a""#)), "{status}");
+    // Without it they warn.
+    let answer = client.request("POST", CONFIG_MAPS, JSON, unknown);
+    answer.expect(201);
+    assert!(answer.headers.iter().any(|(name, text)| name == "warning" && text.contains("datum")), "{answer:?}");
+    goes_on(&server);
+}
+
+#[test]
+fn bodies_that_are_too_large() {
+    let directory = DataDir::new();
+    let (server, mut client) = start(&directory);
+    let mut body = config_map("large", "1").to_string().into_bytes();
+    body.resize(BODY_BYTES_MAX + 1, b' ');
+    refused(&client.request("POST", CONFIG_MAPS, JSON, &body), 413, "RequestEntityTooLarge");
+    body.truncate(BODY_BYTES_MAX);
+    client.request("POST", CONFIG_MAPS, JSON, &body).expect(201);
+
+    let operations = |count: usize| json!(vec![json!({"op": "test", "path": "/data/value", "value": "1"}); count]);
+    let path = config_map_path("one");
+    let mut patch =
+        |count| client.request("PATCH", &path, "application/json-patch+json", operations(count).to_string().as_bytes());
+    refused(&patch(10_001), 413, "RequestEntityTooLarge");
+    patch(10_000).expect(200);
+    goes_on(&server);
+}
+
+#[test]
+fn bodies_that_are_meant_to_exhaust() {
+    let directory = DataDir::new();
+    let (server, mut client) = start(&directory);
+    let deep = |open: &str, close: &str| {
+        let depth = 1_000_000;
+        format!(r#"{{"apiVersion":"v1","kind":"ConfigMap","metadata":{}{}}}"#, open.repeat(depth), close.repeat(depth))
+    };
+    let mut bomb =
+        String::from("apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: bomb\na0: &a0 [x,x,x,x,x,x,x,x,x,x]\n");
+    for level in 1..30 {
+        let below = format!("*a{}", level - 1);
+        bomb.push_str(&format!("a{level}: &a{level} [{}]\n", [&*below; 10].join(",")));
+    }
+    let bodies = [
+        (JSON, deep("[", "]")),
+        (JSON, format!(r#"{{"apiVersion":"v1","kind":"ConfigMap","data":{}"#, r#"{"a":"#.repeat(500_000))),
+        (YAML, deep("[", "]")),
+        (YAML, bomb),
+    ];
+    for (media, body) in bodies {
+        let began = Instant::now();
+        let answer = client.request("POST", CONFIG_MAPS, media, body.as_bytes());
+        assert!(matches!(answer.status, 400 | 413), "{media}: {} {}", answer.status, answer.text());
+        assert_eq!(answer.json()["kind"], "Status");
+        assert!(began.elapsed() < REFUSAL_TIMEOUT, "{media}: {:?}", began.elapsed());
+    }
+    goes_on(&server);
+}
+
+#[test]
+fn parameters_that_are_wrong() {
+    let directory = DataDir::new();
+    let (server, mut client) = start(&directory);
+    let queries = [
+        "labelSelector=a%20b%20c",
+        "labelSelector=a%20in%20(",
+        "fieldSelector=spec.none%3D1",
+        "fieldSelector=metadata.name",
+        "limit=many",
+        "continue=nonsense",
+        "resourceVersion=x",
+        "resourceVersionMatch=Exact",
+        "resourceVersionMatch=Exact&resourceVersion=0",
+    ];
+    for query in queries {
+        let answer = client.get(&format!("{CONFIG_MAPS}?{query}"));
+        assert!(matches!(answer.status, 400 | 422), "{query}: {} {}", answer.status, answer.text());
+        assert_eq!(answer.json()["kind"], "Status", "{query}");
+    }
+    let gone = client.get(&format!("{CONFIG_MAPS}?resourceVersion=1&resourceVersionMatch=Exact"));
+    refused(&gone, 410, "Expired");
+    let watch = server.connect().watch(&format!("{CONFIG_MAPS}?watch=1&resourceVersion=1")).expect("an answer");
+    match watch {
+        Ok(mut events) => {
+            let event = events.next().expect("an event");
+            assert_eq!((&event["type"], &event["object"]["code"]), (&json!("ERROR"), &json!(410)), "{event}");
+        }
+        Err(answer) => drop(refused(&answer, 410, "Expired")),
+    }
+    goes_on(&server);
+}

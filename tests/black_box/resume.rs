@@ -1,0 +1,76 @@
+//! Watches that go on where they were after the server was killed.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use crate::support::{CONFIG_MAPS, DataDir, Server, Watch, config_map, revision};
+
+const ROUNDS: usize = 2;
+const LAST: &str = "resume-last";
+
+/// What a watcher was told of: names and revisions, in order.
+type Told = Vec<(String, u64)>;
+
+fn watch(server: &Server, from: u64) -> Watch {
+    let watch = server.connect().watch(&format!("{CONFIG_MAPS}?watch=1&resourceVersion={from}")).expect("an answer");
+    watch.unwrap_or_else(|refused| panic!("{}", refused.text()))
+}
+
+/// Adds to `told` until the watch ends, or the object [`LAST`] comes.
+fn follow(mut watch: Watch, told: &mut Told) {
+    while let Ok(event) = watch.next() {
+        let object = &event["object"];
+        assert_eq!(event["type"], "ADDED", "{event}");
+        let name = object["metadata"]["name"].as_str().expect("a name");
+        told.push((name.to_owned(), revision(object)));
+        if name == LAST {
+            break;
+        }
+    }
+}
+
+#[test]
+fn a_watch_goes_on_after_a_kill() {
+    let directory = DataDir::new();
+    let mut server = directory.start();
+    let start = revision(&server.connect().get(CONFIG_MAPS).expect(200));
+    let (mut told, mut acknowledged, sent) = (Told::new(), Told::new(), AtomicU64::new(0));
+    let last_told = |told: &Told| told.last().map_or(start, |last| last.1);
+    for _ in 0..ROUNDS {
+        let (watch, credentials) = (watch(&server, last_told(&told)), server.credentials());
+        std::thread::scope(|scope| {
+            scope.spawn(|| follow(watch, &mut told));
+            scope.spawn(|| {
+                let mut client = credentials.connect();
+                loop {
+                    let name = format!("resume-{:06}", sent.fetch_add(1, Ordering::SeqCst));
+                    let object = config_map(&name, "1").to_string();
+                    let answer = client.call("POST", CONFIG_MAPS, &[], object.as_bytes());
+                    let Ok(answer) = answer else { break };
+                    acknowledged.push((name, revision(&answer.expect(201))));
+                }
+            });
+            std::thread::sleep(Duration::from_millis(700));
+            server.kill();
+        });
+        server = directory.start();
+    }
+    let last = server.connect().post(CONFIG_MAPS, &config_map(LAST, "1")).expect(201);
+    acknowledged.push((LAST.to_owned(), revision(&last)));
+    follow(watch(&server, last_told(&told)), &mut told);
+
+    assert!(acknowledged.len() > ROUNDS);
+    assert!(told.is_sorted_by(|one, next| one.1 < next.1), "out of order or twice: {told:?}");
+    assert!(told.is_sorted_by(|one, next| one.0 < next.0), "out of order or twice: {told:?}");
+    for write in &acknowledged {
+        assert!(told.contains(write), "the watch was not told of {write:?}");
+    }
+    // Besides these it was told of at most the write of each round that was not answered.
+    assert!(told.len() <= acknowledged.len() + ROUNDS);
+    // What it was told is what is there.
+    let list = server.connect().get(CONFIG_MAPS).expect(200);
+    let items = list["items"].as_array().expect("items").iter();
+    let there = items.map(|item| (item["metadata"]["name"].as_str().unwrap_or_default().to_owned(), revision(item)));
+    let there: Told = there.filter(|(name, _)| name.starts_with("resume-")).collect();
+    assert_eq!(there, told);
+}

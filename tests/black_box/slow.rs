@@ -1,0 +1,86 @@
+//! Clients that take or send next to nothing, and what they do to others.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use crate::support::{CONFIG_MAPS, Connection, DataDir, Server, config_map, config_map_path};
+
+const IDLE_WATCHERS: usize = 8;
+const TRICKLERS: usize = 8;
+/// More than sockets and the server hold for a watcher that does not read.
+const WRITES: usize = 120;
+const VALUE_BYTES: usize = 100_000;
+/// A request of another client may take this long, on a machine that is busy with other things.
+const ANSWER_TIMEOUT: Duration = Duration::from_secs(5);
+
+fn watch_path(server: &Server) -> String {
+    let list = server.connect().get(CONFIG_MAPS).expect(200);
+    format!("{CONFIG_MAPS}?watch=1&resourceVersion={}", list["metadata"]["resourceVersion"].as_str().expect("text"))
+}
+
+/// Writes while slow clients are connected; every write is answered in time, and a watch is told of each.
+fn others_are_served(server: &Server, writes: usize) {
+    let mut watch = server.connect().watch(&watch_path(server)).expect("an answer").ok().expect("a watch");
+    let mut client = server.connect();
+    for number in 0..writes {
+        let began = Instant::now();
+        let value = format!("{number}-{}", "x".repeat(VALUE_BYTES));
+        let object = config_map("slow", &value);
+        match number {
+            0 => client.post(CONFIG_MAPS, &object).expect(201),
+            _ => client.put(&config_map_path("slow"), &object).expect(200),
+        };
+        let event = watch.next().expect("an event");
+        assert_eq!(event["object"]["data"]["value"], value.as_str(), "write {number}");
+        assert!(began.elapsed() < ANSWER_TIMEOUT, "write {number} took {:?}", began.elapsed());
+    }
+    assert_eq!(server.connect().get("/readyz").status, 200);
+}
+
+#[test]
+fn watchers_that_never_read_harm_nobody() {
+    let directory = DataDir::new();
+    let server = directory.start();
+    let path = watch_path(&server);
+    let request = format!("GET {path} HTTP/1.1\r\nHost: localhost\r\n\r\n");
+    let idle: Vec<Connection> = (0..IDLE_WATCHERS)
+        .map(|_| {
+            let mut client = server.connect();
+            client.send(request.as_bytes()).expect("a request");
+            client
+        })
+        .collect();
+    others_are_served(&server, WRITES);
+    drop(idle);
+    assert_eq!(server.terminate().code(), Some(0));
+}
+
+#[test]
+fn clients_that_send_a_byte_a_second_harm_nobody() {
+    let directory = DataDir::new();
+    let server = directory.start();
+    let done = AtomicBool::new(false);
+    let head = format!("POST {CONFIG_MAPS} HTTP/1.1\r\nHost: localhost\r\nContent-Length: 100000\r\n\r\n");
+    std::thread::scope(|scope| {
+        for number in 0..TRICKLERS {
+            let (mut client, head, done) = (server.connect(), head.as_bytes(), &done);
+            // Half of them do so in the head of a request, half in its body.
+            let (at_once, slowly) = head.split_at(if number % 2 == 0 { 4 } else { head.len() });
+            scope.spawn(move || {
+                client.send(at_once).expect("the server takes it");
+                for byte in slowly.iter().chain(std::iter::repeat(&b' ')) {
+                    std::thread::sleep(Duration::from_secs(1));
+                    if done.load(Ordering::Relaxed) || client.send(&[*byte]).is_err() {
+                        break;
+                    }
+                }
+            });
+        }
+        let began = Instant::now();
+        others_are_served(&server, 20);
+        // Still so after some time of that.
+        std::thread::sleep(Duration::from_secs(3).saturating_sub(began.elapsed()));
+        server.connect().get(&config_map_path("slow")).expect(200);
+        done.store(true, Ordering::Relaxed);
+    });
+}

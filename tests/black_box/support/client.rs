@@ -1,0 +1,210 @@
+//! A client for HTTP/1.1 over TLS that blocks, with each step of a request at hand.
+
+use std::io::{self, Read as _, Write as _};
+use std::net::{SocketAddr, TcpStream};
+use std::sync::Arc;
+use std::time::Duration;
+
+use rustls::pki_types::ServerName;
+use rustls::{ClientConfig, ClientConnection, StreamOwned};
+use serde_json::Value;
+
+/// How long an answer may take, on a machine that is busy with other things.
+const READ_TIMEOUT: Duration = Duration::from_secs(30);
+const READ_BYTES: usize = 16_384;
+
+/// One connection; requests follow each other.
+pub struct Connection {
+    address: SocketAddr,
+    config: Arc<ClientConfig>,
+    stream: StreamOwned<ClientConnection, TcpStream>,
+    /// What came and is not used yet.
+    buffered: Vec<u8>,
+}
+
+/// A whole answer.
+#[derive(Debug)]
+pub struct Answer {
+    pub status: u16,
+    /// Names in lower case.
+    pub headers: Vec<(String, String)>,
+    pub body: Vec<u8>,
+}
+
+impl Answer {
+    pub fn text(&self) -> String {
+        String::from_utf8_lossy(&self.body).into_owned()
+    }
+
+    pub fn json(&self) -> Value {
+        serde_json::from_slice(&self.body).unwrap_or_else(|error| panic!("{error} in {}", self.text()))
+    }
+
+    /// The body, of an answer with this status.
+    pub fn expect(&self, status: u16) -> Value {
+        assert_eq!(self.status, status, "{}", self.text());
+        self.json()
+    }
+
+    fn header(&self, name: &str) -> Option<&str> {
+        self.headers.iter().find(|header| header.0 == name).map(|header| &*header.1)
+    }
+}
+
+impl Connection {
+    /// Connects and shakes hands.
+    pub fn open(address: SocketAddr, config: &Arc<ClientConfig>) -> io::Result<Connection> {
+        let socket = TcpStream::connect(address)?;
+        socket.set_nodelay(true)?;
+        socket.set_read_timeout(Some(READ_TIMEOUT))?;
+        let session = ClientConnection::new(Arc::clone(config), ServerName::from(address.ip()));
+        let mut stream = StreamOwned::new(session.map_err(io::Error::other)?, socket);
+        while stream.conn.is_handshaking() {
+            stream.conn.complete_io(&mut stream.sock)?;
+        }
+        Ok(Connection { address, config: Arc::clone(config), stream, buffered: Vec::new() })
+    }
+
+    /// Sends a request and reads its answer; connects anew when the server says that it closes the connection.
+    pub fn call(&mut self, method: &str, path: &str, headers: &[(&str, &str)], body: &[u8]) -> io::Result<Answer> {
+        let length = body.len();
+        let mut head = format!("{method} {path} HTTP/1.1\r\nHost: localhost\r\nContent-Length: {length}\r\n");
+        for (name, value) in headers {
+            head.push_str(&format!("{name}: {value}\r\n"));
+        }
+        // A server may answer and close before it took the whole body.
+        let sent = self.send(format!("{head}\r\n").as_bytes()).and_then(|()| self.send(body));
+        let answer = self.read_answer().map_err(|error| sent.err().unwrap_or(error))?;
+        if answer.header("connection") == Some("close") {
+            *self = Connection::open(self.address, &self.config)?;
+        }
+        Ok(answer)
+    }
+
+    /// Sends bytes as they are.
+    pub fn send(&mut self, bytes: &[u8]) -> io::Result<()> {
+        self.stream.write_all(bytes)?;
+        self.stream.flush()
+    }
+
+    /// Reads a whole answer.
+    pub fn read_answer(&mut self) -> io::Result<Answer> {
+        let mut answer = self.read_head()?;
+        if answer.header("transfer-encoding") == Some("chunked") {
+            while let Some(chunk) = self.read_chunk()? {
+                answer.body.extend(chunk);
+            }
+        } else if let Some(length) = answer.header("content-length") {
+            let length = length.parse().map_err(io::Error::other)?;
+            answer.body = self.take(length)?;
+        }
+        Ok(answer)
+    }
+
+    fn read_head(&mut self) -> io::Result<Answer> {
+        let status_line = self.read_line()?;
+        let status = status_line.split(' ').nth(1).and_then(|status| status.parse().ok());
+        let status = status.ok_or_else(|| io::Error::other(format!("not a status line: {status_line}")))?;
+        let mut headers = Vec::new();
+        loop {
+            let line = self.read_line()?;
+            let Some((name, value)) = line.split_once(':') else { break };
+            headers.push((name.to_ascii_lowercase(), value.trim().to_owned()));
+        }
+        Ok(Answer { status, headers, body: Vec::new() })
+    }
+
+    fn read_chunk(&mut self) -> io::Result<Option<Vec<u8>>> {
+        let length = usize::from_str_radix(&self.read_line()?, 16).map_err(io::Error::other)?;
+        let chunk = self.take(length)?;
+        self.read_line()?;
+        Ok(Some(chunk).filter(|chunk| !chunk.is_empty()))
+    }
+
+    fn read_line(&mut self) -> io::Result<String> {
+        loop {
+            if let Some(end) = self.buffered.windows(2).position(|two| two == b"\r\n") {
+                let line = self.take(end + 2)?;
+                return Ok(String::from_utf8_lossy(&line[..end]).into_owned());
+            }
+            self.fill()?;
+        }
+    }
+
+    fn take(&mut self, length: usize) -> io::Result<Vec<u8>> {
+        while self.buffered.len() < length {
+            self.fill()?;
+        }
+        let rest = self.buffered.split_off(length);
+        Ok(std::mem::replace(&mut self.buffered, rest))
+    }
+
+    fn fill(&mut self) -> io::Result<()> {
+        let mut bytes = [0; READ_BYTES];
+        let length = self.stream.read(&mut bytes)?;
+        if length == 0 {
+            return Err(io::ErrorKind::UnexpectedEof.into());
+        }
+        self.buffered.extend_from_slice(&bytes[..length]);
+        Ok(())
+    }
+
+    /// Reads; panics when there is no answer.
+    pub fn get(&mut self, path: &str) -> Answer {
+        self.request("GET", path, "", b"")
+    }
+
+    /// Deletes; panics when there is no answer.
+    pub fn delete(&mut self, path: &str) -> Answer {
+        self.request("DELETE", path, "", b"")
+    }
+
+    /// Posts JSON; panics when there is no answer.
+    pub fn post(&mut self, path: &str, object: &Value) -> Answer {
+        self.request("POST", path, "application/json", object.to_string().as_bytes())
+    }
+
+    /// Puts JSON; panics when there is no answer.
+    pub fn put(&mut self, path: &str, object: &Value) -> Answer {
+        self.request("PUT", path, "application/json", object.to_string().as_bytes())
+    }
+
+    /// Sends a body of some type; panics when there is no answer.
+    pub fn request(&mut self, method: &str, path: &str, content_type: &str, body: &[u8]) -> Answer {
+        let headers: &[_] = if content_type.is_empty() { &[] } else { &[("Content-Type", content_type)] };
+        self.call(method, path, headers, body).unwrap_or_else(|error| panic!("{method} {path}: {error}"))
+    }
+
+    /// Begins a watch, which has the connection for itself. The answer when it is refused.
+    pub fn watch(mut self, path: &str) -> io::Result<Result<Watch, Answer>> {
+        self.send(format!("GET {path} HTTP/1.1\r\nHost: localhost\r\n\r\n").as_bytes())?;
+        let head = self.read_head()?;
+        if head.status == 200 {
+            return Ok(Ok(Watch { connection: self, text: Vec::new() }));
+        }
+        let length = head.header("content-length").and_then(|length| length.parse().ok()).unwrap_or(0);
+        let body = self.take(length)?;
+        Ok(Err(Answer { body, ..head }))
+    }
+}
+
+/// The events of a watch.
+pub struct Watch {
+    connection: Connection,
+    text: Vec<u8>,
+}
+
+impl Watch {
+    /// The next event; an error once the connection or the watch has ended.
+    pub fn next(&mut self) -> io::Result<Value> {
+        loop {
+            if let Some(end) = self.text.iter().position(|byte| *byte == b'\n') {
+                let rest = self.text.split_off(end + 1);
+                let line = std::mem::replace(&mut self.text, rest);
+                return serde_json::from_slice(&line).map_err(io::Error::other);
+            }
+            let chunk = self.connection.read_chunk()?.ok_or(io::ErrorKind::UnexpectedEof)?;
+            self.text.extend(chunk);
+        }
+    }
+}

@@ -1,0 +1,27 @@
+//! What the tests share: servers as child processes, and an HTTPS client.
+
+mod client;
+mod credentials;
+mod server;
+
+pub use client::{Answer, Connection, Watch};
+pub use server::{DataDir, Server};
+
+/// A ConfigMap with one entry.
+pub fn config_map(name: &str, value: &str) -> serde_json::Value {
+    serde_json::json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name}, "data": {"value": value}})
+}
+
+/// The ConfigMaps of the namespace that the tests write to.
+pub const CONFIG_MAPS: &str = "/api/v1/namespaces/default/configmaps";
+
+/// The path of one of [`CONFIG_MAPS`].
+pub fn config_map_path(name: &str) -> String {
+    format!("{CONFIG_MAPS}/{name}")
+}
+
+/// `metadata.resourceVersion` as a number.
+pub fn revision(object: &serde_json::Value) -> u64 {
+    let text = object["metadata"]["resourceVersion"].as_str().unwrap_or_default();
+    text.parse().unwrap_or_else(|_| panic!("no resourceVersion in {object}"))
+}

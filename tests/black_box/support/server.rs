@@ -1,0 +1,176 @@
+//! A server as a child process.
+
+use std::fs::{self, File};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::thread::sleep;
+use std::time::{Duration, Instant};
+
+use super::client::Connection;
+use super::credentials::Credentials;
+
+/// How long a server may take to start, on a machine that is busy with other things.
+const START_TIMEOUT: Duration = Duration::from_secs(60);
+/// How long a server may take to end.
+const STOP_TIMEOUT: Duration = Duration::from_secs(30);
+const POLL_INTERVAL: Duration = Duration::from_millis(10);
+
+/// A data directory that is removed in the end, and beside it what the server wrote on standard error.
+pub struct DataDir(PathBuf);
+
+impl DataDir {
+    pub fn new() -> DataDir {
+        static NUMBER: AtomicUsize = AtomicUsize::new(0);
+        let number = NUMBER.fetch_add(1, Ordering::Relaxed);
+        let path = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("server-{}-{number}", std::process::id()));
+        fs::create_dir_all(&path).expect("a temporary directory");
+        DataDir(path)
+    }
+
+    pub fn path(&self) -> PathBuf {
+        self.0.join("data")
+    }
+
+    /// The one segment that the write-ahead log has as long as little was written.
+    pub fn log_segment(&self) -> PathBuf {
+        let files = fs::read_dir(self.path().join("wal")).expect("the log");
+        let paths = files.map(|file| file.expect("a file").path());
+        let mut segments: Vec<PathBuf> = paths.filter(|path| path.extension().is_some_and(|it| it == "wal")).collect();
+        assert_eq!(segments.len(), 1, "{segments:?}");
+        segments.remove(0)
+    }
+
+    fn spawn(&self) -> (Child, PathBuf) {
+        static NUMBER: AtomicUsize = AtomicUsize::new(0);
+        let messages = self.0.join(format!("messages-{}", NUMBER.fetch_add(1, Ordering::Relaxed)));
+        let child = Command::new(env!("CARGO_BIN_EXE_flotilla"))
+            .args(["serve", "--listen", "127.0.0.1:0", "--workers", "2", "--data-dir"])
+            .arg(self.path())
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .stderr(File::create(&messages).expect("a file for messages"))
+            .spawn()
+            .expect("the server can be run");
+        (child, messages)
+    }
+
+    /// Starts a server; panics when it does not become ready.
+    pub fn start(&self) -> Server {
+        self.try_start().unwrap_or_else(|refusal| panic!("the server ended with {refusal:?}"))
+    }
+
+    /// Starts a server and waits until it is ready, or ends by itself.
+    pub fn try_start(&self) -> Result<Server, Refusal> {
+        let kubeconfig = self.path().join("admin.kubeconfig");
+        let written = || fs::metadata(&kubeconfig).and_then(|file| file.modified()).ok();
+        let before = written();
+        let (child, messages) = self.spawn();
+        let mut running = Running { child, messages };
+        let deadline = Instant::now() + START_TIMEOUT;
+        loop {
+            if let Some(status) = running.child.try_wait().expect("a child") {
+                return Err(Refusal { code: status.code(), messages: running.messages() });
+            }
+            // The kubeconfig of the server before this one names another port.
+            if running.messages().contains("serving") && written() != before {
+                let credentials = Credentials::read(&kubeconfig);
+                let ready = Connection::open(credentials.address, &credentials.administrator)
+                    .and_then(|mut connection| connection.call("GET", "/readyz", &[], b""));
+                if ready.is_ok_and(|answer| answer.status == 200) {
+                    return Ok(Server { running, credentials });
+                }
+            }
+            assert!(Instant::now() < deadline, "not ready in time: {}", running.messages());
+            sleep(POLL_INTERVAL);
+        }
+    }
+}
+
+impl Drop for DataDir {
+    fn drop(&mut self) {
+        let _ = fs::remove_dir_all(&self.0);
+    }
+}
+
+/// How a server ended that did not start.
+#[derive(Debug)]
+pub struct Refusal {
+    pub code: Option<i32>,
+    /// Its standard error.
+    pub messages: String,
+}
+
+/// A child that ends with the test, whatever becomes of that.
+struct Running {
+    child: Child,
+    messages: PathBuf,
+}
+
+impl Running {
+    fn messages(&self) -> String {
+        fs::read_to_string(&self.messages).unwrap_or_default()
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// A server that was ready.
+pub struct Server {
+    running: Running,
+    credentials: Credentials,
+}
+
+impl Server {
+    /// What is needed to connect, for other threads.
+    pub fn credentials(&self) -> Credentials {
+        self.credentials.clone()
+    }
+
+    /// A connection of the administrator.
+    pub fn connect(&self) -> Connection {
+        self.credentials.connect()
+    }
+
+    /// A connection of nobody.
+    pub fn connect_anonymously(&self) -> Connection {
+        Connection::open(self.credentials.address, &self.credentials.anonymous).expect("a connection")
+    }
+
+    /// What it wrote on standard error.
+    pub fn messages(&self) -> String {
+        self.running.messages()
+    }
+
+    /// SIGKILL.
+    pub fn kill(mut self) {
+        self.running.child.kill().expect("SIGKILL");
+        self.running.child.wait().expect("an end");
+    }
+
+    /// SIGTERM.
+    pub fn terminate(mut self) -> ExitStatus {
+        let id = self.running.child.id().to_string();
+        assert!(Command::new("kill").args(["-TERM", &id]).status().expect("kill").success());
+        let deadline = Instant::now() + STOP_TIMEOUT;
+        loop {
+            if let Some(status) = self.running.child.try_wait().expect("a child") {
+                return status;
+            }
+            assert!(Instant::now() < deadline, "still running: {}", self.running.messages());
+            sleep(POLL_INTERVAL);
+        }
+    }
+}
+
+impl Credentials {
+    /// A connection of the administrator.
+    pub fn connect(&self) -> Connection {
+        Connection::open(self.address, &self.administrator).expect("a connection")
+    }
+}

@@ -1,0 +1,69 @@
+//! What can be done with an object, and how it is refused.
+
+use serde_json::json;
+
+use crate::support::{CONFIG_MAPS, DataDir, config_map, config_map_path, revision};
+
+#[test]
+fn an_object_is_created_read_changed_and_deleted() {
+    let directory = DataDir::new();
+    let server = directory.start();
+    let mut client = server.connect();
+    let path = config_map_path("one");
+
+    let created = client.post(CONFIG_MAPS, &config_map("one", "1")).expect(201);
+    assert!(created["metadata"]["uid"].as_str().is_some_and(|uid| uid.len() == 36));
+    assert_eq!(client.get(&path).expect(200), created);
+    assert_eq!(client.post(CONFIG_MAPS, &config_map("one", "1")).expect(409)["reason"], "AlreadyExists");
+
+    let mut changed = created.clone();
+    changed["data"]["value"] = json!("2");
+    let updated = client.put(&path, &changed).expect(200);
+    assert!(revision(&updated) > revision(&created));
+    assert_eq!(updated["metadata"]["uid"], created["metadata"]["uid"]);
+    // The copy that was just sent is stale now.
+    assert_eq!(client.put(&path, &changed).expect(409)["reason"], "Conflict");
+    assert_eq!(client.get(&path).expect(200), updated);
+
+    let merge = client.request("PATCH", &path, "application/merge-patch+json", br#"{"data":{"more":"3"}}"#).expect(200);
+    assert_eq!(merge["data"], json!({"more": "3", "value": "2"}));
+    let operations = br#"[{"op":"test","path":"/data/value","value":"2"},{"op":"remove","path":"/data/value"}]"#;
+    let patched = client.request("PATCH", &path, "application/json-patch+json", operations).expect(200);
+    assert_eq!(patched["data"], json!({"more": "3"}));
+    let strategic = br#"{"metadata":{"labels":{"of":"tests"}}}"#;
+    client.request("PATCH", &path, "application/strategic-merge-patch+json", strategic).expect(200);
+    let applied = br#"{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"one"},"data":{"applied":"4"}}"#;
+    let apply = format!("{path}?fieldManager=tests");
+    let applied = client.request("PATCH", &apply, "application/apply-patch+yaml", applied).expect(200);
+    assert_eq!(applied["data"], json!({"applied": "4", "more": "3"}));
+
+    client.post(CONFIG_MAPS, &config_map("two", "1")).expect(201);
+    let list = client.get(&format!("{CONFIG_MAPS}?labelSelector=of%3Dtests")).expect(200);
+    assert_eq!(list["items"].as_array().map(Vec::len), Some(1), "{list}");
+    assert_eq!(list["items"][0]["metadata"]["name"], "one");
+    let named = client.get(&format!("{CONFIG_MAPS}?fieldSelector=metadata.name%3Dtwo")).expect(200);
+    assert_eq!(named["items"].as_array().map(Vec::len), Some(1), "{named}");
+
+    assert_eq!(client.delete(&path).expect(200)["status"], "Success");
+    assert_eq!(client.get(&path).expect(404)["reason"], "NotFound");
+    assert_eq!(client.delete(&path).expect(404)["reason"], "NotFound");
+    // An update does not bring it back.
+    assert_eq!(client.put(&path, &updated).expect(404)["reason"], "NotFound");
+}
+
+#[test]
+fn a_deletion_can_have_conditions() {
+    let directory = DataDir::new();
+    let server = directory.start();
+    let mut client = server.connect();
+    let path = config_map_path("guarded");
+    let created = client.post(CONFIG_MAPS, &config_map("guarded", "1")).expect(201);
+    let wrong = br#"{"preconditions":{"uid":"00000000-0000-0000-0000-000000000000"}}"#;
+    assert_eq!(client.request("DELETE", &path, "application/json", wrong).expect(409)["reason"], "Conflict");
+    let tried = client.delete(&format!("{path}?dryRun=All"));
+    assert_eq!(tried.status, 200, "{}", tried.text());
+    assert_eq!(client.get(&path).expect(200), created);
+    let right = json!({"preconditions": {"uid": created["metadata"]["uid"]}}).to_string();
+    client.request("DELETE", &path, "application/json", right.as_bytes()).expect(200);
+    client.get(&path).expect(404);
+}
