@@ -22,6 +22,10 @@ fn follow(mut watch: Watch, told: &mut Told) {
         let object = &event["object"];
         assert_eq!(event["type"], "ADDED", "{event}");
         let name = object["metadata"]["name"].as_str().expect("a name");
+        // The controllers write to the namespace too.
+        if !name.starts_with("resume-") {
+            continue;
+        }
         told.push((name.to_owned(), revision(object)));
         if name == LAST {
             break;

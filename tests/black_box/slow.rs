@@ -15,7 +15,8 @@ const ANSWER_TIMEOUT: Duration = Duration::from_secs(5);
 
 fn watch_path(server: &Server) -> String {
     let list = server.connect().get(CONFIG_MAPS).expect(200);
-    format!("{CONFIG_MAPS}?watch=1&resourceVersion={}", list["metadata"]["resourceVersion"].as_str().expect("text"))
+    let from = list["metadata"]["resourceVersion"].as_str().expect("text");
+    format!("{CONFIG_MAPS}?watch=1&fieldSelector=metadata.name%3Dslow&resourceVersion={from}")
 }
 
 /// Writes while slow clients are connected; every write is answered in time, and a watch is told of each.
@@ -60,8 +61,16 @@ fn clients_that_send_a_byte_a_second_harm_nobody() {
     let directory = DataDir::new();
     let server = directory.start();
     let done = AtomicBool::new(false);
+    /// Ends the slow clients, also when the test fails.
+    struct Done<'a>(&'a AtomicBool);
+    impl Drop for Done<'_> {
+        fn drop(&mut self) {
+            self.0.store(true, Ordering::Relaxed);
+        }
+    }
     let head = format!("POST {CONFIG_MAPS} HTTP/1.1\r\nHost: localhost\r\nContent-Length: 100000\r\n\r\n");
     std::thread::scope(|scope| {
+        let _done = Done(&done);
         for number in 0..TRICKLERS {
             let (mut client, head, done) = (server.connect(), head.as_bytes(), &done);
             // Half of them do so in the head of a request, half in its body.
@@ -81,6 +90,5 @@ fn clients_that_send_a_byte_a_second_harm_nobody() {
         // Still so after some time of that.
         std::thread::sleep(Duration::from_secs(3).saturating_sub(began.elapsed()));
         server.connect().get(&config_map_path("slow")).expect(200);
-        done.store(true, Ordering::Relaxed);
     });
 }
