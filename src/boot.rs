@@ -3,13 +3,14 @@
 //! Order matters: the store opens first, since it locks the data directory, and nothing there may be touched before;
 //! the address is bound next, since certificates and kubeconfig name it.
 
+use std::collections::BTreeMap;
 use std::io::{self, Write as _};
 use std::net::{SocketAddr, TcpListener};
 use std::sync::Arc;
 
 use actix_web::web::ServiceConfig;
 use actix_web::{App, HttpServer};
-use flotilla_cluster::{OpenError, Options, Store};
+use flotilla_cluster::{OpenError, Options, Store, TableId, TableOptions};
 use tokio::sync::watch;
 
 use crate::access::tokens::{Issuer, KeyError, KeySet, ServiceAccountTokens, SigningKey, SpareKey, StoreObjects};
@@ -172,7 +173,10 @@ fn authenticator(config: &Config, store: &Store, signing: &SigningKey) -> Result
 }
 
 fn store_options(config: &Config) -> Options {
-    Options { history_age_max: config.history(), ..Options::new(&config.data_dir) }
+    // Every kubelet lists and watches the pods of its own node: what they ask for must not cost all pods.
+    let pods = TableOptions { indexes: vec!["spec.nodeName".into()], ..TableOptions::default() };
+    let tables = BTreeMap::from([(TableId::new("pods"), pods)]);
+    Options { history_age_max: config.history(), tables, ..Options::new(&config.data_dir) }
 }
 
 fn listen(address: SocketAddr) -> io::Result<TcpListener> {

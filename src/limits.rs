@@ -73,5 +73,8 @@ pub const CONFIG_FILE_BYTES: u64 = 1_048_576;
 /// Bytes of a list that are made at a time; the next ones are made when the connection has taken these.
 pub const LIST_CHUNK_BYTES: usize = 131_072;
 
+/// Bytes that a thread keeps for encoding between requests; what larger objects needed is given back.
+pub const SCRATCH_BYTES: usize = 262_144;
+
 /// Bytes above which answers are compressed for clients that take gzip, as the reference has it.
 pub const GZIP_BYTES_MIN: usize = 131_072;

@@ -133,6 +133,13 @@ pub fn encode_entity(
         {
             Ok(Encoded { bytes: object.bytes().clone(), content_type: Media::Json.name() })
         }
+        (Form::Object, Entity::Stored(object))
+            if representation.media == Media::Protobuf
+                && served.is_stored_version()
+                && !served.of().message.is_empty() =>
+        {
+            Ok(Encoded { bytes: transcode(served, object)?.into(), content_type: Media::Protobuf.name() })
+        }
         (Form::Object, entity) => Ok(encode_value(&*tree(registry, served, entity)?, representation)),
         (Form::Metadata { list: true, .. }, _) => {
             let kind = internal_name(served);
@@ -152,6 +159,15 @@ pub fn encode_entity(
             finish_table(out, representation)
         }
     }
+}
+
+/// A stored object in protobuf, as the version that it is stored in shows it.
+pub fn transcode(served: &Served, object: &Object) -> ApiResult<Vec<u8>> {
+    let (mut message, mut out) = (Vec::new(), Vec::new());
+    let text = registry::stored_text(object);
+    protobuf::Transcoder::default().transcode(served.of(), text, &mut message).map_err(ApiError::internal)?;
+    protobuf::write_object(&served.api_version(), &served.kind().name, &message, &mut out);
+    Ok(out)
 }
 
 /// A Table in the encoding that the client asked for.

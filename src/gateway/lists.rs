@@ -3,9 +3,9 @@
 use std::io::Write as _;
 use std::sync::Arc;
 
-use actix_web::HttpResponse;
 use actix_web::body::BodyStream;
 use actix_web::http::header::{CACHE_CONTROL, CONTENT_ENCODING, CONTENT_TYPE, HeaderValue, VARY};
+use actix_web::{HttpResponse, HttpResponseBuilder};
 use bytes::Bytes;
 use flate2::Compression;
 use flate2::write::GzEncoder;
@@ -15,6 +15,7 @@ use flotilla_proto::value::Value;
 use flotilla_proto::{json, value};
 
 use super::answer::{self, Encoded};
+use super::messages::Messages;
 use super::negotiate::{Form, Media, Representation};
 use crate::limits;
 use crate::printing;
@@ -52,6 +53,12 @@ pub fn respond(
         let include = printing::Includer::from_query(show.include)?;
         let text = whole_table(registry, served, &mut page, version, include)?;
         return Ok(respond_whole(answer::finish_table(text, representation)?, show, warnings));
+    }
+    if representation.media == Media::Protobuf && representation.form == Form::Object {
+        let metadata = list_metadata(&page);
+        if let Some(messages) = Messages::of(registry, served, &mut page, &metadata)? {
+            return Ok(respond_messages(messages, show, warnings));
+        }
     }
     if representation.media != Media::Json || representation.pretty {
         let whole = whole(registry, served, &mut page, show)?;
@@ -107,11 +114,30 @@ pub fn gzip(bytes: &[u8]) -> Option<Bytes> {
     Some(encoder.finish().ok()?.into())
 }
 
-fn respond_stream(chunks: Chunks, show: Show<'_>, warnings: &[String]) -> HttpResponse {
+fn respond_messages(messages: Messages, show: Show<'_>, warnings: &[String]) -> HttpResponse {
+    if show.gzip {
+        return respond_whole(messages.whole(), show, warnings);
+    }
+    match messages.parts() {
+        Ok(parts) => {
+            let parts = parts.into_iter().map(|part| Ok::<_, ApiError>(Bytes::from(part)));
+            streamed(Media::Protobuf, warnings).body(BodyStream::new(futures_util::stream::iter(parts)))
+        }
+        Err(short) => respond_whole(short.whole(), show, warnings),
+    }
+}
+
+/// The head of an answer whose body is made while it is sent.
+fn streamed(media: Media, warnings: &[String]) -> HttpResponseBuilder {
     let mut response = HttpResponse::Ok();
-    response.insert_header((CONTENT_TYPE, HeaderValue::from_static(Media::Json.name())));
+    response.insert_header((CONTENT_TYPE, HeaderValue::from_static(media.name())));
     response.insert_header((CACHE_CONTROL, HeaderValue::from_static("no-cache, private")));
     answer::append_warnings(&mut response, warnings);
+    response
+}
+
+fn respond_stream(chunks: Chunks, show: Show<'_>, warnings: &[String]) -> HttpResponse {
+    let mut response = streamed(Media::Json, warnings);
     if show.gzip {
         response.insert_header((CONTENT_ENCODING, HeaderValue::from_static("gzip")));
         response.insert_header((VARY, HeaderValue::from_static("Accept-Encoding")));

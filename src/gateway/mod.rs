@@ -7,6 +7,7 @@ mod deprecation;
 mod doors;
 mod handler;
 pub mod lists;
+mod messages;
 pub mod negotiate;
 mod path;
 pub mod query;

@@ -3,6 +3,8 @@
 //! Stored bytes are an answer as it goes out: JSON in the stored version, ending in a newline. The revision's digits
 //! stand at a known place, so that the store writes them without encoding again.
 
+use std::cell::RefCell;
+
 use compact_str::CompactString;
 use flotilla_cluster::{Draft, Layout, Object, Revision, Terms};
 use flotilla_proto::json;
@@ -10,32 +12,50 @@ use flotilla_proto::schema::Type;
 use flotilla_proto::value::{Map, Value};
 
 use super::served::Served;
+use crate::limits;
 use crate::status::{ApiError, ApiResult};
+
+thread_local! {
+    /// Where objects are encoded before their length is known.
+    static SCRATCH: RefCell<Vec<u8>> = const { RefCell::new(Vec::new()) };
+}
 
 /// Encodes an object for its table. It must be in the stored version.
 pub fn draft(served: &Served, object: &Value) -> Draft {
-    let mut out = Vec::with_capacity(1024);
+    SCRATCH.with_borrow_mut(|out| {
+        out.clear();
+        let layout = write(served, object, out);
+        // The store keeps this very buffer: one that grew while it was written would leave holes in memory.
+        let bytes = out.as_slice().to_vec();
+        if out.capacity() > limits::SCRATCH_BYTES {
+            *out = Vec::new();
+        }
+        Draft { bytes, layout, terms: terms(served, object) }
+    })
+}
+
+fn write(served: &Served, object: &Value, out: &mut Vec<u8>) -> Layout {
     let mut layout = Layout::default();
     out.extend_from_slice(b"{\"kind\":");
-    json::write_str(&served.stored.name, &mut out);
+    json::write_str(&served.stored.name, out);
     out.extend_from_slice(b",\"apiVersion\":");
-    json::write_str(&served.stored.api_version(), &mut out);
+    json::write_str(&served.stored.api_version(), out);
     out.push(b',');
     layout.head = out.len() as u32;
     out.extend_from_slice(b"\"metadata\":");
     layout.metadata.start = out.len() as u32;
-    layout.revision_at = write_metadata(object.map_at(&["metadata"]), &mut out);
+    layout.revision_at = write_metadata(object.map_at(&["metadata"]), out);
     layout.metadata.end = out.len() as u32;
     for (key, member) in object.as_object().into_iter().flat_map(Map::iter) {
         if !matches!(key, "kind" | "apiVersion" | "metadata") {
             out.push(b',');
-            json::write_str(key, &mut out);
+            json::write_str(key, out);
             out.push(b':');
-            json::write(member, &mut out);
+            json::write(member, out);
         }
     }
     out.extend_from_slice(b"}\n");
-    Draft { bytes: out, layout, terms: terms(served, object) }
+    layout
 }
 
 /// Writes metadata with a placeholder for the revision behind the members that precede it; returns where its digits go.

@@ -326,7 +326,7 @@ fn exact_key(scope: &Scope, selection: &Selection) -> Option<String> {
     }
 }
 
-/// Whether a requirement can be answered by an index.
+/// Whether a requirement can be answered by an index, which knows nothing of objects that lack the field.
 fn table_index(requirement: &FieldRequirement) -> bool {
     requirement.operator == FieldOperator::Equals
         && !requirement.value.is_empty()

@@ -1,5 +1,6 @@
 //! Changing objects: the one path that PUT, PATCH and apply share.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
 use flotilla_cluster::{Expectation, Mutation, Object, Outcome, Revision, Write};
@@ -180,7 +181,11 @@ impl Registry {
     ) -> ApiResult<Option<Written>> {
         let served = target.served;
         let old = stored_value(current)?;
-        let shown = convert::to_served(served, old.clone())?;
+        let shown = if served.is_stored_version() {
+            Cow::Borrowed(&old)
+        } else {
+            Cow::Owned(convert::to_served(served, old.clone())?)
+        };
         let mut new = change.apply(&shown, caller)?;
         owners::dedup(&mut new, &mut caller.warnings);
         place(target, &mut new)?;

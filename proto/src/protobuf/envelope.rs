@@ -93,10 +93,16 @@ pub fn decode_object(of: &Type, envelope: &Envelope<'_>) -> Result<Value, Error>
 pub fn encode_object(of: &Type, api_version: &str, kind: &str, value: &Value, out: &mut Vec<u8>) -> Result<(), Error> {
     let mut message = Vec::new();
     encode(of, value, &mut message)?;
-    head(api_version, kind, message.len(), out);
-    out.extend_from_slice(&message);
-    write_tail(out);
+    write_object(api_version, kind, &message, out);
     Ok(())
+}
+
+/// Appends an object's message with everything around it.
+pub fn write_object(api_version: &str, kind: &str, message: &[u8], out: &mut Vec<u8>) {
+    out.reserve(message.len() + api_version.len() + kind.len() + 32);
+    head(api_version, kind, message.len(), out);
+    out.extend_from_slice(message);
+    write_tail(out);
 }
 
 fn head(api_version: &str, kind: &str, message_length: usize, out: &mut Vec<u8>) {

@@ -14,7 +14,8 @@ mod wire;
 pub use decode::{decode, decode_onto};
 pub use encode::{Transcoder, encode};
 pub use envelope::{
-    Envelope, MAGIC, decode_object, encode_object, open, write_event, write_item_head, write_list_head, write_tail,
+    Envelope, MAGIC, decode_object, encode_object, open, write_event, write_item_head, write_list_head, write_object,
+    write_tail,
 };
 
 use std::sync::LazyLock;
