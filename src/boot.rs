@@ -89,7 +89,7 @@ impl Boot {
     /// See [`BootError`]. The data directory is as it was if it is in use, damaged, or of a newer format.
     pub async fn open(config: Config, drain: Drain) -> Result<Self, BootError> {
         let given = config.service_account_signing_key_file.clone();
-        let spare = given.is_none().then(|| SpareKey::prepare(&config.pki_dir())).unwrap_or_default();
+        let spare = if given.is_none() { SpareKey::prepare(&config.pki_dir()) } else { SpareKey::default() };
         let store = Store::open(store_options(&config))
             .await
             .map_err(|source| BootError::Store { directory: config.data_dir.display().to_string(), source })?;

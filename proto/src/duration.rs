@@ -81,7 +81,7 @@ pub fn format(nanos: i64) -> String {
     let minutes = size / 60_000_000_000;
     let rest = size % 60_000_000_000;
     let mut seconds = (rest / 1_000_000_000).to_string();
-    if rest % 1_000_000_000 > 0 {
+    if !rest.is_multiple_of(1_000_000_000) {
         seconds = format!("{seconds}.{:09}", rest % 1_000_000_000).trim_end_matches('0').to_owned();
     }
     match (minutes / 60, minutes % 60) {

@@ -48,7 +48,9 @@ impl Gateway {
     /// # Errors
     /// When an object that must exist cannot be written.
     pub async fn start(boot: &Boot) -> Result<Arc<Self>, StartError> {
-        let registry = Arc::new(Registry::new(boot.store.clone(), boot.config.service_node_port_range));
+        let mut registry = Registry::new(boot.store.clone(), boot.config.service_node_port_range);
+        registry.accounts_are_made = boot.config.embedded_controllers;
+        let registry = Arc::new(registry);
         let input = bootstrap_input(boot);
         bootstrap::seed(&registry, &input).await?;
         registry.repair_addresses().await.map_err(StartError::Addresses)?;

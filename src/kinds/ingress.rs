@@ -148,7 +148,8 @@ fn validate_paths(rule: &Value, path: &Path<'_>, errors: &mut Errors) {
 
 fn validate_path(kind: &str, text: &str, path: &Path<'_>, errors: &mut Errors) {
     let free = kind == "ImplementationSpecific";
-    if !text.starts_with('/') && !(free && text.is_empty()) {
+    let absent = free && text.is_empty();
+    if !text.starts_with('/') && !absent {
         errors.invalid_str(path, text, "must be an absolute path");
     }
     if free {

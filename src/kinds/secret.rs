@@ -64,10 +64,10 @@ fn validate(object: &Value, errors: &mut Errors) {
         }
     };
     match object.str_at(&["type"]) {
-        "kubernetes.io/service-account-token" => {
-            if object.str_at(&["metadata", "annotations", SERVICE_ACCOUNT_NAME]).is_empty() {
-                errors.required(&Path::root("metadata.annotations").key(SERVICE_ACCOUNT_NAME), "");
-            }
+        "kubernetes.io/service-account-token"
+            if object.str_at(&["metadata", "annotations", SERVICE_ACCOUNT_NAME]).is_empty() =>
+        {
+            errors.required(&Path::root("metadata.annotations").key(SERVICE_ACCOUNT_NAME), "");
         }
         "kubernetes.io/dockercfg" => validate_json(data, ".dockercfg", errors),
         "kubernetes.io/dockerconfigjson" => validate_json(data, ".dockerconfigjson", errors),
@@ -75,10 +75,8 @@ fn validate(object: &Value, errors: &mut Errors) {
             require("username");
             require("password");
         }
-        "kubernetes.io/ssh-auth" => {
-            if data.get("ssh-privatekey").is_none_or(|key| decoded_len(key) == 0) {
-                errors.required(&path.key("ssh-privatekey"), "");
-            }
+        "kubernetes.io/ssh-auth" if data.get("ssh-privatekey").is_none_or(|key| decoded_len(key) == 0) => {
+            errors.required(&path.key("ssh-privatekey"), "");
         }
         "kubernetes.io/tls" => {
             require("tls.crt");

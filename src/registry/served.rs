@@ -140,7 +140,7 @@ fn served(resource: &'static Resource) -> Served {
         None => resource.kind.clone(),
     };
     let table = if stored.group.is_empty() {
-        TableId::new(&*resource.name)
+        TableId::new(&resource.name)
     } else {
         TableId::new(&format!("{}/{}", stored.group, resource.name))
     };

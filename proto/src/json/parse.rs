@@ -91,10 +91,10 @@ struct Parser<'a> {
 impl Parser<'_> {
     fn run(mut self) -> Result<Parsed, Error> {
         let value = loop {
-            if let Some(value) = self.value()? {
-                if let Some(value) = self.close(value)? {
-                    break value;
-                }
+            if let Some(value) = self.value()?
+                && let Some(value) = self.close(value)?
+            {
+                break value;
             }
         };
         self.blank();

@@ -47,7 +47,7 @@ impl<'a> Parser<'a> {
             }
             '+' | '-' | '0'..='9' => return self.number(),
             c if c == '_' || c.is_alphanumeric() => {
-                let word = self.take(|c| is_terminator(c));
+                let word = self.take(is_terminator);
                 self.nodes.push(match word {
                     "true" => Node::Bool(true),
                     "false" => Node::Bool(false),

@@ -36,7 +36,7 @@ pub fn kubelet(registry: &Registry, node: &str, resource: &str) -> ApiResult<Kub
 fn kubelet_of(node: &Value) -> ApiResult<Kubelet> {
     let addresses = node.list_at(&["status", "addresses"]);
     let of_type = |kind: &&str| addresses.iter().find(|address| address.str_at(&["type"]) == *kind);
-    let Some(address) = ADDRESS_TYPES.iter().find_map(|kind| of_type(kind)) else {
+    let Some(address) = ADDRESS_TYPES.iter().find_map(of_type) else {
         let known: Vec<String> = addresses
             .iter()
             .map(|address| format!("{{{} {}}}", address.str_at(&["type"]), address.str_at(&["address"])))
