@@ -21,7 +21,9 @@ fn watch_path(server: &Server) -> String {
 
 /// Writes while slow clients are connected; every write is answered in time, and a watch is told of each.
 fn others_are_served(server: &Server, writes: usize) {
-    let mut watch = server.connect().watch(&watch_path(server)).expect("an answer").ok().expect("a watch");
+    let Ok(mut watch) = server.connect().watch(&watch_path(server)).expect("an answer") else {
+        panic!("the watch was refused");
+    };
     let mut client = server.connect();
     for number in 0..writes {
         let began = Instant::now();
