@@ -200,8 +200,7 @@ impl Walk {
         self.shape(&field.shape, value, place)?;
         Ok(match field.presence {
             Presence::OmitEmpty => !is_empty(value),
-            Presence::Always => !is_nil(&field.shape, value),
-            Presence::Pointer | Presence::AlwaysPointer => true,
+            Presence::Always | Presence::Pointer | Presence::AlwaysPointer => true,
         })
     }
 
@@ -264,7 +263,11 @@ impl Walk {
         };
         for (key, member) in members.iter_mut() {
             if member.is_null() {
-                *member = zero_of(&map.value);
+                *member = match map.value {
+                    // Storage does not tell empty from nil.
+                    Shape::Bytes => Value::Str(Str::const_new("")),
+                    _ => zero_of(&map.value),
+                };
                 continue;
             }
             let here = Place { parent: Some(place), step: Step::Key(key) };
@@ -298,9 +301,41 @@ pub(crate) fn is_empty(value: &Value) -> bool {
     }
 }
 
-/// Whether a list or map comes back as `null` once it went through storage, which does not tell empty from nil.
-fn is_nil(shape: &Shape, value: &Value) -> bool {
-    matches!(shape, Shape::List(_) | Shape::Map(_)) && is_empty(value)
+/// Makes lists and maps that are always encoded `null` where they are empty, as storage does, which does not tell
+/// empty from nil. What conforms to the type does so afterwards.
+pub fn forget_empty(of: &Type, value: &mut Value) {
+    let Value::Object(map) = value else { return };
+    let mut next = 0;
+    for (key, member) in map.iter_mut() {
+        let Some(at) = position(of, key, next) else { continue };
+        next = at + 1;
+        let field = &of.fields[at];
+        if field.presence == Presence::Always
+            && matches!(field.shape, Shape::List(_) | Shape::Map(_))
+            && is_empty(member)
+        {
+            *member = Value::Null;
+        } else {
+            forget_empty_in(&field.shape, member);
+        }
+    }
+}
+
+fn holds_structs(shape: &Shape) -> bool {
+    matches!(shape, Shape::Struct(_) | Shape::List(_) | Shape::Map(_))
+}
+
+fn forget_empty_in(shape: &Shape, value: &mut Value) {
+    match (shape, value) {
+        (Shape::Struct(of), value) => forget_empty(of, value),
+        (Shape::List(list), Value::Array(items)) if holds_structs(&list.item) => {
+            items.iter_mut().for_each(|item| forget_empty_in(&list.item, item));
+        }
+        (Shape::Map(map), Value::Object(members)) if holds_structs(&map.value) => {
+            members.iter_mut().for_each(|(_, member)| forget_empty_in(&map.value, member));
+        }
+        _ => {}
+    }
 }
 
 /// How a value of which nothing is set is encoded where it is always encoded.

@@ -17,12 +17,13 @@ const COMMON: Strategy = Strategy { name: NameRule::Subdomain, generation: Gener
 
 /// Rules of ValidatingAdmissionPolicies.
 pub static VALIDATING: Strategy = Strategy {
+    known_finalizers: false,
     status: true,
     prepare_status: metadata::reset_for_status,
     default: default_policy,
     validate: validate_validating,
     validate_update: |object, _, errors| {
-        metadata::validate_again(NameRule::Subdomain, false, object, errors);
+        metadata::validate_again_generic(NameRule::Subdomain, false, object, errors);
         validate_validating(object, errors);
     },
     validate_status: |object, _, errors| validate_warnings(object, errors),
@@ -31,10 +32,11 @@ pub static VALIDATING: Strategy = Strategy {
 
 /// Rules of ValidatingAdmissionPolicyBindings.
 pub static VALIDATING_BINDING: Strategy = Strategy {
+    known_finalizers: false,
     default: default_binding,
     validate: |object, errors| validate_binding(object, true, errors),
     validate_update: |object, _, errors| {
-        metadata::validate_again(NameRule::Subdomain, false, object, errors);
+        metadata::validate_again_generic(NameRule::Subdomain, false, object, errors);
         validate_binding(object, true, errors);
     },
     ..COMMON
@@ -42,10 +44,11 @@ pub static VALIDATING_BINDING: Strategy = Strategy {
 
 /// Rules of MutatingAdmissionPolicies.
 pub static MUTATING: Strategy = Strategy {
+    known_finalizers: false,
     default: default_policy,
     validate: validate_mutating,
     validate_update: |object, _, errors| {
-        metadata::validate_again(NameRule::Subdomain, false, object, errors);
+        metadata::validate_again_generic(NameRule::Subdomain, false, object, errors);
         validate_mutating(object, errors);
     },
     ..COMMON
@@ -53,10 +56,11 @@ pub static MUTATING: Strategy = Strategy {
 
 /// Rules of MutatingAdmissionPolicyBindings.
 pub static MUTATING_BINDING: Strategy = Strategy {
+    known_finalizers: false,
     default: default_binding,
     validate: |object, errors| validate_binding(object, false, errors),
     validate_update: |object, _, errors| {
-        metadata::validate_again(NameRule::Subdomain, false, object, errors);
+        metadata::validate_again_generic(NameRule::Subdomain, false, object, errors);
         validate_binding(object, false, errors);
     },
     ..COMMON

@@ -9,6 +9,7 @@ use crate::field::{Errors, Path, quote};
 
 /// Rules of APIServices.
 pub static STRATEGY: Strategy = Strategy {
+    known_finalizers: false,
     name: NameRule::PathSegment,
     generation: Generation::ClientOwned,
     status: true,
@@ -23,7 +24,7 @@ pub static STRATEGY: Strategy = Strategy {
     prepare_status: metadata::reset_for_status,
     validate,
     validate_update: |object, _, errors| {
-        metadata::validate_again(NameRule::PathSegment, false, object, errors);
+        metadata::validate_again_generic(NameRule::PathSegment, false, object, errors);
         validate(object, errors);
     },
     validate_status: |object, _, errors| {

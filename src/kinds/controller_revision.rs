@@ -10,7 +10,6 @@ pub static STRATEGY: Strategy =
     Strategy { generation: Generation::ClientOwned, validate, validate_update, ..Strategy::DEFAULT };
 
 fn validate(revision: &Value, errors: &mut Errors) {
-    metadata::validate_finalizer_names(revision, errors);
     numbers::not_negative(&Path::root("revision"), revision.at(&["revision"]), errors);
     let path = Path::root("data");
     match revision.at(&["data"]) {
@@ -22,7 +21,6 @@ fn validate(revision: &Value, errors: &mut Errors) {
 
 fn validate_update(revision: &Value, old: &Value, errors: &mut Errors) {
     metadata::validate_again(NameRule::Subdomain, true, revision, errors);
-    metadata::validate_finalizer_names(revision, errors);
     numbers::not_negative(&Path::root("revision"), revision.at(&["revision"]), errors);
     metadata::immutable(&Path::root("data"), revision.at(&["data"]), old.at(&["data"]), errors);
 }

@@ -43,7 +43,6 @@ fn default(cron: &mut Value) {
 }
 
 fn validate(cron: &Value, errors: &mut Errors) {
-    metadata::validate_finalizer_names(cron, errors);
     check(cron, None, errors);
     let name = cron.str_at(&["metadata", "name"]);
     if name.len() > NAME_BYTES_MAX {

@@ -17,7 +17,14 @@ const GROUP_POLICIES: [&str; 3] = ["File", "None", "ReadWriteOnceWithFSType"];
 /// Rules of CSIDrivers.
 pub static DRIVER: Strategy = Strategy {
     name: NameRule::Subdomain,
-    generation: Generation::Spec,
+    generation: Generation::Own,
+    prepare_create: |object| _ = object.remove_at(&["metadata", "generation"]),
+    prepare_update: |object, old| {
+        if object.at(&["spec"]) != old.at(&["spec"]) {
+            let generation = old.int_at(&["metadata", "generation"]).unwrap_or(0);
+            object.set_at(&["metadata", "generation"], generation + 1);
+        }
+    },
     unconditional_update: false,
     returns_deleted: true,
     default: default_driver,

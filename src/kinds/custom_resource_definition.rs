@@ -13,6 +13,7 @@ const NO_WEBHOOK: &str = "should not be set when strategy is not set to Webhook"
 
 /// Rules of CustomResourceDefinitions.
 pub static STRATEGY: Strategy = Strategy {
+    known_finalizers: false,
     name: NameRule::Subdomain,
     generation: Generation::Spec,
     status: true,

@@ -10,6 +10,7 @@ const NOTE_BYTES_MAX: usize = 1024;
 
 /// Rules of `events` of the core group.
 pub static STRATEGY: Strategy = Strategy {
+    known_finalizers: false,
     name: NameRule::PathSegment,
     generation: Generation::ClientOwned,
     create_on_update: true,
@@ -35,6 +36,7 @@ pub static STRATEGY: Strategy = Strategy {
 /// Rules of `events` of `events.k8s.io`.
 pub static STRATEGY_V1: Strategy = Strategy {
     name: NameRule::Subdomain,
+    known_finalizers: true,
     validate: validate_new,
     validate_update: validate_new_update,
     selectors: SELECTORS,

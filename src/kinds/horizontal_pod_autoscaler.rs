@@ -8,7 +8,7 @@ use flotilla_proto::value;
 use flotilla_proto::value::{Map, Value};
 
 use super::defaulting::{object, object_or_new, pointer};
-use super::{Generation, Strategy, metadata};
+use super::{Generation, Strategy};
 
 /// CPU utilization that is aimed at when nothing is said, in percent.
 pub const CPU_PERCENT: i64 = 80;
@@ -21,7 +21,6 @@ pub static STRATEGY: Strategy = Strategy {
     status: true,
     default,
     validate: |scaler, errors| {
-        metadata::validate_finalizer_names(scaler, errors);
         validation::validate(scaler, None, errors);
     },
     validate_update: |scaler, old, errors| validation::validate(scaler, Some(old), errors),

@@ -10,7 +10,7 @@ use flotilla_proto::value::{Map, Value};
 
 use super::defaulting::{object, object_or_new, objects, plain, pointer};
 use super::pod::spec::Options;
-use super::{Dependents, Generation, Strategy, labels, metadata, names, templates};
+use super::{Dependents, Generation, Strategy, labels, names, templates};
 use crate::field::{Errors, Path};
 
 const TEMPLATE_LABELS: [&str; 4] = ["spec", "template", "metadata", "labels"];
@@ -25,6 +25,10 @@ pub static STRATEGY: Strategy = Strategy {
     generation: Generation::Own,
     status: true,
     dependents: Dependents::Orphan,
+    dependents_warning: Some(
+        "child pods are preserved by default when jobs are deleted; set propagationPolicy=Background to remove them or \
+         set propagationPolicy=Orphan to suppress this warning",
+    ),
     default,
     prepare_create,
     prepare_update: templates::prepare_update,
@@ -112,7 +116,6 @@ fn validate(job: &Value, errors: &mut Errors) {
 
 /// What holds at creation and on every update.
 fn check(job: &Value, options: &Options, any_value: bool, prefixed: bool, errors: &mut Errors) {
-    metadata::validate_finalizer_names(job, errors);
     generated_selector(job, prefixed, errors);
     let path = Path::root("spec");
     spec::validate_job(job.at(&["spec"]), &path, options, any_value, errors);

@@ -10,6 +10,7 @@ const COORDINATED: [&str; 2] = ["strategy", "preferredHolder"];
 
 /// Rules of Leases.
 pub static STRATEGY: Strategy = Strategy {
+    known_finalizers: false,
     generation: Generation::ClientOwned,
     create_on_update: true,
     unconditional_update: false,

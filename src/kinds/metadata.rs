@@ -67,13 +67,18 @@ pub fn name_messages(rule: NameRule, name: &str, prefix: bool) -> names::Message
 }
 
 /// Checks the metadata of an update. Runs before the kind's own rules, and states what both the generic and the
-/// kind's rules state of metadata: clients see the causes of broken rules twice.
-pub fn validate_update(namespaced: bool, object: &Value, old: &Value, errors: &mut Errors) {
+/// kind's rules state of metadata: clients see the causes of broken rules twice. `known_finalizers` as in
+/// [`Strategy`](super::Strategy).
+pub fn validate_update(namespaced: bool, known_finalizers: bool, object: &Value, old: &Value, errors: &mut Errors) {
     let (metadata, old) = (object.at(&["metadata"]), old.at(&["metadata"]));
     validate_at(NameRule::PathSegment, namespaced, metadata, &METADATA, errors);
     let before = errors.0.len();
     validate_change(metadata, old, &METADATA, errors);
-    errors.0.extend_from_within(before..);
+    let after = errors.0.len();
+    if known_finalizers {
+        validate_finalizer_names(object, errors);
+    }
+    errors.0.extend_from_within(before..after);
 }
 
 /// Takes out the causes that [`validate_update`] stated for the kind, whose rules state them later or never.
@@ -89,6 +94,14 @@ pub fn take_repeated(object: &Value, old: &Value, errors: &mut Errors) -> Errors
 /// Checks again what [`validate_create`] checks, where a kind's rules of update do so as well. Costs nothing as long
 /// as everything held, because nothing that it checks has changed since [`validate_update`].
 pub fn validate_again(rule: NameRule, namespaced: bool, object: &Value, errors: &mut Errors) {
+    validate_again_generic(rule, namespaced, object, errors);
+    if !errors.is_empty() {
+        validate_finalizer_names(object, errors);
+    }
+}
+
+/// As [`validate_again`], for kinds that take finalizers that the server does not know.
+pub fn validate_again_generic(rule: NameRule, namespaced: bool, object: &Value, errors: &mut Errors) {
     if !errors.is_empty() || !object.str_at(&["metadata", "generateName"]).is_empty() {
         validate_create(rule, namespaced, object, errors);
     }
@@ -195,8 +208,8 @@ fn validate_finalizers(metadata: &Value, path: &Path<'_>, errors: &mut Errors) {
     }
 }
 
-/// Checks that finalizers without a domain are ones that the server knows. Kinds of the older groups ask for this at
-/// creation, beside [`validate_create`].
+/// Checks that finalizers without a domain are ones that the server knows. Most kinds ask for
+/// this, beside [`validate_create`].
 pub fn validate_finalizer_names(object: &Value, errors: &mut Errors) {
     let path = METADATA.child("finalizers");
     for (index, finalizer) in object.list_at(&["metadata", "finalizers"]).iter().enumerate() {
@@ -244,7 +257,7 @@ pub fn validate_field_manager(manager: &str, path: &Path<'_>, errors: &mut Error
 }
 
 /// Whether Go's `unicode.IsPrint` would say so: no control, no space but the ASCII one, no format character.
-fn printable(c: char) -> bool {
+pub fn printable(c: char) -> bool {
     let format = matches!(c, '\u{ad}' | '\u{600}'..='\u{605}' | '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}'
         | '\u{2060}'..='\u{206f}' | '\u{feff}' | '\u{e000}'..='\u{f8ff}');
     c == ' ' || !(c.is_control() || c.is_whitespace() || format)

@@ -8,6 +8,7 @@ use crate::field::{ErrorKind, Errors, Path};
 
 /// Rules of PodDisruptionBudgets.
 pub static STRATEGY: Strategy = Strategy {
+    known_finalizers: false,
     generation: Generation::Own,
     status: true,
     unconditional_update: false,

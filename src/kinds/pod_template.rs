@@ -4,7 +4,7 @@ use flotilla_proto::value::Value;
 
 use super::pod::spec::Options;
 use super::pod::{defaults, dropped, template, warnings};
-use super::{Generation, Strategy, metadata, semantic, templates};
+use super::{Generation, Strategy, semantic, templates};
 use crate::field::{Errors, Path};
 
 /// Rules of PodTemplates.
@@ -15,7 +15,6 @@ pub static STRATEGY: Strategy = Strategy {
     prepare_create: |object| dropped::drop_from_spec(object, None, &["template", "spec"]),
     prepare_update,
     validate: |object, errors| {
-        metadata::validate_finalizer_names(object, errors);
         validate(object, None, errors);
     },
     validate_update: |object, old, errors| validate(object, Some(old), errors),

@@ -40,7 +40,6 @@ fn not_of_system(name: &str, value: i64, global: bool) -> Option<String> {
 }
 
 fn validate(class: &Value, errors: &mut Errors) {
-    metadata::validate_finalizer_names(class, errors);
     let name = class.str_at(&["metadata", "name"]);
     let value = class.int_at(&["value"]).unwrap_or(0);
     if name.starts_with(SYSTEM_PREFIX) {

@@ -12,6 +12,7 @@ use crate::field::{ErrorKind, Errors, Path};
 
 /// Rules of RuntimeClasses.
 pub static STRATEGY: Strategy = Strategy {
+    known_finalizers: false,
     generation: Generation::ClientOwned,
     create_on_update: true,
     unconditional_update: false,
@@ -54,7 +55,7 @@ fn tolerations(tolerations: &[Value], path: &Path<'_>, errors: &mut Errors) {
 
 fn validate_update(class: &Value, old: &Value, errors: &mut Errors) {
     let repeated = metadata::take_repeated(class, old, errors);
-    metadata::validate_again(NameRule::Subdomain, false, class, errors);
+    metadata::validate_again_generic(NameRule::Subdomain, false, class, errors);
     validate(class, errors);
     errors.0.extend(repeated.0);
     metadata::immutable(&Path::root("handler"), class.at(&["handler"]), old.at(&["handler"]), errors);

@@ -53,6 +53,9 @@ pub type GraceSeconds = fn(object: &Value, asked: Option<i64>) -> i64;
 pub struct Strategy {
     /// How names are checked.
     pub name: NameRule,
+    /// Whether finalizers without a domain must be ones that the server knows: most kinds, but not those of some
+    /// younger groups.
+    pub known_finalizers: bool,
     /// What the generation counts.
     pub generation: Generation,
     /// Whether `status` is reset on create and kept on update of the object itself.
@@ -87,6 +90,8 @@ pub struct Strategy {
     pub warnings: fn(object: &Value, old: Option<&Value>, warnings: &mut Vec<String>),
     /// Warnings of a write of `/status`.
     pub status_warnings: fn(object: &Value, warnings: &mut Vec<String>),
+    /// What is warned of when an object is deleted and the client does not say what becomes of its dependents.
+    pub dependents_warning: Option<&'static str>,
     /// Subresources that write the object by rules of their own, by name.
     pub subresources: &'static [(&'static str, Subresource)],
     /// The values of fields that `fieldSelector` may name besides `metadata.name` and `metadata.namespace`.
@@ -117,6 +122,7 @@ impl Strategy {
     /// Rules of a kind that has none of its own.
     pub const DEFAULT: Self = Self {
         name: NameRule::Subdomain,
+        known_finalizers: true,
         generation: Generation::None,
         status: false,
         create_on_update: false,
@@ -134,6 +140,7 @@ impl Strategy {
         validate_status: |_, _, _| {},
         warnings: |_, _, _| {},
         status_warnings: |_, _| {},
+        dependents_warning: None,
         subresources: &[],
         selectable: &[],
         selectors: &[],

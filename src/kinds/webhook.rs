@@ -15,10 +15,11 @@ const FORM: &str = "; desired format: https://host[/path]";
 
 /// Rules of ValidatingWebhookConfigurations.
 pub static VALIDATING: Strategy = Strategy {
+    known_finalizers: false,
     default: |object| default(object, false),
     validate: |object, errors| validate(object, None, false, errors),
     validate_update: |object, old, errors| {
-        metadata::validate_again(NameRule::Subdomain, false, object, errors);
+        metadata::validate_again_generic(NameRule::Subdomain, false, object, errors);
         validate(object, Some(old), false, errors);
     },
     ..COMMON
@@ -26,10 +27,11 @@ pub static VALIDATING: Strategy = Strategy {
 
 /// Rules of MutatingWebhookConfigurations.
 pub static MUTATING: Strategy = Strategy {
+    known_finalizers: false,
     default: |object| default(object, true),
     validate: |object, errors| validate(object, None, true, errors),
     validate_update: |object, old, errors| {
-        metadata::validate_again(NameRule::Subdomain, false, object, errors);
+        metadata::validate_again_generic(NameRule::Subdomain, false, object, errors);
         validate(object, Some(old), true, errors);
     },
     ..COMMON

@@ -3,6 +3,7 @@
 use flotilla_proto::value::Value;
 use flotilla_proto::{conform, yaml};
 
+use super::options::FieldValidation;
 use super::update::{Change, check_identity};
 use super::{Incoming, Registry, Served, Target, WriteOptions, Written, convert, now, ownership};
 use crate::fieldmanager;
@@ -18,8 +19,24 @@ impl Registry {
         options: &WriteOptions,
         caller: &mut Caller,
     ) -> ApiResult<Written> {
+        let undecodable = |why: String| ApiError::bad_request(format!("error decoding YAML: {why}"));
         let parsed =
-            yaml::parse(body).map_err(|error| ApiError::bad_request(format!("error decoding YAML: {error}")))?;
+            yaml::parse(body).map_err(|error| undecodable(format!("error converting YAML to JSON: {error}")))?;
+        if !matches!(parsed.value, Value::Object(_) | Value::Null) {
+            let found = parsed.value.type_name();
+            let target = "Go value of type map[string]interface {}";
+            let why = format!("json: cannot unmarshal {found} into {target}");
+            return Err(undecodable(format!("error unmarshaling JSON: while decoding JSON: {why}")));
+        }
+        match options.validation {
+            FieldValidation::Strict if !parsed.duplicates.is_empty() => {
+                let all = parsed.duplicates.join("\n  ");
+                let why = format!("error converting YAML to JSON: yaml: unmarshal errors:\n  {all}");
+                return Err(ApiError::bad_request(format!("error strict decoding YAML: {why}")));
+            }
+            FieldValidation::Warn => caller.warnings.extend(parsed.duplicates),
+            _ => {}
+        }
         self.apply_value(target, parsed.value, options, caller).await
     }
 
@@ -36,11 +53,18 @@ impl Registry {
         if self.current(served, target.namespace, target.name).is_some() || !target.subresource.is_empty() {
             return self.update(target, &mut change, options, caller).await;
         }
-        let object = change.merge(None)?.ok_or_else(|| ApiError::internal("an apply created nothing"))?;
+        let mut object = change.merge(None)?.ok_or_else(|| ApiError::internal("an apply created nothing"))?;
         let namespace = object.str_at(&["metadata", "namespace"]);
         if namespace.is_empty() || namespace == target.namespace {
             check_identity(target, &object)?;
         }
+        let uid = object.str_at(&["metadata", "uid"]);
+        if !uid.is_empty() {
+            let why =
+                format!("uid mismatch: the provided object specified uid {uid}, and no existing object was found");
+            return Err(ApiError::conflict(served.group(), &served.resource.name, target.name, &why));
+        }
+        object.remove_at(&["metadata", "resourceVersion"]);
         self.create(target, Incoming { value: object, owned: true, ..Incoming::default() }, options, caller).await
     }
 }

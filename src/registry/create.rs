@@ -39,6 +39,7 @@ impl Registry {
             convert::default(served, &mut object);
             ownership::record(served, "", options, None, &mut object, incoming.untracked);
         }
+        conform::forget_empty(served.of(), &mut object);
         let mut object = convert::to_stored(served, object);
         self.admit_create(target, &mut object, options, caller).await?;
         self.store_new(target, object, options, caller).await
@@ -118,6 +119,9 @@ impl Registry {
         let served = target.served;
         let mut errors = Errors::default();
         metadata::validate_create(served.strategy.name, served.resource.namespaced, object, &mut errors);
+        if served.strategy.known_finalizers {
+            metadata::validate_finalizer_names(object, &mut errors);
+        }
         (served.strategy.validate)(object, &mut errors);
         if errors.is_empty() {
             (served.strategy.warnings)(object, None, &mut caller.warnings);

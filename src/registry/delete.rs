@@ -47,6 +47,9 @@ impl Registry {
     pub async fn delete(&self, target: Target<'_>, options: &DeleteOptions, caller: &mut Caller) -> ApiResult<Deleted> {
         let served = target.served;
         self.admit_delete(target, caller)?;
+        if options.propagation.is_none() {
+            caller.warnings.extend(served.strategy.dependents_warning.map(str::to_owned));
+        }
         let mut options = options.clone();
         if options.grace_seconds.is_some_and(|seconds| seconds < 0) {
             options.grace_seconds = Some(1);

@@ -35,14 +35,16 @@ pub struct WriteOptions {
 /// Longest name of a manager in bytes.
 const MANAGER_BYTES_MAX: usize = 128;
 
-/// The manager of a client that names none: its user agent up to the first slash.
+/// The manager of a client that names none: what can be shown of its user agent up to the first slash.
 fn manager_of(user_agent: &str) -> String {
-    let prefix = user_agent.split('/').next().unwrap_or("");
-    let mut end = prefix.len().min(MANAGER_BYTES_MAX);
-    while !prefix.is_char_boundary(end) {
+    let mut manager: String =
+        user_agent.chars().take_while(|c| *c != '/').filter(|c| metadata::printable(*c)).collect();
+    let mut end = manager.len().min(MANAGER_BYTES_MAX);
+    while !manager.is_char_boundary(end) {
         end -= 1;
     }
-    if end == 0 { "unknown".into() } else { prefix[..end].into() }
+    manager.truncate(end);
+    if manager.is_empty() { "unknown".into() } else { manager }
 }
 
 impl WriteOptions {

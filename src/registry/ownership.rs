@@ -19,7 +19,7 @@ impl Versions for ServedVersions<'_> {
             let (group, version) = api_version.split_once('/').unwrap_or(("", api_version));
             catalogue::kind(group, version, &own.name)
         };
-        let Some(to) = find(api_version) else { return Ok(None) };
+        let Some(to) = find(api_version).filter(|to| to.group == own.group) else { return Ok(None) };
         let Some(from) = find(object.str_at(&["apiVersion"])) else { return Ok(None) };
         let converted =
             if std::ptr::eq(from, to) { object.clone() } else { conversion::convert(from, to, object.clone()) };

@@ -4,6 +4,7 @@ use std::borrow::Cow;
 use std::sync::Arc;
 
 use flotilla_cluster::{Expectation, Mutation, Object, Outcome, Revision, Write};
+use flotilla_proto::conform;
 use flotilla_proto::value::{Map, Value};
 
 use super::create::reset_status;
@@ -197,6 +198,7 @@ impl Registry {
         if !change.owns_managed_fields() {
             ownership::record(served, target.subresource, options, Some(&shown), &mut new, change.untracked());
         }
+        conform::forget_empty(served.of(), &mut new);
         let mut new = convert::to_stored(served, new);
         self.admit_update(target, &mut new, &old, options, caller).await?;
         let allocation = self.allocate_update(target, &mut new, &old, options).await?;
@@ -227,7 +229,7 @@ impl Registry {
     fn validate_update(&self, target: Target<'_>, new: &Value, old: &Value, caller: &mut Caller) -> ApiResult<()> {
         let (served, strategy) = (target.served, target.served.strategy);
         let mut errors = Errors::default();
-        metadata::validate_update(served.resource.namespaced, new, old, &mut errors);
+        metadata::validate_update(served.resource.namespaced, strategy.known_finalizers, new, old, &mut errors);
         match (target.subresource, strategy.subresource(target.subresource)) {
             ("status", _) => {
                 (strategy.validate_status)(new, old, &mut errors);

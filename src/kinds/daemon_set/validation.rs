@@ -20,7 +20,6 @@ const COUNTS: [&str; 9] = [
 ];
 
 pub(super) fn validate(set: &Value, errors: &mut Errors) {
-    metadata::validate_finalizer_names(set, errors);
     check(set, None, errors);
 }
 

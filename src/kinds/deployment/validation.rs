@@ -18,7 +18,6 @@ const COUNTS: [&str; 8] = [
 const MORE: &str = "cannot be greater than status.replicas";
 
 pub(super) fn validate(deployment: &Value, errors: &mut Errors) {
-    metadata::validate_finalizer_names(deployment, errors);
     check(deployment, None, errors);
 }
 

@@ -25,7 +25,7 @@ pub fn prepare(pod: &mut Value, old: &Value) {
 pub fn validate(pod: &Value, old: &Value, errors: &mut Errors) {
     if annotations::is_mirror(old.at(&["metadata"])) {
         errors.0.clear();
-        return errors.forbidden(&Path::root(""), "static pods do not support ephemeral containers");
+        return errors.forbidden(&Path::root("[]"), "static pods do not support ephemeral containers");
     }
     update::common(pod, old, errors);
     let spec = Path::root("spec");

@@ -61,7 +61,7 @@ pub fn validate(pod: &Value, old: &Value, errors: &mut Errors) {
     };
     if let Some(why) = alone {
         errors.0.clear();
-        return errors.forbidden(&Path::root(""), why);
+        return errors.forbidden(&Path::root("[]"), why);
     }
     update::common(pod, old, errors);
     let path = Path::root("spec");

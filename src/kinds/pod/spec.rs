@@ -164,7 +164,7 @@ fn resource_claims(claims: &[Value], metadata: Option<&Value>, path: &Path<'_>, 
     for (n, claim) in claims.iter().enumerate() {
         let path = path.index(n);
         if metadata.is_some_and(super::annotations::is_mirror) {
-            errors.forbidden(&Path::root(""), "static pods do not support resource claims");
+            errors.forbidden(&Path::root("[]"), "static pods do not support resource claims");
             continue;
         }
         let name = claim.str_at(&["name"]);

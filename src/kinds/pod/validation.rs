@@ -5,11 +5,9 @@ use flotilla_proto::value::Value;
 use super::spec::{self, Options};
 use super::{annotations, containers, projected};
 use crate::field::{Errors, Path};
-use crate::kinds::metadata;
 
 /// Checks metadata and spec of a pod, at creation and on every update.
 pub fn metadata_and_spec(pod: &Value, options: &Options, errors: &mut Errors) {
-    metadata::validate_finalizer_names(pod, errors);
     let (metadata, own) = (pod.at(&["metadata"]), pod.at(&["spec"]));
     let metadata_path = Path::root("metadata");
     let path = Path::root("spec");

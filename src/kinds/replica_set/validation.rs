@@ -17,7 +17,6 @@ const COUNTS: [&str; 6] = [
 const MORE: &str = "cannot be greater than status.replicas";
 
 pub(super) fn validate(set: &Value, errors: &mut Errors) {
-    metadata::validate_finalizer_names(set, errors);
     check(set, None, errors);
 }
 

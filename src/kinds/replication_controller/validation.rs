@@ -4,13 +4,12 @@ use flotilla_proto::value::{Map, Value};
 
 use crate::field::{ErrorKind, Errors, Path};
 use crate::kinds::replica_set::validation::counts;
-use crate::kinds::{metadata, numbers, selector, semantic, templates};
+use crate::kinds::{numbers, selector, semantic, templates};
 
 /// Beginning of annotations that keep what a conversion between versions could not.
 const NON_CONVERTIBLE: &str = "non-convertible.kubernetes.io/";
 
 pub(super) fn validate(controller: &Value, errors: &mut Errors) {
-    metadata::validate_finalizer_names(controller, errors);
     check(controller, None, errors);
 }
 

@@ -39,7 +39,6 @@ struct Skip {
 }
 
 pub(super) fn validate(set: &Value, errors: &mut Errors) {
-    metadata::validate_finalizer_names(set, errors);
     check(set, &Options::default(), Skip::default(), errors);
 }
 
