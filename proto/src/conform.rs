@@ -461,8 +461,7 @@ fn duration(value: &mut Value, place: &Place<'_>) -> Result<(), Error> {
 /// Free-form values keep what they hold; maps in them sort, as Go's do.
 fn free_form(kind: AnyKind, value: &mut Value, place: &Place<'_>) -> Result<(), Error> {
     let fits = match kind {
-        AnyKind::Json | AnyKind::RawExtension => true,
-        AnyKind::FieldsV1 => matches!(value, Value::Object(_)),
+        AnyKind::Json | AnyKind::RawExtension | AnyKind::FieldsV1 => true,
         AnyKind::SchemaOrBool => matches!(value, Value::Object(_) | Value::Bool(_)),
         AnyKind::SchemaOrArray | AnyKind::SchemaOrStrings => matches!(value, Value::Object(_) | Value::Array(_)),
     };

@@ -28,16 +28,13 @@ impl Registry {
             let why = format!("json: cannot unmarshal {found} into {target}");
             return Err(undecodable(format!("error unmarshaling JSON: while decoding JSON: {why}")));
         }
+        let mut change = Apply::new(target, parsed.value, options);
         match options.validation {
-            FieldValidation::Strict if !parsed.duplicates.is_empty() => {
-                let all = parsed.duplicates.join("\n  ");
-                let why = format!("error converting YAML to JSON: yaml: unmarshal errors:\n  {all}");
-                return Err(ApiError::bad_request(format!("error strict decoding YAML: {why}")));
-            }
+            FieldValidation::Strict => change.repeated = parsed.duplicates,
             FieldValidation::Warn => caller.warnings.extend(parsed.duplicates),
-            _ => {}
+            FieldValidation::Ignore => {}
         }
-        self.apply_value(target, parsed.value, options, caller).await
+        self.apply_change(target, change, options, caller).await
     }
 
     /// As [`Registry::apply`], for a configuration that was parsed.
@@ -48,8 +45,17 @@ impl Registry {
         options: &WriteOptions,
         caller: &mut Caller,
     ) -> ApiResult<Written> {
+        self.apply_change(target, Apply::new(target, configuration, options), options, caller).await
+    }
+
+    async fn apply_change(
+        &self,
+        target: Target<'_>,
+        mut change: Apply<'_>,
+        options: &WriteOptions,
+        caller: &mut Caller,
+    ) -> ApiResult<Written> {
         let served = target.served;
-        let mut change = Apply::new(target, configuration, options);
         if self.current(served, target.namespace, target.name).is_some() || !target.subresource.is_empty() {
             return self.update(target, &mut change, options, caller).await;
         }
@@ -74,11 +80,13 @@ pub(super) struct Apply<'a> {
     configuration: Value,
     options: &'a WriteOptions,
     now: String,
+    /// What strict decoding has to say of repeated keys: conflicts go before it.
+    repeated: Vec<String>,
 }
 
 impl<'a> Apply<'a> {
     pub(super) fn new(target: Target<'a>, configuration: Value, options: &'a WriteOptions) -> Self {
-        Self { target, configuration, options, now: now().to_string() }
+        Self { target, configuration, options, now: now().to_string(), repeated: Vec::new() }
     }
 
     /// The merged object, or the live one where that stays, with its `managedFields`; `None` when there is neither.
@@ -92,6 +100,11 @@ impl<'a> Apply<'a> {
             now: &self.now,
         };
         let applied = fieldmanager::apply(&field_target, &write, live, &self.configuration, self.options.force)?;
+        if !self.repeated.is_empty() {
+            let why = format!("yaml: unmarshal errors:\n  {}", self.repeated.join("\n  "));
+            let message = format!("error strict decoding YAML: error converting YAML to JSON: {why}");
+            return Err(ApiError::bad_request(message));
+        }
         let Some(merged) = applied.object.clone() else {
             // The object stays, its owners may not: the manager may share fields now, or own fewer.
             return Ok(live.cloned().map(|mut kept| {
