@@ -191,7 +191,7 @@ impl Registry {
         owners::dedup(&mut new, &mut caller.warnings);
         place(target, &mut new)?;
         check_identity(target, &new)?;
-        let conditional = check_revision(target, &new, current)?;
+        check_revision(target, &new, current)?;
         if change.names_uid() {
             check_uid(target, &new, &old)?;
         }
@@ -220,9 +220,7 @@ impl Registry {
                 other?;
             }
         }
-        if conditional {
-            return Err(ApiError::conflict(served.group(), &served.resource.name, target.name, MODIFIED));
-        }
+        // Whoever named a revision is refused when it is compared with what is there by then.
         Ok(None)
     }
 
@@ -338,8 +336,8 @@ fn place(target: Target<'_>, object: &mut Value) -> ApiResult<()> {
     Ok(())
 }
 
-/// Compares the revision that the client saw; whether it named one.
-fn check_revision(target: Target<'_>, new: &Value, current: &Object) -> ApiResult<bool> {
+/// Compares the revision that the client saw, where it named one. A patch that names none brings the present one.
+fn check_revision(target: Target<'_>, new: &Value, current: &Object) -> ApiResult<()> {
     let served = target.served;
     let stated = new.str_at(&["metadata", "resourceVersion"]);
     let revision = parse_revision(stated).map_err(|why| {
@@ -349,7 +347,7 @@ fn check_revision(target: Target<'_>, new: &Value, current: &Object) -> ApiResul
     })?;
     if revision == 0 {
         if served.strategy.unconditional_update {
-            return Ok(false);
+            return Ok(());
         }
         let error = FieldError {
             kind: ErrorKind::Invalid,
@@ -362,7 +360,7 @@ fn check_revision(target: Target<'_>, new: &Value, current: &Object) -> ApiResul
     if revision != current.revision().get() {
         return Err(ApiError::conflict(served.group(), &served.resource.name, target.name, MODIFIED));
     }
-    Ok(true)
+    Ok(())
 }
 
 fn check_uid(target: Target<'_>, new: &Value, old: &Value) -> ApiResult<()> {
