@@ -154,6 +154,10 @@ impl Change for Rescale<'_, '_> {
     fn owns_managed_fields(&self) -> bool {
         true
     }
+
+    fn names_uid(&self) -> bool {
+        self.change.names_uid()
+    }
 }
 
 /// The Scale of an object in the version of the request.
