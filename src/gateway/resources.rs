@@ -17,7 +17,7 @@ use crate::access::Attributes;
 use crate::field::quote;
 use crate::patch::Format;
 use crate::registry::subresources::{self, Door};
-use crate::registry::{DeleteOptions, Entity, Listing, PatchBody, Served, Target, WriteOptions, Written};
+use crate::registry::{DeleteOptions, Entity, Incoming, Listing, PatchBody, Served, Target, WriteOptions, Written};
 use crate::status::{ApiError, ApiResult};
 use crate::watch;
 
@@ -273,12 +273,22 @@ impl<'r> Request<'r> {
         watch::respond(self.gateway, &self.served, self.namespace, listing, show, &self.caller.warnings).await
     }
 
-    async fn create(self, payload: web::Payload) -> ApiResult<HttpResponse> {
+    /// Reads what a create or replacement brings: how the answer is to look, options of the kind named, the object.
+    async fn object(
+        &self,
+        payload: web::Payload,
+        options: &str,
+    ) -> ApiResult<(Representation, WriteOptions, Incoming)> {
         let representation = self.head.representation(Offer::Objects)?;
         let media = body::media(self.head.content_type)?;
         let bytes = body::read(payload).await?;
-        let options = WriteOptions::read(&self.head.query, "CreateOptions", &self.caller.user_agent, false)?;
+        let options = WriteOptions::read(&self.head.query, options, &self.caller.user_agent, false)?;
         let decoded = body::decode(&bytes, media, self.served.kind(), options.validation)?;
+        Ok((representation, options, decoded))
+    }
+
+    async fn create(self, payload: web::Payload) -> ApiResult<HttpResponse> {
+        let (representation, options, decoded) = self.object(payload, "CreateOptions").await?;
         self.caller.warnings.extend(decoded.warnings.iter().cloned());
         let registry = &self.gateway.registry;
         let written = registry.create(
@@ -292,11 +302,7 @@ impl<'r> Request<'r> {
     }
 
     async fn update(self, payload: web::Payload) -> ApiResult<HttpResponse> {
-        let representation = self.head.representation(Offer::Objects)?;
-        let media = body::media(self.head.content_type)?;
-        let bytes = body::read(payload).await?;
-        let options = WriteOptions::read(&self.head.query, "UpdateOptions", &self.caller.user_agent, false)?;
-        let decoded = body::decode(&bytes, media, self.served.kind(), options.validation)?;
+        let (representation, options, decoded) = self.object(payload, "UpdateOptions").await?;
         let registry = &self.gateway.registry;
         let written = registry.replace(
             Target { served: &self.served, namespace: self.namespace, name: self.name, subresource: self.subresource },

@@ -175,7 +175,7 @@ fn cannot_generate(mut error: ApiError) -> ApiError {
 }
 
 /// Puts the object into the namespace of the request; 400 when it says it belongs elsewhere.
-fn place(target: Target<'_>, object: &mut Value) -> ApiResult<()> {
+pub(super) fn place(target: Target<'_>, object: &mut Value) -> ApiResult<()> {
     if !target.served.resource.namespaced {
         object.remove_at(&["metadata", "namespace"]);
         return Ok(());

@@ -7,7 +7,7 @@ use flotilla_cluster::{Expectation, Mutation, Object, Outcome, Revision, Write};
 use flotilla_proto::conform;
 use flotilla_proto::value::{Map, Value};
 
-use super::create::reset_status;
+use super::create::{place, reset_status};
 use super::{
     Entity, Incoming, Registry, Served, Target, WriteOptions, Written, convert, encode, owners, ownership, stored_value,
 };
@@ -317,21 +317,6 @@ pub(super) fn check_identity(target: Target<'_>, object: &Value) -> ApiResult<()
             target.namespace
         );
         return Err(ApiError::bad_request(message));
-    }
-    Ok(())
-}
-
-fn place(target: Target<'_>, object: &mut Value) -> ApiResult<()> {
-    if target.served.resource.namespaced {
-        let own = object.str_at(&["metadata", "namespace"]);
-        if own.is_empty() {
-            object.set_at(&["metadata", "namespace"], target.namespace);
-        } else if own != target.namespace {
-            let message = "the namespace of the provided object does not match the namespace sent on the request";
-            return Err(ApiError::bad_request(message));
-        }
-    } else {
-        object.remove_at(&["metadata", "namespace"]);
     }
     Ok(())
 }
