@@ -32,6 +32,8 @@ mod key;
 pub mod limits;
 mod object;
 mod options;
+#[allow(dead_code, unused_imports, reason = "replication is about to use it")]
+mod peer;
 mod raft;
 mod revision;
 mod snapshot;
@@ -45,7 +47,7 @@ mod write;
 
 pub use self::key::{Key, Scope, TableId};
 pub use self::object::{Draft, Layout, Object, Term, Terms};
-pub use self::options::{OpenError, Options, TableOptions};
+pub use self::options::{Membership, OpenError, Options, PeerTls, TableOptions};
 pub use self::raft::GroupStatus;
 pub use self::revision::Revision;
 pub use self::store::{Status, Store};

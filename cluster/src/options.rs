@@ -1,6 +1,8 @@
 //! How a store is opened.
 
 use std::collections::BTreeMap;
+use std::fmt;
+use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
@@ -28,6 +30,8 @@ pub struct Options {
     pub snapshot_log_bytes: u64,
     /// Size of a segment of the write-ahead log, in bytes. The directory must always have room for two.
     pub wal_segment_bytes: u64,
+    /// Who replicates the store together; `None` for a store of one replica, which listens for no others.
+    pub membership: Option<Membership>,
     /// What differs from the default, by table.
     pub tables: BTreeMap<TableId, TableOptions>,
     /// Called when the log can no longer be trusted to be durable, after a failed write or fsync of it. It must end
@@ -46,12 +50,48 @@ impl Options {
             snapshot_hold_max: Duration::from_secs(120),
             snapshot_log_bytes: limits::SNAPSHOT_LOG_BYTES,
             wal_segment_bytes: limits::WAL_SEGMENT_BYTES,
+            membership: None,
             tables: BTreeMap::new(),
             on_fatal: Arc::new(|reason| {
                 tracing::error!(reason, "the log is not durable any more: ending the process");
                 std::process::exit(70);
             }),
         }
+    }
+}
+
+/// The replicas of a store.
+#[derive(Clone, Debug)]
+pub struct Membership {
+    /// Name of this one; unique among them.
+    pub name: String,
+    /// Where it listens for the others.
+    pub peer_listen: SocketAddr,
+    /// Where the members that form the store listen, `HOST:PORT` by name, this one among them; or one entry without
+    /// a name, whose host name has the addresses of all members.
+    pub initial: BTreeMap<String, String>,
+    /// How connections between them are made and taken.
+    pub tls: PeerTls,
+}
+
+/// How connections between replicas are made and taken. Each side must know the other by its certificate; the name
+/// in it is [`PeerTls::SERVER_NAME`].
+#[derive(Clone)]
+pub struct PeerTls {
+    /// For connections to others.
+    pub client: Arc<rustls::ClientConfig>,
+    /// For connections from others. It must demand a certificate.
+    pub server: Arc<rustls::ServerConfig>,
+}
+
+impl PeerTls {
+    /// The name that every replica has in its certificate.
+    pub const SERVER_NAME: &str = "flotilla-peer";
+}
+
+impl fmt::Debug for PeerTls {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("PeerTls")
     }
 }
 

@@ -1,0 +1,157 @@
+//! Calls between replicas, whatever they carry.
+//!
+//! A replica calls another by address, and the other answers in any order. There is one connection for each peer and
+//! [`Lane`], so that bulk data never delays heartbeats and votes; calls on one lane arrive in the order in which they
+//! were made, many may be under way, and answers find their call by its id. Connections are made when first called
+//! for and again when they break; a broken one fails what is under way at once.
+//!
+//! Everything here is bounded ([`crate::limits`]): beyond that a call fails at once instead of waiting.
+
+mod transport;
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use futures_util::future::BoxFuture;
+use tokio::sync::watch;
+
+pub(crate) use self::transport::{Transport, TransportOptions};
+
+/// Which of the connections to a peer a call takes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub(crate) enum Lane {
+    /// What is small and must not wait: votes, heartbeats, read points.
+    Control,
+    /// Log entries and forwarded writes.
+    Bulk,
+    /// Parts of snapshots.
+    Snapshot,
+}
+
+/// Whom to call.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Target {
+    /// Where it listens: `HOST:PORT`; a name is resolved anew for each connection.
+    pub(crate) address: String,
+    /// The member that is to be there; whoever else answers is not asked. `None` takes anyone.
+    pub(crate) member: Option<u64>,
+}
+
+/// Who a replica says it is. Sent first on every connection, both ways, and again when it changes.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Hello {
+    /// Id of the cluster; empty as long as it belongs to none.
+    pub(crate) cluster: String,
+    /// Id of the member; 0 as long as it has none.
+    pub(crate) member: u64,
+    /// Name of the member.
+    pub(crate) name: String,
+    /// What it understands.
+    pub(crate) version: u32,
+}
+
+/// Why a call has no answer.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub(crate) enum PeerError {
+    /// There is no connection, or it broke before the answer came: what was asked for may have happened.
+    #[error("the peer cannot be reached: {0}")]
+    Unreachable(Arc<str>),
+    /// The answer did not come in time: what was asked for may have happened.
+    #[error("the peer did not answer in time")]
+    Timeout,
+    /// Another member listens at that address. It was not asked.
+    #[error("member {found} listens at this address")]
+    Identity {
+        /// Which one.
+        found: u64,
+    },
+    /// The peer answers that it does not do it.
+    #[error("the peer refused: {0}")]
+    Refused(String),
+    /// Too much waits for this peer on this lane. Nothing was sent.
+    #[error("too many calls wait for the peer")]
+    QueueFull,
+    /// What was to be sent is larger than a frame may be. Nothing was sent.
+    #[error("{bytes} bytes are more than fit one call")]
+    TooLarge {
+        /// Its size.
+        bytes: usize,
+    },
+    /// This replica is shutting down.
+    #[error("this replica is shutting down")]
+    Closed,
+}
+
+/// Calls other replicas.
+pub(crate) trait Peers: Send + Sync {
+    /// Asks a peer to do something, and waits for its answer. What is to be sent is enqueued before this returns;
+    /// the answer is what the future is for. While a peer is found unreachable calls of it fail at once, so whoever
+    /// repeats one should pause.
+    ///
+    /// # Errors
+    /// See [`PeerError`].
+    fn call(
+        &self,
+        to: &Target,
+        lane: Lane,
+        method: u32,
+        payload: Bytes,
+        timeout: Duration,
+    ) -> BoxFuture<'static, Result<Bytes, PeerError>>;
+
+    /// Asks who listens at an address.
+    ///
+    /// # Errors
+    /// See [`PeerError`].
+    fn hello_of(&self, address: &str, timeout: Duration) -> BoxFuture<'static, Result<Hello, PeerError>>;
+
+    /// Whether a control connection with this member is up, whoever made it.
+    fn is_reachable(&self, member: u64) -> bool {
+        self.liveness().borrow().get(&member).copied().unwrap_or(false)
+    }
+
+    /// Who is reachable, of all members that ever were.
+    fn liveness(&self) -> watch::Receiver<Liveness>;
+}
+
+/// Which members are reachable, of all that ever were.
+pub(crate) type Liveness = Arc<BTreeMap<u64, bool>>;
+
+/// Answers what other replicas ask.
+pub(crate) trait Service: Send + Sync {
+    /// Is called for one request after the other of a connection, in the order in which they were sent. Must not
+    /// block, and may answer later, from any thread.
+    fn serve(&self, from: &Hello, method: u32, payload: Bytes, reply: Reply);
+}
+
+/// Why a request is not done, for whoever asked.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{0}")]
+pub(crate) struct Refusal(pub(crate) String);
+
+/// Where the answer to a request goes. When dropped without one, the answer is a refusal.
+pub(crate) struct Reply(Option<Box<dyn FnOnce(Result<Bytes, Refusal>) + Send>>);
+
+impl Reply {
+    /// A reply that does this with the answer. It is called exactly once.
+    pub(crate) fn new(answer: impl FnOnce(Result<Bytes, Refusal>) + Send + 'static) -> Reply {
+        Reply(Some(Box::new(answer)))
+    }
+
+    /// Answers.
+    pub(crate) fn send(mut self, answer: Result<Bytes, Refusal>) {
+        if let Some(reply) = self.0.take() {
+            reply(answer);
+        }
+    }
+}
+
+impl Drop for Reply {
+    fn drop(&mut self) {
+        if let Some(reply) = self.0.take() {
+            reply(Err(Refusal("the request was dropped".into())));
+        }
+    }
+}
