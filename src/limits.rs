@@ -52,6 +52,13 @@ pub const WATCH_WRITE_BYTES: usize = 65_536;
 /// Objects that a list reads under one lock.
 pub const LIST_CHUNK_OBJECTS: usize = 64;
 
+/// Characters of all warnings of an answer together, as the reference has it; beyond, each is shortened to
+/// [`WARNING_CHARACTERS`], and what does not fit then is left out.
+pub const WARNINGS_CHARACTERS: usize = 4_096;
+
+/// Characters of one warning where all of them are too long.
+pub const WARNING_CHARACTERS: usize = 256;
+
 /// Certificates of a chain that a client sends; longer chains do not authenticate.
 pub const CLIENT_CHAIN_CERTIFICATES: usize = 8;
 

@@ -78,7 +78,7 @@ struct Line<'a> {
     words: Vec<&'a str>,
     /// What precedes the description, trimmed.
     body: &'a str,
-    description: &'a str,
+    description: String,
 }
 
 impl<'a> Line<'a> {
@@ -91,7 +91,7 @@ impl<'a> Line<'a> {
                 indented: line.starts_with(' '),
                 words: words(body),
                 body: body.trim(),
-                description: description.trim(),
+                description: description.trim().replace("\\n", "\n").replace("\\t", "\t"),
             }
         })
     }
@@ -161,7 +161,7 @@ fn resource_line(resource: &mut Resource, line: &Line<'_>) -> Result<(), Error> 
                 kind: (*kind).to_owned(),
                 format: dash(format),
                 name: name.to_owned(),
-                description: line.description.to_owned(),
+                description: line.description.clone(),
             });
         }
         words => return Err(line.place.error(format!("a resource has no line {words:?}"))),
@@ -181,7 +181,7 @@ fn type_head(name: &str, markers: &[&str], line: &Line<'_>, api_version: &str) -
         json_only: false,
         unions: Vec::new(),
         members: Vec::new(),
-        description: line.description.to_owned(),
+        description: line.description.clone(),
         place: line.place.clone(),
     };
     for marker in markers {
@@ -242,7 +242,7 @@ fn field(number: u32, name: &str, text: &str, markers: &[&str], line: &Line<'_>)
         replace: false,
         enumeration: Vec::new(),
         default: None,
-        description: line.description.to_owned(),
+        description: line.description.clone(),
         place: line.place.clone(),
     };
     for marker in markers {

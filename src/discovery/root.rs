@@ -8,8 +8,15 @@ use super::answer::{Answer, Request};
 use super::{Documents, health};
 
 /// Paths besides those of discovery and health.
-const OTHER: [&str; 6] =
-    ["/.well-known/openid-configuration", "/metrics", "/openapi/v2", "/openapi/v3", "/openid/v1/jwks", "/version"];
+const OTHER: [&str; 7] = [
+    "/.well-known/openid-configuration",
+    "/metrics",
+    "/openapi/v2",
+    "/openapi/v3",
+    "/openapi/v3/",
+    "/openid/v1/jwks",
+    "/version",
+];
 
 /// The answer to any method on `/` and `/index.html`; `None` for other paths.
 pub fn answer(request: &Request<'_>, documents: &Documents) -> Option<Answer> {

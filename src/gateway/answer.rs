@@ -13,6 +13,7 @@ use flotilla_proto::{catalogue, json, protobuf, value, yaml};
 
 use super::negotiate::{Form, Media, Representation};
 use crate::field::quote;
+use crate::limits;
 use crate::printing;
 use crate::registry::{self, Entity, Registry, Served};
 use crate::status::{ApiError, ApiResult};
@@ -37,13 +38,35 @@ pub fn respond(code: u16, encoded: Encoded, warnings: &[String]) -> HttpResponse
     response.body(encoded.bytes)
 }
 
-/// Adds a `Warning` header a text (RFC 7234, section 5.5).
+/// Adds a `Warning` header a text (RFC 7234, section 5.5): each text once, and shortened where they are too long
+/// together.
 pub fn append_warnings(response: &mut actix_web::HttpResponseBuilder, warnings: &[String]) {
-    for warning in warnings {
+    let mut told: Vec<&str> = Vec::new();
+    for warning in warnings.iter().map(String::as_str).filter(|warning| !warning.is_empty()) {
+        if !told.contains(&warning) {
+            told.push(warning);
+        }
+    }
+    let length = |text: &str| text.chars().count();
+    if told.iter().map(|text| length(text)).sum::<usize>() > limits::WARNINGS_CHARACTERS {
+        let mut room = limits::WARNINGS_CHARACTERS;
+        told = told.into_iter().map(|text| beginning(text, limits::WARNING_CHARACTERS)).collect();
+        told.retain(|text| {
+            let fits = length(text) <= room;
+            room = if fits { room - length(text) } else { 0 };
+            fits
+        });
+    }
+    for warning in told {
         if let Ok(header) = HeaderValue::from_str(&format!("299 - {}", quote(warning))) {
             response.append_header((WARNING, header));
         }
     }
+}
+
+/// At most so many characters of a text.
+fn beginning(text: &str, characters: usize) -> &str {
+    text.char_indices().nth(characters).map_or(text, |(end, _)| &text[..end])
 }
 
 /// Builds an error answer.
@@ -155,7 +178,12 @@ pub fn encode_entity(
             let object = tree(registry, served, entity)?;
             let mut table = table(served, version, include);
             let mut out = Vec::with_capacity(1024);
-            table.single(&object, printing::Encoded::default(), &mut out);
+            let stored = match entity {
+                Entity::Stored(object) if !served.is_stored_version() => Some(registry::stored_value(object)?),
+                _ => None,
+            };
+            let encoded = printing::Encoded { stored: stored.as_ref(), ..printing::Encoded::default() };
+            table.single(&object, encoded, &mut out);
             finish_table(out, representation)
         }
     }

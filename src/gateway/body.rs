@@ -13,6 +13,7 @@ use crate::limits;
 use crate::registry::{FieldValidation, Incoming};
 use crate::status::{ApiError, ApiResult, Details};
 
+use super::former;
 use super::negotiate::Media;
 
 /// Reads a whole body; 413 once it is longer than its limit.
@@ -75,7 +76,8 @@ pub fn decode(body: &[u8], media: Media, expected: &Kind, validation: FieldValid
     value.set_at(&["kind"], &*expected.name);
     value.set_at(&["apiVersion"], expected.api_version());
     let refused = |why: &dyn std::fmt::Display| told.refuse(expected, why);
-    let unknown = conform::conform(&expected.of, &mut value).map_err(|error| refused(&error))?;
+    let literals = raw.literals;
+    let unknown = conform::conform(&expected.of, &mut value).map_err(|error| refused(&literal(error, &literals)))?;
     if media == Media::Protobuf {
         return Ok(incoming(value, Vec::new()));
     }
@@ -122,6 +124,19 @@ struct Raw {
     value: Value,
     /// What strict decoding says of repeated keys.
     duplicates: Vec<String>,
+    /// Numbers that the body writes otherwise than the server: as the server does, and as the body does.
+    literals: Vec<(String, String)>,
+}
+
+/// The error with the number as it stands in the body.
+fn literal(mut error: conform::Error, literals: &[(String, String)]) -> conform::Error {
+    if let conform::Error::Type { found, .. } = &mut error
+        && let Some(number) = found.strip_prefix("number ")
+        && let Some((_, stated)) = literals.iter().find(|(written, _)| written == number)
+    {
+        *found = format!("number {stated}");
+    }
+    error
 }
 
 /// Decodes a protobuf body as the kind that it states, or as the expected one.
@@ -147,18 +162,19 @@ fn raw(body: &[u8], media: Media, expected: &Kind) -> ApiResult<Raw> {
             let parsed = json::parse_tracking(body)
                 .map_err(|error| unrecognized(format!("couldn't get version/kind; json parse error: {error}")))?;
             let told = |path: String| format!("duplicate field {}", quote(&path));
-            Raw { value: parsed.value, duplicates: parsed.duplicates.into_iter().map(told).collect() }
+            let duplicates = parsed.duplicates.into_iter().map(told).collect();
+            Raw { value: parsed.value, duplicates, literals: parsed.literals }
         }
         Media::Yaml => {
             let parsed = yaml::parse(body).map_err(|error| unrecognized(error.to_string()))?;
-            Raw { value: parsed.value, duplicates: parsed.duplicates }
+            Raw { value: parsed.value, duplicates: parsed.duplicates, literals: Vec::new() }
         }
         Media::Protobuf => {
             let envelope = protobuf::open(body).map_err(|error| unrecognized(error.to_string()))?;
             let version = envelope.api_version.rsplit('/').next().unwrap_or("").to_owned();
             let told = Told { kind: envelope.kind.to_string(), version };
             let value = open_protobuf(body, expected).map_err(|error| told.refuse(expected, &error))?;
-            Raw { value, duplicates: Vec::new() }
+            Raw { value, duplicates: Vec::new(), literals: Vec::new() }
         }
     };
     type_meta(&parsed.value)
@@ -174,7 +190,7 @@ fn raw(body: &[u8], media: Media, expected: &Kind) -> ApiResult<Raw> {
 }
 
 /// The kind and version are read before anything else, by a decoder of their own.
-fn type_meta(value: &Value) -> Result<(), String> {
+pub fn type_meta(value: &Value) -> Result<(), String> {
     if !matches!(value, Value::Null | Value::Object(_)) {
         let target =
             r#"struct { APIVersion string "json:\"apiVersion,omitempty\""; Kind string "json:\"kind,omitempty\"" }"#;
@@ -202,8 +218,8 @@ fn summary(body: &[u8]) -> String {
     }
 }
 
-/// Versions in which documents are taken still, although nothing is served in them any more.
-const FORMER_VERSIONS: [(&str, &str); 1] = [("Eviction", "policy/v1beta1")];
+/// A kind that is taken in a version in which nothing is served any more.
+const TAKEN_STILL: (&str, &str) = ("Eviction", "policy/v1beta1");
 
 /// Refuses bodies that say they are of another kind or version than the path.
 fn check_kind(value: &Value, told: &Told, expected: &Kind) -> ApiResult<()> {
@@ -217,22 +233,23 @@ fn check_kind(value: &Value, told: &Told, expected: &Kind) -> ApiResult<()> {
     if kind == expected.name && group == expected.group && version == expected.version {
         return Ok(());
     }
-    if kind == expected.name && FORMER_VERSIONS.contains(&(kind, stated)) {
+    if kind == expected.name && (kind, stated) == TAKEN_STILL {
         return Ok(());
     }
-    let Some(known) = catalogue::kind(group, version, kind) else {
+    let known = catalogue::kind(group, version, kind);
+    let served = catalogue::group(group).is_some_and(|of| of.versions.iter().any(|of| of.name == version));
+    if known.is_none() && !former::is_known(stated, kind, served) {
         let why = format!(
             "no kind {} is registered for version {} in scheme \"pkg/runtime/scheme.go:111\"",
             quote(kind),
             quote(if stated.is_empty() { version } else { stated })
         );
         return Err(told.refuse(expected, &why));
-    };
-    if known.name != expected.name || internal_package(&known.group) != internal_package(&expected.group) {
+    }
+    let other_group = |known: &Kind| internal_package(&known.group) != internal_package(&expected.group);
+    if kind != expected.name || known.is_some_and(other_group) {
         let why = format!(
-            "converting ({}.{}) to ({}.{}): unknown conversion",
-            known.version,
-            known.name,
+            "converting ({version}.{kind}) to ({}.{}): unknown conversion",
             internal_package(&expected.group),
             expected.name
         );

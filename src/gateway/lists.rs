@@ -343,7 +343,8 @@ impl ItemWriter for Rows {
     fn item(&mut self, object: &Object, out: &mut Vec<u8>) -> ApiResult<()> {
         let value = self.common.registry.shown(&self.common.served, object)?;
         let metadata = self.common.served.is_stored_version().then(|| object.metadata());
-        self.table.row(&value, printing::Encoded { metadata, object: None }, out);
+        let stored = metadata.is_none().then(|| registry::stored_value(object)).transpose()?;
+        self.table.row(&value, printing::Encoded { metadata, object: None, stored: stored.as_ref() }, out);
         Ok(())
     }
 
@@ -373,15 +374,15 @@ fn whole_table(
     while page.read(&mut objects)? {}
     let mut items = Vec::with_capacity(objects.len());
     for object in &objects {
-        items.push(registry.shown(served, object)?);
+        items.push((registry.shown(served, object)?, registry::stored_value(object)?));
     }
     let mut table = answer::table(served, version, include);
-    table.sort(&mut items, |item| item);
+    table.sort(&mut items, |(_, stored)| stored);
     let mut out = Vec::new();
     let revision = page.revision.to_string();
     table.begin(&list_meta(page, &revision), &mut out);
-    for item in &items {
-        table.row(item, printing::Encoded::default(), &mut out);
+    for (item, stored) in &items {
+        table.row(item, printing::Encoded { stored: Some(stored), ..printing::Encoded::default() }, &mut out);
     }
     table.end(&mut out);
     Ok(out)

@@ -5,6 +5,7 @@ pub mod body;
 mod caller;
 mod deprecation;
 mod doors;
+mod former;
 mod handler;
 pub mod lists;
 mod messages;

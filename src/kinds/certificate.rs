@@ -5,10 +5,15 @@ use base64::engine::general_purpose::STANDARD;
 use flotilla_proto::value;
 use flotilla_proto::value::Value;
 
+use x509_parser::certification_request::X509CertificationRequest;
+use x509_parser::prelude::FromDer;
+
 use super::{Generation, NameRule, Strategy, Subresource, key_pair, metadata, names};
 use crate::field::{Errors, Path, quote, shown};
+use crate::pki::MASTERS;
 
 const CONDITIONS: [&str; 3] = ["Approved", "Denied", "Failed"];
+const CLIENT_SIGNER: &str = "kubernetes.io/kube-apiserver-client";
 const LEGACY_SIGNER: &str = "kubernetes.io/legacy-unknown";
 const USAGES: [&str; 23] = [
     "any",
@@ -63,6 +68,20 @@ enum Part {
     Object,
     Status,
     Approval,
+}
+
+/// Whether a request is for the certificate of a client that would be in the group of masters.
+pub fn asks_for_masters(object: &Value) -> bool {
+    if object.str_at(&["spec", "signerName"]) != CLIENT_SIGNER {
+        return false;
+    }
+    let request = STANDARD.decode(object.str_at(&["spec", "request"])).unwrap_or_default();
+    key_pair::pem_blocks(&request).first().is_some_and(|block| {
+        X509CertificationRequest::from_der(&block.der).is_ok_and(|(_, request)| {
+            let mut organizations = request.certification_request_info.subject.iter_organization();
+            organizations.any(|name| name.as_str() == Ok(MASTERS))
+        })
+    })
 }
 
 /// Writes who asks into a new request; whatever the client said of that is replaced.

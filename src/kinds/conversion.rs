@@ -9,6 +9,8 @@ use super::horizontal_pod_autoscaler::conversion as autoscaler;
 
 /// An object of one version of a kind, in another version. Kinds that are not named here differ in nothing but that.
 pub fn convert(from: &Kind, to: &Kind, mut object: Value) -> Value {
+    object.set_at(&["kind"], &*to.name);
+    object.set_at(&["apiVersion"], to.api_version());
     match (&*from.group, &*from.name, &*from.version, &*to.version) {
         ("autoscaling", "HorizontalPodAutoscaler", "v1", "v2") => autoscaler::to_v2(&mut object),
         ("autoscaling", "HorizontalPodAutoscaler", "v2", "v1") => autoscaler::to_v1(&mut object),
@@ -19,4 +21,23 @@ pub fn convert(from: &Kind, to: &Kind, mut object: Value) -> Value {
     // What one version leaves out the other may always show. A stored object fits its type, so this cannot fail.
     let _ = conform::conform(&to.of, &mut object);
     object
+}
+
+#[cfg(test)]
+mod tests {
+    use flotilla_proto::{catalogue, value};
+
+    use super::*;
+
+    #[test]
+    fn what_is_converted_says_its_version_and_goes_back() {
+        let of = |version| catalogue::kind("autoscaling", version, "HorizontalPodAutoscaler").unwrap();
+        let behavior = value!({"scaleDown": {"stabilizationWindowSeconds": 60}});
+        let scaler = value!({"kind": "HorizontalPodAutoscaler", "apiVersion": "autoscaling/v2",
+            "metadata": {"name": "a"}, "spec": {"maxReplicas": 1, "behavior": behavior}});
+        let first = convert(of("v2"), of("v1"), scaler);
+        assert_eq!(first.str_at(&["apiVersion"]), "autoscaling/v1");
+        let second = convert(of("v1"), of("v2"), first);
+        assert_eq!(second.int_at(&["spec", "behavior", "scaleDown", "stabilizationWindowSeconds"]), Some(60));
+    }
 }

@@ -203,7 +203,7 @@ fn validate_new_update(object: &Value, old: &Value, errors: &mut Errors) {
             }
             _ => new.clone(),
         };
-        metadata::immutable(&Path::root(shown), &value, &Value::Null, errors);
+        errors.invalid(&Path::root(shown), &value, metadata::IMMUTABLE);
     }
 }
 

@@ -163,6 +163,8 @@ pub struct ListMeta<'a> {
 /// Encodings of an object that the caller has at hand; what is missing is encoded from the value.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Encoded<'a> {
+    /// The object as it is stored, where the request has another version: cells are made of this.
+    pub stored: Option<&'a Value>,
     /// JSON of the object's `metadata`.
     pub metadata: Option<&'a [u8]>,
     /// JSON of the whole object with its `kind` and `apiVersion`, in the version that is served.
@@ -237,13 +239,13 @@ impl<'a> Table<'a> {
         out.push(if self.is_empty { b'[' } else { b',' });
         self.is_empty = false;
         self.cells.clear();
-        self.rows.cells(object, self.now, &mut self.cells);
+        self.rows.cells(encoded.stored.unwrap_or(object), self.now, &mut self.cells);
         for (n, cell) in self.cells.iter().enumerate() {
             out.extend_from_slice(if n == 0 { br#"{"cells":["# } else { b"," });
             json::write(cell, out);
         }
         out.push(b']');
-        if let Some(completion) = self.rows.completion(object) {
+        if let Some(completion) = self.rows.completion(encoded.stored.unwrap_or(object)) {
             write_completion(completion, out);
         }
         out.extend_from_slice(br#","object":"#);

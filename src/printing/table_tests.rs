@@ -81,7 +81,7 @@ fn lists_have_metadata_columns_and_rows() {
     let mut out = Vec::new();
     let meta = ListMeta { resource_version: "7", continue_token: "t", remaining: Some(3) };
     table.begin(&meta, &mut out);
-    table.row(&objects[0], Encoded { metadata: Some(br#"{"name":"B"}"#), object: None }, &mut out);
+    table.row(&objects[0], Encoded { metadata: Some(br#"{"name":"B"}"#), object: None, stored: None }, &mut out);
     table.row(&objects[1], Encoded::default(), &mut out);
     table.end(&mut out);
     assert_eq!(

@@ -13,8 +13,6 @@ pub fn to_stored(served: &Served, object: Value) -> Value {
         return object;
     }
     let mut stored = conversion::convert(served.kind(), &served.stored, object);
-    stored.set_at(&["kind"], &*served.stored.name);
-    stored.set_at(&["apiVersion"], served.stored.api_version());
     encode::order_members(&mut stored, &served.stored.of);
     stored
 }
@@ -29,8 +27,6 @@ fn shown(served: &Served, object: Value) -> Value {
         return object;
     }
     let mut shown = conversion::convert(&served.stored, served.kind(), object);
-    shown.set_at(&["kind"], &*served.kind().name);
-    shown.set_at(&["apiVersion"], served.api_version());
     encode::order_members(&mut shown, served.of());
     shown
 }

@@ -111,7 +111,7 @@ impl Registry {
         encode::order_members(object, &served.stored.of);
         self.validate_create(target, object, caller)?;
         self.check_create(target, object, caller)?;
-        self.charge_quotas(target, object, options, caller).await?;
+        self.charge_quotas(target, object, None, options, caller).await?;
         self.insert(target, object, options).await
     }
 

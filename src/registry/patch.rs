@@ -1,14 +1,15 @@
 //! PATCH: the body says how the object changes.
 
 use flotilla_proto::conform;
-use flotilla_proto::value::Value;
+use flotilla_proto::schema::Type;
+use flotilla_proto::value::{Map, Value};
 
 use super::options::FieldValidation;
 use super::update::{Change, check_identity};
 use super::{Registry, Target, WriteOptions, Written, convert};
 use crate::field::quote;
 use crate::fieldmanager;
-use crate::gateway::Caller;
+use crate::gateway::{Caller, body};
 use crate::patch::{Format, Patch};
 use crate::status::{ApiError, ApiResult};
 
@@ -50,16 +51,33 @@ impl<'a> Patched<'a> {
     }
 }
 
+impl Patched<'_> {
+    /// Refuses what does not say what it is: without a version it is decoded as nothing, and has no name.
+    fn check_stated(&self, patched: &Value, caller: &mut Caller) -> ApiResult<()> {
+        let of = Some(self.target.served.of());
+        body::type_meta(patched).map_err(|why| {
+            self.patch.undecodable(of, patched, &format!("couldn't get version/kind; json parse error: {why}"))
+        })?;
+        if !patched.str_at(&["apiVersion"]).is_empty() {
+            return Ok(());
+        }
+        let keys = patched.as_object().into_iter().flat_map(Map::keys);
+        let mut unknown: Vec<&str> = keys.filter(|key| !matches!(*key, "kind" | "apiVersion")).collect();
+        unknown.sort_unstable();
+        let complaints = unknown.iter().map(|key| format!("unknown field {}", quote(key)));
+        settle(&self.patch, of, patched, complaints, self.validation, caller)?;
+        check_identity(self.target, &Value::object())
+    }
+}
+
 impl Change for Patched<'_> {
     fn apply(&mut self, current: &Value, caller: &mut Caller) -> ApiResult<Value> {
         let served = self.target.served;
         let of = Some(served.of());
         let patched = self.patch.apply(of, current.clone())?;
         self.untracked = fieldmanager::untracks(&patched);
-        // What has no kind any more is decoded as nothing.
-        let anonymous = patched.str_at(&["kind"]).is_empty() || patched.str_at(&["apiVersion"]).is_empty();
-        if anonymous && !self.patch.is_strategic() {
-            check_identity(self.target, &Value::object())?;
+        if !self.patch.is_strategic() {
+            self.check_stated(&patched, caller)?;
         }
         let mut decoded = decode(&self.patch, self.target, patched, self.validation, caller)?;
         convert::default(served, &mut decoded);
@@ -89,20 +107,30 @@ pub(super) fn decode(
     let mut unknown =
         conform::conform(&kind.of, &mut value).map_err(|error| patch.undecodable(of, &patched, &error.to_string()))?;
     unknown.sort();
-    let complaints = patch.complaints.iter().cloned();
-    let complaints: Vec<String> =
-        complaints.chain(unknown.iter().map(|path| format!("unknown field {}", quote(path)))).collect();
+    let unknown = unknown.iter().map(|path| format!("unknown field {}", quote(path)));
+    settle(patch, of, &patched, unknown, validation, caller)?;
+    Ok(value)
+}
+
+/// Refuses or tells what strict decoding complains about: in the patch, and in what it made.
+fn settle(
+    patch: &Patch,
+    of: Option<&Type>,
+    patched: &Value,
+    unknown: impl Iterator<Item = String>,
+    validation: FieldValidation,
+    caller: &mut Caller,
+) -> ApiResult<()> {
+    let complaints: Vec<String> = patch.complaints.iter().cloned().chain(unknown).collect();
     match validation {
         FieldValidation::Strict if !complaints.is_empty() => {
             let why = format!("strict decoding error: {}", complaints.join(", "));
-            Err(patch.undecodable(of, &patched, &why))
+            return Err(patch.undecodable(of, patched, &why));
         }
-        FieldValidation::Warn => {
-            caller.warnings.extend(complaints);
-            Ok(value)
-        }
-        _ => Ok(value),
+        FieldValidation::Warn => caller.warnings.extend(complaints),
+        _ => {}
     }
+    Ok(())
 }
 
 /// A patch may not make an object of another kind.

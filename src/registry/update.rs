@@ -73,6 +73,7 @@ impl Registry {
         options: &WriteOptions,
         caller: &mut Caller,
     ) -> ApiResult<Written> {
+        place(target, &mut incoming.value)?;
         check_identity(target, &incoming.value)?;
         let creates = target.served.strategy.create_on_update && target.subresource.is_empty();
         if creates && self.current(target.served, target.namespace, target.name).is_none() {
@@ -206,7 +207,11 @@ impl Registry {
         fieldmanager::settle(&old, &mut new);
         encode::order_members(&mut new, &served.stored.of);
         let checked = self.validate_update(target, &new, &old, caller);
-        let settled = match checked.and_then(|()| self.check_update(target, &new, &old, caller)) {
+        let checked = match checked.and_then(|()| self.check_update(target, &new, &old, caller)) {
+            Ok(()) => self.charge_quotas(target, &new, Some(&old), options, caller).await,
+            refused => refused,
+        };
+        let settled = match checked {
             Ok(()) => self.settle(target, new, &old, current, options).await,
             Err(error) => Err(error),
         };

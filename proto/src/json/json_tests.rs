@@ -68,3 +68,9 @@ fn pretty_output_is_indented_by_two() {
         "{\n  \"a\": [\n    1,\n    {\n      \"b\": {}\n    }\n  ],\n  \"c\": []\n}"
     );
 }
+
+#[test]
+fn numbers_are_remembered_as_they_stand() {
+    let parsed = parse_tracking(b"[2e0, 2.5, 1.50, 7]").unwrap();
+    assert_eq!(parsed.literals, [("2".into(), "2e0".into()), ("1.5".into(), "1.50".into())]);
+}

@@ -5,6 +5,9 @@ use crate::value::{Map, Str, Value};
 /// How deep objects and lists may nest. Deeper bodies are refused: trees are walked by recursion later.
 pub const DEPTH_MAX: usize = 512;
 
+/// How many numbers are remembered as they stand in the text: enough to show the first one that is wrong.
+const LITERALS_MAX: usize = 64;
+
 /// Why a text is not JSON, in the words of Go's `encoding/json`.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Error {
@@ -47,6 +50,8 @@ pub struct Parsed {
     pub value: Value,
     /// Paths of keys that stand more than once in their object, as in `spec.containers[0].name`.
     pub duplicates: Vec<String>,
+    /// Numbers that stand in the text otherwise than they are written: as they are written, and as they stand there.
+    pub literals: Vec<(String, String)>,
 }
 
 /// Parses one JSON text.
@@ -58,12 +63,10 @@ pub fn parse(text: &[u8]) -> Result<Value, Error> {
 pub fn parse_tracking(text: &[u8]) -> Result<Parsed, Error> {
     // Invalid UTF-8 becomes U+FFFD, as in Go.
     match std::str::from_utf8(text) {
-        Ok(text) => Parser { text, bytes: text.as_bytes(), at: 0, open: Vec::new(), duplicates: Vec::new() }.run(),
+        Ok(text) => Parser::new(text).run(),
         Err(error) => {
             let lossy = String::from_utf8_lossy(text);
-            let parser =
-                Parser { text: &lossy, bytes: lossy.as_bytes(), at: 0, open: Vec::new(), duplicates: Vec::new() };
-            parser.run().map_err(|failure| match failure {
+            Parser::new(&lossy).run().map_err(|failure| match failure {
                 // The byte itself is named, not what replaced it.
                 Error::InvalidCharacter { context, offset, .. } if offset == error.valid_up_to() => {
                     Error::InvalidCharacter { character: char::from(text[offset]), context, offset }
@@ -86,9 +89,14 @@ struct Parser<'a> {
     at: usize,
     open: Vec<Open>,
     duplicates: Vec<String>,
+    literals: Vec<(String, String)>,
 }
 
-impl Parser<'_> {
+impl<'a> Parser<'a> {
+    fn new(text: &'a str) -> Self {
+        Self { text, bytes: text.as_bytes(), at: 0, open: Vec::new(), duplicates: Vec::new(), literals: Vec::new() }
+    }
+
     fn run(mut self) -> Result<Parsed, Error> {
         let value = loop {
             if let Some(value) = self.value()?
@@ -101,7 +109,7 @@ impl Parser<'_> {
         if self.at < self.bytes.len() {
             return Err(self.invalid("after top-level value"));
         }
-        Ok(Parsed { value, duplicates: self.duplicates })
+        Ok(Parsed { value, duplicates: self.duplicates, literals: self.literals })
     }
 
     /// Reads a scalar or an empty container, or opens a container (`None`).
@@ -383,7 +391,13 @@ impl Parser<'_> {
         if whole && let Ok(number) = text.parse() {
             return Ok(Value::Int(number));
         }
-        Ok(Value::Float(text.parse().unwrap_or(f64::INFINITY)))
+        let number = Value::Float(text.parse().unwrap_or(f64::INFINITY));
+        let mut written = Vec::new();
+        super::write(&number, &mut written);
+        if written != text.as_bytes() && self.literals.len() < LITERALS_MAX {
+            self.literals.push((String::from_utf8_lossy(&written).into_owned(), text.to_owned()));
+        }
+        Ok(number)
     }
 
     fn digits(&mut self) {

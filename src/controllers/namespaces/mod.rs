@@ -27,8 +27,9 @@ const FINALIZER: &str = "kubernetes";
 /// Namespaces that are emptied at a time.
 const WORKERS: usize = 8;
 /// Time between the deletion of a namespace and the first look at its content. Writes that were admitted before land
-/// meanwhile, on every replica, and clients get to see that it is terminating; the reference gives them five seconds.
-const SETTLE: Duration = Duration::from_secs(1);
+/// meanwhile, on every replica, and clients get to see that it is terminating, with its content, as long as they do of
+/// the reference.
+const SETTLE: Duration = Duration::from_secs(5);
 /// When a removed namespace is searched once more for what such writes left later than that.
 const SWEEP: Duration = Duration::from_secs(2);
 /// Longest time without another look at what remains.

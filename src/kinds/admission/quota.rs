@@ -71,19 +71,33 @@ fn of_service(service: &Value, one: Quantity, usage: &mut Usage) {
     }
 }
 
-/// Checks a new object against a quota; what the quota's `used` becomes, or nothing if it is not concerned. `Err` says
-/// why there is no room.
-pub fn charge(quota: &Value, resource: &str, object: &Value, usage: &Usage) -> Result<Option<Usage>, String> {
+/// Leaves what an object uses more than it did `before`.
+pub fn growth(usage: &mut Usage, before: &Usage) {
+    usage.retain(|name, now| {
+        *now = before.get(name).map_or(*now, |before| now.minus(before));
+        now.sign() > 0
+    });
+}
+
+/// Checks an object against a quota, a `new` one also for what it must state; what the quota's `used` becomes, or
+/// nothing if it is not concerned. `Err` says why there is no room.
+pub fn charge(
+    quota: &Value,
+    resource: &str,
+    object: &Value,
+    new: bool,
+    usage: &Usage,
+) -> Result<Option<Usage>, String> {
     let Some(hard) = quota.map_at(&["status", "hard"]) else { return Ok(None) };
     let requested: Usage =
         usage.iter().filter(|(name, _)| hard.get(name).is_some()).map(|(name, more)| (name.clone(), *more)).collect();
     let limited = |name: &&str| hard.get(name).is_some();
-    let stated = resource == "pods" && STATED.iter().any(limited);
+    let stated = new && resource == "pods" && STATED.iter().any(limited);
     if (requested.is_empty() && !stated) || !scopes_match(quota, object) {
         return Ok(None);
     }
     let name = quota.str_at(&["metadata", "name"]);
-    if resource == "pods" {
+    if stated {
         must_state(object, &STATED.iter().copied().filter(limited).collect::<Vec<_>>())
             .map_err(|why| format!("failed quota: {name}: {why}"))?;
     }
@@ -196,7 +210,7 @@ mod tests {
 
     #[test]
     fn room_and_none() {
-        let charged = |pod: &Value| charge(&quota(), "pods", pod, &usage("", "pods", pod));
+        let charged = |pod: &Value| charge(&quota(), "pods", pod, true, &usage("", "pods", pod));
         let after = charged(&pod("100m")).unwrap().unwrap();
         assert_eq!(after["requests.cpu"].to_string(), "300m");
         assert_eq!(after["pods"].to_string(), "1");
@@ -209,10 +223,22 @@ mod tests {
     }
 
     #[test]
+    fn only_growth_is_charged_again() {
+        let service = |kind: &str| value!({"spec": {"type": kind, "ports": [{"port": 80}]}});
+        let of = |kind: &str| usage("", "services", &service(kind));
+        let mut more = of("NodePort");
+        growth(&mut more, &of("ClusterIP"));
+        assert_eq!(more.keys().collect::<Vec<_>>(), ["services.nodeports"]);
+        let mut less = of("ClusterIP");
+        growth(&mut less, &of("NodePort"));
+        assert!(less.is_empty());
+    }
+
+    #[test]
     fn scopes_choose_pods() {
         let mut quota = quota();
         quota.set_at(&["spec", "scopes"], value!(["BestEffort"]));
         let pod = pod("100m");
-        assert_eq!(charge(&quota, "pods", &pod, &usage("", "pods", &pod)), Ok(None));
+        assert_eq!(charge(&quota, "pods", &pod, true, &usage("", "pods", &pod)), Ok(None));
     }
 }

@@ -16,6 +16,7 @@ use flotilla_proto::value::Value;
 use super::{Registry, Target, WriteOptions};
 use crate::gateway::Caller;
 use crate::kinds::{admission, certificate};
+use crate::pki::MASTERS;
 use crate::status::{ApiError, ApiResult};
 
 /// A write that asks to be admitted.
@@ -52,6 +53,7 @@ static UPDATES: &[(&str, &str, OnUpdate)] = &[("", "pods", pods::update)];
 static FINISHED: &[(&str, &str, OnFinished)] = &[
     ("", "persistentvolumeclaims", classes::finished_claim),
     ("", "pods", pods::finished),
+    ("certificates.k8s.io", "certificatesigningrequests", subject),
     ("scheduling.k8s.io", "priorityclasses", classes::priority),
 ];
 
@@ -130,6 +132,15 @@ impl Request<'_> {
         let name = names.into_iter().find(|name| !name.is_empty()).unwrap_or("Unknown");
         ApiError::forbidden(self.target.served.group(), &self.target.served.resource.name, name, why)
     }
+}
+
+/// Refuses requests for certificates of clients that would be masters (CertificateSubjectRestriction).
+fn subject(request: &Request<'_>, object: &Value, old: Option<&Value>) -> ApiResult<()> {
+    if old.is_none() && certificate::asks_for_masters(object) {
+        let (signer, group) = (object.str_at(&["spec", "signerName"]), MASTERS);
+        return Err(request.refuse(object, &format!("use of {signer} signer with {group} group is not allowed")));
+    }
+    Ok(())
 }
 
 /// Writes into a certificate signing request who makes it.

@@ -1,4 +1,4 @@
-//! Charging new objects to the quotas of their namespace.
+//! Charging objects to the quotas of their namespace.
 
 use flotilla_cluster::Scope;
 use flotilla_proto::value::Value;
@@ -9,28 +9,43 @@ use crate::gateway::Caller;
 use crate::kinds::admission;
 use crate::status::{ApiError, ApiResult};
 
+/// What is charged again when it changes: group, resource and subresource.
+const RECHARGED: [(&str, &str, &str); 3] =
+    [("", "persistentvolumeclaims", ""), ("", "pods", "resize"), ("", "services", "")];
+
 impl Registry {
-    /// Charges a finished object that is about to be created to the quotas that it concerns; 403 where one has no room.
-    /// A create that fails afterwards stays charged until the quotas are counted anew.
+    /// Charges a finished object that is about to be created, or what it uses more than before, to the quotas that it
+    /// concerns; 403 where one has no room. What fails afterwards stays charged until the quotas are counted anew.
     pub(in super::super) async fn charge_quotas(
         &self,
         target: Target<'_>,
         object: &Value,
+        old: Option<&Value>,
         options: &WriteOptions,
         caller: &Caller,
     ) -> ApiResult<()> {
+        let (group, resource) = (target.served.group(), &*target.served.resource.name);
         if !target.served.resource.namespaced {
+            return Ok(());
+        }
+        if old.is_some() && !RECHARGED.contains(&(group, resource, target.subresource)) {
             return Ok(());
         }
         let quotas = self.look_up_all("", "resourcequotas", Scope::namespace(target.namespace))?;
         if quotas.is_empty() {
             return Ok(());
         }
-        let (group, resource) = (target.served.group(), &*target.served.resource.name);
-        let usage = admission::quota_usage(group, resource, object);
+        let mut usage = admission::quota_usage(group, resource, object);
+        if let Some(old) = old {
+            admission::quota_growth(&mut usage, &admission::quota_usage(group, resource, old));
+            if usage.is_empty() {
+                return Ok(());
+            }
+        }
         let request = Request { registry: self, target, caller };
         let charge = |quota: &Value| {
-            admission::charge_quota(quota, resource, object, &usage).map_err(|why| request.refuse(object, &why))
+            admission::charge_quota(quota, resource, object, old.is_none(), &usage)
+                .map_err(|why| request.refuse(object, &why))
         };
         let mut concerned = Vec::new();
         for quota in &quotas {

@@ -1,0 +1,97 @@
+//! Versions of kinds that are not served any more, or not unless asked for, and that the reference still knows: bodies
+//! that state them are told apart from bodies of no kind at all.
+
+/// Kinds by API version; their lists are known too.
+const KINDS: &[(&str, &[&str])] = &[
+    (
+        "admissionregistration.k8s.io/v1alpha1",
+        &[
+            "MutatingAdmissionPolicy",
+            "MutatingAdmissionPolicyBinding",
+            "ValidatingAdmissionPolicy",
+            "ValidatingAdmissionPolicyBinding",
+        ],
+    ),
+    (
+        "admissionregistration.k8s.io/v1beta1",
+        &[
+            "MutatingAdmissionPolicy",
+            "MutatingAdmissionPolicyBinding",
+            "MutatingWebhookConfiguration",
+            "ValidatingAdmissionPolicy",
+            "ValidatingAdmissionPolicyBinding",
+            "ValidatingWebhookConfiguration",
+        ],
+    ),
+    ("apps/v1beta1", &["ControllerRevision", "Deployment", "DeploymentRollback", "Scale", "StatefulSet"]),
+    ("apps/v1beta2", &["ControllerRevision", "DaemonSet", "Deployment", "ReplicaSet", "Scale", "StatefulSet"]),
+    ("authentication.k8s.io/v1alpha1", &["SelfSubjectReview"]),
+    ("authentication.k8s.io/v1beta1", &["SelfSubjectReview", "TokenReview"]),
+    (
+        "authorization.k8s.io/v1beta1",
+        &["LocalSubjectAccessReview", "SelfSubjectAccessReview", "SelfSubjectRulesReview", "SubjectAccessReview"],
+    ),
+    ("batch/v1beta1", &["CronJob"]),
+    ("certificates.k8s.io/v1alpha1", &["ClusterTrustBundle"]),
+    ("certificates.k8s.io/v1beta1", &["CertificateSigningRequest", "ClusterTrustBundle", "PodCertificateRequest"]),
+    ("coordination.k8s.io/v1alpha2", &["LeaseCandidate"]),
+    ("coordination.k8s.io/v1beta1", &["Lease", "LeaseCandidate"]),
+    ("discovery.k8s.io/v1beta1", &["EndpointSlice"]),
+    ("events.k8s.io/v1beta1", &["Event"]),
+    (
+        "extensions/v1beta1",
+        &["DaemonSet", "Deployment", "DeploymentRollback", "Ingress", "NetworkPolicy", "ReplicaSet", "Scale"],
+    ),
+    ("flowcontrol.apiserver.k8s.io/v1beta1", &["FlowSchema", "PriorityLevelConfiguration"]),
+    ("flowcontrol.apiserver.k8s.io/v1beta2", &["FlowSchema", "PriorityLevelConfiguration"]),
+    ("flowcontrol.apiserver.k8s.io/v1beta3", &["FlowSchema", "PriorityLevelConfiguration"]),
+    ("imagepolicy.k8s.io/v1alpha1", &["ImageReview"]),
+    ("internal.apiserver.k8s.io/v1alpha1", &["StorageVersion"]),
+    ("networking.k8s.io/v1beta1", &["IPAddress", "Ingress", "IngressClass", "ServiceCIDR"]),
+    ("node.k8s.io/v1alpha1", &["RuntimeClass"]),
+    ("node.k8s.io/v1beta1", &["RuntimeClass"]),
+    ("policy/v1beta1", &["Eviction", "PodDisruptionBudget"]),
+    ("rbac.authorization.k8s.io/v1alpha1", &["ClusterRole", "ClusterRoleBinding", "Role", "RoleBinding"]),
+    ("rbac.authorization.k8s.io/v1beta1", &["ClusterRole", "ClusterRoleBinding", "Role", "RoleBinding"]),
+    ("resource.k8s.io/v1alpha3", &["DeviceTaintRule", "ResourcePoolStatusRequest"]),
+    ("resource.k8s.io/v1beta1", &["DeviceClass", "ResourceClaim", "ResourceClaimTemplate", "ResourceSlice"]),
+    (
+        "resource.k8s.io/v1beta2",
+        &["DeviceClass", "DeviceTaintRule", "ResourceClaim", "ResourceClaimTemplate", "ResourceSlice"],
+    ),
+    ("scheduling.k8s.io/v1alpha2", &["PodGroup", "Workload"]),
+    ("scheduling.k8s.io/v1beta1", &["PriorityClass"]),
+    ("storage.k8s.io/v1alpha1", &["CSIStorageCapacity", "VolumeAttachment", "VolumeAttributesClass"]),
+    (
+        "storage.k8s.io/v1beta1",
+        &["CSIDriver", "CSINode", "CSIStorageCapacity", "StorageClass", "VolumeAttachment", "VolumeAttributesClass"],
+    ),
+    ("storagemigration.k8s.io/v1beta1", &["StorageVersionMigration"]),
+];
+
+/// Kinds that every version of every group has.
+const EVERYWHERE: [&str; 4] = ["DeleteOptions", "ListOptions", "Status", "WatchEvent"];
+
+/// Whether a kind is known in a version, though not served in it. `served` says whether the version is served at all.
+pub fn is_known(api_version: &str, kind: &str, served: bool) -> bool {
+    let former = KINDS.iter().find(|(version, _)| *version == api_version);
+    if EVERYWHERE.contains(&kind) {
+        return served || former.is_some();
+    }
+    let single = kind.strip_suffix("List").unwrap_or(kind);
+    former.is_some_and(|(_, kinds)| kinds.iter().any(|known| *known == kind || *known == single))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn former_versions_have_kinds() {
+        assert!(is_known("apps/v1beta1", "Deployment", false));
+        assert!(is_known("extensions/v1beta1", "IngressList", false));
+        assert!(is_known("apps/v1", "Status", true));
+        assert!(!is_known("apps/v1beta1", "DaemonSet", false));
+        assert!(!is_known("apps/v9", "Status", false));
+    }
+}
