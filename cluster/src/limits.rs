@@ -50,3 +50,50 @@ pub const SNAPSHOT_LOG_BYTES: u64 = 256 << 20;
 pub const APPLY_ENTRIES_MAX: usize = 64;
 /// How long opening waits for a leader.
 pub const LEADER_TIMEOUT: Duration = Duration::from_secs(60);
+/// Largest frame between replicas, in bytes; what a call carries must be smaller by [`PEER_FRAME_HEADER_BYTES`].
+pub const PEER_FRAME_BYTES_MAX: usize = 16 << 20;
+/// Bytes of a frame beside what it carries, at most.
+pub const PEER_FRAME_HEADER_BYTES: usize = 64;
+/// Bytes of the text with which a peer's request is refused; the rest is cut off.
+pub const PEER_REFUSAL_BYTES: usize = 4 << 10;
+/// Calls of one peer on one lane that wait for an answer. Beyond, a call fails with `QueueFull`.
+pub const PEER_CALLS_MAX: usize = 4_096;
+/// Bytes that these carry. Beyond, a call fails with `QueueFull`.
+pub const PEER_CALL_BYTES_MAX: usize = 64 << 20;
+/// Requests of one connection that may be under way here; a multiple of the calls that wait there, since a caller
+/// may have given up on some. Beyond, a request is refused.
+pub const PEER_REQUESTS_MAX: usize = 4 * PEER_CALLS_MAX;
+/// Bytes of these, and also of the answers that wait to be sent. Beyond, a request is refused.
+pub const PEER_REQUEST_BYTES_MAX: usize = 2 * PEER_CALL_BYTES_MAX;
+/// Frames that wait to be sent on a connection, of any kind, after which it is given up.
+pub const PEER_FRAMES_MAX: usize = 2 * PEER_REQUESTS_MAX;
+/// Bytes of frames after which one write to a peer takes no further.
+pub const PEER_WRITE_BYTES: usize = 256 << 10;
+/// Room for which a peer's socket is read at once, unless a frame needs more.
+pub const PEER_READ_BYTES: usize = 64 << 10;
+/// How long connecting to a peer may take, or a peer to say who it is.
+pub const PEER_HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(2);
+/// How long to wait before connecting again after a first failure; doubled with each further one.
+pub const PEER_RETRY_MIN: Duration = Duration::from_millis(10);
+/// How long to wait before connecting again, at most.
+pub const PEER_RETRY_MAX: Duration = Duration::from_secs(1);
+/// How long after the last call of a peer a broken connection is still made again.
+pub const PEER_RETRY_AGE: Duration = Duration::from_secs(60);
+/// How long a side of a control connection is silent at most.
+pub const PEER_BEAT_INTERVAL: Duration = Duration::from_millis(250);
+/// Silence on a control connection after which the peer is taken for dead.
+pub const PEER_DEAD_AFTER: Duration = Duration::from_secs(1);
+/// How often other connections are looked after.
+pub const PEER_CHECK_INTERVAL: Duration = Duration::from_millis(250);
+/// How long the kernel waits for acknowledgements: of what was sent, and on idle connections of probes.
+pub const PEER_TCP_TIMEOUT: Duration = Duration::from_secs(5);
+/// Age after which a connection on which another member answers is made anew: the name may have moved on.
+pub const PEER_IDENTITY_AGE: Duration = Duration::from_secs(5);
+/// Connections that are taken from peers. Further ones are closed at once.
+pub const PEER_CONNECTIONS_MAX: usize = 256;
+/// Connections that may wait to be taken.
+pub const PEER_BACKLOG_CONNECTIONS: i32 = 128;
+/// Addresses that are called at a time. Beyond, a call fails with `QueueFull`.
+pub const PEER_ADDRESSES_MAX: usize = 256;
+/// Members that are remembered as reachable or not; beyond, those that are not reachable are forgotten.
+pub const PEER_MEMBERS_MAX: usize = 256;

@@ -1,11 +1,13 @@
 //! Wire contracts of the Kubernetes API: what kinds there are, the tree that an object is, and its encodings.
 //!
-//! Read in this order: [`value`], [`json`], [`schema`], [`catalogue`], [`protobuf`].
+//! Read in this order: [`value`], [`json`], [`schema`], [`catalogue`], [`protobuf`]. What replicas say to each other is in
+//! [`peer`].
 
 pub mod catalogue;
 pub mod conform;
 pub mod duration;
 pub mod json;
+pub mod peer;
 pub mod protobuf;
 pub mod quantity;
 pub mod schema;

@@ -7,6 +7,13 @@
 //!
 //! Everything here is bounded ([`crate::limits`]): beyond that a call fails at once instead of waiting.
 
+mod connection;
+mod frame;
+mod link;
+mod outbox;
+mod presence;
+mod served;
+mod session;
 mod transport;
 
 use std::collections::BTreeMap;
@@ -16,6 +23,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use futures_util::future::BoxFuture;
 use tokio::sync::watch;
+
 
 pub(crate) use self::transport::{Transport, TransportOptions};
 
@@ -122,7 +130,8 @@ pub(crate) type Liveness = Arc<BTreeMap<u64, bool>>;
 /// Answers what other replicas ask.
 pub(crate) trait Service: Send + Sync {
     /// Is called for one request after the other of a connection, in the order in which they were sent. Must not
-    /// block, and may answer later, from any thread.
+    /// block, and may answer later, from any thread. The payload shares memory with what else was read at the time:
+    /// copy what is kept for long.
     fn serve(&self, from: &Hello, method: u32, payload: Bytes, reply: Reply);
 }
 

@@ -1,5 +1,6 @@
 //! Calls over TCP and TLS.
 
+use std::collections::HashMap;
 use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -8,10 +9,23 @@ use std::time::Duration;
 use bytes::Bytes;
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
-use tokio::sync::watch;
+use parking_lot::Mutex;
+use socket2::{Domain, Protocol, SockRef, Socket, TcpKeepalive, Type};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::runtime::Handle;
+use tokio::sync::{Notify, watch};
+use tokio::time::Instant;
 
+use super::frame::FrameKind;
+use super::link::{Keeper, Link, LinkKey};
+use super::presence::Attendance;
+use super::served;
+use super::session::Call;
 use super::{Hello, Lane, Liveness, PeerError, Peers, Service, Target};
 use crate::PeerTls;
+use crate::limits::{
+    PEER_ADDRESSES_MAX, PEER_BACKLOG_CONNECTIONS, PEER_FRAME_BYTES_MAX, PEER_FRAME_HEADER_BYTES, PEER_TCP_TIMEOUT,
+};
 
 /// How a transport is started.
 pub(crate) struct TransportOptions {
@@ -19,23 +33,51 @@ pub(crate) struct TransportOptions {
     pub(crate) listen: SocketAddr,
     /// Whom to trust, and what to show.
     pub(crate) tls: PeerTls,
-    /// Who this replica says it is; others learn at once when it changes.
+    /// Who this replica says it is; others learn when it changes, before any further call.
     pub(crate) hello: watch::Receiver<Hello>,
 }
 
-/// Calls other replicas, and answers them.
+/// Calls other replicas, and answers them, until it is dropped or [`Transport::shutdown`].
 pub(crate) struct Transport {
     address: SocketAddr,
-    liveness: watch::Sender<Liveness>,
+    shared: Arc<Shared>,
+    stop: watch::Sender<bool>,
+}
+
+/// What the tasks of a transport have in common.
+pub(super) struct Shared {
+    pub(super) tls: PeerTls,
+    pub(super) hello: watch::Receiver<Hello>,
+    pub(super) service: Arc<dyn Service>,
+    pub(super) attendance: Arc<Attendance>,
+    /// Ends the pause before a further attempt to connect.
+    pub(super) heard_of_someone: Notify,
+    links: Mutex<HashMap<LinkKey, Arc<Link>>>,
+    runtime: Handle,
+    stopped: watch::Receiver<bool>,
 }
 
 impl Transport {
-    /// Listens and answers, on the runtime that this is called on, until [`Transport::shutdown`].
+    /// Listens and answers, on the runtime that this is called on.
     ///
     /// # Errors
     /// The address cannot be listened on.
-    pub(crate) fn start(options: TransportOptions, _service: Arc<dyn Service>) -> Result<Arc<Transport>, io::Error> {
-        Ok(Arc::new(Transport { address: options.listen, liveness: watch::Sender::default() }))
+    pub(crate) fn start(options: TransportOptions, service: Arc<dyn Service>) -> Result<Arc<Transport>, io::Error> {
+        let listener = listen(options.listen)?;
+        let address = listener.local_addr()?;
+        let (stop, stopped) = watch::channel(false);
+        let shared = Arc::new(Shared {
+            tls: options.tls,
+            hello: options.hello,
+            service,
+            attendance: Arc::default(),
+            heard_of_someone: Notify::new(),
+            links: Mutex::default(),
+            runtime: Handle::try_current().map_err(io::Error::other)?,
+            stopped,
+        });
+        shared.spawn(served::accept(shared.clone(), listener));
+        Ok(Arc::new(Transport { address, shared, stop }))
     }
 
     /// Where it listens.
@@ -44,19 +86,126 @@ impl Transport {
     }
 
     /// Lets go of the address and of all connections, and makes no more.
-    pub(crate) fn shutdown(&self) {}
+    pub(crate) fn shutdown(&self) {
+        self.stop.send_replace(true);
+        let links: Vec<_> = self.shared.links.lock().values().cloned().collect();
+        links.iter().for_each(|link| link.rest(&PeerError::Closed));
+    }
+
+    fn begin(&self, to: &Target, lane: Lane, kind: FrameKind, method: u32, payload: Bytes) -> Result<Call, PeerError> {
+        if payload.len() > PEER_FRAME_BYTES_MAX - PEER_FRAME_HEADER_BYTES {
+            return Err(PeerError::TooLarge { bytes: payload.len() });
+        }
+        if *self.stop.borrow() {
+            return Err(PeerError::Closed);
+        }
+        self.shared.link(&to.address, lane)?.session()?.begin(to.member, kind, method, payload)
+    }
 }
 
 impl Peers for Transport {
-    fn call(&self, _: &Target, _: Lane, _: u32, _: Bytes, _: Duration) -> BoxFuture<'static, Result<Bytes, PeerError>> {
-        std::future::ready(Err(PeerError::Closed)).boxed()
+    fn call(
+        &self,
+        to: &Target,
+        lane: Lane,
+        method: u32,
+        payload: Bytes,
+        timeout: Duration,
+    ) -> BoxFuture<'static, Result<Bytes, PeerError>> {
+        let until = Instant::now() + timeout;
+        match self.begin(to, lane, FrameKind::Request, method, payload) {
+            Ok(call) => call.answer(until).boxed(),
+            Err(error) => std::future::ready(Err(error)).boxed(),
+        }
     }
 
-    fn hello_of(&self, _: &str, _: Duration) -> BoxFuture<'static, Result<Hello, PeerError>> {
-        std::future::ready(Err(PeerError::Closed)).boxed()
+    fn hello_of(&self, address: &str, timeout: Duration) -> BoxFuture<'static, Result<Hello, PeerError>> {
+        let until = Instant::now() + timeout;
+        let target = Target { address: address.to_owned(), member: None };
+        let begun = self.begin(&target, Lane::Control, FrameKind::Ping, 0, Bytes::new());
+        async move {
+            let call = begun?;
+            let session = call.session.clone();
+            call.answer(until).await?;
+            session.peer().ok_or(PeerError::Closed)
+        }
+        .boxed()
     }
 
     fn liveness(&self) -> watch::Receiver<Liveness> {
-        self.liveness.subscribe()
+        self.shared.attendance.liveness()
     }
+}
+
+impl Shared {
+    /// Runs a task until it is done or the transport is stopped.
+    pub(super) fn spawn(self: &Arc<Self>, task: impl Future<Output = ()> + Send + 'static) {
+        let mut stopped = self.stopped.clone();
+        self.runtime.spawn(async move {
+            tokio::select! {
+                _ = stopped.wait_for(|stopped| *stopped) => {}
+                () = task => {}
+            }
+        });
+    }
+
+    /// Whether the transport was stopped.
+    pub(super) fn is_stopped(&self) -> bool {
+        *self.stopped.borrow() || self.stopped.has_changed().is_err()
+    }
+
+    fn link(self: &Arc<Self>, address: &str, lane: Lane) -> Result<Arc<Link>, PeerError> {
+        let mut links = self.links.lock();
+        let key = (address.to_owned(), lane);
+        if let Some(link) = links.get(&key) {
+            return Ok(link.clone());
+        }
+        if links.len() >= 3 * PEER_ADDRESSES_MAX {
+            return Err(PeerError::QueueFull);
+        }
+        let link = Link::new();
+        links.insert(key.clone(), link.clone());
+        let keeper = Keeper::new(self.clone(), link.clone(), key);
+        drop(links); // the keeper takes it when the task is dropped at once
+        self.spawn(keeper.keep());
+        Ok(link)
+    }
+
+    /// Removes a link that is not kept any more.
+    pub(super) fn forget(&self, key: &LinkKey, link: &Arc<Link>) {
+        let mut links = self.links.lock();
+        if links.get(key).is_some_and(|known| Arc::ptr_eq(known, link)) {
+            links.remove(key);
+        }
+    }
+
+    /// Fails what is under way on all lanes to an address whose peer is silent.
+    pub(super) fn abandon(&self, address: &str, error: &io::Error) {
+        let error = PeerError::Unreachable(error.to_string().into());
+        for lane in [Lane::Bulk, Lane::Snapshot] {
+            let link = self.links.lock().get(&(address.to_owned(), lane)).cloned();
+            if let Some(link) = link {
+                link.rest(&error);
+            }
+        }
+    }
+}
+
+/// What every connection between peers is like.
+pub(super) fn tune(stream: &TcpStream) -> io::Result<()> {
+    stream.set_nodelay(true)?;
+    let socket = SockRef::from(stream);
+    let keepalive = TcpKeepalive::new().with_time(PEER_TCP_TIMEOUT).with_interval(PEER_TCP_TIMEOUT / 5);
+    socket.set_tcp_keepalive(&keepalive)?;
+    socket.set_tcp_user_timeout(Some(PEER_TCP_TIMEOUT))
+}
+
+fn listen(address: SocketAddr) -> io::Result<TcpListener> {
+    let socket = Socket::new(Domain::for_address(address), Type::STREAM, Some(Protocol::TCP))?;
+    // A restart must not wait for connections of the process before it to be forgotten.
+    socket.set_reuse_address(true)?;
+    socket.set_nonblocking(true)?;
+    socket.bind(&address.into())?;
+    socket.listen(PEER_BACKLOG_CONNECTIONS)?;
+    TcpListener::from_std(socket.into())
 }

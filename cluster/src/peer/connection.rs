@@ -1,0 +1,183 @@
+//! One connection, as the task that reads and writes it.
+
+use std::future::poll_fn;
+use std::io;
+use std::pin::{Pin, pin};
+use std::sync::Arc;
+use std::task::{Context, Poll, ready};
+
+use bytes::{Buf, BytesMut};
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
+use tokio::sync::watch;
+use tokio::time::{Instant, Sleep};
+
+use super::frame::{Frame, FrameKind, FrameReader, hello_frame, plain, put_frame, read_hello};
+use super::outbox::{Outbox, Outgoing};
+use super::{Hello, Lane};
+use crate::limits::{PEER_BEAT_INTERVAL, PEER_CHECK_INTERVAL, PEER_DEAD_AFTER, PEER_READ_BYTES, PEER_WRITE_BYTES};
+
+/// What the two ends of a connection do differently.
+pub(super) trait End {
+    /// A frame came.
+    ///
+    /// # Errors
+    /// The connection is to be given up.
+    fn received(&mut self, frame: Frame) -> io::Result<()>;
+
+    /// A frame is about to be sent; whether it still is to be.
+    ///
+    /// # Errors
+    /// The connection is to be given up.
+    fn sends(&mut self, outgoing: &Outgoing) -> io::Result<bool>;
+}
+
+/// A connection whose ends do not know each other yet.
+pub(super) struct Connection<S> {
+    stream: S,
+    reader: FrameReader,
+    out: BytesMut,
+    flushed: bool,
+    hello: watch::Receiver<Hello>,
+    lane: Lane,
+    heard: Instant,
+    sent: Instant,
+}
+
+impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
+    pub(super) fn new(stream: S, hello: watch::Receiver<Hello>) -> Self {
+        let now = Instant::now();
+        let (reader, out, lane) = (FrameReader::default(), BytesMut::new(), Lane::Control);
+        Self { stream, reader, out, flushed: true, hello, lane, heard: now, sent: now }
+    }
+
+    /// Says who this replica is, and on a connection of its own what that is for.
+    pub(super) async fn say_hello(&mut self, lane: Lane) -> io::Result<()> {
+        self.lane = lane;
+        put_frame(&hello_frame(&self.hello.borrow_and_update(), lane), &mut self.out);
+        self.stream.write_all_buf(&mut self.out).await?;
+        self.stream.flush().await
+    }
+
+    /// Waits until the other end said who it is.
+    pub(super) async fn hear_hello(&mut self) -> io::Result<(Hello, Lane)> {
+        loop {
+            if let Some(frame) = self.reader.next()? {
+                return match frame.kind() {
+                    FrameKind::Hello => read_hello(frame.payload),
+                    _ => Err(io::Error::new(io::ErrorKind::InvalidData, "the first frame is no hello")),
+                };
+            }
+            if self.stream.read_buf(self.reader.room()).await? == 0 {
+                return Err(io::ErrorKind::UnexpectedEof.into());
+            }
+        }
+    }
+
+    /// Receives and sends until the connection breaks, and answers why it did.
+    pub(super) async fn run(mut self, outbox: &Arc<Outbox>, end: &mut impl End) -> io::Error {
+        self.heard = Instant::now();
+        let mut check = pin!(tokio::time::sleep(PEER_BEAT_INTERVAL.min(PEER_CHECK_INTERVAL)));
+        let ended = poll_fn(|task| {
+            outbox.attend(task)?;
+            loop {
+                ready!(self.poll_once(task, outbox, end, check.as_mut()))?;
+            }
+        });
+        let ended: io::Result<()> = ended.await;
+        ended.err().unwrap_or_else(|| io::ErrorKind::Other.into())
+    }
+
+    /// Does what can be done now. Pending when there is nothing more.
+    fn poll_once(
+        &mut self,
+        task: &mut Context<'_>,
+        outbox: &Outbox,
+        end: &mut impl End,
+        mut check: Pin<&mut Sleep>,
+    ) -> Poll<io::Result<()>> {
+        // What came is looked at before the time, so that a peer is not taken for dead because this side was late.
+        let received = self.poll_receive(task, end)?;
+        if check.as_mut().poll(task).is_ready() {
+            check.reset(self.look_after(outbox)?);
+            return Poll::Ready(Ok(()));
+        }
+        let sent = self.poll_send(task, outbox, end)?;
+        match received.is_ready() || sent.is_ready() {
+            true => Poll::Ready(Ok(())),
+            false => Poll::Pending,
+        }
+    }
+
+    fn poll_receive(&mut self, task: &mut Context<'_>, end: &mut impl End) -> Poll<io::Result<()>> {
+        let read = pin!(self.stream.read_buf(self.reader.room())).poll(task);
+        if ready!(read)? == 0 {
+            return Poll::Ready(Err(io::Error::new(io::ErrorKind::UnexpectedEof, "the peer closed the connection")));
+        }
+        self.heard = Instant::now();
+        while let Some(frame) = self.reader.next()? {
+            end.received(frame)?;
+        }
+        Poll::Ready(Ok(()))
+    }
+
+    /// Sends what waits. Pending when nothing more waits or the socket takes no more.
+    fn poll_send(&mut self, task: &mut Context<'_>, outbox: &Outbox, end: &mut impl End) -> Poll<io::Result<()>> {
+        if self.out.is_empty() {
+            self.fill(outbox, end)?;
+        }
+        if self.out.is_empty() {
+            if !self.flushed {
+                ready!(Pin::new(&mut self.stream).poll_flush(task))?;
+                self.flushed = true;
+            }
+            return Poll::Pending;
+        }
+        self.flushed = false;
+        let written = ready!(Pin::new(&mut self.stream).poll_write(task, &self.out))?;
+        self.out.advance(written);
+        self.sent = Instant::now();
+        Poll::Ready(Ok(()))
+    }
+
+    /// Takes what waits, up to what one write should be.
+    fn fill(&mut self, outbox: &Outbox, end: &mut impl End) -> io::Result<()> {
+        if self.out.capacity() > 2 * PEER_WRITE_BYTES {
+            self.out = BytesMut::new(); // one large frame must not hold its memory for ever
+        }
+        self.out.reserve(PEER_READ_BYTES / 8);
+        while self.out.len() < PEER_WRITE_BYTES {
+            let Some(outgoing) = outbox.pop() else { return Ok(()) };
+            if !end.sends(&outgoing)? {
+                continue;
+            }
+            if self.hello.has_changed().unwrap_or(false) {
+                self.put_hello();
+            }
+            put_frame(&outgoing.frame, &mut self.out);
+        }
+        Ok(())
+    }
+
+    fn put_hello(&mut self) {
+        put_frame(&hello_frame(&self.hello.borrow_and_update(), self.lane), &mut self.out);
+    }
+
+    /// Does what is due by time, and answers when to look again.
+    fn look_after(&mut self, outbox: &Outbox) -> io::Result<Instant> {
+        if self.hello.has_changed().unwrap_or(false) {
+            self.put_hello();
+        }
+        let now = Instant::now();
+        if self.lane != Lane::Control {
+            return Ok(now + PEER_CHECK_INTERVAL);
+        }
+        if now >= self.heard + PEER_DEAD_AFTER {
+            return Err(io::Error::new(io::ErrorKind::TimedOut, "the peer is silent"));
+        }
+        if now >= self.sent + PEER_BEAT_INTERVAL {
+            outbox.push(plain(FrameKind::Beat));
+            self.sent = now;
+        }
+        Ok((self.sent + PEER_BEAT_INTERVAL).min(self.heard + PEER_DEAD_AFTER))
+    }
+}

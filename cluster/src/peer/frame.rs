@@ -1,0 +1,95 @@
+//! Frames as bytes.
+
+use std::io;
+
+use bytes::{Buf, BufMut, Bytes, BytesMut};
+use flotilla_proto::peer as wire;
+pub(super) use flotilla_proto::peer::{Frame, FrameKind};
+use prost::Message;
+
+use super::{Hello, Lane};
+use crate::limits::{PEER_FRAME_BYTES_MAX, PEER_READ_BYTES};
+
+/// Bytes of a frame's length.
+const LENGTH_BYTES: usize = 4;
+
+/// Appends a frame.
+pub(super) fn put_frame(frame: &Frame, out: &mut BytesMut) {
+    let bytes = frame.encoded_len();
+    out.reserve(LENGTH_BYTES + bytes);
+    out.put_u32(bytes as u32);
+    frame.encode_raw(out);
+}
+
+/// Takes frames out of what was read. What a frame carries shares the memory that was read into.
+#[derive(Default)]
+pub(super) struct FrameReader {
+    buffer: BytesMut,
+}
+
+impl FrameReader {
+    /// Where to read to. It has room, for all of a frame that has begun.
+    pub(super) fn room(&mut self) -> &mut BytesMut {
+        let missing = self.frame_bytes().map_or(0, |bytes| (LENGTH_BYTES + bytes).saturating_sub(self.buffer.len()));
+        if missing.max(PEER_READ_BYTES / 8) > self.buffer.capacity() - self.buffer.len() {
+            self.buffer.reserve(missing.max(PEER_READ_BYTES));
+        }
+        &mut self.buffer
+    }
+
+    /// The next frame, once it is complete.
+    ///
+    /// # Errors
+    /// What was read is no frame, or one that is too large.
+    pub(super) fn next(&mut self) -> io::Result<Option<Frame>> {
+        let Some(bytes) = self.frame_bytes() else { return Ok(None) };
+        if bytes > PEER_FRAME_BYTES_MAX {
+            return Err(io::Error::new(io::ErrorKind::InvalidData, format!("a frame of {bytes} bytes")));
+        }
+        if self.buffer.len() < LENGTH_BYTES + bytes {
+            return Ok(None);
+        }
+        self.buffer.advance(LENGTH_BYTES);
+        let frame = self.buffer.split_to(bytes).freeze();
+        Frame::decode(frame).map(Some).map_err(|error| io::Error::new(io::ErrorKind::InvalidData, error))
+    }
+
+    fn frame_bytes(&self) -> Option<usize> {
+        let length = self.buffer.first_chunk::<LENGTH_BYTES>()?;
+        Some(u32::from_be_bytes(*length) as usize)
+    }
+}
+
+/// A frame that only says what it is.
+pub(super) fn plain(kind: FrameKind) -> Frame {
+    Frame { kind: kind.into(), ..Frame::default() }
+}
+
+/// A frame that says who this replica is.
+pub(super) fn hello_frame(hello: &Hello, lane: Lane) -> Frame {
+    let Hello { cluster, member, name, version } = hello.clone();
+    let lane = match lane {
+        Lane::Control => wire::Lane::Control,
+        Lane::Bulk => wire::Lane::Bulk,
+        Lane::Snapshot => wire::Lane::Snapshot,
+    };
+    let message = wire::Hello { cluster, member, name, version, lane: lane.into() };
+    Frame { payload: message.encode_to_vec().into(), ..plain(FrameKind::Hello) }
+}
+
+/// Reads what [`hello_frame`] says.
+///
+/// # Errors
+/// It is none.
+pub(super) fn read_hello(payload: Bytes) -> io::Result<(Hello, Lane)> {
+    let invalid = |error| io::Error::new(io::ErrorKind::InvalidData, error);
+    let message = wire::Hello::decode(payload).map_err(|error| invalid(error.to_string()))?;
+    let lane = match wire::Lane::try_from(message.lane) {
+        Ok(wire::Lane::Control) => Lane::Control,
+        Ok(wire::Lane::Bulk) => Lane::Bulk,
+        Ok(wire::Lane::Snapshot) => Lane::Snapshot,
+        Err(_) => return Err(invalid("a lane that is not known".to_owned())),
+    };
+    let wire::Hello { cluster, member, name, version, .. } = message;
+    Ok((Hello { cluster, member, name, version }, lane))
+}

@@ -1,0 +1,145 @@
+//! The connections to one address: made when called for, and again when they break.
+
+use std::io;
+use std::sync::Arc;
+use std::time::Duration;
+
+use parking_lot::Mutex;
+use rustls::pki_types::ServerName;
+use tokio::net::TcpStream;
+use tokio::time::{Instant, sleep, timeout};
+use tokio_rustls::TlsConnector;
+use tokio_rustls::client::TlsStream;
+
+use super::connection::Connection;
+use super::presence::Presence;
+use super::session::{Caller, Session};
+use super::transport::{Shared, tune};
+use super::{Lane, PeerError};
+use crate::PeerTls;
+use crate::limits::{PEER_HANDSHAKE_TIMEOUT, PEER_RETRY_AGE, PEER_RETRY_MAX, PEER_RETRY_MIN};
+
+/// Where a link leads, and by which lane.
+pub(super) type LinkKey = (String, Lane);
+
+/// A connection to one address for one lane, or the want of one.
+pub(super) struct Link {
+    state: Mutex<State>,
+}
+
+struct State {
+    /// The calls of the connection that is up or being made; `Err` says why there is none at the moment.
+    session: Result<Arc<Session>, PeerError>,
+    called: Instant,
+}
+
+impl Link {
+    pub(super) fn new() -> Arc<Link> {
+        Arc::new(Link { state: Mutex::new(State { session: Ok(Arc::default()), called: Instant::now() }) })
+    }
+
+    /// Where to put a call.
+    pub(super) fn session(&self) -> Result<Arc<Session>, PeerError> {
+        let mut state = self.state.lock();
+        state.called = Instant::now();
+        state.session.clone()
+    }
+
+    fn is_wanted(&self) -> bool {
+        self.state.lock().called.elapsed() < PEER_RETRY_AGE
+    }
+
+    /// Fails what is under way, and what comes until the next attempt.
+    pub(super) fn rest(&self, error: &PeerError) {
+        let session = std::mem::replace(&mut self.state.lock().session, Err(error.clone()));
+        if let Ok(session) = session {
+            session.end(error.clone());
+        }
+    }
+
+    fn begin(&self) -> Arc<Session> {
+        let session = Arc::<Session>::default();
+        self.state.lock().session = Ok(session.clone());
+        session
+    }
+}
+
+/// Keeps a link connected as long as it is wanted. Ends it when dropped.
+pub(super) struct Keeper {
+    shared: Arc<Shared>,
+    link: Arc<Link>,
+    key: LinkKey,
+}
+
+impl Drop for Keeper {
+    fn drop(&mut self) {
+        self.shared.forget(&self.key, &self.link);
+        self.link.rest(&match self.shared.is_stopped() {
+            true => PeerError::Closed,
+            false => PeerError::Unreachable("not connected".into()),
+        });
+    }
+}
+
+impl Keeper {
+    pub(super) fn new(shared: Arc<Shared>, link: Arc<Link>, key: LinkKey) -> Self {
+        Self { shared, link, key }
+    }
+
+    /// Connects, again and again.
+    pub(super) async fn keep(self) {
+        let mut pause = PEER_RETRY_MIN;
+        let mut next = self.link.session().ok();
+        while let Some(session) = next {
+            let (connected, error) = self.connect(&session).await;
+            self.link.rest(&PeerError::Unreachable(error.to_string().into()));
+            if connected && self.key.1 == Lane::Control && error.kind() == io::ErrorKind::TimedOut {
+                self.shared.abandon(&self.key.0, &error); // silence is noticed on the control lane alone
+            }
+            let (address, lane) = &self.key;
+            match connected {
+                true => {
+                    pause = PEER_RETRY_MIN;
+                    tracing::info!(address, ?lane, %error, "lost a peer");
+                }
+                false => tracing::debug!(address, ?lane, %error, "cannot reach a peer"),
+            }
+            tokio::select! {
+                () = sleep(pause.mul_f64(rand::random_range(0.75..1.25))) => {}
+                () = self.shared.heard_of_someone.notified() => {}
+            }
+            pause = Duration::min(pause * 2, PEER_RETRY_MAX);
+            next = self.link.is_wanted().then(|| self.link.begin());
+        }
+    }
+
+    /// Connects once, and works until the connection breaks. Whether it was ever up, and why it is no more.
+    async fn connect(&self, session: &Arc<Session>) -> (bool, io::Error) {
+        let (address, lane) = &self.key;
+        let greet = async {
+            let stream = dial(address, &self.shared.tls).await?;
+            let mut connection = Connection::new(stream, self.shared.hello.clone());
+            connection.say_hello(*lane).await?;
+            let (hello, _) = connection.hear_hello().await?;
+            Ok((connection, hello))
+        };
+        let (connection, hello) = match timeout(PEER_HANDSHAKE_TIMEOUT, greet).await {
+            Ok(Ok(greeted)) => greeted,
+            Ok(Err(error)) => return (false, error),
+            Err(_) => return (false, io::Error::new(io::ErrorKind::TimedOut, "connecting took too long")),
+        };
+        tracing::debug!(address, ?lane, member = hello.member, name = hello.name, "reached a peer");
+        let is_control = *lane == Lane::Control;
+        let presence = is_control.then(|| Presence::new(self.shared.attendance.clone(), hello.member));
+        let mut caller = Caller::new(session.clone(), presence, &hello);
+        session.set_peer(hello);
+        (true, connection.run(&session.outbox, &mut caller).await)
+    }
+}
+
+async fn dial(address: &str, tls: &PeerTls) -> io::Result<TlsStream<TcpStream>> {
+    let stream = TcpStream::connect(address).await?;
+    tune(&stream)?;
+    let name = ServerName::try_from(PeerTls::SERVER_NAME).map_err(io::Error::other)?;
+    TlsConnector::from(tls.client.clone()).connect(name, stream).await
+}

@@ -1,0 +1,96 @@
+//! Frames that wait to be sent on one connection.
+
+use std::collections::VecDeque;
+use std::io;
+use std::task::Context;
+
+use futures_util::task::AtomicWaker;
+use parking_lot::Mutex;
+
+use super::frame::Frame;
+use crate::limits::PEER_FRAMES_MAX;
+
+/// A frame, and the member that it is meant for if it is not for anyone.
+pub(super) struct Outgoing {
+    pub(super) frame: Frame,
+    pub(super) member: Option<u64>,
+}
+
+/// Frames that wait to be sent, from any thread to the task of the connection.
+#[derive(Default)]
+pub(super) struct Outbox {
+    queue: Mutex<Queue>,
+    waker: AtomicWaker,
+}
+
+#[derive(Default)]
+struct Queue {
+    frames: VecDeque<Outgoing>,
+    bytes: usize,
+    /// Whether the task will look here without being woken.
+    awake: bool,
+    /// Why the connection is to end.
+    closed: Option<&'static str>,
+}
+
+impl Outbox {
+    /// Adds a frame unless there are so many, or so many bytes in them, already. After the end it goes nowhere.
+    pub(super) fn push_within(&self, outgoing: Outgoing, frames_max: usize, bytes_max: usize) -> Result<(), Outgoing> {
+        let mut queue = self.queue.lock();
+        let bytes = outgoing.frame.payload.len();
+        if queue.closed.is_some() {
+            return Ok(());
+        }
+        if queue.frames.len() >= frames_max || queue.bytes + bytes > bytes_max {
+            return Err(outgoing);
+        }
+        queue.bytes += bytes;
+        queue.frames.push_back(outgoing);
+        let wake = !std::mem::replace(&mut queue.awake, true);
+        drop(queue);
+        if wake {
+            self.waker.wake();
+        }
+        Ok(())
+    }
+
+    /// Adds a small frame that is not to be refused. The connection is given up when there are too many.
+    pub(super) fn push(&self, frame: Frame) {
+        if self.push_within(Outgoing { frame, member: None }, PEER_FRAMES_MAX, usize::MAX).is_err() {
+            self.close("too many frames wait to be sent");
+        }
+    }
+
+    /// Takes the next frame. When there is none, the task is woken for the next.
+    pub(super) fn pop(&self) -> Option<Outgoing> {
+        let mut queue = self.queue.lock();
+        let next = queue.frames.pop_front();
+        match &next {
+            Some(outgoing) => queue.bytes -= outgoing.frame.payload.len(),
+            None => queue.awake = false,
+        }
+        next
+    }
+
+    /// Says that the task is about to look here, and which task it is.
+    ///
+    /// # Errors
+    /// The connection is to end.
+    pub(super) fn attend(&self, task: &Context<'_>) -> io::Result<()> {
+        self.waker.register(task.waker());
+        let mut queue = self.queue.lock();
+        queue.awake = true;
+        queue.closed.map_or(Ok(()), |why| Err(io::Error::new(io::ErrorKind::ConnectionAborted, why)))
+    }
+
+    /// Drops what waits, and ends the connection.
+    pub(super) fn close(&self, why: &'static str) {
+        let mut queue = self.queue.lock();
+        queue.closed.get_or_insert(why);
+        queue.bytes = 0;
+        let frames = std::mem::take(&mut queue.frames);
+        drop(queue);
+        drop(frames);
+        self.waker.wake();
+    }
+}

@@ -1,0 +1,172 @@
+//! Connections that peers made.
+
+use std::io;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use bytes::Bytes;
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::Semaphore;
+use tokio::time::{sleep, timeout};
+use tokio_rustls::TlsAcceptor;
+
+use super::connection::{Connection, End};
+use super::frame::{Frame, FrameKind, plain, read_hello};
+use super::outbox::{Outbox, Outgoing};
+use super::presence::Presence;
+use super::transport::{Shared, tune};
+use super::{Hello, Lane, Refusal, Reply, Service};
+use crate::limits::{
+    PEER_CONNECTIONS_MAX, PEER_FRAME_BYTES_MAX, PEER_FRAME_HEADER_BYTES, PEER_FRAMES_MAX, PEER_HANDSHAKE_TIMEOUT,
+    PEER_REFUSAL_BYTES, PEER_REQUEST_BYTES_MAX, PEER_REQUESTS_MAX, PEER_RETRY_MIN,
+};
+
+/// Takes connections of peers.
+pub(super) async fn accept(shared: Arc<Shared>, listener: TcpListener) {
+    let seats = Arc::new(Semaphore::new(PEER_CONNECTIONS_MAX));
+    loop {
+        let (stream, from) = match listener.accept().await {
+            Ok(accepted) => accepted,
+            Err(error) => {
+                tracing::warn!(%error, "cannot take a connection of a peer");
+                sleep(PEER_RETRY_MIN).await; // out of file descriptors, most likely
+                continue;
+            }
+        };
+        let Ok(seat) = seats.clone().try_acquire_owned() else {
+            tracing::warn!(%from, "too many connections of peers");
+            continue;
+        };
+        let serving = shared.clone();
+        shared.spawn(async move {
+            let error = serve(serving, stream).await;
+            tracing::debug!(%from, %error, "a connection of a peer ended");
+            drop(seat);
+        });
+    }
+}
+
+/// Serves one connection until it breaks, and answers why it did.
+async fn serve(shared: Arc<Shared>, stream: TcpStream) -> io::Error {
+    let greet = async {
+        tune(&stream)?;
+        let stream = TlsAcceptor::from(shared.tls.server.clone()).accept(stream).await?;
+        let mut connection = Connection::new(stream, shared.hello.clone());
+        let (hello, lane) = connection.hear_hello().await?;
+        connection.say_hello(lane).await?;
+        Ok((connection, hello, lane))
+    };
+    let (connection, hello, lane) = match timeout(PEER_HANDSHAKE_TIMEOUT, greet).await {
+        Ok(Ok(greeted)) => greeted,
+        Ok(Err(error)) => return error,
+        Err(_) => return io::Error::new(io::ErrorKind::TimedOut, "the peer did not say who it is"),
+    };
+    let is_control = lane == Lane::Control;
+    let presence = is_control.then(|| Presence::new(shared.attendance.clone(), hello.member));
+    shared.heard_of_someone.notify_waiters(); // whoever calls can most likely be called, too
+    let outbox = Arc::<Outbox>::default();
+    let mut answerer = Answerer {
+        outbox: outbox.clone(),
+        under_way: Arc::default(),
+        service: shared.service.clone(),
+        hello,
+        presence,
+    };
+    let error = connection.run(&outbox, &mut answerer).await;
+    outbox.close("the connection ended");
+    error
+}
+
+/// The end that answers.
+struct Answerer {
+    outbox: Arc<Outbox>,
+    under_way: Arc<UnderWay>,
+    service: Arc<dyn Service>,
+    hello: Hello,
+    presence: Option<Presence>,
+}
+
+/// Requests that have no answer yet.
+#[derive(Default)]
+struct UnderWay {
+    requests: AtomicUsize,
+    bytes: AtomicUsize,
+}
+
+impl UnderWay {
+    /// Counts a request in, unless there are too many.
+    fn admit(&self, bytes: usize) -> bool {
+        let requests = self.requests.fetch_add(1, Ordering::Relaxed) + 1;
+        let bytes_all = self.bytes.fetch_add(bytes, Ordering::Relaxed) + bytes;
+        let fits = requests <= PEER_REQUESTS_MAX && bytes_all <= PEER_REQUEST_BYTES_MAX;
+        if !fits {
+            self.finish(bytes);
+        }
+        fits
+    }
+
+    fn finish(&self, bytes: usize) {
+        self.requests.fetch_sub(1, Ordering::Relaxed);
+        self.bytes.fetch_sub(bytes, Ordering::Relaxed);
+    }
+}
+
+impl Answerer {
+    fn serve(&self, request: Frame) {
+        let (id, bytes) = (request.id, request.payload.len());
+        if !self.under_way.admit(bytes) {
+            return self.outbox.push(refusal(id, "too many requests are under way"));
+        }
+        let (outbox, under_way) = (self.outbox.clone(), self.under_way.clone());
+        let reply = Reply::new(move |answer| {
+            under_way.finish(bytes);
+            send(&outbox, id, answer);
+        });
+        self.service.serve(&self.hello, request.method, request.payload, reply);
+    }
+}
+
+/// Sends an answer, or a refusal when it is too large or too much waits to be sent.
+fn send(outbox: &Outbox, id: u64, answer: Result<Bytes, Refusal>) {
+    let payload = match answer {
+        Ok(payload) if payload.len() > PEER_FRAME_BYTES_MAX - PEER_FRAME_HEADER_BYTES => {
+            return outbox.push(refusal(id, "the answer is too large"));
+        }
+        Ok(payload) => payload,
+        Err(Refusal(why)) => return outbox.push(refusal(id, &why)),
+    };
+    let frame = Frame { id, payload, ..plain(FrameKind::Answer) };
+    let outgoing = Outgoing { frame, member: None };
+    if outbox.push_within(outgoing, PEER_FRAMES_MAX, PEER_REQUEST_BYTES_MAX).is_err() {
+        outbox.push(refusal(id, "too many answers wait to be sent"));
+    }
+}
+
+fn refusal(id: u64, why: &str) -> Frame {
+    let why = &why[..why.floor_char_boundary(PEER_REFUSAL_BYTES)];
+    Frame { id, payload: Bytes::copy_from_slice(why.as_bytes()), ..plain(FrameKind::Refusal) }
+}
+
+impl End for Answerer {
+    fn received(&mut self, frame: Frame) -> io::Result<()> {
+        match frame.kind() {
+            FrameKind::Request => self.serve(frame),
+            FrameKind::Ping => self.outbox.push(Frame { id: frame.id, ..plain(FrameKind::Answer) }),
+            FrameKind::Hello => {
+                (self.hello, _) = read_hello(frame.payload)?;
+                if let Some(presence) = &mut self.presence {
+                    presence.moved_to(self.hello.member);
+                }
+            }
+            FrameKind::Beat => {}
+            FrameKind::Answer | FrameKind::Refusal => {
+                return Err(io::Error::new(io::ErrorKind::InvalidData, "an answer on a connection for requests"));
+            }
+        }
+        Ok(())
+    }
+
+    fn sends(&mut self, _: &Outgoing) -> io::Result<bool> {
+        Ok(true)
+    }
+}

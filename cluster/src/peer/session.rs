@@ -1,0 +1,192 @@
+//! Calls on one connection, from before it is made until it is broken.
+
+use std::collections::HashMap;
+use std::io;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use parking_lot::Mutex;
+use tokio::sync::oneshot;
+use tokio::time::Instant;
+
+use super::connection::End;
+use super::frame::{Frame, FrameKind, read_hello};
+use super::outbox::{Outbox, Outgoing};
+use super::presence::Presence;
+use super::{Hello, Lane, PeerError};
+use crate::limits::{PEER_CALL_BYTES_MAX, PEER_CALLS_MAX, PEER_IDENTITY_AGE};
+
+type Answer = Result<Bytes, PeerError>;
+
+/// The calls of one connection.
+#[derive(Default)]
+pub(super) struct Session {
+    pub(super) outbox: Arc<Outbox>,
+    calls: Mutex<Calls>,
+}
+
+#[derive(Default)]
+struct Calls {
+    waiting: HashMap<u64, Waiting>,
+    bytes: usize,
+    last_id: u64,
+    peer: Option<Hello>,
+    ended: Option<PeerError>,
+}
+
+struct Waiting {
+    answer: oneshot::Sender<Answer>,
+    bytes: usize,
+}
+
+impl Session {
+    /// Enqueues a call.
+    pub(super) fn begin(
+        self: &Arc<Self>,
+        member: Option<u64>,
+        kind: FrameKind,
+        method: u32,
+        payload: Bytes,
+    ) -> Result<Call, PeerError> {
+        let (answer, result) = oneshot::channel();
+        let bytes = payload.len();
+        let id = {
+            let mut calls = self.calls.lock();
+            if let Some(error) = &calls.ended {
+                return Err(error.clone());
+            }
+            if calls.waiting.len() >= PEER_CALLS_MAX || calls.bytes + bytes > PEER_CALL_BYTES_MAX {
+                return Err(PeerError::QueueFull);
+            }
+            calls.bytes += bytes;
+            calls.last_id += 1;
+            let id = calls.last_id;
+            calls.waiting.insert(id, Waiting { answer, bytes });
+            id
+        };
+        let call = Call { session: Arc::clone(self), id, result };
+        let frame = Frame { kind: kind.into(), id, method, payload };
+        match self.outbox.push_within(Outgoing { frame, member }, PEER_CALLS_MAX, PEER_CALL_BYTES_MAX) {
+            Ok(()) => Ok(call),
+            Err(_) => Err(PeerError::QueueFull),
+        }
+    }
+
+    /// Who is at the other end, once that is known.
+    pub(super) fn peer(&self) -> Option<Hello> {
+        self.calls.lock().peer.clone()
+    }
+
+    pub(super) fn set_peer(&self, hello: Hello) {
+        self.calls.lock().peer = Some(hello);
+    }
+
+    /// Fails every call, and all further ones.
+    pub(super) fn end(&self, error: PeerError) {
+        let waiting = {
+            let mut calls = self.calls.lock();
+            calls.ended.get_or_insert_with(|| error.clone());
+            calls.bytes = 0;
+            std::mem::take(&mut calls.waiting)
+        };
+        self.outbox.close("its calls are given up");
+        for (_, call) in waiting {
+            let _ = call.answer.send(Err(error.clone())); // whoever called may have given up
+        }
+    }
+
+    fn finish(&self, id: u64, answer: Answer) {
+        if let Some(call) = self.remove(id) {
+            let _ = call.answer.send(answer); // as above
+        }
+    }
+
+    fn remove(&self, id: u64) -> Option<Waiting> {
+        let mut calls = self.calls.lock();
+        let call = calls.waiting.remove(&id)?;
+        calls.bytes -= call.bytes;
+        Some(call)
+    }
+}
+
+/// A call that was enqueued. When dropped, its answer is not waited for any more.
+pub(super) struct Call {
+    pub(super) session: Arc<Session>,
+    id: u64,
+    result: oneshot::Receiver<Answer>,
+}
+
+impl Call {
+    /// Waits for the answer.
+    pub(super) async fn answer(mut self, until: Instant) -> Answer {
+        match tokio::time::timeout_at(until, &mut self.result).await {
+            Ok(Ok(answer)) => answer,
+            Ok(Err(_)) => Err(PeerError::Closed),
+            Err(_) => Err(PeerError::Timeout),
+        }
+    }
+}
+
+impl Drop for Call {
+    fn drop(&mut self) {
+        drop(self.session.remove(self.id));
+    }
+}
+
+/// The end that calls.
+pub(super) struct Caller {
+    session: Arc<Session>,
+    presence: Option<Presence>,
+    since: Instant,
+    member: u64,
+}
+
+impl Caller {
+    pub(super) fn new(session: Arc<Session>, presence: Option<Presence>, peer: &Hello) -> Self {
+        Self { session, presence, since: Instant::now(), member: peer.member }
+    }
+
+    fn learned(&mut self, hello: Hello) {
+        self.member = hello.member;
+        if let Some(presence) = &mut self.presence {
+            presence.moved_to(hello.member);
+        }
+        self.session.set_peer(hello);
+    }
+}
+
+impl End for Caller {
+    fn received(&mut self, frame: Frame) -> io::Result<()> {
+        match frame.kind() {
+            FrameKind::Answer => self.session.finish(frame.id, Ok(frame.payload)),
+            FrameKind::Refusal => {
+                let why = String::from_utf8_lossy(&frame.payload).into_owned();
+                self.session.finish(frame.id, Err(PeerError::Refused(why)));
+            }
+            FrameKind::Hello => {
+                let (hello, lane): (Hello, Lane) = read_hello(frame.payload)?;
+                tracing::debug!(member = hello.member, name = hello.name, ?lane, "a peer has changed");
+                self.learned(hello);
+            }
+            FrameKind::Beat => {}
+            FrameKind::Request | FrameKind::Ping => {
+                return Err(io::Error::new(io::ErrorKind::InvalidData, "a request on a connection for answers"));
+            }
+        }
+        Ok(())
+    }
+
+    fn sends(&mut self, outgoing: &Outgoing) -> io::Result<bool> {
+        if !matches!(outgoing.frame.kind(), FrameKind::Request | FrameKind::Ping) {
+            return Ok(true);
+        }
+        if outgoing.member.is_none_or(|member| member == self.member) {
+            return Ok(self.session.calls.lock().waiting.contains_key(&outgoing.frame.id));
+        }
+        self.session.finish(outgoing.frame.id, Err(PeerError::Identity { found: self.member }));
+        match self.since.elapsed() < PEER_IDENTITY_AGE {
+            true => Ok(false),
+            false => Err(io::Error::other(format!("member {} listens at this address", self.member))),
+        }
+    }
+}

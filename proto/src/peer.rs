@@ -1,0 +1,70 @@
+//! What replicas say to each other: frames, each a message with its length in four bytes, big end first, before it.
+
+use bytes::Bytes;
+
+/// One frame.
+#[derive(Clone, PartialEq, prost::Message)]
+pub struct Frame {
+    /// What it is.
+    #[prost(enumeration = "FrameKind", tag = "1")]
+    pub kind: i32,
+    /// Which request it is, or belongs to: unique on a connection, for each direction by itself.
+    #[prost(uint64, tag = "2")]
+    pub id: u64,
+    /// What a request asks for.
+    #[prost(uint32, tag = "3")]
+    pub method: u32,
+    /// What the request or answer carries.
+    #[prost(bytes = "bytes", tag = "4")]
+    pub payload: Bytes,
+}
+
+/// What a frame is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, prost::Enumeration)]
+#[repr(i32)]
+pub enum FrameKind {
+    /// Says that its sender is alive.
+    Beat = 0,
+    /// Carries a [`Hello`]: the first frame of each side, and again when it changes.
+    Hello = 1,
+    /// Asks for something.
+    Request = 2,
+    /// Answers a request.
+    Answer = 3,
+    /// Says in UTF-8 why a request is not done.
+    Refusal = 4,
+    /// Asks for an empty answer.
+    Ping = 5,
+}
+
+/// Who a replica says it is.
+#[derive(Clone, PartialEq, Eq, prost::Message)]
+pub struct Hello {
+    /// Id of the cluster; empty as long as it belongs to none.
+    #[prost(string, tag = "1")]
+    pub cluster: String,
+    /// Id of the member; 0 as long as it has none.
+    #[prost(fixed64, tag = "2")]
+    pub member: u64,
+    /// Name of the member.
+    #[prost(string, tag = "3")]
+    pub name: String,
+    /// What it understands.
+    #[prost(uint32, tag = "4")]
+    pub version: u32,
+    /// What the connection is for, said by who made it.
+    #[prost(enumeration = "Lane", tag = "5")]
+    pub lane: i32,
+}
+
+/// What a connection is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, prost::Enumeration)]
+#[repr(i32)]
+pub enum Lane {
+    /// What is small and must not wait.
+    Control = 0,
+    /// Log entries and forwarded writes.
+    Bulk = 1,
+    /// Parts of snapshots.
+    Snapshot = 2,
+}
