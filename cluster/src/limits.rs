@@ -89,6 +89,8 @@ pub const PEER_CHECK_INTERVAL: Duration = Duration::from_millis(250);
 pub const PEER_TCP_TIMEOUT: Duration = Duration::from_secs(5);
 /// Age after which a connection on which another member answers is made anew: the name may have moved on.
 pub const PEER_IDENTITY_AGE: Duration = Duration::from_secs(5);
+/// How long a call waits for its answer at most.
+pub const PEER_CALL_TIMEOUT_MAX: Duration = Duration::from_secs(3_600);
 /// Connections that are taken from peers. Further ones are closed at once.
 pub const PEER_CONNECTIONS_MAX: usize = 256;
 /// Connections that may wait to be taken.

@@ -5,6 +5,7 @@ use std::io;
 use std::pin::{Pin, pin};
 use std::sync::Arc;
 use std::task::{Context, Poll, ready};
+use std::time::Duration;
 
 use bytes::{Buf, BytesMut};
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
@@ -98,7 +99,8 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
         // What came is looked at before the time, so that a peer is not taken for dead because this side was late.
         let received = self.poll_receive(task, end)?;
         if check.as_mut().poll(task).is_ready() {
-            check.reset(self.look_after(outbox)?);
+            let late = check.deadline().elapsed();
+            check.as_mut().reset(self.look_after(outbox, late)?);
             return Poll::Ready(Ok(()));
         }
         let sent = self.poll_send(task, outbox, end)?;
@@ -162,14 +164,18 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
         put_frame(&hello_frame(&self.hello.borrow_and_update(), self.lane), &mut self.out);
     }
 
-    /// Does what is due by time, and answers when to look again.
-    fn look_after(&mut self, outbox: &Outbox) -> io::Result<Instant> {
+    /// Does what is due by time, which was this long ago, and answers when to look again.
+    fn look_after(&mut self, outbox: &Outbox, late: Duration) -> io::Result<Instant> {
         if self.hello.has_changed().unwrap_or(false) {
             self.put_hello();
         }
         let now = Instant::now();
         if self.lane != Lane::Control {
             return Ok(now + PEER_CHECK_INTERVAL);
+        }
+        if late > PEER_BEAT_INTERVAL {
+            // This side stood still, perhaps with the whole machine: what it did not hear then says nothing.
+            self.heard = now.min(self.heard + late);
         }
         if now >= self.heard + PEER_DEAD_AFTER {
             return Err(io::Error::new(io::ErrorKind::TimedOut, "the peer is silent"));

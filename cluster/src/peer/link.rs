@@ -102,6 +102,8 @@ impl Keeper {
                     pause = PEER_RETRY_MIN;
                     tracing::info!(address, ?lane, %error, "lost a peer");
                 }
+                // Why is told once: a wrong certificate or address is found in the log, and does not fill it.
+                false if pause == PEER_RETRY_MIN => tracing::warn!(address, ?lane, %error, "cannot reach a peer"),
                 false => tracing::debug!(address, ?lane, %error, "cannot reach a peer"),
             }
             tokio::select! {

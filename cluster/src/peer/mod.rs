@@ -24,6 +24,12 @@ use bytes::Bytes;
 use futures_util::future::BoxFuture;
 use tokio::sync::watch;
 
+#[cfg(test)]
+mod figures;
+#[cfg(test)]
+mod peer_tests;
+#[cfg(test)]
+mod test_net;
 
 pub(crate) use self::transport::{Transport, TransportOptions};
 

@@ -24,7 +24,8 @@ use super::session::Call;
 use super::{Hello, Lane, Liveness, PeerError, Peers, Service, Target};
 use crate::PeerTls;
 use crate::limits::{
-    PEER_ADDRESSES_MAX, PEER_BACKLOG_CONNECTIONS, PEER_FRAME_BYTES_MAX, PEER_FRAME_HEADER_BYTES, PEER_TCP_TIMEOUT,
+    PEER_ADDRESSES_MAX, PEER_BACKLOG_CONNECTIONS, PEER_CALL_TIMEOUT_MAX, PEER_FRAME_BYTES_MAX, PEER_FRAME_HEADER_BYTES,
+    PEER_TCP_TIMEOUT,
 };
 
 /// How a transport is started.
@@ -112,7 +113,7 @@ impl Peers for Transport {
         payload: Bytes,
         timeout: Duration,
     ) -> BoxFuture<'static, Result<Bytes, PeerError>> {
-        let until = Instant::now() + timeout;
+        let until = Instant::now() + timeout.min(PEER_CALL_TIMEOUT_MAX);
         match self.begin(to, lane, FrameKind::Request, method, payload) {
             Ok(call) => call.answer(until).boxed(),
             Err(error) => std::future::ready(Err(error)).boxed(),
@@ -120,7 +121,7 @@ impl Peers for Transport {
     }
 
     fn hello_of(&self, address: &str, timeout: Duration) -> BoxFuture<'static, Result<Hello, PeerError>> {
-        let until = Instant::now() + timeout;
+        let until = Instant::now() + timeout.min(PEER_CALL_TIMEOUT_MAX);
         let target = Target { address: address.to_owned(), member: None };
         let begun = self.begin(&target, Lane::Control, FrameKind::Ping, 0, Bytes::new());
         async move {
