@@ -13,6 +13,7 @@ pub mod fieldmanager;
 pub mod gateway;
 pub mod kinds;
 pub mod limits;
+pub mod metrics;
 pub mod openapi;
 pub mod patch;
 pub mod pki;

@@ -28,7 +28,7 @@ pub const REQUEST_HEAD_TIMEOUT: Duration = Duration::from_secs(32);
 /// Time that a connection without a request is kept.
 pub const IDLE_TIMEOUT: Duration = Duration::from_secs(180);
 
-/// Longest time that a request other than a watch may take, as the reference has it.
+/// Longest time that a request other than a watch may take, as the reference has it; then it is answered with 504.
 pub const REQUEST_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// Shortest time after which a watch without `timeoutSeconds` ends; the longest is twice that.
@@ -42,6 +42,23 @@ pub const REVISION_WAIT: Duration = Duration::from_secs(3);
 
 /// Live watches of the server; more are answered with 429.
 pub const WATCHES: usize = 200_000;
+
+/// Requests in progress at a time of those who are not held by `--max-requests-inflight` and its like, watches not
+/// counted; more are answered with 429.
+///
+/// It also bounds what one connection can begin over HTTP/2: actix-web offers no way to tell clients how many streams a
+/// connection may have. How many may be reset before they are looked at is bounded by the crate h2, which closes the
+/// connection.
+pub const EXEMPT_REQUESTS: usize = 10_000;
+
+/// Requests that only read and are in progress at a time, unless configured; more are answered with 429.
+pub const READ_ONLY_REQUESTS: usize = 400;
+
+/// Requests that may change something and are in progress at a time, unless configured; more are answered with 429.
+pub const MUTATING_REQUESTS: usize = 200;
+
+/// Combinations of labels by which requests are counted; what has another one is counted as refused.
+pub const REQUEST_SERIES: usize = 20_000;
 
 /// Changes that a watch reads from the change log at a time.
 pub const WATCH_BATCH_EVENTS: usize = 256;

@@ -12,6 +12,8 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
+use crate::limits;
+
 pub use cidr::{Cidr, CidrError, PortRange, ServiceRanges};
 pub use load::{ConfigError, load};
 
@@ -54,6 +56,20 @@ pub struct Config {
     /// Threads that serve HTTP; 0 is one for each processor.
     #[arg(long, value_name = "N", default_value_t = 0)]
     pub workers: usize,
+
+    /// Requests that only read and may be in progress at a time; more are answered with 429.
+    ///
+    /// Watches, other long-running requests, and members of system:masters are not held by it.
+    #[arg(long, value_name = "N", default_value_t = limits::READ_ONLY_REQUESTS,
+          value_parser = clap::builder::RangedU64ValueParser::<usize>::new().range(1..))]
+    pub max_requests_inflight: usize,
+
+    /// Requests that may change something and may be in progress at a time; more are answered with 429.
+    ///
+    /// Long-running requests and members of system:masters are not held by it.
+    #[arg(long, value_name = "N", default_value_t = limits::MUTATING_REQUESTS,
+          value_parser = clap::builder::RangedU64ValueParser::<usize>::new().range(1..))]
+    pub max_mutating_requests_inflight: usize,
 
     /// Seconds of history that is kept for watches and older snapshots.
     #[arg(long, value_name = "SECONDS", default_value_t = 300)]

@@ -10,6 +10,8 @@ use parking_lot::Mutex;
 use tokio::sync::Notify;
 use tokio::time::Instant;
 
+use crate::metrics::Metrics;
+use crate::metrics::queues::QueueMetrics;
 use crate::status::ApiResult;
 
 /// Delay after the first failure; doubled with each further one.
@@ -30,10 +32,12 @@ pub enum Then {
 pub struct Queue<K> {
     state: Mutex<State<K>>,
     added: Notify,
+    measured: QueueMetrics,
 }
 
 struct State<K> {
-    ready: VecDeque<K>,
+    /// What can be taken, and since when.
+    ready: VecDeque<(K, Instant)>,
     /// What is in `ready`.
     waiting: HashSet<K>,
     /// What workers have.
@@ -47,8 +51,8 @@ struct State<K> {
 }
 
 impl<K: Clone + Eq + Hash + Ord + Debug> Queue<K> {
-    /// An empty queue.
-    pub fn new() -> Self {
+    /// An empty queue, measured under a name.
+    pub fn new(metrics: &Metrics, name: &str) -> Self {
         let state = State {
             ready: VecDeque::new(),
             waiting: HashSet::new(),
@@ -58,12 +62,17 @@ impl<K: Clone + Eq + Hash + Ord + Debug> Queue<K> {
             due: HashMap::new(),
             failures: HashMap::new(),
         };
-        Self { state: Mutex::new(state), added: Notify::new() }
+        Self { state: Mutex::new(state), added: Notify::new(), measured: QueueMetrics::named(metrics.meter(), name) }
     }
 
     /// Adds a key.
     pub fn add(&self, key: K) {
-        self.state.lock().add(key);
+        let waiting = {
+            let mut state = self.state.lock();
+            state.add(key);
+            state.ready.len()
+        };
+        self.measured.added(waiting);
         self.added.notify_one();
     }
 
@@ -79,7 +88,9 @@ impl<K: Clone + Eq + Hash + Ord + Debug> Queue<K> {
         join_all((0..workers).map(|_| async {
             loop {
                 let key = self.next().await;
+                let began = Instant::now();
                 let outcome = attempt(key.clone()).await;
+                self.measured.finished(began.elapsed(), outcome.is_err());
                 if let Err(error) = &outcome {
                     tracing::debug!(?key, %error, "attempt failed");
                 }
@@ -94,8 +105,10 @@ impl<K: Clone + Eq + Hash + Ord + Debug> Queue<K> {
         loop {
             let due = {
                 let mut state = self.state.lock();
-                state.ripen(Instant::now());
-                if let Some(key) = state.take() {
+                let now = Instant::now();
+                state.ripen(now);
+                if let Some((key, since)) = state.take() {
+                    self.measured.taken(state.ready.len(), now.saturating_duration_since(since));
                     return key;
                 }
                 state.delayed.first().map(|(due, _)| *due)
@@ -145,7 +158,7 @@ impl<K: Clone + Eq + Hash + Ord> State<K> {
         if self.busy.contains(&key) {
             self.again.insert(key);
         } else if self.waiting.insert(key.clone()) {
-            self.ready.push_back(key);
+            self.ready.push_back((key, Instant::now()));
         }
     }
 
@@ -170,11 +183,11 @@ impl<K: Clone + Eq + Hash + Ord> State<K> {
         }
     }
 
-    fn take(&mut self) -> Option<K> {
-        let key = self.ready.pop_front()?;
+    fn take(&mut self) -> Option<(K, Instant)> {
+        let (key, since) = self.ready.pop_front()?;
         self.waiting.remove(&key);
         self.busy.insert(key.clone());
-        Some(key)
+        Some((key, since))
     }
 }
 
@@ -184,7 +197,7 @@ mod tests {
 
     #[actix_web::test]
     async fn a_key_waits_once_and_comes_back_when_added_meanwhile() {
-        let queue = Queue::new();
+        let queue = Queue::new(&Metrics::default(), "test");
         queue.add(1);
         queue.add(1);
         queue.add(2);
@@ -198,7 +211,7 @@ mod tests {
 
     #[actix_web::test]
     async fn failures_come_back_later_and_later() {
-        let queue = Queue::new();
+        let queue = Queue::new(&Metrics::default(), "test");
         queue.add("a");
         let begun = Instant::now();
         for _ in 0..3 {

@@ -18,7 +18,7 @@ use crate::status::{ApiError, ApiResult};
 pub async fn run(agent: Rc<Agent>) -> ApiResult<()> {
     let roles = agent.resource("rbac.authorization.k8s.io", "clusterroles")?;
     let table = agent.registry.table(&roles);
-    let queue = Queue::new();
+    let queue = Queue::new(&agent.registry.metrics, "ClusterRoleAggregator");
     tokio::join!(
         // Which role depends on which is for labels to say, so that every change concerns all aggregated ones: the
         // queue holds them as one key, and many changes in a row are one look.

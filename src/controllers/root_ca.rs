@@ -27,7 +27,7 @@ pub async fn run(agent: Rc<Agent>) -> ApiResult<()> {
     let namespaces = agent.registry.table(&*agent.resource("", "namespaces")?);
     let maps = agent.resource("", "configmaps")?;
     let table = agent.registry.table(&maps);
-    let queue = Queue::new();
+    let queue = Queue::new(&agent.registry.metrics, "root_ca_cert_publisher");
     let of_name = Interest { name: Some(NAME.into()), ..Interest::default() };
     tokio::join!(
         follow(&namespaces, Interest::default(), |seen| {

@@ -23,7 +23,7 @@ pub async fn run(agent: Rc<Agent>) -> ApiResult<()> {
     let namespaces = agent.registry.table(&*agent.resource("", "namespaces")?);
     let accounts = agent.resource("", "serviceaccounts")?;
     let table = agent.registry.table(&accounts);
-    let queue = Queue::new();
+    let queue = Queue::new(&agent.registry.metrics, "serviceaccount");
     let of_name = Interest { name: Some(NAME.into()), ..Interest::default() };
     tokio::join!(
         follow(&namespaces, Interest::default(), |seen| {

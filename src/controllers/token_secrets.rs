@@ -41,7 +41,8 @@ struct Controller {
 /// Fills and removes secrets.
 pub async fn run(agent: Rc<Agent>) -> ApiResult<()> {
     let (secrets, accounts) = (agent.resource("", "secrets")?, agent.resource("", "serviceaccounts")?);
-    let controller = Controller { agent, secrets, accounts, queue: Queue::new() };
+    let queue = Queue::new(&agent.registry.metrics, "serviceaccount_tokens_secret");
+    let controller = Controller { agent, secrets, accounts, queue };
     let registry = &controller.agent.registry;
     let (secrets, accounts) = (registry.table(&controller.secrets), registry.table(&controller.accounts));
     tokio::join!(

@@ -19,7 +19,8 @@ pub fn git_version() -> String {
     format!("v{MAJOR}.{MINOR}.3+flotilla.{}", env!("CARGO_PKG_VERSION"))
 }
 
-fn document() -> Value {
+/// The document, which also labels what is measured.
+pub fn document() -> Value {
     let platform = match std::env::consts::ARCH {
         "x86_64" => "amd64",
         "aarch64" => "arm64",

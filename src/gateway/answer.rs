@@ -92,6 +92,23 @@ pub fn respond_text(code: u16, text: &str) -> HttpResponse {
     response
 }
 
+/// 429: more requests are in progress than may be. Clients try again after a second.
+pub fn too_many_requests() -> HttpResponse {
+    let mut response = respond_text(429, "Too many requests, please try again later.\n");
+    let headers = response.headers_mut();
+    headers.insert(RETRY_AFTER, HeaderValue::from_static("1"));
+    headers.insert(CACHE_CONTROL, CACHING.1);
+    response
+}
+
+/// 504: the request took longer than it may. The text is a `Status`, though the reference does not call it JSON.
+pub fn timed_out() -> HttpResponse {
+    let text = "{\"metadata\":{},\"status\":\"Failure\",\"message\":\"Timeout: request did not complete within the \
+                allotted timeout\",\"reason\":\"Timeout\",\"details\":{},\"code\":504}";
+    let encoded = Encoded { bytes: Bytes::from_static(text.as_bytes()), content_type: "text/plain; charset=utf-8" };
+    respond(504, encoded, &[])
+}
+
 /// Encodes a `Status`, in whatever form the client asked for its objects.
 pub fn encode_status(status: &Value, representation: Representation) -> Encoded {
     encode_value(status, Representation { form: Form::Object, ..representation })

@@ -1,12 +1,14 @@
 //! The way of every request: who asks, for what, may they, and then to those who know.
 
 use std::panic::AssertUnwindSafe;
+use std::time::Instant;
 
 use actix_web::http::StatusCode;
 use actix_web::http::header::{ACCEPT, AUTHORIZATION, CONNECTION, CONTENT_TYPE, HeaderName, IF_NONE_MATCH, USER_AGENT};
 use actix_web::{HttpRequest, HttpResponse, web};
 use futures_util::FutureExt;
 
+use super::attempt::{Attempt, Course};
 use super::caller::Caller;
 use super::negotiate::{Form, Media, Offer, Representation, negotiate, wants_pretty};
 use super::path::{self, Target};
@@ -16,6 +18,8 @@ use super::{answer, lists};
 use crate::access::tokens;
 use crate::access::{Attributes, ConnectionIdentity, Impersonation};
 use crate::discovery;
+use crate::metrics;
+use crate::metrics::requests::Route;
 use crate::status::{ApiError, ApiResult};
 
 /// What of a request's head the server looks at.
@@ -78,22 +82,32 @@ fn takes_gzip(accept_encoding: &str) -> bool {
 
 /// Answers a request. A panic behind it becomes 500 and ends nothing else.
 pub async fn handle(request: HttpRequest, payload: web::Payload, gateway: web::Data<Gateway>) -> HttpResponse {
-    let answered = AssertUnwindSafe(route(&request, payload, &gateway)).catch_unwind().await;
-    answered.unwrap_or_else(|_| {
+    let mut attempt = Attempt::begin(gateway);
+    let answered = AssertUnwindSafe(route(&request, payload, &mut attempt)).catch_unwind().await;
+    let response = answered.unwrap_or_else(|_| {
         tracing::error!(method = %request.method(), path = request.path(), "a request failed unexpectedly");
         let error = ApiError::internal("the server failed to answer; the failure has been logged");
         answer::respond_error(&error, Head::of(&request).for_errors(), &[])
-    })
+    });
+    attempt.answer(response)
 }
 
-async fn route(request: &HttpRequest, payload: web::Payload, gateway: &web::Data<Gateway>) -> HttpResponse {
+async fn route(request: &HttpRequest, payload: web::Payload, attempt: &mut Attempt) -> HttpResponse {
+    let Attempt { gateway, course } = attempt;
     let head = Head::of(request);
     let identity = request.conn_data::<ConnectionIdentity>().cloned().unwrap_or_default();
     let authorization = request.headers().get(AUTHORIZATION).map(|value| value.as_bytes());
-    let who = match gateway.authenticator.authenticate(&identity, authorization) {
+    let found = gateway.authenticator.authenticate(&identity, authorization);
+    course.authenticated = Instant::now();
+    let (access, took) = (&gateway.registry.metrics.access, course.authenticated - course.began);
+    let who = match found {
         Ok(who) => who,
-        Err(error) => return answer::respond_error(&error, head.for_errors(), &[]),
+        Err(error) => {
+            access.unknown(took);
+            return answer::respond_error(&error, head.for_errors(), &[]);
+        }
     };
+    access.authenticated(&who.user.name, took);
     let mut caller = Caller::new(who.user, header(request, &USER_AGENT));
     caller.warnings.extend(who.warning.map(str::to_owned));
     let headers = request.headers().iter();
@@ -104,7 +118,7 @@ async fn route(request: &HttpRequest, payload: web::Payload, gateway: &web::Data
     let decoded = path::decode(head.path);
     let answered = match path::parse(&decoded) {
         Target::Resource(of) if gateway.documents.has_group(&of.group) => {
-            resources::answer(gateway, &head, &of, payload, &mut caller).await
+            resources::answer(gateway, &head, &of, payload, &mut caller, course).await
         }
         Target::WatchOfNothing => {
             let path = crate::field::quote(head.path);
@@ -112,19 +126,72 @@ async fn route(request: &HttpRequest, payload: web::Payload, gateway: &web::Data
                 format!("failed to create RequestInfo: unable to determine kind and namespace from url, {}", head.path);
             return answer::respond_text(500, &format!("Internal Server Error: {path}: {why}\n"));
         }
-        _ => document(gateway, &head, request, &mut caller),
+        Target::Other if decoded == METRICS => measured(gateway, &head, &mut caller, course).await,
+        _ => document(gateway, &head, request, &mut caller, course),
     };
     answered.unwrap_or_else(|error| answer::respond_error(&error, head.for_errors(), &caller.warnings))
 }
 
-/// Answers what is not about objects: discovery, health, documents; 404 for the rest.
-fn document(gateway: &Gateway, head: &Head<'_>, request: &HttpRequest, caller: &mut Caller) -> ApiResult<HttpResponse> {
-    let path = path::decode(head.path);
+/// Lets a request for a path that is no object pass or not.
+fn authorize(gateway: &Gateway, head: &Head<'_>, path: &str, caller: &mut Caller, course: &Course) -> ApiResult<()> {
     let verb = match head.method {
         "GET" | "HEAD" => "get".to_owned(),
         other => other.to_lowercase(),
     };
-    caller.authorize(&gateway.authorizer, &Attributes::Path { verb: &verb, path: &path })?;
+    let allowed = caller.authorize(&gateway.authorizer, &Attributes::Path { verb: &verb, path });
+    gateway.registry.metrics.access.decided(allowed.is_ok(), course.authenticated.elapsed());
+    allowed
+}
+
+/// Where the server tells what it measured.
+const METRICS: &str = "/metrics";
+
+/// Answers with what was measured. It is written elsewhere, since it grows with what is served.
+async fn measured(
+    gateway: &web::Data<Gateway>,
+    head: &Head<'_>,
+    caller: &mut Caller,
+    course: &Course,
+) -> ApiResult<HttpResponse> {
+    authorize(gateway, head, METRICS, caller, course)?;
+    if head.method == "DELETE" {
+        let message = "the server does not allow this method on the requested resource";
+        return Err(ApiError::new(405, "MethodNotAllowed", message));
+    }
+    let asked = gateway.clone();
+    let written = web::block(move || asked.metrics()).await.map_err(ApiError::internal)?;
+    let body = discovery::Body::Encoded(written.into());
+    let found =
+        discovery::Answer { status: 200, content_type: metrics::CONTENT_TYPE.into(), headers: Vec::new(), body };
+    Ok(respond_document(if head.gzip { packed(found, "Accept-Encoding") } else { found }))
+}
+
+/// The name by which requests for a document are counted; most are not.
+fn counted(path: &str) -> Option<Route> {
+    let name = match path {
+        "/api" | "/api/" => "api",
+        "/apis" | "/apis/" => "apis",
+        "/healthz" => "/healthz",
+        "/livez" => "/livez",
+        "/readyz" => "/readyz",
+        "/openapi/v3" => "openapi/v3",
+        below if below.starts_with("/openapi/v3/") => "openapi/v3/",
+        _ => return None,
+    };
+    Some(Route::Document(name))
+}
+
+/// Answers what is not about objects: discovery, health, documents; 404 for the rest.
+fn document(
+    gateway: &Gateway,
+    head: &Head<'_>,
+    request: &HttpRequest,
+    caller: &mut Caller,
+    course: &mut Course,
+) -> ApiResult<HttpResponse> {
+    let path = path::decode(head.path);
+    authorize(gateway, head, &path, caller, course)?;
+    course.route = counted(&path).filter(|_| head.method == "GET");
     let if_none_match = request.headers().get(IF_NONE_MATCH).and_then(|value| value.to_str().ok());
     let asked = discovery::Request {
         method: head.method,
@@ -145,19 +212,19 @@ fn document(gateway: &Gateway, head: &Head<'_>, request: &HttpRequest, caller: &
     }
     let found = gateway.openapi.answer(&asked).or_else(|| discovery::root::answer(&asked, &gateway.documents));
     let found = found.unwrap_or_else(discovery::Answer::not_found);
-    Ok(respond_document(if path == OPENAPI_V2 && head.gzip { packed(found) } else { found }))
+    Ok(respond_document(if path == OPENAPI_V2 && head.gzip { packed(found, "Accept-Encoding, Accept") } else { found }))
 }
 
 /// The one document that is compressed for those who take it: it has megabytes.
 const OPENAPI_V2: &str = "/openapi/v2";
 
-fn packed(mut found: discovery::Answer) -> discovery::Answer {
+fn packed(mut found: discovery::Answer, vary: &'static str) -> discovery::Answer {
     if let discovery::Body::Encoded(bytes) = &found.body
         && let Some(small) = lists::gzip(bytes)
     {
         found.body = discovery::Body::Encoded(small);
         found.headers.retain(|(name, _)| *name != "vary");
-        found.headers.extend([("content-encoding", "gzip".into()), ("vary", "Accept-Encoding, Accept".into())]);
+        found.headers.extend([("content-encoding", "gzip".into()), ("vary", vary.into())]);
     }
     found
 }

@@ -1,10 +1,12 @@
 //! HTTP: from a request to what it asks for, and from a result to an answer.
 
 pub mod answer;
+mod attempt;
 pub mod body;
 mod caller;
 mod deprecation;
 mod doors;
+pub mod flow;
 mod former;
 mod handler;
 pub mod lists;

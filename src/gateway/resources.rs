@@ -1,6 +1,7 @@
 //! Requests about objects: from a path and method to an operation of the registry.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use actix_web::{HttpResponse, web};
 use flotilla_proto::schema::Subresource;
@@ -8,14 +9,18 @@ use flotilla_proto::value::Value;
 use flotilla_proto::{duration, value};
 
 use super::answer::{self, respond};
+use super::attempt::{self, Course};
 use super::caller::Caller;
+use super::flow::Lane;
 use super::handler::Head;
 use super::negotiate::{Form, Offer, Representation};
 use super::path::ResourcePath;
 use super::{Gateway, body, deprecation, lists};
 use crate::access::Attributes;
 use crate::field::quote;
+use crate::metrics::requests::{self as metrics, DryRun, Route, Scope};
 use crate::patch::Format;
+use crate::pki::MASTERS;
 use crate::registry::subresources::{self, Door};
 use crate::registry::{DeleteOptions, Entity, Incoming, Listing, PatchBody, Served, Target, WriteOptions, Written};
 use crate::status::{ApiError, ApiResult};
@@ -84,14 +89,22 @@ pub async fn answer(
     of: &ResourcePath<'_>,
     payload: web::Payload,
     caller: &mut Caller,
+    course: &mut Course,
 ) -> ApiResult<HttpResponse> {
-    check_timeout(head)?;
+    let longest = attempt::longest(asked_timeout(head)?);
     let verb = Verb::of(head, of);
-    authorize(gateway, head, of, verb, caller)?;
+    let long_running = verb == Some(Verb::Watch) || connects(of);
+    if !long_running && !enter(gateway, of, verb, caller, course) {
+        return Ok(answer::too_many_requests());
+    }
+    let allowed = authorize(gateway, head, of, verb, caller);
+    gateway.registry.metrics.access.decided(allowed.is_ok(), course.authenticated.elapsed());
+    allowed?;
     let served = find(gateway, of)?;
     let routed = verb.is_some_and(|verb| verb == Verb::Watch || allows(&served, of, verb));
     caller.warnings.extend(routed.then(|| deprecation::warning(&served)).flatten().map(str::to_owned));
     let verb = verb.filter(|verb| allows(&served, of, *verb)).ok_or_else(|| method_not_allowed(&served, of, head))?;
+    course.route = Some(route(&served, Some(head), of, verb));
     let request = Request {
         gateway,
         head,
@@ -101,27 +114,94 @@ pub async fn answer(
         subresource: of.subresource.as_deref().unwrap_or(""),
         caller,
     };
-    match subresources::door(&request.served, request.subresource) {
-        Door::Object => {}
-        door => return request.through(door, verb, of, payload).await,
+    if verb == Verb::Watch && matches!(subresources::door(&request.served, request.subresource), Door::Object) {
+        if !course.enter(gateway, Lane::Watch) {
+            return Ok(answer::too_many_requests());
+        }
+        return request.watch(of.watch).await;
     }
-    match verb {
-        Verb::Get => request.get().await,
-        Verb::List => request.list().await,
-        Verb::Watch => request.watch(of.watch).await,
-        Verb::Create => request.create(payload).await,
-        Verb::Update => request.update(payload).await,
-        Verb::Patch => request.patch(payload).await,
-        Verb::Delete => request.delete(payload).await,
-        Verb::DeleteCollection => request.delete_collection(payload).await,
+    if long_running {
+        return request.answer(verb, of, payload).await;
+    }
+    let ends = course.began + longest;
+    course.ends = Some(ends);
+    match tokio::time::timeout_at(ends.into(), request.answer(verb, of, payload)).await {
+        Ok(answered) => answered,
+        Err(_) => {
+            course.terminated(gateway, 504);
+            Ok(answer::timed_out())
+        }
     }
 }
 
-/// `timeout` must be a duration, whatever the request.
-fn check_timeout(head: &Head<'_>) -> ApiResult<()> {
+/// Subresources through which something else is reached, for as long as it takes.
+const CONNECTS: [&str; 5] = ["attach", "exec", "log", "portforward", "proxy"];
+
+fn connects(of: &ResourcePath<'_>) -> bool {
+    of.subresource.as_deref().is_some_and(|name| CONNECTS.contains(&name))
+}
+
+/// Takes a place among the requests in progress; false when there is none.
+fn enter(gateway: &Gateway, of: &ResourcePath<'_>, verb: Option<Verb>, caller: &Caller, course: &mut Course) -> bool {
+    let mutating = !matches!(verb, Some(Verb::Get | Verb::List));
+    let lane = match mutating {
+        _ if caller.user.is_member(MASTERS) => Lane::Exempt { mutating },
+        true => Lane::Mutating,
+        false => Lane::ReadOnly,
+    };
+    if gateway.flow.has_room(lane) {
+        return course.enter(gateway, lane);
+    }
+    if let (Some(verb), Ok(served)) = (verb, find(gateway, of)) {
+        course.route = Some(route(&served, None, of, verb));
+    }
+    course.terminated(gateway, 429);
+    false
+}
+
+/// What a request is counted as.
+fn route(served: &Arc<Served>, head: Option<&Head<'_>>, of: &ResourcePath<'_>, verb: Verb) -> Route {
+    let scope = match () {
+        () if of.name.is_some() || verb == Verb::Create => Scope::Resource,
+        () if of.namespace.is_some() => Scope::Namespace,
+        () => Scope::Cluster,
+    };
+    let subresource = of.subresource.as_deref();
+    let at = subresource.and_then(|name| served.resource.subresources.iter().position(|own| own.name == name));
+    let apply = |head: &Head<'_>| head.content_type.starts_with("application/apply-patch");
+    let verb = match verb {
+        _ if connects(of) => metrics::Verb::Connect,
+        Verb::Get => metrics::Verb::Get,
+        Verb::List => metrics::Verb::List,
+        Verb::Watch => metrics::Verb::Watch,
+        Verb::Create => metrics::Verb::Post,
+        Verb::Update => metrics::Verb::Put,
+        Verb::Patch if head.is_some_and(apply) => metrics::Verb::Apply,
+        Verb::Patch => metrics::Verb::Patch,
+        Verb::Delete | Verb::DeleteCollection => metrics::Verb::Delete,
+    };
+    let dry_run = match head.map_or("", |head| head.query.text("dryRun")) {
+        "" => DryRun::No,
+        "All" => DryRun::All,
+        _ => DryRun::Invalid,
+    };
+    Route::Resource {
+        served: Arc::clone(served),
+        subresource: at.and_then(|at| at.try_into().ok()),
+        verb,
+        scope,
+        dry_run,
+    }
+}
+
+/// The `timeout` that a client asks for, whatever the request; none where it says nothing or nothing that can be.
+fn asked_timeout(head: &Head<'_>) -> ApiResult<Option<Duration>> {
     let text = head.query.text("timeout");
-    if text.is_empty() || duration::parse(text).is_some() {
-        return Ok(());
+    if text.is_empty() {
+        return Ok(None);
+    }
+    if let Some(nanos) = duration::parse(text) {
+        return Ok(u64::try_from(nanos).ok().filter(|nanos| *nanos > 0).map(Duration::from_nanos));
     }
     let number = text.bytes().all(|b| b.is_ascii_digit() || b == b'.');
     let why = if number { "missing unit in duration" } else { "invalid duration" };
@@ -221,6 +301,24 @@ fn method_not_allowed(served: &Served, of: &ResourcePath<'_>, head: &Head<'_>) -
 }
 
 impl<'r> Request<'r> {
+    /// Does what is not a watch.
+    async fn answer(self, verb: Verb, of: &ResourcePath<'_>, payload: web::Payload) -> ApiResult<HttpResponse> {
+        match subresources::door(&self.served, self.subresource) {
+            Door::Object => {}
+            door => return self.through(door, verb, of, payload).await,
+        }
+        match verb {
+            Verb::Get => self.get().await,
+            Verb::List => self.list().await,
+            Verb::Watch => self.watch(of.watch).await,
+            Verb::Create => self.create(payload).await,
+            Verb::Update => self.update(payload).await,
+            Verb::Patch => self.patch(payload).await,
+            Verb::Delete => self.delete(payload).await,
+            Verb::DeleteCollection => self.delete_collection(payload).await,
+        }
+    }
+
     pub(super) fn target(&self) -> Target<'_> {
         Target { served: &self.served, namespace: self.namespace, name: self.name, subresource: self.subresource }
     }

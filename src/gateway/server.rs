@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use actix_web::web::{self, ServiceConfig};
 
+use super::flow::Flow;
 use super::handler;
 use crate::access::tokens::Issuer;
 use crate::access::{Authenticator, Authorizer};
@@ -36,6 +37,8 @@ pub struct Gateway {
     pub openapi: OpenApi,
     /// What `/healthz` and its like tell.
     pub health: Health,
+    /// How many requests are in progress, and may be.
+    pub flow: Flow,
     /// Tells open requests that the server is going down.
     pub drain: Drain,
     /// Controllers that belong to the API, unless others run them.
@@ -73,9 +76,21 @@ impl Gateway {
             documents: Documents::build(&discovery::built_in()?, &address),
             openapi: OpenApi::default(),
             health,
+            flow: Flow::new(boot.config.max_requests_inflight, boot.config.max_mutating_requests_inflight),
             drain: boot.drain.clone(),
             controllers,
         }))
+    }
+
+    /// What was measured, in the text form of Prometheus.
+    pub fn metrics(&self) -> String {
+        self.registry.metrics.render(&self.registry, |page| {
+            let help = "Most requests in progress at a time since the last look.";
+            let mut samples = page.gauge("apiserver_current_inflight_requests", help);
+            let [read_only, mutating] = self.flow.take_peaks();
+            samples.sample(&[("request_kind", "mutating")], mutating as f64);
+            samples.sample(&[("request_kind", "readOnly")], read_only as f64);
+        })
     }
 
     /// A function that routes every request of an HTTP server here.

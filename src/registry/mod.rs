@@ -23,6 +23,7 @@ pub mod subresources;
 mod update;
 
 use std::sync::Arc;
+use std::time::Instant;
 
 use flotilla_cluster::{Draft, Expectation, Key, Mutation, Object, Outcome, Store, Table, Write, WriteError};
 use flotilla_proto::time::Timestamp;
@@ -38,6 +39,7 @@ pub use served::{Resources, Served};
 pub use update::Change;
 
 use crate::config::PortRange;
+use crate::metrics::Metrics;
 use crate::status::{ApiError, ApiResult};
 
 /// What every operation on objects needs.
@@ -50,6 +52,8 @@ pub struct Registry {
     pub node_ports: NodePorts,
     /// Whether something gives each namespace its account `default`: then pods cannot do without.
     pub accounts_are_made: bool,
+    /// What is measured.
+    pub metrics: Arc<Metrics>,
 }
 
 /// An object as an operation leaves it.
@@ -110,6 +114,7 @@ impl Registry {
             resources: Resources::builtin(),
             node_ports: NodePorts::new(node_ports),
             accounts_are_made: false,
+            metrics: Arc::default(),
         }
     }
 
@@ -129,7 +134,15 @@ impl Registry {
     }
 
     async fn write(&self, write: Write) -> ApiResult<Outcome> {
-        self.store.write(write).await.map_err(|error| write_failed(&error))
+        let operation = match (&write.mutation, &write.expectation) {
+            (Mutation::Put(_), Expectation::Absent) => "create",
+            (Mutation::Put(_), _) => "update",
+            _ => "delete",
+        };
+        let (table, began) = (write.table.clone(), Instant::now());
+        let written = self.store.write(write).await;
+        self.metrics.stored(operation, table, began.elapsed());
+        written.map_err(|error| write_failed(&error))
     }
 
     /// The tree of a stored object in the version of the request.

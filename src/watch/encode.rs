@@ -10,6 +10,7 @@ use flotilla_proto::{catalogue, conform, json, protobuf};
 use super::event::{EventType, Shown};
 use crate::gateway::lists::Show;
 use crate::gateway::{Form, Media, Representation, answer};
+use crate::metrics::watches::WatchEvents;
 use crate::printing;
 use crate::registry::{Registry, Served, now};
 use crate::status::{ApiError, ApiResult};
@@ -30,6 +31,7 @@ pub struct Encoder {
     served: Arc<Served>,
     representation: Representation,
     include: printing::Includer,
+    measured: WatchEvents,
     /// Whether the columns of a table were sent.
     has_columns: bool,
 }
@@ -38,11 +40,19 @@ impl Encoder {
     /// An encoder for a watch of a resource.
     pub fn new(registry: Arc<Registry>, served: Arc<Served>, show: Show<'_>) -> ApiResult<Self> {
         let include = printing::Includer::from_query(show.include)?;
-        Ok(Self { registry, served, representation: show.representation, include, has_columns: false })
+        let measured = WatchEvents::of(&registry.metrics, &served);
+        Ok(Self { registry, served, representation: show.representation, include, measured, has_columns: false })
     }
 
     /// Appends the event of a change.
     pub fn change(&mut self, change: &Change, kind: EventType, shown: &Shown, out: &mut Vec<u8>) -> ApiResult<()> {
+        let before = out.len();
+        self.shared_or_own(change, kind, shown, out)?;
+        self.measured.sent(out.len() - before);
+        Ok(())
+    }
+
+    fn shared_or_own(&mut self, change: &Change, kind: EventType, shown: &Shown, out: &mut Vec<u8>) -> ApiResult<()> {
         let own = matches!(shown, Shown::Object(_)) && self.served.is_stored_version();
         if !own || self.representation.form != Form::Object {
             return self.event(kind, shown, out);
@@ -65,7 +75,7 @@ impl Encoder {
     }
 
     /// Appends an event about an object.
-    pub fn event(&mut self, kind: EventType, shown: &Shown, out: &mut Vec<u8>) -> ApiResult<()> {
+    fn event(&mut self, kind: EventType, shown: &Shown, out: &mut Vec<u8>) -> ApiResult<()> {
         let plain = self.representation.media == Media::Json && self.representation.form == Form::Object;
         if plain && self.served.is_stored_version() {
             let text = match shown {
@@ -146,7 +156,10 @@ impl Encoder {
             value.set_at(&["metadata", "annotations", INITIAL_EVENTS_END], "true");
         }
         crate::registry::order_members(&mut value, self.served.of());
-        self.value(EventType::Bookmark, &value, out)
+        let before = out.len();
+        self.value(EventType::Bookmark, &value, out)?;
+        self.measured.sent(out.len() - before);
+        Ok(())
     }
 
     /// Appends an error, which ends the stream.
@@ -159,6 +172,9 @@ impl Encoder {
 
     /// An object of the present, as the first events show them.
     pub fn present(&mut self, object: &Arc<Object>, out: &mut Vec<u8>) -> ApiResult<()> {
-        self.event(EventType::Added, &Shown::Object(Arc::clone(object)), out)
+        let before = out.len();
+        self.event(EventType::Added, &Shown::Object(Arc::clone(object)), out)?;
+        self.measured.sent(out.len() - before);
+        Ok(())
     }
 }

@@ -5,6 +5,7 @@
 mod crash;
 mod damage;
 mod lifecycle;
+mod metrics;
 mod paging;
 mod refusals;
 mod resume;

@@ -75,6 +75,8 @@ pub struct GroupStatus {
     pub term: u64,
     /// Index of its last entry.
     pub last_index: u64,
+    /// Index of the last entry that is known to be committed.
+    pub commit_index: u64,
     /// Index of the last entry that is applied here.
     pub applied_index: u64,
     /// Index of the last entry that a snapshot includes.
@@ -232,6 +234,7 @@ impl Node {
             leader: metrics.current_leader,
             term: metrics.current_term,
             last_index: metrics.last_log_index.unwrap_or(0),
+            commit_index: index(metrics.local_committed),
             applied_index: index(metrics.last_applied),
             snapshot_index: index(metrics.snapshot),
         }

@@ -26,6 +26,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::thread::JoinHandle;
+use std::time::Duration;
 
 use parking_lot::{Condvar, Mutex, MutexGuard};
 
@@ -148,6 +149,8 @@ struct Shared {
     /// Bytes written, including what segments and frames add.
     written: AtomicU64,
     flushes: AtomicU64,
+    /// Nanoseconds that these took.
+    flushing: AtomicU64,
 }
 
 impl Shared {
@@ -197,6 +200,7 @@ impl Wal {
             reserved: AtomicUsize::new(0),
             written: AtomicU64::new(0),
             flushes: AtomicU64::new(0),
+            flushing: AtomicU64::new(0),
         });
         let threads = writer::spawn(&shared, recovered.active)?;
         Ok(Wal { shared, threads: Arc::new(Mutex::new(threads)) })
@@ -318,8 +322,10 @@ impl Wal {
         let segments = shared.segments.lock().len();
         WalUsage {
             segments,
+            disk_bytes: segments as u64 * shared.options.segment_bytes,
             bytes_written: shared.written.load(Ordering::Relaxed),
             flushes: shared.flushes.load(Ordering::Relaxed),
+            flushing: Duration::from_nanos(shared.flushing.load(Ordering::Relaxed)),
             entries: shared.ledgers.lock().iter().map(Ledger::len).sum(),
         }
     }
@@ -411,10 +417,14 @@ impl Drop for Reservation {
 pub struct WalUsage {
     /// Segments on disk.
     pub segments: usize,
+    /// What they take there, in bytes.
+    pub disk_bytes: u64,
     /// Bytes written.
     pub bytes_written: u64,
     /// How often written bytes were made durable.
     pub flushes: u64,
+    /// How long writing them and making them durable took in all.
+    pub flushing: Duration,
     /// Entries that no snapshot supersedes.
     pub entries: usize,
 }

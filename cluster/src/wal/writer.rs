@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
+use std::time::Instant;
 use std::{io, mem, thread};
 
 use super::disk::DiskFile;
@@ -150,8 +151,10 @@ impl Writer {
         *offset += frame.len() as u64;
         let end = page.len();
         page.resize(end.next_multiple_of(PAGE).min((*size - start) as usize), 0);
+        let began = Instant::now();
         file.write_at(start, page)?;
         file.sync()?;
+        self.shared.flushing.fetch_add(began.elapsed().as_nanos() as u64, Ordering::Relaxed);
         *sequence += 1;
         page.truncate(end);
         page.drain(..end / PAGE * PAGE);

@@ -44,8 +44,8 @@ pub async fn run(agent: Rc<Agent>) -> ApiResult<()> {
     let tables = agent.registry.resources.stored();
     let tables: Vec<Arc<Served>> = tables.into_iter().filter(|served| is_followed(served)).collect();
     let unseen = Cell::new(tables.len());
-    let collector =
-        Collector { agent, tables, graph: RefCell::default(), queue: Queue::new(), unseen, complete: Notify::new() };
+    let queue = Queue::new(&agent.registry.metrics, "garbage_collector_attempt_to_delete");
+    let collector = Collector { agent, tables, graph: RefCell::default(), queue, unseen, complete: Notify::new() };
     let followers = (0..collector.tables.len()).map(|table| collector.follow(table));
     tokio::join!(join_all(followers), async {
         while collector.unseen.get() > 0 {

@@ -55,7 +55,8 @@ pub fn is_active(agent: &Agent, name: &str) -> ApiResult<bool> {
 pub async fn run(agent: Rc<Agent>) -> ApiResult<()> {
     let namespaces = agent.resource("", "namespaces")?;
     let table = agent.registry.table(&namespaces);
-    let controller = Controller { agent, namespaces, queue: Rc::new(Queue::new()), holds: RefCell::default() };
+    let queue = Queue::new(&agent.registry.metrics, "namespace");
+    let controller = Controller { agent, namespaces, queue: Rc::new(queue), holds: RefCell::default() };
     let queue = &controller.queue;
     tokio::join!(
         follow(&table, Interest::default(), |seen| {

@@ -13,37 +13,51 @@ const STORAGE_CLASS: &str = "volume.beta.kubernetes.io/storage-class";
 
 /// A new claim gets the default class and its guard (DefaultStorageClass, StorageObjectInUseProtection).
 pub(super) fn claim(request: &Request<'_>, object: &mut Value) -> ApiResult<()> {
-    if admission::needs_storage_class(object) {
-        let classes = request.registry.look_up_all("storage.k8s.io", "storageclasses", Scope::All)?;
-        admission::default_storage_class(object, classes.iter());
-    }
+    request.by("DefaultStorageClass", || {
+        if admission::needs_storage_class(object) {
+            let classes = request.registry.look_up_all("storage.k8s.io", "storageclasses", Scope::All)?;
+            admission::default_storage_class(object, classes.iter());
+        }
+        Ok(())
+    })?;
     protect(request, object)
 }
 
 /// A new object gets the finalizer that keeps it until nobody uses it (StorageObjectInUseProtection).
 pub(super) fn protect(request: &Request<'_>, object: &mut Value) -> ApiResult<()> {
-    admission::protect(&request.target.served.resource.name, object);
-    Ok(())
+    request.by("StorageObjectInUseProtection", || {
+        admission::protect(&request.target.served.resource.name, object);
+        Ok(())
+    })
 }
 
 /// A new ingress gets the default class (DefaultIngressClass).
 pub(super) fn ingress(request: &Request<'_>, object: &mut Value) -> ApiResult<()> {
-    if admission::needs_ingress_class(object) {
-        let classes = request.registry.look_up_all("networking.k8s.io", "ingressclasses", Scope::All)?;
-        admission::default_ingress_class(object, classes.iter());
-    }
-    Ok(())
+    request.by("DefaultIngressClass", || {
+        if admission::needs_ingress_class(object) {
+            let classes = request.registry.look_up_all("networking.k8s.io", "ingressclasses", Scope::All)?;
+            admission::default_ingress_class(object, classes.iter());
+        }
+        Ok(())
+    })
 }
 
 /// A finished claim is within the limits of its namespace (LimitRanger), and grows only if its class allows it
 /// (PersistentVolumeClaimResize).
 pub(super) fn finished_claim(request: &Request<'_>, object: &Value, old: Option<&Value>) -> ApiResult<()> {
-    if object.at(&["metadata", "deletionTimestamp"]).is_null() {
-        for range in request.limit_ranges()? {
-            admission::check_claim_limits(object, &range).map_err(|why| request.refuse(object, &why))?;
+    request.by("LimitRanger", || {
+        if object.at(&["metadata", "deletionTimestamp"]).is_null() {
+            for range in request.limit_ranges()? {
+                admission::check_claim_limits(object, &range).map_err(|why| request.refuse(object, &why))?;
+            }
         }
-    }
-    let Some(old) = old else { return Ok(()) };
+        Ok(())
+    })?;
+    old.map_or(Ok(()), |old| request.by("PersistentVolumeClaimResize", || grown_claim(request, object, old)))
+}
+
+/// A claim grows only if its class allows it.
+fn grown_claim(request: &Request<'_>, object: &Value, old: &Value) -> ApiResult<()> {
     let size = |claim: &Value| Quantity::parse(claim.str_at(&["spec", "resources", "requests", "storage"]));
     match (size(old), size(object)) {
         (Ok(before), Ok(after)) if after > before => {}
@@ -71,6 +85,9 @@ pub(super) fn priority(request: &Request<'_>, object: &Value, old: Option<&Value
     if !object.is_true_at(&["globalDefault"]) {
         return Ok(());
     }
-    let classes = request.registry.look_up_all("scheduling.k8s.io", "priorityclasses", Scope::All)?;
-    admission::check_default_class(object, old.is_some(), classes.iter()).map_err(|why| request.refuse(object, &why))
+    request.by("Priority", || {
+        let classes = request.registry.look_up_all("scheduling.k8s.io", "priorityclasses", Scope::All)?;
+        let checked = admission::check_default_class(object, old.is_some(), classes.iter());
+        checked.map_err(|why| request.refuse(object, &why))
+    })
 }

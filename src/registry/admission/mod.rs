@@ -16,6 +16,7 @@ use flotilla_proto::value::Value;
 use super::{Registry, Target, WriteOptions};
 use crate::gateway::Caller;
 use crate::kinds::{admission, certificate};
+use crate::metrics::admission::{Operation, Phase};
 use crate::pki::MASTERS;
 use crate::status::{ApiError, ApiResult};
 
@@ -25,6 +26,8 @@ struct Request<'a> {
     registry: &'a Registry,
     target: Target<'a>,
     caller: &'a Caller,
+    operation: Operation,
+    phase: Phase,
 }
 
 /// Changes or refuses a new object.
@@ -36,9 +39,11 @@ type OnFinished = fn(&Request<'_>, &Value, Option<&Value>) -> ApiResult<()>;
 
 /// By group and resource.
 static CREATES: &[(&str, &str, OnCreate)] = &[
-    ("", "nodes", |_, node| {
-        admission::taint_new_node(node);
-        Ok(())
+    ("", "nodes", |request, node| {
+        request.by("TaintNodesByCondition", || {
+            admission::taint_new_node(node);
+            Ok(())
+        })
     }),
     ("", "persistentvolumeclaims", classes::claim),
     ("", "persistentvolumes", classes::protect),
@@ -71,9 +76,11 @@ impl Registry {
         _options: &WriteOptions,
         caller: &mut Caller,
     ) -> ApiResult<()> {
-        self.check_namespace(target, object)?;
-        let Some(plugin) = of(CREATES, target) else { return Ok(()) };
-        plugin(&Request { registry: self, target, caller }, object)
+        let request = Request { registry: self, target, caller, operation: Operation::Create, phase: Phase::Admit };
+        self.metrics.by_step(request.operation, request.phase, || {
+            request.by("NamespaceLifecycle", || self.check_namespace(target, object))?;
+            of(CREATES, target).map_or(Ok(()), |plugin| plugin(&request, object))
+        })
     }
 
     /// Admission of a document to act on.
@@ -96,14 +103,18 @@ impl Registry {
         _options: &WriteOptions,
         caller: &mut Caller,
     ) -> ApiResult<()> {
-        let Some(plugin) = of(UPDATES, target) else { return Ok(()) };
-        plugin(&Request { registry: self, target, caller }, object, old)
+        let request = Request { registry: self, target, caller, operation: Operation::Update, phase: Phase::Admit };
+        self.metrics.by_step(request.operation, request.phase, || {
+            of(UPDATES, target).map_or(Ok(()), |plugin| plugin(&request, object, old))
+        })
     }
 
     /// Admission of a finished object that is about to be created.
     pub(super) fn check_create(&self, target: Target<'_>, object: &Value, caller: &Caller) -> ApiResult<()> {
-        let Some(plugin) = of(FINISHED, target) else { return Ok(()) };
-        plugin(&Request { registry: self, target, caller }, object, None)
+        let request = Request { registry: self, target, caller, operation: Operation::Create, phase: Phase::Validate };
+        self.metrics.by_step(request.operation, request.phase, || {
+            of(FINISHED, target).map_or(Ok(()), |plugin| plugin(&request, object, None))
+        })
     }
 
     /// Admission of a finished object that is about to replace another.
@@ -114,12 +125,20 @@ impl Registry {
         old: &Value,
         caller: &Caller,
     ) -> ApiResult<()> {
-        let Some(plugin) = of(FINISHED, target).filter(|_| target.subresource.is_empty()) else { return Ok(()) };
-        plugin(&Request { registry: self, target, caller }, object, Some(old))
+        let request = Request { registry: self, target, caller, operation: Operation::Update, phase: Phase::Validate };
+        self.metrics.by_step(request.operation, request.phase, || {
+            let plugin = of(FINISHED, target).filter(|_| target.subresource.is_empty());
+            plugin.map_or(Ok(()), |plugin| plugin(&request, object, Some(old)))
+        })
     }
 }
 
 impl Request<'_> {
+    /// Does the work of a plugin, which is measured under its name.
+    fn by<T>(&self, plugin: &'static str, work: impl FnOnce() -> ApiResult<T>) -> ApiResult<T> {
+        self.registry.metrics.by_plugin(plugin, self.operation, self.phase, work)
+    }
+
     /// The limit ranges of the namespace.
     fn limit_ranges(&self) -> ApiResult<Vec<Value>> {
         self.registry.look_up_all("", "limitranges", Scope::namespace(self.target.namespace))

@@ -16,14 +16,25 @@ const LISTS: [&str; 2] = ["initContainers", "containers"];
 /// A new pod, in the order of the plugins: LimitRanger, ServiceAccount, Priority, DefaultTolerationSeconds, RuntimeClass,
 /// PodTopologyLabels.
 pub(super) fn create(request: &Request<'_>, pod: &mut Value) -> ApiResult<()> {
-    for range in request.limit_ranges()? {
-        admission::set_default_resources(pod, &range);
-    }
-    account(request, pod)?;
-    priority(request, pod)?;
-    admission::tolerate_lost_nodes(pod);
-    let class = runtime_class(request, pod)?;
-    admission::set_runtime_class(pod, class.as_ref()).map_err(|why| request.refuse(pod, &why))?;
+    request.by("LimitRanger", || {
+        request.limit_ranges()?.iter().for_each(|range| admission::set_default_resources(pod, range));
+        Ok(())
+    })?;
+    request.by("ServiceAccount", || account(request, pod))?;
+    request.by("Priority", || priority(request, pod))?;
+    request.by("DefaultTolerationSeconds", || {
+        admission::tolerate_lost_nodes(pod);
+        Ok(())
+    })?;
+    request.by("RuntimeClass", || {
+        let class = runtime_class(request, pod)?;
+        admission::set_runtime_class(pod, class.as_ref()).map_err(|why| request.refuse(pod, &why))
+    })?;
+    request.by("PodTopologyLabels", || topology(request, pod))
+}
+
+/// Pods that are bound already get the labels of where their node is.
+fn topology(request: &Request<'_>, pod: &mut Value) -> ApiResult<()> {
     let node = pod.str_at(&["spec", "nodeName"]);
     if !node.is_empty()
         && let Some(node) = request.registry.look_up("", "nodes", "", node)?
@@ -37,11 +48,16 @@ pub(super) fn create(request: &Request<'_>, pod: &mut Value) -> ApiResult<()> {
 pub(super) fn update(request: &Request<'_>, pod: &mut Value, old: &Value) -> ApiResult<()> {
     match request.target.subresource {
         "" => {
-            admission::keep_priority(pod, old);
-            admission::tolerate_lost_nodes(pod);
-            Ok(())
+            request.by("Priority", || {
+                admission::keep_priority(pod, old);
+                Ok(())
+            })?;
+            request.by("DefaultTolerationSeconds", || {
+                admission::tolerate_lost_nodes(pod);
+                Ok(())
+            })
         }
-        "resize" => resize(request, pod, old),
+        "resize" => request.by("NodeDeclaredFeatureValidator", || resize(request, pod, old)),
         _ => Ok(()),
     }
 }
@@ -52,11 +68,15 @@ pub(super) fn finished(request: &Request<'_>, pod: &Value, old: Option<&Value>) 
     if old.is_some() {
         return Ok(());
     }
-    for range in request.limit_ranges()? {
-        admission::check_pod_limits(pod, &range).map_err(|why| request.refuse(pod, &why))?;
-    }
-    let class = runtime_class(request, pod)?;
-    admission::check_overhead(pod, class.as_ref()).map_err(|why| request.refuse(pod, &why))
+    request.by("LimitRanger", || {
+        let ranges = request.limit_ranges()?;
+        let checked = ranges.iter().try_for_each(|range| admission::check_pod_limits(pod, range));
+        checked.map_err(|why| request.refuse(pod, &why))
+    })?;
+    request.by("RuntimeClass", || {
+        let class = runtime_class(request, pod)?;
+        admission::check_overhead(pod, class.as_ref()).map_err(|why| request.refuse(pod, &why))
+    })
 }
 
 fn account(request: &Request<'_>, pod: &mut Value) -> ApiResult<()> {

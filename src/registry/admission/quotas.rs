@@ -7,6 +7,7 @@ use super::super::{Registry, Target, WriteOptions};
 use super::Request;
 use crate::gateway::Caller;
 use crate::kinds::admission;
+use crate::metrics::admission::{Operation, Phase};
 use crate::status::{ApiError, ApiResult};
 
 /// What is charged again when it changes: group, resource and subresource.
@@ -42,7 +43,8 @@ impl Registry {
                 return Ok(());
             }
         }
-        let request = Request { registry: self, target, caller };
+        let operation = if old.is_some() { Operation::Update } else { Operation::Create };
+        let request = Request { registry: self, target, caller, operation, phase: Phase::Validate };
         let charge = |quota: &Value| {
             admission::charge_quota(quota, resource, object, old.is_none(), &usage)
                 .map_err(|why| request.refuse(object, &why))

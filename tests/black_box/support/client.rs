@@ -46,7 +46,7 @@ impl Answer {
         self.json()
     }
 
-    fn header(&self, name: &str) -> Option<&str> {
+    pub fn header(&self, name: &str) -> Option<&str> {
         self.headers.iter().find(|header| header.0 == name).map(|header| &*header.1)
     }
 }

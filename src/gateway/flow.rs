@@ -1,0 +1,164 @@
+//! How many requests are in progress, and how many may be.
+//!
+//! Reads, writes and watches have a bound each, as in the reference without priority and fairness. Members of
+//! `system:masters` are held by none of the first two, so that administrators get through to an overloaded server; what
+//! they can begin is bounded too, but far above.
+
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use crate::limits;
+
+/// What a request takes part in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Lane {
+    /// Requests that only read.
+    ReadOnly,
+    /// Requests that may change something.
+    Mutating,
+    /// Either kind, of those who are exempt.
+    Exempt {
+        /// Whether it may change something.
+        mutating: bool,
+    },
+    /// Watches.
+    Watch,
+}
+
+/// A number with a bound.
+#[derive(Debug)]
+struct Bounded {
+    now: AtomicUsize,
+    most: usize,
+}
+
+impl Bounded {
+    const fn new(most: usize) -> Self {
+        Self { now: AtomicUsize::new(0), most }
+    }
+
+    fn enter(&self) -> bool {
+        let entered = self.now.fetch_add(1, Ordering::Relaxed) < self.most;
+        if !entered {
+            self.leave();
+        }
+        entered
+    }
+
+    fn leave(&self) {
+        self.now.fetch_sub(1, Ordering::Relaxed);
+    }
+
+    fn now(&self) -> usize {
+        self.now.load(Ordering::Relaxed)
+    }
+}
+
+/// Requests in progress.
+#[derive(Debug)]
+pub struct Flow {
+    read_only: Bounded,
+    mutating: Bounded,
+    exempt_read_only: Bounded,
+    exempt_mutating: Bounded,
+    watches: Bounded,
+    /// The most since somebody asked: reads, writes.
+    peaks: [AtomicUsize; 2],
+}
+
+impl Flow {
+    /// At most so many reads and writes of those who are not exempt.
+    pub fn new(read_only: usize, mutating: usize) -> Self {
+        Self {
+            read_only: Bounded::new(read_only),
+            mutating: Bounded::new(mutating),
+            exempt_read_only: Bounded::new(limits::EXEMPT_REQUESTS),
+            exempt_mutating: Bounded::new(limits::EXEMPT_REQUESTS),
+            watches: Bounded::new(limits::WATCHES),
+            peaks: [const { AtomicUsize::new(0) }; 2],
+        }
+    }
+
+    fn lane(&self, lane: Lane) -> &Bounded {
+        match lane {
+            Lane::ReadOnly => &self.read_only,
+            Lane::Mutating => &self.mutating,
+            Lane::Exempt { mutating: false } => &self.exempt_read_only,
+            Lane::Exempt { mutating: true } => &self.exempt_mutating,
+            Lane::Watch => &self.watches,
+        }
+    }
+
+    /// Whether a request could begin now.
+    pub fn has_room(&self, lane: Lane) -> bool {
+        let lane = self.lane(lane);
+        lane.now() < lane.most
+    }
+
+    /// Begins a request; false when there are too many. One that was let in must [`Flow::leave`].
+    #[must_use]
+    pub fn enter(&self, lane: Lane) -> bool {
+        if !self.lane(lane).enter() {
+            return false;
+        }
+        if lane != Lane::Watch {
+            let mutating = matches!(lane, Lane::Mutating | Lane::Exempt { mutating: true });
+            let now = self.in_progress(mutating);
+            let peak = &self.peaks[usize::from(mutating)];
+            if now > peak.load(Ordering::Relaxed) {
+                peak.fetch_max(now, Ordering::Relaxed);
+            }
+        }
+        true
+    }
+
+    /// Ends a request.
+    pub fn leave(&self, lane: Lane) {
+        self.lane(lane).leave();
+    }
+
+    fn in_progress(&self, mutating: bool) -> usize {
+        match mutating {
+            false => self.read_only.now() + self.exempt_read_only.now(),
+            true => self.mutating.now() + self.exempt_mutating.now(),
+        }
+    }
+
+    /// The most reads and writes that were in progress at a time since the last call.
+    pub fn take_peaks(&self) -> [usize; 2] {
+        [false, true].map(|mutating| {
+            let peak = self.peaks[usize::from(mutating)].swap(self.in_progress(mutating), Ordering::Relaxed);
+            peak.max(self.in_progress(mutating))
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_lane_has_its_own_bound() {
+        let flow = Flow::new(2, 1);
+        assert!(flow.enter(Lane::ReadOnly) && flow.enter(Lane::ReadOnly));
+        assert!(!flow.enter(Lane::ReadOnly), "two are the most");
+        assert!(flow.enter(Lane::Mutating), "writes do not wait for reads");
+        assert!(!flow.enter(Lane::Mutating));
+        assert!(flow.enter(Lane::Exempt { mutating: false }) && flow.enter(Lane::Watch));
+        flow.leave(Lane::ReadOnly);
+        assert!(flow.enter(Lane::ReadOnly), "who leaves makes room");
+        assert_eq!(flow.take_peaks(), [3, 1]);
+        flow.leave(Lane::ReadOnly);
+        flow.leave(Lane::ReadOnly);
+        assert_eq!(flow.take_peaks(), [3, 1], "the most since the last look");
+        assert_eq!(flow.take_peaks(), [1, 1]);
+    }
+
+    #[test]
+    fn watches_are_bounded() {
+        let flow = Flow::new(1, 1);
+        assert!((0..limits::WATCHES).all(|_| flow.enter(Lane::Watch)));
+        assert!(!flow.enter(Lane::Watch));
+        flow.leave(Lane::Watch);
+        assert!(flow.enter(Lane::Watch));
+    }
+}

@@ -1,0 +1,109 @@
+//! The text form in which metrics are shown (Prometheus documentation, "Exposition formats", version 0.0.4).
+
+use std::fmt::Write as _;
+
+/// The media type of the text form.
+pub const CONTENT_TYPE: &str = "text/plain; version=0.0.4; charset=utf-8; escaping=underscores";
+
+/// Labels as they stand between the braces.
+pub fn label_text(labels: &[(&'static str, &str)]) -> String {
+    let mut out = String::new();
+    for (name, value) in labels {
+        if !out.is_empty() {
+            out.push(',');
+        }
+        let _ = write!(out, "{name}=\"");
+        for c in value.chars() {
+            match c {
+                '"' => out.push_str("\\\""),
+                '\\' => out.push_str("\\\\"),
+                '\n' => out.push_str("\\n"),
+                c => out.push(c),
+            }
+        }
+        out.push('"');
+    }
+    out
+}
+
+/// Text that grows by families that are read when they are asked for.
+#[derive(Debug, Default)]
+pub struct Page(pub String);
+
+impl Page {
+    /// Begins a family of gauges.
+    pub fn gauge(&mut self, name: &'static str, help: &str) -> Samples<'_> {
+        self.family(name, help, "gauge")
+    }
+
+    /// Begins a family of counters.
+    pub fn counter(&mut self, name: &'static str, help: &str) -> Samples<'_> {
+        self.family(name, help, "counter")
+    }
+
+    fn family(&mut self, name: &'static str, help: &str, kind: &str) -> Samples<'_> {
+        let _ = writeln!(self.0, "# HELP {name} {help}\n# TYPE {name} {kind}");
+        Samples { out: &mut self.0, name }
+    }
+}
+
+/// The samples of one family.
+#[derive(Debug)]
+pub struct Samples<'p> {
+    out: &'p mut String,
+    name: &'static str,
+}
+
+impl Samples<'_> {
+    /// Appends a value.
+    pub fn sample(&mut self, labels: &[(&'static str, &str)], value: f64) {
+        let (open, close) = if labels.is_empty() { ("", "") } else { ("{", "}") };
+        let _ = writeln!(self.out, "{}{open}{}{close} {}", self.name, label_text(labels), go_float(value));
+    }
+}
+
+/// A number as Go writes it, since bounds of buckets are compared as text.
+pub fn go_float(value: f64) -> String {
+    let scientific = format!("{value:e}");
+    let Some((digits, exponent)) = scientific.split_once('e') else { return scientific };
+    match exponent.parse::<i32>() {
+        Ok(exponent @ (..-4 | 21..)) => short_exponent(digits, exponent),
+        Ok(exponent @ 6..) if digits.len() <= 8 => short_exponent(digits, exponent),
+        _ => value.to_string(),
+    }
+}
+
+fn short_exponent(digits: &str, exponent: i32) -> String {
+    let sign = if exponent < 0 { '-' } else { '+' };
+    format!("{digits}e{sign}{:02}", exponent.abs())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn bounds_are_written_as_go_does() {
+        for (value, text) in [
+            (0.005, "0.005"),
+            (1.0, "1"),
+            (1.25, "1.25"),
+            (100_000.0, "100000"),
+            (131_072.0, "131072"),
+            (1e6, "1e+06"),
+            (1e9, "1e+09"),
+            (1_048_576.0, "1.048576e+06"),
+            (1e-4, "0.0001"),
+            (1e-5, "1e-05"),
+            (1e-8, "1e-08"),
+            (0.0, "0"),
+        ] {
+            assert_eq!(go_float(value), text);
+        }
+    }
+
+    #[test]
+    fn labels_are_escaped() {
+        assert_eq!(label_text(&[("a", "1"), ("b", "q\"\\\n")]), r#"a="1",b="q\"\\\n""#);
+    }
+}

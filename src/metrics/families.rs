@@ -1,0 +1,183 @@
+//! Names, meanings and buckets of everything that is measured: those of Kubernetes where it has the same, and
+//! `flotilla_` for what only this server has.
+
+use super::histogram::{Family, Unit};
+
+const MS: u64 = 1_000_000;
+const S: u64 = 1_000 * MS;
+
+/// Time that requests take.
+pub static REQUEST_DURATION: Family = Family {
+    name: "apiserver_request_duration_seconds",
+    help: "Time from the head of a request to the end of its answer, in seconds.",
+    unit: Unit::Seconds,
+    bounds: REQUEST_BOUNDS,
+};
+
+const REQUEST_BOUNDS: &[u64] = &[
+    5 * MS,
+    25 * MS,
+    50 * MS,
+    100 * MS,
+    200 * MS,
+    400 * MS,
+    600 * MS,
+    800 * MS,
+    S,
+    1250 * MS,
+    1500 * MS,
+    2 * S,
+    3 * S,
+    4 * S,
+    5 * S,
+    6 * S,
+    8 * S,
+    10 * S,
+    15 * S,
+    20 * S,
+    30 * S,
+    45 * S,
+    60 * S,
+];
+
+/// The same for service level indicators: without watches, and without what the server is not to blame for.
+pub static REQUEST_SLI_DURATION: Family = Family {
+    name: "apiserver_request_sli_duration_seconds",
+    help: "Time of requests other than watches that the server answers for, in seconds.",
+    unit: Unit::Seconds,
+    bounds: REQUEST_BOUNDS.split_at(2).1,
+};
+
+/// Bytes of answers.
+pub static RESPONSE_SIZES: Family = Family {
+    name: "apiserver_response_sizes",
+    help: "Bytes of the bodies that reads are answered with.",
+    unit: Unit::Bytes,
+    bounds: &[1_000, 10_000, 100_000, 1_000_000, 10_000_000, 100_000_000, 1_000_000_000],
+};
+
+/// Bytes of watch events.
+pub static WATCH_EVENTS_SIZES: Family = Family {
+    name: "apiserver_watch_events_sizes",
+    help: "Bytes of the events of watches.",
+    unit: Unit::Bytes,
+    bounds: &[1_024, 2_048, 4_096, 8_192, 16_384, 32_768, 65_536, 131_072],
+};
+
+const ADMISSION_BOUNDS: &[u64] = &[5 * MS, 25 * MS, 100 * MS, 500 * MS, S, 2500 * MS];
+
+/// Time of the steps of admission.
+pub static ADMISSION_STEP_DURATION: Family = Family {
+    name: "apiserver_admission_step_admission_duration_seconds",
+    help: "Time of admission as a whole, by step, in seconds.",
+    unit: Unit::Seconds,
+    bounds: ADMISSION_BOUNDS,
+};
+
+/// Time of the plugins of admission.
+pub static ADMISSION_CONTROLLER_DURATION: Family = Family {
+    name: "apiserver_admission_controller_admission_duration_seconds",
+    help: "Time of each plugin of admission that had to do with a request, in seconds.",
+    unit: Unit::Seconds,
+    bounds: ADMISSION_BOUNDS,
+};
+
+const ACCESS_BOUNDS: &[u64] = &[
+    MS,
+    2 * MS,
+    4 * MS,
+    8 * MS,
+    16 * MS,
+    32 * MS,
+    64 * MS,
+    128 * MS,
+    256 * MS,
+    512 * MS,
+    1_024 * MS,
+    2_048 * MS,
+    4_096 * MS,
+    8_192 * MS,
+    16_384 * MS,
+];
+
+/// Time of authentication.
+pub static AUTHENTICATION_DURATION: Family = Family {
+    name: "authentication_duration_seconds",
+    help: "Time that it takes to find the user of a request, in seconds.",
+    unit: Unit::Seconds,
+    bounds: ACCESS_BOUNDS,
+};
+
+/// Time of authorization.
+pub static AUTHORIZATION_DURATION: Family = Family {
+    name: "authorization_duration_seconds",
+    help: "Time that it takes to decide whether the user may, in seconds.",
+    unit: Unit::Seconds,
+    bounds: ACCESS_BOUNDS,
+};
+
+/// Time of writes of the store, under the name by which the storage of Kubernetes is known.
+pub static STORE_DURATION: Family = Family {
+    name: "etcd_request_duration_seconds",
+    help: "Time until the store has made a write durable or refused it, in seconds.",
+    unit: Unit::Seconds,
+    bounds: REQUEST_BOUNDS,
+};
+
+const QUEUE_BOUNDS: &[u64] = &[10, 100, 1_000, 10_000, 100_000, MS, 10 * MS, 100 * MS, S, 10 * S];
+
+/// Time in queues of controllers.
+pub static QUEUE_DURATION: Family = Family {
+    name: "workqueue_queue_duration_seconds",
+    help: "Time that a key waits in the queue of a controller, in seconds.",
+    unit: Unit::Seconds,
+    bounds: QUEUE_BOUNDS,
+};
+
+/// Time that controllers work on a key.
+pub static WORK_DURATION: Family = Family {
+    name: "workqueue_work_duration_seconds",
+    help: "Time that a controller works on a key, in seconds.",
+    unit: Unit::Seconds,
+    bounds: QUEUE_BOUNDS,
+};
+
+/// Counters, with their meaning.
+pub const COUNTERS: &[(&str, &str)] = &[
+    (REQUESTS, "Requests answered."),
+    (TERMINATIONS, "Requests that the server refused or gave up to protect itself."),
+    (SERIES_REFUSED, "Requests that are not counted by their labels, since there are too many."),
+    (WATCH_EVENTS, "Events sent to watches."),
+    (AUTHENTICATIONS, "Requests by the outcome of authentication."),
+    (USERS, "Requests by user, as far as the user is well known."),
+    (AUTHORIZATIONS, "Requests by the outcome of authorization."),
+    (QUEUE_ADDS, "Keys added to the queue of a controller."),
+    (QUEUE_RETRIES, "Keys that a controller failed with, and tries again."),
+];
+
+/// Gauges that follow what happens, with their meaning. Others are read when the metrics are asked for.
+pub const GAUGES: &[(&str, &str)] =
+    &[(LONG_RUNNING, "Watches that are open."), (QUEUE_DEPTH, "Keys that wait in the queue of a controller.")];
+
+/// Requests answered.
+pub const REQUESTS: &str = "apiserver_request_total";
+/// Requests refused or given up.
+pub const TERMINATIONS: &str = "apiserver_request_terminations_total";
+/// What the bound on labels left out.
+pub const SERIES_REFUSED: &str = "flotilla_request_series_refused_total";
+/// Open watches.
+pub const LONG_RUNNING: &str = "apiserver_longrunning_requests";
+/// Events of watches.
+pub const WATCH_EVENTS: &str = "apiserver_watch_events_total";
+/// Outcomes of authentication.
+pub const AUTHENTICATIONS: &str = "authentication_attempts";
+/// Requests of well-known users.
+pub const USERS: &str = "authenticated_user_requests";
+/// Outcomes of authorization.
+pub const AUTHORIZATIONS: &str = "authorization_attempts_total";
+/// Keys that wait for a controller.
+pub const QUEUE_DEPTH: &str = "workqueue_depth";
+/// Keys that were added for a controller.
+pub const QUEUE_ADDS: &str = "workqueue_adds_total";
+/// Keys that a controller failed with.
+pub const QUEUE_RETRIES: &str = "workqueue_retries_total";

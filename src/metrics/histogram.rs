@@ -1,0 +1,144 @@
+//! Distributions as arrays of counts.
+//!
+//! The exporter keeps every sample until it is asked or swept, which has no bound; a count has. Values are whole
+//! numbers of a small unit (nanoseconds, bytes), so that a sample costs a search and two additions.
+
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use parking_lot::RwLock;
+
+use super::exposition::{go_float, label_text};
+
+/// What the values of a family are.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Unit {
+    /// Nanoseconds, shown as seconds.
+    Seconds,
+    /// Bytes.
+    Bytes,
+}
+
+impl Unit {
+    fn show(self, value: u64) -> f64 {
+        match self {
+            Self::Seconds => value as f64 / 1e9,
+            Self::Bytes => value as f64,
+        }
+    }
+}
+
+/// Histograms of one name.
+#[derive(Debug)]
+pub struct Family {
+    /// Name.
+    pub name: &'static str,
+    /// What it tells.
+    pub help: &'static str,
+    /// What its values are.
+    pub unit: Unit,
+    /// Highest values of the buckets but the last, rising, in the small unit.
+    pub bounds: &'static [u64],
+}
+
+/// A distribution.
+#[derive(Debug)]
+pub struct Histogram {
+    bounds: &'static [u64],
+    /// A count for each bound, and one for what is above.
+    counts: Box<[AtomicU64]>,
+    sum: AtomicU64,
+}
+
+impl Histogram {
+    fn new(bounds: &'static [u64]) -> Self {
+        let counts = (0..=bounds.len()).map(|_| AtomicU64::new(0)).collect();
+        Self { bounds, counts, sum: AtomicU64::new(0) }
+    }
+
+    /// Counts a value.
+    pub fn observe(&self, value: u64) {
+        // Most values are small, which makes this faster than a binary search.
+        let bucket = self.bounds.iter().position(|bound| value <= *bound).unwrap_or(self.bounds.len());
+        self.counts[bucket].fetch_add(1, Ordering::Relaxed);
+        self.sum.fetch_add(value, Ordering::Relaxed);
+    }
+
+    fn write(&self, family: &Family, labels: &str, out: &mut String) {
+        let name = family.name;
+        let comma = if labels.is_empty() { "" } else { "," };
+        let mut count = 0;
+        for (bound, own) in self.bounds.iter().zip(&self.counts) {
+            count += own.load(Ordering::Relaxed);
+            let bound = go_float(family.unit.show(*bound));
+            let _ = writeln!(out, "{name}_bucket{{{labels}{comma}le=\"{bound}\"}} {count}");
+        }
+        count += self.counts[self.bounds.len()].load(Ordering::Relaxed);
+        let sum = go_float(family.unit.show(self.sum.load(Ordering::Relaxed)));
+        let _ = writeln!(out, "{name}_bucket{{{labels}{comma}le=\"+Inf\"}} {count}");
+        let (open, close) = if labels.is_empty() { ("", "") } else { ("{", "}") };
+        let _ = writeln!(out, "{name}_sum{open}{labels}{close} {sum}");
+        let _ = writeln!(out, "{name}_count{open}{labels}{close} {count}");
+    }
+}
+
+/// All histograms, by family and labels.
+#[derive(Debug, Default)]
+pub struct Histograms {
+    series: RwLock<BTreeMap<&'static str, (&'static Family, Series)>>,
+}
+
+/// The histograms of a family by their labels, as the text form writes those.
+type Series = BTreeMap<String, Arc<Histogram>>;
+
+impl Histograms {
+    /// The histogram with these labels; made when first asked for.
+    pub fn get(&self, family: &'static Family, labels: &[(&'static str, &str)]) -> Arc<Histogram> {
+        let labels = label_text(labels);
+        let mut series = self.series.write();
+        let (_, of_family) = series.entry(family.name).or_insert_with(|| (family, Series::new()));
+        Arc::clone(of_family.entry(labels).or_insert_with(|| Arc::new(Histogram::new(family.bounds))))
+    }
+
+    /// Appends all of them in the text form.
+    pub fn write(&self, out: &mut String) {
+        for (family, series) in self.series.read().values() {
+            let _ = writeln!(out, "# HELP {} {}\n# TYPE {} histogram", family.name, family.help, family.name);
+            for (labels, histogram) in series {
+                histogram.write(family, labels, out);
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    static FAMILY: Family =
+        Family { name: "t_seconds", help: "Test.", unit: Unit::Seconds, bounds: &[10_000, 5_000_000, 1_000_000_000] };
+
+    #[test]
+    fn buckets_are_cumulative_and_bounds_included() {
+        let histograms = Histograms::default();
+        let one = histograms.get(&FAMILY, &[("a", "x\"y")]);
+        for value in [10_000, 10_001, 5_000_000, 2_000_000_000] {
+            one.observe(value);
+        }
+        histograms.get(&FAMILY, &[("a", "x\"y")]).observe(1);
+        let mut text = String::new();
+        histograms.write(&mut text);
+        assert_eq!(
+            text,
+            "# HELP t_seconds Test.\n# TYPE t_seconds histogram\n\
+             t_seconds_bucket{a=\"x\\\"y\",le=\"1e-05\"} 2\n\
+             t_seconds_bucket{a=\"x\\\"y\",le=\"0.005\"} 4\n\
+             t_seconds_bucket{a=\"x\\\"y\",le=\"1\"} 4\n\
+             t_seconds_bucket{a=\"x\\\"y\",le=\"+Inf\"} 5\n\
+             t_seconds_sum{a=\"x\\\"y\"} 2.005020002\n\
+             t_seconds_count{a=\"x\\\"y\"} 5\n"
+        );
+    }
+}

@@ -1,0 +1,62 @@
+//! Where series are made and shown.
+
+use std::sync::Arc;
+
+use metrics::{Counter, Gauge, Key, Label, Level, Metadata, Recorder};
+use metrics_exporter_prometheus::{PrometheusBuilder, PrometheusHandle, PrometheusRecorder};
+
+use super::families;
+use super::histogram::{Family, Histogram, Histograms};
+
+/// Labels of a series, in the order in which they are shown.
+pub type Labels<'a> = &'a [(&'static str, &'a str)];
+
+const METADATA: Metadata<'static> = Metadata::new("flotilla", Level::INFO, None);
+
+/// All series that are written to as things happen.
+pub struct Meter {
+    recorder: PrometheusRecorder,
+    exporter: PrometheusHandle,
+    histograms: Histograms,
+}
+
+impl Default for Meter {
+    fn default() -> Self {
+        let recorder = PrometheusBuilder::new().build_recorder();
+        for (name, help) in families::COUNTERS {
+            recorder.describe_counter((*name).into(), None, (*help).into());
+        }
+        for (name, help) in families::GAUGES {
+            recorder.describe_gauge((*name).into(), None, (*help).into());
+        }
+        Self { exporter: recorder.handle(), recorder, histograms: Histograms::default() }
+    }
+}
+
+impl Meter {
+    /// The counter with these labels.
+    pub fn counter(&self, name: &'static str, labels: Labels<'_>) -> Counter {
+        self.recorder.register_counter(&key(name, labels), &METADATA)
+    }
+
+    /// The gauge with these labels.
+    pub fn gauge(&self, name: &'static str, labels: Labels<'_>) -> Gauge {
+        self.recorder.register_gauge(&key(name, labels), &METADATA)
+    }
+
+    /// The histogram with these labels.
+    pub fn histogram(&self, family: &'static Family, labels: Labels<'_>) -> Arc<Histogram> {
+        self.histograms.get(family, labels)
+    }
+
+    /// All of them in the text form.
+    pub fn render(&self) -> String {
+        let mut out = self.exporter.render();
+        self.histograms.write(&mut out);
+        out
+    }
+}
+
+fn key(name: &'static str, labels: Labels<'_>) -> Key {
+    Key::from_parts(name, labels.iter().map(|(name, value)| Label::new(*name, value.to_string())).collect::<Vec<_>>())
+}

@@ -1,0 +1,71 @@
+//! What the server tells about itself at `/metrics`, under the names and labels that Kubernetes has for the same.
+//!
+//! What happens often is counted on handles that were made once ([`requests`], [`access`], [`watches`], [`admission`],
+//! [`queues`]): counters and gauges are those of the crate `metrics`, distributions are arrays of counts. What has a
+//! value anyway is read when somebody asks ([`process`], [`store`]).
+//!
+//! Labels are bounded: they come from what is served, never from what a client sends.
+
+pub mod access;
+pub mod admission;
+mod exposition;
+mod families;
+mod histogram;
+mod meter;
+mod process;
+pub mod queues;
+pub mod requests;
+mod store;
+pub mod watches;
+
+pub use self::exposition::{CONTENT_TYPE, Page, Samples};
+pub use self::histogram::{Family, Histogram, Unit};
+pub use self::meter::{Labels, Meter};
+use crate::registry::Registry;
+
+/// Everything that is measured in this server.
+pub struct Metrics {
+    meter: Meter,
+    process: process::Process,
+    /// Requests.
+    pub requests: requests::Requests,
+    /// Authentication and authorization.
+    pub access: access::Access,
+    /// Admission of writes, and the writes themselves.
+    pub admission: admission::Admission,
+}
+
+impl std::fmt::Debug for Metrics {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Metrics").finish_non_exhaustive()
+    }
+}
+
+impl Default for Metrics {
+    fn default() -> Self {
+        let meter = Meter::default();
+        Self {
+            process: process::Process::begin(),
+            requests: requests::Requests::new(&meter),
+            access: access::Access::new(&meter),
+            admission: admission::Admission::default(),
+            meter,
+        }
+    }
+}
+
+impl Metrics {
+    /// Where series of other parts are made.
+    pub const fn meter(&self) -> &Meter {
+        &self.meter
+    }
+
+    /// Everything in the text form, with what `more` adds.
+    pub fn render(&self, registry: &Registry, more: impl FnOnce(&mut Page)) -> String {
+        let mut page = Page(self.meter.render());
+        self.process.write(&mut page);
+        store::write(registry, &mut page);
+        more(&mut page);
+        page.0
+    }
+}

@@ -1,0 +1,67 @@
+//! The process and what it was built of.
+
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use rustix::process::Resource;
+use rustix::time::ClockId;
+
+use super::exposition::Page;
+use crate::discovery;
+
+/// The process since it began to measure.
+#[derive(Debug)]
+pub struct Process {
+    started: f64,
+}
+
+impl Process {
+    /// Now.
+    pub fn begin() -> Self {
+        Self { started: SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs_f64() }
+    }
+
+    /// Appends what the operating system knows. What it does not tell is left out.
+    pub fn write(&self, page: &mut Page) {
+        let cpu = rustix::time::clock_gettime(ClockId::ProcessCPUTime);
+        let seconds = cpu.tv_sec as f64 + cpu.tv_nsec as f64 / 1e9;
+        page.counter("process_cpu_seconds_total", "Time on processors, in seconds.").sample(&[], seconds);
+        page.gauge("process_start_time_seconds", "When the process started, in seconds since 1970.")
+            .sample(&[], self.started);
+        if let Some((virtual_bytes, resident_bytes)) = memory() {
+            page.gauge("process_virtual_memory_bytes", "Virtual memory, in bytes.").sample(&[], virtual_bytes);
+            page.gauge("process_resident_memory_bytes", "Resident memory, in bytes.").sample(&[], resident_bytes);
+        }
+        if let Ok(entries) = std::fs::read_dir("/proc/self/fd") {
+            page.gauge("process_open_fds", "Open files and sockets.").sample(&[], entries.count() as f64);
+        }
+        if let Some(most) = rustix::process::getrlimit(Resource::Nofile).current {
+            page.gauge("process_max_fds", "Most files and sockets that may be open.").sample(&[], most as f64);
+        }
+        build(page);
+    }
+}
+
+/// Virtual and resident memory, in bytes (proc(5), `/proc/pid/statm`).
+fn memory() -> Option<(f64, f64)> {
+    let text = std::fs::read_to_string("/proc/self/statm").ok()?;
+    let mut pages = text.split_ascii_whitespace().map(|pages| pages.parse::<f64>().ok());
+    let page_bytes = rustix::param::page_size() as f64;
+    Some((pages.next()?? * page_bytes, pages.next()?? * page_bytes))
+}
+
+fn build(page: &mut Page) {
+    let document = discovery::version::document();
+    let text = |member| document.str_at(&[member]);
+    let labels = [
+        ("build_date", text("buildDate")),
+        ("compiler", text("compiler")),
+        ("git_commit", text("gitCommit")),
+        ("git_tree_state", text("gitTreeState")),
+        ("git_version", text("gitVersion")),
+        ("go_version", text("goVersion")),
+        ("major", text("major")),
+        ("minor", text("minor")),
+        ("platform", text("platform")),
+    ];
+    page.gauge("kubernetes_build_info", "1, labelled with what was built, and of what.").sample(&labels, 1.0);
+}

@@ -1,0 +1,294 @@
+//! Requests: how many, how long they took, how large their answers were.
+//!
+//! The handles of a combination of labels are found by one look into a map that is only replaced when a new combination
+//! turns up, so that nothing is formatted and nothing is locked on the way of a request.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use arc_swap::ArcSwap;
+use metrics::{Counter, Gauge};
+use parking_lot::Mutex;
+
+use super::families;
+use super::histogram::Histogram;
+use super::meter::Meter;
+use crate::limits;
+use crate::registry::Served;
+
+/// What a request did, in the words of metrics.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[repr(u8)]
+pub enum Verb {
+    /// Read an object.
+    Get,
+    /// Read a collection.
+    List,
+    /// Follow changes.
+    Watch,
+    /// Create.
+    Post,
+    /// Replace.
+    Put,
+    /// Change by a patch.
+    Patch,
+    /// Change by a configuration.
+    Apply,
+    /// Delete one or all.
+    Delete,
+    /// Reach what runs behind an object.
+    Connect,
+}
+
+impl Verb {
+    const fn name(self) -> &'static str {
+        match self {
+            Self::Get => "GET",
+            Self::List => "LIST",
+            Self::Watch => "WATCH",
+            Self::Post => "POST",
+            Self::Put => "PUT",
+            Self::Patch => "PATCH",
+            Self::Apply => "APPLY",
+            Self::Delete => "DELETE",
+            Self::Connect => "CONNECT",
+        }
+    }
+
+    /// Whether the size of the answer is of interest.
+    const fn reads(self) -> bool {
+        matches!(self, Self::Get | Self::List | Self::Watch)
+    }
+}
+
+/// How much a request concerns.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[repr(u8)]
+pub enum Scope {
+    /// One object.
+    Resource,
+    /// A namespace.
+    Namespace,
+    /// All of the cluster.
+    Cluster,
+}
+
+impl Scope {
+    const fn name(self) -> &'static str {
+        match self {
+            Self::Resource => "resource",
+            Self::Namespace => "namespace",
+            Self::Cluster => "cluster",
+        }
+    }
+}
+
+/// Whether a request is only tried.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[repr(u8)]
+pub enum DryRun {
+    /// It is not.
+    No,
+    /// It is, in all stages.
+    All,
+    /// It says something else.
+    Invalid,
+}
+
+impl DryRun {
+    const fn name(self) -> &'static str {
+        match self {
+            Self::No => "",
+            Self::All => "All",
+            Self::Invalid => "invalid",
+        }
+    }
+}
+
+/// What a request was for: what its labels are made of.
+#[derive(Debug, Clone)]
+pub enum Route {
+    /// Objects of a resource.
+    Resource {
+        /// The resource.
+        served: Arc<Served>,
+        /// Place of the subresource among those of the resource.
+        subresource: Option<u8>,
+        /// What was to be done.
+        verb: Verb,
+        /// To how much.
+        scope: Scope,
+        /// Whether in earnest.
+        dry_run: DryRun,
+    },
+    /// A document, under the name that metrics have for it.
+    Document(&'static str),
+}
+
+/// A combination of labels: the address of what the route holds, and the rest in bits. What has the address is kept
+/// with the handles, so that nothing else can get it.
+type SeriesKey = (usize, u64);
+
+impl Route {
+    fn key(&self, code: u16) -> SeriesKey {
+        match self {
+            Self::Resource { served, subresource, verb, scope, dry_run } => {
+                let subresource = subresource.map_or(0, |at| u64::from(at) + 1);
+                let bits = subresource << 32 | (*verb as u64) << 24 | (*scope as u64) << 20 | (*dry_run as u64) << 16;
+                (Arc::as_ptr(served) as usize, bits | u64::from(code))
+            }
+            Self::Document(name) => (name.as_ptr() as usize, u64::from(code)),
+        }
+    }
+
+    /// Labels other than the code and the dry run, by name.
+    fn labels(&self) -> [(&'static str, &str); 7] {
+        match self {
+            Self::Resource { served, subresource, verb, scope, .. } => {
+                let subresources = &served.resource.subresources;
+                let subresource = subresource.and_then(|at| subresources.get(usize::from(at)));
+                [
+                    ("component", "apiserver"),
+                    ("group", served.group()),
+                    ("resource", &served.resource.name),
+                    ("scope", scope.name()),
+                    ("subresource", subresource.map_or("", |subresource| &subresource.name)),
+                    ("verb", verb.name()),
+                    ("version", &served.resource.version),
+                ]
+            }
+            Self::Document(name) => {
+                let component = if matches!(*name, "api" | "apis") { "apiserver" } else { "" };
+                let empty = |label| (label, "");
+                let (subresource, verb) = (("subresource", *name), ("verb", "GET"));
+                [
+                    ("component", component),
+                    empty("group"),
+                    empty("resource"),
+                    empty("scope"),
+                    subresource,
+                    verb,
+                    empty("version"),
+                ]
+            }
+        }
+    }
+
+    const fn verb(&self) -> Verb {
+        match self {
+            Self::Resource { verb, .. } => *verb,
+            Self::Document(_) => Verb::Get,
+        }
+    }
+
+    const fn dry_run(&self) -> DryRun {
+        match self {
+            Self::Resource { dry_run, .. } => *dry_run,
+            Self::Document(_) => DryRun::No,
+        }
+    }
+}
+
+/// The handles of one combination of labels.
+struct Series {
+    count: Counter,
+    duration: Arc<Histogram>,
+    /// Absent for what does not count for service levels.
+    sli_duration: Option<Arc<Histogram>>,
+    /// Absent for what is no read.
+    size: Option<Arc<Histogram>>,
+    /// Whose address is in the key.
+    _of: Route,
+}
+
+impl Series {
+    fn make(meter: &Meter, route: &Route, code: u16) -> Self {
+        let labels = route.labels();
+        let mut with_dry_run = vec![("dry_run", route.dry_run().name())];
+        with_dry_run.extend(labels);
+        with_dry_run.sort_unstable();
+        let code = code.to_string();
+        let mut counted = vec![("code", &*code)];
+        counted.extend(&with_dry_run);
+        let of = |family| meter.histogram(family, &labels);
+        Self {
+            count: meter.counter(families::REQUESTS, &counted),
+            duration: meter.histogram(&families::REQUEST_DURATION, &with_dry_run),
+            sli_duration: (route.verb() != Verb::Watch).then(|| of(&families::REQUEST_SLI_DURATION)),
+            size: route.verb().reads().then(|| of(&families::RESPONSE_SIZES)),
+            _of: route.clone(),
+        }
+    }
+}
+
+/// All requests.
+pub struct Requests {
+    series: ArcSwap<HashMap<SeriesKey, Arc<Series>>>,
+    growing: Mutex<()>,
+    refused: Counter,
+}
+
+impl Requests {
+    pub(super) fn new(meter: &Meter) -> Self {
+        let refused = meter.counter(families::SERIES_REFUSED, &[]);
+        Self { series: ArcSwap::default(), growing: Mutex::new(()), refused }
+    }
+
+    /// Counts a request that was answered.
+    pub fn answered(&self, meter: &Meter, route: &Route, code: u16, took: Duration, bytes: u64) {
+        let key = route.key(code);
+        let known = self.series.load();
+        let Some(series) = known.get(&key) else {
+            drop(known);
+            if self.learn(meter, route, code, key) {
+                self.answered(meter, route, code, took, bytes);
+            }
+            return;
+        };
+        let took = took.as_nanos() as u64;
+        series.count.increment(1);
+        series.duration.observe(took);
+        if let Some(duration) = &series.sli_duration {
+            duration.observe(took);
+        }
+        if let Some(size) = &series.size {
+            size.observe(bytes);
+        }
+    }
+
+    /// Counts a request that the server refused, or gave up, to protect itself.
+    pub fn terminated(&self, meter: &Meter, route: &Route, code: u16) {
+        let text = code.to_string();
+        let mut labels = vec![("code", &*text)];
+        labels.extend(route.labels());
+        meter.counter(families::TERMINATIONS, &labels).increment(1);
+        if code == 429 {
+            labels.push(("dry_run", route.dry_run().name()));
+            labels.sort_unstable();
+            meter.counter(families::REQUESTS, &labels).increment(1);
+        }
+    }
+
+    /// The gauge of open requests of a route.
+    pub fn long_running(&self, meter: &Meter, route: &Route) -> Gauge {
+        meter.gauge(families::LONG_RUNNING, &route.labels())
+    }
+
+    /// Makes the handles of a combination that was not seen before; false when there are too many.
+    fn learn(&self, meter: &Meter, route: &Route, code: u16, key: SeriesKey) -> bool {
+        let _growing = self.growing.lock();
+        let known = self.series.load_full();
+        if known.contains_key(&key) {
+            return true;
+        }
+        if known.len() >= limits::REQUEST_SERIES {
+            self.refused.increment(1);
+            return false;
+        }
+        let mut more = HashMap::clone(&known);
+        more.insert(key, Arc::new(Series::make(meter, route, code)));
+        self.series.store(Arc::new(more));
+        true
+    }
+}

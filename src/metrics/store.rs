@@ -1,0 +1,88 @@
+//! Stored objects, and what the store is doing.
+
+use std::collections::HashMap;
+
+use flotilla_cluster::{GroupStatus, TableId, TableUsage};
+
+use super::exposition::Page;
+use super::meter::Labels;
+use crate::registry::Registry;
+use crate::status::qualified;
+
+/// A number of each group: name, meaning, value.
+type OfGroup = (&'static str, &'static str, fn(&GroupStatus) -> u64);
+
+const GROUP: &[OfGroup] = &[
+    ("flotilla_group_term", "Raft term of a group.", |group| group.term),
+    ("flotilla_group_last_index", "Index of the last entry of a group's log.", |group| group.last_index),
+    ("flotilla_group_commit_index", "Index of the last entry that is known to be committed.", |g| g.commit_index),
+    ("flotilla_group_applied_index", "Index of the last entry that is applied here.", |group| group.applied_index),
+    ("flotilla_group_snapshot_index", "Index of the last entry that a snapshot includes.", |g| g.snapshot_index),
+];
+
+/// A number of each resource: name, meaning, value.
+type OfTable = (&'static str, &'static str, fn(&TableUsage) -> u64);
+
+const TABLE: &[OfTable] = &[
+    ("apiserver_resource_objects", "Stored objects.", |table| table.objects),
+    ("apiserver_resource_size_estimate_bytes", "Memory of stored objects, in bytes.", |t| t.object_bytes as u64),
+    ("flotilla_history_changes", "Changes within the history window.", |table| table.changes as u64),
+    ("flotilla_history_bytes", "Memory of the history, in bytes.", |table| table.history_bytes as u64),
+    ("flotilla_snapshots", "Snapshots that lists hold.", |table| table.snapshots as u64),
+    ("flotilla_subscriptions", "Cursors into changes: watches and controllers.", |t| t.subscriptions as u64),
+];
+
+/// Appends what the store tells.
+pub fn write(registry: &Registry, page: &mut Page) {
+    let status = registry.store.status();
+    let count = status.writes_waiting as f64;
+    page.gauge("flotilla_writes_waiting", "Writes that wait for their outcome.").sample(&[], count);
+    let bytes = status.writes_waiting_bytes as f64;
+    page.gauge("flotilla_writes_waiting_bytes", "Bytes of writes that wait for their outcome.").sample(&[], bytes);
+    let wal = status.wal;
+    page.counter("flotilla_wal_fsyncs_total", "How often the write-ahead log was made durable.")
+        .sample(&[], wal.flushes as f64);
+    page.counter("flotilla_wal_fsync_seconds_total", "Time that writing and making durable took, in seconds.")
+        .sample(&[], wal.flushing.as_secs_f64());
+    page.counter("flotilla_wal_written_bytes_total", "Bytes written to the write-ahead log.")
+        .sample(&[], wal.bytes_written as f64);
+    page.gauge("flotilla_wal_segments", "Segments of the write-ahead log.").sample(&[], wal.segments as f64);
+    page.gauge("flotilla_wal_entries", "Log entries that no snapshot supersedes.").sample(&[], wal.entries as f64);
+    page.gauge("apiserver_storage_size_bytes", "Disk that the write-ahead log takes, in bytes.")
+        .sample(&[("storage_cluster_id", "default")], wal.disk_bytes as f64);
+    groups(&status.groups, registry.store.node(), page);
+    tables(registry, page);
+}
+
+fn groups(groups: &[GroupStatus], node: u64, page: &mut Page) {
+    let mut leads = page.gauge("flotilla_group_leader", "Whether this replica leads the group: 1 or 0.");
+    for group in groups {
+        leads.sample(&[("group", &group.name)], if group.leader == Some(node) { 1.0 } else { 0.0 });
+    }
+    for (name, help, value) in GROUP {
+        let mut samples = page.gauge(name, help);
+        for group in groups {
+            samples.sample(&[("group", &group.name)], value(group) as f64);
+        }
+    }
+}
+
+fn tables(registry: &Registry, page: &mut Page) {
+    // Asking for a table makes it.
+    let made: HashMap<TableId, TableUsage> =
+        registry.store.tables().iter().map(|table| (table.id().clone(), table.usage())).collect();
+    let stored = registry.resources.stored().into_iter();
+    let all: Vec<_> = stored.map(|served| (made.get(&served.table).cloned().unwrap_or_default(), served)).collect();
+    for (name, help, value) in TABLE {
+        let mut samples = page.gauge(name, help);
+        for (usage, served) in &all {
+            let labels: Labels<'_> = &[("group", served.group()), ("resource", &served.resource.name)];
+            samples.sample(labels, value(usage) as f64);
+        }
+    }
+    let mut samples = page.gauge("apiserver_storage_objects", "Stored objects, under the older name.");
+    for (usage, served) in &all {
+        let resource = qualified(served.group(), &served.resource.name);
+        samples.sample(&[("resource", &resource)], usage.objects as f64);
+    }
+}
