@@ -7,6 +7,7 @@ use std::collections::BTreeMap;
 use std::io::{self, Write as _};
 use std::net::{SocketAddr, TcpListener};
 use std::sync::Arc;
+use std::time::Duration;
 
 use actix_web::web::ServiceConfig;
 use actix_web::{App, HttpServer};
@@ -132,14 +133,15 @@ impl Boot {
         );
     }
 
-    /// Serves what `configure` says until the drain begins, and then until open requests are done or their time is
-    /// over. Every connection has TLS, and its [`crate::access::ConnectionIdentity`] in its data.
+    /// Serves what `configure` says until the drain begins, and then until `is_idle` says that no request is in
+    /// progress, or their time is over. Connections on which nothing is asked do not hold the server up. Every connection has TLS, and its [`crate::access::ConnectionIdentity`] in its data.
     ///
     /// # Errors
     /// When TLS cannot be set up or the server fails.
-    pub async fn serve<F>(self, configure: F) -> Result<(), BootError>
+    pub async fn serve<F, I>(self, configure: F, is_idle: I) -> Result<(), BootError>
     where
         F: Fn(&mut ServiceConfig) + Clone + Send + 'static,
+        I: Fn() -> bool + 'static,
     {
         let tls = self.pki.server_config()?;
         let renewal = actix_web::rt::spawn(renew(Arc::clone(&self.pki)));
@@ -153,11 +155,27 @@ impl Boot {
             .client_request_timeout(limits::REQUEST_HEAD_TIMEOUT)
             .keep_alive(limits::IDLE_TIMEOUT)
             .tcp_nodelay(true)
-            .shutdown_timeout(self.config.shutdown_grace_seconds)
-            .shutdown_signal(async move { drain.begun().await })
+            .shutdown_timeout(limits::LINGER_SECONDS)
+            .disable_signals()
             .listen_rustls_0_23(self.listener, tls)
-            .map_err(BootError::Http)?;
-        let served = server.run().await.map_err(BootError::Http);
+            .map_err(BootError::Http)?
+            .run();
+        let (handle, grace) = (server.handle(), self.config.shutdown_grace());
+        let stopping = actix_web::rt::spawn(async move {
+            drain.begun().await;
+            handle.pause().await;
+            let idle = async {
+                while !is_idle() {
+                    actix_web::rt::time::sleep(IDLE_CHECK_INTERVAL).await;
+                }
+            };
+            if actix_web::rt::time::timeout(grace, idle).await.is_err() {
+                tracing::warn!("requests are still open: they are broken off");
+            }
+            handle.stop(true).await;
+        });
+        let served = server.await.map_err(BootError::Http);
+        stopping.abort();
         renewal.abort();
         self.store.shutdown().await;
         served
@@ -207,37 +225,58 @@ async fn renew(pki: Arc<Pki>) {
     }
 }
 
+/// Time between looks whether a stopping server has still something to do.
+const IDLE_CHECK_INTERVAL: Duration = Duration::from_millis(20);
+
+/// How far a server is with stopping.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Stage {
+    Serving,
+    Announced,
+    Begun,
+}
+
 /// Tells everybody when the server is to stop. Clones tell the same.
 #[derive(Debug, Clone)]
-pub struct Drain(watch::Receiver<bool>);
+pub struct Drain(watch::Receiver<Stage>);
 
 /// Begins a [`Drain`].
 #[derive(Debug)]
-pub struct DrainBegin(watch::Sender<bool>);
+pub struct DrainBegin(watch::Sender<Stage>);
 
 impl Drain {
     /// A drain that has not begun, and what begins it. It also begins when that is dropped.
     pub fn new() -> (DrainBegin, Self) {
-        let (sender, receiver) = watch::channel(false);
+        let (sender, receiver) = watch::channel(Stage::Serving);
         (DrainBegin(sender), Self(receiver))
     }
 
-    /// Whether the server is to stop: watches end, and `/readyz` says no.
+    /// Whether the server will stop: `/readyz` says no, so that no new clients are sent here.
+    pub fn is_announced(&self) -> bool {
+        *self.0.borrow() >= Stage::Announced || self.0.has_changed().is_err()
+    }
+
+    /// Whether the server is to stop: watches end.
     pub fn has_begun(&self) -> bool {
-        *self.0.borrow() || self.0.has_changed().is_err()
+        *self.0.borrow() == Stage::Begun || self.0.has_changed().is_err()
     }
 
     /// Waits until the server is to stop.
     pub async fn begun(mut self) {
         // That nobody can begin it any more means the same.
-        let _ = self.0.wait_for(|begun| *begun).await;
+        let _ = self.0.wait_for(|stage| *stage == Stage::Begun).await;
     }
 }
 
 impl DrainBegin {
+    /// The server will stop.
+    pub fn announce(&self) {
+        self.0.send_replace(Stage::Announced);
+    }
+
     /// The server is to stop.
     pub fn begin(&self) {
-        self.0.send_replace(true);
+        self.0.send_replace(Stage::Begun);
     }
 }
 

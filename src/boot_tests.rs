@@ -55,10 +55,10 @@ impl Server {
             actix_web::rt::System::new().block_on(async move {
                 let boot = Boot::open(config, drain).await?;
                 address.send(boot.address.to_string()).unwrap();
-                boot.serve(|services| {
+                let configure = |services: &mut ServiceConfig| {
                     services.default_service(web::to(identity));
-                })
-                .await
+                };
+                boot.serve(configure, || true).await
             })
         });
         Self { url: bound.recv().unwrap(), pki, begin, thread }
@@ -133,7 +133,9 @@ fn open_requests_are_finished() {
 #[test]
 fn a_dropped_beginning_drains() {
     let (begin, drain) = Drain::new();
-    assert!(!drain.has_begun());
+    assert!(!drain.is_announced());
+    begin.announce();
+    assert!(drain.is_announced() && !drain.has_begun());
     drop(begin);
     assert!(drain.has_begun());
 }

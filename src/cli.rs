@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 use std::process::ExitCode;
+use std::time::Duration;
 
 use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 use tokio::signal::unix::{Signal, SignalKind, signal};
@@ -36,9 +37,13 @@ enum Command {
     /// file and FLOTILLA_DATA_DIR in the environment, where a list is `[a, b]`. Flags win over the environment, and that
     /// wins over the file.
     ///
-    /// SIGTERM and SIGINT stop the server: watches end, open requests are finished, then it exits with 0. A second
-    /// signal ends it at once. It exits with 1 when it cannot start or fails, with 2 when flags or configuration are
-    /// wrong, and with 70 when the disk fails to keep what was written.
+    /// SIGTERM and SIGINT stop the server: `/readyz` fails, watches end, open requests are finished, then it exits with
+    /// 0. A second signal ends it at once. It exits with 1 when it cannot start or fails, with 2 when flags or configuration are
+    /// wrong, and with 70 when the disk fails to keep what was written. While the disk is full writes are answered with
+    /// 507, and reads go on.
+    ///
+    /// `/readyz`, `/livez` and `/healthz` tell how the server is, to everybody. `/metrics` tells what it does in the text
+    /// form of Prometheus, to those who may: a client certificate or token of a member of system:masters.
     Serve(Box<Serve>),
     /// Print the version.
     Version,
@@ -96,11 +101,12 @@ fn start(config: Config) -> ExitCode {
 async fn serve(config: Config) -> Result<(), BootError> {
     let (begin, drain) = Drain::new();
     let signals = Signals::new().map_err(BootError::Signals)?;
-    actix_web::rt::spawn(signals.drive(begin));
+    actix_web::rt::spawn(signals.drive(begin, config.shutdown_delay()));
     let boot = Boot::open(config, drain).await?;
     let gateway = Gateway::start(&boot).await?;
     boot.announce();
-    boot.serve(gateway.routes()).await
+    let routes = gateway.routes();
+    boot.serve(routes, move || gateway.is_idle()).await
 }
 
 /// The signals that stop a server.
@@ -121,12 +127,21 @@ impl Signals {
         }
     }
 
-    /// The first signal begins to drain; the second one ends the process.
-    async fn drive(mut self, begin: DrainBegin) {
+    /// The first signal begins to drain, after a delay; the second one ends the process.
+    async fn drive(mut self, begin: DrainBegin, delay: Duration) {
         let signal = self.next().await;
-        tracing::info!(signal, "stopping: watches end, open requests are finished");
-        begin.begin();
-        let signal = self.next().await;
+        begin.announce();
+        let stopping = async {
+            actix_web::rt::time::sleep(delay).await;
+            tracing::info!("stopping: watches end, open requests are finished");
+            begin.begin();
+            std::future::pending::<()>().await;
+        };
+        tracing::info!(signal, delay_seconds = delay.as_secs(), "not ready any more");
+        let signal = tokio::select! {
+            signal = self.next() => signal,
+            () = stopping => return,
+        };
         tracing::warn!(signal, "stopping at once");
         std::process::exit(FAILED.into());
     }

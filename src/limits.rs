@@ -28,6 +28,9 @@ pub const REQUEST_HEAD_TIMEOUT: Duration = Duration::from_secs(32);
 /// Time that a connection without a request is kept.
 pub const IDLE_TIMEOUT: Duration = Duration::from_secs(180);
 
+/// Seconds that connections of a stopping server have to take what was answered.
+pub const LINGER_SECONDS: u64 = 2;
+
 /// Longest time that a request other than a watch may take, as the reference has it; then it is answered with 504.
 pub const REQUEST_TIMEOUT: Duration = Duration::from_secs(60);
 

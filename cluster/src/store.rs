@@ -134,6 +134,11 @@ impl Store {
         Ok(table.revision())
     }
 
+    /// Whether every group has a leader, so that writes and linearizable reads can be tried.
+    pub fn is_available(&self) -> bool {
+        self.shared.running.groups.values().all(|group| group.node.is_led())
+    }
+
     /// What the store is doing.
     pub fn status(&self) -> Status {
         let Running { groups, wal } = &self.shared.running;

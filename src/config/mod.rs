@@ -75,6 +75,10 @@ pub struct Config {
     #[arg(long, value_name = "SECONDS", default_value_t = 300)]
     pub history_seconds: u64,
 
+    /// Seconds that a stopping server goes on serving, while /readyz fails and clients are sent elsewhere.
+    #[arg(long, value_name = "SECONDS", default_value_t = 0)]
+    pub shutdown_delay_seconds: u64,
+
     /// Seconds that a stopping server gives to open requests; watches end at once.
     #[arg(long, value_name = "SECONDS", default_value_t = 30)]
     pub shutdown_grace_seconds: u64,
@@ -147,6 +151,11 @@ pub enum LogFormat {
 }
 
 impl Config {
+    /// What a stopping server waits before it stops.
+    pub const fn shutdown_delay(&self) -> Duration {
+        Duration::from_secs(self.shutdown_delay_seconds)
+    }
+
     /// What open requests get before a stopping server ends.
     pub const fn shutdown_grace(&self) -> Duration {
         Duration::from_secs(self.shutdown_grace_seconds)

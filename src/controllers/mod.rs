@@ -19,6 +19,7 @@ mod token_secrets;
 use std::panic::AssertUnwindSafe;
 use std::rc::Rc;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use actix_web::rt::task::JoinHandle;
@@ -47,9 +48,26 @@ pub struct Settings {
 #[derive(Debug)]
 pub struct Controllers {
     tasks: Vec<JoinHandle<()>>,
+    running: Running,
+}
+
+/// How many controllers run at the moment.
+#[derive(Debug, Clone, Default)]
+pub struct Running(Arc<AtomicUsize>);
+
+impl Running {
+    /// Whether all of them do.
+    pub fn all(&self) -> bool {
+        self.0.load(Ordering::Relaxed) == CONTROLLERS.len()
+    }
 }
 
 impl Controllers {
+    /// Tells how many run.
+    pub fn running(&self) -> Running {
+        self.running.clone()
+    }
+
     /// Stops them where they are; what they leave undone is taken up by those that start next.
     pub fn stop(self) {
         drop(self);
@@ -78,22 +96,26 @@ const CONTROLLERS: &[(&str, Run)] = &[
 /// Starts the controllers on this thread, which must run a local task set. They end when the drain begins.
 pub fn start(registry: &Arc<Registry>, settings: &Settings, drain: &Drain) -> Controllers {
     let agent = Rc::new(Agent::new(Arc::clone(registry), settings.clone()));
+    let running = Running::default();
     let tasks = CONTROLLERS.iter().map(|&(name, run)| {
-        let (agent, drain) = (Rc::clone(&agent), drain.clone());
+        let (agent, drain, running) = (Rc::clone(&agent), drain.clone(), running.clone());
         actix_web::rt::spawn(async move {
             tokio::select! {
                 () = drain.begun() => {}
-                () = keep_running(name, run, agent) => {}
+                () = keep_running(name, run, agent, &running) => {}
             }
         })
     });
-    Controllers { tasks: tasks.collect() }
+    Controllers { tasks: tasks.collect(), running }
 }
 
 /// Runs a controller again whenever it ends, since one that is missing leaves a cluster that no longer tidies up.
-async fn keep_running(name: &'static str, run: Run, agent: Rc<Agent>) {
+async fn keep_running(name: &'static str, run: Run, agent: Rc<Agent>, running: &Running) {
     loop {
-        match AssertUnwindSafe(run(Rc::clone(&agent))).catch_unwind().await {
+        running.0.fetch_add(1, Ordering::Relaxed);
+        let ended = AssertUnwindSafe(run(Rc::clone(&agent))).catch_unwind().await;
+        running.0.fetch_sub(1, Ordering::Relaxed);
+        match ended {
             Ok(Ok(())) => tracing::error!(controller = name, "controller ended"),
             Ok(Err(error)) => tracing::error!(controller = name, %error, "controller failed"),
             Err(_) => tracing::error!(controller = name, "controller panicked"),

@@ -1,5 +1,6 @@
 use std::borrow::Cow;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use flotilla_proto::catalogue;
 use flotilla_proto::json;
@@ -145,23 +146,29 @@ fn version_names_rank_as_kubernetes_says() {
 
 #[test]
 fn health_follows_the_parts() {
-    let health = Health::default();
-    let ask = |path, query| {
+    let mut health = Health::default();
+    let ask_of = |health: &Health, path, query| {
         let answer = health.answer(&Request { method: "GET", path, query, ..Request::default() }).expect("health");
         let Body::Encoded(bytes) = answer.body else { panic!("not encoded") };
         (answer.status, String::from_utf8(bytes.to_vec()).expect("text"))
     };
-    assert_eq!(ask("/livez/ping", "").0, 200);
-    assert_eq!(ask("/readyz/etcd", "").0, 500);
-    let (status, text) = ask("/readyz", "");
+    assert_eq!(ask_of(&health, "/livez/ping", "").0, 200);
+    assert_eq!(ask_of(&health, "/readyz/etcd", "").0, 500);
+    let (status, text) = ask_of(&health, "/readyz", "");
     assert!(
         status == 500 && text.contains("[-]etcd failed: reason withheld\n") && text.ends_with("readyz check failed\n")
     );
+    let staying = Arc::new(AtomicBool::new(true));
     for part in [Part::Storage, Part::Bootstrap, Part::Controllers, Part::CustomResources] {
         assert!(!health.ready());
-        health.set(part, true);
+        health.done(part);
     }
+    assert!(!health.ready());
+    let stays = Arc::clone(&staying);
+    health.follow(Part::Staying, move || stays.load(Ordering::Relaxed));
     assert!(health.ready());
+    assert!(health.results().all(|(_, _, passes)| passes));
+    let ask = |path, query| ask_of(&health, path, query);
     assert_eq!(ask("/readyz", "exclude=etcd"), (200, "ok".into()));
     let (_, text) = ask("/livez", "verbose&exclude=etcd&exclude=nope");
     assert!(text.contains("[+]etcd excluded: ok\n"));
@@ -169,7 +176,9 @@ fn health_follows_the_parts() {
     for path in ["/livez/shutdown", "/healthz/", "/healthz/nope", "/readyz/loopback-serving-certificate"] {
         assert_eq!(ask(path, "").0, 404, "{path}");
     }
-    health.set(Part::Staying, false);
+    staying.store(false, Ordering::Relaxed);
+    let failing: Vec<_> = health.results().filter(|(_, _, passes)| !passes).collect();
+    assert_eq!(failing, [("readyz", "shutdown", false)]);
     assert_eq!((ask("/readyz", "").0, ask("/livez", "").0), (500, 200));
     assert!(health.answer(&Request { path: "/healthy", ..Request::default() }).is_none());
 }

@@ -3,8 +3,6 @@
 //! Checks bear the names by which clients of Kubernetes know and exclude them; that of the storage is `etcd`. Each
 //! tells whether the part of this server that does the named work does it.
 
-use std::sync::atomic::{AtomicBool, Ordering};
-
 use super::answer::{Answer, Request};
 use crate::gateway::query::Query;
 
@@ -79,32 +77,44 @@ const CHECKS: [(&str, At, Part); 38] = [
 /// Endpoints with the checks that they have besides those of all.
 const ENDPOINTS: [(&str, At); 3] = [("healthz", At::Alive), ("livez", At::Alive), ("readyz", At::Ready)];
 
-/// The state of all parts. A part is unhealthy until it is said to be healthy; the process itself always is.
-#[derive(Debug)]
-pub struct Health([AtomicBool; PARTS]);
+/// Tells whether a part is healthy now.
+type Probe = Box<dyn Fn() -> bool + Send + Sync>;
 
-impl Default for Health {
-    fn default() -> Self {
-        let parts = [Part::Process, Part::Staying];
-        let states = std::array::from_fn(|at| AtomicBool::new(parts.iter().any(|part| *part as usize == at)));
-        Self(states)
+/// The state of all parts. A part is unhealthy until it is said how it is; the process itself always is healthy.
+#[derive(Default)]
+pub struct Health([Option<Probe>; PARTS]);
+
+impl std::fmt::Debug for Health {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Health").finish_non_exhaustive()
     }
 }
 
 impl Health {
-    /// States whether a part is healthy.
-    pub fn set(&self, part: Part, healthy: bool) {
-        self.0[part as usize].store(healthy, Ordering::Relaxed);
+    /// States how it is found out whether a part is healthy. It is asked with every request for a check, so it must be
+    /// quick.
+    pub fn follow(&mut self, part: Part, probe: impl Fn() -> bool + Send + Sync + 'static) {
+        self.0[part as usize] = Some(Box::new(probe));
+    }
+
+    /// States that a part has become healthy, and stays so.
+    pub fn done(&mut self, part: Part) {
+        self.follow(part, || true);
     }
 
     /// Whether a part is healthy.
     pub fn is(&self, part: Part) -> bool {
-        self.0[part as usize].load(Ordering::Relaxed)
+        part == Part::Process || self.0[part as usize].as_ref().is_some_and(|probe| probe())
     }
 
     /// Whether the server should get requests: what `/readyz` tells.
     pub fn ready(&self) -> bool {
         checks(At::Ready).all(|(_, part)| self.is(part))
+    }
+
+    /// Every check of every endpoint: the endpoint, the check, whether it passes.
+    pub fn results(&self) -> impl Iterator<Item = (&'static str, &'static str, bool)> {
+        ENDPOINTS.iter().flat_map(|(endpoint, at)| checks(*at).map(|(name, part)| (*endpoint, name, self.is(part))))
     }
 
     /// The answer to any method on a health endpoint or one of its checks; `None` for other paths.

@@ -116,6 +116,11 @@ impl Flow {
         self.lane(lane).leave();
     }
 
+    /// Whether nothing is in progress, not even a watch.
+    pub fn is_idle(&self) -> bool {
+        self.in_progress(false) + self.in_progress(true) + self.watches.now() == 0
+    }
+
     fn in_progress(&self, mutating: bool) -> usize {
         match mutating {
             false => self.read_only.now() + self.exempt_read_only.now(),
@@ -151,6 +156,12 @@ mod tests {
         flow.leave(Lane::ReadOnly);
         assert_eq!(flow.take_peaks(), [3, 1], "the most since the last look");
         assert_eq!(flow.take_peaks(), [1, 1]);
+        assert!(!flow.is_idle());
+        flow.leave(Lane::Exempt { mutating: false });
+        flow.leave(Lane::Mutating);
+        assert!(!flow.is_idle(), "a watch is open");
+        flow.leave(Lane::Watch);
+        assert!(flow.is_idle());
     }
 
     #[test]

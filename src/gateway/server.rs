@@ -57,15 +57,12 @@ impl Gateway {
         let input = bootstrap_input(boot);
         bootstrap::seed(&registry, &input).await?;
         registry.repair_addresses().await.map_err(StartError::Addresses)?;
-        let health = Health::default();
-        for part in [Part::Storage, Part::Bootstrap, Part::Controllers, Part::CustomResources] {
-            health.set(part, true);
-        }
         let controllers = boot.config.embedded_controllers.then(|| {
             let root_ca = boot.pki.authority_pem().to_owned();
             let settings = Settings { issuer: boot.issuer.clone(), root_ca };
             controllers::start(&registry, &settings, &boot.drain)
         });
+        let health = health(boot, controllers.as_ref());
         let address = format!("{}:{}", boot.config.advertised(), boot.address.port());
         Ok(Arc::new(Self {
             registry,
@@ -82,6 +79,11 @@ impl Gateway {
         }))
     }
 
+    /// Whether no request is in progress.
+    pub fn is_idle(&self) -> bool {
+        self.flow.is_idle()
+    }
+
     /// What was measured, in the text form of Prometheus.
     pub fn metrics(&self) -> String {
         self.registry.metrics.render(&self.registry, |page| {
@@ -90,6 +92,11 @@ impl Gateway {
             let [read_only, mutating] = self.flow.take_peaks();
             samples.sample(&[("request_kind", "mutating")], mutating as f64);
             samples.sample(&[("request_kind", "readOnly")], read_only as f64);
+            let mut samples = page.gauge("kubernetes_healthcheck", "Whether a check of health passes: 1 or 0.");
+            for (endpoint, check, passes) in self.health.results() {
+                let labels = [("name", check), ("type", endpoint)];
+                samples.sample(&labels, if passes { 1.0 } else { 0.0 });
+            }
         })
     }
 
@@ -100,6 +107,22 @@ impl Gateway {
             config.app_data(gateway.clone()).default_service(web::to(handler::handle));
         }
     }
+}
+
+/// What each check of health follows, once the objects that must exist are there.
+fn health(boot: &Boot, controllers: Option<&Controllers>) -> Health {
+    let mut health = Health::default();
+    let (store, drain) = (boot.store.clone(), boot.drain.clone());
+    health.follow(Part::Storage, move || store.is_available());
+    health.follow(Part::Staying, move || !drain.is_announced());
+    health.done(Part::Bootstrap);
+    // None but the built-in ones are served.
+    health.done(Part::CustomResources);
+    match controllers.map(Controllers::running) {
+        Some(running) => health.follow(Part::Controllers, move || running.all()),
+        None => health.done(Part::Controllers),
+    }
+    health
 }
 
 /// Why the server cannot begin to answer.

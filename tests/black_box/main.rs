@@ -4,6 +4,9 @@
 
 mod crash;
 mod damage;
+mod disk;
+mod drain;
+mod floods;
 mod lifecycle;
 mod metrics;
 mod paging;
@@ -11,4 +14,5 @@ mod refusals;
 mod resume;
 mod slow;
 mod support;
+mod timeouts;
 mod verbs;

@@ -240,6 +240,13 @@ impl Node {
         }
     }
 
+    /// Whether the group has a leader and this replica takes part.
+    pub(crate) fn is_led(&self) -> bool {
+        let metrics = self.raft.metrics();
+        let metrics = metrics.borrow_watched();
+        metrics.running_state.is_ok() && metrics.current_leader.is_some()
+    }
+
     pub(crate) async fn shutdown(&self) {
         self.stopping.store(true, Ordering::Release);
         let _ = self.raft.shutdown().await;

@@ -195,6 +195,12 @@ pub struct Watch {
 }
 
 impl Watch {
+    /// Reads until the stream has come to its proper end; an error when it breaks off.
+    pub fn end(&mut self) -> io::Result<()> {
+        while self.connection.read_chunk()?.is_some() {}
+        Ok(())
+    }
+
     /// The next event; an error once the connection or the watch has ended.
     pub fn next(&mut self) -> io::Result<Value> {
         loop {

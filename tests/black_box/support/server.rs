@@ -41,12 +41,16 @@ impl DataDir {
         segments.remove(0)
     }
 
-    fn spawn(&self) -> (Child, PathBuf) {
+    fn command(&self, flags: &[&str]) -> Command {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_flotilla"));
+        command.args(["serve", "--listen", "127.0.0.1:0", "--workers", "2", "--data-dir"]).arg(self.path()).args(flags);
+        command
+    }
+
+    fn spawn(&self, mut command: Command) -> (Child, PathBuf) {
         static NUMBER: AtomicUsize = AtomicUsize::new(0);
         let messages = self.0.join(format!("messages-{}", NUMBER.fetch_add(1, Ordering::Relaxed)));
-        let child = Command::new(env!("CARGO_BIN_EXE_flotilla"))
-            .args(["serve", "--listen", "127.0.0.1:0", "--workers", "2", "--data-dir"])
-            .arg(self.path())
+        let child = command
             .stdin(Stdio::null())
             .stdout(Stdio::null())
             .stderr(File::create(&messages).expect("a file for messages"))
@@ -60,12 +64,46 @@ impl DataDir {
         self.try_start().unwrap_or_else(|refusal| panic!("the server ended with {refusal:?}"))
     }
 
+    /// Starts a server with further flags; panics when it does not become ready.
+    pub fn start_with(&self, flags: &[&str]) -> Server {
+        let started = self.run(self.command(flags), |_| self.path());
+        started.unwrap_or_else(|refusal| panic!("the server ended with {refusal:?}"))
+    }
+
+    /// Starts a server whose data directory is a disk of its own, of so many bytes; `None` where the machine does not
+    /// let that be made. The disk goes with the server.
+    pub fn start_on_small_disk(&self, bytes: u64) -> Option<Server> {
+        fs::create_dir_all(self.path()).expect("a directory");
+        let script = "mount -t tmpfs -o size=$0 tmpfs \"$1\" || exit 99; shift; exec \"$@\"";
+        let server = self.command(&[]);
+        let mut command = Command::new("unshare");
+        command.args(["-rm", "sh", "-c", script, &bytes.to_string()]).arg(self.path());
+        command.arg(server.get_program()).args(server.get_args());
+        // What is mounted there is seen by the server and through it alone.
+        match self.run(command, |id| {
+            Path::new(&format!("/proc/{id}/root")).join(self.path().strip_prefix("/").expect("an absolute path"))
+        }) {
+            Ok(server) => Some(server),
+            Err(Refusal { code: Some(99 | 127 | 1), messages }) if !messages.contains("flotilla") => {
+                eprintln!("skipped: this machine lets no disk be mounted: {messages}");
+                None
+            }
+            Err(refusal) => panic!("the server ended with {refusal:?}"),
+        }
+    }
+
     /// Starts a server and waits until it is ready, or ends by itself.
     pub fn try_start(&self) -> Result<Server, Refusal> {
-        let kubeconfig = self.path().join("admin.kubeconfig");
-        let written = || fs::metadata(&kubeconfig).and_then(|file| file.modified()).ok();
-        let before = written();
-        let (child, messages) = self.spawn();
+        self.run(self.command(&[]), |_| self.path())
+    }
+
+    /// Runs a server whose data directory is seen at a path that its process decides.
+    fn run(&self, command: Command, data: impl Fn(u32) -> PathBuf) -> Result<Server, Refusal> {
+        let written = |kubeconfig: &Path| fs::metadata(kubeconfig).and_then(|file| file.modified()).ok();
+        let before = written(&self.path().join("admin.kubeconfig"));
+        let (child, messages) = self.spawn(command);
+        let data = data(child.id());
+        let kubeconfig = data.join("admin.kubeconfig");
         let mut running = Running { child, messages };
         let deadline = Instant::now() + START_TIMEOUT;
         loop {
@@ -73,12 +111,12 @@ impl DataDir {
                 return Err(Refusal { code: status.code(), messages: running.messages() });
             }
             // The kubeconfig of the server before this one names another port.
-            if running.messages().contains("serving") && written() != before {
+            if running.messages().contains("serving") && written(&kubeconfig) != before {
                 let credentials = Credentials::read(&kubeconfig);
                 let ready = Connection::open(credentials.address, &credentials.administrator)
                     .and_then(|mut connection| connection.call("GET", "/readyz", &[], b""));
                 if ready.is_ok_and(|answer| answer.status == 200) {
-                    return Ok(Server { running, credentials });
+                    return Ok(Server { running, credentials, data });
                 }
             }
             assert!(Instant::now() < deadline, "not ready in time: {}", running.messages());
@@ -124,6 +162,7 @@ impl Drop for Running {
 pub struct Server {
     running: Running,
     credentials: Credentials,
+    data: PathBuf,
 }
 
 impl Server {
@@ -153,10 +192,32 @@ impl Server {
         self.running.child.wait().expect("an end");
     }
 
+    /// Its data directory, as this process sees it.
+    pub fn data(&self) -> &Path {
+        &self.data
+    }
+
+    /// Resident memory, in bytes.
+    pub fn resident_bytes(&self) -> u64 {
+        let status = fs::read_to_string(format!("/proc/{}/status", self.running.child.id())).expect("proc(5)");
+        let kilobytes = status.lines().find_map(|line| line.strip_prefix("VmRSS:")?.split_ascii_whitespace().next());
+        kilobytes.and_then(|number| number.parse::<u64>().ok()).expect("VmRSS") * 1024
+    }
+
     /// SIGTERM.
-    pub fn terminate(mut self) -> ExitStatus {
+    pub fn terminate(self) -> ExitStatus {
+        self.tell_to_stop();
+        self.wait()
+    }
+
+    /// Sends SIGTERM.
+    pub fn tell_to_stop(&self) {
         let id = self.running.child.id().to_string();
         assert!(Command::new("kill").args(["-TERM", &id]).status().expect("kill").success());
+    }
+
+    /// Waits for its end.
+    pub fn wait(mut self) -> ExitStatus {
         let deadline = Instant::now() + STOP_TIMEOUT;
         loop {
             if let Some(status) = self.running.child.try_wait().expect("a child") {

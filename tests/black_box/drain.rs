@@ -1,0 +1,66 @@
+//! Stopping without hurting anybody.
+
+use std::time::{Duration, Instant};
+
+use crate::support::{CONFIG_MAPS, DataDir, config_map, config_map_path};
+
+/// A request up to the middle of its body, and the rest.
+fn halves(name: &str) -> (String, String) {
+    let body = config_map(name, "1").to_string();
+    let head = format!(
+        "POST {CONFIG_MAPS} HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: {}\r\n\r\n",
+        body.len()
+    );
+    let (first, second) = body.split_at(body.len() / 2);
+    (head + first, second.to_owned())
+}
+
+#[test]
+fn watches_end_and_writes_in_flight_finish() {
+    let directory = DataDir::new();
+    let server = directory.start();
+    let mut idle = server.connect();
+    idle.get("/version").expect(200);
+    let mut watch = server.connect().watch(&format!("{CONFIG_MAPS}?watch=1")).expect("an answer").expect("a watch");
+    let (first, second) = halves("late");
+    let mut writer = server.connect();
+    writer.send(first.as_bytes()).expect("half of a request");
+    // The server has the first half when it has answered what came after it.
+    idle.get("/version").expect(200);
+
+    server.tell_to_stop();
+    watch.end().expect("a proper end of the watch");
+    writer.send(second.as_bytes()).expect("the rest of the request");
+    writer.read_answer().expect("an answer").expect(201);
+    let begun = Instant::now();
+    assert_eq!(server.wait().code(), Some(0));
+    assert!(begun.elapsed() < Duration::from_secs(15), "a connection on which nothing happens holds nothing up");
+
+    let server = directory.start();
+    server.connect().get(&config_map_path("late")).expect(200);
+}
+
+#[test]
+fn a_server_that_will_stop_is_not_ready_and_serves_on() {
+    let directory = DataDir::new();
+    let server = directory.start_with(&["--shutdown-delay-seconds", "3"]);
+    let mut administrator = server.connect();
+    let mut watch = server.connect().watch(&format!("{CONFIG_MAPS}?watch=1")).expect("an answer").expect("a watch");
+    server.tell_to_stop();
+    let deadline = Instant::now() + Duration::from_secs(2);
+    let refused = loop {
+        let answer = administrator.get("/readyz");
+        if answer.status != 200 {
+            break answer;
+        }
+        assert!(Instant::now() < deadline, "still ready");
+    };
+    assert_eq!(refused.status, 500);
+    assert!(refused.text().contains("[-]shutdown failed: reason withheld\n"), "{}", refused.text());
+    assert_eq!(administrator.get("/livez").status, 200);
+    // Who comes now is served all the same.
+    server.connect().post(CONFIG_MAPS, &config_map("during", "1")).expect(201);
+    while watch.next().expect("an event")["object"]["metadata"]["name"] != "during" {}
+    watch.end().expect("a proper end of the watch");
+    assert_eq!(server.wait().code(), Some(0));
+}
