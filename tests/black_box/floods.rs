@@ -90,7 +90,8 @@ fn watch_answers(server: &Server, stop: &AtomicBool) -> Duration {
 #[test]
 fn streams_that_are_reset_at_once_do_no_harm() {
     const STREAMS: usize = 50_000;
-    const BATCH: usize = 100;
+    // Many at a time, and few enough to be taken up before they are reset.
+    const BATCHES: [usize; 2] = [100, 10];
     let directory = DataDir::new();
     let server = directory.start();
     server.connect().post(CONFIG_MAPS, &config_map("there", "1")).expect(201);
@@ -105,12 +106,13 @@ fn streams_that_are_reset_at_once_do_no_harm() {
             let mut stream = 1;
             loop {
                 let mut bytes = Vec::new();
-                for _ in 0..BATCH {
+                let batch = BATCHES[connections % 2];
+                for _ in 0..batch {
                     frame(HEADERS, END_STREAM_AND_HEADERS, stream, &request, &mut bytes);
                     frame(RST_STREAM, 0, stream, &8_u32.to_be_bytes(), &mut bytes);
                     stream += 2;
                 }
-                sent += BATCH;
+                sent += batch;
                 if before == 0 && sent >= STREAMS / 5 {
                     before = server.resident_bytes();
                 }
