@@ -101,7 +101,7 @@ impl Source {
         for part in parts {
             let of = match part {
                 Wire::Field { index, .. } => format!("Part::Field({index})"),
-                Wire::Embedded { parts, .. } => format!("Part::Embedded({})", self.wire(parts)),
+                Wire::Embedded { name, parts, .. } => format!("Part::Embedded({name:?}, {})", self.wire(parts)),
             };
             items.push(format!("Wire {{ number: {}, part: {of} }}", part.number()));
         }

@@ -22,7 +22,7 @@ type Flat<'a> = (Vec<(&'a Package, Field)>, Vec<Wire>);
 #[derive(Debug)]
 pub enum Wire {
     Field { number: u32, index: usize },
-    Embedded { number: u32, parts: Vec<Wire> },
+    Embedded { number: u32, name: String, parts: Vec<Wire> },
 }
 
 impl Wire {
@@ -101,7 +101,7 @@ impl<'a> Names<'a> {
                     if *number == 0 {
                         fields[first..].iter_mut().for_each(|(_, field)| field.number = 0);
                     }
-                    wire.push(Wire::Embedded { number: *number, parts });
+                    wire.push(Wire::Embedded { number: *number, name: of.name.clone(), parts });
                 }
             }
         }

@@ -57,7 +57,7 @@ fn every_type_is_found_and_its_wire_reaches_every_numbered_field_once() {
         for wire in parts {
             match wire.part {
                 Part::Field(index) => seen.push(index),
-                Part::Embedded(parts) => walk(parts, seen),
+                Part::Embedded(_, parts) => walk(parts, seen),
             }
         }
     }
@@ -160,12 +160,24 @@ fn embedded_types_are_inline_in_json_and_nested_on_the_wire() {
     let volume = of("io.k8s.api.core.v1.Volume");
     assert_eq!(volume.fields[1].name, "hostPath");
     assert_eq!(volume.wire.len(), 2);
-    assert!(matches!(volume.wire[1].part, Part::Embedded(parts) if parts.len() == 30));
+    assert!(matches!(volume.wire[1].part, Part::Embedded("VolumeSource", parts) if parts.len() == 30));
     let rule = of("io.k8s.api.admissionregistration.v1.NamedRuleWithOperations");
-    let Part::Embedded(outer) = rule.wire[1].part else { panic!("embedded") };
-    assert!(matches!(outer[1].part, Part::Embedded(inner) if inner.len() == 4));
+    let Part::Embedded(_, outer) = rule.wire[1].part else { panic!("embedded") };
+    assert!(matches!(outer[1].part, Part::Embedded(_, inner) if inner.len() == 4));
     let pod = &kind("", "v1", "Pod").expect("a kind").of;
     assert_eq!((pod.message.as_ref(), pod.wire.len()), ("k8s.io.api.core.v1.Pod", 3));
     let table = &kind("meta.k8s.io", "v1", "Table").expect("a kind").of;
     assert!(table.message.is_empty() && table.wire.is_empty());
+}
+
+#[test]
+fn errors_name_the_structs_in_between() {
+    let of = &kind("networking.k8s.io", "v1", "Ingress").unwrap().of;
+    let mut ingress = crate::value!({"spec": {"rules": [{"http": {"paths": [{"path": 1}]}}]}});
+    let error = crate::conform::conform(of, &mut ingress).unwrap_err();
+    assert_eq!(
+        error.to_string(),
+        "json: cannot unmarshal number into Go struct field HTTPIngressPath.spec.rules.IngressRuleValue.http.paths.path \
+         of type string"
+    );
 }

@@ -4,9 +4,7 @@
 //! quantities and times canonical, and puts fields into the order of the catalogue. Everything behind it can rely on
 //! that form: two conformed values are equal exactly if they encode equally.
 
-use base64::Engine;
-use base64::engine::general_purpose::STANDARD;
-
+use crate::base64;
 use crate::quantity::{self, Quantity};
 use crate::schema::{AnyKind, Field, List, Map as MapShape, Presence, Shape, Type};
 use crate::time::{self, Timestamp};
@@ -49,7 +47,7 @@ struct Place<'a> {
 #[derive(Clone, Copy)]
 enum Step<'a> {
     Root,
-    Field(&'a str, &'a str),
+    Field(&'a Type, &'a str),
     Index(usize),
     Key(&'a str),
 }
@@ -81,18 +79,21 @@ impl Place<'_> {
         if let Some(parent) = self.parent {
             parent.fields(out);
         }
-        if let Step::Field(_, name) = self.step {
-            if !out.is_empty() {
-                out.push('.');
+        if let Step::Field(owner, name) = self.step {
+            let embedding = owner.field(name).map(|(at, _)| owner.embedding(at)).unwrap_or_default();
+            for name in embedding.into_iter().chain([name]) {
+                if !out.is_empty() {
+                    out.push('.');
+                }
+                out.push_str(name);
             }
-            out.push_str(name);
         }
     }
 
     /// The struct that holds the innermost field.
     fn owner(&self) -> Option<&str> {
         match self.step {
-            Step::Field(owner, _) => Some(owner),
+            Step::Field(owner, _) => Some(&owner.name),
             Step::Root => None,
             _ => self.parent.and_then(Place::owner),
         }
@@ -152,7 +153,7 @@ impl Walk {
                 return false;
             };
             let field = &of.fields[at];
-            let here = Place { parent: Some(place), step: Step::Field(&of.name, key) };
+            let here = Place { parent: Some(place), step: Step::Field(of, key) };
             match self.field(field, member, &here) {
                 Ok(true) => {
                     ordered &= at >= next;
@@ -279,7 +280,7 @@ impl Walk {
 }
 
 /// The position of a field, looked for from where fields in catalogue order would have it.
-fn position(of: &Type, name: &str, next: usize) -> Option<usize> {
+pub(crate) fn position(of: &Type, name: &str, next: usize) -> Option<usize> {
     let fields = &of.fields;
     let from = next.min(fields.len());
     fields[from..]
@@ -321,7 +322,7 @@ pub fn forget_empty(of: &Type, value: &mut Value) {
     }
 }
 
-fn holds_structs(shape: &Shape) -> bool {
+pub(crate) fn holds_structs(shape: &Shape) -> bool {
     matches!(shape, Shape::Struct(_) | Shape::List(_) | Shape::Map(_))
 }
 
@@ -374,7 +375,7 @@ pub fn go_type(shape: &Shape) -> String {
         Shape::List(list) if list.named.is_empty() => {
             format!("[]{}{}", if list.pointer_items { "*" } else { "" }, go_type(&list.item))
         }
-        Shape::List(list) => format!("[]{}", list.named),
+        Shape::List(list) => list.named.to_string(),
         Shape::Map(map) if map.named.is_empty() => format!("map[string]{}", go_type(&map.value)),
         Shape::Map(map) => map.named.to_string(),
     }
@@ -401,20 +402,7 @@ fn bytes(value: &mut Value, place: &Place<'_>) -> Result<(), Error> {
     let Value::Str(text) = value else {
         return Err(mismatch(value, place, || "[]uint8".into()));
     };
-    let folded: String;
-    let mut plain: &str = text;
-    if text.contains(['\r', '\n']) {
-        folded = text.replace(['\r', '\n'], "");
-        plain = &folded;
-    }
-    let decoded = STANDARD.decode(plain).map_err(|error| {
-        Error::Base64(match error {
-            base64::DecodeError::InvalidByte(at, _) => at,
-            base64::DecodeError::InvalidLastSymbol(at, _) => at,
-            base64::DecodeError::InvalidLength(_) | base64::DecodeError::InvalidPadding => plain.len() / 4 * 4,
-        })
-    })?;
-    let canonical = STANDARD.encode(decoded);
+    let canonical = base64::canonical(text).map_err(Error::Base64)?;
     if canonical != text.as_str() {
         *text = canonical.into();
     }

@@ -67,11 +67,32 @@ pub struct Wire {
 pub enum Part {
     /// The field with this index in [`Type::fields`].
     Field(usize),
-    /// A nested message whose fields JSON shows inline, as fields of the outer type (Go's embedded structs).
-    Embedded(&'static [Wire]),
+    /// A nested message whose fields JSON shows inline, as fields of the outer type (Go's embedded structs); its type's
+    /// name.
+    Embedded(&'static str, &'static [Wire]),
 }
 
 impl Type {
+    /// The names of the embedded structs in which a field stands, the outermost first.
+    pub fn embedding(&self, field: usize) -> Vec<&'static str> {
+        fn find(parts: &[Wire], field: usize, names: &mut Vec<&'static str>) -> bool {
+            parts.iter().any(|wire| match wire.part {
+                Part::Field(index) => index == field,
+                Part::Embedded(name, inner) => {
+                    names.push(name);
+                    let found = find(inner, field, names);
+                    if !found {
+                        names.pop();
+                    }
+                    found
+                }
+            })
+        }
+        let mut names = Vec::new();
+        find(self.wire, field, &mut names);
+        names
+    }
+
     /// The field with this JSON name and its position in encoding order.
     pub fn field(&self, name: &str) -> Option<(usize, &Field)> {
         self.fields.iter().enumerate().find(|(_, field)| field.name == name)

@@ -5,7 +5,7 @@ use std::collections::HashSet;
 use flotilla_proto::value::Value;
 
 use super::admission_rules::{check_optional, check_set, default_match, validate_conditions, validate_match};
-use super::{Generation, NameRule, Strategy, labels, metadata, names};
+use super::{Generation, NameRule, Strategy, conditions, labels, metadata, names};
 use crate::field::{Errors, Path};
 
 const AUDITS_MAX: usize = 20;
@@ -17,6 +17,7 @@ const COMMON: Strategy = Strategy { name: NameRule::Subdomain, generation: Gener
 
 /// Rules of ValidatingAdmissionPolicies.
 pub static VALIDATING: Strategy = Strategy {
+    repeats_metadata: false,
     known_finalizers: false,
     status: true,
     prepare_status: metadata::reset_for_status,
@@ -26,12 +27,16 @@ pub static VALIDATING: Strategy = Strategy {
         metadata::validate_again_generic(NameRule::Subdomain, false, object, errors);
         validate_validating(object, errors);
     },
-    validate_status: |object, _, errors| validate_warnings(object, errors),
+    validate_status: |object, _, errors| {
+        validate_warnings(object, errors);
+        conditions::validate(object.list_at(&["status", "conditions"]), &Path::root("status.conditions"), errors);
+    },
     ..COMMON
 };
 
 /// Rules of ValidatingAdmissionPolicyBindings.
 pub static VALIDATING_BINDING: Strategy = Strategy {
+    repeats_metadata: false,
     known_finalizers: false,
     default: default_binding,
     validate: |object, errors| validate_binding(object, true, errors),
@@ -44,6 +49,7 @@ pub static VALIDATING_BINDING: Strategy = Strategy {
 
 /// Rules of MutatingAdmissionPolicies.
 pub static MUTATING: Strategy = Strategy {
+    repeats_metadata: false,
     known_finalizers: false,
     default: default_policy,
     validate: validate_mutating,
@@ -56,6 +62,7 @@ pub static MUTATING: Strategy = Strategy {
 
 /// Rules of MutatingAdmissionPolicyBindings.
 pub static MUTATING_BINDING: Strategy = Strategy {
+    repeats_metadata: false,
     known_finalizers: false,
     default: default_binding,
     validate: |object, errors| validate_binding(object, false, errors),
@@ -208,8 +215,11 @@ fn validate_validating(object: &Value, errors: &mut Errors) {
     for (index, audit) in audits.iter().enumerate() {
         let place = path.index(index);
         let key = audit.str_at(&["key"]);
-        for message in names::qualified_name(&format!("{name}/{key}")) {
-            errors.invalid_str(&place.child("key"), key, message);
+        if name.is_empty() {
+            errors.invalid_str(&place.child("key"), key, "requires metadata.name be non-empty");
+        } else {
+            let whole = format!("{name}/{key}");
+            names::check(&place.child("key"), &whole, names::qualified_name, errors);
         }
         let expression = audit.str_at(&["valueExpression"]);
         if expression.trim().is_empty() {
@@ -268,7 +278,7 @@ fn validate_mutation(mutation: &Value, path: &Path<'_>, errors: &mut Errors) {
         errors.required(&path.child(own), format!("must be specified when patchType is {kind}"));
     } else if mutation.str_at(&[own, "expression"]).trim().is_empty() {
         let place = path.child(own);
-        errors.required(&place.child("expression"), "expression is not specified");
+        errors.required(&place.child("expression"), "");
     }
     if !mutation.at(&[other]).is_null() {
         let why = format!("must not be specified when patchType is {kind}");

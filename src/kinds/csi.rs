@@ -17,9 +17,10 @@ const GROUP_POLICIES: [&str; 3] = ["File", "None", "ReadWriteOnceWithFSType"];
 /// Rules of CSIDrivers.
 pub static DRIVER: Strategy = Strategy {
     name: NameRule::Subdomain,
-    generation: Generation::Own,
-    prepare_create: |object| _ = object.remove_at(&["metadata", "generation"]),
+    generation: Generation::ClientOwned,
+    prepare_create: |object| drop_disabled(object, None),
     prepare_update: |object, old| {
+        drop_disabled(object, Some(old));
         if object.at(&["spec"]) != old.at(&["spec"]) {
             let generation = old.int_at(&["metadata", "generation"]).unwrap_or(0);
             object.set_at(&["metadata", "generation"], generation + 1);
@@ -48,8 +49,17 @@ pub static DRIVER: Strategy = Strategy {
     ..Strategy::DEFAULT
 };
 
+/// Drops what a feature that is off by default brings, unless the object has it already.
+fn drop_disabled(object: &mut Value, old: Option<&Value>) {
+    let path = ["spec", "preventPodSchedulingIfMissing"];
+    if old.is_none_or(|old| old.at(&path).is_null()) {
+        object.remove_at(&path);
+    }
+}
+
 /// Rules of CSINodes.
 pub static NODE: Strategy = Strategy {
+    repeats_metadata: false,
     name: NameRule::Subdomain,
     generation: Generation::ClientOwned,
     unconditional_update: false,
@@ -61,6 +71,13 @@ pub static NODE: Strategy = Strategy {
 
 /// Rules of VolumeAttachments.
 pub static ATTACHMENT: Strategy = Strategy {
+    default: |object| {
+        let source = object.get_mut("spec").and_then(|spec| spec.get_mut("source"));
+        if let Some(inline) = source.and_then(|source| source.get_mut("inlineVolumeSpec")) {
+            volume_source::default(inline);
+        }
+    },
+    repeats_metadata: false,
     name: NameRule::Subdomain,
     generation: Generation::ClientOwned,
     status: true,
@@ -280,7 +297,7 @@ fn validate_inline(spec: &Value, path: &Path<'_>, errors: &mut Errors) {
     forbid("nodeAffinity", errors);
     volume_source::validate(spec, "", path, errors);
     forbid("storageClassName", errors);
-    if !matches!(spec.str_at(&["volumeMode"]), "" | "Filesystem") {
+    if spec.at(&["volumeMode"]).as_str().is_some_and(|mode| mode != "Filesystem") {
         let why = format!("may not specify volumeMode other than Filesystem {context}");
         errors.forbidden(&path.child("volumeMode"), why);
     }

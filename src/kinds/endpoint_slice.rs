@@ -18,6 +18,7 @@ const MANAGED_BY: &str = "endpointslice.kubernetes.io/managed-by";
 
 /// Rules of EndpointSlices.
 pub static STRATEGY: Strategy = Strategy {
+    repeats_metadata: false,
     name: NameRule::Subdomain,
     generation: Generation::Own,
     default,

@@ -10,6 +10,7 @@ const NOTE_BYTES_MAX: usize = 1024;
 
 /// Rules of `events` of the core group.
 pub static STRATEGY: Strategy = Strategy {
+    repeats_metadata: false,
     known_finalizers: false,
     name: NameRule::PathSegment,
     generation: Generation::ClientOwned,
@@ -35,6 +36,7 @@ pub static STRATEGY: Strategy = Strategy {
 
 /// Rules of `events` of `events.k8s.io`.
 pub static STRATEGY_V1: Strategy = Strategy {
+    repeats_metadata: true,
     name: NameRule::Subdomain,
     known_finalizers: true,
     validate: validate_new,

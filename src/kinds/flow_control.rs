@@ -17,6 +17,7 @@ const ZERO_SHARES: &str = "flowcontrol.k8s.io/v1beta3-preserve-zero-concurrency-
 
 /// Rules of FlowSchemas.
 pub static SCHEMA: Strategy = Strategy {
+    repeats_metadata: false,
     name: NameRule::Subdomain,
     generation: Generation::Spec,
     status: true,
@@ -36,6 +37,7 @@ pub static SCHEMA: Strategy = Strategy {
 
 /// Rules of PriorityLevelConfigurations.
 pub static LEVEL: Strategy = Strategy {
+    repeats_metadata: false,
     name: NameRule::Subdomain,
     generation: Generation::Spec,
     status: true,

@@ -2,7 +2,7 @@
 
 use flotilla_proto::value::Value;
 
-use super::{NameRule, labels, names};
+use super::{NameRule, Strategy, labels, names};
 use crate::field::{Errors, Path, quote};
 
 /// What an error says of a field that must stay as it is.
@@ -69,13 +69,16 @@ pub fn name_messages(rule: NameRule, name: &str, prefix: bool) -> names::Message
 /// Checks the metadata of an update. Runs before the kind's own rules, and states what both the generic and the
 /// kind's rules state of metadata: clients see the causes of broken rules twice. `known_finalizers` as in
 /// [`Strategy`](super::Strategy).
-pub fn validate_update(namespaced: bool, known_finalizers: bool, object: &Value, old: &Value, errors: &mut Errors) {
+pub fn validate_update(strategy: &Strategy, namespaced: bool, object: &Value, old: &Value, errors: &mut Errors) {
     let (metadata, old) = (object.at(&["metadata"]), old.at(&["metadata"]));
     validate_at(NameRule::PathSegment, namespaced, metadata, &METADATA, errors);
     let before = errors.0.len();
     validate_change(metadata, old, &METADATA, errors);
     let after = errors.0.len();
-    if known_finalizers {
+    if !strategy.repeats_metadata {
+        return;
+    }
+    if strategy.known_finalizers {
         validate_finalizer_names(object, errors);
     }
     errors.0.extend_from_within(before..after);
@@ -95,9 +98,7 @@ pub fn take_repeated(object: &Value, old: &Value, errors: &mut Errors) -> Errors
 /// as everything held, because nothing that it checks has changed since [`validate_update`].
 pub fn validate_again(rule: NameRule, namespaced: bool, object: &Value, errors: &mut Errors) {
     validate_again_generic(rule, namespaced, object, errors);
-    if !errors.is_empty() {
-        validate_finalizer_names(object, errors);
-    }
+    validate_finalizer_names(object, errors);
 }
 
 /// As [`validate_again`], for kinds that take finalizers that the server does not know.

@@ -10,7 +10,7 @@ fn created(rule: NameRule, namespaced: bool, metadata: Value) -> Vec<String> {
 
 fn updated(metadata: Value, old: Value) -> Vec<String> {
     let mut errors = Errors::default();
-    validate_update(true, true, &value!({"metadata": metadata}), &value!({"metadata": old}), &mut errors);
+    validate_update(&Strategy::DEFAULT, true, &value!({"metadata": metadata}), &value!({"metadata": old}), &mut errors);
     errors.0.iter().map(ToString::to_string).collect()
 }
 

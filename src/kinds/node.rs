@@ -6,7 +6,7 @@ use flotilla_proto::json;
 use flotilla_proto::value;
 use flotilla_proto::value::Value;
 
-use super::{NameRule, Strategy, addresses, labels, metadata, names, resources};
+use super::{Generation, NameRule, Strategy, addresses, labels, metadata, names, resources};
 use crate::field::{ErrorKind, Errors, Path, quote};
 
 const NOT_READY: &str = "node.kubernetes.io/not-ready";
@@ -16,6 +16,7 @@ const EFFECTS: [&str; 3] = ["NoSchedule", "PreferNoSchedule", "NoExecute"];
 
 /// Rules of Nodes.
 pub static STRATEGY: Strategy = Strategy {
+    generation: Generation::ClientOwned,
     name: NameRule::Subdomain,
     default,
     prepare_create,

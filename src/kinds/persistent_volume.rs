@@ -6,7 +6,7 @@ use flotilla_proto::time::Timestamp;
 use flotilla_proto::value;
 use flotilla_proto::value::{Map, Value};
 
-use super::{Generation, NameRule, Strategy, metadata, names, node_selector, resources, volume_source};
+use super::{Generation, NameRule, Strategy, metadata, names, node_selector, resources, shown, volume_source};
 use crate::field::{ErrorKind, Errors, Path, shown};
 
 /// Ways to mount a volume, as messages list them.
@@ -20,6 +20,7 @@ const STORAGE_CLASS: &str = "volume.beta.kubernetes.io/storage-class";
 
 /// Rules of PersistentVolumes.
 pub static STRATEGY: Strategy = Strategy {
+    repeats_metadata: false,
     name: NameRule::Subdomain,
     generation: Generation::ClientOwned,
     status: true,
@@ -219,11 +220,8 @@ fn validate_update(object: &Value, old: &Value, errors: &mut Errors) {
         after.remove_at(&["csi", "controllerExpandSecretRef"]);
     }
     if before != after {
-        let why = format!(
-            "spec.persistentvolumesource is immutable after creation\n- {}\n+ {}",
-            shown(&before),
-            shown(&after)
-        );
+        let difference = shown::difference("PersistentVolumeSource", &before, &after);
+        let why = format!("spec.persistentvolumesource is immutable after creation\n{difference}");
         errors.forbidden(&Path::root("spec.persistentvolumesource"), why);
     }
     let field = |object: &Value, field: &str| object.at(&["spec", field]).clone();
@@ -231,7 +229,12 @@ fn validate_update(object: &Value, old: &Value, errors: &mut Errors) {
     let affinity = (field(old, "nodeAffinity"), field(object, "nodeAffinity"));
     if !affinity.0.is_null() && !same_affinity(&affinity.0, &affinity.1) {
         let why = "field is immutable, except for updating from beta label to GA";
-        errors.push(ErrorKind::Invalid, &Path::root("nodeAffinity"), affinity_shown(&affinity.1), why);
+        errors.push(
+            ErrorKind::Invalid,
+            &Path::root("nodeAffinity"),
+            shown::text("VolumeNodeAffinity", &affinity.1),
+            why,
+        );
     }
     let class = "volumeAttributesClassName";
     if !field(old, class).is_null() && field(object, class).is_null() {
@@ -258,28 +261,6 @@ fn same_affinity(old: &Value, new: &Value) -> bool {
         (Value::Str(a), Value::Str(b)) => a == b || FINAL.iter().any(|(old, new)| a == old && b == new),
         _ => old == new,
     }
-}
-
-/// An affinity as messages show it, by the names that the server uses inside.
-fn affinity_shown(affinity: &Value) -> String {
-    if affinity.is_null() {
-        return "null".into();
-    }
-    let requirements = |term: &Value, list: &str| match term.at(&[list]) {
-        Value::Array(items) => {
-            let items = items.iter().map(|item| {
-                let (key, operator) = (shown(item.at(&["key"])), shown(item.at(&["operator"])));
-                format!("{{\"Key\":{key},\"Operator\":{operator},\"Values\":{}}}", shown(item.at(&["values"])))
-            });
-            format!("[{}]", items.collect::<Vec<_>>().join(","))
-        }
-        _ => "null".to_owned(),
-    };
-    let terms = affinity.list_at(&["required", "nodeSelectorTerms"]).iter().map(|term| {
-        let (expressions, fields) = (requirements(term, "matchExpressions"), requirements(term, "matchFields"));
-        format!("{{\"MatchExpressions\":{expressions},\"MatchFields\":{fields}}}")
-    });
-    format!("{{\"Required\":{{\"NodeSelectorTerms\":[{}]}}}}", terms.collect::<Vec<_>>().join(","))
 }
 
 fn warnings(object: &Value, _old: Option<&Value>, warnings: &mut Vec<String>) {

@@ -3,7 +3,7 @@
 use flotilla_proto::value::Value;
 
 use super::persistent_volume::{self, VOLUME_MODES};
-use super::{Generation, NameRule, Strategy, labels, metadata, names, resources};
+use super::{Generation, NameRule, Strategy, labels, metadata, names, resources, shown};
 use crate::field::{ErrorKind, Errors, Path, shown};
 
 const PROTECTION: &str = "kubernetes.io/pvc-protection";
@@ -219,7 +219,8 @@ fn validate_change(object: &Value, old: &Value, errors: &mut Errors) {
     if !same(&new, &was) {
         let why =
             "spec is immutable after creation except resources.requests and volumeAttributesClassName for bound claims";
-        errors.forbidden(&Path::root("spec"), format!("{why}\n- {}\n+ {}", shown(&was), shown(&new)));
+        let difference = shown::difference("PersistentVolumeClaimSpec", &was, &new);
+        errors.forbidden(&Path::root("spec"), format!("{why}\n{difference}"));
     }
 }
 

@@ -70,12 +70,15 @@ pub static TEMPLATE: Strategy = Strategy {
         labels::validate_labels(metadata.at(&["labels"]), &path.child("labels"), errors);
         for (key, _) in metadata.as_object().into_iter().flat_map(Map::iter) {
             if !matches!(key, "labels" | "annotations") {
-                errors.forbidden(&path.child(key), "cannot be set");
+                let shown = if key == "uid" { "uID" } else { key };
+                errors.forbidden(&path.child(shown), "cannot be set");
             }
         }
         validate_devices(object.at(&["spec", "spec", "devices"]), &Path::root("spec.spec.devices"), errors);
     },
     validate_update: |object, old, errors| {
+        metadata::validate_again(NameRule::Subdomain, true, object, errors);
+        (TEMPLATE.validate)(object, errors);
         immutable("ResourceClaimTemplateSpec", &["spec"], object, old, &Path::root("spec"), errors);
     },
     ..Strategy::DEFAULT
@@ -97,6 +100,9 @@ fn default(parent: Option<&mut Map>) {
 }
 
 fn default_request(request: &mut Map) {
+    for toleration in defaulting::objects(request, "tolerations") {
+        defaulting::plain(toleration, "operator", "Equal");
+    }
     defaulting::plain(request, "allocationMode", "ExactCount");
     if request.get("allocationMode").and_then(Value::as_str) == Some("ExactCount") {
         defaulting::plain(request, "count", 1);

@@ -7,7 +7,7 @@ use flotilla_proto::value;
 use flotilla_proto::value::{Map, Value};
 
 use super::endpoints::PROTOCOLS;
-use super::{NameRule, Strategy, addresses, labels, names, service_addresses, service_change};
+use super::{Generation, NameRule, Strategy, addresses, labels, names, service_addresses, service_change};
 use crate::field::{Errors, Path};
 
 const AFFINITY_SECONDS: i64 = 10_800;
@@ -20,6 +20,7 @@ const SPEC: Path<'static> = Path::root("spec");
 
 /// Rules of Services.
 pub static STRATEGY: Strategy = Strategy {
+    generation: Generation::ClientOwned,
     name: NameRule::Service,
     returns_deleted: true,
     status: true,

@@ -3,13 +3,14 @@
 use flotilla_proto::value;
 use flotilla_proto::value::Value;
 
-use super::{NameRule, Strategy, addresses, metadata, names};
+use super::{Generation, NameRule, Strategy, addresses, metadata, names};
 use crate::field::{Errors, Path};
 
 const IMMUTABLE: &str = metadata::IMMUTABLE;
 
 /// Rules of ServiceCIDRs.
 pub static STRATEGY: Strategy = Strategy {
+    generation: Generation::ClientOwned,
     name: NameRule::Subdomain,
     status: true,
     prepare_status: metadata::reset_for_status,
@@ -20,9 +21,11 @@ pub static STRATEGY: Strategy = Strategy {
 
 /// Rules of IPAddresses.
 pub static ADDRESS_STRATEGY: Strategy = Strategy {
+    generation: Generation::ClientOwned,
     name: NameRule::Own,
     validate: validate_address,
     validate_update: |object, old, errors| {
+        metadata::validate_again(NameRule::Own, false, object, errors);
         validate_address(object, errors);
         let parent = |object: &Value| object.at(&["spec", "parentRef"]).clone();
         if parent(object) != parent(old) {

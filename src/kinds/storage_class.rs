@@ -138,7 +138,8 @@ fn validate_topologies(terms: &[Value], errors: &mut Errors) {
                 errors.duplicate(&place.child("key"), &key.into());
             }
         }
-        if terms[..index].iter().any(|other| same_topology(term, other)) {
+        // A term without expressions is taken for a repetition of nothing.
+        if expressions.is_empty() || terms[..index].iter().any(|other| same_topology(term, other)) {
             errors.push(ErrorKind::Duplicate, &place, "\"\"", "");
         }
     }

@@ -56,6 +56,8 @@ pub struct Strategy {
     /// Whether finalizers without a domain must be ones that the server knows: most kinds, but not those of some
     /// younger groups.
     pub known_finalizers: bool,
+    /// Whether the rules of updates state once more what is wrong with metadata, as those of most kinds do.
+    pub repeats_metadata: bool,
     /// What the generation counts.
     pub generation: Generation,
     /// Whether `status` is reset on create and kept on update of the object itself.
@@ -123,6 +125,7 @@ impl Strategy {
     pub const DEFAULT: Self = Self {
         name: NameRule::Subdomain,
         known_finalizers: true,
+        repeats_metadata: true,
         generation: Generation::None,
         status: false,
         create_on_update: false,

@@ -38,6 +38,7 @@ pub static MUTATING: Strategy = Strategy {
 };
 
 const COMMON: Strategy = Strategy {
+    repeats_metadata: false,
     name: NameRule::Subdomain,
     generation: Generation::Own,
     unconditional_update: false,
@@ -212,9 +213,10 @@ pub fn validate_url(url: &str, path: &Path<'_>, errors: &mut Errors) {
 
 /// Checks the service that a webhook is reached through.
 pub fn validate_service(service: &Value, path: &Path<'_>, errors: &mut Errors) {
-    for field in ["name", "namespace"] {
+    // The reference takes one for the other here.
+    for (field, shown) in [("namespace", "name"), ("name", "namespace")] {
         if service.str_at(&[field]).is_empty() {
-            errors.required(&path.child(field), "");
+            errors.required(&path.child(shown), "");
         }
     }
     let port = service.int_at(&["port"]).unwrap_or(0);

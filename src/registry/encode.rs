@@ -7,9 +7,9 @@ use std::cell::RefCell;
 
 use compact_str::CompactString;
 use flotilla_cluster::{Draft, Layout, Object, Revision, Terms};
-use flotilla_proto::json;
 use flotilla_proto::schema::Type;
 use flotilla_proto::value::{Map, Value};
+use flotilla_proto::{json, order};
 
 use super::served::Served;
 use crate::limits;
@@ -120,10 +120,7 @@ pub fn order_metadata(object: &mut Value, of: &Type) {
     }
 }
 
-/// Puts the members of an object into the order of the catalogue after some were added.
+/// Puts the members of an object, and of all structs in it, into the order of the catalogue after some were added.
 pub fn order_members(object: &mut Value, of: &Type) {
-    if let Some(map) = object.as_object_mut() {
-        map.sort_by_rank(|key| of.field(key).map_or(usize::MAX, |(at, _)| at));
-    }
-    order_metadata(object, of);
+    order::order(of, object);
 }

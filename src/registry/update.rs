@@ -232,7 +232,7 @@ impl Registry {
     fn validate_update(&self, target: Target<'_>, new: &Value, old: &Value, caller: &mut Caller) -> ApiResult<()> {
         let (served, strategy) = (target.served, target.served.strategy);
         let mut errors = Errors::default();
-        metadata::validate_update(served.resource.namespaced, strategy.known_finalizers, new, old, &mut errors);
+        metadata::validate_update(strategy, served.resource.namespaced, new, old, &mut errors);
         match (target.subresource, strategy.subresource(target.subresource)) {
             ("status", _) => {
                 (strategy.validate_status)(new, old, &mut errors);

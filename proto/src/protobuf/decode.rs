@@ -84,7 +84,7 @@ fn parts(of: &Type, wire: &[Wire], bytes: &[u8], found: &mut [Found], depth: usi
             continue;
         };
         match wire[at].part {
-            Part::Embedded(inner) => {
+            Part::Embedded(_, inner) => {
                 expect(tag, wire::BYTES, &of.name)?;
                 parts(of, inner, reader.bytes()?, found, depth)?;
             }

@@ -84,7 +84,7 @@ impl Encoder<'_> {
     fn parts<'s, S: Source<'s>>(&mut self, of: &Type, wire: &[Wire], members: &Members<S>) {
         for Wire { number, part } in wire.iter().rev() {
             match *part {
-                Part::Embedded(parts) => {
+                Part::Embedded(_, parts) => {
                     let mark = self.out.written();
                     self.parts(of, parts, members);
                     self.out.close(*number, mark);

@@ -6,7 +6,7 @@ use flotilla_proto::value::Value;
 use super::super::create::suffix;
 use super::Request;
 use crate::kinds::admission;
-use crate::status::ApiResult;
+use crate::status::{ApiError, ApiResult};
 
 /// The account of pods that name none.
 const DEFAULT_ACCOUNT: &str = "default";
@@ -112,6 +112,7 @@ fn priority(request: &Request<'_>, pod: &mut Value) -> ApiResult<()> {
 
 fn runtime_class(request: &Request<'_>, pod: &Value) -> ApiResult<Option<Value>> {
     match pod.at(&["spec", "runtimeClassName"]).as_str() {
+        Some("") => Err(ApiError::unknown("resource name may not be empty")),
         Some(name) => request.registry.look_up("node.k8s.io", "runtimeclasses", "", name),
         None => Ok(None),
     }
