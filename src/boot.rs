@@ -193,8 +193,12 @@ fn authenticator(config: &Config, store: &Store, signing: &SigningKey) -> Result
 fn store_options(config: &Config) -> Options {
     // Every kubelet lists and watches the pods of its own node: what they ask for must not cost all pods.
     let pods = TableOptions { indexes: vec!["spec.nodeName".into()], ..TableOptions::default() };
-    let tables = BTreeMap::from([(TableId::new("pods"), pods)]);
-    Options { history_age_max: config.history(), tables, ..Options::new(&config.data_dir) }
+    let mut tables = BTreeMap::from([(TableId::new("pods"), pods)]);
+    for (resource, shards) in config.shards.iter() {
+        tables.entry(TableId::new(resource)).or_insert_with(TableOptions::default).shards = Some(shards);
+    }
+    let groups = config.data_groups();
+    Options { history_age_max: config.history(), groups, tables, ..Options::new(&config.data_dir) }
 }
 
 fn listen(address: SocketAddr) -> io::Result<TcpListener> {

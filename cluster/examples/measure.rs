@@ -110,13 +110,12 @@ fn read(store: &Store, table: &str) {
     }
     println!("get: {:.0} ns ({found} found)", began.elapsed().as_secs_f64() * 1e9 / (rounds * keys.len()) as f64);
     let (began, snapshot) = (Instant::now(), table.snapshot());
-    let (mut objects, mut after, mut all) = (Vec::new(), None, 0);
-    loop {
-        after = snapshot.chunk(&Selection::default(), after.as_ref(), 500, &mut objects).unwrap();
+    let (mut objects, mut all) = (Vec::new(), 0);
+    let mut cursor = snapshot.cursor(Selection::default(), None);
+    let mut more = true;
+    while more {
+        more = cursor.read(500, &mut objects).unwrap();
         all += objects.drain(..).count();
-        if after.is_none() {
-            break;
-        }
     }
     println!("list of {all} ({} counted): {:?}", snapshot.count(&Scope::All).unwrap(), began.elapsed());
 }

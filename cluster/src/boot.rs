@@ -8,7 +8,7 @@ use std::time::{Instant, SystemTime, UNIX_EPOCH};
 use actix::{Actor, Addr, System};
 use tokio::sync::{oneshot, watch};
 
-use crate::group::{Applier, Proposer, Tables};
+use crate::group::{Applier, GroupClock, Proposer, Tables, close_on_demand};
 use crate::limits::{LEADER_TIMEOUT, TRIM_INTERVAL};
 use crate::raft::{Node, NodeOptions, Proposals};
 use crate::snapshot::Snapshots;
@@ -45,6 +45,7 @@ pub(crate) async fn run(
     };
     let nodes: Vec<Node> = running.groups.values().map(|group| group.node.clone()).collect();
     let wal = running.wal.clone();
+    actix::spawn(close_on_demand(tables.clocks().to_vec(), tables.demands().clone()));
     if started.send(Ok(running)).is_ok() {
         tokio::select! {
             () = maintain(&nodes) => {}
@@ -59,26 +60,25 @@ pub(crate) async fn run(
 
 async fn start(disk: Arc<dyn Disk>, options: &Options, tables: &Arc<Tables>) -> Result<Running, OpenError> {
     let began = Instant::now();
-    let names: Vec<Arc<str>> = tables.groups().cloned().collect();
-    let plain = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-';
-    if let Some(name) = names.iter().find(|name| name.is_empty() || !name.bytes().all(plain)) {
-        return Err(OpenError::GroupName { name: name.to_string() });
-    }
-    let wal_options = WalOptions {
-        directory: options.directory.join("wal"),
-        segment_bytes: options.wal_segment_bytes,
-        on_fatal: options.on_fatal.clone(),
-    };
+    let directory = options.directory.join("wal");
+    let failed = |source| OpenError::Directory { directory: options.directory.clone(), source };
+    disk.create_directory(&directory).map_err(failed)?;
+    let is_new = disk.list(&directory).map_err(failed)?.is_empty();
+    tables.map().keep(&*disk, &options.directory, is_new)?;
+    let names: Vec<Arc<str>> = tables.clocks().iter().map(|clock| clock.name().clone()).collect();
+    let wal_options =
+        WalOptions { directory, segment_bytes: options.wal_segment_bytes, on_fatal: options.on_fatal.clone() };
     let wal = Wal::open(disk.clone(), wal_options, &names)?;
     tracing::info!(entries = wal.usage().entries, elapsed_ms = elapsed_ms(began), "read the write-ahead log");
     let mut groups = BTreeMap::new();
-    for (number, name) in names.into_iter().enumerate() {
-        let snapshots = Snapshots::open(disk.clone(), options.directory.join("snapshots").join(&*name))?;
-        let group = start_group(options, tables, &wal, number as u16, name.clone(), snapshots).await;
+    for clock in tables.clocks() {
+        let name = clock.name();
+        let snapshots = Snapshots::open(disk.clone(), options.directory.join("snapshots").join(&**name))?;
+        let group = start_group(options, tables, &wal, clock, snapshots).await;
         let failed = |source| OpenError::Group { group: name.to_string(), source };
         groups.insert(name.clone(), group.map_err(failed)?);
     }
-    let objects: u64 = tables.all(None).iter().map(|table| table.len()).sum();
+    let objects: u64 = tables.all().iter().map(|table| table.len()).sum();
     tracing::info!(objects, groups = groups.len(), elapsed_ms = elapsed_ms(began), "the store is ready");
     Ok(Running { groups, wal })
 }
@@ -91,16 +91,15 @@ async fn start_group(
     options: &Options,
     tables: &Arc<Tables>,
     wal: &Wal,
-    group: u16,
-    name: Arc<str>,
+    clock: &Arc<GroupClock>,
     snapshots: Snapshots,
 ) -> Result<Group, Box<dyn std::error::Error + Send + Sync>> {
     let thread = System::current().arbiter().clone();
-    let applier = Applier::new(thread, name.clone(), tables.clone(), options);
+    let applier = Applier::new(thread, clock.clone(), tables.clone(), options);
     let node_options = NodeOptions {
         node: options.node,
-        group,
-        name,
+        group: clock.slot().into(),
+        name: clock.name().clone(),
         wal: wal.clone(),
         applier,
         snapshots,
@@ -109,7 +108,8 @@ async fn start_group(
     };
     let (node, proposals) = Node::start(node_options).await?;
     node.lead_alone(Revision::from_unix_ms(unix_ms())).await?;
-    let proposer: Addr<Proposer<Proposals>> = Proposer::new(proposals).start();
+    let proposer: Addr<Proposer<Proposals>> = Proposer::new(proposals, clock.clone()).start();
+    clock.serve(proposer.clone().recipient());
     let (leads, mut led) = watch::channel(false);
     actix::spawn(node.clone().follow_leadership(proposer.clone(), leads));
     tokio::time::timeout(LEADER_TIMEOUT, led.wait_for(|led| *led)).await??;

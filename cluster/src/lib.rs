@@ -14,6 +14,12 @@
 //! latest, [`Table::snapshot`] for a list, [`Table::subscribe`] for a watch. [`Store::barrier`] makes a read
 //! linearizable.
 //!
+//! # Shards
+//! A table may have several shards ([`shard_map`]), each replicated by a group of its own. Every group has a clock that
+//! says up to which revision it is closed: nothing up to there is added by it any more. What is read of a table as a
+//! whole, lists and watches, is read up to where all of its groups are closed, and merged. A group without writes is
+//! asked to close by who waits for it: a consistent read at once, watches at a pace.
+//!
 //! # After a crash
 //! Each group is restored from its newest snapshot ([`snapshot`]) and the log since, with the history window, so that
 //! a watch goes on from the last revision that it delivered.
@@ -36,6 +42,7 @@ mod options;
 mod peer;
 mod raft;
 mod revision;
+mod shard_map;
 mod snapshot;
 mod store;
 #[cfg(test)]
@@ -50,8 +57,9 @@ pub use self::object::{Draft, Layout, Object, Term, Terms};
 pub use self::options::{Membership, OpenError, Options, PeerTls, TableOptions};
 pub use self::raft::GroupStatus;
 pub use self::revision::Revision;
+pub use self::shard_map::ShardMapError;
 pub use self::store::{Status, Store};
-pub use self::table::{Change, ChangeKind, Selection, Snapshot, Table, TableUsage};
+pub use self::table::{Change, ChangeKind, Cursor, Selection, Snapshot, Table, TableUsage};
 pub use self::wal::{WalError, WalUsage};
 pub use self::watch::{Interest, Subscription};
 pub use self::write::{

@@ -99,3 +99,17 @@ pub const PEER_BACKLOG_CONNECTIONS: i32 = 128;
 pub const PEER_ADDRESSES_MAX: usize = 256;
 /// Members that are remembered as reachable or not; beyond, those that are not reachable are forgotten.
 pub const PEER_MEMBERS_MAX: usize = 256;
+/// Shards of one table.
+pub const SHARDS_MAX: u16 = 64;
+/// Data groups, besides the default one: what the eight bits of a revision that tell groups apart can number.
+pub const GROUPS_MAX: u16 = 255;
+/// Size of the file with the shard map.
+pub const SHARD_MAP_BYTES_MAX: usize = 1 << 20;
+/// Requests to close a group up to a revision that may wait in it. Beyond, the read that needs one fails.
+pub const GROUP_CLOSES_MAX: usize = 16_384;
+/// How often groups are asked to close for the sake of subscribers: at most one entry of each group in this time.
+pub const CLOSING_INTERVAL: Duration = Duration::from_millis(2);
+/// How long to wait before a group that could not be closed is asked again.
+pub const CLOSING_RETRY_INTERVAL: Duration = Duration::from_millis(100);
+/// How long a read waits until a group is closed up to a revision.
+pub const CLOSING_TIMEOUT: Duration = Duration::from_secs(10);

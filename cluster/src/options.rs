@@ -9,6 +9,7 @@ use std::time::Duration;
 
 use compact_str::CompactString;
 
+use crate::shard_map::ShardMapError;
 use crate::wal::WalError;
 use crate::{TableId, limits};
 
@@ -32,6 +33,9 @@ pub struct Options {
     pub wal_segment_bytes: u64,
     /// Who replicates the store together; `None` for a store of one replica, which listens for no others.
     pub membership: Option<Membership>,
+    /// How many data groups there are, besides the group `default`: `g1` and so on. Tables that ask for shards are
+    /// spread over them. Cannot be changed later, and neither can the shards of tables.
+    pub groups: u8,
     /// What differs from the default, by table.
     pub tables: BTreeMap<TableId, TableOptions>,
     /// Called when the log can no longer be trusted to be durable, after a failed write or fsync of it. It must end
@@ -51,6 +55,7 @@ impl Options {
             snapshot_log_bytes: limits::SNAPSHOT_LOG_BYTES,
             wal_segment_bytes: limits::WAL_SEGMENT_BYTES,
             membership: None,
+            groups: 0,
             tables: BTreeMap::new(),
             on_fatal: Arc::new(|reason| {
                 tracing::error!(reason, "the log is not durable any more: ending the process");
@@ -98,14 +103,11 @@ impl fmt::Debug for PeerTls {
 /// How one table is kept.
 #[derive(Clone, Debug, Default)]
 pub struct TableOptions {
-    /// The Raft group that replicates it; `default` when none is named.
-    pub group: Option<CompactString>,
+    /// How many shards it has, spread over the data groups; when not said, one shard in the group `default`.
+    pub shards: Option<u16>,
     /// Selectable fields that lists and counts find by an index.
     pub indexes: Vec<CompactString>,
 }
-
-/// Name of the group of every table for which the options name none.
-pub(crate) const DEFAULT_GROUP: &str = "default";
 
 /// Why a store cannot be opened.
 #[derive(Debug, thiserror::Error)]
@@ -124,12 +126,9 @@ pub enum OpenError {
         /// The directory.
         directory: PathBuf,
     },
-    /// A group's name is no plain word of lower-case letters, digits and dashes.
-    #[error("the name of a group is not of letters, digits and dashes: {name:?}")]
-    GroupName {
-        /// The name.
-        name: String,
-    },
+    /// Tables cannot be kept in shards as asked.
+    #[error(transparent)]
+    Shards(#[from] ShardMapError),
     /// The write-ahead log or a snapshot cannot be read.
     #[error(transparent)]
     Storage(#[from] WalError),

@@ -6,16 +6,18 @@ use std::sync::Arc;
 use std::thread::JoinHandle;
 
 use actix::Addr;
+use futures_util::future::{select_all, try_join_all};
 use parking_lot::Mutex;
 use tokio::sync::oneshot;
+use tokio::time::Instant;
 
 use crate::boot;
-use crate::group::{Admission, Propose, Proposer, Tables};
+use crate::group::{Admission, GroupClock, Propose, Proposer, Tables};
 use crate::limits::{OBJECT_BYTES_MAX, WRITE_TIMEOUT};
 use crate::raft::{GroupStatus, Node, Proposals};
 use crate::wal::disk::{Disk, LocalDisk};
 use crate::wal::{Wal, WalUsage};
-use crate::{Mutation, OpenError, Options, Outcome, ReadError, Revision, Table, TableId, Write, WriteError};
+use crate::{Mutation, OpenError, Options, Outcome, ReadError, Revision, Table, TableId, TooLarge, Write, WriteError};
 
 /// A handle on the store of this replica. Cheap to clone; usable from any thread and runtime. The store ends with its
 /// last handle, or by [`Store::shutdown`].
@@ -68,7 +70,7 @@ impl Store {
     }
 
     pub(crate) async fn open_on(disk: Arc<dyn Disk>, lock: Option<File>, options: Options) -> Result<Store, OpenError> {
-        let tables = Arc::new(Tables::new(&options));
+        let tables = Arc::new(Tables::new(&options)?);
         let (node, registry) = (options.node, tables.clone());
         let (started, running) = oneshot::channel();
         let (stop, stopped) = oneshot::channel();
@@ -100,7 +102,7 @@ impl Store {
 
     /// Every table that was asked for or written to.
     pub fn tables(&self) -> Vec<Arc<Table>> {
-        self.shared.tables.all(None)
+        self.shared.tables.all()
     }
 
     /// Makes one conditional write, and waits until it is durable and visible here.
@@ -110,7 +112,8 @@ impl Store {
     pub async fn write(&self, write: Write) -> Result<Outcome, WriteError> {
         let bytes = check(&write)?;
         let table = self.shared.tables.table(&write.table);
-        let group = self.shared.running.groups.get(table.group()).ok_or(WriteError::Unavailable)?;
+        let group =
+            self.shared.running.groups.get(table.clock_of(write.key.as_str()).name()).ok_or(WriteError::Unavailable)?;
         let permit = group.admission.admit(bytes + write.key.as_str().len()).ok_or(WriteError::QueueFull)?;
         let (reply, outcome) = oneshot::channel();
         group.proposer.try_send(Propose { write, reply, permit }).map_err(|refused| match refused {
@@ -124,14 +127,51 @@ impl Store {
     }
 
     /// A linearizable read point: whatever was acknowledged before this call is visible in the table at the revision
-    /// that is answered, here.
+    /// that is answered, here. A table of several groups has those close that are behind the last change of others.
+    ///
+    /// # Errors
+    /// Leadership cannot be confirmed, or a group cannot be closed.
+    pub async fn barrier(&self, table: &Table) -> Result<Revision, ReadError> {
+        try_join_all(table.clocks().iter().map(|clock| self.confirm(clock))).await?;
+        if table.is_spread() {
+            // Only changes are to be seen: groups that closed further without one, as they do for other tables, do not
+            // matter, so that reading an idle table writes nothing.
+            let last = table.last_change();
+            try_join_all(table.clocks().iter().map(|clock| clock.close_to(last))).await?;
+        }
+        Ok(table.revision())
+    }
+
+    /// A linearizable read point of one object: whatever was acknowledged of it before this call is what
+    /// [`Table::get`] answers here.
     ///
     /// # Errors
     /// Leadership cannot be confirmed.
-    pub async fn barrier(&self, table: &Table) -> Result<Revision, ReadError> {
-        let group = self.shared.running.groups.get(table.group()).ok_or(ReadError::Unavailable)?;
-        group.node.barrier().await?;
-        Ok(table.revision())
+    pub async fn barrier_of(&self, table: &Table, key: &str) -> Result<(), ReadError> {
+        self.confirm(table.clock_of(key)).await
+    }
+
+    /// Waits until everything of a table up to `revision` is visible here and nothing can be added to that any more. A
+    /// table of several groups has those close that are behind, once any of them has reached the revision: one that none
+    /// has reached was told to nobody.
+    ///
+    /// # Errors
+    /// The deadline passed before.
+    pub async fn reach(&self, table: &Table, revision: Revision, deadline: Instant) -> Result<(), TooLarge> {
+        if table.is_spread() && table.revision() < revision {
+            let any = select_all(table.clocks().iter().map(|clock| Box::pin(clock.reached(revision))));
+            let closed = async {
+                any.await;
+                try_join_all(table.clocks().iter().map(|clock| clock.close_to(revision))).await
+            };
+            let _ = tokio::time::timeout_at(deadline, closed).await; // what came of it is seen below
+        }
+        table.wait_applied(revision, deadline).await
+    }
+
+    async fn confirm(&self, clock: &GroupClock) -> Result<(), ReadError> {
+        let group = self.shared.running.groups.get(clock.name()).ok_or(ReadError::Unavailable)?;
+        group.node.barrier().await
     }
 
     /// Whether every group has a leader, so that writes and linearizable reads can be tried.

@@ -57,13 +57,9 @@ async fn commit(store: &Store, write: Write) -> Revision {
 }
 
 fn keys(store: &Store, table: &str) -> Vec<(String, Revision)> {
-    let (snapshot, mut objects, mut after) = (store.table(&TableId::new(table)).snapshot(), Vec::new(), None);
-    loop {
-        after = snapshot.chunk(&Selection::default(), after.as_ref(), 100, &mut objects).unwrap();
-        if after.is_none() {
-            break;
-        }
-    }
+    let (snapshot, mut objects) = (store.table(&TableId::new(table)).snapshot(), Vec::new());
+    let mut cursor = snapshot.cursor(Selection::default(), None);
+    while cursor.read(100, &mut objects).unwrap() {}
     assert_eq!(snapshot.count(&Scope::All).unwrap(), objects.len() as u64);
     objects.iter().map(|object| (object.key().to_string(), object.revision())).collect()
 }
@@ -142,6 +138,8 @@ async fn survives(options: impl Fn() -> Options) {
     let start = pods.revision();
     let mut watch = pods.subscribe(Interest::default(), start).unwrap();
     write_many(&store, 16, 45).await;
+    store.barrier(&pods).await.unwrap();
+    store.barrier(&store.table(&TableId::new("leases"))).await.unwrap();
     let mut delivered = Vec::new();
     watch.changed().await;
     watch.read(100, &mut delivered).unwrap();
@@ -182,9 +180,22 @@ async fn everything_acknowledged_is_there_after_a_restart() {
 #[tokio::test]
 async fn groups_of_their_own_share_the_log() {
     let directory = Directory::new();
-    let own = TableOptions { group: Some("leases".into()), indexes: vec![] };
+    let own = TableOptions { shards: Some(1), indexes: vec![] };
     let tables = [(TableId::new("leases"), own)];
-    survives(|| Options { tables: tables.clone().into(), ..directory.options() }).await;
+    survives(|| Options { groups: 1, tables: tables.clone().into(), ..directory.options() }).await;
+}
+
+#[tokio::test]
+async fn tables_of_several_groups_survive_too() {
+    let directory = Directory::new();
+    survives(|| sharded(&directory)).await;
+}
+
+/// Both tables spread over several groups, with snapshots often.
+fn sharded(directory: &Directory) -> Options {
+    let spread = |shards| TableOptions { shards: Some(shards), indexes: vec![] };
+    let tables = [(TableId::new("leases"), spread(3)), (TableId::new("pods"), spread(8))];
+    Options { groups: 5, tables: tables.into(), snapshot_log_bytes: 20_000, ..directory.options() }
 }
 
 #[tokio::test]

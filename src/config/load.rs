@@ -108,6 +108,12 @@ fn check(config: &Config) -> Result<(), ConfigError> {
     if config.history_seconds == 0 {
         return refuse("history-seconds", "must be at least 1");
     }
+    if config.groups > 0 && config.shards.largest() == 0 {
+        return refuse("groups", "needs shards: without them there is nothing for further groups to replicate");
+    }
+    if u16::from(config.groups) > config.shards.iter().map(|(_, shards)| shards).sum() {
+        return refuse("groups", "must not be more than there are shards");
+    }
     if config.workers > 1_024 {
         return refuse("workers", "must be at most 1024");
     }

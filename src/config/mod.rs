@@ -5,6 +5,7 @@
 
 mod cidr;
 mod load;
+mod shards;
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::path::PathBuf;
@@ -16,6 +17,7 @@ use crate::limits;
 
 pub use cidr::{Cidr, CidrError, PortRange, ServiceRanges};
 pub use load::{ConfigError, load};
+pub use shards::{Shards, ShardsError};
 
 /// How the server is to run.
 #[derive(Debug, Clone, clap::Args, Serialize, Deserialize)]
@@ -78,6 +80,19 @@ pub struct Config {
     /// Seconds that a stopping server goes on serving, while /readyz fails and clients are sent elsewhere.
     #[arg(long, value_name = "SECONDS", default_value_t = 0)]
     pub shutdown_delay_seconds: u64,
+    /// How many shards resources have, as in `pods=8,apps/deployments=2`; one for every other.
+    ///
+    /// A shard has a part of the objects, and the shards of a resource take writes independently of each other. A data
+    /// directory keeps what it was first started with.
+    #[arg(long, value_name = "RESOURCE=N,...", default_value_t = Shards::default())]
+    pub shards: Shards,
+
+    /// Groups that replicate the resources of --shards; 0 is as many as the largest of them has shards.
+    ///
+    /// Every group has a log of its own. Resources without shards are replicated by one more group. A data directory
+    /// keeps what it was first started with.
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    pub groups: u8,
 
     /// Seconds that a stopping server gives to open requests; watches end at once.
     #[arg(long, value_name = "SECONDS", default_value_t = 30)]
@@ -159,6 +174,14 @@ impl Config {
     /// What open requests get before a stopping server ends.
     pub const fn shutdown_grace(&self) -> Duration {
         Duration::from_secs(self.shutdown_grace_seconds)
+    }
+
+    /// How many groups replicate the resources that have shards.
+    pub fn data_groups(&self) -> u8 {
+        match self.groups {
+            0 => u8::try_from(self.shards.largest()).unwrap_or(u8::MAX),
+            given => given,
+        }
     }
 
     /// How long history is kept.

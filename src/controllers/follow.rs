@@ -58,22 +58,20 @@ pub async fn follow(table: &Arc<Table>, interest: Interest, mut see: impl FnMut(
 async fn list(table: &Arc<Table>, interest: &Interest, see: &mut impl FnMut(Seen<'_>)) -> Result<Revision, Compacted> {
     let scope = interest.namespace.as_ref().map_or(Scope::All, |namespace| Scope::namespace(namespace));
     let selection = Selection { scope, field: interest.field.clone() };
-    let snapshot = table.snapshot();
-    let mut after = None;
+    let mut cursor = table.snapshot().cursor(selection, None);
     see(Seen::Begin);
     loop {
         let mut objects = Vec::new();
-        let next = snapshot.chunk(&selection, after.as_ref(), LIST_CHUNK_OBJECTS, &mut objects)?;
+        let more = cursor.read(LIST_CHUNK_OBJECTS, &mut objects)?;
         let named = |object: &&Arc<Object>| interest.name.as_ref().is_none_or(|name| object.key().name() == name);
         objects.iter().filter(named).for_each(|object| see(Seen::Present(object)));
-        if next.is_none() {
+        if !more {
             break;
         }
-        after = next;
         tokio::task::yield_now().await;
     }
     see(Seen::Listed);
-    Ok(snapshot.revision())
+    Ok(cursor.snapshot().revision())
 }
 
 /// Follows the changes after a revision until its place in the history is lost.

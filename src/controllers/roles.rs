@@ -33,17 +33,15 @@ pub async fn run(agent: Rc<Agent>) -> ApiResult<()> {
 }
 
 async fn renew(agent: &Agent, roles: &Arc<Served>) -> ApiResult<Then> {
-    let snapshot = agent.registry.table(roles).snapshot();
+    let mut cursor = agent.registry.table(roles).snapshot().cursor(Selection::default(), None);
     let mut all: Vec<Value> = Vec::new();
-    let mut after = None;
     loop {
         let mut objects = Vec::new();
-        let next = snapshot.chunk(&Selection::default(), after.as_ref(), LIST_CHUNK_OBJECTS, &mut objects);
+        let more = cursor.read(LIST_CHUNK_OBJECTS, &mut objects).map_err(ApiError::internal)?;
         for object in &objects {
             all.push(stored_value(object)?);
         }
-        after = next.map_err(ApiError::internal)?;
-        if after.is_none() {
+        if !more {
             break;
         }
         tokio::task::yield_now().await;

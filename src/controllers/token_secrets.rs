@@ -90,13 +90,12 @@ impl Controller {
     fn revisit(&self, namespace: &str) -> ApiResult<()> {
         let snapshot = self.agent.registry.table(&self.secrets).snapshot();
         let selection = Selection { scope: Scope::namespace(namespace), field: Some(token_type()) };
-        let mut after = None;
+        let mut cursor = snapshot.cursor(selection, None);
         loop {
             let mut objects = Vec::new();
-            let next = snapshot.chunk(&selection, after.as_ref(), LIST_CHUNK_OBJECTS, &mut objects);
+            let more = cursor.read(LIST_CHUNK_OBJECTS, &mut objects).map_err(ApiError::internal)?;
             objects.iter().for_each(|secret| self.add(Work::Secret, secret));
-            after = next.map_err(ApiError::internal)?;
-            if after.is_none() {
+            if !more {
                 return Ok(());
             }
         }
@@ -154,10 +153,10 @@ impl Controller {
     async fn forget(&self, secret: Target<'_>) -> ApiResult<()> {
         let snapshot = self.agent.registry.table(&self.accounts).snapshot();
         let selection = Selection { scope: Scope::namespace(secret.namespace), field: None };
-        let mut after = None;
+        let mut cursor = snapshot.cursor(selection, None);
         loop {
             let mut objects = Vec::new();
-            let next = snapshot.chunk(&selection, after.as_ref(), LIST_CHUNK_OBJECTS, &mut objects);
+            let more = cursor.read(LIST_CHUNK_OBJECTS, &mut objects).map_err(ApiError::internal)?;
             for account in &objects {
                 let target = Target { served: &self.accounts, name: account.key().name(), ..secret };
                 let names = |value: &Value| value.str_at(&["name"]) == secret.name;
@@ -175,8 +174,7 @@ impl Controller {
                     _ => {}
                 }
             }
-            after = next.map_err(ApiError::internal)?;
-            if after.is_none() {
+            if !more {
                 return Ok(());
             }
         }

@@ -4,7 +4,9 @@ use std::sync::Arc;
 
 use base64::Engine;
 use base64::engine::{DecodePaddingMode, GeneralPurpose, GeneralPurposeConfig};
-use flotilla_cluster::{Compacted, Key, Object, Revision, Scope, Selection as Scan, Snapshot, SnapshotError, Table};
+use flotilla_cluster::{
+    Compacted, Cursor, Key, Object, Revision, Scope, Selection as Scan, Snapshot, SnapshotError, Table,
+};
 use flotilla_proto::json;
 use flotilla_proto::value;
 
@@ -161,7 +163,7 @@ enum Rows {
     /// Gathered before the answer begins, because the answer's head depends on them.
     Gathered(std::vec::IntoIter<Arc<Object>>),
     /// Read while the answer is sent, so that memory does not grow with it.
-    Streamed { snapshot: Snapshot, scan: Scan, selection: Selection, after: Option<Key>, done: bool },
+    Streamed { cursor: Cursor, selection: Selection, done: bool },
 }
 
 impl Page {
@@ -182,9 +184,9 @@ impl Page {
                 Ok(!rows.as_slice().is_empty())
             }
             Rows::Streamed { done: true, .. } => Ok(false),
-            Rows::Streamed { snapshot, scan, selection, after, done } => {
+            Rows::Streamed { cursor, selection, done } => {
                 let from = out.len();
-                let next = snapshot.chunk(scan, after.as_ref(), limits::LIST_CHUNK_OBJECTS, out).map_err(expired)?;
+                let more = cursor.read(limits::LIST_CHUNK_OBJECTS, out).map_err(expired)?;
                 if !selection.is_everything() {
                     let mut at = 0;
                     out.retain(|object| {
@@ -192,9 +194,8 @@ impl Page {
                         at <= from || selects(selection, object)
                     });
                 }
-                *done = next.is_none();
-                *after = next;
-                Ok(!*done)
+                *done = !more;
+                Ok(more)
             }
         }
     }
@@ -293,11 +294,11 @@ fn page(
         return Ok(Page { revision, next: None, remaining: None, rows: Rows::Gathered(rows.into_iter()) });
     }
     if limit == 0 {
-        let rows = Rows::Streamed { snapshot, scan, selection, after, done: false };
+        let rows = Rows::Streamed { cursor: snapshot.cursor(scan, after), selection, done: false };
         return Ok(Page { revision, next: None, remaining: None, rows });
     }
     let mut rows: Vec<Arc<Object>> = Vec::new();
-    let more = gather(&snapshot, &scan, &selection, after, limit, &mut rows).map_err(expired)?;
+    let more = gather(snapshot.cursor(scan, after), &selection, limit, &mut rows).map_err(expired)?;
     let counted = selection.is_everything();
     let seen = token.as_ref().map_or(0, |token| token.seen) + rows.len() as u64;
     let mut page = Page { revision, next: None, remaining: None, rows: Rows::Gathered(Vec::new().into_iter()) };
@@ -307,6 +308,7 @@ fn page(
         page.remaining = counted.then(|| total.saturating_sub(seen));
         let next = Token {
             table: table.id().as_str().to_owned(),
+            epoch: table.epoch(),
             revision: consistent.then_some(revision),
             after: last.key().as_str().to_owned(),
             seen,
@@ -340,43 +342,32 @@ fn namespace_excluded(namespace: &str, selection: &Selection) -> bool {
 
 /// Gathers up to `limit` selected objects; whether keys follow, selected or not.
 fn gather(
-    snapshot: &Snapshot,
-    scan: &Scan,
+    mut cursor: Cursor,
     selection: &Selection,
-    mut after: Option<Key>,
     limit: usize,
     rows: &mut Vec<Arc<Object>>,
 ) -> Result<bool, Compacted> {
-    let mut chunk = Vec::new();
-    loop {
-        let wanted = (limit - rows.len()).min(limits::LIST_CHUNK_OBJECTS);
-        let next = snapshot.chunk(scan, after.as_ref(), wanted, &mut chunk)?;
+    let (mut chunk, mut more) = (Vec::new(), true);
+    while more && rows.len() < limit {
+        more = cursor.read((limit - rows.len()).min(limits::LIST_CHUNK_OBJECTS), &mut chunk)?;
         rows.extend(chunk.drain(..).filter(|object| selects(selection, object)));
-        match next {
-            None => return Ok(false),
-            Some(_) if rows.len() >= limit => {
-                // The scan stops behind the last object that it returned; whether another follows is not known yet.
-                let last = rows.last().map(|object| object.key().clone());
-                let mut probe = last.or(next);
-                loop {
-                    let further = snapshot.chunk(scan, probe.as_ref(), 1, &mut chunk)?;
-                    if !chunk.is_empty() {
-                        return Ok(true);
-                    }
-                    match further {
-                        Some(key) => probe = Some(key),
-                        None => return Ok(false),
-                    }
-                }
-            }
-            next => after = next,
-        }
     }
+    // The cursor stands behind the last object; whether another follows is not known yet.
+    while more && chunk.is_empty() {
+        more = cursor.read(1, &mut chunk)?;
+    }
+    Ok(!chunk.is_empty())
 }
 
 /// Where a list goes on. Opaque to clients: base64 of JSON.
+///
+/// A table of several shards is merged in key order, so that the last key that was sent says of each shard where it goes
+/// on: behind that key, or nowhere when it has no further one. That holds whatever shards there are, so that a token
+/// survives a change of the shard map; the epoch of the map tells apart tokens of before and after.
 struct Token {
     table: String,
+    /// Of the shard map when the page was made.
+    epoch: u64,
     /// `None` for a list that goes on without a consistent view.
     revision: Option<Revision>,
     /// The key of the last object that was sent.
@@ -411,12 +402,14 @@ impl Token {
             table: parsed.str_at(&["t"]).to_owned(),
             revision: revision.map(Revision::new),
             after,
+            epoch: parsed.int_at(&["e"]).and_then(|epoch| u64::try_from(epoch).ok()).unwrap_or(0),
             seen: parsed.int_at(&["n"]).and_then(|seen| u64::try_from(seen).ok()).unwrap_or(0),
         })
     }
 
     fn write(&self) -> String {
         let mut token = value!({"v": TOKEN_VERSION, "t": (self.table.as_str()), "k": (self.after.as_str())});
+        token.set_at(&["e"], self.epoch as i64);
         token.set_at(&["n"], self.seen as i64);
         if let Some(revision) = self.revision {
             token.set_at(&["rv"], revision.get() as i64);

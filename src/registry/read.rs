@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use flotilla_cluster::{Object, Revision, Table};
+use flotilla_cluster::{Key, Object, Revision, Table};
 use tokio::time::Instant;
 
 use super::{Registry, Served};
@@ -19,13 +19,21 @@ impl Registry {
         name: &str,
         revision: Option<&str>,
     ) -> ApiResult<Arc<Object>> {
-        let table = self.table(served);
+        let (table, key) = (self.table(served), served.key(namespace, name));
         match revision {
-            None | Some("") => self.barrier(&table).await?,
+            None | Some("") => self.barrier_of(&table, &key).await?,
             Some("0") => {}
             Some(text) => self.reach(&table, parse_revision(text).map_err(ApiError::unknown)?).await?,
         }
-        table.get(served.key(namespace, name).as_str()).ok_or_else(|| served.not_found(name))
+        table.get(key.as_str()).ok_or_else(|| served.not_found(name))
+    }
+
+    /// Waits until local reads of an object see every write of it that was acknowledged before.
+    async fn barrier_of(&self, table: &Table, key: &Key) -> ApiResult<()> {
+        match self.store.barrier_of(table, key.as_str()).await {
+            Ok(()) => Ok(()),
+            Err(error) => Err(ApiError::unavailable(error.to_string(), 1)),
+        }
     }
 
     /// Waits until local reads of the table see every write that was acknowledged before.
@@ -39,7 +47,7 @@ impl Registry {
     /// Waits until the table has a revision; 504 when that takes too long.
     pub async fn reach(&self, table: &Table, revision: u64) -> ApiResult<()> {
         let deadline = Instant::now() + limits::REVISION_WAIT;
-        match table.wait_applied(Revision::new(revision), deadline).await {
+        match self.store.reach(table, Revision::new(revision), deadline).await {
             Ok(()) => Ok(()),
             Err(error) => Err(too_large(revision, error.current)),
         }

@@ -77,4 +77,9 @@ impl Batch {
     pub(crate) fn close(&self) -> Option<Revision> {
         self.close
     }
+
+    /// The largest revision that the batch assigns or closes: nothing up to it comes after.
+    pub(crate) fn last(&self) -> Option<Revision> {
+        self.commands.iter().map(|command| command.revision).chain(self.close).max()
+    }
 }

@@ -1,14 +1,20 @@
 //! Groups: what is replicated together. A group's proposer batches writes and gives them revisions; its state machine
-//! hands what is committed to the shards.
+//! hands what is committed to the shards; its clock says how far it is closed.
 
 mod admission;
 mod applier;
 mod batch;
+mod clock;
+mod closer;
 mod proposer;
 mod sequencer;
+mod tables;
 
 pub(crate) use self::admission::{Admission, Permit};
-pub(crate) use self::applier::{Applier, Captured, Tables};
+pub(crate) use self::applier::{Applier, Captured, ShardId};
 pub(crate) use self::batch::{Batch, Command, Operation};
+pub(crate) use self::clock::{Close, GroupClock};
+pub(crate) use self::closer::close_on_demand;
 pub(crate) use self::proposer::{Lead, Log, Propose, Proposer, Replies};
 pub(crate) use self::sequencer::Sequencer;
+pub(crate) use self::tables::Tables;

@@ -1,14 +1,15 @@
-//! Batches the writes of one group, gives them revisions, and proposes them.
+//! Batches the writes of one group, gives them revisions, and proposes them; closes the group when asked to.
 
 use std::collections::VecDeque;
+use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use actix::{Actor, ActorFutureExt, AsyncContext, Context, Handler, Message, WrapFuture};
 use tokio::sync::oneshot;
 
-use super::{Batch, Command, Operation, Permit, Sequencer};
-use crate::limits::{BATCH_BYTES_MAX, BATCH_WRITES_MAX, BATCHES_IN_FLIGHT_MAX, GROUP_WRITES_MAX};
-use crate::{Mutation, Outcome, Revision, Write, WriteError};
+use super::{Batch, Close, Command, GroupClock, Operation, Permit, Sequencer};
+use crate::limits::{BATCH_BYTES_MAX, BATCH_WRITES_MAX, BATCHES_IN_FLIGHT_MAX, GROUP_CLOSES_MAX, GROUP_WRITES_MAX};
+use crate::{Mutation, Outcome, ReadError, Revision, Write, WriteError};
 
 /// What a writer waits for.
 pub(crate) type Reply = oneshot::Sender<Result<Outcome, WriteError>>;
@@ -41,23 +42,30 @@ pub(crate) trait Log: Unpin + 'static {
 /// The actor that batches the writes of one group while this replica leads it.
 pub(crate) struct Proposer<L: Log> {
     log: L,
+    clock: Arc<GroupClock>,
     /// There is one while this replica leads.
     sequencer: Option<Sequencer>,
     leader: Option<u64>,
     queue: VecDeque<Propose>,
+    /// Who waits for the group to be closed and for no batch that is in flight. What is proposed next closes it for them.
+    closes: Vec<Close>,
+    /// The largest revision that was proposed.
+    proposed: Revision,
     in_flight: usize,
     flush_is_due: bool,
 }
 
 impl<L: Log> Proposer<L> {
-    pub(crate) fn new(log: L) -> Proposer<L> {
-        Proposer { log, sequencer: None, leader: None, queue: VecDeque::new(), in_flight: 0, flush_is_due: false }
+    pub(crate) fn new(log: L, clock: Arc<GroupClock>) -> Proposer<L> {
+        let (queue, closes, proposed) = (VecDeque::new(), Vec::new(), Revision::ZERO);
+        let (sequencer, leader, in_flight, flush_is_due) = (None, None, 0, false);
+        Proposer { log, clock, sequencer, leader, queue, closes, proposed, in_flight, flush_is_due }
     }
 
     /// Takes the next batch off the queue.
     fn batch(&mut self) -> (Vec<Command>, Vec<(Reply, Permit)>) {
         let (mut commands, mut replies, mut bytes) = (Vec::new(), Vec::new(), 0);
-        let unix_ms = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_millis() as u64);
+        let unix_ms = unix_ms();
         while commands.len() < BATCH_WRITES_MAX && bytes < BATCH_BYTES_MAX {
             let Some(Propose { write, reply, permit }) = self.queue.pop_front() else { break };
             let Some(sequencer) = &mut self.sequencer else {
@@ -78,20 +86,72 @@ impl<L: Log> Proposer<L> {
 
     fn flush(&mut self, ctx: &mut Context<Proposer<L>>) {
         self.flush_is_due = false;
-        while self.in_flight < BATCHES_IN_FLIGHT_MAX && !self.queue.is_empty() {
-            let (commands, replies) = self.batch();
-            if commands.is_empty() {
-                continue;
+        self.settle();
+        while self.in_flight < BATCHES_IN_FLIGHT_MAX {
+            if !self.queue.is_empty() {
+                let (commands, replies) = self.batch();
+                if !commands.is_empty() {
+                    self.propose(Batch::of(commands), Replies(replies), ctx);
+                }
+            } else if let Some(revision) = self.unclosed() {
+                self.propose(Batch::closing(revision), Replies(Vec::new()), ctx);
+            } else {
+                return;
             }
-            self.in_flight += 1;
-            let proposed = self.log.propose(Batch::of(commands), Replies(replies));
-            let done = proposed.into_actor(self).map(|(), proposer, ctx| {
-                proposer.in_flight -= 1;
-                proposer.flush(ctx);
-            });
-            ctx.spawn(done);
         }
     }
+
+    /// Proposes a batch. It closes the group for those who wait, because their revisions were passed over before those
+    /// of the batch were assigned.
+    fn propose(&mut self, batch: Batch, replies: Replies, ctx: &mut Context<Proposer<L>>) {
+        self.in_flight += 1;
+        self.proposed = self.proposed.max(batch.last().unwrap_or_default());
+        let closes = std::mem::take(&mut self.closes);
+        let proposed = self.log.propose(batch, replies);
+        let done = proposed.into_actor(self).map(|(), proposer, ctx| {
+            for Close { revision, reply } in closes {
+                let closed = proposer.clock.closed() >= revision;
+                let _ = reply.send(if closed { Ok(()) } else { Err(ReadError::Unavailable) });
+            }
+            proposer.in_flight -= 1;
+            proposer.flush(ctx);
+        });
+        ctx.spawn(done);
+    }
+
+    /// Answers those who wait for what is closed meanwhile, or, when this replica does not lead, for anything.
+    fn settle(&mut self) {
+        let closed = self.clock.closed();
+        let leads = self.sequencer.is_some();
+        let (settled, waiting) =
+            std::mem::take(&mut self.closes).into_iter().partition(|close| close.revision <= closed || !leads);
+        self.closes = waiting;
+        for Close { revision, reply } in settled {
+            let refused = ReadError::NotLeader { leader: self.leader };
+            let _ = reply.send(if revision <= closed { Ok(()) } else { Err(refused) });
+        }
+    }
+
+    /// Up to where the group has to be closed by an entry of its own: not when a batch in flight will do it.
+    fn unclosed(&mut self) -> Option<Revision> {
+        let revision = self.closes.iter().map(|close| close.revision).max()?;
+        if revision <= self.proposed && self.in_flight > 0 {
+            return None;
+        }
+        self.sequencer.as_mut()?.close(revision, unix_ms())
+    }
+
+    fn flush_soon(&mut self, ctx: &mut Context<Proposer<L>>) {
+        if !self.flush_is_due && self.in_flight < BATCHES_IN_FLIGHT_MAX {
+            self.flush_is_due = true;
+            ctx.notify(Flush); // handled after what is in the mailbox already
+        }
+    }
+}
+
+/// The wall clock, in milliseconds since 1970.
+fn unix_ms() -> u64 {
+    SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_millis() as u64)
 }
 
 fn command(write: Write, revision: Revision) -> Option<Command> {
@@ -127,10 +187,23 @@ impl<L: Log> Handler<Propose> for Proposer<L> {
 
     fn handle(&mut self, propose: Propose, ctx: &mut Context<Proposer<L>>) {
         self.queue.push_back(propose);
-        if !self.flush_is_due && self.in_flight < BATCHES_IN_FLIGHT_MAX {
-            self.flush_is_due = true;
-            ctx.notify(Flush); // handled after the writes that are in the mailbox already
+        self.flush_soon(ctx);
+    }
+}
+
+impl<L: Log> Handler<Close> for Proposer<L> {
+    type Result = ();
+
+    fn handle(&mut self, close: Close, ctx: &mut Context<Proposer<L>>) {
+        if self.closes.len() >= GROUP_CLOSES_MAX || close.revision >= Revision::LAST {
+            let _ = close.reply.send(Err(ReadError::Unavailable));
+            return;
         }
+        if let Some(sequencer) = &mut self.sequencer {
+            sequencer.pass(close.revision);
+        }
+        self.closes.push(close);
+        self.flush_soon(ctx);
     }
 }
 
@@ -164,8 +237,12 @@ impl<L: Log> Handler<Lead> for Proposer<L> {
     type Result = ();
 
     fn handle(&mut self, lead: Lead, ctx: &mut Context<Proposer<L>>) {
-        self.sequencer = lead.above.map(Sequencer::above);
+        let slot = self.clock.slot();
+        self.sequencer = lead.above.map(|above| Sequencer::above(above, slot));
         self.leader = lead.leader;
+        for close in &self.closes {
+            self.sequencer.iter_mut().for_each(|sequencer| sequencer.pass(close.revision));
+        }
         self.flush(ctx);
     }
 }

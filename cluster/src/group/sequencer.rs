@@ -1,29 +1,59 @@
 //! Which revision the next write gets.
 
 use crate::Revision;
+use crate::shard_map::Slot;
 
-/// Hands out revisions in increasing order, near the wall clock and never below what was handed out before.
+/// How many revisions there are from one that a group may assign to the next: one for each slot.
+const STEP: u64 = 1 << Slot::BITS;
+
+/// Hands out revisions in increasing order, near the wall clock and never below what was handed out before. Their low
+/// bits are the slot of the group, so that no other group hands out the same.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Sequencer {
     last: Revision,
+    slot: Slot,
 }
 
 impl Sequencer {
     /// Goes on above `last`, the largest revision in the log.
-    pub(crate) fn above(last: Revision) -> Sequencer {
-        Sequencer { last }
+    pub(crate) fn above(last: Revision, slot: Slot) -> Sequencer {
+        Sequencer { last, slot }
     }
 
     /// The next revision at this wall time; none when the 18 digits are used up.
     pub(crate) fn next(&mut self, unix_ms: u64) -> Option<Revision> {
-        let revision = self.last.next().max(Revision::from_unix_ms(unix_ms));
+        let above = self.last.next();
+        let revision = self.own(above.max(Revision::from_unix_ms(unix_ms)));
         // A clock that stands beyond the last revision must not use up those that are left.
-        let revision = if revision >= Revision::LAST { self.last.next() } else { revision };
+        let revision = if revision >= Revision::LAST { self.own(above) } else { revision };
         if revision > Revision::LAST {
             return None;
         }
         self.last = revision;
         Some(revision)
+    }
+
+    /// Hands out nothing up to `revision` any more, nor up to the clock: up to where that is; none for a revision that
+    /// is too large to be followed by others.
+    pub(crate) fn close(&mut self, revision: Revision, unix_ms: u64) -> Option<Revision> {
+        if revision >= Revision::LAST {
+            return None;
+        }
+        let now = Revision::from_unix_ms(unix_ms);
+        self.pass(revision);
+        self.pass(if now < Revision::LAST { now } else { Revision::FIRST });
+        Some(self.last)
+    }
+
+    /// Hands out nothing up to `revision` any more.
+    pub(crate) fn pass(&mut self, revision: Revision) {
+        self.last = self.last.max(revision);
+    }
+
+    /// The smallest revision from `least` on that this group may assign.
+    fn own(self, least: Revision) -> Revision {
+        let number = least.get() / STEP * STEP + u64::from(self.slot);
+        Revision::new(if number < least.get() { number + STEP } else { number })
     }
 }
 
@@ -33,16 +63,41 @@ mod tests {
 
     #[test]
     fn rises_whatever_the_clock_says() {
-        let mut sequencer = Sequencer::above(Revision::ZERO);
+        let mut sequencer = Sequencer::above(Revision::ZERO, 7);
         let mut last = Revision::ZERO;
         for unix_ms in [0, 1_790_000_000_000, 1_790_000_000_000, 5, u64::MAX, 1_790_000_000_001] {
             let next = sequencer.next(unix_ms).unwrap();
             assert!(next > last && next < Revision::LAST, "{next} after {last}");
+            assert_eq!(next.get() % 256, 7);
             last = next;
         }
         assert_eq!(last.unix_ms(), 1_790_000_000_001);
-        let mut exhausted = Sequencer::above(Revision::LAST.previous());
+        let mut exhausted = Sequencer::above(Revision::LAST.previous(), Revision::LAST.get() as u8);
         assert_eq!(exhausted.next(0), Some(Revision::LAST));
         assert_eq!(exhausted.next(0), None);
+    }
+
+    #[test]
+    fn groups_never_assign_the_same() {
+        let mut seen = std::collections::BTreeSet::new();
+        for slot in [0, 1, 2, 128, 255] {
+            let mut sequencer = Sequencer::above(Revision::FIRST, slot);
+            for _ in 0..1_000 {
+                assert!(seen.insert(sequencer.next(1_790_000_000_000).unwrap()));
+            }
+        }
+    }
+
+    #[test]
+    fn nothing_is_assigned_up_to_what_is_closed() {
+        let mut sequencer = Sequencer::above(Revision::ZERO, 3);
+        let written = sequencer.next(1_790_000_000_000).unwrap();
+        let far = Revision::new(written.get() + 1_000_000_000);
+        assert_eq!(sequencer.close(far, 1_790_000_000_001), Some(far));
+        assert!(sequencer.next(1_790_000_000_001).unwrap() > far);
+        let later = Revision::from_unix_ms(1_790_001_000_000);
+        assert_eq!(sequencer.close(written, 1_790_001_000_000), Some(later), "closes up to the clock");
+        assert_eq!(sequencer.close(written, u64::MAX), Some(later), "a clock that is off closes nothing");
+        assert_eq!(sequencer.close(Revision::LAST, 0), None);
     }
 }

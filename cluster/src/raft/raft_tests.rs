@@ -36,9 +36,9 @@ impl StoreBuilder<TypeConfig, LogStore, StateMachine, Closing> for Builder {
         };
         let wal = Wal::open(disk.clone(), wal_options, &["default".into()]).unwrap();
         let options = Options::new("/unused");
-        let tables = Arc::new(Tables::new(&options));
+        let tables = Arc::new(Tables::new(&options).unwrap());
         let thread = actix::System::current().arbiter().clone();
-        let applier = Applier::new(thread, "default".into(), tables, &options);
+        let applier = Applier::new(thread, tables.clocks()[0].clone(), tables.clone(), &options);
         let snapshots = Snapshots::open(disk, PathBuf::from("/snapshots")).unwrap();
         let machine = StateMachine::open(applier, snapshots).await.unwrap();
         Ok((Closing(wal.clone()), LogStore::new(wal, 0), machine))

@@ -64,11 +64,11 @@ impl StateMachine {
     }
 
     async fn restore(&mut self, loaded: Loaded, path: PathBuf) -> io::Result<()> {
-        let Loaded { meta, tables } = loaded;
+        let Loaded { meta, shards } = loaded;
         let membership = types::read_stored_membership(&meta.membership);
         self.membership = membership.ok_or_else(|| io::Error::other("the membership of a snapshot cannot be read"))?;
         self.last = meta.last.map(types::log_id);
-        self.applier.restore(meta.base, tables).await?;
+        self.applier.restore(meta.base, shards).await?;
         self.current = Some((self.meta(), path));
         Ok(())
     }

@@ -1,8 +1,8 @@
 //! Snapshots: the tables of a group with their history as of one log position, in one checksummed file.
 //!
-//! A file is a header and then chunks, `length | checksum | kind | content`. It first says the position, then of each
-//! table its name, floor and closed revision, its objects as of the floor, and what changed since; last it says that
-//! it is complete. It has its name only once it is whole and durable.
+//! A file is a header and then chunks, `length | checksum | kind | content`. It first says the position and up to where
+//! the group is closed there, then of each shard its table, number and floor, its objects as of the floor, and what
+//! changed since; last it says that it is complete. It has its name only once it is whole and durable.
 
 mod reader;
 #[cfg(test)]
@@ -14,18 +14,18 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use crate::group::Captured;
+use crate::group::{Captured, ShardId};
 use crate::table::shard::Content;
 use crate::wal::disk::Disk;
 use crate::wal::{LogRef, WalError};
-use crate::{Compacted, Revision, TableId};
+use crate::{Compacted, Revision};
 
 const MAGIC: &[u8; 8] = b"FLOTSNP\n";
-/// The format of snapshots that this release writes, and the newest that it reads.
-const FORMAT: u32 = 1;
+/// The format of snapshots that this release writes, and the only one that it reads.
+const FORMAT: u32 = 2;
 
 const KIND_META: u8 = 1;
-const KIND_TABLE: u8 = 2;
+const KIND_SHARD: u8 = 2;
 const KIND_OBJECTS: u8 = 3;
 const KIND_CHANGES: u8 = 4;
 const KIND_END: u8 = 5;
@@ -44,7 +44,7 @@ pub(crate) struct Meta {
 /// A snapshot as read.
 pub(crate) struct Loaded {
     pub(crate) meta: Meta,
-    pub(crate) tables: HashMap<TableId, Content>,
+    pub(crate) shards: HashMap<ShardId, Content>,
 }
 
 /// Why a snapshot cannot be written.

@@ -4,9 +4,10 @@ use std::collections::HashMap;
 use std::path::Path;
 use std::sync::Arc;
 
-use super::{FORMAT, KIND_CHANGES, KIND_END, KIND_META, KIND_OBJECTS, KIND_TABLE, Loaded, MAGIC, Meta};
+use super::{FORMAT, KIND_CHANGES, KIND_END, KIND_META, KIND_OBJECTS, KIND_SHARD, Loaded, MAGIC, Meta};
 use crate::TableId;
 use crate::codec::Decoder;
+use crate::group::ShardId;
 use crate::table::shard::Content;
 use crate::wal::disk::{Disk, DiskFile};
 use crate::wal::{LogRef, WalError};
@@ -25,8 +26,11 @@ pub(super) fn load(disk: &dyn Disk, path: &Path) -> Result<Loaded, WalError> {
     if version > FORMAT {
         return Err(WalError::Newer { path: path.to_path_buf(), version, supported: FORMAT });
     }
+    if version < FORMAT {
+        return Err(damaged(8, "its format is of a release before the first"));
+    }
     let mut loading =
-        Loading { loaded: Loaded { meta: Meta::default(), tables: HashMap::new() }, table: None, count: 0 };
+        Loading { loaded: Loaded { meta: Meta::default(), shards: HashMap::new() }, shard: None, count: 0 };
     let (mut offset, mut chunk) = (header.len() as u64, Vec::new());
     loop {
         let content = read_chunk(&*file, offset, &mut chunk).map_err(failed)?;
@@ -58,7 +62,7 @@ fn read_chunk<'a>(file: &dyn DiskFile, offset: u64, buffer: &'a mut Vec<u8>) -> 
 
 struct Loading {
     loaded: Loaded,
-    table: Option<TableId>,
+    shard: Option<ShardId>,
     count: u64,
 }
 
@@ -73,20 +77,20 @@ impl Loading {
                 let (base, membership) = (decoder.revision()?, decoder.blob()?.to_vec());
                 self.loaded.meta = Meta { last: known.then_some(last), membership, base };
             }
-            KIND_TABLE => {
-                let id = TableId::new(decoder.text()?);
-                let (floor, closed) = (decoder.revision()?, decoder.revision()?);
-                self.loaded.tables.insert(id.clone(), Content { floor, closed, ..Content::default() });
-                self.table = Some(id);
+            KIND_SHARD => {
+                let shard = (TableId::new(decoder.text()?), decoder.short()?);
+                let floor = decoder.revision()?;
+                self.loaded.shards.insert(shard.clone(), Content { floor, ..Content::default() });
+                self.shard = Some(shard);
             }
             KIND_OBJECTS => {
-                let content = self.loaded.tables.get_mut(self.table.as_ref()?)?;
+                let content = self.loaded.shards.get_mut(self.shard.as_ref()?)?;
                 while !decoder.is_empty() {
                     content.objects.push(Arc::new(decoder.object()?));
                 }
             }
             KIND_CHANGES => {
-                let content = self.loaded.tables.get_mut(self.table.as_ref()?)?;
+                let content = self.loaded.shards.get_mut(self.shard.as_ref()?)?;
                 while !decoder.is_empty() {
                     content.changes.push(decoder.operation()?);
                 }

@@ -2,13 +2,13 @@
 
 use std::path::Path;
 
-use super::{FORMAT, KIND_CHANGES, KIND_END, KIND_META, KIND_OBJECTS, KIND_TABLE, MAGIC, Meta, SnapshotWriteError};
+use super::{FORMAT, KIND_CHANGES, KIND_END, KIND_META, KIND_OBJECTS, KIND_SHARD, MAGIC, Meta, SnapshotWriteError};
+use crate::Change;
 use crate::codec::{put_blob, put_long, put_object, put_operation, put_text};
-use crate::group::{Captured, Operation};
+use crate::group::{Captured, Operation, ShardId};
 use crate::limits::SNAPSHOT_CHUNK_BYTES;
 use crate::table::shard::Capture;
 use crate::wal::disk::{Disk, DiskFile};
-use crate::{Change, TableId};
 
 /// Writes and syncs the whole file.
 pub(super) fn write(disk: &dyn Disk, path: &Path, meta: &Meta, captured: &Captured) -> Result<(), SnapshotWriteError> {
@@ -21,8 +21,8 @@ pub(super) fn write(disk: &dyn Disk, path: &Path, meta: &Meta, captured: &Captur
     put_long(captured.base.get(), &mut chunks.chunk);
     put_blob(&meta.membership, &mut chunks.chunk);
     chunks.end()?;
-    for (id, capture) in &captured.tables {
-        write_table(&mut chunks, id, capture)?;
+    for (shard, capture) in &captured.shards {
+        write_shard(&mut chunks, shard, capture)?;
     }
     let count = chunks.count;
     chunks.begin(KIND_END);
@@ -31,11 +31,11 @@ pub(super) fn write(disk: &dyn Disk, path: &Path, meta: &Meta, captured: &Captur
     Ok(chunks.file.sync()?)
 }
 
-fn write_table(chunks: &mut Chunks, id: &TableId, capture: &Capture) -> Result<(), SnapshotWriteError> {
-    chunks.begin(KIND_TABLE);
-    put_text(id.as_str(), &mut chunks.chunk);
+fn write_shard(chunks: &mut Chunks, (table, number): &ShardId, capture: &Capture) -> Result<(), SnapshotWriteError> {
+    chunks.begin(KIND_SHARD);
+    put_text(table.as_str(), &mut chunks.chunk);
+    chunks.chunk.extend_from_slice(&number.to_le_bytes());
     put_long(capture.floor.get(), &mut chunks.chunk);
-    put_long(capture.closed.get(), &mut chunks.chunk);
     chunks.end()?;
 
     let (mut objects, mut after) = (Vec::new(), None);

@@ -6,7 +6,6 @@ use std::time::{Duration, Instant};
 
 use compact_str::CompactString;
 use parking_lot::{Mutex, RwLock};
-use tokio::sync::Notify;
 
 use super::change::Change;
 use super::horizon::Horizon;
@@ -14,22 +13,19 @@ use super::keyspace::{Keyspace, Scan};
 use super::log::ChangeLog;
 use crate::group::{Command, Operation};
 use crate::limits::{APPLY_UNDER_LOCK_MAX, CHANGES_UNDER_LOCK_MAX, SCAN_UNDER_LOCK_MAX};
-use crate::watch::Subscribers;
 use crate::{Compacted, Key, Object, Outcome, Revision, Scope};
 
 /// The shared state of one shard. Only its actor calls the methods that change it.
 ///
 /// Locks are taken one at a time and never held across an await; the order of effects is: the keyspace, the change
-/// log, and then the closed revision, so that whoever sees a closed revision sees everything up to it.
+/// log, the revision of the last change, and then the closed revision, which is that of the shard's group, so that
+/// whoever sees a closed revision sees everything up to it.
 pub(crate) struct Shard {
     pub(super) keyspace: RwLock<Keyspace>,
     pub(super) log: RwLock<ChangeLog>,
     pub(super) horizon: Mutex<Horizon>,
-    pub(crate) subscribers: Subscribers,
-    closed: AtomicU64,
-    announced: AtomicU64,
-    /// Told whenever the closed revision rises.
-    pub(super) closing: Notify,
+    /// The revision of the last change, or the floor when there was none.
+    last: AtomicU64,
 }
 
 impl Shard {
@@ -38,21 +34,33 @@ impl Shard {
             keyspace: RwLock::new(Keyspace::new(base, indexed)),
             log: RwLock::new(ChangeLog::new(base)),
             horizon: Mutex::new(Horizon::new(base)),
-            subscribers: Subscribers::default(),
-            closed: AtomicU64::new(base.get()),
-            announced: AtomicU64::new(base.get()),
-            closing: Notify::new(),
+            last: AtomicU64::new(base.get()),
         }
     }
 
-    /// No later write of this shard gets this revision or a smaller one, and all others are visible.
-    pub(crate) fn closed(&self) -> Revision {
-        Revision::new(self.closed.load(Ordering::Acquire))
+    /// The revision of the last change, closed or not, or the floor of the history when there was none.
+    pub(crate) fn last_change(&self) -> Revision {
+        Revision::new(self.last.load(Ordering::Acquire))
     }
 
-    /// Every subscription that a change up to here concerns knows of it.
-    pub(crate) fn announced(&self) -> Revision {
-        Revision::new(self.announced.load(Ordering::Acquire))
+    /// The oldest revision that can be read, and after which changes can be read.
+    pub(crate) fn floor(&self) -> Revision {
+        self.horizon.lock().floor()
+    }
+
+    /// Appends up to `max` changes after a revision and up to another.
+    pub(super) fn changes(
+        &self,
+        after: Revision,
+        through: Revision,
+        max: usize,
+        out: &mut Vec<Arc<Change>>,
+    ) -> Result<(), Compacted> {
+        // Most shards of a table have nothing new, which needs no lock. The floor is never above the last change.
+        if self.last_change() <= after {
+            return Ok(());
+        }
+        self.log.read().read(after, through, max, out)
     }
 
     /// Decides and records writes in order. The closed revision does not rise yet.
@@ -73,8 +81,8 @@ impl Shard {
     }
 
     /// Replaces the whole state by that of a snapshot. Watchers who stand before its floor start over.
-    pub(crate) fn restore(&self, content: Content) -> bool {
-        let Content { floor, closed, objects, changes } = content;
+    pub(crate) fn restore(&self, content: Content) {
+        let Content { floor, objects, changes } = content;
         self.keyspace.write().restore(floor, objects);
         *self.log.write() = ChangeLog::new(floor);
         *self.horizon.lock() = Horizon::new(floor);
@@ -93,14 +101,13 @@ impl Shard {
             drop(keyspace);
             self.append(&mut recorded);
         }
-        self.close(closed)
+        self.last.store(self.log.read().last().get(), Ordering::Release);
     }
 
-    /// The state up to the closed revision, to be read at leisure; it stays as it is for `hold`.
-    pub(crate) fn capture(self: &Arc<Shard>, hold: Duration) -> Capture {
-        let closed = self.closed();
+    /// The state up to the closed revision of the group, to be read at leisure; it stays as it is for `hold`.
+    pub(crate) fn capture(self: &Arc<Shard>, closed: Revision, hold: Duration) -> Capture {
         loop {
-            let floor = self.horizon.lock().floor();
+            let floor = self.floor();
             if let Ok(hold) = self.pin(floor, hold) {
                 return Capture { hold, floor, closed };
             }
@@ -110,45 +117,13 @@ impl Shard {
     fn append(&self, changes: &mut Vec<Change>) {
         let mut log = self.log.write();
         changes.drain(..).for_each(|change| log.push(Arc::new(change)));
-    }
-
-    /// Promises that no later write gets this revision or a smaller one. True when somebody subscribes, who then is
-    /// to be told by [`Shard::announce`].
-    pub(crate) fn close(&self, revision: Revision) -> bool {
-        let before = self.closed.fetch_max(revision.get(), Ordering::AcqRel);
-        if before < revision.get() {
-            self.closing.notify_waiters();
-        }
-        self.subscribers.unless_any(|| {
-            self.announced.fetch_max(revision.get(), Ordering::AcqRel);
-        })
-    }
-
-    /// Wakes the subscriptions that changes up to the closed revision concern.
-    pub(crate) fn announce(&self) {
-        let closed = self.closed();
-        let mut changes = Vec::new();
-        loop {
-            let announced = self.announced();
-            changes.clear();
-            let read = self.log.read().read(announced, closed, APPLY_UNDER_LOCK_MAX, &mut changes);
-            if read.is_err() {
-                self.subscribers.wake_all(closed);
-            }
-            self.subscribers.wake(&changes);
-            let full = changes.len() == APPLY_UNDER_LOCK_MAX;
-            let through = changes.last().filter(|_| full).map_or(closed, |change| change.revision());
-            self.announced.fetch_max(through.get(), Ordering::AcqRel);
-            if !full {
-                return;
-            }
-        }
+        self.last.store(log.last().get(), Ordering::Release);
     }
 
     /// Forgets changes not newer than `aged`, and more of the oldest while the history holds more than `bytes_max`,
-    /// as far as nobody has pinned them.
-    pub(crate) fn trim(&self, aged: Revision, bytes_max: usize, now: Instant) {
-        let wanted = self.log.read().excess(aged, bytes_max);
+    /// as far as nobody has pinned them, and none after `through`.
+    pub(crate) fn trim(&self, aged: Revision, bytes_max: usize, through: Revision, now: Instant) {
+        let wanted = self.log.read().excess(aged, bytes_max).min(through);
         let floor = self.horizon.lock().raise(wanted, now);
         loop {
             let trimmed = self.log.write().trim(floor, CHANGES_UNDER_LOCK_MAX);
@@ -169,6 +144,11 @@ impl Shard {
         forgotten.iter().for_each(|change| change.forget_shared());
     }
 
+    /// Memory of the objects now, in bytes.
+    pub(crate) fn object_bytes(&self) -> usize {
+        self.keyspace.read().live_bytes()
+    }
+
     /// Whether there is history that time makes superfluous.
     pub(crate) fn has_history(&self) -> bool {
         self.log.read().len() > 0
@@ -186,8 +166,6 @@ impl Shard {
 pub(crate) struct Content {
     /// Where the history begins.
     pub(crate) floor: Revision,
-    /// Up to where it is complete.
-    pub(crate) closed: Revision,
     /// The objects as of the floor, sorted by key.
     pub(crate) objects: Vec<Arc<Object>>,
     /// What changed since, in revision order.
@@ -198,7 +176,7 @@ pub(crate) struct Content {
 pub(crate) struct Capture {
     hold: Hold,
     pub(crate) floor: Revision,
-    pub(crate) closed: Revision,
+    closed: Revision,
 }
 
 impl Capture {

@@ -2,17 +2,25 @@
 
 use std::sync::Arc;
 
-use super::keyspace::Scan;
-use super::shard::Hold;
-use crate::limits::SCAN_UNDER_LOCK_MAX;
+use super::cursor::Cursor;
+use super::shard::{Hold, Shard};
+use crate::shard_map::shard_of;
 use crate::{Compacted, Key, Object, Revision, Scope};
 
-/// A table as of one revision, kept readable while this lives, and at most for the time that the options bound.
+/// A table as of one revision, kept readable while this or a clone of it lives, and at most for the time that the
+/// options bound. Cheap to clone.
 ///
-/// Reads take the table's lock for one chunk at a time, so that a long list never stops writers.
+/// Reads take the lock of a shard for one chunk at a time, so that a long list never stops writers.
+#[derive(Clone)]
 pub struct Snapshot {
-    pub(super) hold: Hold,
-    pub(super) revision: Revision,
+    pinned: Arc<Pinned>,
+}
+
+struct Pinned {
+    revision: Revision,
+    shards: Vec<Arc<Shard>>,
+    /// Fewer than shards when the revision is not readable any more, which every read then says.
+    _holds: Vec<Hold>,
 }
 
 /// Which objects of a snapshot to read.
@@ -26,9 +34,17 @@ pub struct Selection {
 }
 
 impl Snapshot {
+    pub(super) fn new(revision: Revision, shards: Vec<Arc<Shard>>, holds: Vec<Hold>) -> Snapshot {
+        Snapshot { pinned: Arc::new(Pinned { revision, shards, _holds: holds }) }
+    }
+
+    pub(super) fn shards(&self) -> &[Arc<Shard>] {
+        &self.pinned.shards
+    }
+
     /// The revision of everything that is read from it.
     pub fn revision(&self) -> Revision {
-        self.revision
+        self.pinned.revision
     }
 
     /// How many objects of the scope there are. Takes constant time.
@@ -36,7 +52,7 @@ impl Snapshot {
     /// # Errors
     /// The snapshot was held for too long.
     pub fn count(&self, scope: &Scope) -> Result<u64, Compacted> {
-        self.hold.shard.keyspace.read().count(scope, self.revision)
+        self.shards().iter().map(|shard| shard.keyspace.read().count(scope, self.revision())).sum()
     }
 
     /// One object.
@@ -44,23 +60,12 @@ impl Snapshot {
     /// # Errors
     /// The snapshot was held for too long.
     pub fn get(&self, key: &str) -> Result<Option<Arc<Object>>, Compacted> {
-        Ok(self.hold.shard.keyspace.read().at(key, self.revision)?.cloned())
+        let shard = &self.shards()[shard_of(key, self.shards().len())];
+        Ok(shard.keyspace.read().at(key, self.revision())?.cloned())
     }
 
-    /// Appends up to `max` selected objects in key order, beginning after the key `after`. The key to go on after,
-    /// unless the end is reached; fewer than `max` objects, even none, do not mean the end.
-    ///
-    /// # Errors
-    /// The snapshot was held for too long.
-    pub fn chunk(
-        &self,
-        selection: &Selection,
-        after: Option<&Key>,
-        max: usize,
-        out: &mut Vec<Arc<Object>>,
-    ) -> Result<Option<Key>, Compacted> {
-        let field = selection.field.as_ref().map(|(field, value)| (field.as_str(), value.as_str()));
-        let scan = Scan { scope: &selection.scope, after, field };
-        self.hold.shard.keyspace.read().scan(&scan, self.revision, max.max(1), SCAN_UNDER_LOCK_MAX, out)
+    /// Begins to read selected objects in key order, behind the key `after` or from the start.
+    pub fn cursor(&self, selection: Selection, after: Option<Key>) -> Cursor {
+        Cursor::new(self.clone(), selection, after)
     }
 }

@@ -4,9 +4,9 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use super::shard::Shard;
+use super::shard::{Content, Shard};
 use super::{Change, ChangeKind, Selection, Table};
-use crate::group::{Command, Operation};
+use crate::group::{Command, GroupClock, Operation};
 use crate::watch::Interest;
 use crate::{Draft, Expectation, Key, Layout, Object, Outcome, Revision, Scope, SnapshotError, TableId, Terms};
 
@@ -14,7 +14,10 @@ const BASE: u64 = 400_000_000_000_000_000;
 
 fn table() -> Arc<Table> {
     let shard = Shard::new(Revision::new(BASE), ["spec.nodeName".into()]);
-    Arc::new(Table::new(TableId::new("pods"), "default".into(), Arc::new(shard), Duration::from_secs(60)))
+    let clock = GroupClock::new("default".into(), 0, Arc::default());
+    clock.raise(Revision::new(BASE));
+    let shards = vec![(Arc::new(shard), Arc::new(clock))];
+    Arc::new(Table::new(TableId::new("pods"), shards, Revision::new(BASE), 1, Duration::from_secs(60)))
 }
 
 fn revision(number: u64) -> Revision {
@@ -37,11 +40,14 @@ fn delete(key: &str, expectation: Expectation, number: u64) -> Command {
 }
 
 fn commit(table: &Table, command: &Command) -> Outcome {
-    let outcome = table.shard().apply(&[command]).remove(0);
-    if table.shard().close(command.revision) {
-        table.shard().announce();
-    }
+    let outcome = table.shard(0).apply(&[command]).remove(0);
+    table.clocks()[0].raise(command.revision);
+    table.announce();
     outcome
+}
+
+fn trim(table: &Table, aged: Revision, bytes_max: usize, now: Instant) {
+    table.shard(0).trim(aged, bytes_max, table.revision(), now);
 }
 
 struct Random(u64);
@@ -56,13 +62,9 @@ impl Random {
 }
 
 fn list(snapshot: &super::Snapshot, selection: &Selection, chunk: usize) -> Vec<(String, Revision)> {
-    let (mut all, mut after) = (Vec::new(), None);
-    loop {
-        after = snapshot.chunk(selection, after.as_ref(), chunk, &mut all).unwrap();
-        if after.is_none() {
-            return all.iter().map(|object| (object.key().to_string(), object.revision())).collect();
-        }
-    }
+    let (mut all, mut cursor) = (Vec::new(), snapshot.cursor(selection.clone(), None));
+    while cursor.read(chunk, &mut all).unwrap() {}
+    all.iter().map(|object| (object.key().to_string(), object.revision())).collect()
 }
 
 /// The state after every revision, as the model remembers it: key to revision and node.
@@ -123,7 +125,7 @@ fn every_revision_of_the_history_reads_as_it_was() {
             states.insert(revision(number), state.clone());
             assert_eq!(table.get(&key).map(|object| object.revision()), state.get(&key).map(|(at, _)| *at));
             if random.below(25) == 0 {
-                table.shard().trim(revision(number.saturating_sub(20)), usize::MAX, Instant::now());
+                trim(&table, revision(number.saturating_sub(20)), usize::MAX, Instant::now());
                 floor = table.floor();
                 assert!(floor <= revision(number.saturating_sub(20)).max(revision(0)));
             }
@@ -134,7 +136,7 @@ fn every_revision_of_the_history_reads_as_it_was() {
                 false => check_revision(&table, *at, state, 1 + random.below(9) as usize),
             }
         }
-        table.shard().trim(Revision::LAST, usize::MAX, Instant::now());
+        trim(&table, Revision::LAST, usize::MAX, Instant::now());
         check_revision(&table, table.revision(), &state, 100);
         let usage = table.usage();
         assert_eq!((usage.changes, usage.history_bytes, usage.objects), (0, 0, state.len() as u64));
@@ -162,8 +164,8 @@ fn a_replayed_log_gives_the_same_state() {
         (change.object().key().clone(), change.revision(), operation)
     };
     let changes_of = changes.iter().map(replayed).collect();
-    let (floor, closed) = (revision(0), table.revision());
-    replica.shard().restore(super::shard::Content { floor, closed, objects: Vec::new(), changes: changes_of });
+    replica.shard(0).restore(Content { floor: revision(0), objects: Vec::new(), changes: changes_of });
+    replica.clocks()[0].raise(table.revision());
     let summary = |change: &Arc<Change>| {
         let previous = change.previous().map(|previous| previous.revision());
         (change.kind(), change.revision(), change.object().key().clone(), previous)
@@ -180,9 +182,9 @@ fn a_held_snapshot_stays_readable_for_its_time() {
     commit(&table, &put("a/x", "n", Expectation::Absent, 1));
     let snapshot = table.snapshot();
     commit(&table, &put("a/x", "n", Expectation::Revision(revision(1)), 2));
-    table.shard().trim(Revision::LAST, 0, Instant::now());
+    trim(&table, Revision::LAST, 0, Instant::now());
     assert_eq!(snapshot.get("a/x").unwrap().unwrap().revision(), revision(1));
-    table.shard().trim(Revision::LAST, 0, Instant::now() + Duration::from_secs(61));
+    trim(&table, Revision::LAST, 0, Instant::now() + Duration::from_secs(61));
     assert!(snapshot.get("a/x").is_err());
     assert_eq!(table.get("a/x").unwrap().revision(), revision(2));
     assert!(table.changes(revision(1), 1).is_err());
@@ -197,7 +199,7 @@ fn history_is_bounded_in_bytes() {
         commit(&table, &put("a/x", "n", Expectation::Revision(revision(number - 1)), number));
     }
     let all = table.usage().history_bytes;
-    table.shard().trim(revision(0), all / 2, Instant::now());
+    trim(&table, revision(0), all / 2, Instant::now());
     let usage = table.usage();
     assert!(usage.history_bytes <= all / 2 && usage.changes > 40, "{usage:?} of {all}");
 }
@@ -237,7 +239,7 @@ async fn subscriptions_are_woken_by_what_concerns_them_only() {
     assert_eq!(kinds, [ChangeKind::Added, ChangeKind::Modified, ChangeKind::Added]);
 
     // Whom nothing concerns loses no place, however much history goes by; whom something did does.
-    table.shard().trim(Revision::LAST, 0, Instant::now());
+    trim(&table, Revision::LAST, 0, Instant::now());
     assert_eq!(in_b.position(), revision(3));
     let mut named = named;
     assert!(named.read(1, &mut changes).is_err());

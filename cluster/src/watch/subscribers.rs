@@ -1,4 +1,4 @@
-//! Who follows a shard, found by what they want.
+//! Who follows a table, found by what they want.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
@@ -147,7 +147,7 @@ impl Buckets {
     }
 }
 
-/// The subscriptions of one shard.
+/// The subscriptions of one table.
 #[derive(Default)]
 pub(crate) struct Subscribers(Mutex<Buckets>);
 

@@ -19,23 +19,26 @@ pub struct Subscription {
 
 impl Subscription {
     pub(crate) fn new(table: Arc<Table>, interest: Interest, after: Revision) -> Result<Subscription, SnapshotError> {
-        // What is committed but not closed yet may be asked for: a change is delivered as soon as it is in the log.
+        // What is committed but not closed yet may be asked for: its writer has been told of it.
         let current = table.revision().max(table.last_change());
         if after > current {
             return Err(TooLarge { current }.into());
         }
         let signal = Arc::new(Signal::new(interest, None));
-        let number = table.shard().subscribers.insert(signal.clone());
+        let number = table.subscribers.insert(signal.clone());
         let subscription = Subscription { table, signal, number, position: after };
-        // From here on the broadcaster tells of what is appended; what is there already is read unasked.
-        let floor = subscription.table.floor();
+        let table = &subscription.table;
+        let floor = table.floor();
         if after < floor {
             return Err(Compacted { floor }.into());
         }
-        let last = subscription.table.last_change();
-        if last > after {
-            subscription.signal.mark(after.next(), last);
+        // From here on the broadcaster tells of what is closed; what is closed already is read unasked.
+        let closed = table.revision();
+        if closed > after && table.last_change() > after {
+            subscription.signal.mark(after.next(), closed);
         }
+        // What is not closed may have been demanded of the groups before anybody wanted to know.
+        table.demand();
         Ok(subscription)
     }
 
@@ -63,13 +66,10 @@ impl Subscription {
         let mut changes = Vec::new();
         while position < last && found < max && examined < CHANGES_PER_READ_MAX {
             changes.clear();
-            self.table.changes_through(position, last, CHANGES_UNDER_LOCK_MAX.min(max - found), &mut changes)?;
-            if changes.is_empty() {
-                position = last;
-            }
+            let wanted = CHANGES_UNDER_LOCK_MAX.min(max - found);
+            position = self.table.changes_through(position, last, wanted, &mut changes)?;
             examined += changes.len();
             for change in changes.drain(..) {
-                position = change.revision();
                 if self.signal.interest().concerns(&change) {
                     found += 1;
                     out.push(change);
@@ -83,7 +83,7 @@ impl Subscription {
 
     /// Every change up to this revision that concerns the interest has been read: what a bookmark may say.
     pub fn position(&self) -> Revision {
-        let announced = self.table.shard().announced(); // before looking for what is pending
+        let announced = self.table.announced(); // before looking for what is pending
         match self.signal.pending() {
             None => self.position.max(announced),
             Some((first, _)) => self.position.max(first.previous().min(announced)),
@@ -98,6 +98,6 @@ impl Subscription {
 
 impl Drop for Subscription {
     fn drop(&mut self) {
-        self.table.shard().subscribers.remove(self.number, self.signal.interest());
+        self.table.subscribers.remove(self.number, self.signal.interest());
     }
 }

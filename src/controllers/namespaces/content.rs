@@ -43,9 +43,10 @@ pub async fn empty(agent: &Agent, namespace: &str) -> ApiResult<Emptied> {
     let is_pods = |served: &Served| served.group().is_empty() && served.resource.name == "pods";
     let (pods, others): (Vec<_>, Vec<_>) = resources.iter().filter(deletable).partition(|served| is_pods(served));
     for served in pods.iter().chain(&others) {
-        // What was acknowledged anywhere is to be seen here; one question answers that for all tables of a group.
+        // What was acknowledged anywhere is to be seen here; one question answers that for all tables of a group alone.
         let table = agent.registry.table(served);
-        if groups.insert(table.group().to_owned()) {
+        let of: Vec<String> = table.groups().map(str::to_owned).collect();
+        if of.len() > 1 || groups.insert(of) {
             agent.registry.barrier(&table).await?;
         }
     }
@@ -126,15 +127,14 @@ async fn scan(table: &Table, namespace: &str, see: &mut dyn FnMut(&Object) -> Ap
     if snapshot.count(&selection.scope).map_err(ApiError::internal)? == 0 {
         return Ok(snapshot.revision());
     }
-    let mut after = None;
+    let mut cursor = snapshot.cursor(selection, None);
     loop {
         let mut objects = Vec::new();
-        let next = snapshot.chunk(&selection, after.as_ref(), LIST_CHUNK_OBJECTS, &mut objects);
+        let more = cursor.read(LIST_CHUNK_OBJECTS, &mut objects).map_err(ApiError::internal)?;
         for object in &objects {
             see(object)?;
         }
-        after = next.map_err(ApiError::internal)?;
-        if after.is_none() {
+        if !more {
             return Ok(snapshot.revision());
         }
         tokio::task::yield_now().await;

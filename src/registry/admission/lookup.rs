@@ -23,16 +23,16 @@ impl Registry {
         if table.is_empty() {
             return Ok(Vec::new());
         }
-        let (snapshot, selection) = (table.snapshot(), Selection { scope, field: None });
-        let (mut all, mut objects, mut after) = (Vec::new(), Vec::new(), None);
+        let mut cursor = table.snapshot().cursor(Selection { scope, field: None }, None);
+        let (mut all, mut objects) = (Vec::new(), Vec::new());
         loop {
-            after = snapshot
-                .chunk(&selection, after.as_ref(), CHUNK, &mut objects)
+            let more = cursor
+                .read(CHUNK, &mut objects)
                 .map_err(|error| ApiError::internal(format!("cannot read {resource}: {error:?}")))?;
             for object in objects.drain(..) {
                 all.push(stored_value(&object)?);
             }
-            if after.is_none() {
+            if !more {
                 return Ok(all);
             }
         }

@@ -50,9 +50,12 @@ impl Registry {
         let mut objects = Vec::new();
         let selection = Selection { scope: Scope::All, field: None };
         let snapshot = self.table(&served).snapshot();
-        snapshot
-            .chunk(&selection, None, RANGES_MAX, &mut objects)
-            .map_err(|error| ApiError::internal(format!("cannot read the service ranges: {error:?}")))?;
+        let mut cursor = snapshot.cursor(selection, None);
+        while objects.len() < RANGES_MAX
+            && cursor
+                .read(RANGES_MAX - objects.len(), &mut objects)
+                .map_err(|error| ApiError::internal(format!("cannot read the service ranges: {error:?}")))?
+        {}
         let mut ranges = Ranges::default();
         for object in &objects {
             let value = stored_value(object)?;

@@ -135,15 +135,15 @@ impl Index {
         self.seen = None;
         let snapshot = services.snapshot();
         let selection = Selection { scope: Scope::All, field: None };
-        let (mut objects, mut after) = (Vec::new(), None);
+        let (mut objects, mut cursor) = (Vec::new(), snapshot.cursor(selection, None));
         loop {
-            after = snapshot
-                .chunk(&selection, after.as_ref(), CHUNK, &mut objects)
+            let more = cursor
+                .read(CHUNK, &mut objects)
                 .map_err(|error| ApiError::internal(format!("cannot read the services: {error:?}")))?;
             for object in objects.drain(..) {
                 self.count(&object, true)?;
             }
-            if after.is_none() {
+            if !more {
                 break;
             }
         }

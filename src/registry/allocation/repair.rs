@@ -83,13 +83,16 @@ impl Registry {
     }
 }
 
-/// Reads on in a table; whether its end is reached.
+/// Reads on in a table as it is now; whether its end is reached.
 fn chunk(table: &Table, after: &mut Option<Key>, out: &mut Vec<Arc<Object>>) -> ApiResult<bool> {
     let selection = Selection { scope: Scope::All, field: None };
-    let next = table
-        .snapshot()
-        .chunk(&selection, after.as_ref(), CHUNK, out)
-        .map_err(|error| ApiError::internal(format!("cannot read {}: {error:?}", table.id().as_str())))?;
-    *after = next;
-    Ok(after.is_none())
+    let mut cursor = table.snapshot().cursor(selection, after.clone());
+    let mut more = true;
+    while more && out.is_empty() {
+        more = cursor
+            .read(CHUNK, out)
+            .map_err(|error| ApiError::internal(format!("cannot read {}: {error:?}", table.id().as_str())))?;
+    }
+    *after = out.last().map(|object| object.key().clone());
+    Ok(!more)
 }

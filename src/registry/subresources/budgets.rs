@@ -29,13 +29,13 @@ impl Registry {
         let Some(own) = pod.map_at(&["metadata", "labels"]).filter(|labels| !labels.is_empty()) else {
             return Ok(Vec::new());
         };
-        let snapshot = self.table(&*self.budgets()?).snapshot();
         let selection = Selection { scope: Scope::namespace(namespace), field: None };
-        let (mut found, mut after) = (Vec::new(), None);
+        let mut cursor = self.table(&*self.budgets()?).snapshot().cursor(selection, None);
+        let mut found = Vec::new();
         loop {
             let mut objects: Vec<Arc<Object>> = Vec::new();
-            after = snapshot
-                .chunk(&selection, after.as_ref(), CHUNK, &mut objects)
+            let more = cursor
+                .read(CHUNK, &mut objects)
                 .map_err(|error| ApiError::internal(format!("cannot read the disruption budgets: {error:?}")))?;
             for object in &objects {
                 let budget = stored_value(object)?;
@@ -43,7 +43,7 @@ impl Registry {
                     found.push(budget);
                 }
             }
-            if after.is_none() {
+            if !more {
                 return Ok(found);
             }
         }

@@ -1,0 +1,40 @@
+//! Closes groups that subscribers wait for, at a pace.
+
+use std::cell::Cell;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use tokio::sync::Notify;
+
+use super::GroupClock;
+use crate::Revision;
+use crate::limits::{CLOSING_INTERVAL, CLOSING_RETRY_INTERVAL};
+
+/// Has groups closed as their clocks are asked to, for ever. All of them are asked together and no oftener than once
+/// in an interval, so that their entries are made durable by one fsync.
+pub(crate) async fn close_on_demand(clocks: Vec<Arc<GroupClock>>, demands: Arc<Notify>) {
+    let groups: Vec<(Arc<GroupClock>, Rc<Cell<bool>>)> =
+        clocks.into_iter().map(|clock| (clock, Rc::new(Cell::new(false)))).collect();
+    loop {
+        demands.notified().await;
+        for (clock, busy) in &groups {
+            let wanted = Revision::new(clock.wanted.load(Ordering::Acquire));
+            if wanted > clock.closed() && !busy.replace(true) {
+                actix::spawn(close(clock.clone(), wanted, busy.clone()));
+            }
+        }
+        tokio::time::sleep(CLOSING_INTERVAL).await;
+    }
+}
+
+async fn close(clock: Arc<GroupClock>, wanted: Revision, busy: Rc<Cell<bool>>) {
+    if let Err(error) = clock.close_to(wanted).await {
+        tracing::debug!(group = %clock.name(), %error, "a group that subscribers wait for cannot be closed");
+        tokio::time::sleep(CLOSING_RETRY_INTERVAL).await;
+    }
+    busy.set(false);
+    if Revision::new(clock.wanted.load(Ordering::Acquire)) > clock.closed() {
+        clock.demands.notify_one(); // what was wanted meanwhile, or still is
+    }
+}

@@ -1,0 +1,203 @@
+//! A place in a snapshot, and reading on from there in key order.
+
+use std::cmp::Ordering;
+use std::collections::BinaryHeap;
+use std::sync::Arc;
+
+use super::keyspace::Scan;
+use super::{Selection, Snapshot};
+use crate::limits::SCAN_UNDER_LOCK_MAX;
+use crate::{Compacted, Key, Object};
+
+/// Objects that are kept of each shard at least when several are merged, unless the reader asks for few.
+const AHEAD_MIN: usize = 16;
+
+/// Reads the selected objects of a snapshot in key order, chunk by chunk.
+///
+/// Of a table of several shards it keeps the next objects of each, at most as many as the largest chunk that was asked
+/// for. Because every shard is read in key order, the last key that was answered says where each of them goes on: a new
+/// cursor after that key answers the rest, however the keys are divided among shards then.
+pub struct Cursor {
+    snapshot: Snapshot,
+    selection: Selection,
+    shards: Shards,
+}
+
+enum Shards {
+    /// The only shard: whatever it answers is in order.
+    One(Position),
+    Many(Merge),
+}
+
+/// Where reading one shard goes on.
+#[derive(Clone, Default)]
+struct Position {
+    /// The last key that was examined.
+    after: Option<Key>,
+    /// Whether the end is reached.
+    done: bool,
+}
+
+/// Merges shards by their next objects.
+struct Merge {
+    shards: Vec<Ahead>,
+    /// The next object of each shard that has one at hand.
+    next: BinaryHeap<Next>,
+    /// Shards of which the next object is not at hand, and that are not at their end.
+    empty: Vec<usize>,
+}
+
+/// What was read of a shard and not answered yet.
+struct Ahead {
+    position: Position,
+    objects: std::vec::IntoIter<Arc<Object>>,
+}
+
+/// The next object of a shard. The smallest key comes first out of a heap.
+struct Next {
+    object: Arc<Object>,
+    shard: usize,
+}
+
+impl Ord for Next {
+    fn cmp(&self, other: &Next) -> Ordering {
+        other.object.key().cmp(self.object.key())
+    }
+}
+
+impl PartialOrd for Next {
+    fn partial_cmp(&self, other: &Next) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl PartialEq for Next {
+    fn eq(&self, other: &Next) -> bool {
+        self.cmp(other) == Ordering::Equal
+    }
+}
+
+impl Eq for Next {}
+
+impl Cursor {
+    pub(super) fn new(snapshot: Snapshot, selection: Selection, after: Option<Key>) -> Cursor {
+        let position = Position { after, done: false };
+        let count = snapshot.shards().len();
+        let shards = match count {
+            1 => Shards::One(position),
+            _ => {
+                let ahead = || Ahead { position: position.clone(), objects: Vec::new().into_iter() };
+                let shards = (0..count).map(|_| ahead()).collect();
+                Shards::Many(Merge { shards, next: BinaryHeap::with_capacity(count), empty: (0..count).collect() })
+            }
+        };
+        Cursor { snapshot, selection, shards }
+    }
+
+    /// The snapshot that is read.
+    pub fn snapshot(&self) -> &Snapshot {
+        &self.snapshot
+    }
+
+    /// Appends up to `max` selected objects in key order. False when the end is reached; fewer than `max` objects, even
+    /// none, do not mean the end.
+    ///
+    /// # Errors
+    /// The snapshot was held for too long.
+    pub fn read(&mut self, max: usize, out: &mut Vec<Arc<Object>>) -> Result<bool, Compacted> {
+        let Cursor { snapshot, selection, shards } = self;
+        match shards {
+            Shards::One(position) => {
+                read(snapshot, 0, selection, position, max.max(1), out)?;
+                Ok(!position.done)
+            }
+            Shards::Many(merge) => merge.read(snapshot, selection, max.max(1), out),
+        }
+    }
+}
+
+/// Reads on in one shard.
+fn read(
+    snapshot: &Snapshot,
+    shard: usize,
+    selection: &Selection,
+    position: &mut Position,
+    max: usize,
+    out: &mut Vec<Arc<Object>>,
+) -> Result<(), Compacted> {
+    if !position.done {
+        let field = selection.field.as_ref().map(|(field, value)| (field.as_str(), value.as_str()));
+        let scan = Scan { scope: &selection.scope, after: position.after.as_ref(), field };
+        let keyspace = snapshot.shards()[shard].keyspace.read();
+        let next = keyspace.scan(&scan, snapshot.revision(), max, SCAN_UNDER_LOCK_MAX, out)?;
+        *position = Position { done: next.is_none(), after: next };
+    }
+    Ok(())
+}
+
+impl Merge {
+    /// Each call examines a bounded number of objects of each shard, and answers nothing as long as a shard might have
+    /// what comes before.
+    fn read(
+        &mut self,
+        snapshot: &Snapshot,
+        selection: &Selection,
+        max: usize,
+        out: &mut Vec<Arc<Object>>,
+    ) -> Result<bool, Compacted> {
+        let mut wanted = max;
+        let mut refills = self.shards.len();
+        loop {
+            if !self.empty.is_empty() {
+                if refills == 0 {
+                    return Ok(true);
+                }
+                refills -= 1;
+                self.refill(snapshot, selection, wanted)?;
+                if !self.empty.is_empty() {
+                    return Ok(true);
+                }
+            }
+            while wanted > 0 {
+                let Some(mut next) = self.next.peek_mut() else { return Ok(false) };
+                let ahead = &mut self.shards[next.shard];
+                wanted -= 1;
+                if let Some(object) = ahead.objects.next() {
+                    out.push(std::mem::replace(&mut next.object, object));
+                    continue;
+                }
+                let Next { object, shard } = std::collections::binary_heap::PeekMut::pop(next);
+                out.push(object);
+                if !self.shards[shard].position.done {
+                    self.empty.push(shard);
+                    break;
+                }
+            }
+            if wanted == 0 {
+                return Ok(!self.next.is_empty() || !self.empty.is_empty());
+            }
+        }
+    }
+
+    /// Reads on in the shards of which nothing is at hand.
+    fn refill(&mut self, snapshot: &Snapshot, selection: &Selection, wanted: usize) -> Result<(), Compacted> {
+        // About the share of each shard in what is wanted, so that most shards are read once for it.
+        let each = (wanted / self.shards.len() * 5 / 4).max(AHEAD_MIN).min(wanted.max(2));
+        for index in (0..self.empty.len()).rev() {
+            let shard = self.empty[index];
+            let ahead = &mut self.shards[shard];
+            let mut objects = Vec::with_capacity(each);
+            read(snapshot, shard, selection, &mut ahead.position, each, &mut objects)?;
+            let mut objects = objects.into_iter();
+            let next = objects.next();
+            if next.is_some() || ahead.position.done {
+                self.empty.swap_remove(index);
+            }
+            if let Some(object) = next {
+                ahead.objects = objects;
+                self.next.push(Next { object, shard });
+            }
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,41 @@
+//! The changes of all shards of a table, in revision order.
+
+use std::sync::Arc;
+
+use super::{Change, Place};
+use crate::{Compacted, Revision};
+
+/// Appends changes after `after` and up to `through`, at most `max`, and at least one if there is any. The revision up
+/// to which that is all: `through`, unless there may be more.
+pub(super) fn changes(
+    shards: &[Place],
+    after: Revision,
+    through: Revision,
+    max: usize,
+    out: &mut Vec<Arc<Change>>,
+) -> Result<Revision, Compacted> {
+    let from = out.len();
+    if let [only] = shards {
+        only.shard.changes(after, through, max, out)?;
+        let is_all = out.len() - from < max;
+        return Ok(out.last().filter(|_| !is_all).map_or(through, |last| last.revision()));
+    }
+    // What a shard did not get to show bounds what may be shown of the others.
+    let (mut runs, mut run, mut complete) = (Vec::new(), Vec::new(), through);
+    let each = max.div_ceil(shards.len());
+    for place in shards {
+        place.shard.changes(after, through, each, &mut run)?;
+        if run.len() == each {
+            complete = complete.min(run.last().map_or(through, |last| last.revision()));
+        }
+        runs.extend(run.drain(..).map(|change| (change.revision(), change)));
+    }
+    runs.retain(|(revision, _)| *revision <= complete);
+    runs.sort_by_key(|(revision, _)| *revision); // stable, because that sort merges runs that are sorted already
+    if runs.len() > max {
+        runs.truncate(max);
+        complete = runs.last().map_or(complete, |(revision, _)| *revision);
+    }
+    out.extend(runs.into_iter().map(|(_, change)| change));
+    Ok(complete)
+}

@@ -1,0 +1,333 @@
+//! A table of several groups, applied and closed in random interleavings, against a model that keeps every revision.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use super::shard::Shard;
+use super::{Change, ChangeKind, Selection, Snapshot, Table};
+use crate::group::{Command, GroupClock, Operation};
+use crate::shard_map::Slot;
+use crate::watch::{Interest, Subscription};
+use crate::{Draft, Expectation, Key, Layout, Outcome, Revision, Scope, TableId, Terms};
+
+const BASE: u64 = 400_000_000_000_000_000;
+const NAMESPACES: [&str; 3] = ["a", "a-b", "b"];
+
+struct Random(u64);
+
+impl Random {
+    fn below(&mut self, bound: u64) -> u64 {
+        self.0 ^= self.0 << 13;
+        self.0 ^= self.0 >> 7;
+        self.0 ^= self.0 << 17;
+        self.0 % bound
+    }
+}
+
+/// What of an object the model remembers: its revision and its node.
+type State = BTreeMap<String, (Revision, String)>;
+
+/// A table of several groups. Time rises with every step, and every group assigns revisions of its own from it, as
+/// sequencers do; what is assigned is applied later, at another pace in each group.
+struct World {
+    random: Random,
+    table: Arc<Table>,
+    time: u64,
+    /// What every group has yet to apply: writes, and revisions to close up to.
+    logs: BTreeMap<Slot, VecDeque<(Revision, Option<Command>)>>,
+    state: State,
+    /// The state after every revision.
+    states: BTreeMap<Revision, State>,
+    /// The changes in revision order: revision, key, and whether it was deleted.
+    changes: Vec<(Revision, String, bool)>,
+}
+
+impl World {
+    fn new(seed: u64, groups: u8, shards: u16) -> World {
+        let base = Revision::new(BASE);
+        let clock = |slot: Slot| Arc::new(GroupClock::new(format!("g{slot}").into(), slot, Arc::default()));
+        let clocks: Vec<Arc<GroupClock>> = (0..groups).map(clock).collect();
+        clocks.iter().for_each(|clock| clock.raise(base));
+        let shard = |number: u16| {
+            let shard = Arc::new(Shard::new(base, ["spec.nodeName".into()]));
+            (shard, clocks[usize::from(number) % usize::from(groups)].clone())
+        };
+        let shards = (0..shards).map(shard).collect();
+        let table = Arc::new(Table::new(TableId::new("pods"), shards, base, 1, Duration::from_secs(60)));
+        let states = BTreeMap::from([(base, State::new())]);
+        let (random, logs, changes) = (Random(seed * 7919), BTreeMap::new(), Vec::new());
+        World { random, table, time: 0, logs, state: State::new(), states, changes }
+    }
+
+    fn revision(&mut self, slot: Slot) -> Revision {
+        self.time += 1;
+        Revision::new(BASE + self.time * 256 + u64::from(slot))
+    }
+
+    /// Writes a random key.
+    fn write(&mut self) {
+        let (namespace, name) = (self.random.below(3) as usize, self.random.below(12));
+        let key = format!("{}/o{name}", NAMESPACES[namespace]);
+        let slot = self.table.clock_of(&key).slot();
+        let revision = self.revision(slot);
+        let current = self.state.get(&key).map(|(revision, _)| *revision);
+        let expectation = current.map_or(Expectation::Absent, Expectation::Revision);
+        let node = format!("n{}", self.random.below(3));
+        let deletes = current.is_some() && self.random.below(3) == 0;
+        let operation = if deletes { Operation::Delete } else { put(&key, &node, revision) };
+        let command = Command { table: TableId::new("pods"), key: Key::new(&key), revision, expectation, operation };
+        self.logs.entry(slot).or_default().push_back((revision, Some(command)));
+        match deletes {
+            true => drop(self.state.remove(&key)),
+            false => drop(self.state.insert(key.clone(), (revision, node))),
+        }
+        self.states.insert(revision, self.state.clone());
+        self.changes.push((revision, key, deletes));
+    }
+
+    /// A group commits that it is closed up to now.
+    fn close(&mut self) {
+        let slot = self.random.below(self.table.clocks().len() as u64) as Slot;
+        let revision = self.revision(slot);
+        self.logs.entry(slot).or_default().push_back((revision, None));
+    }
+
+    /// A group applies the next entries of its log, and is closed up to the last of them.
+    fn apply(&mut self, slot: Slot, count: usize) {
+        let mut last = None;
+        for _ in 0..count {
+            let Some((revision, command)) = self.logs.entry(slot).or_default().pop_front() else { break };
+            if let Some(command) = command {
+                let number = self.table.shard_number(command.key.as_str());
+                let outcome = self.table.shard(number).apply(&[&command]).remove(0);
+                assert!(matches!(outcome, Outcome::Committed { .. }));
+            }
+            last = Some(revision);
+        }
+        let Some(last) = last else { return };
+        self.table.clocks()[usize::from(slot)].raise(last);
+        if self.random.below(4) > 0 {
+            self.table.announce();
+        }
+    }
+
+    /// Every group applies everything and closes up to the last change.
+    fn settle(&mut self) {
+        let slots = self.table.clocks().len() as Slot;
+        (0..slots).for_each(|slot| self.apply(slot, usize::MAX));
+        let last = self.table.last_change();
+        self.table.clocks().iter().for_each(|clock| clock.raise(last));
+        self.table.announce();
+    }
+
+    fn state_at(&self, revision: Revision) -> &State {
+        self.states.range(..=revision).next_back().unwrap().1
+    }
+
+    fn check_snapshot(&mut self, snapshot: &Snapshot) {
+        let state = self.state_at(snapshot.revision()).clone();
+        let chunk = 1 + self.random.below(20) as usize;
+        let expected = |keep: &dyn Fn(&str, &str) -> bool| -> Vec<(String, Revision)> {
+            let kept = state.iter().filter(|(key, (_, node))| keep(key, node));
+            kept.map(|(key, (revision, _))| (key.clone(), *revision)).collect()
+        };
+        let all = Selection::default();
+        assert_eq!(list(snapshot, &all, None, chunk), expected(&|_, _| true));
+        assert_eq!(snapshot.count(&Scope::All).unwrap(), state.len() as u64);
+        for namespace in NAMESPACES {
+            let scope = Scope::namespace(namespace);
+            let listed = list(snapshot, &Selection { scope: scope.clone(), field: None }, None, chunk);
+            assert_eq!(listed, expected(&|key, _| key.split('/').next() == Some(namespace)));
+            assert_eq!(snapshot.count(&scope).unwrap(), listed.len() as u64);
+        }
+        for node in ["n0", "n1", "n2"] {
+            let selection = Selection { scope: Scope::All, field: Some(("spec.nodeName".into(), node.into())) };
+            assert_eq!(list(snapshot, &selection, None, chunk), expected(&|_, on| on == node));
+        }
+        // The last key of a page is all that the next page needs to know.
+        let after = format!("{}/o{}", NAMESPACES[self.random.below(3) as usize], self.random.below(12));
+        let rest = list(snapshot, &all, Some(Key::new(&after)), chunk);
+        assert_eq!(rest, expected(&|key, _| key > after.as_str()));
+        for (key, (revision, _)) in &state {
+            assert_eq!(snapshot.get(key).unwrap().unwrap().revision(), *revision);
+        }
+    }
+}
+
+fn put(key: &str, node: &str, revision: Revision) -> Operation {
+    let terms = Terms::new(vec![], vec![("spec.nodeName".into(), node.into())]);
+    let layout = Layout { revision_at: 0, head: 0, metadata: 0..0 };
+    let draft = Draft { bytes: vec![b'0'; 40], layout, terms };
+    Operation::Put(draft.seal(Key::new(key), revision).unwrap().into())
+}
+
+fn list(snapshot: &Snapshot, selection: &Selection, after: Option<Key>, chunk: usize) -> Vec<(String, Revision)> {
+    let (mut all, mut cursor) = (Vec::new(), snapshot.cursor(selection.clone(), after));
+    loop {
+        let before = all.len();
+        let more = cursor.read(chunk, &mut all).unwrap();
+        assert!(all.len() - before <= chunk);
+        if !more {
+            return all.iter().map(|object| (object.key().to_string(), object.revision())).collect();
+        }
+    }
+}
+
+/// A watcher that is resumed again and again from what it was told last.
+struct Watcher {
+    subscription: Subscription,
+    interest: Interest,
+    since: Revision,
+    told: Vec<(Revision, String, bool)>,
+}
+
+impl Watcher {
+    fn new(table: &Arc<Table>, interest: Interest, since: Revision) -> Watcher {
+        let subscription = table.subscribe(interest.clone(), since).unwrap();
+        Watcher { subscription, interest, since, told: Vec::new() }
+    }
+
+    fn read(&mut self, max: usize) {
+        let mut changes: Vec<Arc<Change>> = Vec::new();
+        self.subscription.read(max, &mut changes).unwrap();
+        assert!(changes.len() <= max);
+        let told = |change: &Arc<Change>| {
+            (change.revision(), change.object().key().to_string(), change.kind() == ChangeKind::Deleted)
+        };
+        self.told.extend(changes.iter().map(told));
+    }
+
+    /// Goes on as a client would: from the last change that it saw, or from a bookmark.
+    fn resume(&mut self, table: &Arc<Table>, from_bookmark: bool) {
+        let position = self.subscription.position();
+        let last = self.told.last().map_or(self.since, |(revision, ..)| *revision);
+        assert!(position >= last, "a bookmark is never before what was told");
+        let after = if from_bookmark { position } else { last };
+        self.subscription = table.subscribe(self.interest.clone(), after).unwrap();
+    }
+}
+
+fn interests() -> Vec<Interest> {
+    let namespace = Interest { namespace: Some("a".into()), ..Interest::default() };
+    let object = Interest { name: Some("o3".into()), ..namespace.clone() };
+    vec![Interest::default(), namespace, object]
+}
+
+#[test]
+fn lists_are_snapshots_and_watches_miss_and_repeat_nothing() {
+    for seed in 1..=60 {
+        let groups = (seed % 8 + 1) as u8;
+        let shards = [1, 3, 8, 13][seed as usize % 4].max(u16::from(groups));
+        let mut world = World::new(seed, groups, shards);
+        let start = world.table.revision();
+        let mut watchers: Vec<Watcher> =
+            interests().into_iter().map(|interest| Watcher::new(&world.table, interest, start)).collect();
+        let mut held: Vec<Snapshot> = Vec::new();
+        for _ in 0..250 {
+            match world.random.below(12) {
+                0..4 => world.write(),
+                4 => world.close(),
+                5..8 => {
+                    let (slot, count) = (world.random.below(u64::from(groups)), world.random.below(5) as usize);
+                    world.apply(slot as Slot, count);
+                }
+                8 => {
+                    let snapshot = world.table.snapshot();
+                    world.check_snapshot(&snapshot);
+                    held.push(snapshot);
+                }
+                9 => {
+                    let after = world.table.revision();
+                    let interest = interests().remove(world.random.below(3) as usize);
+                    watchers.push(Watcher::new(&world.table, interest, after));
+                }
+                _ => {
+                    let (which, max) = (world.random.below(watchers.len() as u64), world.random.below(9) as usize + 1);
+                    let (resumes, bookmark) = (world.random.below(2) == 0, world.random.below(2) == 0);
+                    let watcher = &mut watchers[which as usize];
+                    watcher.read(max);
+                    if resumes {
+                        watcher.resume(&world.table, bookmark);
+                    }
+                }
+            }
+        }
+        world.settle();
+        assert!(world.table.revision() >= world.changes.last().unwrap().0);
+        for snapshot in held {
+            world.check_snapshot(&snapshot);
+        }
+        let now = world.table.snapshot();
+        world.check_snapshot(&now);
+        for mut watcher in watchers {
+            while watcher.subscription.has_changed() {
+                watcher.read(7);
+            }
+            let concerns = |key: &str| {
+                let (namespace, name) = key.split_once('/').unwrap();
+                watcher.interest.namespace.as_ref().is_none_or(|wanted| wanted == namespace)
+                    && watcher.interest.name.as_ref().is_none_or(|wanted| wanted == name)
+            };
+            let expected = world.changes.iter().filter(|(at, key, _)| *at > watcher.since && concerns(key));
+            assert_eq!(watcher.told, expected.cloned().collect::<Vec<_>>(), "seed {seed}");
+            assert!(watcher.subscription.position() >= world.table.last_change());
+        }
+    }
+}
+
+#[test]
+fn what_is_above_the_closed_revision_is_not_shown() {
+    let mut world = World::new(3, 4, 8);
+    world.write();
+    (0..4).for_each(|slot| world.apply(slot, 1));
+    let (first, key) = (world.changes[0].0, world.changes[0].1.clone());
+    let start = world.table.revision();
+    assert!(start < first, "three groups may still write before it");
+    assert!(world.table.snapshot().get(&key).unwrap().is_none());
+    assert!(world.table.get(&key).is_some(), "the object itself is known");
+    assert!(world.table.changes(start, 10).unwrap().is_empty());
+    let mut before = world.table.subscribe(Interest::default(), start).unwrap();
+    // Whoever wrote it may go on from there, though nothing else is shown up to there yet.
+    let after = world.table.subscribe(Interest::default(), first).unwrap();
+    world.table.announce();
+    assert!(!before.has_changed() && !after.has_changed());
+    assert_eq!((before.position(), after.position()), (start, first));
+    world.settle();
+    let mut changes = Vec::new();
+    before.read(10, &mut changes).unwrap();
+    assert_eq!(changes.iter().map(|change| change.revision()).collect::<Vec<_>>(), [first]);
+    let mut after = after;
+    assert!(!after.read(10, &mut changes).unwrap() && changes.len() == 1);
+    assert_eq!(world.table.changes(start, 10).unwrap().len(), 1);
+}
+
+#[test]
+fn history_is_kept_from_the_closed_revision_on() {
+    let mut world = World::new(5, 3, 3);
+    for _ in 0..50 {
+        world.write();
+    }
+    world.settle();
+    let closed = world.table.revision();
+    // One group writes on, the others are idle: what they close up to must stay readable.
+    let key = world.changes[0].1.clone();
+    let slot = world.table.clock_of(&key).slot();
+    while world.changes.last().unwrap().0 < Revision::new(closed.get() + 20 * 256) {
+        let revision = world.revision(slot);
+        let current = world.table.get(&key).map(|object| object.revision());
+        let expectation = current.map_or(Expectation::Absent, Expectation::Revision);
+        let (table, operation) = (TableId::new("pods"), put(&key, "n0", revision));
+        let command = Command { table, key: Key::new(&key), revision, expectation, operation };
+        world.table.shard(world.table.shard_number(&key)).apply(&[&command]);
+        world.table.clock_of(&key).raise(revision);
+        world.changes.push((revision, key.clone(), false));
+    }
+    for number in 0..world.table.shard_count() {
+        world.table.shard(number).trim(Revision::LAST, 0, world.table.revision(), Instant::now());
+    }
+    assert_eq!(world.table.revision(), closed);
+    assert_eq!(world.table.snapshot().revision(), closed);
+    let snapshot = world.table.snapshot();
+    world.check_snapshot(&snapshot);
+}

@@ -1,0 +1,134 @@
+//! How many shards tables have, as `pods=8,apps/deployments=2`.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::str::FromStr;
+
+use flotilla_cluster::limits::SHARDS_MAX;
+use serde::{Deserialize, Serialize};
+
+/// Tables that cannot have several shards: what a write takes is looked up in the latest state of all of them.
+const WHOLE: [&str; 1] = ["services"];
+
+/// How many shards tables have, for those of which it is said.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
+pub struct Shards(BTreeMap<String, u16>);
+
+/// Why a text does not say how many shards tables have.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum ShardsError {
+    /// It is not made of `resource=number`.
+    #[error("{0:?} is not of the form resource=shards, as in pods=8 or apps/deployments=2")]
+    Syntax(String),
+    /// What is named can be no resource.
+    #[error("{0:?} is not a resource: it is named as in pods, apps/deployments or example.com/widgets")]
+    Resource(String),
+    /// The number is out of range.
+    #[error("{0} cannot have {1} shards: from 1 to {SHARDS_MAX} are possible")]
+    Count(String, String),
+    /// A resource is named twice.
+    #[error("{0} is named twice")]
+    Twice(String),
+    /// The resource must have one shard.
+    #[error("{0} cannot have several shards: their ports are taken from what all of them have")]
+    Whole(String),
+}
+
+impl Shards {
+    /// The resources, named as `pods` or `apps/deployments`, and how many shards each has.
+    pub fn iter(&self) -> impl Iterator<Item = (&str, u16)> {
+        self.0.iter().map(|(resource, shards)| (resource.as_str(), *shards))
+    }
+
+    /// The most shards that one resource has; 0 when nothing is said.
+    pub fn largest(&self) -> u16 {
+        self.0.values().copied().max().unwrap_or(0)
+    }
+}
+
+/// Whether a text may be `resource`, or `group/resource` with a group named as DNS names are.
+fn is_resource(text: &str) -> bool {
+    let plain = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-';
+    let label =
+        |label: &str| !label.is_empty() && label.bytes().all(plain) && !label.starts_with('-') && !label.ends_with('-');
+    match text.split_once('/') {
+        None => label(text),
+        Some((group, resource)) => group.split('.').all(label) && label(resource),
+    }
+}
+
+impl FromStr for Shards {
+    type Err = ShardsError;
+
+    fn from_str(text: &str) -> Result<Self, ShardsError> {
+        let mut shards = BTreeMap::new();
+        for part in text.split(',').map(str::trim).filter(|part| !part.is_empty()) {
+            let (resource, count) = part.split_once('=').ok_or_else(|| ShardsError::Syntax(part.to_owned()))?;
+            if !is_resource(resource) {
+                return Err(ShardsError::Resource(resource.to_owned()));
+            }
+            let number = count.parse().ok().filter(|count| (1..=SHARDS_MAX).contains(count));
+            let number = number.ok_or_else(|| ShardsError::Count(resource.to_owned(), count.to_owned()))?;
+            if number > 1 && WHOLE.contains(&resource) {
+                return Err(ShardsError::Whole(resource.to_owned()));
+            }
+            if shards.insert(resource.to_owned(), number).is_some() {
+                return Err(ShardsError::Twice(resource.to_owned()));
+            }
+        }
+        Ok(Self(shards))
+    }
+}
+
+impl fmt::Display for Shards {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (number, (resource, shards)) in self.iter().enumerate() {
+            write!(f, "{}{resource}={shards}", if number == 0 { "" } else { "," })?;
+        }
+        Ok(())
+    }
+}
+
+impl TryFrom<String> for Shards {
+    type Error = ShardsError;
+
+    fn try_from(text: String) -> Result<Self, ShardsError> {
+        text.parse()
+    }
+}
+
+impl From<Shards> for String {
+    fn from(shards: Shards) -> Self {
+        shards.to_string()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn shards_read_back_as_written() {
+        let shards: Shards = "pods=8, coordination.k8s.io/leases=4,example.com/widgets=1".parse().unwrap();
+        assert_eq!(shards.to_string(), "coordination.k8s.io/leases=4,example.com/widgets=1,pods=8");
+        assert_eq!(shards.to_string().parse(), Ok(shards.clone()));
+        assert_eq!((shards.largest(), shards.iter().count()), (8, 3));
+        assert_eq!("".parse::<Shards>(), Ok(Shards::default()));
+    }
+
+    #[test]
+    fn nonsense_is_refused() {
+        let refused = |text: &str| text.parse::<Shards>().unwrap_err();
+        assert!(matches!(refused("pods"), ShardsError::Syntax(_)));
+        assert!(matches!(refused("Pods=2"), ShardsError::Resource(_)));
+        assert!(matches!(refused("/pods=2"), ShardsError::Resource(_)));
+        assert!(matches!(refused("apps/v1/deployments=2"), ShardsError::Resource(_)));
+        assert!(matches!(refused("pods=0"), ShardsError::Count(..)));
+        assert!(matches!(refused("pods=65"), ShardsError::Count(..)));
+        assert!(matches!(refused("pods=many"), ShardsError::Count(..)));
+        assert!(matches!(refused("pods=2,pods=2"), ShardsError::Twice(_)));
+        assert!(matches!(refused("services=2"), ShardsError::Whole(_)));
+        assert!("services=1".parse::<Shards>().is_ok());
+    }
+}
