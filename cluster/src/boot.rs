@@ -46,6 +46,8 @@ pub(crate) async fn run(
     let nodes: Vec<Node> = running.groups.values().map(|group| group.node.clone()).collect();
     let wal = running.wal.clone();
     actix::spawn(close_on_demand(tables.clocks().to_vec(), tables.demands().clone()));
+    // What was seen before the last stop is to be seen again soon, whoever asks how.
+    tables.all().iter().for_each(|table| table.demand());
     if started.send(Ok(running)).is_ok() {
         tokio::select! {
             () = maintain(&nodes) => {}

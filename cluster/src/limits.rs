@@ -46,6 +46,9 @@ pub const SNAPSHOT_CHUNK_BYTES: usize = 1 << 20;
 pub const SNAPSHOT_WRITE_TIMEOUT: Duration = Duration::from_secs(900);
 /// Bytes appended to a group's log after which a new snapshot of it is written, unless the objects take more.
 pub const SNAPSHOT_LOG_BYTES: u64 = 256 << 20;
+/// How many times the bytes after which a group's own entries cause a snapshot the log of all groups may have, before
+/// one that holds it back by an old entry writes a snapshot.
+pub const SNAPSHOT_HELD_FACTOR: u64 = 4;
 /// Log entries applied together.
 pub const APPLY_ENTRIES_MAX: usize = 64;
 /// How long opening waits for a leader.

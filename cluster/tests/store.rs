@@ -236,6 +236,35 @@ async fn a_snapshot_supersedes_the_log_and_keeps_the_history() {
     damage_is_refused(&snapshots, options).await;
 }
 
+#[tokio::test]
+async fn a_group_that_is_seldom_written_to_does_not_hold_the_log_back() {
+    let directory = Directory::new();
+    let spread = |shards| TableOptions { shards: Some(shards), indexes: vec![] };
+    let tables: std::collections::BTreeMap<_, _> =
+        [(TableId::new("pods"), spread(1)), (TableId::new("leases"), spread(3))].into();
+    let (snapshot_log_bytes, wal_segment_bytes) = (100_000, 256 << 10);
+    let options =
+        || Options { groups: 3, tables: tables.clone(), snapshot_log_bytes, wal_segment_bytes, ..directory.options() };
+    let store = Store::open(options()).await.unwrap();
+    for number in 0..6 {
+        commit(&store, put("leases", &format!("ns/l{number}"), Expectation::Absent, "")).await;
+    }
+    let (id, padding) = (TableId::new("leases"), "x".repeat(5_000));
+    store.barrier(&store.table(&id)).await.unwrap();
+    let leases = keys(&store, "leases");
+    let mut last = None;
+    for _ in 0..600 {
+        let expectation = last.map_or(Expectation::Absent, Expectation::Revision);
+        last = Some(commit(&store, put("pods", "ns/a", expectation, &padding)).await);
+    }
+    wait_for("segments to be given back", || store.status().wal.segments <= 6).await;
+    store.shutdown().await;
+    let store = Store::open(options()).await.unwrap();
+    store.barrier(&store.table(&id)).await.unwrap();
+    assert_eq!((keys(&store, "leases"), store.table(&TableId::new("pods")).len()), (leases, 1));
+    store.shutdown().await;
+}
+
 async fn wait_for(what: &str, mut holds: impl FnMut() -> bool) {
     for _ in 0..500 {
         if holds() {

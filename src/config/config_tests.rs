@@ -61,3 +61,19 @@ fn wrong_values_are_named() {
     assert!(error.contains("/does/not/exist.toml"), "{error}");
     assert!(load_from(&["--history-seconds", "0"]).unwrap_err().to_string().contains("history-seconds"));
 }
+
+#[test]
+fn shards_name_their_groups() {
+    let config = load_from(&["--shards", "pods=8,leases=2"]).unwrap();
+    assert_eq!((config.shards.to_string().as_str(), config.data_groups()), ("leases=2,pods=8", 8));
+    assert_eq!(load_from(&["--shards", "pods=8", "--groups", "3"]).unwrap().data_groups(), 3);
+    assert_eq!(load_from(&[]).unwrap().data_groups(), 0);
+    let path = file("shards.toml", "shards = \"apps/deployments=4\"");
+    assert_eq!(load_from(&["--config", path.to_str().unwrap()]).unwrap().data_groups(), 4);
+    let path = file("no-shards.toml", "shards = \"pods=0\"");
+    let error = load_from(&["--config", path.to_str().unwrap()]).unwrap_err().to_string();
+    assert!(error.contains("shards") && error.contains("pods"), "{error}");
+    for more in [["--groups", "2"].as_slice(), &["--groups", "9", "--shards", "pods=8"]] {
+        assert!(load_from(more).unwrap_err().to_string().contains("groups"));
+    }
+}

@@ -80,6 +80,7 @@ pub struct Config {
     /// Seconds that a stopping server goes on serving, while /readyz fails and clients are sent elsewhere.
     #[arg(long, value_name = "SECONDS", default_value_t = 0)]
     pub shutdown_delay_seconds: u64,
+
     /// How many shards resources have, as in `pods=8,apps/deployments=2`; one for every other.
     ///
     /// A shard has a part of the objects, and the shards of a resource take writes independently of each other. A data

@@ -67,6 +67,11 @@ impl LogStore {
         self.appended.load(Ordering::Relaxed)
     }
 
+    /// Bytes of the log that all groups share which cannot be given back because of this group.
+    pub(crate) fn held(&self) -> u64 {
+        self.wal.held_by(self.group)
+    }
+
     pub(crate) fn wal(&self) -> &Wal {
         &self.wal
     }

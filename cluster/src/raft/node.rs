@@ -18,7 +18,7 @@ use super::network::Alone;
 use super::state_machine::StateMachine;
 use super::types::{Reaction, TypeConfig};
 use crate::group::{Applier, Batch, Lead, Log, Proposer, Replies};
-use crate::limits::LEADER_TIMEOUT;
+use crate::limits::{LEADER_TIMEOUT, SNAPSHOT_HELD_FACTOR};
 use crate::snapshot::Snapshots;
 use crate::wal::{GroupId, Wal};
 use crate::{ReadError, Revision, WriteError};
@@ -196,11 +196,13 @@ impl Node {
     pub(crate) async fn snapshot_when_due(&self) {
         let Ok(mut snapshot_at) = self.snapshot_at.try_lock() else { return };
         let appended = self.log.appended();
-        if appended - *snapshot_at < self.snapshot_log_bytes {
+        // A group that is seldom written to must not keep the log of the others from being given back.
+        let grown = (appended - *snapshot_at).max(self.log.held() / SNAPSHOT_HELD_FACTOR);
+        if grown < self.snapshot_log_bytes {
             return;
         }
         let live = self.raft.with_state_machine(|machine| Box::pin(async { machine.applier().object_bytes() })).await;
-        if live.is_ok_and(|live| appended - *snapshot_at >= live as u64) && self.snapshot().await.is_ok() {
+        if live.is_ok_and(|live| grown >= live as u64) && self.snapshot().await.is_ok() {
             *snapshot_at = appended;
         }
     }

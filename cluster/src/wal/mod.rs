@@ -278,6 +278,14 @@ impl Wal {
         Ok(Some(decode(slot.at, body.ok_or(WalError::Damaged { path, offset: position.offset, what })?)))
     }
 
+    /// Bytes of the log, of any groups, that cannot be given back because of the oldest entry of a group.
+    pub(crate) fn held_by(&self, group: GroupId) -> u64 {
+        let oldest = self.shared.ledgers.lock()[group as usize].oldest_segment();
+        let newest = self.shared.segments.lock().keys().max().copied();
+        let (Some(oldest), Some(newest)) = (oldest, newest) else { return 0 };
+        newest.saturating_sub(oldest) * self.shared.options.segment_bytes
+    }
+
     /// Whether an entry is on disk, so that [`Wal::read`] finds it.
     pub(crate) fn is_written(&self, group: GroupId, index: u64) -> bool {
         self.shared.ledgers.lock()[group as usize].slot(index).is_some_and(|slot| slot.position.is_some())

@@ -1,5 +1,8 @@
 //! Measures the store: CPU per write, latency, reads, start, memory. Run with `--release`, pinned to one core, for a
-//! directory; with `reopen` after it, measures only the start with what the last run left there.
+//! directory; with `reopen` after it, measures only the start with what the last run left there, with `shards` only a
+//! table of several shards against one of one.
+
+mod shards;
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -123,9 +126,13 @@ fn read(store: &Store, table: &str) {
 #[tokio::main(flavor = "current_thread")]
 async fn main() {
     let directory = std::env::args().nth(1).unwrap_or_else(|| "/tmp/flotilla-measure".into());
-    let reopen = std::env::args().nth(2).is_some_and(|mode| mode == "reopen");
+    let mode = std::env::args().nth(2).unwrap_or_default();
+    let reopen = mode == "reopen";
     if !reopen {
         let _ = std::fs::remove_dir_all(&directory);
+    }
+    if mode == "shards" {
+        return shards::compare(&directory).await;
     }
     let options = || Options::new(&directory);
     let open = async |what: &str| {
