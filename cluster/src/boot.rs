@@ -9,13 +9,23 @@ use actix::{Actor, Addr, System};
 use tokio::sync::{oneshot, watch};
 
 use crate::group::{Applier, GroupClock, Proposer, Tables, close_on_demand};
-use crate::limits::{LEADER_TIMEOUT, TRIM_INTERVAL};
-use crate::raft::{Node, NodeOptions, Proposals};
+use crate::limits::{PEER_VERSION, READY_WARNING_INTERVAL, TRIM_INTERVAL};
+use crate::peer::{Hello, Peers, Transport, TransportOptions};
+use crate::raft::{Node, NodeOptions, Proposals, Replica};
+use crate::replica::closer::Closer;
+use crate::replica::exchange::{Exchange, Served};
+use crate::replica::formation;
+use crate::replica::identity::IdentityFile;
+use crate::replica::leader::Leader;
+use crate::replica::reads::Reads;
 use crate::snapshot::Snapshots;
 use crate::store::{Group, Running};
 use crate::wal::disk::Disk;
 use crate::wal::{Wal, WalOptions};
-use crate::{OpenError, Options, Revision};
+use crate::{Membership, OpenError, Options, Revision};
+
+/// Name of a replica that is to be the only one.
+const SINGLE_NAME: &str = "flotilla";
 
 /// Takes hold of the data directory, until the file is dropped.
 pub(crate) fn lock(options: &Options) -> Result<File, OpenError> {
@@ -39,11 +49,11 @@ pub(crate) async fn run(
     started: oneshot::Sender<Result<Running, OpenError>>,
     stopped: oneshot::Receiver<()>,
 ) {
-    let running = match start(disk, &options, &tables).await {
-        Ok(running) => running,
+    let (running, transport) = match start(disk, &options, &tables).await {
+        Ok(started) => started,
         Err(error) => return drop(started.send(Err(error))),
     };
-    let nodes: Vec<Node> = running.groups.values().map(|group| group.node.clone()).collect();
+    let nodes: Vec<Node> = running.groups.values().map(|group| group.leader.node().clone()).collect();
     let wal = running.wal.clone();
     actix::spawn(close_on_demand(tables.clocks().to_vec(), tables.demands().clone()));
     // What was seen before the last stop is to be seen again soon, whoever asks how.
@@ -57,10 +67,15 @@ pub(crate) async fn run(
     for node in &nodes {
         node.shutdown().await;
     }
+    if let Some(transport) = transport {
+        transport.shutdown();
+    }
     wal.close();
 }
 
-async fn start(disk: Arc<dyn Disk>, options: &Options, tables: &Arc<Tables>) -> Result<Running, OpenError> {
+type Started = (Running, Option<Arc<Transport>>);
+
+async fn start(disk: Arc<dyn Disk>, options: &Options, tables: &Arc<Tables>) -> Result<Started, OpenError> {
     let began = Instant::now();
     let directory = options.directory.join("wal");
     let failed = |source| OpenError::Directory { directory: options.directory.clone(), source };
@@ -70,52 +85,154 @@ async fn start(disk: Arc<dyn Disk>, options: &Options, tables: &Arc<Tables>) -> 
     let names: Vec<Arc<str>> = tables.clocks().iter().map(|clock| clock.name().clone()).collect();
     let wal_options =
         WalOptions { directory, segment_bytes: options.wal_segment_bytes, on_fatal: options.on_fatal.clone() };
+    let here = Here::open(disk.clone(), options)?;
     let wal = Wal::open(disk.clone(), wal_options, &names)?;
     tracing::info!(entries = wal.usage().entries, elapsed_ms = elapsed_ms(began), "read the write-ahead log");
+    let exchange = Arc::new(here.exchange(tables));
+    let transport = here.listen(&exchange)?;
+    let peers = transport.clone().map(|transport| transport as Arc<dyn Peers>);
     let mut groups = BTreeMap::new();
     for clock in tables.clocks() {
         let name = clock.name();
         let snapshots = Snapshots::open(disk.clone(), options.directory.join("snapshots").join(&**name))?;
-        let group = start_group(options, tables, &wal, clock, snapshots).await;
+        let id = here.identity.get().id;
+        let starting = Starting { options, tables, wal: &wal, id, clock, peers: peers.clone() };
         let failed = |source| OpenError::Group { group: name.to_string(), source };
-        groups.insert(name.clone(), group.map_err(failed)?);
+        groups.insert(name.clone(), starting.start(snapshots).await.map_err(failed)?);
     }
+    let served = |(name, group): (&Arc<str>, &Group)| {
+        (name.clone(), Served { node: group.leader.node().clone(), leader: group.leader.clone() })
+    };
+    exchange.open(groups.iter().map(served).collect());
+    here.join_in(&groups, peers.as_deref()).await?;
+    ready(&groups).await?;
     let objects: u64 = tables.all().iter().map(|table| table.len()).sum();
     tracing::info!(objects, groups = groups.len(), elapsed_ms = elapsed_ms(began), "the store is ready");
-    Ok(Running { groups, wal })
+    Ok((Running { id: here.identity.get().id, groups, wal }, transport))
+}
+
+/// Waits until what is read here is not stale: each group has a leader, and this replica everything that was
+/// acknowledged.
+async fn ready(groups: &BTreeMap<Arc<str>, Group>) -> Result<(), OpenError> {
+    for (name, group) in groups {
+        let mut waiting = Instant::now();
+        loop {
+            match group.reads.barrier().await {
+                // Whoever leads alone takes writes only once it has told its proposer.
+                Ok(()) if group.leader.node().leads_alone() => {
+                    let _ = group.leads.clone().wait_for(|leads| *leads).await;
+                    break;
+                }
+                Ok(()) => break,
+                Err(crate::ReadError::Closed) => return Err(OpenError::Ended),
+                Err(_) if waiting.elapsed() >= READY_WARNING_INTERVAL => {
+                    tracing::warn!(group = &**name, "waiting for a quorum of the members");
+                    waiting = Instant::now();
+                }
+                Err(_) => {}
+            }
+        }
+    }
+    Ok(())
+}
+
+/// This replica, before its groups are started.
+struct Here<'a> {
+    membership: Option<&'a Membership>,
+    identity: Arc<IdentityFile>,
+    hello: watch::Sender<Hello>,
+}
+
+impl<'a> Here<'a> {
+    fn open(disk: Arc<dyn Disk>, options: &'a Options) -> Result<Here<'a>, OpenError> {
+        let membership = options.membership.as_ref();
+        let name = membership.map_or(SINGLE_NAME, |membership| &membership.name);
+        let failed = |source| OpenError::Directory { directory: options.directory.clone(), source };
+        let identity = Arc::new(IdentityFile::open(disk, &options.directory, name).map_err(failed)?);
+        let current = identity.get();
+        let hello = Hello { cluster: current.cluster, member: current.id, name: current.name, version: PEER_VERSION };
+        Ok(Here { membership, identity, hello: watch::Sender::new(hello) })
+    }
+
+    fn exchange(&self, tables: &Arc<Tables>) -> Exchange {
+        let (hello, identity) = (self.hello.clone(), self.identity.clone());
+        let belongs = move || hello.send_modify(|hello| hello.cluster = identity.get().cluster);
+        Exchange::new(self.identity.clone(), tables.clone(), belongs)
+    }
+
+    /// Listens for other replicas, if there are to be any.
+    fn listen(&self, exchange: &Arc<Exchange>) -> Result<Option<Arc<Transport>>, OpenError> {
+        let Some(membership) = self.membership else { return Ok(None) };
+        let address = membership.peer_listen;
+        let options = TransportOptions { listen: address, tls: membership.tls.clone(), hello: self.hello.subscribe() };
+        let started = Transport::start(options, exchange.clone());
+        started.map(Some).map_err(|source| OpenError::Listen { address, source })
+    }
+
+    /// Makes this replica one of the members of every group.
+    async fn join_in(&self, groups: &BTreeMap<Arc<str>, Group>, peers: Option<&dyn Peers>) -> Result<(), OpenError> {
+        let nodes: Vec<Node> = groups.values().map(|group| group.leader.node().clone()).collect();
+        if let (Some(membership), Some(peers)) = (self.membership, peers) {
+            formation::form(&nodes, peers, &membership.initial, &self.identity, &self.hello).await;
+        } else {
+            let Hello { member, name, .. } = self.hello.borrow().clone();
+            let alone = BTreeMap::from([(member, Replica { name, address: String::new() })]);
+            for (name, node) in groups.keys().zip(&nodes) {
+                let failed = |source| OpenError::Group { group: name.to_string(), source: Box::new(source) };
+                node.form(alone.clone()).await.map_err(failed)?;
+            }
+        }
+        for node in nodes {
+            if node.members().len() == 1 {
+                node.stand().await; // nobody else can lead, and nobody's lease needs to be waited for
+            }
+        }
+        Ok(())
+    }
 }
 
 fn elapsed_ms(since: Instant) -> u64 {
     since.elapsed().as_millis() as u64
 }
 
-async fn start_group(
-    options: &Options,
-    tables: &Arc<Tables>,
-    wal: &Wal,
-    clock: &Arc<GroupClock>,
-    snapshots: Snapshots,
-) -> Result<Group, Box<dyn std::error::Error + Send + Sync>> {
-    let thread = System::current().arbiter().clone();
-    let applier = Applier::new(thread, clock.clone(), tables.clone(), options);
-    let node_options = NodeOptions {
-        node: options.node,
-        group: clock.slot().into(),
-        name: clock.name().clone(),
-        wal: wal.clone(),
-        applier,
-        snapshots,
-        snapshot_log_bytes: options.snapshot_log_bytes,
-        on_fatal: options.on_fatal.clone(),
-    };
-    let (node, proposals) = Node::start(node_options).await?;
-    node.lead_alone(Revision::from_unix_ms(unix_ms())).await?;
-    let proposer: Addr<Proposer<Proposals>> = Proposer::new(proposals, clock.clone()).start();
-    clock.serve(proposer.clone().recipient());
-    let (leads, mut led) = watch::channel(false);
-    actix::spawn(node.clone().follow_leadership(proposer.clone(), leads));
-    tokio::time::timeout(LEADER_TIMEOUT, led.wait_for(|led| *led)).await??;
-    Ok(Group { admission: Arc::default(), proposer, node })
+/// A group that is to be started.
+struct Starting<'a> {
+    options: &'a Options,
+    tables: &'a Arc<Tables>,
+    wal: &'a Wal,
+    id: u64,
+    clock: &'a Arc<GroupClock>,
+    peers: Option<Arc<dyn Peers>>,
+}
+
+impl Starting<'_> {
+    async fn start(self, snapshots: Snapshots) -> Result<Group, Box<dyn std::error::Error + Send + Sync>> {
+        let Starting { options, tables, wal, id, clock, peers } = self;
+        let thread = System::current().arbiter().clone();
+        let applier = Applier::new(thread, clock.clone(), tables.clone(), options);
+        let node_options = NodeOptions {
+            node: id,
+            group: clock.slot().into(),
+            name: clock.name().clone(),
+            wal: wal.clone(),
+            peers: peers.clone(),
+            applier,
+            snapshots,
+            snapshot_log_bytes: options.snapshot_log_bytes,
+            on_fatal: options.on_fatal.clone(),
+        };
+        let (node, proposals) = Node::start(node_options).await?;
+        let proposer: Addr<Proposer<Proposals>> = Proposer::new(proposals, clock.clone()).start();
+        let (leads, led) = watch::channel(false);
+        let genesis = Revision::from_unix_ms(unix_ms());
+        actix::spawn(node.clone().follow_leadership(proposer.clone(), leads, genesis));
+        let leader = Leader::new(node, id, clock.clone(), proposer.clone(), peers);
+        clock.serve(match leader.has_others() {
+            true => Closer::new(leader.clone()).start().recipient(),
+            false => proposer.recipient(),
+        });
+        Ok(Group { reads: Reads::start(leader.clone()), leader, leads: led })
+    }
 }
 
 /// What is to be done from time to time.

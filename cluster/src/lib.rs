@@ -41,6 +41,7 @@ mod options;
 #[allow(dead_code, unused_imports, reason = "replication is about to use it")]
 mod peer;
 mod raft;
+mod replica;
 mod revision;
 mod shard_map;
 mod snapshot;
@@ -55,7 +56,7 @@ mod write;
 pub use self::key::{Key, Scope, TableId};
 pub use self::object::{Draft, Layout, Object, Term, Terms};
 pub use self::options::{Membership, OpenError, Options, PeerTls, TableOptions};
-pub use self::raft::GroupStatus;
+pub use self::raft::{GroupStatus, Member};
 pub use self::revision::Revision;
 pub use self::shard_map::ShardMapError;
 pub use self::store::{Status, Store};

@@ -29,7 +29,7 @@ pub const TRIM_INTERVAL: Duration = Duration::from_secs(1);
 /// Age after which the encodings that the server shares between watchers of a change are dropped.
 pub const SHARED_ENCODING_AGE: Duration = Duration::from_secs(5);
 /// How long a write may take before its outcome is called unknown.
-pub const WRITE_TIMEOUT: Duration = Duration::from_secs(30);
+pub const WRITE_TIMEOUT: Duration = Duration::from_secs(10);
 /// Size of a segment of the write-ahead log.
 pub const WAL_SEGMENT_BYTES: u64 = 32 << 20;
 /// Bytes after which a frame of the log takes no further record; one more record of a full batch may go beyond.
@@ -51,7 +51,7 @@ pub const SNAPSHOT_LOG_BYTES: u64 = 256 << 20;
 pub const SNAPSHOT_HELD_FACTOR: u64 = 4;
 /// Log entries applied together.
 pub const APPLY_ENTRIES_MAX: usize = 64;
-/// How long opening waits for a leader.
+/// How long a replica that was elected may take to apply everything before it.
 pub const LEADER_TIMEOUT: Duration = Duration::from_secs(60);
 /// Largest frame between replicas, in bytes; what a call carries must be smaller by [`PEER_FRAME_HEADER_BYTES`].
 pub const PEER_FRAME_BYTES_MAX: usize = 16 << 20;
@@ -116,3 +116,37 @@ pub const CLOSING_INTERVAL: Duration = Duration::from_millis(2);
 pub const CLOSING_RETRY_INTERVAL: Duration = Duration::from_millis(100);
 /// How long a read waits until a group is closed up to a revision.
 pub const CLOSING_TIMEOUT: Duration = Duration::from_secs(10);
+/// How often a leader tells the others that it is there, when it has nothing else to tell.
+pub const HEARTBEAT_INTERVAL: Duration = Duration::from_millis(150);
+/// How long a replica hears nothing of its leader before it stands for election: a random time of this range.
+pub const ELECTION_TIMEOUT: std::ops::Range<Duration> = Duration::from_millis(500)..Duration::from_millis(900);
+/// Appends of one group to one replica that are under way at once.
+pub const APPENDS_IN_FLIGHT_MAX: usize = 16;
+/// How long a group waits before it calls a replica again that could not be reached.
+pub const PEER_RETRY_INTERVAL: Duration = Duration::from_millis(50);
+/// Size of a piece of a snapshot that is sent to another replica.
+pub const SNAPSHOT_PIECE_BYTES: usize = 1 << 20;
+/// How long a piece of a snapshot may take to be received and written down.
+pub const SNAPSHOT_PIECE_TIMEOUT: Duration = Duration::from_secs(10);
+/// How long a snapshot that was received may take to be installed.
+pub const SNAPSHOT_INSTALL_TIMEOUT: Duration = Duration::from_secs(120);
+/// How long a write or a read waits for a group to have a leader, before it is told that there is none.
+pub const LEADER_WAIT: Duration = Duration::from_secs(4);
+/// How long a question to the leader of a group may take before it is asked again.
+pub const LEADER_CALL_TIMEOUT: Duration = Duration::from_secs(2);
+/// Reads that one round of questions to the leader serves.
+pub const READS_PER_ROUND_MAX: usize = 4_096;
+/// What this release understands of what other replicas say.
+pub const PEER_VERSION: u32 = 1;
+/// How often replicas that have no cluster yet look for the others.
+pub const FORMATION_INTERVAL: Duration = Duration::from_millis(200);
+/// How long another replica may take to say who it is.
+pub const HELLO_TIMEOUT: Duration = Duration::from_secs(1);
+/// How often a starting replica says that it waits for a quorum.
+pub const READY_WARNING_INTERVAL: Duration = Duration::from_secs(10);
+/// How long to wait before a write is asked for again that may have happened.
+pub const ATTEMPT_INTERVAL: Duration = Duration::from_millis(20);
+/// How long a write is asked for again before its outcome is called unknown.
+pub const ATTEMPTS_TIMEOUT: Duration = Duration::from_secs(10);
+/// How long to wait before the next question, after a replica has said that it does not lead.
+pub const LEADER_RETRY_INTERVAL: Duration = Duration::from_millis(5);

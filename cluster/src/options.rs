@@ -18,8 +18,6 @@ use crate::{TableId, limits};
 pub struct Options {
     /// The data directory. Created when missing; used by one store at a time.
     pub directory: PathBuf,
-    /// Id of this replica.
-    pub node: u64,
     /// How long superseded versions and changes can be read. At least a few seconds, or lists cannot be paged.
     pub history_age_max: Duration,
     /// Memory that the history of one table may keep, in bytes; the oldest goes first, except while a snapshot that
@@ -48,7 +46,6 @@ impl Options {
     pub fn new(directory: impl Into<PathBuf>) -> Options {
         Options {
             directory: directory.into(),
-            node: 1,
             history_age_max: Duration::from_secs(300),
             history_bytes_max: 1 << 30,
             snapshot_hold_max: Duration::from_secs(120),
@@ -129,6 +126,14 @@ pub enum OpenError {
     /// Tables cannot be kept in shards as asked.
     #[error(transparent)]
     Shards(#[from] ShardMapError),
+    /// Other replicas cannot be listened for.
+    #[error("cannot listen for other replicas on {address}")]
+    Listen {
+        /// The address.
+        address: SocketAddr,
+        /// Why not.
+        source: std::io::Error,
+    },
     /// The write-ahead log or a snapshot cannot be read.
     #[error(transparent)]
     Storage(#[from] WalError),

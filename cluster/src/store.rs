@@ -5,16 +5,19 @@ use std::fs::File;
 use std::sync::Arc;
 use std::thread::JoinHandle;
 
-use actix::Addr;
 use futures_util::future::{select_all, try_join_all};
 use parking_lot::Mutex;
-use tokio::sync::oneshot;
+use tokio::sync::{oneshot, watch};
 use tokio::time::Instant;
 
 use crate::boot;
-use crate::group::{Admission, GroupClock, Propose, Proposer, Tables};
-use crate::limits::{OBJECT_BYTES_MAX, WRITE_TIMEOUT};
-use crate::raft::{GroupStatus, Node, Proposals};
+use crate::group::{GroupClock, Tables};
+use crate::limits::OBJECT_BYTES_MAX;
+use crate::raft::GroupStatus;
+use crate::replica::attempts::Attempts;
+use crate::replica::leader::Leader;
+use crate::replica::reads::Reads;
+use crate::shard_map::DEFAULT_GROUP;
 use crate::wal::disk::{Disk, LocalDisk};
 use crate::wal::{Wal, WalUsage};
 use crate::{Mutation, OpenError, Options, Outcome, ReadError, Revision, Table, TableId, TooLarge, Write, WriteError};
@@ -27,7 +30,6 @@ pub struct Store {
 }
 
 struct Shared {
-    node: u64,
     tables: Arc<Tables>,
     running: Running,
     thread: Mutex<Option<(oneshot::Sender<()>, JoinHandle<()>)>>,
@@ -35,15 +37,18 @@ struct Shared {
 
 /// What was started on the thread of the store.
 pub(crate) struct Running {
+    /// Id of this replica.
+    pub(crate) id: u64,
     pub(crate) groups: BTreeMap<Arc<str>, Group>,
     pub(crate) wal: Wal,
 }
 
 /// What readers and writers need of a group.
 pub(crate) struct Group {
-    pub(crate) admission: Arc<Admission>,
-    pub(crate) proposer: Addr<Proposer<Proposals>>,
-    pub(crate) node: Node,
+    pub(crate) leader: Leader,
+    pub(crate) reads: Reads,
+    /// Whether this replica leads it.
+    pub(crate) leads: watch::Receiver<bool>,
 }
 
 /// What a store is doing, for metrics.
@@ -71,7 +76,7 @@ impl Store {
 
     pub(crate) async fn open_on(disk: Arc<dyn Disk>, lock: Option<File>, options: Options) -> Result<Store, OpenError> {
         let tables = Arc::new(Tables::new(&options)?);
-        let (node, registry) = (options.node, tables.clone());
+        let registry = tables.clone();
         let (started, running) = oneshot::channel();
         let (stop, stopped) = oneshot::channel();
         let run = move || {
@@ -87,12 +92,12 @@ impl Store {
             }
         };
         let thread = Mutex::new(Some((stop, thread)));
-        Ok(Store { shared: Arc::new(Shared { node, tables, running, thread }) })
+        Ok(Store { shared: Arc::new(Shared { tables, running, thread }) })
     }
 
     /// Id of this replica.
     pub fn node(&self) -> u64 {
-        self.shared.node
+        self.shared.running.id
     }
 
     /// The table of this name; it comes into being when first asked for.
@@ -112,18 +117,30 @@ impl Store {
     pub async fn write(&self, write: Write) -> Result<Outcome, WriteError> {
         let bytes = check(&write)?;
         let table = self.shared.tables.table(&write.table);
-        let group =
-            self.shared.running.groups.get(table.clock_of(write.key.as_str()).name()).ok_or(WriteError::Unavailable)?;
-        let permit = group.admission.admit(bytes + write.key.as_str().len()).ok_or(WriteError::QueueFull)?;
-        let (reply, outcome) = oneshot::channel();
-        group.proposer.try_send(Propose { write, reply, permit }).map_err(|refused| match refused {
-            actix::dev::SendError::Full(_) => WriteError::QueueFull,
-            actix::dev::SendError::Closed(_) => WriteError::Closed,
-        })?;
-        match tokio::time::timeout(WRITE_TIMEOUT, outcome).await {
-            Ok(Ok(outcome)) => outcome,
-            Ok(Err(_)) | Err(_) => Err(WriteError::Unknown),
+        let clock = table.clock_of(write.key.as_str());
+        let group = self.shared.running.groups.get(clock.name()).ok_or(WriteError::Unavailable)?;
+        let bytes = bytes + write.key.as_str().len();
+        if !group.leader.has_others() {
+            return group.leader.propose(write, bytes).await;
         }
+        Attempts::new(table, write).make(&group.leader, bytes).await
+    }
+
+    /// Whether this replica leads the group `default`, now and from then on: what of several replicas one should do,
+    /// the one that leads does.
+    pub fn leadership(&self) -> watch::Receiver<bool> {
+        let default = self.shared.running.groups.get(DEFAULT_GROUP);
+        default.map_or_else(|| watch::channel(false).1, |group| group.leads.clone())
+    }
+
+    /// Waits until this replica has everything of all tables that was acknowledged before this call, anywhere. At
+    /// once on the only replica, which always has.
+    ///
+    /// # Errors
+    /// Leadership cannot be confirmed.
+    pub async fn catch_up(&self) -> Result<(), ReadError> {
+        let groups = self.shared.running.groups.values();
+        try_join_all(groups.map(|group| group.reads.barrier())).await.map(drop)
     }
 
     /// A linearizable read point: whatever was acknowledged before this call is visible in the table at the revision
@@ -171,22 +188,22 @@ impl Store {
 
     async fn confirm(&self, clock: &GroupClock) -> Result<(), ReadError> {
         let group = self.shared.running.groups.get(clock.name()).ok_or(ReadError::Unavailable)?;
-        group.node.barrier().await
+        group.reads.barrier().await
     }
 
     /// Whether every group has a leader, so that writes and linearizable reads can be tried.
     pub fn is_available(&self) -> bool {
-        self.shared.running.groups.values().all(|group| group.node.is_led())
+        self.shared.running.groups.values().all(|group| group.leader.node().is_led())
     }
 
     /// What the store is doing.
     pub fn status(&self) -> Status {
-        let Running { groups, wal } = &self.shared.running;
+        let Running { groups, wal, .. } = &self.shared.running;
         Status {
-            writes_waiting: groups.values().map(|group| group.admission.writes()).sum(),
-            writes_waiting_bytes: groups.values().map(|group| group.admission.bytes()).sum(),
+            writes_waiting: groups.values().map(|group| group.leader.admission().writes()).sum(),
+            writes_waiting_bytes: groups.values().map(|group| group.leader.admission().bytes()).sum(),
             wal: wal.usage(),
-            groups: groups.iter().map(|(name, group)| group.node.status(name)).collect(),
+            groups: groups.iter().map(|(name, group)| group.leader.node().status(name)).collect(),
         }
     }
 

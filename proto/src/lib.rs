@@ -1,7 +1,8 @@
-//! Wire contracts of the Kubernetes API: what kinds there are, the tree that an object is, and its encodings.
+//! Wire contracts: those of the Kubernetes API (what kinds there are, the tree that an object is, and its encodings),
+//! and what replicas say to each other.
 //!
-//! Read in this order: [`value`], [`json`], [`schema`], [`catalogue`], [`protobuf`]. What replicas say to each other is in
-//! [`peer`].
+//! Read in this order: [`value`], [`json`], [`schema`], [`catalogue`], [`protobuf`], and of the replicas [`peer`],
+//! [`replication`].
 
 mod base64;
 pub mod catalogue;
@@ -12,6 +13,7 @@ pub mod order;
 pub mod peer;
 pub mod protobuf;
 pub mod quantity;
+pub mod replication;
 pub mod schema;
 pub mod time;
 pub mod value;

@@ -21,7 +21,7 @@ use flotilla_proto::value::Value;
 pub use api_services::{GroupVersionPriority, priorities};
 pub use coverage::{aggregate, uncovered};
 pub use renewal::{Renewal, Upkeep};
-pub use seeding::{SeedError, seed};
+pub use seeding::{SeedError, is_seeded, seed};
 pub use text::TextError;
 
 /// The manager under which most of these objects are written.

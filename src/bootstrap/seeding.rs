@@ -57,6 +57,16 @@ pub async fn seed(registry: &Registry, input: &BootstrapInput) -> Result<(), See
     Ok(())
 }
 
+/// Whether everything that must exist does, as far as this replica knows.
+pub fn is_seeded(registry: &Registry, input: &BootstrapInput) -> Result<bool, TextError> {
+    let exists = |seed: &Seed| {
+        let served = registry.resources.find(seed.group, seed.version, seed.resource)?;
+        let metadata = |field| seed.object.str_at(&["metadata", field]);
+        registry.current(&served, metadata("namespace"), metadata("name"))
+    };
+    Ok(objects(input)?.iter().all(|seed| exists(seed).is_some()))
+}
+
 /// A caller that stands for the server itself.
 fn caller(manager: &str) -> Caller {
     let groups = vec!["system:masters".into(), "system:authenticated".into()];

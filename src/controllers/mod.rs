@@ -25,6 +25,7 @@ use std::time::Duration;
 use actix_web::rt::task::JoinHandle;
 use futures_util::FutureExt;
 use futures_util::future::LocalBoxFuture;
+use tokio::sync::watch;
 
 use self::agent::Agent;
 use crate::access::tokens::Issuer;
@@ -93,28 +94,59 @@ const CONTROLLERS: &[(&str, Run)] = &[
     ("serviceaccount-token", |agent| token_secrets::run(agent).boxed_local()),
 ];
 
-/// Starts the controllers on this thread, which must run a local task set. They end when the drain begins.
+/// Starts the controllers on this thread, which must run a local task set. They work while this replica leads, so
+/// that of several replicas one does, and end when the drain begins.
 pub fn start(registry: &Arc<Registry>, settings: &Settings, drain: &Drain) -> Controllers {
     let agent = Rc::new(Agent::new(Arc::clone(registry), settings.clone()));
     let running = Running::default();
     let tasks = CONTROLLERS.iter().map(|&(name, run)| {
         let (agent, drain, running) = (Rc::clone(&agent), drain.clone(), running.clone());
+        let leads = registry.leadership();
         actix_web::rt::spawn(async move {
             tokio::select! {
                 () = drain.begun() => {}
-                () = keep_running(name, run, agent, &running) => {}
+                () = while_leading(leads, || keep_running(name, run, Rc::clone(&agent), &running)) => {}
             }
         })
     });
     Controllers { tasks: tasks.collect(), running }
 }
 
+/// Works whenever this replica leads, until the store ends.
+async fn while_leading<W: Future<Output = ()>>(mut leads: watch::Receiver<bool>, work: impl Fn() -> W) {
+    loop {
+        if leads.wait_for(|leads| *leads).await.is_err() {
+            return;
+        }
+        tokio::select! {
+            deposed = leads.wait_for(|leads| !*leads) => if deposed.is_err() { return },
+            () = work() => return,
+        }
+    }
+}
+
+/// Counts a controller as running while this lives.
+struct Counted<'a>(&'a Running);
+
+impl<'a> Counted<'a> {
+    fn new(running: &'a Running) -> Self {
+        running.0.fetch_add(1, Ordering::Relaxed);
+        Self(running)
+    }
+}
+
+impl Drop for Counted<'_> {
+    fn drop(&mut self) {
+        self.0.0.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
 /// Runs a controller again whenever it ends, since one that is missing leaves a cluster that no longer tidies up.
 async fn keep_running(name: &'static str, run: Run, agent: Rc<Agent>, running: &Running) {
     loop {
-        running.0.fetch_add(1, Ordering::Relaxed);
+        let counted = Counted::new(running);
         let ended = AssertUnwindSafe(run(Rc::clone(&agent))).catch_unwind().await;
-        running.0.fetch_sub(1, Ordering::Relaxed);
+        drop(counted);
         match ended {
             Ok(Ok(())) => tracing::error!(controller = name, "controller ended"),
             Ok(Err(error)) => tracing::error!(controller = name, %error, "controller failed"),

@@ -64,6 +64,11 @@ impl Verb {
         }
     }
 
+    /// Whether it may change something.
+    const fn writes(self) -> bool {
+        !matches!(self, Self::Get | Self::List | Self::Watch)
+    }
+
     /// The verb of a method on a path, as authorization calls it; methods that have none are called by their name.
     fn of(head: &Head<'_>, of: &ResourcePath<'_>) -> Option<Self> {
         let named = of.name.is_some();
@@ -303,6 +308,11 @@ fn method_not_allowed(served: &Served, of: &ResourcePath<'_>, head: &Head<'_>) -
 impl<'r> Request<'r> {
     /// Does what is not a watch.
     async fn answer(self, verb: Verb, of: &ResourcePath<'_>, payload: web::Payload) -> ApiResult<HttpResponse> {
+        if verb.writes() {
+            // Defaults, admission and refusals are decided by what is here: that must not be older than what the
+            // client may have been told elsewhere.
+            self.gateway.registry.catch_up().await?;
+        }
         match subresources::door(&self.served, self.subresource) {
             Door::Object => {}
             door => return self.through(door, verb, of, payload).await,

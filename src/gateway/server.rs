@@ -14,6 +14,7 @@ use crate::bootstrap::{self, BootstrapInput, FrontProxy, SeedError};
 use crate::controllers::{self, Controllers, Settings};
 use crate::discovery::health::{Health, Part};
 use crate::discovery::{self, Documents};
+use crate::limits;
 use crate::openapi::OpenApi;
 use crate::registry::{Registry, now};
 use crate::status::ApiError;
@@ -54,9 +55,7 @@ impl Gateway {
         let mut registry = Registry::new(boot.store.clone(), boot.config.service_node_port_range);
         registry.accounts_are_made = boot.config.embedded_controllers;
         let registry = Arc::new(registry);
-        let input = bootstrap_input(boot);
-        bootstrap::seed(&registry, &input).await?;
-        registry.repair_addresses().await.map_err(StartError::Addresses)?;
+        begin(&registry, &bootstrap_input(boot)).await?;
         let controllers = boot.config.embedded_controllers.then(|| {
             let root_ca = boot.pki.authority_pem().to_owned();
             let settings = Settings { issuer: boot.issuer.clone(), root_ca };
@@ -106,6 +105,22 @@ impl Gateway {
         move |config: &mut ServiceConfig| {
             config.app_data(gateway.clone()).default_service(web::to(handler::handle));
         }
+    }
+}
+
+/// Has the objects that must exist made: by this replica if it leads, else by the one that does.
+async fn begin(registry: &Registry, input: &BootstrapInput) -> Result<(), StartError> {
+    let mut leads = registry.leadership();
+    loop {
+        if *leads.borrow_and_update() {
+            bootstrap::seed(registry, input).await?;
+            return registry.repair_addresses().await.map_err(StartError::Addresses);
+        }
+        if bootstrap::is_seeded(registry, input)? {
+            return Ok(());
+        }
+        // The objects come with changes of many tables; this is the one time when looking again is simpler.
+        let _ = tokio::time::timeout(limits::SEED_CHECK_INTERVAL, leads.changed()).await;
     }
 }
 

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use flotilla_cluster::{Key, Object, Revision, Table};
+use tokio::sync::watch;
 use tokio::time::Instant;
 
 use super::{Registry, Served};
@@ -42,6 +43,17 @@ impl Registry {
             Ok(_) => Ok(()),
             Err(error) => Err(ApiError::unavailable(error.to_string(), 1)),
         }
+    }
+
+    /// Waits until local reads of any table see every write that was acknowledged before, through any replica: what
+    /// follows may then be decided by what is here.
+    pub async fn catch_up(&self) -> ApiResult<()> {
+        self.store.catch_up().await.map_err(|error| ApiError::unavailable(error.to_string(), 1))
+    }
+
+    /// Whether this replica is the one to do what one of several should, now and from then on.
+    pub fn leadership(&self) -> watch::Receiver<bool> {
+        self.store.leadership()
     }
 
     /// Waits until the table has a revision; 504 when that takes too long.

@@ -29,7 +29,7 @@ mod figures;
 #[cfg(test)]
 mod peer_tests;
 #[cfg(test)]
-mod test_net;
+pub(crate) mod test_net;
 
 pub(crate) use self::transport::{Transport, TransportOptions};
 

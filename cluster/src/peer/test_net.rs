@@ -18,13 +18,13 @@ use super::{Hello, Refusal, Reply, Service, Transport, TransportOptions};
 use crate::PeerTls;
 
 /// An authority of certificates.
-pub(super) struct Authority {
+pub(crate) struct Authority {
     certificate: CertificateDer<'static>,
     issuer: Issuer<'static, KeyPair>,
 }
 
 impl Authority {
-    pub(super) fn new() -> Authority {
+    pub(crate) fn new() -> Authority {
         let mut params = CertificateParams::default();
         params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
         let key = KeyPair::generate().expect("a key");
@@ -33,7 +33,7 @@ impl Authority {
     }
 
     /// A certificate of this authority that trusts those of this authority only.
-    pub(super) fn issue(&self) -> PeerTls {
+    pub(crate) fn issue(&self) -> PeerTls {
         let params = CertificateParams::new(vec![PeerTls::SERVER_NAME.into()]).expect("a name");
         let key = KeyPair::generate().expect("a key");
         let chain = vec![params.signed_by(&key, &self.issuer).expect("a certificate").der().clone()];

@@ -1,16 +1,21 @@
 //! Raft, by openraft: nothing outside this module names one of its types.
 //!
 //! [`types`] says what openraft is instantiated with and how its values are written down, [`log_store`] puts its log
-//! into the write-ahead log, [`state_machine`] applies what is committed and takes snapshots, [`network`] is where
-//! other replicas will be reached, and [`node`] puts them together for one group.
+//! into the write-ahead log, [`state_machine`] applies what is committed and takes snapshots, and [`node`] puts them
+//! together for one group. [`network`] calls other replicas, [`service`] answers them, [`snapshot_sending`] does both
+//! for snapshots, all in the messages of [`wire`].
 
 mod log_store;
 mod network;
 mod node;
 #[cfg(test)]
 mod raft_tests;
+mod service;
+mod snapshot_sending;
 mod state_machine;
 mod types;
+mod wire;
 
-pub use self::node::GroupStatus;
+pub use self::node::{GroupStatus, Member};
 pub(crate) use self::node::{Node, NodeOptions, Proposals};
+pub(crate) use self::types::Replica;

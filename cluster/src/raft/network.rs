@@ -1,58 +1,248 @@
-//! Where other replicas are reached: so far there are none.
+//! How a group reaches its other replicas.
 
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use flotilla_proto::replication::{self as message, Method};
+use futures_util::{Stream, StreamExt, stream};
 use openraft::alias::{SnapshotOf, VoteOf};
-use openraft::errors::{RPCError, ReplicationClosed, StreamingError, Unreachable};
-use openraft::network::{RPCOption, RaftNetworkFactory, RaftNetworkV2};
-use openraft::raft::{AppendEntriesRequest, AppendEntriesResponse, SnapshotResponse, VoteRequest, VoteResponse};
-use openraft::{AnyError, BasicNode, OptionalSend};
+use openraft::base::{BoxFuture, BoxStream};
+use openraft::errors::{NetworkError, RPCError, ReplicationClosed, StreamingError, Timeout, Unreachable};
+use openraft::network::{Backoff, RPCOption, RPCTypes, RaftNetworkFactory, RaftNetworkV2};
+use openraft::raft::{
+    AppendEntriesRequest, AppendEntriesResponse, SnapshotResponse, StreamAppendError, StreamAppendResult,
+    TransferLeaderRequest, TransferLeaderResponse, VoteRequest, VoteResponse,
+};
+use openraft::{AnyError, OptionalSend};
+use prost::Message;
 
+use super::snapshot_sending;
 use super::state_machine::SnapshotFile;
-use super::types::TypeConfig;
+use super::types::{LogIdentity, Replica, TypeConfig};
+use super::wire;
+use crate::limits::{APPENDS_IN_FLIGHT_MAX, PEER_RETRY_INTERVAL};
+use crate::peer::{Lane, PeerError, Peers, Target};
 
-/// A network without other replicas.
-pub(super) struct Alone;
+/// Makes the links of one group to its other replicas.
+pub(super) struct Network {
+    /// None while this replica is to be the only one.
+    pub(super) peers: Option<Arc<dyn Peers>>,
+    pub(super) group: Arc<str>,
+    pub(super) node: u64,
+}
 
-/// A replica that cannot be reached.
-pub(super) struct Nobody;
-
-impl RaftNetworkFactory<TypeConfig> for Alone {
-    type Network = Nobody;
-
-    async fn new_client(&mut self, _: u64, _: &BasicNode) -> Nobody {
-        Nobody
+impl Network {
+    fn link(&self, target: u64, node: &Replica, lane: Lane) -> Link {
+        let target = Target { address: node.address.clone(), member: Some(target) };
+        Link { peers: self.peers.clone(), group: self.group.clone(), node: self.node, target, lane }
     }
 }
 
-fn unreachable() -> Unreachable<TypeConfig> {
-    Unreachable::new(&AnyError::error("this store has no other replicas"))
+impl RaftNetworkFactory<TypeConfig> for Network {
+    type Network = Link;
+
+    async fn new_client(&mut self, target: u64, node: &Replica) -> Link {
+        self.link(target, node, Lane::Bulk)
+    }
+
+    async fn new_heartbeat_client(&mut self, target: u64, node: &Replica) -> Link {
+        self.link(target, node, Lane::Control)
+    }
+
+    async fn new_snapshot_client(&mut self, target: u64, node: &Replica) -> Link {
+        self.link(target, node, Lane::Snapshot)
+    }
 }
 
-impl RaftNetworkV2<TypeConfig> for Nobody {
+/// One group's way to one other replica.
+#[derive(Clone)]
+pub(super) struct Link {
+    peers: Option<Arc<dyn Peers>>,
+    group: Arc<str>,
+    node: u64,
+    target: Target,
+    lane: Lane,
+}
+
+type RpcResult<T> = Result<T, RPCError<TypeConfig>>;
+
+impl Link {
+    pub(super) fn group(&self) -> &str {
+        &self.group
+    }
+
+    /// The replica whose link it is.
+    pub(super) fn node(&self) -> u64 {
+        self.node
+    }
+
+    /// Calls the other replica; the call is on its way when this returns.
+    pub(super) fn call<R: Message>(
+        &self,
+        lane: Lane,
+        method: Method,
+        request: &R,
+        timeout: Duration,
+    ) -> impl Future<Output = Result<Bytes, PeerError>> + use<R> {
+        let payload = Bytes::from(request.encode_to_vec());
+        let answer = self.peers.as_ref().map(|peers| peers.call(&self.target, lane, method as u32, payload, timeout));
+        async move {
+            match answer {
+                Some(answer) => answer.await,
+                None => Err(PeerError::Unreachable("this store has no other replicas".into())),
+            }
+        }
+    }
+
+    /// What openraft makes of an error: what will not change at once it waits for, what may it repeats.
+    fn failed(&self, action: RPCTypes, error: &PeerError, timeout: Duration) -> RPCError<TypeConfig> {
+        match error {
+            PeerError::Timeout => {
+                let target = self.target.member.unwrap_or_default();
+                RPCError::Timeout(Timeout { action, id: self.node, target, timeout })
+            }
+            PeerError::Unreachable(_) | PeerError::Identity { .. } | PeerError::Closed | PeerError::QueueFull => {
+                RPCError::Unreachable(Unreachable::new(error))
+            }
+            PeerError::Refused(_) | PeerError::TooLarge { .. } => RPCError::Network(NetworkError::new(error)),
+        }
+    }
+
+    async fn ask<A: Message + Default>(
+        &self,
+        lane: Lane,
+        method: Method,
+        action: RPCTypes,
+        request: &impl Message,
+        option: &RPCOption,
+    ) -> RpcResult<A> {
+        let timeout = option.soft_ttl();
+        let answer = self.call(lane, method, request, timeout).await;
+        let answer = answer.map_err(|error| self.failed(action, &error, timeout))?;
+        A::decode(answer).map_err(|error| RPCError::Network(NetworkError::new(&error)))
+    }
+
+    /// Sends entries; they are on their way when this returns.
+    fn append(
+        &self,
+        request: &AppendEntriesRequest<TypeConfig>,
+        timeout: Duration,
+    ) -> impl Future<Output = RpcResult<AppendEntriesResponse<TypeConfig>>> + use<> {
+        let answer = self.call(self.lane, Method::Append, &wire::put_append(&self.group, request), timeout);
+        let link = self.clone();
+        async move {
+            let answer = answer.await.map_err(|error| link.failed(RPCTypes::AppendEntries, &error, timeout))?;
+            let unreadable = || RPCError::Network(NetworkError::new(&AnyError::error("the answer cannot be read")));
+            let answer = message::AppendAnswer::decode(answer).map_err(|_| unreadable())?;
+            wire::append_answer(&answer).ok_or_else(unreadable)
+        }
+    }
+}
+
+/// What a streamed append has come to, and whether the stream goes on after it.
+fn streamed(
+    response: AppendEntriesResponse<TypeConfig>,
+    previous: Option<LogIdentity>,
+    last: Option<LogIdentity>,
+) -> (StreamAppendResult<TypeConfig>, bool) {
+    match response {
+        AppendEntriesResponse::Success => (Ok(last), true),
+        AppendEntriesResponse::PartialSuccess(matched) => (Ok(matched), matched == last),
+        AppendEntriesResponse::Conflict => match previous {
+            Some(previous) => (Err(StreamAppendError::Conflict(previous)), false),
+            None => (Ok(None), false), // nothing comes before the beginning, so that nothing conflicts with it
+        },
+        AppendEntriesResponse::HigherVote(vote) => (Err(StreamAppendError::HigherVote(vote)), false),
+    }
+}
+
+impl RaftNetworkV2<TypeConfig> for Link {
     type SnapshotData = SnapshotFile;
 
     async fn append_entries(
         &mut self,
-        _: AppendEntriesRequest<TypeConfig>,
-        _: RPCOption,
-    ) -> Result<AppendEntriesResponse<TypeConfig>, RPCError<TypeConfig>> {
-        Err(RPCError::Unreachable(unreachable()))
+        request: AppendEntriesRequest<TypeConfig>,
+        option: RPCOption,
+    ) -> RpcResult<AppendEntriesResponse<TypeConfig>> {
+        self.append(&request, option.soft_ttl()).await
+    }
+
+    fn stream_append<'s, S>(
+        &'s mut self,
+        input: S,
+        option: RPCOption,
+    ) -> BoxFuture<'s, RpcResult<BoxStream<'s, RpcResult<StreamAppendResult<TypeConfig>>>>>
+    where
+        S: Stream<Item = AppendEntriesRequest<TypeConfig>> + OptionalSend + Unpin + 'static,
+    {
+        let link = self.clone();
+        let sent = input.map(move |request| {
+            let previous = request.prev_log_id;
+            let last = request.entries.last().map(|entry| entry.log_id).or(previous);
+            let answer = link.append(&request, option.soft_ttl());
+            async move { answer.await.map(|response| streamed(response, previous, last)) }
+        });
+        // Several are under way at once; the answers come in their order, and none after the first that is no success.
+        let answers = sent.buffered(APPENDS_IN_FLIGHT_MAX);
+        let until_failed = stream::unfold(Some(answers), |answers| async move {
+            let mut answers = answers?;
+            match answers.next().await? {
+                Ok((result, true)) => Some((Ok(result), Some(answers))),
+                Ok((result, false)) => Some((Ok(result), None)),
+                Err(error) => Some((Err(error), None)),
+            }
+        });
+        Box::pin(async move { Ok(Box::pin(until_failed) as BoxStream<'s, _>) })
     }
 
     async fn vote(
         &mut self,
-        _: VoteRequest<TypeConfig>,
-        _: RPCOption,
-    ) -> Result<VoteResponse<TypeConfig>, RPCError<TypeConfig>> {
-        Err(RPCError::Unreachable(unreachable()))
+        request: VoteRequest<TypeConfig>,
+        option: RPCOption,
+    ) -> RpcResult<VoteResponse<TypeConfig>> {
+        let call = wire::put_vote_call(&self.group, &request);
+        let answer: message::VoteAnswer = self.ask(Lane::Control, Method::Vote, RPCTypes::Vote, &call, &option).await?;
+        Ok(wire::vote_answer(&answer))
+    }
+
+    async fn pre_vote(
+        &mut self,
+        request: VoteRequest<TypeConfig>,
+        option: RPCOption,
+    ) -> RpcResult<VoteResponse<TypeConfig>> {
+        let call = wire::put_vote_call(&self.group, &request);
+        let answer: message::VoteAnswer =
+            self.ask(Lane::Control, Method::PreVote, RPCTypes::Vote, &call, &option).await?;
+        Ok(wire::vote_answer(&answer))
     }
 
     async fn full_snapshot(
         &mut self,
-        _: VoteOf<TypeConfig>,
-        _: SnapshotOf<TypeConfig, SnapshotFile>,
-        _: impl Future<Output = ReplicationClosed> + OptionalSend + 'static,
+        vote: VoteOf<TypeConfig>,
+        snapshot: SnapshotOf<TypeConfig, SnapshotFile>,
+        cancel: impl Future<Output = ReplicationClosed> + OptionalSend + 'static,
         _: RPCOption,
     ) -> Result<SnapshotResponse<TypeConfig>, StreamingError<TypeConfig>> {
-        Err(StreamingError::Unreachable(unreachable()))
+        tokio::pin!(cancel);
+        tokio::select! {
+            closed = &mut cancel => Err(StreamingError::Closed(closed)),
+            sent = snapshot_sending::send(self, &vote, &snapshot.snapshot) => sent,
+        }
+    }
+
+    async fn transfer_leader(
+        &mut self,
+        request: TransferLeaderRequest<TypeConfig>,
+        option: RPCOption,
+    ) -> RpcResult<TransferLeaderResponse<TypeConfig>> {
+        let call = wire::put_transfer(&self.group, &request);
+        let answer: message::TransferAnswer =
+            self.ask(Lane::Control, Method::Transfer, RPCTypes::TransferLeader, &call, &option).await?;
+        Ok(wire::transfer_answer(&request, &answer))
+    }
+
+    fn backoff(&self) -> Option<Backoff> {
+        Some(Backoff::new(std::iter::repeat(PEER_RETRY_INTERVAL)))
     }
 }

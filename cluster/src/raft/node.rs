@@ -1,6 +1,6 @@
 //! One group on this replica.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -10,20 +10,22 @@ use actix::Addr;
 use openraft::async_runtime::WatchReceiver;
 use openraft::errors::{ClientWriteError, LinearizableReadError, RaftError};
 use openraft::raft::ReadPolicy;
-use openraft::{BasicNode, Config, Raft, SnapshotPolicy};
+use openraft::{Config, Raft, SnapshotPolicy};
 use tokio::sync::{Mutex, oneshot, watch};
 
 use super::log_store::LogStore;
-use super::network::Alone;
+use super::network::Network;
+use super::snapshot_sending::Receiver;
 use super::state_machine::StateMachine;
-use super::types::{Reaction, TypeConfig};
+use super::types::{Reaction, Replica, TypeConfig};
 use crate::group::{Applier, Batch, Lead, Log, Proposer, Replies};
-use crate::limits::{LEADER_TIMEOUT, SNAPSHOT_HELD_FACTOR};
+use crate::limits::{ELECTION_TIMEOUT, HEARTBEAT_INTERVAL, LEADER_TIMEOUT, SNAPSHOT_HELD_FACTOR};
+use crate::peer::Peers;
 use crate::snapshot::Snapshots;
 use crate::wal::{GroupId, Wal};
 use crate::{ReadError, Revision, WriteError};
 
-type GroupRaft = Raft<TypeConfig, StateMachine>;
+pub(super) type GroupRaft = Raft<TypeConfig, StateMachine>;
 
 /// What a group is started with.
 pub(crate) struct NodeOptions {
@@ -31,6 +33,8 @@ pub(crate) struct NodeOptions {
     pub(crate) group: GroupId,
     pub(crate) name: Arc<str>,
     pub(crate) wal: Wal,
+    /// How other replicas are reached; none when there are to be none.
+    pub(crate) peers: Option<Arc<dyn Peers>>,
     pub(crate) applier: Applier,
     pub(crate) snapshots: Snapshots,
     pub(crate) snapshot_log_bytes: u64,
@@ -55,8 +59,12 @@ fn refused(error: impl std::fmt::Display) -> StartError {
 #[derive(Clone)]
 pub(crate) struct Node {
     node: u64,
-    raft: GroupRaft,
+    pub(super) raft: GroupRaft,
+    /// Where snapshots that the leader sends come in.
+    pub(super) receiver: Receiver,
     log: LogStore,
+    /// Index of the last entry that is applied.
+    applied: watch::Receiver<u64>,
     snapshot_log_bytes: u64,
     /// Bytes appended when the last snapshot was begun, while none is being written.
     snapshot_at: Arc<Mutex<u64>>,
@@ -83,15 +91,30 @@ pub struct GroupStatus {
     pub snapshot_index: u64,
 }
 
+/// A member of a group.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Member {
+    /// Its id: another one each time that it begins with an empty disk.
+    pub id: u64,
+    /// Its name.
+    pub name: String,
+    /// Where other replicas reach it, `HOST:PORT`.
+    pub address: String,
+    /// Whether it has a vote. Without one it is sent everything and counts for nothing.
+    pub votes: bool,
+}
+
 impl Node {
     /// Starts a group: restores its newest snapshot and begins to follow its log.
     pub(crate) async fn start(options: NodeOptions) -> Result<(Node, Proposals), StartError> {
-        let NodeOptions { node, group, name, wal, applier, snapshots, .. } = options;
+        let NodeOptions { node, group, name, wal, peers, applier, snapshots, .. } = options;
+        let milliseconds = |duration: Duration| duration.as_millis() as u64;
         let config = Config {
             cluster_name: name.to_string(),
-            heartbeat_interval: 500,
-            election_timeout_min: 1_500,
-            election_timeout_max: 3_000,
+            heartbeat_interval: milliseconds(HEARTBEAT_INTERVAL),
+            heartbeat_min_interval: Some(milliseconds(HEARTBEAT_INTERVAL)),
+            election_timeout_min: milliseconds(ELECTION_TIMEOUT.start),
+            election_timeout_max: milliseconds(ELECTION_TIMEOUT.end),
             max_payload_entries: 1_024,
             snapshot_policy: SnapshotPolicy::Never,
             max_in_snapshot_log_to_keep: 0,
@@ -102,34 +125,59 @@ impl Node {
         };
         let config = Arc::new(config.validate().map_err(refused)?);
         let log = LogStore::new(wal, group);
+        let receiver = Receiver::new(snapshots.clone());
         let machine = StateMachine::open(applier, snapshots).await?;
-        let raft = GroupRaft::new(node, config, Alone, log.clone(), machine).await.map_err(refused)?;
+        let applied = machine.progress();
+        let network = Network { peers, group: name, node };
+        let raft = GroupRaft::new(node, config, network, log.clone(), machine).await.map_err(refused)?;
         let snapshot_log_bytes = options.snapshot_log_bytes;
         let proposals = Proposals { raft: raft.clone(), wal: log.wal().clone(), order: Arc::default() };
         let (snapshot_at, stopping, on_fatal) = (Arc::default(), Arc::default(), options.on_fatal);
-        Ok((Node { node, raft, log, snapshot_log_bytes, snapshot_at, stopping, on_fatal }, proposals))
+        let node = Node { node, raft, receiver, log, applied, snapshot_log_bytes, snapshot_at, stopping, on_fatal };
+        Ok((node, proposals))
     }
 
-    /// Makes this replica lead, when it is the only one; waits until it leads and has applied everything.
-    pub(crate) async fn lead_alone(&self, genesis: Revision) -> Result<(), StartError> {
-        if self.raft.is_initialized().await.map_err(refused)? {
-            self.raft.trigger().elect(false).await.map_err(refused)?;
-        } else {
-            let members = BTreeMap::from([(self.node, BasicNode { addr: String::new() })]);
-            self.raft.initialize(members).await.map_err(refused)?;
-        }
-        let node = self.node;
-        let wait = self.raft.wait(Some(LEADER_TIMEOUT));
-        wait.metrics(move |metrics| leads(metrics, node), "leads").await.map_err(refused)?;
-        let base = self.raft.with_state_machine(|machine| Box::pin(async { machine.applier().base() })).await;
-        if base.map_err(refused)? <= Revision::FIRST {
-            self.raft.client_write(Batch::closing(genesis)).await.map_err(refused)?;
-        }
-        Ok(())
+    /// Whether the group has members, as far as this replica knows.
+    pub(crate) async fn is_formed(&self) -> bool {
+        self.raft.is_initialized().await.unwrap_or(false)
     }
 
-    /// Tells the proposer whenever this replica begins or ceases to lead, until the group is shut down.
-    pub(crate) async fn follow_leadership(self, proposer: Addr<Proposer<Proposals>>, ready: watch::Sender<bool>) {
+    /// Forms the group of these members, this one among them; without effect when it is formed already.
+    pub(crate) async fn form(&self, members: BTreeMap<u64, Replica>) -> Result<(), StartError> {
+        if self.is_formed().await {
+            return Ok(());
+        }
+        self.raft.initialize(members).await.map_err(refused)
+    }
+
+    /// Lets this replica stand for election at once, as it may when nobody else can lead.
+    pub(crate) async fn stand(&self) {
+        let _ = self.raft.trigger().elect(false).await; // a group that is shut down has no elections
+    }
+
+    /// The ids and descriptions of all members that this replica knows of, and whether each has a vote.
+    pub(crate) fn members(&self) -> Vec<Member> {
+        let metrics = self.raft.server_metrics();
+        let metrics = metrics.borrow_watched();
+        let membership = metrics.membership_config.membership();
+        let voters: BTreeSet<u64> = membership.voter_ids().collect();
+        let member = |(id, replica): (&u64, &Replica)| Member {
+            id: *id,
+            name: replica.name.clone(),
+            address: replica.address.clone(),
+            votes: voters.contains(id),
+        };
+        membership.nodes().map(member).collect()
+    }
+
+    /// Tells the proposer whenever this replica begins or ceases to lead, until the group is shut down. A leader that
+    /// finds the group without a past begins it at `genesis`.
+    pub(crate) async fn follow_leadership(
+        self,
+        proposer: Addr<Proposer<Proposals>>,
+        leads: watch::Sender<bool>,
+        genesis: Revision,
+    ) {
         let mut server = self.raft.server_metrics();
         let mut term = None;
         loop {
@@ -138,18 +186,14 @@ impl Node {
                 (metrics.current_leader, metrics.vote.leader_id.term)
             };
             if leader == Some(self.node) && term != Some(current) {
-                let node = self.node;
-                let decided = move |metrics: &Metrics| leads(metrics, node) || metrics.current_leader != Some(node);
-                let wait = self.raft.wait(Some(LEADER_TIMEOUT));
-                if wait.metrics(decided, "applied its own entry").await.is_ok_and(|metrics| leads(&metrics, node)) {
-                    let last = self.raft.with_state_machine(|machine| Box::pin(async { machine.applier().last() }));
-                    let Ok(last) = last.await else { return };
+                if let Some(above) = self.begin_to_lead(genesis).await {
                     term = Some(current);
-                    let _ = proposer.send(Lead { above: Some(last), leader }).await;
-                    let _ = ready.send(true);
+                    let _ = proposer.send(Lead { above: Some(above), leader }).await;
+                    leads.send_replace(true);
                 }
             } else if leader != Some(self.node) {
                 term = None;
+                leads.send_replace(false);
                 let _ = proposer.send(Lead { above: None, leader }).await;
             }
             if server.changed().await.is_err() {
@@ -161,25 +205,73 @@ impl Node {
         }
     }
 
-    /// A point up to which reads here are linearizable.
-    pub(crate) async fn barrier(&self) -> Result<(), ReadError> {
-        {
-            // The only voter has acknowledged nothing that it has not applied: writes are answered after that.
-            let metrics = self.raft.server_metrics();
-            let metrics = metrics.borrow_watched();
-            let mut voters = metrics.membership_config.voter_ids();
-            if metrics.current_leader == Some(self.node) && voters.next() == Some(self.node) && voters.next().is_none()
-            {
-                return Ok(());
+    /// Waits until everything is applied that was in the log before this replica began to lead; the largest revision
+    /// of it. None when it does not lead after all.
+    async fn begin_to_lead(&self, genesis: Revision) -> Option<Revision> {
+        let node = self.node;
+        let decided = move |metrics: &Metrics| leads(metrics, node) || metrics.current_leader != Some(node);
+        let wait = self.raft.wait(Some(LEADER_TIMEOUT));
+        let metrics = wait.metrics(decided, "applied its own entry").await.ok()?;
+        if !leads(&metrics, node) {
+            return None;
+        }
+        let base = self.raft.with_state_machine(|machine| Box::pin(async { machine.applier().base() })).await;
+        if base.ok()? <= Revision::FIRST {
+            self.raft.client_write(Batch::closing(genesis)).await.ok()?;
+        }
+        self.raft.with_state_machine(|machine| Box::pin(async { machine.applier().last() })).await.ok()
+    }
+
+    /// Who leads, as far as this replica knows.
+    pub(crate) fn leader(&self) -> Option<u64> {
+        self.raft.server_metrics().borrow_watched().current_leader
+    }
+
+    /// The member's address, as the log has it.
+    pub(crate) fn address(&self, member: u64) -> Option<String> {
+        let metrics = self.raft.server_metrics();
+        let metrics = metrics.borrow_watched();
+        metrics.membership_config.membership().get_node(&member).map(|replica| replica.address.clone())
+    }
+
+    /// Waits until another leads than `known`, or somebody when that is nobody.
+    pub(crate) async fn leader_other_than(&self, known: Option<u64>) {
+        let mut server = self.raft.server_metrics();
+        loop {
+            let leader = server.borrow_watched().current_leader;
+            if leader.is_some() && leader != known || server.changed().await.is_err() {
+                return;
             }
         }
-        match self.raft.ensure_linearizable(ReadPolicy::ReadIndex).await {
-            Ok(_) => Ok(()),
+    }
+
+    /// Whether this replica leads and is the only one that votes: then it has acknowledged nothing that it has not
+    /// applied, because writes are answered after that.
+    pub(crate) fn leads_alone(&self) -> bool {
+        let metrics = self.raft.server_metrics();
+        let metrics = metrics.borrow_watched();
+        let mut voters = metrics.membership_config.voter_ids();
+        metrics.current_leader == Some(self.node) && voters.next() == Some(self.node) && voters.next().is_none()
+    }
+
+    /// The index up to which a replica must have applied the log for its reads to be linearizable: a quorum confirms
+    /// that this replica leads.
+    pub(crate) async fn read_index(&self) -> Result<u64, ReadError> {
+        match self.raft.get_read_linearizer(ReadPolicy::ReadIndex).await {
+            Ok(linearizer) => Ok(linearizer.read_log_id().index()),
             Err(RaftError::APIError(LinearizableReadError::ForwardToLeader(forward))) => {
                 Err(ReadError::NotLeader { leader: forward.leader_id })
             }
             Err(RaftError::APIError(_)) => Err(ReadError::Unavailable),
             Err(RaftError::Fatal(_)) => Err(ReadError::Closed),
+        }
+    }
+
+    /// Waits until the log is applied here up to an index.
+    pub(crate) async fn reached(&self, index: u64) -> Result<(), ReadError> {
+        match self.applied.clone().wait_for(|applied| *applied >= index).await {
+            Ok(_) => Ok(()),
+            Err(_) => Err(ReadError::Closed),
         }
     }
 
@@ -287,9 +379,11 @@ impl Log for Proposals {
                         let response: openraft::raft::ClientWriteResponse<TypeConfig> = response;
                         replies.outcomes(response.data.0);
                     }
-                    Err(ClientWriteError::ForwardToLeader(forward)) => {
+                    // The next leader has overwritten it.
+                    Err(ClientWriteError::LogEntryDiscarded(forward)) => {
                         replies.fail(WriteError::NotLeader { leader: forward.leader_id });
                     }
+                    // It may be in the log already, and the next leader may commit it.
                     Err(_) => replies.fail(WriteError::Unknown),
                 }
                 drop(reservation);

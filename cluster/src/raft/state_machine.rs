@@ -1,34 +1,74 @@
 //! Applies what is committed, and takes and installs snapshots.
 
 use std::io;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use futures_util::{Stream, StreamExt};
 use openraft::alias::{SnapshotMetaOf, SnapshotOf};
 use openraft::storage::{ApplyResponder, EntryResponder, RaftStateMachine};
 use openraft::{EntryPayload, OptionalSend, RaftSnapshotBuilder};
+use parking_lot::Mutex;
+use tokio::sync::watch;
 
 use super::types::{self, Applied, LogIdentity, StoredMembership, TypeConfig, log_ref};
 use crate::group::{Applier, Batch, Captured};
 use crate::limits::{APPLY_ENTRIES_MAX, SNAPSHOT_WRITE_TIMEOUT};
-use crate::snapshot::{Loaded, Meta, Snapshots};
+use crate::snapshot::{Loaded, Meta, Outgoing, Snapshots};
 
 /// A snapshot: a file of this replica.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub(crate) struct SnapshotFile {
-    snapshots: SnapshotsOf,
+    snapshots: Snapshots,
     path: PathBuf,
+    /// What was read of it already, when it was received and is still to be installed.
+    received: Option<Arc<Mutex<Option<Loaded>>>>,
 }
 
-/// Where a snapshot file can be read; a replica that installs it copies it into its own place.
-#[derive(Clone)]
-struct SnapshotsOf(Snapshots);
-
-impl std::fmt::Debug for SnapshotsOf {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str("Snapshots")
+impl SnapshotFile {
+    fn new(snapshots: &Snapshots, path: PathBuf) -> SnapshotFile {
+        SnapshotFile { snapshots: snapshots.clone(), path, received: None }
     }
+
+    /// Reads a received snapshot, to be installed; it has yet to get its place among the others.
+    pub(super) fn receive(snapshots: &Snapshots, path: &Path) -> io::Result<Snapshot> {
+        let loaded = snapshots.load(path).map_err(io::Error::other)?;
+        let meta = snapshot_meta(&loaded.meta)?;
+        let received = Some(Arc::new(Mutex::new(Some(loaded))));
+        Ok(Snapshot { meta, snapshot: SnapshotFile { received, ..SnapshotFile::new(snapshots, path.to_path_buf()) } })
+    }
+
+    /// Begins to send it.
+    pub(super) fn outgoing(&self) -> io::Result<Outgoing> {
+        self.snapshots.outgoing(&self.path)
+    }
+
+    /// Its name among the snapshots of this replica.
+    pub(super) fn name(&self) -> String {
+        self.path.file_stem().unwrap_or_default().to_string_lossy().into_owned()
+    }
+
+    /// Its content, and whether it was received; read on a thread that may wait for the disk.
+    async fn load(&self) -> io::Result<(Loaded, bool)> {
+        if let Some(loaded) = self.received.as_ref().and_then(|received| received.lock().take()) {
+            return Ok((loaded, true));
+        }
+        let file = self.clone();
+        let loaded = tokio::task::spawn_blocking(move || file.snapshots.load(&file.path));
+        Ok((loaded.await?.map_err(io::Error::other)?, false))
+    }
+}
+
+impl std::fmt::Debug for SnapshotFile {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "SnapshotFile({})", self.path.display())
+    }
+}
+
+fn snapshot_meta(meta: &Meta) -> io::Result<SnapshotMeta> {
+    let unreadable = || io::Error::other("the membership of a snapshot cannot be read");
+    let last_membership = types::read_stored_membership(&meta.membership).ok_or_else(unreadable)?;
+    Ok(SnapshotMeta { last_log_id: meta.last.map(types::log_id), last_membership })
 }
 
 type Snapshot = SnapshotOf<TypeConfig, SnapshotFile>;
@@ -44,6 +84,8 @@ pub(crate) struct StateMachine {
     current: Option<(SnapshotMeta, PathBuf)>,
     /// Whether openraft has yet to learn of it.
     unannounced: bool,
+    /// Index of the last entry that is applied, told to whoever waits for one.
+    progress: watch::Sender<u64>,
 }
 
 impl StateMachine {
@@ -54,8 +96,9 @@ impl StateMachine {
     pub(crate) async fn open(applier: Applier, snapshots: Snapshots) -> io::Result<StateMachine> {
         let newest = snapshots.newest().map_err(io::Error::other)?;
         let membership = StoredMembership::default();
+        let progress = watch::Sender::new(0);
         let mut machine =
-            StateMachine { applier, last: None, membership, snapshots, current: None, unannounced: false };
+            StateMachine { applier, last: None, membership, snapshots, current: None, unannounced: false, progress };
         if let Some(path) = newest {
             let loaded = machine.snapshots.load(&path).map_err(io::Error::other)?;
             machine.restore(loaded, path).await?;
@@ -65,12 +108,23 @@ impl StateMachine {
 
     async fn restore(&mut self, loaded: Loaded, path: PathBuf) -> io::Result<()> {
         let Loaded { meta, shards } = loaded;
-        let membership = types::read_stored_membership(&meta.membership);
-        self.membership = membership.ok_or_else(|| io::Error::other("the membership of a snapshot cannot be read"))?;
-        self.last = meta.last.map(types::log_id);
+        let SnapshotMeta { last_log_id, last_membership } = snapshot_meta(&meta)?;
+        (self.last, self.membership) = (last_log_id, last_membership);
         self.applier.restore(meta.base, shards).await?;
         self.current = Some((self.meta(), path));
+        self.tell_progress();
         Ok(())
+    }
+
+    /// Tells the index of the last entry that is applied.
+    pub(crate) fn progress(&self) -> watch::Receiver<u64> {
+        self.progress.subscribe()
+    }
+
+    fn tell_progress(&self) {
+        if let Some(last) = &self.last {
+            self.progress.send_replace(last.index());
+        }
     }
 
     fn meta(&self) -> SnapshotMeta {
@@ -98,16 +152,18 @@ impl StateMachine {
 
     fn snapshot(&self) -> Option<Snapshot> {
         let (meta, path) = self.current.clone()?;
-        let snapshot = SnapshotFile { snapshots: SnapshotsOf(self.snapshots.clone()), path };
-        Some(Snapshot { meta, snapshot })
+        Some(Snapshot { meta, snapshot: SnapshotFile::new(&self.snapshots, path) })
     }
 
     async fn apply_together(
         &mut self,
         batches: Vec<Batch>,
+        last: Option<LogIdentity>,
         responders: &mut Vec<(Option<ApplyResponder<TypeConfig>>, bool)>,
     ) -> io::Result<()> {
         let mut outcomes = self.applier.apply(batches.into()).await?.into_iter();
+        self.last = last;
+        self.tell_progress();
         for (responder, is_batch) in responders.drain(..) {
             let outcomes = if is_batch { outcomes.next().unwrap_or_default() } else { Vec::new() };
             if let Some(responder) = responder {
@@ -130,10 +186,10 @@ impl RaftStateMachine<TypeConfig> for StateMachine {
     where
         Strm: Stream<Item = Result<EntryResponder<TypeConfig>, io::Error>> + Unpin + OptionalSend,
     {
-        let (mut batches, mut responders) = (Vec::new(), Vec::new());
+        let (mut batches, mut responders, mut last) = (Vec::new(), Vec::new(), self.last);
         while let Some(next) = entries.next().await {
             let (entry, responder) = next?;
-            self.last = Some(entry.log_id);
+            last = Some(entry.log_id);
             let is_batch = match entry.payload {
                 EntryPayload::Blank => false,
                 EntryPayload::Normal(batch) => {
@@ -147,10 +203,10 @@ impl RaftStateMachine<TypeConfig> for StateMachine {
             };
             responders.push((responder, is_batch));
             if responders.len() >= APPLY_ENTRIES_MAX {
-                self.apply_together(std::mem::take(&mut batches), &mut responders).await?;
+                self.apply_together(std::mem::take(&mut batches), last, &mut responders).await?;
             }
         }
-        self.apply_together(batches, &mut responders).await
+        self.apply_together(batches, last, &mut responders).await
     }
 
     async fn try_create_snapshot_builder(&mut self, force: bool) -> Option<Builder> {
@@ -168,12 +224,12 @@ impl RaftStateMachine<TypeConfig> for StateMachine {
         if self.current.as_ref().is_some_and(|(current, _)| current == meta) && self.last >= meta.last_log_id {
             return Ok(()); // it is what was restored when opening
         }
-        let loaded = snapshot.snapshots.0.load(&snapshot.path).map_err(io::Error::other)?;
-        self.restore(loaded, snapshot.path).await?;
-        // The state machine is the snapshot now, so that writing it copies the snapshot.
-        let built = self.capture().write()?;
-        self.current = Some(built);
-        Ok(())
+        let (loaded, received) = snapshot.load().await?;
+        let path = match received {
+            true => self.snapshots.adopt(&snapshot.path, &loaded.meta)?,
+            false => snapshot.path,
+        };
+        self.restore(loaded, path).await
     }
 
     async fn get_current_snapshot(&mut self) -> Result<Option<Snapshot>, io::Error> {
@@ -181,9 +237,7 @@ impl RaftStateMachine<TypeConfig> for StateMachine {
             && let Some(path) = self.snapshots.newest().map_err(io::Error::other)?
         {
             let Loaded { meta, .. } = self.snapshots.load(&path).map_err(io::Error::other)?;
-            let membership = types::read_stored_membership(&meta.membership).unwrap_or_default();
-            let meta = SnapshotMeta { last_log_id: meta.last.map(types::log_id), last_membership: membership };
-            self.current = Some((meta, path));
+            self.current = Some((snapshot_meta(&meta)?, path));
         }
         Ok(self.snapshot())
     }
@@ -223,10 +277,10 @@ impl RaftSnapshotBuilder<TypeConfig> for Builder {
             Builder::Written(snapshot) => Ok(snapshot.clone()),
             Builder::Unwritten(building) => {
                 let building = building.clone();
-                let snapshots = SnapshotsOf(building.snapshots.clone());
+                let snapshots = building.snapshots.clone();
                 let written = tokio::task::spawn_blocking(move || building.write()).await;
                 let (meta, path) = written.map_err(io::Error::other)??;
-                Ok(Snapshot { meta, snapshot: SnapshotFile { snapshots, path } })
+                Ok(Snapshot { meta, snapshot: SnapshotFile::new(&snapshots, path) })
             }
         }
     }

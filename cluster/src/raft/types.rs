@@ -7,7 +7,7 @@ use openraft::alias::{LogIdOf, StoredMembershipOf, VoteOf};
 use openraft::entry::RaftEntry;
 use openraft::raft::responder::Responder;
 use openraft::vote::RaftLeaderId;
-use openraft::{BasicNode, EntryPayload, LogId, Membership, OptionalSend, RaftTypeConfig};
+use openraft::{EntryPayload, LogId, Membership, OptionalSend, RaftTypeConfig};
 
 use crate::Outcome;
 use crate::codec::{Decoder, put_batch, put_long, put_text};
@@ -22,11 +22,11 @@ impl RaftTypeConfig for TypeConfig {
     type D = Batch;
     type R = Applied;
     type NodeId = u64;
-    type Node = BasicNode;
+    type Node = Replica;
     type Term = u64;
     type LeaderId = openraft::impls::leader_id_adv::LeaderId<u64, u64>;
     type Vote = openraft::impls::Vote<Self::LeaderId>;
-    type Payload = EntryPayload<Batch, u64, BasicNode>;
+    type Payload = EntryPayload<Batch, u64, Replica>;
     type Entry = openraft::Entry<<Self::LeaderId as RaftLeaderId>::Committed, Self::Payload>;
     type AsyncRuntime = openraft::impls::TokioRuntime;
     type Responder<T>
@@ -45,6 +45,21 @@ pub(super) type Entry = <TypeConfig as RaftTypeConfig>::Entry;
 pub(super) type Vote = VoteOf<TypeConfig>;
 pub(super) type LogIdentity = LogIdOf<TypeConfig>;
 pub(super) type StoredMembership = StoredMembershipOf<TypeConfig>;
+
+/// A member as the log knows it.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Replica {
+    /// Its name, as it is told to people.
+    pub name: String,
+    /// Where other replicas reach it, `HOST:PORT`.
+    pub address: String,
+}
+
+impl fmt::Display for Replica {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}={}", self.name, self.address)
+    }
+}
 
 /// What applying an entry came to: an outcome for each of its commands.
 #[derive(Debug, Default)]
@@ -113,7 +128,7 @@ pub(super) fn read_entry(at: LogRef, bytes: &[u8]) -> Option<Entry> {
     Some(Entry::new(log_id(at), payload))
 }
 
-fn put_membership(membership: &Membership<u64, BasicNode>, out: &mut Vec<u8>) {
+fn put_membership(membership: &Membership<u64, Replica>, out: &mut Vec<u8>) {
     put_long(membership.get_joint_config().len() as u64, out);
     for voters in membership.get_joint_config() {
         put_long(voters.len() as u64, out);
@@ -122,11 +137,12 @@ fn put_membership(membership: &Membership<u64, BasicNode>, out: &mut Vec<u8>) {
     put_long(membership.nodes().count() as u64, out);
     for (id, node) in membership.nodes() {
         put_long(*id, out);
-        put_text(&node.addr, out);
+        put_text(&node.name, out);
+        put_text(&node.address, out);
     }
 }
 
-fn membership(decoder: &mut Decoder<'_>) -> Option<Membership<u64, BasicNode>> {
+fn membership(decoder: &mut Decoder<'_>) -> Option<Membership<u64, Replica>> {
     let configs = decoder.long()?;
     let mut voters = |_| {
         let count = decoder.long()?;
@@ -134,8 +150,11 @@ fn membership(decoder: &mut Decoder<'_>) -> Option<Membership<u64, BasicNode>> {
     };
     let configs = (0..configs).map(&mut voters).collect::<Option<Vec<_>>>()?;
     let nodes = decoder.long()?;
-    let node = |_| Some((decoder.long()?, BasicNode { addr: decoder.text()?.to_owned() }));
-    let nodes = (0..nodes).map(node).collect::<Option<BTreeMap<u64, BasicNode>>>()?;
+    let node = |_| {
+        let (id, name, address) = (decoder.long()?, decoder.text()?.to_owned(), decoder.text()?.to_owned());
+        Some((id, Replica { name, address }))
+    };
+    let nodes = (0..nodes).map(node).collect::<Option<BTreeMap<u64, Replica>>>()?;
     if configs.is_empty() && nodes.is_empty() {
         return Some(Membership::default());
     }

@@ -7,6 +7,7 @@
 mod reader;
 #[cfg(test)]
 mod snapshot_tests;
+mod transfer;
 mod writer;
 
 use std::collections::HashMap;
@@ -19,6 +20,8 @@ use crate::table::shard::Content;
 use crate::wal::disk::Disk;
 use crate::wal::{LogRef, WalError};
 use crate::{Compacted, Revision};
+
+pub(crate) use self::transfer::{Incoming, Outgoing};
 
 const MAGIC: &[u8; 8] = b"FLOTSNP\n";
 /// The format of snapshots that this release writes, and the only one that it reads.
@@ -91,21 +94,32 @@ impl Snapshots {
 
     /// Writes a snapshot of what was captured, and removes those before it once it is durable.
     pub(crate) fn write(&self, meta: &Meta, captured: &Captured) -> Result<PathBuf, SnapshotWriteError> {
-        let index = meta.last.map_or(0, |last| last.index + 1);
-        let path = self.directory.join(format!("{index:016x}.snap"));
-        let unfinished = self.directory.join(format!("{index:016x}.tmp"));
+        let path = self.path(meta);
+        let unfinished = path.with_extension("tmp");
         let written = writer::write(&*self.disk, &unfinished, meta, captured);
         if let Err(error) = written {
             let _ = self.disk.remove(&unfinished); // what there is of it takes space that others need
             return Err(error);
         }
         self.disk.rename(&unfinished, &path)?;
+        self.keep_only(&path)?;
+        Ok(path)
+    }
+
+    /// Where a snapshot has its place.
+    fn path(&self, meta: &Meta) -> PathBuf {
+        let entries = meta.last.map_or(0, |last| last.index + 1);
+        self.directory.join(format!("{entries:016x}.snap"))
+    }
+
+    /// Makes a snapshot's name durable and removes those before it.
+    fn keep_only(&self, path: &Path) -> io::Result<()> {
         self.disk.sync_directory(&self.directory)?;
         for older in self.disk.list(&self.directory)? {
-            if older < path {
+            if older.as_path() < path {
                 self.disk.remove(&older)?;
             }
         }
-        Ok(path)
+        Ok(())
     }
 }

@@ -227,6 +227,23 @@ impl Table {
         Ok(changes)
     }
 
+    /// The change that a write of a revision made to a key, while the history has it; closed or not.
+    pub(crate) fn change(&self, key: &str, revision: Revision) -> Option<Arc<Change>> {
+        let mut changes = Vec::with_capacity(1);
+        self.place(key).shard.log.read().read(revision.previous(), revision, 1, &mut changes).ok()?;
+        changes.pop()
+    }
+
+    /// The changes of the shard of a key after a revision, closed or not.
+    ///
+    /// # Errors
+    /// The revision is older than the history.
+    pub(crate) fn changes_beside(&self, key: &str, after: Revision) -> Result<Vec<Arc<Change>>, Compacted> {
+        let mut changes = Vec::new();
+        self.place(key).shard.log.read().read(after, Revision::LAST, usize::MAX, &mut changes)?;
+        Ok(changes)
+    }
+
     /// Appends up to `max` changes after a revision and up to another, which must be closed. The revision up to which
     /// that is all there are.
     pub(crate) fn changes_through(

@@ -1,0 +1,49 @@
+//! What other replicas of a group ask of this one.
+
+use std::io;
+
+use flotilla_proto::replication as message;
+
+use super::node::Node;
+use super::wire;
+
+impl Node {
+    /// Appends entries that the leader sent.
+    pub(crate) async fn append(&self, request: &message::Append) -> io::Result<message::AppendAnswer> {
+        let request = wire::append(request).ok_or_else(|| io::Error::other("an entry cannot be read"))?;
+        let response = self.raft.append_entries(request).await.map_err(io::Error::other)?;
+        Ok(wire::put_append_answer(&response))
+    }
+
+    /// Votes for a candidate, or says whether it would.
+    pub(crate) async fn vote(&self, request: &message::VoteCall, rehearsal: bool) -> io::Result<message::VoteAnswer> {
+        let request = wire::vote_call(request);
+        let response = match rehearsal {
+            true => self.raft.pre_vote(request).await,
+            false => self.raft.vote(request).await,
+        };
+        Ok(wire::put_vote_answer(&response.map_err(io::Error::other)?))
+    }
+
+    /// Takes over the leadership that the leader gives up.
+    pub(crate) async fn take_over(&self, request: &message::Transfer) -> io::Result<message::TransferAnswer> {
+        let response = self.raft.handle_transfer_leader(wire::transfer(request)).await.map_err(io::Error::other)?;
+        Ok(wire::put_transfer_answer(&response))
+    }
+
+    /// Takes a piece of a snapshot.
+    pub(crate) async fn snapshot_piece(
+        &self,
+        piece: message::SnapshotPiece,
+    ) -> io::Result<message::SnapshotPieceAnswer> {
+        self.receiver.piece(piece).await
+    }
+
+    /// Installs the snapshot that was received.
+    pub(crate) async fn snapshot_install(
+        &self,
+        install: message::SnapshotInstall,
+    ) -> io::Result<message::SnapshotInstallAnswer> {
+        self.receiver.install(&self.raft, install).await
+    }
+}

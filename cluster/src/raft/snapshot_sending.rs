@@ -1,0 +1,137 @@
+//! Sending a snapshot to a replica that is too far behind for the log, and taking one in.
+
+use std::io;
+use std::sync::Arc;
+use std::time::Duration;
+
+use flotilla_proto::replication::{self as message, Method};
+use openraft::AnyError;
+use openraft::errors::{NetworkError, StreamingError, Unreachable};
+use openraft::raft::SnapshotResponse;
+use prost::Message;
+use tokio::sync::Mutex;
+use tokio::task::spawn_blocking;
+
+use super::network::Link;
+use super::node::GroupRaft;
+use super::state_machine::SnapshotFile;
+use super::types::{TypeConfig, Vote};
+use super::wire;
+use crate::limits::{SNAPSHOT_INSTALL_TIMEOUT, SNAPSHOT_PIECE_BYTES, SNAPSHOT_PIECE_TIMEOUT};
+use crate::peer::{Lane, PeerError};
+use crate::snapshot::{Incoming, Outgoing, Snapshots};
+
+type Sent<T> = Result<T, StreamingError<TypeConfig>>;
+
+fn unreadable(error: &(impl std::error::Error + 'static)) -> StreamingError<TypeConfig> {
+    StreamingError::Network(NetworkError::new(error))
+}
+
+fn unsent(error: &PeerError) -> StreamingError<TypeConfig> {
+    StreamingError::Unreachable(Unreachable::new(error))
+}
+
+/// Sends a snapshot, from where the other side has it, and waits until it is installed.
+pub(super) async fn send(link: &Link, vote: &Vote, file: &SnapshotFile) -> Sent<SnapshotResponse<TypeConfig>> {
+    let source = file.clone();
+    let opened = spawn_blocking(move || source.outgoing()).await.map_err(|error| unreadable(&error))?;
+    let outgoing = Arc::new(opened.map_err(|error| unreadable(&error))?);
+    // The same name stands for the same bytes, whoever sends them.
+    let size = outgoing.size();
+    let name = format!("{:x}-{}-{size:x}", link.node(), file.name());
+    let piece = |offset, bytes: bytes::Bytes| message::SnapshotPiece {
+        group: link.group().to_owned(),
+        name: name.clone(),
+        offset,
+        checksum: crc32c::crc32c(&bytes),
+        bytes,
+    };
+    let mut offset = put(link, &piece(0, bytes::Bytes::new())).await?;
+    tracing::info!(group = link.group(), name, size, offset, "sending a snapshot");
+    while offset < size {
+        let bytes = read(&outgoing, offset).await?;
+        offset = put(link, &piece(offset, bytes)).await?;
+    }
+    let install = message::SnapshotInstall {
+        group: link.group().to_owned(),
+        name: name.clone(),
+        size,
+        ballot: wire::ballot(vote),
+    };
+    let answer = ask(link, Method::SnapshotInstall, &install, SNAPSHOT_INSTALL_TIMEOUT).await?;
+    let answer = message::SnapshotInstallAnswer::decode(answer).map_err(|error| unreadable(&error))?;
+    tracing::info!(group = link.group(), name, "a snapshot was installed");
+    Ok(wire::snapshot_answer(&answer))
+}
+
+async fn read(outgoing: &Arc<Outgoing>, offset: u64) -> Sent<bytes::Bytes> {
+    let outgoing = outgoing.clone();
+    let bytes = spawn_blocking(move || outgoing.piece(offset)).await.map_err(|error| unreadable(&error))?;
+    let bytes = bytes.map_err(|error| unreadable(&error))?;
+    if bytes.is_empty() {
+        return Err(unreadable(&AnyError::error("the snapshot is shorter than it was")));
+    }
+    Ok(bytes)
+}
+
+/// Sends a piece; where the next begins.
+async fn put(link: &Link, piece: &message::SnapshotPiece) -> Sent<u64> {
+    let answer = ask(link, Method::SnapshotPiece, piece, SNAPSHOT_PIECE_TIMEOUT).await?;
+    Ok(message::SnapshotPieceAnswer::decode(answer).map_err(|error| unreadable(&error))?.offset)
+}
+
+async fn ask(link: &Link, method: Method, request: &impl Message, timeout: Duration) -> Sent<bytes::Bytes> {
+    link.call(Lane::Snapshot, method, request, timeout).await.map_err(|error| unsent(&error))
+}
+
+/// Takes in the snapshots of one group.
+#[derive(Clone)]
+pub(super) struct Receiver {
+    snapshots: Snapshots,
+    incoming: Arc<Mutex<Option<Incoming>>>,
+}
+
+impl Receiver {
+    pub(super) fn new(snapshots: Snapshots) -> Receiver {
+        Receiver { snapshots, incoming: Arc::default() }
+    }
+
+    /// Takes a piece; where the next begins.
+    pub(super) async fn piece(&self, piece: message::SnapshotPiece) -> io::Result<message::SnapshotPieceAnswer> {
+        if crc32c::crc32c(&piece.bytes) != piece.checksum || piece.bytes.len() > SNAPSHOT_PIECE_BYTES {
+            return Err(io::Error::other("a piece of a snapshot does not match its checksum"));
+        }
+        let mut incoming = self.incoming.clone().lock_owned().await;
+        let snapshots = self.snapshots.clone();
+        let taken = spawn_blocking(move || {
+            let mut current = match incoming.take() {
+                Some(current) if current.name() == piece.name => current,
+                _ => snapshots.incoming(&piece.name)?,
+            };
+            let taken = current.take(piece.offset, &piece.bytes);
+            let offset = current.received();
+            *incoming = Some(current);
+            taken.map(|()| offset)
+        });
+        Ok(message::SnapshotPieceAnswer { offset: taken.await?? })
+    }
+
+    /// Installs what was received.
+    pub(super) async fn install(
+        &self,
+        raft: &GroupRaft,
+        install: message::SnapshotInstall,
+    ) -> io::Result<message::SnapshotInstallAnswer> {
+        let mut incoming = self.incoming.clone().lock_owned().await;
+        let incomplete = || io::Error::other("the snapshot was not received completely");
+        let whole = incoming
+            .as_ref()
+            .is_some_and(|incoming| incoming.name() == install.name && incoming.received() == install.size);
+        let received = incoming.take().filter(|_| whole).ok_or_else(incomplete)?;
+        let snapshots = self.snapshots.clone();
+        let snapshot = spawn_blocking(move || SnapshotFile::receive(&snapshots, &received.finish()?)).await??;
+        let response = raft.install_full_snapshot(wire::vote(&install.ballot), snapshot).await;
+        let response = response.map_err(io::Error::other)?;
+        Ok(message::SnapshotInstallAnswer { ballot: wire::ballot(&response.vote) })
+    }
+}

@@ -1,0 +1,149 @@
+//! A write that is asked for again when nobody knows what became of it, and happens once all the same.
+//!
+//! The expectation of a write can hold only once: of several attempts at most one changes anything. When an attempt
+//! finds that it does not hold, the history tells whether that is because an earlier one was made after all.
+
+use std::sync::Arc;
+
+use tokio::time::Instant;
+
+use super::leader::{Decided, Leader};
+use crate::limits::{ATTEMPT_INTERVAL, ATTEMPTS_TIMEOUT, WRITE_TIMEOUT};
+use crate::{Change, ChangeKind, Expectation, Key, Mutation, Object, Outcome, Revision, Table, Write, WriteError};
+
+/// One write, and what is known of its attempts.
+pub(crate) struct Attempts {
+    table: Arc<Table>,
+    write: Write,
+    /// Where the group of the key stood before the first attempt.
+    since: Revision,
+    /// Whether an attempt may have been made without an answer.
+    unknown: bool,
+}
+
+impl Attempts {
+    pub(crate) fn new(table: Arc<Table>, write: Write) -> Attempts {
+        let since = table.clock_of(write.key.as_str()).closed();
+        Attempts { table, write, since, unknown: false }
+    }
+
+    /// Makes the write, through whoever leads, until it is decided.
+    ///
+    /// # Errors
+    /// See [`WriteError`]; `Unknown` only when no leader could be asked for long.
+    pub(crate) async fn make(mut self, leader: &Leader, bytes: usize) -> Result<Outcome, WriteError> {
+        let _permit = leader.admission().admit(bytes).ok_or(WriteError::QueueFull)?;
+        let deadline = Instant::now() + ATTEMPTS_TIMEOUT;
+        loop {
+            match leader.write(&self.write).await {
+                Ok(decided) => return self.outcome(decided).await,
+                Err(WriteError::Unknown) if Instant::now() < deadline => {
+                    self.unknown = true;
+                    tokio::time::sleep(ATTEMPT_INTERVAL).await;
+                }
+                Err(_) if self.unknown => return Err(WriteError::Unknown),
+                Err(error) => return Err(error),
+            }
+        }
+    }
+
+    /// What the write came to, as this replica shows it.
+    async fn outcome(&self, decided: Decided) -> Result<Outcome, WriteError> {
+        let outcome = match decided {
+            Decided::Here(outcome) => outcome,
+            Decided::Elsewhere { committed, closed } => self.shown(committed, closed).await?,
+        };
+        match outcome {
+            Outcome::Conflict { .. } if self.unknown => match self.made_before()? {
+                Some(change) => Ok(committed(&change)),
+                None => Ok(outcome),
+            },
+            outcome => Ok(outcome),
+        }
+    }
+
+    /// The outcome of a write that was decided on another replica, once this one is that far.
+    async fn shown(&self, revision: Option<Revision>, closed: Revision) -> Result<Outcome, WriteError> {
+        let key = self.write.key.as_str();
+        let reached = tokio::time::timeout(WRITE_TIMEOUT, self.table.clock_of(key).reached(closed)).await;
+        reached.map_err(|_| WriteError::Unknown)?;
+        match revision {
+            None => Ok(Outcome::Conflict { current: self.table.get(key) }),
+            Some(revision) => {
+                self.table.change(key, revision).map(|change| committed(&change)).ok_or(WriteError::Unknown)
+            }
+        }
+    }
+
+    /// The change that an earlier attempt made, if one did.
+    fn made_before(&self) -> Result<Option<Arc<Change>>, WriteError> {
+        let changes = self.table.changes_beside(self.write.key.as_str(), self.since);
+        let changes = changes.map_err(|_| WriteError::Unknown)?;
+        Ok(changes.into_iter().find(|change| made(&self.write, change)))
+    }
+}
+
+fn committed(change: &Change) -> Outcome {
+    Outcome::Committed { object: change.object().clone(), previous: change.previous().cloned() }
+}
+
+/// Whether a change is what a write does.
+fn made(write: &Write, change: &Change) -> bool {
+    let key: &Key = change.object().key();
+    let before = change.previous().map(|previous| previous.revision());
+    let expected = match write.expectation {
+        Expectation::Absent => before.is_none(),
+        Expectation::Revision(revision) => before == Some(revision),
+    };
+    *key == write.key
+        && expected
+        && match &write.mutation {
+            Mutation::Delete => change.kind() == ChangeKind::Deleted,
+            Mutation::Put(draft) => same_but_revision(change.object(), &draft.bytes),
+        }
+}
+
+/// Whether an object was sealed of these bytes.
+fn same_but_revision(object: &Object, bytes: &[u8]) -> bool {
+    let at = object.layout().revision_at as usize;
+    let after = at + Revision::DIGITS;
+    let sealed = object.bytes();
+    sealed.len() == bytes.len()
+        && sealed.get(..at) == bytes.get(..at)
+        && sealed.get(after..) == bytes.get(after..)
+        && !object.is_tombstone()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Draft, Layout, TableId};
+
+    fn object(revision: u64, byte: u8) -> Arc<Object> {
+        let draft = Draft { bytes: vec![byte; 60], layout: Layout::default(), ..Draft::default() };
+        Arc::new(draft.seal(Key::new("ns/a"), Revision::new(Revision::FIRST.get() + revision)).unwrap())
+    }
+
+    fn write(expectation: Expectation, byte: Option<u8>) -> Write {
+        let put = |byte| Mutation::Put(Draft { bytes: vec![byte; 60], layout: Layout::default(), ..Draft::default() });
+        let mutation = byte.map_or(Mutation::Delete, put);
+        Write { table: TableId::new("pods"), key: Key::new("ns/a"), expectation, mutation }
+    }
+
+    #[test]
+    fn a_change_is_known_by_what_it_replaced_and_by_its_bytes() {
+        let (first, second) = (object(1, b'x'), object(2, b'y'));
+        let added = Change::new(ChangeKind::Added, first.clone(), None);
+        let modified = Change::new(ChangeKind::Modified, second.clone(), Some(first.clone()));
+        let expects_first = Expectation::Revision(first.revision());
+        assert!(made(&write(Expectation::Absent, Some(b'x')), &added));
+        assert!(!made(&write(Expectation::Absent, Some(b'z')), &added));
+        assert!(!made(&write(Expectation::Absent, Some(b'y')), &modified));
+        assert!(made(&write(expects_first, Some(b'y')), &modified));
+        assert!(!made(&write(expects_first, Some(b'x')), &modified));
+        assert!(!made(&write(Expectation::Revision(second.revision()), Some(b'y')), &modified));
+        let deleted = Change::new(ChangeKind::Deleted, Arc::new(first.buried(second.revision())), Some(first.clone()));
+        assert!(made(&write(expects_first, None), &deleted));
+        assert!(!made(&write(expects_first, Some(b'x')), &deleted));
+    }
+}

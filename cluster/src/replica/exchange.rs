@@ -1,0 +1,194 @@
+//! Answers what other replicas ask.
+
+use std::collections::BTreeMap;
+use std::fmt::Display;
+use std::sync::{Arc, OnceLock};
+
+use bytes::Bytes;
+use flotilla_proto::replication::{self as message, Method, write_result};
+use futures_util::future::BoxFuture;
+use prost::Message;
+
+use super::identity::IdentityFile;
+use super::leader::{self, Leader};
+use crate::group::Tables;
+use crate::peer::{Hello, Refusal, Reply, Service};
+use crate::raft::Node;
+use crate::{Outcome, ReadError, Revision, TableId};
+
+/// What a group needs to answer.
+#[derive(Clone)]
+pub(crate) struct Served {
+    pub(crate) node: Node,
+    /// None until the group takes writes.
+    pub(crate) leader: Leader,
+}
+
+/// Answers other replicas, on the thread of the store.
+pub(crate) struct Exchange {
+    identity: Arc<IdentityFile>,
+    tables: Arc<Tables>,
+    groups: OnceLock<BTreeMap<Arc<str>, Served>>,
+    /// Told when this replica has become a member of a cluster because another one said so.
+    belongs: Box<dyn Fn() + Send + Sync>,
+}
+
+type Answer = Result<Bytes, Refusal>;
+
+fn refused(error: impl Display) -> Refusal {
+    Refusal(error.to_string())
+}
+
+fn encoded(answer: &impl Message) -> Bytes {
+    Bytes::from(answer.encode_to_vec())
+}
+
+impl Exchange {
+    pub(crate) fn new(
+        identity: Arc<IdentityFile>,
+        tables: Arc<Tables>,
+        belongs: impl Fn() + Send + Sync + 'static,
+    ) -> Exchange {
+        Exchange { identity, tables, groups: OnceLock::new(), belongs: Box::new(belongs) }
+    }
+
+    /// From now on the groups are there.
+    pub(crate) fn open(&self, groups: BTreeMap<Arc<str>, Served>) {
+        let _ = self.groups.set(groups); // a store has its groups once
+    }
+
+    /// Whether a replica may ask anything of this one: it must be of the same cluster. A replica without one joins
+    /// that of whoever first treats it as a member.
+    fn check(&self, from: &Hello) -> Result<(), Refusal> {
+        let own = self.identity.get();
+        if own.cluster.is_empty() && !from.cluster.is_empty() {
+            self.identity.belong(&from.cluster).map_err(refused)?;
+            tracing::info!(cluster = from.cluster, "this replica belongs to a cluster now");
+            (self.belongs)();
+            return Ok(());
+        }
+        match own.cluster == from.cluster {
+            true => Ok(()),
+            false => Err(Refusal(format!("this replica belongs to the cluster {:?}", own.cluster))),
+        }
+    }
+
+    fn group(&self, name: &str) -> Result<Served, Refusal> {
+        let groups = self.groups.get().ok_or_else(|| Refusal("this replica is starting".into()))?;
+        groups.get(name).cloned().ok_or_else(|| Refusal(format!("this replica has no group {name:?}")))
+    }
+}
+
+impl Service for Exchange {
+    fn serve(&self, from: &Hello, method: u32, payload: Bytes, reply: Reply) {
+        if let Err(refusal) = self.check(from) {
+            return reply.send(Err(refusal));
+        }
+        let answer = match Method::from_number(method) {
+            Some(method) => self.start(method, payload),
+            None => Err(Refusal(format!("this replica knows no method {method}"))),
+        };
+        match answer {
+            Ok(answer) => drop(tokio::spawn(async move { reply.send(answer.await) })),
+            Err(refusal) => reply.send(Err(refusal)),
+        }
+    }
+}
+
+type Answering = BoxFuture<'static, Answer>;
+
+impl Exchange {
+    /// Reads a request, and begins to answer it.
+    fn start(&self, method: Method, payload: Bytes) -> Result<Answering, Refusal> {
+        Ok(match method {
+            Method::Append => {
+                let request = message::Append::decode(payload).map_err(refused)?;
+                let Served { node, .. } = self.group(&request.group)?;
+                Box::pin(async move { node.append(&request).await.map(|answer| encoded(&answer)).map_err(refused) })
+            }
+            Method::Vote | Method::PreVote => {
+                let request = message::VoteCall::decode(payload).map_err(refused)?;
+                let Served { node, .. } = self.group(&request.group)?;
+                let rehearsal = method == Method::PreVote;
+                Box::pin(
+                    async move { node.vote(&request, rehearsal).await.map(|answer| encoded(&answer)).map_err(refused) },
+                )
+            }
+            Method::Transfer => {
+                let request = message::Transfer::decode(payload).map_err(refused)?;
+                let Served { node, .. } = self.group(&request.group)?;
+                Box::pin(async move { node.take_over(&request).await.map(|answer| encoded(&answer)).map_err(refused) })
+            }
+            Method::SnapshotPiece => {
+                let request = message::SnapshotPiece::decode(payload).map_err(refused)?;
+                let Served { node, .. } = self.group(&request.group)?;
+                Box::pin(
+                    async move { node.snapshot_piece(request).await.map(|answer| encoded(&answer)).map_err(refused) },
+                )
+            }
+            Method::SnapshotInstall => {
+                let request = message::SnapshotInstall::decode(payload).map_err(refused)?;
+                let Served { node, .. } = self.group(&request.group)?;
+                Box::pin(
+                    async move { node.snapshot_install(request).await.map(|answer| encoded(&answer)).map_err(refused) },
+                )
+            }
+            Method::Write => {
+                let request = message::Write::decode(payload).map_err(refused)?;
+                let served = self.group(&request.group)?;
+                let tables = self.tables.clone();
+                Box::pin(async move { Ok(encoded(&write(&served, &tables, request).await)) })
+            }
+            Method::ReadIndex => {
+                let request = message::ReadIndex::decode(payload).map_err(refused)?;
+                let Served { node, .. } = self.group(&request.group)?;
+                Box::pin(async move { read_index(&node).await.map(|answer| encoded(&answer)).map_err(refused) })
+            }
+            Method::Close => {
+                let request = message::Close::decode(payload).map_err(refused)?;
+                let Served { leader, .. } = self.group(&request.group)?;
+                Box::pin(async move { close(&leader, &request).await.map(|answer| encoded(&answer)).map_err(refused) })
+            }
+            Method::Administer => return Err(Refusal("this replica cannot be administered yet".into())),
+        })
+    }
+}
+
+/// Makes a write for a replica that found this one to lead.
+async fn write(served: &Served, tables: &Tables, request: message::Write) -> message::WriteOutcome {
+    let bytes = request.draft.as_ref().map_or(0, |draft| draft.bytes.len());
+    let table = tables.table(&TableId::new(&request.table));
+    let clock = table.clock_of(&request.key).clone();
+    let outcome = served.leader.propose(leader::read_write(request), bytes).await;
+    let outcome = match outcome {
+        Ok(outcome) => outcome,
+        Err(error) => return leader::put_write_error(&error),
+    };
+    let (result, revision) = match &outcome {
+        Outcome::Committed { object, .. } => (write_result::COMMITTED, object.revision().get()),
+        Outcome::Conflict { current } => {
+            (write_result::CONFLICT, current.as_ref().map_or(0, |current| current.revision().get()))
+        }
+    };
+    message::WriteOutcome { result, revision, closed: clock.closed().get(), leader: 0 }
+}
+
+async fn close(leader: &Leader, request: &message::Close) -> Result<message::CloseAnswer, ReadError> {
+    match leader.close_here(Revision::new(request.revision)).await {
+        Ok(()) => Ok(message::CloseAnswer { closed: true, leader: 0 }),
+        Err(ReadError::NotLeader { leader }) => {
+            Ok(message::CloseAnswer { closed: false, leader: leader.unwrap_or_default() })
+        }
+        Err(error) => Err(error),
+    }
+}
+
+async fn read_index(node: &Node) -> Result<message::ReadIndexAnswer, ReadError> {
+    match node.read_index().await {
+        Ok(index) => Ok(message::ReadIndexAnswer { index, leader: 0 }),
+        Err(ReadError::NotLeader { leader }) => {
+            Ok(message::ReadIndexAnswer { index: 0, leader: leader.unwrap_or_default() })
+        }
+        Err(error) => Err(error),
+    }
+}

@@ -1,0 +1,154 @@
+//! Who this replica is: kept in its data directory, made anew when that is empty.
+
+use std::fmt::Write as _;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use parking_lot::Mutex;
+
+use crate::wal::disk::Disk;
+
+/// Who a replica is. A replica that lost its disk comes back under another id, so that it cannot vote again in what
+/// it has voted in before.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Identity {
+    /// Its name.
+    pub(crate) name: String,
+    /// Its id: random, and never zero.
+    pub(crate) id: u64,
+    /// The cluster that it belongs to; empty before it belongs to one.
+    pub(crate) cluster: String,
+}
+
+/// The identity of this replica and the file that it is kept in.
+pub(crate) struct IdentityFile {
+    disk: Arc<dyn Disk>,
+    directory: PathBuf,
+    current: Mutex<Identity>,
+}
+
+const FILE: &str = "member";
+const FORMAT: &str = "flotilla member 1";
+
+impl IdentityFile {
+    /// The identity in a data directory; a new one, of this name, when it holds none.
+    ///
+    /// # Errors
+    /// The file cannot be read or written, is damaged, or is of a member of another name.
+    pub(crate) fn open(disk: Arc<dyn Disk>, directory: &Path, name: &str) -> io::Result<IdentityFile> {
+        let path = directory.join(FILE);
+        let known = disk.list(directory)?.contains(&path);
+        let found = match known {
+            true => Some(parse(&read(&*disk, &path)?).ok_or_else(|| invalid(&path, "it is damaged"))?),
+            false => None,
+        };
+        if let Some(found) = &found
+            && found.name != name
+        {
+            let what = format!("it is of the member {:?}, not of {name:?}", found.name);
+            return Err(invalid(&path, &what));
+        }
+        let is_new = found.is_none();
+        let new =
+            || Identity { name: name.to_owned(), id: rand::random_range(1..=u64::MAX >> 1), ..Identity::default() };
+        let current = Mutex::new(found.unwrap_or_else(new));
+        let file = IdentityFile { disk, directory: directory.to_path_buf(), current };
+        if is_new {
+            file.write(&file.get())?;
+        }
+        Ok(file)
+    }
+
+    /// The identity.
+    pub(crate) fn get(&self) -> Identity {
+        self.current.lock().clone()
+    }
+
+    /// Makes this replica a member of a cluster, for good. False when it belongs to another.
+    pub(crate) fn belong(&self, cluster: &str) -> io::Result<bool> {
+        let mut current = self.current.lock();
+        if current.cluster.is_empty() {
+            let next = Identity { cluster: cluster.to_owned(), ..current.clone() };
+            self.write(&next)?;
+            *current = next;
+        }
+        Ok(current.cluster == cluster)
+    }
+
+    fn write(&self, identity: &Identity) -> io::Result<()> {
+        let (path, unfinished) = (self.directory.join(FILE), self.directory.join("member.tmp"));
+        let file = self.disk.create(&unfinished)?;
+        file.write_at(0, text(identity).as_bytes())?;
+        file.sync()?;
+        self.disk.rename(&unfinished, &path)?;
+        self.disk.sync_directory(&self.directory)
+    }
+}
+
+fn invalid(path: &Path, what: &str) -> io::Error {
+    io::Error::new(io::ErrorKind::InvalidData, format!("{}: {what}", path.display()))
+}
+
+fn read(disk: &dyn Disk, path: &Path) -> io::Result<String> {
+    let file = disk.open(path)?;
+    let mut bytes = vec![0; file.size()?.min(4096) as usize];
+    let read = file.read_at(0, &mut bytes)?;
+    bytes.truncate(read);
+    String::from_utf8(bytes).map_err(|_| invalid(path, "it is no text"))
+}
+
+/// A line for the format, one for each part, and one with the checksum of those before.
+fn text(identity: &Identity) -> String {
+    let Identity { name, id, cluster } = identity;
+    let mut text = format!("{FORMAT}\nname {name}\nid {id:x}\ncluster {cluster}\n");
+    let checksum = crc32c::crc32c(text.as_bytes());
+    let _ = writeln!(text, "crc32c {checksum:08x}"); // writing to a string does not fail
+    text
+}
+
+fn parse(text: &str) -> Option<Identity> {
+    let (content, checksum) = text.split_at_checked(text.find("crc32c ")?)?;
+    let checksum = u32::from_str_radix(checksum.strip_prefix("crc32c ")?.trim_end(), 16).ok()?;
+    let mut lines = content.lines();
+    if checksum != crc32c::crc32c(content.as_bytes()) || lines.next() != Some(FORMAT) {
+        return None;
+    }
+    let name = lines.next()?.strip_prefix("name ")?.to_owned();
+    let id = u64::from_str_radix(lines.next()?.strip_prefix("id ")?, 16).ok()?;
+    let cluster = lines.next()?.strip_prefix("cluster ")?.to_owned();
+    Some(Identity { name, id, cluster })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::wal::simulated_disk::SimulatedDisk;
+
+    #[test]
+    fn an_identity_is_made_once_and_kept() {
+        let disk: Arc<dyn Disk> = Arc::new(SimulatedDisk::default());
+        let directory = Path::new("/member");
+        disk.create_directory(directory).unwrap();
+        let first = IdentityFile::open(disk.clone(), directory, "a").unwrap();
+        assert_ne!(first.get().id, 0);
+        assert!(first.belong("one").unwrap());
+        assert!(!first.belong("two").unwrap());
+        let again = IdentityFile::open(disk.clone(), directory, "a").unwrap();
+        assert_eq!(again.get(), first.get());
+        assert_eq!(again.get().cluster, "one");
+        assert!(IdentityFile::open(disk, directory, "b").is_err());
+    }
+
+    #[test]
+    fn damage_is_seen() {
+        let identity = Identity { name: "a".into(), id: 17, cluster: "c".into() };
+        let whole = text(&identity);
+        assert_eq!(parse(&whole), Some(identity));
+        for place in 0..whole.len() - 1 {
+            let mut bytes = whole.clone().into_bytes();
+            bytes[place] ^= 1;
+            assert_eq!(String::from_utf8(bytes).ok().and_then(|text| parse(&text)), None, "{place}");
+        }
+    }
+}

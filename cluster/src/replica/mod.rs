@@ -1,0 +1,16 @@
+//! This replica among the others.
+//!
+//! [`identity`] says who it is, [`formation`] makes a cluster of replicas that have none yet, [`exchange`] answers
+//! what others ask and [`leader`] asks the leader of a group, wherever it is; [`attempts`] makes a write happen once
+//! although it may have to be asked for twice; [`reads`] gathers reads that need to
+//! know how far a replica must be, so that one question serves them all.
+
+pub(crate) mod attempts;
+pub(crate) mod closer;
+pub(crate) mod exchange;
+pub(crate) mod formation;
+pub(crate) mod identity;
+pub(crate) mod leader;
+pub(crate) mod reads;
+#[cfg(test)]
+mod replica_tests;

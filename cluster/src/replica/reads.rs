@@ -1,0 +1,51 @@
+//! Read points: reads that wait for one share the question to the leader.
+
+use tokio::sync::{mpsc, oneshot};
+
+use super::leader::Leader;
+use crate::ReadError;
+use crate::limits::READS_PER_ROUND_MAX;
+
+/// What a read waits for.
+type Waiting = oneshot::Sender<Result<(), ReadError>>;
+
+/// Where reads of one group ask for a read point. Cheap to clone.
+#[derive(Clone)]
+pub(crate) struct Reads {
+    node: crate::raft::Node,
+    waiting: mpsc::Sender<Waiting>,
+}
+
+impl Reads {
+    /// Starts to answer, on the thread of the store.
+    pub(crate) fn start(leader: Leader) -> Reads {
+        let node = leader.node().clone();
+        let (waiting, asked) = mpsc::channel(READS_PER_ROUND_MAX);
+        actix::spawn(answer(leader, asked));
+        Reads { node, waiting }
+    }
+
+    /// Waits until everything that was acknowledged before this call is applied here.
+    pub(crate) async fn barrier(&self) -> Result<(), ReadError> {
+        if self.node.leads_alone() {
+            return Ok(());
+        }
+        let (waiting, reached) = oneshot::channel();
+        self.waiting.send(waiting).await.map_err(|_| ReadError::Closed)?;
+        reached.await.unwrap_or(Err(ReadError::Closed))
+    }
+}
+
+/// One round after the other: whoever came before a round began is served by it.
+async fn answer(leader: Leader, mut asked: mpsc::Receiver<Waiting>) {
+    let mut waiting = Vec::new();
+    while asked.recv_many(&mut waiting, READS_PER_ROUND_MAX).await > 0 {
+        let reached = match leader.read_index().await {
+            Ok(index) => leader.node().reached(index).await,
+            Err(error) => Err(error),
+        };
+        for waiting in waiting.drain(..) {
+            let _ = waiting.send(reached); // a read that went away does not want it
+        }
+    }
+}

@@ -1,0 +1,114 @@
+//! A snapshot on its way from one replica to another: pieces of the file, in order, each with a checksum.
+
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use bytes::Bytes;
+
+use super::{Meta, Snapshots};
+use crate::limits::SNAPSHOT_PIECE_BYTES;
+use crate::wal::disk::DiskFile;
+
+/// A snapshot that is being sent. It stays readable when a newer one takes its place meanwhile.
+pub(crate) struct Outgoing {
+    file: Arc<dyn DiskFile>,
+    size: u64,
+}
+
+impl Outgoing {
+    /// Size of the file, in bytes.
+    pub(crate) fn size(&self) -> u64 {
+        self.size
+    }
+
+    /// The piece at an offset; reads the disk.
+    pub(crate) fn piece(&self, offset: u64) -> io::Result<Bytes> {
+        let length = self.size.saturating_sub(offset).min(SNAPSHOT_PIECE_BYTES as u64) as usize;
+        let mut bytes = vec![0; length];
+        let read = self.file.read_at(offset, &mut bytes)?;
+        bytes.truncate(read);
+        Ok(Bytes::from(bytes))
+    }
+}
+
+/// A snapshot that is being received. What is there of it survives a broken connection, not a restart.
+pub(crate) struct Incoming {
+    name: String,
+    path: PathBuf,
+    file: Box<dyn DiskFile>,
+    received: u64,
+}
+
+impl Incoming {
+    /// What the sender calls it.
+    pub(crate) fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// How many bytes are there.
+    pub(crate) fn received(&self) -> u64 {
+        self.received
+    }
+
+    /// Takes the next piece; one that is there already, or lies beyond what comes next, changes nothing.
+    pub(crate) fn take(&mut self, offset: u64, bytes: &[u8]) -> io::Result<()> {
+        if offset == self.received {
+            self.file.write_at(offset, bytes)?;
+            self.received += bytes.len() as u64;
+        }
+        Ok(())
+    }
+
+    /// Makes what was received durable; where it is.
+    pub(crate) fn finish(self) -> io::Result<PathBuf> {
+        self.file.sync()?;
+        Ok(self.path)
+    }
+}
+
+impl Snapshots {
+    /// Begins to send a snapshot.
+    pub(crate) fn outgoing(&self, path: &Path) -> io::Result<Outgoing> {
+        let file: Arc<dyn DiskFile> = self.disk.open(path)?.into();
+        Ok(Outgoing { size: file.size()?, file })
+    }
+
+    /// Begins to receive a snapshot, in place of what was received before.
+    pub(crate) fn incoming(&self, name: &str) -> io::Result<Incoming> {
+        let path = self.directory.join("received.tmp");
+        let file = self.disk.create(&path)?;
+        Ok(Incoming { name: name.to_owned(), path, file, received: 0 })
+    }
+
+    /// Gives a received snapshot its place, and removes those before it.
+    pub(crate) fn adopt(&self, received: &Path, meta: &Meta) -> io::Result<PathBuf> {
+        let path = self.path(meta);
+        self.disk.rename(received, &path)?;
+        self.keep_only(&path)?;
+        Ok(path)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::wal::simulated_disk::SimulatedDisk;
+
+    #[test]
+    fn pieces_are_taken_once_and_in_order() {
+        let snapshots = Snapshots::open(Arc::new(SimulatedDisk::default()), "/snapshots".into()).unwrap();
+        let mut incoming = snapshots.incoming("a").unwrap();
+        incoming.take(0, b"one").unwrap();
+        incoming.take(0, b"one").unwrap();
+        incoming.take(7, b"gap").unwrap();
+        assert_eq!(incoming.received(), 3);
+        incoming.take(3, b"two").unwrap();
+        let received = incoming.finish().unwrap();
+        let path = snapshots.adopt(&received, &Meta::default()).unwrap();
+        assert_eq!(snapshots.newest().unwrap(), Some(path.clone()));
+        let outgoing = snapshots.outgoing(&path).unwrap();
+        assert_eq!((outgoing.size(), &*outgoing.piece(1).unwrap()), (6, &b"netwo"[..]));
+        assert!(outgoing.piece(6).unwrap().is_empty());
+    }
+}
