@@ -76,8 +76,11 @@ pub fn decode(body: &[u8], media: Media, expected: &Kind, validation: FieldValid
     value.set_at(&["kind"], &*expected.name);
     value.set_at(&["apiVersion"], expected.api_version());
     let refused = |why: &dyn std::fmt::Display| told.refuse(expected, why);
-    let literals = raw.literals;
+    let (literals, abyss) = (raw.literals, raw.abyss);
     let unknown = conform::conform(&expected.of, &mut value).map_err(|error| refused(&literal(error, &literals)))?;
+    if abyss && json::holds_abyss(&value) {
+        return Err(refused(&json::Error::TooDeep));
+    }
     if media == Media::Protobuf {
         return Ok(incoming(value, Vec::new()));
     }
@@ -126,6 +129,8 @@ struct Raw {
     duplicates: Vec<String>,
     /// Numbers that the body writes otherwise than the server: as the server does, and as the body does.
     literals: Vec<(String, String)>,
+    /// Whether something lay too deep to be kept.
+    abyss: bool,
 }
 
 /// The error with the number as it stands in the body.
@@ -163,18 +168,18 @@ fn raw(body: &[u8], media: Media, expected: &Kind) -> ApiResult<Raw> {
                 .map_err(|error| unrecognized(format!("couldn't get version/kind; json parse error: {error}")))?;
             let told = |path: String| format!("duplicate field {}", quote(&path));
             let duplicates = parsed.duplicates.into_iter().map(told).collect();
-            Raw { value: parsed.value, duplicates, literals: parsed.literals }
+            Raw { value: parsed.value, duplicates, literals: parsed.literals, abyss: parsed.abyss }
         }
         Media::Yaml => {
             let parsed = yaml::parse(body).map_err(|error| unrecognized(error.to_string()))?;
-            Raw { value: parsed.value, duplicates: parsed.duplicates, literals: Vec::new() }
+            Raw { value: parsed.value, duplicates: parsed.duplicates, literals: Vec::new(), abyss: false }
         }
         Media::Protobuf => {
             let envelope = protobuf::open(body).map_err(|error| unrecognized(error.to_string()))?;
             let version = envelope.api_version.rsplit('/').next().unwrap_or("").to_owned();
             let told = Told { kind: envelope.kind.to_string(), version };
             let value = open_protobuf(body, expected).map_err(|error| told.refuse(expected, &error))?;
-            Raw { value, duplicates: Vec::new(), literals: Vec::new() }
+            Raw { value, duplicates: Vec::new(), literals: Vec::new(), abyss: false }
         }
     };
     type_meta(&parsed.value)

@@ -13,7 +13,12 @@ const ACTIONS: [&str; 3] = ["Audit", "Deny", "Warn"];
 const REASONS: [&str; 3] = ["Forbidden", "Invalid", "RequestEntityTooLarge"];
 const MUTATING_OPERATIONS: [&str; 4] = ["*", "CONNECT", "CREATE", "UPDATE"];
 
-const COMMON: Strategy = Strategy { name: NameRule::Subdomain, generation: Generation::Spec, ..Strategy::DEFAULT };
+const COMMON: Strategy = Strategy {
+    name: NameRule::Subdomain,
+    generation: Generation::Spec,
+    unconditional_update: false,
+    ..Strategy::DEFAULT
+};
 
 /// Rules of ValidatingAdmissionPolicies.
 pub static VALIDATING: Strategy = Strategy {

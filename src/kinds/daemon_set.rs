@@ -25,6 +25,13 @@ pub static STRATEGY: Strategy = Strategy {
 mod validation;
 
 fn default(set: &mut Value) {
+    // Where the client does not state the count it is zero, and the client's.
+    if let Some(annotations) = set.as_object_mut().and_then(|map| object_or_new(map, "metadata"))
+        && let Some(annotations) = object_or_new(annotations, "annotations")
+    {
+        plain(annotations, TEMPLATE_GENERATION[2], "0");
+        annotations.sort();
+    }
     let Some(spec) = set.as_object_mut().and_then(|map| object_or_new(map, "spec")) else { return };
     templates::set_defaults(spec);
     if let Some(strategy) = object_or_new(spec, "updateStrategy") {

@@ -5,7 +5,7 @@ use flotilla_proto::value::{Map, Value};
 
 use super::{Generation, NameRule, Strategy, defaulting, device, metadata, names, node_selector, persistent_volume};
 use super::{resources, semantic, shown, volume_source};
-use crate::field::{ErrorKind, Errors, Path};
+use crate::field::{ErrorKind, Errors, Path, quote};
 
 /// Most devices of a slice, and most where they have taints, counters or lists.
 const DEVICES_MAX: usize = 128;
@@ -43,6 +43,17 @@ pub static STRATEGY: Strategy = Strategy {
     prepare_update: |object, _| drop_disabled(object),
     validate: |object, errors| validate(object, None, errors),
     validate_update: |object, old, errors| validate(object, Some(old), errors),
+    unknown_field: Some(|field| {
+        format!("field label not supported for resource.k8s.io/v1, Kind=ResourceSlice: {field}")
+    }),
+    warnings: |object, old, warnings| {
+        let driver = |object: &Value| object.str_at(&["spec", "driver"]).to_owned();
+        let (name, was) = (driver(object), old.map(driver));
+        if was.as_ref() != Some(&name) && name.contains(|c: char| c.is_uppercase()) {
+            let why = "driver names should be lowercase";
+            warnings.push(format!("spec.driver: {why}; {} contains uppercase characters", quote(&name)));
+        }
+    },
     selectable: &[
         ("spec.driver", |object| object.str_at(&["spec", "driver"]).to_owned()),
         ("spec.nodeName", |object| object.str_at(&["spec", "nodeName"]).to_owned()),

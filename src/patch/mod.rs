@@ -54,7 +54,8 @@ impl Patch {
     /// # Errors
     /// 400 when the body is no patch of its format, 413 for more than [`OPERATIONS_MAX`] operations.
     pub fn parse(format: Format, body: &[u8], checked: bool) -> ApiResult<Self> {
-        let parsed = text::parse_tracking(body).map_err(|error| match format {
+        let kept = |parsed: text::Parsed| if parsed.abyss { Err(text::Error::TooDeep) } else { Ok(parsed) };
+        let parsed = text::parse_tracking(body).and_then(kept).map_err(|error| match format {
             Format::Json if checked => decoding(&error),
             Format::Merge if checked => decoding(&error),
             Format::Merge => ApiError::bad_request(merge::INVALID),

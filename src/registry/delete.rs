@@ -73,7 +73,11 @@ impl Registry {
         let old = stored_value(current)?;
         check_preconditions(target, options, &old, current)?;
         let uid = old.str_at(&["metadata", "uid"]).to_owned();
-        let step = if is_namespace(target.served) { namespace_step(&old) } else { step(target.served, &old, options) };
+        let step = if is_namespace(target.served) {
+            namespace_step(target.served, &old, options)
+        } else {
+            step(target.served, &old, options)
+        };
         match step {
             Step::Wait => Ok(Some(Deleted { entity: Entity::Stored(current.clone()), uid, gone: false })),
             Step::Remove => {
@@ -189,11 +193,12 @@ fn check_preconditions(target: Target<'_>, options: &DeleteOptions, old: &Value,
 }
 
 /// A namespace is marked first; it goes when its content is gone and nothing finalizes it any more.
-fn namespace_step(old: &Value) -> Step {
+fn namespace_step(served: &Served, old: &Value, options: &DeleteOptions) -> Step {
     if old.at(&["metadata", "deletionTimestamp"]).is_null() {
         let mut marked = old.clone();
         marked.set_at(&["metadata", "deletionTimestamp"], now().to_string());
         marked.set_at(&["status", "phase"], "Terminating");
+        set_finalizers(served, &mut marked, options.propagation);
         return Step::Mark(marked, false);
     }
     let finalized =

@@ -60,6 +60,18 @@ fn nesting_is_bounded() {
 }
 
 #[test]
+fn what_lies_too_deep_is_checked_and_not_kept() {
+    let deep = |levels: usize, inside: &str| "[".repeat(levels) + inside + &"]".repeat(levels);
+    let parsed = parse_tracking(format!(r#"{{"a":1,"b":{}}}"#, deep(NESTING_MAX - 1, "1")).as_bytes()).unwrap();
+    assert!(parsed.abyss && holds_abyss(&parsed.value));
+    assert_eq!(parsed.value.int_at(&["a"]), Some(1));
+    assert!(!holds_abyss(parsed.value.at(&["a"])));
+    assert_eq!(parse_tracking(deep(NESTING_MAX + 1, "1").as_bytes()).unwrap_err(), Error::TooDeep);
+    assert!(matches!(parse_tracking(deep(5_000, "x").as_bytes()).unwrap_err(), Error::InvalidCharacter { .. }));
+    assert_eq!(parse(deep(DEPTH_MAX + 1, "1").as_bytes()).unwrap_err(), Error::TooDeep);
+}
+
+#[test]
 fn pretty_output_is_indented_by_two() {
     let mut out = Vec::new();
     write_pretty(&parse(br#"{"a":[1,{"b":{}}],"c":[]}"#).unwrap(), &mut out);

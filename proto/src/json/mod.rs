@@ -3,7 +3,7 @@
 mod parse;
 mod write;
 
-pub use parse::{DEPTH_MAX, Error, Parsed, parse, parse_tracking};
+pub use parse::{DEPTH_MAX, Error, NESTING_MAX, Parsed, holds_abyss, parse, parse_tracking};
 pub use write::{write, write_pretty, write_str};
 
 /// The JSON text of a value.

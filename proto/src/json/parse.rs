@@ -2,8 +2,12 @@
 
 use crate::value::{Map, Str, Value};
 
-/// How deep objects and lists may nest. Deeper bodies are refused: trees are walked by recursion later.
+/// How deep objects and lists of a tree nest at most: trees are walked by recursion.
 pub const DEPTH_MAX: usize = 512;
+
+/// How deep objects and lists of a text may nest, as Go's `encoding/json` has it. What lies deeper than [`DEPTH_MAX`] is
+/// checked, but not kept.
+pub const NESTING_MAX: usize = 10_000;
 
 /// How many numbers are remembered as they stand in the text: enough to show the first one that is wrong.
 const LITERALS_MAX: usize = 64;
@@ -24,7 +28,7 @@ pub enum Error {
         /// Byte offset of the character.
         offset: usize,
     },
-    /// More than [`DEPTH_MAX`] open containers.
+    /// More than [`NESTING_MAX`] open containers, or more than [`DEPTH_MAX`] where all has to be kept.
     #[error("exceeded max depth")]
     TooDeep,
 }
@@ -52,11 +56,30 @@ pub struct Parsed {
     pub duplicates: Vec<String>,
     /// Numbers that stand in the text otherwise than they are written: as they are written, and as they stand there.
     pub literals: Vec<(String, String)>,
+    /// Whether something lay too deep to be kept. [`holds_abyss`] tells whether its place is still in a tree.
+    pub abyss: bool,
+}
+
+/// Stands for what lay too deep; no text has this number.
+const ABYSS: Value = Value::Float(f64::NAN);
+
+/// Whether a tree has a place at which something lay too deep to be kept.
+pub fn holds_abyss(value: &Value) -> bool {
+    match value {
+        Value::Float(number) => number.is_nan(),
+        Value::Array(items) => items.iter().any(holds_abyss),
+        Value::Object(map) => map.values().any(holds_abyss),
+        _ => false,
+    }
 }
 
 /// Parses one JSON text.
+///
+/// # Errors
+/// [`Error::TooDeep`] when not all of it can be kept.
 pub fn parse(text: &[u8]) -> Result<Value, Error> {
-    parse_tracking(text).map(|parsed| parsed.value)
+    let parsed = parse_tracking(text)?;
+    if parsed.abyss { Err(Error::TooDeep) } else { Ok(parsed.value) }
 }
 
 /// Parses one JSON text and reports repeated keys.
@@ -90,11 +113,20 @@ struct Parser<'a> {
     open: Vec<Open>,
     duplicates: Vec<String>,
     literals: Vec<(String, String)>,
+    abyss: bool,
 }
 
 impl<'a> Parser<'a> {
     fn new(text: &'a str) -> Self {
-        Self { text, bytes: text.as_bytes(), at: 0, open: Vec::new(), duplicates: Vec::new(), literals: Vec::new() }
+        Self {
+            text,
+            bytes: text.as_bytes(),
+            at: 0,
+            open: Vec::new(),
+            duplicates: Vec::new(),
+            literals: Vec::new(),
+            abyss: false,
+        }
     }
 
     fn run(mut self) -> Result<Parsed, Error> {
@@ -109,7 +141,7 @@ impl<'a> Parser<'a> {
         if self.at < self.bytes.len() {
             return Err(self.invalid("after top-level value"));
         }
-        Ok(Parsed { value, duplicates: self.duplicates, literals: self.literals })
+        Ok(Parsed { value, duplicates: self.duplicates, literals: self.literals, abyss: self.abyss })
     }
 
     /// Reads a scalar or an empty container, or opens a container (`None`).
@@ -147,7 +179,7 @@ impl<'a> Parser<'a> {
     }
 
     fn push(&mut self, open: Open) -> Result<(), Error> {
-        if self.open.len() >= DEPTH_MAX {
+        if self.open.len() >= NESTING_MAX {
             return Err(Error::TooDeep);
         }
         self.open.push(open);
@@ -197,7 +229,13 @@ impl<'a> Parser<'a> {
 
     /// Closes the innermost container.
     fn finish(&mut self) -> Value {
-        match self.open.pop() {
+        let innermost = self.open.pop();
+        if self.open.len() >= DEPTH_MAX {
+            // Containers in here were dropped when they closed, so this one is shallow.
+            self.abyss = true;
+            return ABYSS;
+        }
+        match innermost {
             Some(Open::Array(items)) => Value::Array(items),
             Some(Open::Object(entries, _)) => {
                 let (map, repeated) = Map::from_entries(entries);

@@ -209,7 +209,8 @@ fn text_that_is_not_json_is_refused() {
     for text in ["", "{", "{\"a\"}", "{\"a\":}", "{\"a\":1,}", "[1}", "{\"data\":{\"a\":\"b}", "{} {}", "\"\\"] {
         assert!(matches!(transcoder.transcode(of, text.as_bytes(), &mut out), Err(Error::Json(_))), "{text}");
     }
-    let deep = "[".repeat(crate::json::DEPTH_MAX + 2);
+    let levels = crate::json::DEPTH_MAX + 2;
+    let deep = "[".repeat(levels) + &"]".repeat(levels);
     assert_eq!(transcoder.transcode(of, deep.as_bytes(), &mut out), Err(Error::Json(crate::json::Error::TooDeep)));
     assert_eq!(out, [1]);
     let spaced = " { \"data\" : { \"k\\u0031\" : \"\\\"v\" , \"a\" : \"\" } } ";

@@ -4,6 +4,7 @@
 
 mod parse;
 mod scalar;
+mod wording;
 mod write;
 
 pub use parse::{ALIASED_NODES_MAX, Error, Parsed, parse};

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use saphyr_parser::{Event, Parser, ScalarStyle};
 
-use super::scalar;
+use super::{scalar, wording};
 use crate::json::DEPTH_MAX;
 use crate::value::{Map, Str, Value};
 
@@ -15,10 +15,10 @@ pub const ALIASED_NODES_MAX: usize = 100_000;
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Error {
     /// It breaks a rule of YAML.
-    #[error("yaml: line {line}: {why}")]
+    #[error("yaml: {}{why}", line.map(|line| format!("line {line}: ")).unwrap_or_default())]
     Syntax {
-        /// Where, counted from 1.
-        line: usize,
+        /// Where, as go-yaml counts.
+        line: Option<usize>,
         /// What is wrong.
         why: String,
     },
@@ -60,8 +60,12 @@ struct Tree {
 pub fn parse(text: &[u8]) -> Result<Parsed, Error> {
     let text = String::from_utf8_lossy(text);
     let mut tree = Tree::default();
+    let syntax = |(line, why)| Error::Syntax { line, why };
+    if let Some(refused) = wording::refused(&text) {
+        return Err(syntax(refused));
+    }
     for event in Parser::new_from_str(&text) {
-        let (event, span) = event.map_err(|error| syntax(&error))?;
+        let (event, span) = event.map_err(|error| syntax(wording::of(&error, &text)))?;
         let line = span.start.line();
         match event {
             Event::DocumentEnd | Event::StreamEnd => break,
@@ -86,10 +90,6 @@ pub fn parse(text: &[u8]) -> Result<Parsed, Error> {
         }
     }
     Ok(Parsed { value: tree.root.unwrap_or_default(), duplicates: tree.duplicates })
-}
-
-fn syntax(error: &saphyr_parser::ScanError) -> Error {
-    Error::Syntax { line: error.marker().line(), why: error.info().to_owned() }
 }
 
 impl Tree {
@@ -150,7 +150,7 @@ fn find<'e>(entries: &'e mut [(Str, Value)], name: &str) -> Option<&'e mut Value
 }
 
 fn not_a_key(line: usize) -> Error {
-    Error::Syntax { line, why: "invalid map key".into() }
+    Error::Syntax { line: Some(line), why: "invalid map key".into() }
 }
 
 /// Resolves the merge key `<<`: members of the map itself win.
