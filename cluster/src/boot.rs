@@ -12,6 +12,7 @@ use crate::group::{Applier, GroupClock, Proposer, Tables, close_on_demand};
 use crate::limits::{PEER_VERSION, READY_WARNING_INTERVAL, TRIM_INTERVAL};
 use crate::peer::{Hello, Peers, Transport, TransportOptions};
 use crate::raft::{Node, NodeOptions, Proposals, Replica};
+use crate::replica::balance;
 use crate::replica::closer::Closer;
 use crate::replica::exchange::{Exchange, Served};
 use crate::replica::formation;
@@ -58,12 +59,16 @@ pub(crate) async fn run(
     actix::spawn(close_on_demand(tables.clocks().to_vec(), tables.demands().clone()));
     // What was seen before the last stop is to be seen again soon, whoever asks how.
     tables.all().iter().for_each(|table| table.demand());
+    let id = running.id;
     if started.send(Ok(running)).is_ok() {
         tokio::select! {
             () = maintain(&nodes) => {}
+            () = balance::keep_balanced(id, &nodes) => {}
             _ = stopped => {}
         }
     }
+    // Whoever leads hands over, so that writes need not wait for an election.
+    futures_util::future::join_all(nodes.iter().map(Node::give_up_leadership)).await;
     for node in &nodes {
         node.shutdown().await;
     }
@@ -108,7 +113,8 @@ async fn start(disk: Arc<dyn Disk>, options: &Options, tables: &Arc<Tables>) -> 
     ready(&groups).await?;
     let objects: u64 = tables.all().iter().map(|table| table.len()).sum();
     tracing::info!(objects, groups = groups.len(), elapsed_ms = elapsed_ms(began), "the store is ready");
-    Ok((Running { id: here.identity.get().id, groups, wal }, transport))
+    let Here { identity, .. } = here;
+    Ok((Running { id: identity.get().id, identity, peers, groups, wal }, transport))
 }
 
 /// Waits until what is read here is not stale: each group has a leader, and this replica everything that was

@@ -36,6 +36,7 @@ mod codec;
 mod group;
 mod key;
 pub mod limits;
+mod members;
 mod object;
 mod options;
 #[allow(dead_code, unused_imports, reason = "replication is about to use it")]
@@ -54,6 +55,7 @@ mod watch;
 mod write;
 
 pub use self::key::{Key, Scope, TableId};
+pub use self::members::{ClusterStatus, MemberStatus, MembersError};
 pub use self::object::{Draft, Layout, Object, Term, Terms};
 pub use self::options::{Membership, OpenError, Options, PeerTls, TableOptions};
 pub use self::raft::{GroupStatus, Member};

@@ -123,7 +123,7 @@ pub const ELECTION_TIMEOUT: std::ops::Range<Duration> = Duration::from_millis(50
 /// Appends of one group to one replica that are under way at once.
 pub const APPENDS_IN_FLIGHT_MAX: usize = 16;
 /// How long a group waits before it calls a replica again that could not be reached.
-pub const PEER_RETRY_INTERVAL: Duration = Duration::from_millis(50);
+pub const PEER_RETRY_INTERVAL: Duration = Duration::from_millis(100);
 /// Size of a piece of a snapshot that is sent to another replica.
 pub const SNAPSHOT_PIECE_BYTES: usize = 1 << 20;
 /// How long a piece of a snapshot may take to be received and written down.
@@ -150,3 +150,11 @@ pub const ATTEMPT_INTERVAL: Duration = Duration::from_millis(20);
 pub const ATTEMPTS_TIMEOUT: Duration = Duration::from_secs(10);
 /// How long to wait before the next question, after a replica has said that it does not lead.
 pub const LEADER_RETRY_INTERVAL: Duration = Duration::from_millis(5);
+/// How often a replica that has no others looks at its own clock.
+pub const LONE_INTERVAL: Duration = Duration::from_millis(500);
+/// How long a new member may take to receive everything.
+pub const CATCH_UP_TIMEOUT: Duration = Duration::from_secs(600);
+/// How long a replica may take to take over from a leader.
+pub const TRANSFER_TIMEOUT: Duration = Duration::from_secs(2);
+/// How often leaders are spread over the members.
+pub const BALANCE_INTERVAL: Duration = Duration::from_secs(1);

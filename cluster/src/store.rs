@@ -13,8 +13,10 @@ use tokio::time::Instant;
 use crate::boot;
 use crate::group::{GroupClock, Tables};
 use crate::limits::OBJECT_BYTES_MAX;
+use crate::peer::Peers;
 use crate::raft::GroupStatus;
 use crate::replica::attempts::Attempts;
+use crate::replica::identity::IdentityFile;
 use crate::replica::leader::Leader;
 use crate::replica::reads::Reads;
 use crate::shard_map::DEFAULT_GROUP;
@@ -39,6 +41,9 @@ struct Shared {
 pub(crate) struct Running {
     /// Id of this replica.
     pub(crate) id: u64,
+    pub(crate) identity: Arc<IdentityFile>,
+    /// How other replicas are reached; none when there are to be none.
+    pub(crate) peers: Option<Arc<dyn Peers>>,
     pub(crate) groups: BTreeMap<Arc<str>, Group>,
     pub(crate) wal: Wal,
 }
@@ -93,6 +98,10 @@ impl Store {
         };
         let thread = Mutex::new(Some((stop, thread)));
         Ok(Store { shared: Arc::new(Shared { tables, running, thread }) })
+    }
+
+    pub(crate) fn running(&self) -> &Running {
+        &self.shared.running
     }
 
     /// Id of this replica.

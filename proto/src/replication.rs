@@ -413,14 +413,12 @@ pub struct Administer {
 
 /// Values of [`Administer::action`].
 pub mod administration {
-    /// Replicate to the member, without a vote for it.
-    pub const ADD_LEARNER: u32 = 1;
-    /// Give the member a vote, once it has caught up.
-    pub const PROMOTE: u32 = 2;
+    /// Send the member everything, and then give it a vote, in place of whoever has its name.
+    pub const ADMIT: u32 = 1;
     /// Take the member out.
-    pub const REMOVE: u32 = 3;
+    pub const REMOVE: u32 = 2;
     /// Let the member lead.
-    pub const TRANSFER: u32 = 4;
+    pub const TRANSFER: u32 = 3;
 }
 
 /// What became of an [`Administer`].
@@ -429,9 +427,12 @@ pub struct AdministerAnswer {
     /// Empty when done; else why not.
     #[prost(string, tag = "1")]
     pub refusal: String,
-    /// Who leads, when the one asked does not; else zero.
+    /// Who leads, when the one asked does not and knows who does; else zero.
     #[prost(uint64, tag = "2")]
     pub leader: u64,
+    /// Whether the one asked does not lead, so that nothing was done.
+    #[prost(bool, tag = "3")]
+    pub moved: bool,
 }
 
 #[cfg(test)]

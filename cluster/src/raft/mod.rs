@@ -2,9 +2,10 @@
 //!
 //! [`types`] says what openraft is instantiated with and how its values are written down, [`log_store`] puts its log
 //! into the write-ahead log, [`state_machine`] applies what is committed and takes snapshots, and [`node`] puts them
-//! together for one group. [`network`] calls other replicas, [`service`] answers them, [`snapshot_sending`] does both
+//! together for one group, of which [`administration`] changes the members and the leader. [`network`] calls other replicas, [`service`] answers them, [`snapshot_sending`] does both
 //! for snapshots, all in the messages of [`wire`].
 
+mod administration;
 mod log_store;
 mod network;
 mod node;
@@ -16,6 +17,7 @@ mod state_machine;
 mod types;
 mod wire;
 
+pub(crate) use self::administration::Unchanged;
 pub use self::node::{GroupStatus, Member};
 pub(crate) use self::node::{Node, NodeOptions, Proposals};
 pub(crate) use self::types::Replica;

@@ -19,7 +19,7 @@ use super::snapshot_sending::Receiver;
 use super::state_machine::StateMachine;
 use super::types::{Reaction, Replica, TypeConfig};
 use crate::group::{Applier, Batch, Lead, Log, Proposer, Replies};
-use crate::limits::{ELECTION_TIMEOUT, HEARTBEAT_INTERVAL, LEADER_TIMEOUT, SNAPSHOT_HELD_FACTOR};
+use crate::limits::{ELECTION_TIMEOUT, HEARTBEAT_INTERVAL, LEADER_TIMEOUT, LONE_INTERVAL, SNAPSHOT_HELD_FACTOR};
 use crate::peer::Peers;
 use crate::snapshot::Snapshots;
 use crate::wal::{GroupId, Wal};
@@ -62,6 +62,7 @@ pub(crate) struct Node {
     pub(super) raft: GroupRaft,
     /// Where snapshots that the leader sends come in.
     pub(super) receiver: Receiver,
+    peers: Option<Arc<dyn Peers>>,
     log: LogStore,
     /// Index of the last entry that is applied.
     applied: watch::Receiver<u64>,
@@ -111,10 +112,14 @@ impl Node {
         let milliseconds = |duration: Duration| duration.as_millis() as u64;
         let config = Config {
             cluster_name: name.to_string(),
-            heartbeat_interval: milliseconds(HEARTBEAT_INTERVAL),
-            heartbeat_min_interval: Some(milliseconds(HEARTBEAT_INTERVAL)),
-            election_timeout_min: milliseconds(ELECTION_TIMEOUT.start),
-            election_timeout_max: milliseconds(ELECTION_TIMEOUT.end),
+            heartbeat_interval: milliseconds(if peers.is_some() { HEARTBEAT_INTERVAL } else { LONE_INTERVAL }),
+            heartbeat_min_interval: peers.is_some().then(|| milliseconds(HEARTBEAT_INTERVAL)),
+            election_timeout_min: milliseconds(if peers.is_some() {
+                ELECTION_TIMEOUT.start
+            } else {
+                3 * LONE_INTERVAL
+            }),
+            election_timeout_max: milliseconds(if peers.is_some() { ELECTION_TIMEOUT.end } else { 6 * LONE_INTERVAL }),
             max_payload_entries: 1_024,
             snapshot_policy: SnapshotPolicy::Never,
             max_in_snapshot_log_to_keep: 0,
@@ -128,13 +133,24 @@ impl Node {
         let receiver = Receiver::new(snapshots.clone());
         let machine = StateMachine::open(applier, snapshots).await?;
         let applied = machine.progress();
-        let network = Network { peers, group: name, node };
+        let network = Network { peers: peers.clone(), group: name, node };
         let raft = GroupRaft::new(node, config, network, log.clone(), machine).await.map_err(refused)?;
         let snapshot_log_bytes = options.snapshot_log_bytes;
         let proposals = Proposals { raft: raft.clone(), wal: log.wal().clone(), order: Arc::default() };
         let (snapshot_at, stopping, on_fatal) = (Arc::default(), Arc::default(), options.on_fatal);
-        let node = Node { node, raft, receiver, log, applied, snapshot_log_bytes, snapshot_at, stopping, on_fatal };
+        let node =
+            Node { node, raft, receiver, peers, log, applied, snapshot_log_bytes, snapshot_at, stopping, on_fatal };
         Ok((node, proposals))
+    }
+
+    /// Id of this replica.
+    pub(super) fn id(&self) -> u64 {
+        self.node
+    }
+
+    /// Whether another replica has a connection with this one.
+    pub(super) fn is_reachable(&self, member: u64) -> bool {
+        self.peers.as_ref().is_some_and(|peers| peers.is_reachable(member))
     }
 
     /// Whether the group has members, as far as this replica knows.
@@ -234,15 +250,11 @@ impl Node {
         metrics.membership_config.membership().get_node(&member).map(|replica| replica.address.clone())
     }
 
-    /// Waits until another leads than `known`, or somebody when that is nobody.
-    pub(crate) async fn leader_other_than(&self, known: Option<u64>) {
+    /// Waits until somebody else leads than now, or somebody at all.
+    pub(crate) async fn leader_changed(&self) {
         let mut server = self.raft.server_metrics();
-        loop {
-            let leader = server.borrow_watched().current_leader;
-            if leader.is_some() && leader != known || server.changed().await.is_err() {
-                return;
-            }
-        }
+        let known = server.borrow_watched().current_leader;
+        while server.changed().await.is_ok() && server.borrow_watched().current_leader == known {}
     }
 
     /// Whether this replica leads and is the only one that votes: then it has acknowledged nothing that it has not

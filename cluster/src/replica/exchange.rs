@@ -13,7 +13,7 @@ use super::identity::IdentityFile;
 use super::leader::{self, Leader};
 use crate::group::Tables;
 use crate::peer::{Hello, Refusal, Reply, Service};
-use crate::raft::Node;
+use crate::raft::{Node, Unchanged};
 use crate::{Outcome, ReadError, Revision, TableId};
 
 /// What a group needs to answer.
@@ -149,7 +149,11 @@ impl Exchange {
                 let Served { leader, .. } = self.group(&request.group)?;
                 Box::pin(async move { close(&leader, &request).await.map(|answer| encoded(&answer)).map_err(refused) })
             }
-            Method::Administer => return Err(Refusal("this replica cannot be administered yet".into())),
+            Method::Administer => {
+                let request = message::Administer::decode(payload).map_err(refused)?;
+                let Served { node, .. } = self.group(&request.group)?;
+                Box::pin(async move { Ok(encoded(&administer(&node, &request).await)) })
+            }
         })
     }
 }
@@ -171,6 +175,16 @@ async fn write(served: &Served, tables: &Tables, request: message::Write) -> mes
         }
     };
     message::WriteOutcome { result, revision, closed: clock.closed().get(), leader: 0 }
+}
+
+async fn administer(node: &Node, request: &message::Administer) -> message::AdministerAnswer {
+    match node.administer(request).await {
+        Ok(()) => message::AdministerAnswer::default(),
+        Err(Unchanged::NotLeader(leader)) => {
+            message::AdministerAnswer { moved: true, leader: leader.unwrap_or_default(), ..Default::default() }
+        }
+        Err(Unchanged::Refused(refusal)) => message::AdministerAnswer { refusal, ..Default::default() },
+    }
 }
 
 async fn close(leader: &Leader, request: &message::Close) -> Result<message::CloseAnswer, ReadError> {

@@ -11,10 +11,10 @@ use tokio::sync::oneshot;
 use tokio::time::Instant;
 
 use crate::group::{Admission, Close, GroupClock, Propose, Proposer};
-use crate::limits::{LEADER_CALL_TIMEOUT, LEADER_RETRY_INTERVAL, LEADER_WAIT, WRITE_TIMEOUT};
+use crate::limits::{CATCH_UP_TIMEOUT, LEADER_CALL_TIMEOUT, LEADER_RETRY_INTERVAL, LEADER_WAIT, WRITE_TIMEOUT};
 use crate::object::Term;
 use crate::peer::{Lane, PeerError, Peers, Target};
-use crate::raft::{Node, Proposals};
+use crate::raft::{Node, Proposals, Unchanged};
 use crate::{
     Draft, Expectation, Key, Layout, Mutation, Outcome, ReadError, Revision, TableId, Terms, Write, WriteError,
 };
@@ -46,7 +46,7 @@ pub(crate) enum Decided {
 /// Who can be asked.
 enum Place {
     Here,
-    There(u64, Target),
+    There(Target),
 }
 
 impl Leader {
@@ -70,19 +70,18 @@ impl Leader {
         &self.admission
     }
 
-    /// Where the leader is, when anyone is known to lead before the deadline; not `except`, who says it does not.
-    async fn place(&self, except: Option<u64>, deadline: Instant) -> Option<Place> {
+    /// Where the leader is, when anyone is known to lead before the deadline.
+    async fn place(&self, deadline: Instant) -> Option<Place> {
         loop {
-            let leader = self.node.leader();
-            if let Some(leader) = leader.filter(|leader| Some(*leader) != except) {
+            if let Some(leader) = self.node.leader() {
                 if leader == self.id {
                     return Some(Place::Here);
                 }
                 if let Some(address) = self.node.address(leader) {
-                    return Some(Place::There(leader, Target { address, member: Some(leader) }));
+                    return Some(Place::There(Target { address, member: Some(leader) }));
                 }
             }
-            if tokio::time::timeout_at(deadline, self.node.leader_other_than(leader)).await.is_err() {
+            if tokio::time::timeout_at(deadline, self.node.leader_changed()).await.is_err() {
                 return None;
             }
         }
@@ -112,17 +111,16 @@ impl Leader {
     /// # Errors
     /// See [`WriteError`].
     pub(crate) async fn write(&self, write: &Write) -> Result<Decided, WriteError> {
-        let (deadline, mut except) = (Instant::now() + LEADER_WAIT, None);
+        let deadline = Instant::now() + LEADER_WAIT;
         loop {
-            let Some(place) = self.place(except, deadline).await else { return Err(WriteError::Unavailable) };
-            let (asked, tried) = match place {
-                Place::Here => (self.id, self.propose(write.clone(), 0).await.map(Decided::Here)),
-                Place::There(leader, target) => (leader, self.write_there(&target, write).await),
+            let Some(place) = self.place(deadline).await else { return Err(WriteError::Unavailable) };
+            let tried = match place {
+                Place::Here => self.propose(write.clone(), 0).await.map(Decided::Here),
+                Place::There(target) => self.write_there(&target, write).await,
             };
             match tried {
                 Err(WriteError::NotLeader { .. } | WriteError::Unavailable) if Instant::now() < deadline => {
-                    // Whoever does not lead any more learns soon who does: no hurry to ask it again.
-                    except = (except != Some(asked)).then_some(asked);
+                    // It was elected a moment ago, or is about to learn that another was.
                     tokio::time::sleep(LEADER_RETRY_INTERVAL).await;
                 }
                 Err(WriteError::NotLeader { .. }) => return Err(WriteError::Unavailable),
@@ -169,16 +167,15 @@ impl Leader {
     /// # Errors
     /// No leader could be found, or it could not confirm that it leads.
     pub(crate) async fn read_index(&self) -> Result<u64, ReadError> {
-        let (deadline, mut except) = (Instant::now() + LEADER_WAIT, None);
+        let deadline = Instant::now() + LEADER_WAIT;
         loop {
-            let Some(place) = self.place(except, deadline).await else { return Err(ReadError::Unavailable) };
-            let (asked, index) = match place {
-                Place::Here => (self.id, self.node.read_index().await),
-                Place::There(leader, target) => (leader, self.read_index_there(&target).await),
+            let Some(place) = self.place(deadline).await else { return Err(ReadError::Unavailable) };
+            let index = match place {
+                Place::Here => self.node.read_index().await,
+                Place::There(target) => self.read_index_there(&target).await,
             };
             match index {
                 Err(ReadError::NotLeader { .. } | ReadError::Unavailable) if Instant::now() < deadline => {
-                    except = (except != Some(asked)).then_some(asked);
                     tokio::time::sleep(LEADER_RETRY_INTERVAL).await;
                 }
                 Err(ReadError::NotLeader { .. }) => return Err(ReadError::Unavailable),
@@ -206,16 +203,15 @@ impl Leader {
     /// # Errors
     /// No leader could be found, or it could not commit it.
     pub(crate) async fn close_to(&self, revision: Revision) -> Result<(), ReadError> {
-        let (deadline, mut except) = (Instant::now() + LEADER_WAIT, None);
+        let deadline = Instant::now() + LEADER_WAIT;
         loop {
-            let Some(place) = self.place(except, deadline).await else { return Err(ReadError::Unavailable) };
-            let (asked, closed) = match place {
-                Place::Here => (self.id, self.close_here(revision).await),
-                Place::There(leader, target) => (leader, self.close_there(&target, revision).await),
+            let Some(place) = self.place(deadline).await else { return Err(ReadError::Unavailable) };
+            let closed = match place {
+                Place::Here => self.close_here(revision).await,
+                Place::There(target) => self.close_there(&target, revision).await,
             };
             match closed {
                 Err(ReadError::NotLeader { .. } | ReadError::Unavailable) if Instant::now() < deadline => {
-                    except = (except != Some(asked)).then_some(asked);
                     tokio::time::sleep(LEADER_RETRY_INTERVAL).await;
                 }
                 closed => return closed,
@@ -240,6 +236,46 @@ impl Leader {
             Ok(answer) => Err(ReadError::NotLeader { leader: (answer.leader > 0).then_some(answer.leader) }),
             Err(PeerError::Closed) => Err(ReadError::Closed),
             Err(_) => Err(ReadError::Unavailable),
+        }
+    }
+}
+
+impl Leader {
+    /// Has the leader change who is in the group or who leads it. Safe to repeat.
+    ///
+    /// # Errors
+    /// It cannot be done, or nobody leads.
+    pub(crate) async fn administer(&self, mut request: message::Administer) -> Result<(), Unchanged> {
+        request.group = self.clock.name().to_string();
+        let mut deadline = Instant::now() + LEADER_WAIT;
+        loop {
+            let nobody = || Unchanged::Refused(format!("the group {} has no leader", self.clock.name()));
+            let leader = self.node.leader();
+            let done = match self.place(deadline).await.ok_or_else(nobody)? {
+                Place::Here => self.node.administer(&request).await,
+                Place::There(target) => self.administer_there(&target, &request).await,
+            };
+            let Err(Unchanged::NotLeader(_)) = done else { return done };
+            if Instant::now() >= deadline {
+                return Err(nobody());
+            }
+            if leader == Some(request.member) {
+                deadline = Instant::now() + LEADER_WAIT; // it has handed over first, which takes its time
+            }
+            tokio::time::sleep(LEADER_RETRY_INTERVAL).await;
+        }
+    }
+
+    async fn administer_there(&self, target: &Target, request: &message::Administer) -> Result<(), Unchanged> {
+        let request = Bytes::from(request.encode_to_vec());
+        let answer: Result<message::AdministerAnswer, PeerError> =
+            self.call(target, Lane::Control, Method::Administer, request, CATCH_UP_TIMEOUT).await;
+        match answer {
+            Ok(answer) if answer.moved => Err(Unchanged::NotLeader((answer.leader > 0).then_some(answer.leader))),
+            Ok(answer) if answer.refusal.is_empty() => Ok(()),
+            Ok(answer) => Err(Unchanged::Refused(answer.refusal)),
+            Err(PeerError::Unreachable(_)) => Err(Unchanged::NotLeader(None)),
+            Err(error) => Err(Unchanged::Refused(error.to_string())),
         }
     }
 }

@@ -6,6 +6,7 @@
 //! know how far a replica must be, so that one question serves them all.
 
 pub(crate) mod attempts;
+pub(crate) mod balance;
 pub(crate) mod closer;
 pub(crate) mod exchange;
 pub(crate) mod formation;

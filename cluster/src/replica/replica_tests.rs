@@ -7,23 +7,30 @@ use std::time::{Duration, Instant};
 
 use crate::peer::test_net::Authority;
 use crate::wal::simulated_disk::SimulatedDisk;
-use crate::{Draft, Expectation, Key, Layout, Membership, Mutation, Options, Outcome, Revision, Store, TableId, Write};
+use crate::{
+    Draft, Expectation, Key, Layout, Membership, Mutation, Options, Outcome, Revision, Store, TableId, TableOptions,
+    Write,
+};
 
 /// The members of a cluster, each with its disk.
 struct Cluster {
+    /// Data groups, over which the pods are spread.
+    groups: u8,
     authority: Authority,
     addresses: BTreeMap<String, SocketAddr>,
     disks: BTreeMap<String, SimulatedDisk>,
 }
 
 impl Cluster {
-    fn new(names: &[&str]) -> Cluster {
+    fn new(names: &[&str], groups: u8) -> Cluster {
+        let filter = tracing_subscriber::EnvFilter::from_default_env();
+        let _ = tracing_subscriber::fmt().with_env_filter(filter).with_test_writer().try_init(); // once for all tests
         // Ports that were free a moment ago.
         let listeners: Vec<TcpListener> = names.iter().map(|_| TcpListener::bind("127.0.0.1:0").unwrap()).collect();
         let addresses = names.iter().zip(&listeners);
         let addresses = addresses.map(|(name, listener)| ((*name).into(), listener.local_addr().unwrap())).collect();
         let disks = names.iter().map(|name| ((*name).into(), SimulatedDisk::default())).collect();
-        Cluster { authority: Authority::new(), addresses, disks }
+        Cluster { groups, authority: Authority::new(), addresses, disks }
     }
 
     async fn open(&self, name: &str) -> Store {
@@ -34,8 +41,11 @@ impl Cluster {
             tls: self.authority.issue(),
         };
         let on_fatal: Arc<dyn Fn(&str) + Send + Sync> = Arc::new(|_| {});
-        let membership = Some(membership);
-        let options = Options { wal_segment_bytes: 1 << 20, membership, on_fatal, ..Options::new("/store") };
+        let (membership, groups) = (Some(membership), self.groups);
+        let shards = (groups > 0).then_some(u16::from(groups));
+        let tables = [(pods(), TableOptions { shards, ..TableOptions::default() })].into();
+        let options =
+            Options { wal_segment_bytes: 1 << 20, membership, groups, tables, on_fatal, ..Options::new("/store") };
         Store::open_on(Arc::new(self.disks[name].clone()), None, options).await.unwrap()
     }
 
@@ -69,7 +79,7 @@ async fn read(store: &Store, key: &str) -> Option<Revision> {
 
 #[tokio::test]
 async fn any_replica_writes_and_reads() {
-    let cluster = Cluster::new(&["a", "b", "c"]);
+    let cluster = Cluster::new(&["a", "b", "c"], 0);
     let stores = cluster.open_all().await;
     for (number, store) in stores.iter().enumerate() {
         let key = format!("ns/{number}");
@@ -94,7 +104,7 @@ async fn any_replica_writes_and_reads() {
 
 #[tokio::test]
 async fn a_cluster_outlives_each_of_its_members() {
-    let cluster = Cluster::new(&["a", "b", "c"]);
+    let cluster = Cluster::new(&["a", "b", "c"], 3);
     let mut stores: BTreeMap<String, Store> = cluster.addresses.keys().cloned().zip(cluster.open_all().await).collect();
     let mut written = Vec::new();
     for (round, name) in ["a", "b", "c"].into_iter().enumerate() {
@@ -113,4 +123,83 @@ async fn a_cluster_outlives_each_of_its_members() {
     for store in stores.into_values() {
         store.shutdown().await;
     }
+}
+
+/// Waits until something is so.
+async fn until(what: &str, mut is_so: impl FnMut() -> bool) {
+    let began = Instant::now();
+    while !is_so() {
+        assert!(began.elapsed() < Duration::from_secs(30), "{what}");
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+}
+
+#[tokio::test]
+async fn a_member_that_lost_its_disk_is_replaced_by_one_command() {
+    let mut cluster = Cluster::new(&["a", "b", "c"], 2);
+    let mut stores: BTreeMap<String, Store> = cluster.addresses.keys().cloned().zip(cluster.open_all().await).collect();
+    for number in 0..50 {
+        create(&stores["a"], &format!("ns/{number}")).await;
+    }
+    let lost = stores.remove("c").unwrap();
+    let old = lost.node();
+    lost.shutdown().await;
+    cluster.disks.insert("c".into(), SimulatedDisk::default());
+    let admitting = async {
+        let address = cluster.addresses["c"].to_string();
+        loop {
+            match stores["a"].admit("c", &address).await {
+                Ok(()) => return,
+                Err(crate::MembersError::Unreachable { .. }) => tokio::time::sleep(Duration::from_millis(50)).await,
+                Err(error) => panic!("{error}"),
+            }
+        }
+    };
+    let (replacement, ()) = tokio::join!(cluster.open("c"), admitting);
+    assert_ne!(replacement.node(), old);
+    let replaced = || {
+        let members = stores["b"].cluster().members;
+        members.len() == 3 && members.iter().all(|member| member.votes && member.id != old)
+    };
+    until("everybody knows of the replacement", replaced).await;
+    for number in 0..50 {
+        assert!(read(&replacement, &format!("ns/{number}")).await.is_some());
+    }
+    // It counts: without another one of the three, writes are still made.
+    stores.remove("b").unwrap().shutdown().await;
+    create(&replacement, "ns/after").await;
+    // Repeating the command changes nothing.
+    let address = cluster.addresses["c"].to_string();
+    stores["a"].admit("c", &address).await.unwrap();
+}
+
+#[tokio::test]
+async fn leaders_are_spread_transferred_and_drained() {
+    let cluster = Cluster::new(&["a", "b", "c"], 5);
+    let stores = cluster.open_all().await;
+    let leads = |name: &str| {
+        let members = stores[0].cluster().members;
+        members.into_iter().find(|member| member.name == name).map_or(0, |member| member.leads.len())
+    };
+    until("leaders are spread", || ["a", "b", "c"].into_iter().all(|name| leads(name) == 2)).await;
+    let began = Instant::now();
+    stores[1].drain("a").await.unwrap();
+    until("nothing is led by a", || leads("a") == 0).await;
+    stores[2].transfer(Some("default"), "a").await.unwrap();
+    until("a leads one group", || leads("a") == 1).await;
+    assert!(began.elapsed() < Duration::from_secs(4), "{:?}", began.elapsed());
+    assert!(stores[0].transfer(Some("none"), "a").await.is_err());
+    assert!(stores[0].transfer(None, "nobody").await.is_err());
+}
+
+#[tokio::test]
+async fn a_member_is_removed_and_a_new_one_joins() {
+    let cluster = Cluster::new(&["a", "b", "c"], 1);
+    let stores = cluster.open_all().await;
+    let first = create(&stores[0], "ns/first").await;
+    stores[0].remove("b").await.unwrap();
+    stores[0].remove("b").await.unwrap_err(); // nobody has that name any more
+    assert_eq!(stores[0].cluster().members.len(), 2);
+    create(&stores[2], "ns/second").await;
+    assert_eq!(read(&stores[2], "ns/first").await, Some(first));
 }

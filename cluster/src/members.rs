@@ -1,0 +1,197 @@
+//! Who replicates a store together: seeing and changing it.
+
+use flotilla_proto::replication::{Administer, administration};
+
+use crate::limits::HELLO_TIMEOUT;
+use crate::raft::{GroupStatus, Unchanged};
+use crate::store::{Running, Store};
+
+/// A cluster as one replica sees it.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ClusterStatus {
+    /// Id of the cluster; empty for a replica that has never been one of several.
+    pub cluster: String,
+    /// Every member, by name.
+    pub members: Vec<MemberStatus>,
+    /// Every group as it is on this replica.
+    pub groups: Vec<GroupStatus>,
+}
+
+/// A member as another one, or it itself, sees it.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct MemberStatus {
+    /// Its id: another one each time that it begins with an empty disk.
+    pub id: u64,
+    /// Its name.
+    pub name: String,
+    /// Where other replicas reach it, `HOST:PORT`; empty for one that has no others.
+    pub address: String,
+    /// Whether it has a vote in every group. Without one it is sent everything and counts for nothing.
+    pub votes: bool,
+    /// Whether it is this replica, or one with which this replica has a connection.
+    pub reachable: bool,
+    /// The groups that it leads.
+    pub leads: Vec<String>,
+}
+
+/// Why the members or the leaders were not changed.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum MembersError {
+    /// This replica was started as the only one.
+    #[error("this store was started without other members: give it a peer address and the initial cluster")]
+    Alone,
+    /// Nobody has that name.
+    #[error("there is no member {0:?}")]
+    Unknown(String),
+    /// There is no such group.
+    #[error("there is no group {0:?}")]
+    UnknownGroup(String),
+    /// Who is to be admitted cannot be asked who it is.
+    #[error("nobody answers at {address}: {reason}")]
+    Unreachable {
+        /// Where it was looked for.
+        address: String,
+        /// Why there is no answer.
+        reason: String,
+    },
+    /// Somebody else answers at the address.
+    #[error("the member at {address} is called {found:?} and belongs to the cluster {cluster:?}")]
+    Other {
+        /// Where.
+        address: String,
+        /// Who answers.
+        found: String,
+        /// The cluster that it belongs to.
+        cluster: String,
+    },
+    /// A group could not be changed. What was done before stays, and repeating it goes on from there.
+    #[error("group {group}: {reason}")]
+    Refused {
+        /// Which.
+        group: String,
+        /// Why.
+        reason: String,
+    },
+}
+
+impl Store {
+    /// Who replicates the store together, as this replica knows.
+    pub fn cluster(&self) -> ClusterStatus {
+        let running = self.running();
+        let groups = self.status().groups;
+        let mut members: Vec<MemberStatus> = Vec::new();
+        for (name, group) in &running.groups {
+            let leader = group.leader.node().leader();
+            for member in group.leader.node().members() {
+                let reachable = || running.peers.as_ref().is_some_and(|peers| peers.is_reachable(member.id));
+                let new = || MemberStatus {
+                    id: member.id,
+                    name: member.name.clone(),
+                    address: member.address.clone(),
+                    votes: true,
+                    reachable: member.id == running.id || reachable(),
+                    leads: Vec::new(),
+                };
+                let place = members.iter().position(|known| known.id == member.id);
+                let place = place.unwrap_or_else(|| {
+                    members.push(new());
+                    members.len() - 1
+                });
+                members[place].votes &= member.votes;
+                if leader == Some(member.id) {
+                    members[place].leads.push(name.to_string());
+                }
+            }
+        }
+        members.sort_by(|a, b| (&a.name, a.id).cmp(&(&b.name, b.id)));
+        ClusterStatus { cluster: running.identity.get().cluster, members, groups }
+    }
+
+    /// Makes the replica that listens at an address a member, in place of whoever has its name: it is sent everything
+    /// and then given a vote, in one group after the other. Safe to repeat.
+    ///
+    /// # Errors
+    /// See [`MembersError`].
+    pub async fn admit(&self, name: &str, address: &str) -> Result<(), MembersError> {
+        let running = self.running();
+        let peers = running.peers.as_ref().ok_or(MembersError::Alone)?;
+        let hello = peers.hello_of(address, HELLO_TIMEOUT).await;
+        let hello = hello
+            .map_err(|error| MembersError::Unreachable { address: address.to_owned(), reason: error.to_string() })?;
+        let own = running.identity.get().cluster;
+        if hello.name != name || !(hello.cluster.is_empty() || hello.cluster == own) {
+            let address = address.to_owned();
+            return Err(MembersError::Other { address, found: hello.name, cluster: hello.cluster });
+        }
+        let admit = Administer {
+            action: administration::ADMIT,
+            member: hello.member,
+            name: name.to_owned(),
+            address: address.to_owned(),
+            ..Administer::default()
+        };
+        administer(running, None, &admit).await
+    }
+
+    /// Takes a member out. Safe to repeat.
+    ///
+    /// # Errors
+    /// See [`MembersError`].
+    pub async fn remove(&self, name: &str) -> Result<(), MembersError> {
+        let remove = Administer { action: administration::REMOVE, member: self.member(name)?, ..Administer::default() };
+        administer(self.running(), None, &remove).await
+    }
+
+    /// Lets a member lead a group, or all. Safe to repeat.
+    ///
+    /// # Errors
+    /// See [`MembersError`].
+    pub async fn transfer(&self, group: Option<&str>, name: &str) -> Result<(), MembersError> {
+        let member = self.member(name)?;
+        let transfer = Administer { action: administration::TRANSFER, member, ..Administer::default() };
+        administer(self.running(), group, &transfer).await
+    }
+
+    /// Lets others lead what a member leads, in turn. Safe to repeat.
+    ///
+    /// # Errors
+    /// See [`MembersError`].
+    pub async fn drain(&self, name: &str) -> Result<(), MembersError> {
+        let drained = self.member(name)?;
+        let able = |member: &MemberStatus| member.id != drained && member.votes && member.reachable;
+        let others: Vec<u64> = self.cluster().members.into_iter().filter(able).map(|member| member.id).collect();
+        let led = |group: &crate::store::Group| group.leader.node().leader() == Some(drained);
+        let groups = self.running().groups.iter().filter(|(_, group)| led(group));
+        for (number, (group, _)) in groups.enumerate() {
+            let no_other = || MembersError::Refused { group: group.to_string(), reason: "no other can lead".into() };
+            let member = *others.get(number % others.len().max(1)).ok_or_else(no_other)?;
+            let transfer = Administer { action: administration::TRANSFER, member, ..Administer::default() };
+            administer(self.running(), Some(group), &transfer).await?;
+        }
+        Ok(())
+    }
+
+    fn member(&self, name: &str) -> Result<u64, MembersError> {
+        let members = self.cluster().members;
+        let named = members.iter().find(|member| member.name == name);
+        named.map(|member| member.id).ok_or_else(|| MembersError::Unknown(name.to_owned()))
+    }
+}
+
+async fn administer(running: &Running, group: Option<&str>, request: &Administer) -> Result<(), MembersError> {
+    if let Some(group) = group
+        && !running.groups.contains_key(group)
+    {
+        return Err(MembersError::UnknownGroup(group.to_owned()));
+    }
+    for (name, target) in running.groups.iter().filter(|(name, _)| group.is_none_or(|group| ***name == *group)) {
+        target.leader.administer(request.clone()).await.map_err(|error| MembersError::Refused {
+            group: name.to_string(),
+            reason: match error {
+                Unchanged::NotLeader(_) => "it has no leader".into(),
+                Unchanged::Refused(reason) => reason,
+            },
+        })?;
+    }
+    Ok(())
+}

@@ -1,0 +1,163 @@
+//! Changing who is in a group, and who leads it.
+
+use std::collections::BTreeSet;
+
+use flotilla_proto::replication::{self as message, administration};
+use openraft::async_runtime::WatchReceiver;
+use openraft::errors::{ClientWriteError, RaftError};
+use openraft::{ChangeMembers, RaftMetrics};
+
+use super::node::Node;
+use super::types::{Replica, TypeConfig};
+use crate::limits::{CATCH_UP_TIMEOUT, TRANSFER_TIMEOUT};
+
+/// Why a group was not changed.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub(crate) enum Unchanged {
+    /// This replica does not lead it; who does, when known.
+    #[error("this replica does not lead the group")]
+    NotLeader(Option<u64>),
+    /// It cannot be done, or not now.
+    #[error("{0}")]
+    Refused(String),
+}
+
+type Changed = Result<(), Unchanged>;
+
+fn unchanged(error: RaftError<TypeConfig, ClientWriteError<TypeConfig>>) -> Unchanged {
+    match error {
+        RaftError::APIError(ClientWriteError::ForwardToLeader(forward)) => Unchanged::NotLeader(forward.leader_id),
+        error => Unchanged::Refused(error.to_string()),
+    }
+}
+
+impl Node {
+    /// Does what is asked for, if this replica leads. Safe to repeat.
+    pub(crate) async fn administer(&self, request: &message::Administer) -> Changed {
+        let member = request.member;
+        match request.action {
+            administration::ADMIT => {
+                let replica = Replica { name: request.name.clone(), address: request.address.clone() };
+                self.admit(member, replica).await
+            }
+            administration::REMOVE => self.remove(member).await,
+            administration::TRANSFER => self.hand_over(member).await,
+            action => Err(Unchanged::Refused(format!("this replica knows no action {action}"))),
+        }
+    }
+
+    /// Makes a replica a voting member, once it has everything. It takes the place of whoever has its name.
+    async fn admit(&self, member: u64, replica: Replica) -> Changed {
+        let namesake = |known: &super::Member| known.name == replica.name && known.id != member;
+        let replaced: BTreeSet<u64> = self.members().into_iter().filter(namesake).map(|known| known.id).collect();
+        let present = self.members().into_iter().find(|known| known.id == member);
+        if present.as_ref().is_none_or(|present| present.address != replica.address) {
+            let nodes = [(member, replica)].into();
+            self.change(ChangeMembers::SetNodes(nodes), true).await?;
+        }
+        if !present.is_some_and(|present| present.votes) {
+            self.caught_up(member).await?;
+        }
+        let mut voters: BTreeSet<u64> = self.raft.voter_ids().filter(|voter| !replaced.contains(voter)).collect();
+        voters.insert(member);
+        if voters != self.raft.voter_ids().collect() || !replaced.is_empty() {
+            self.change(ChangeMembers::ReplaceAllVoters(voters), false).await?;
+        }
+        Ok(())
+    }
+
+    /// Takes a replica out. Who leads hands over first, and is asked again.
+    async fn remove(&self, member: u64) -> Changed {
+        if !self.members().iter().any(|known| known.id == member) {
+            return Ok(());
+        }
+        if member == self.id() {
+            self.give_up_leadership().await;
+            return Err(Unchanged::NotLeader(None));
+        }
+        let voters: BTreeSet<u64> = self.raft.voter_ids().collect();
+        if voters.contains(&member) {
+            if voters.len() == 1 {
+                return Err(Unchanged::Refused("the last member cannot be removed".into()));
+            }
+            self.change(ChangeMembers::RemoveVoters([member].into()), false).await?;
+        }
+        if self.members().iter().any(|known| known.id == member) {
+            self.change(ChangeMembers::RemoveNodes([member].into()), false).await?;
+        }
+        Ok(())
+    }
+
+    async fn change(&self, change: ChangeMembers<u64, Replica>, retain: bool) -> Changed {
+        self.raft.change_membership(change, retain).await.map(drop).map_err(unchanged)
+    }
+
+    /// Waits until a replica has about as much of the log as this one, which leads.
+    async fn caught_up(&self, member: u64) -> Changed {
+        let decided = move |metrics: &Metrics| metrics.replication.is_none() || near(metrics, member);
+        let waited = self.raft.wait(Some(CATCH_UP_TIMEOUT)).metrics(decided, "the member has caught up").await;
+        match waited {
+            Ok(metrics) if metrics.replication.is_some() => Ok(()),
+            Ok(metrics) => Err(Unchanged::NotLeader(metrics.current_leader)),
+            Err(error) => Err(Unchanged::Refused(error.to_string())),
+        }
+    }
+
+    /// Whether a replica has about as much of the log as this one, which leads.
+    pub(crate) fn has_caught_up(&self, member: u64) -> bool {
+        near(&self.raft.metrics().borrow_watched(), member)
+    }
+
+    /// Lets another replica lead.
+    pub(crate) async fn hand_over(&self, to: u64) -> Changed {
+        let leader = self.leader();
+        if leader == Some(to) {
+            return Ok(());
+        }
+        if leader != Some(self.id()) {
+            return Err(Unchanged::NotLeader(leader));
+        }
+        if !self.raft.voter_ids().any(|voter| voter == to) {
+            return Err(Unchanged::Refused("only a member with a vote can lead".into()));
+        }
+        let refused = |error: String| Unchanged::Refused(error);
+        self.raft.trigger().transfer_leader(to).await.map_err(|error| refused(error.to_string()))?;
+        let own = self.id();
+        let over = move |metrics: &RaftMetrics<TypeConfig>| metrics.current_leader.is_some_and(|leader| leader != own);
+        match self.raft.wait(Some(TRANSFER_TIMEOUT)).metrics(over, "another leads").await {
+            Ok(_) => Ok(()),
+            Err(_) => Err(refused("the member has not taken over".into())),
+        }
+    }
+
+    /// Lets whichever replica has most of the log lead, if this one does and another can be reached.
+    pub(crate) async fn give_up_leadership(&self) {
+        let Some(successor) = self.successor() else { return };
+        if let Err(error) = self.hand_over(successor).await {
+            tracing::warn!(%error, "the leadership of a group could not be handed over");
+        }
+    }
+
+    /// The voter that has most of the log, besides this replica, which leads; none when it does not.
+    fn successor(&self) -> Option<u64> {
+        let voters: BTreeSet<u64> = self.raft.voter_ids().collect();
+        let metrics = self.raft.metrics();
+        let metrics = metrics.borrow_watched();
+        let replication = metrics.replication.as_ref()?;
+        let able = |member: &u64| voters.contains(member) && *member != self.id() && self.is_reachable(*member);
+        let others = replication.iter().filter(|(member, _)| able(member));
+        others.max_by_key(|(_, matched)| matched.map_or(0, |matched| matched.index())).map(|(member, _)| *member)
+    }
+}
+
+type Metrics = RaftMetrics<TypeConfig>;
+
+/// Whether a replica has about as much of the log as the leader whose metrics these are.
+fn near(metrics: &Metrics, member: u64) -> bool {
+    let replication = metrics.replication.as_ref();
+    let matched = replication.and_then(|replication| replication.get(&member).copied().flatten());
+    matched.is_some_and(|matched| matched.index() + CAUGHT_UP_ENTRIES >= metrics.last_log_index.unwrap_or(0))
+}
+
+/// How many entries a replica may lack to be given a vote: it gets them while it is made a voter.
+const CAUGHT_UP_ENTRIES: u64 = 64;
