@@ -1,7 +1,8 @@
 //! From a configuration to a server that can serve, and down again.
 //!
-//! Order matters: the store opens first, since it locks the data directory, and nothing there may be touched before;
-//! the address is bound next, since certificates and kubeconfig name it.
+//! Order matters: the store opens first, since it locks the data directory, and nothing there may be touched before
+//! but the authority of members, without which the store cannot open and which any number may make at once; the
+//! address is bound next, since certificates and kubeconfig name it.
 
 use std::collections::BTreeMap;
 use std::io::{self, Write as _};
@@ -11,7 +12,7 @@ use std::time::Duration;
 
 use actix_web::web::ServiceConfig;
 use actix_web::{App, HttpServer};
-use flotilla_cluster::{OpenError, Options, Store, TableId, TableOptions};
+use flotilla_cluster::{Membership, OpenError, Options, Store, TableId, TableOptions};
 use tokio::sync::watch;
 
 use crate::access::tokens::{Issuer, KeyError, KeySet, ServiceAccountTokens, SigningKey, SpareKey, StoreObjects};
@@ -19,7 +20,7 @@ use crate::access::{Authenticator, Authorizer, TokenFile, TokenFileError, connec
 use crate::config::Config;
 use crate::gateway::StartError;
 use crate::limits;
-use crate::pki::{Pki, PkiError, PkiOptions, RENEWAL_CHECK_INTERVAL};
+use crate::pki::{PeerPki, Pki, PkiError, PkiOptions, RENEWAL_CHECK_INTERVAL};
 use crate::version;
 
 /// Why the server did not start, or ended other than by being told to.
@@ -73,6 +74,8 @@ pub struct Boot {
     pub address: SocketAddr,
     /// Certificates and keys.
     pub pki: Arc<Pki>,
+    /// The certificate that other members see.
+    pub peers: Option<Arc<PeerPki>>,
     /// Finds the user of a request.
     pub authenticator: Arc<Authenticator>,
     /// Issues tokens of service accounts.
@@ -91,7 +94,9 @@ impl Boot {
     pub async fn open(config: Config, drain: Drain) -> Result<Self, BootError> {
         let given = config.service_account_signing_key_file.clone();
         let spare = if given.is_none() { SpareKey::prepare(&config.pki_dir()) } else { SpareKey::default() };
-        let store = Store::open(store_options(&config))
+        let peers = config.initial_cluster.is_some().then(|| PeerPki::open(&config.pki_dir(), &config.member_name()));
+        let peers = peers.transpose()?;
+        let store = Store::open(store_options(&config, peers.as_ref())?)
             .await
             .map_err(|source| BootError::Store { directory: config.data_dir.display().to_string(), source })?;
         let listener = listen(config.listen).map_err(|source| BootError::Listen { address: config.listen, source })?;
@@ -111,6 +116,7 @@ impl Boot {
             listener,
             address,
             pki,
+            peers: peers.map(Arc::new),
             drain,
         })
     }
@@ -144,7 +150,7 @@ impl Boot {
         I: Fn() -> bool + 'static,
     {
         let tls = self.pki.server_config()?;
-        let renewal = actix_web::rt::spawn(renew(Arc::clone(&self.pki)));
+        let renewal = actix_web::rt::spawn(renew(Arc::clone(&self.pki), self.peers.clone()));
         let drain = self.drain.clone();
         let server = HttpServer::new(move || App::new().configure(configure.clone()))
             .on_connect(connection::identify(self.pki.client_roots()))
@@ -190,7 +196,7 @@ fn authenticator(config: &Config, store: &Store, signing: &SigningKey) -> Result
     Ok(Authenticator::new(file, tokens))
 }
 
-fn store_options(config: &Config) -> Options {
+fn store_options(config: &Config, peers: Option<&PeerPki>) -> Result<Options, PkiError> {
     // Every kubelet lists and watches the pods of its own node: what they ask for must not cost all pods.
     let pods = TableOptions { indexes: vec!["spec.nodeName".into()], ..TableOptions::default() };
     let mut tables = BTreeMap::from([(TableId::new("pods"), pods)]);
@@ -198,7 +204,13 @@ fn store_options(config: &Config) -> Options {
         tables.entry(TableId::new(resource)).or_insert_with(TableOptions::default).shards = Some(shards);
     }
     let groups = config.data_groups();
-    Options { history_age_max: config.history(), groups, tables, ..Options::new(&config.data_dir) }
+    let options = Options { history_age_max: config.history(), groups, tables, ..Options::new(&config.data_dir) };
+    let (Some(peers), Some(cluster), Some(peer_listen)) = (peers, &config.initial_cluster, config.peer_listen) else {
+        return Ok(options);
+    };
+    let membership =
+        Membership { name: config.member_name(), peer_listen, initial: cluster.by_name(), tls: peers.tls()? };
+    Ok(Options { membership: Some(membership), ..options })
 }
 
 fn listen(address: SocketAddr) -> io::Result<TcpListener> {
@@ -217,13 +229,14 @@ fn server_url(config: &Config, address: SocketAddr) -> String {
 }
 
 /// Looks now and then whether certificates are to be renewed.
-async fn renew(pki: Arc<Pki>) {
+async fn renew(pki: Arc<Pki>, peers: Option<Arc<PeerPki>>) {
     loop {
         actix_web::rt::time::sleep(RENEWAL_CHECK_INTERVAL).await;
-        let pki = Arc::clone(&pki);
-        match actix_web::rt::task::spawn_blocking(move || pki.refresh()).await {
+        let (pki, peers) = (Arc::clone(&pki), peers.clone());
+        let refresh = move || pki.refresh().and_then(|()| peers.map_or(Ok(()), |peers| peers.refresh()));
+        match actix_web::rt::task::spawn_blocking(refresh).await {
             Ok(Ok(())) => {}
-            Ok(Err(error)) => tracing::error!(%error, "cannot renew the serving certificate"),
+            Ok(Err(error)) => tracing::error!(%error, "cannot renew certificates"),
             Err(error) => tracing::error!(%error, "the renewal of certificates failed"),
         }
     }

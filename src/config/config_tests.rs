@@ -77,3 +77,34 @@ fn shards_name_their_groups() {
         assert!(load_from(more).unwrap_err().to_string().contains("groups"));
     }
 }
+
+#[test]
+fn a_server_is_alone_unless_told_otherwise() {
+    let config = load_from(&["--data-dir", "/d"]).unwrap();
+    assert_eq!((&config.initial_cluster, config.peer_listen), (&None, None));
+    assert_eq!(config.pki_dir(), PathBuf::from("/d/pki"));
+    let config = load_from(&["--data-dir", "/d", "--pki-dir", "/p"]).unwrap();
+    assert_eq!((config.pki_dir(), config.own_pki_dir()), (PathBuf::from("/p"), PathBuf::from("/d/pki")));
+}
+
+#[test]
+fn members_of_a_cluster() {
+    let two = "a=127.0.0.1:7001,b=b.example:7001";
+    let path = file("cluster.toml", &format!("name = \"b\"\ninitial-cluster = \"{two}\""));
+    let config = load_from(&["--config", path.to_str().unwrap(), "--peer-listen", "0.0.0.0:7001"]).unwrap();
+    assert_eq!(config.member_name(), "b");
+    assert_eq!(config.initial_cluster.map(|cluster| cluster.to_string()).as_deref(), Some(two));
+    for (args, option, part) in [
+        (&["--peer-listen", "0.0.0.0:1"][..], "peer-listen", "needs initial-cluster"),
+        (&["--name", "a", "--initial-cluster", two], "initial-cluster", "needs peer-listen"),
+        (&["--name", "c", "--initial-cluster", two, "--peer-listen", "0.0.0.0:1"], "name", "c is not in"),
+        (&["--name", "a", "--initial-cluster", two, "--peer-listen", "0.0.0.0:0"], "peer-listen", "must have a port"),
+        (&["--name", "a", "--initial-cluster", two, "--peer-listen", "127.0.0.1:6443"], "peer-listen", "is served on"),
+        (&["--initial-cluster", "dns=h:1", "--peer-listen", "0.0.0.0:1"], "initial-cluster", "name the members"),
+        (&["--name", "dns"], "name", "cannot be the name"),
+        (&["--name", "a/b"], "name", "cannot be the name"),
+    ] {
+        let error = load_from(args).unwrap_err().to_string();
+        assert!(error.contains(&format!("configuration: {option}: ")) && error.contains(part), "{args:?}: {error}");
+    }
+}

@@ -10,7 +10,7 @@ use figment::Figment;
 use figment::providers::{Env, Format, Serialized, Toml};
 use figment::value::Dict;
 
-use super::Config;
+use super::{Config, InitialCluster, InitialClusterError, is_member_name};
 use crate::limits::CONFIG_FILE_BYTES;
 
 /// What the names of environment variables start with.
@@ -117,7 +117,35 @@ fn check(config: &Config) -> Result<(), ConfigError> {
     if config.workers > 1_024 {
         return refuse("workers", "must be at most 1024");
     }
-    Ok(())
+    check_members(config)
+}
+
+fn check_members(config: &Config) -> Result<(), ConfigError> {
+    let refuse = |option, why: &str| Err(ConfigError::Invalid { option, why: why.to_owned() });
+    if config.pki_dir.as_ref().is_some_and(|dir| dir.as_os_str().is_empty()) {
+        return refuse("pki-dir", "must not be empty");
+    }
+    let name = config.member_name();
+    if !is_member_name(&name) {
+        return refuse("name", &InitialClusterError::Name(name).to_string());
+    }
+    match (&config.initial_cluster, config.peer_listen) {
+        (None, None) => Ok(()),
+        (None, Some(_)) => refuse("peer-listen", "needs initial-cluster: a server that is alone listens for no others"),
+        (Some(_), None) => refuse("initial-cluster", "needs peer-listen: where this member listens for the others"),
+        (Some(_), Some(listen)) if listen.port() == 0 => {
+            refuse("peer-listen", "must have a port: the others know it from initial-cluster")
+        }
+        (Some(_), Some(listen)) if listen == config.listen => refuse("peer-listen", "is what the API is served on"),
+        (Some(cluster), Some(_)) if !cluster.may_have(&name) => {
+            let given = if config.name.is_some() { "" } else { ", which is that of the machine since none is given," };
+            refuse("name", &format!("{name}{given} is not in initial-cluster: {cluster}"))
+        }
+        (Some(InitialCluster::Dns(_)), Some(_)) => {
+            refuse("initial-cluster", "a cluster cannot be founded by dns=HOST:PORT yet: name the members")
+        }
+        (Some(_), Some(_)) => Ok(()),
+    }
 }
 
 #[cfg(test)]

@@ -5,6 +5,7 @@
 
 mod cidr;
 mod load;
+mod members;
 mod shards;
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
@@ -17,6 +18,7 @@ use crate::limits;
 
 pub use cidr::{Cidr, CidrError, PortRange, ServiceRanges};
 pub use load::{ConfigError, load};
+pub use members::{InitialCluster, InitialClusterError, default_name, is_member_name};
 pub use shards::{Shards, ShardsError};
 
 /// How the server is to run.
@@ -28,6 +30,37 @@ pub struct Config {
     /// Made when it does not exist. One server uses it at a time.
     #[arg(long, value_name = "DIR", default_value_os_t = default_data_dir())]
     pub data_dir: PathBuf,
+
+    /// Directory of certificates and keys, by default `pki` in the data directory.
+    ///
+    /// Members of a cluster need the same authorities and the same key of service accounts: mount one directory for
+    /// all, or give each a copy of `peer-ca`, `ca` and `front-proxy-ca` (each .crt and .key) and `sa.key`. What is missing is made by
+    /// whoever starts first; any number may start at once. What is a member's own stays in its data directory.
+    #[arg(long, value_name = "DIR")]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub pki_dir: Option<PathBuf>,
+
+    /// Name of this member, different from that of every other; by default the name of the machine.
+    ///
+    /// Letters, digits, dashes, dots and underscores, 63 at most.
+    #[arg(long, value_name = "NAME")]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub name: Option<String>,
+
+    /// Address and port where this member listens for the others, always with TLS. Needs --initial-cluster.
+    ///
+    /// Only members can connect: both sides must show a certificate of the authority `peer-ca`.
+    #[arg(long, value_name = "ADDR:PORT")]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub peer_listen: Option<SocketAddr>,
+
+    /// The members that form the cluster, this one among them, and where each listens for the others.
+    ///
+    /// As `a=10.0.0.1:7443,b=10.0.0.2:7443,c=c.example:7443`, the same for every member: the cluster is founded once all
+    /// of them are there. Without it the server is alone, and opens no port for others.
+    #[arg(long, value_name = "NAME=ADDR:PORT,...")]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub initial_cluster: Option<InitialCluster>,
 
     /// Address and port to serve on, always with TLS. Port 0 takes a free one.
     #[arg(long, value_name = "ADDR:PORT", default_value_t = SocketAddr::from((Ipv4Addr::LOCALHOST, 6443)))]
@@ -212,9 +245,19 @@ impl Config {
         if self.api_audiences.is_empty() { &self.service_account_issuer } else { &self.api_audiences }
     }
 
-    /// Directory of certificates and keys.
+    /// Directory of the certificates and keys that members share.
     pub fn pki_dir(&self) -> PathBuf {
+        self.pki_dir.clone().unwrap_or_else(|| self.own_pki_dir())
+    }
+
+    /// Directory of the certificates and keys that are this server's own.
+    pub fn own_pki_dir(&self) -> PathBuf {
         self.data_dir.join("pki")
+    }
+
+    /// Name of this member.
+    pub fn member_name(&self) -> String {
+        self.name.clone().unwrap_or_else(default_name)
     }
 
     /// The administrator's kubeconfig.

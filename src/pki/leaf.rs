@@ -21,6 +21,8 @@ pub enum Usage {
     Server,
     /// To say who a client is.
     Client,
+    /// Both, between members of a cluster.
+    Peer,
 }
 
 /// What a certificate is to say.
@@ -58,11 +60,25 @@ impl Leaf {
         {
             return Ok(Self { pem, certificate, key });
         }
+        let leaf = Self::sign(authority, spec, key)?;
+        replace(&path, leaf.pem.as_bytes(), PUBLIC)?;
+        Ok(leaf)
+    }
+
+    /// Makes a certificate with a key of its own. Nothing is kept in files.
+    ///
+    /// # Errors
+    /// When it cannot be made.
+    pub fn issue(authority: &Authority, spec: &LeafSpec<'_>) -> Result<Self, PkiError> {
+        let key = KeyPair::generate().map_err(|error| PkiError::Generate(spec.common_name.into(), error))?;
+        Self::sign(authority, spec, key)
+    }
+
+    fn sign(authority: &Authority, spec: &LeafSpec<'_>, key: KeyPair) -> Result<Self, PkiError> {
         let failed = |error| PkiError::Generate(spec.common_name.into(), error);
         let request = spec.params(authority.not_after()).map_err(failed)?;
         let pem = authority.sign(&request, &key).map_err(failed)?;
-        replace(&path, pem.as_bytes(), PUBLIC)?;
-        let certificate = certificates(&path, &pem)?.swap_remove(0);
+        let certificate = certificates(Path::new(spec.common_name), &pem)?.swap_remove(0);
         Ok(Self { pem, certificate, key })
     }
 
@@ -101,10 +117,11 @@ impl LeafSpec<'_> {
             });
         }
         params.key_usages = vec![KeyUsagePurpose::DigitalSignature];
-        params.extended_key_usages = vec![match self.usage {
-            Usage::Server => ExtendedKeyUsagePurpose::ServerAuth,
-            Usage::Client => ExtendedKeyUsagePurpose::ClientAuth,
-        }];
+        params.extended_key_usages = match self.usage {
+            Usage::Server => vec![ExtendedKeyUsagePurpose::ServerAuth],
+            Usage::Client => vec![ExtendedKeyUsagePurpose::ClientAuth],
+            Usage::Peer => vec![ExtendedKeyUsagePurpose::ServerAuth, ExtendedKeyUsagePurpose::ClientAuth],
+        };
         params.use_authority_key_identifier_extension = true;
         Ok(params)
     }

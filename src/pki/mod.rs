@@ -9,6 +9,7 @@ mod client;
 mod files;
 mod kubeconfig;
 mod leaf;
+mod peer;
 mod serving;
 
 use std::net::IpAddr;
@@ -25,6 +26,7 @@ pub use client::{ClientRoots, Untrusted};
 pub use files::{publish_new, read_credential, replace};
 pub use kubeconfig::kubeconfig;
 pub use leaf::{Leaf, LeafSpec, Usage};
+pub use peer::PeerPki;
 pub use serving::ServingCertificate;
 
 /// How long an authority is valid.
@@ -88,8 +90,10 @@ impl PkiError {
 /// What certificates are made for, and which ones are given.
 #[derive(Debug, Clone)]
 pub struct PkiOptions {
-    /// Directory of certificates and keys.
+    /// Directory of authorities, which several servers may share.
     pub dir: PathBuf,
+    /// Directory of the certificates that are this server's own.
+    pub own_dir: PathBuf,
     /// Names and addresses under which the server is reached.
     pub names: Vec<String>,
     /// Certificate and key to serve with instead of one made here.
@@ -119,7 +123,8 @@ impl PkiOptions {
         names.sort();
         names.dedup();
         let serving = config.tls_cert_file.clone().zip(config.tls_private_key_file.clone());
-        Self { dir: config.pki_dir(), names, serving, client_ca_file: config.client_ca_file.clone() }
+        let (dir, own_dir) = (config.pki_dir(), config.own_pki_dir());
+        Self { dir, own_dir, names, serving, client_ca_file: config.client_ca_file.clone() }
     }
 }
 
@@ -147,6 +152,7 @@ impl Pki {
     /// When a file cannot be read or written, or holds something else than it should.
     pub fn open(options: PkiOptions) -> Result<Self, PkiError> {
         files::make_dir(&options.dir)?;
+        files::make_dir(&options.own_dir)?;
         let authority = Authority::open(&options.dir, "ca", "flotilla-ca")?;
         let proxy_authority = Authority::open(&options.dir, "front-proxy-ca", "flotilla-front-proxy-ca")?;
         let mut trusted = vec![authority.certificate().clone()];
@@ -167,7 +173,7 @@ impl Pki {
         }
         let spec =
             LeafSpec { common_name: "kube-apiserver", organization: None, names: &options.names, usage: Usage::Server };
-        let leaf = Leaf::open(&options.dir, "apiserver", authority, &spec)?;
+        let leaf = Leaf::open(&options.own_dir, "apiserver", authority, &spec)?;
         serving::certified(vec![leaf.certificate().clone()], &leaf.private_key())
             .map_err(|e| PkiError::Tls(e.to_string()))
     }
@@ -208,7 +214,7 @@ impl Pki {
     /// When a file cannot be read or written, or holds something else than it should.
     pub fn proxy_client(&self) -> Result<Leaf, PkiError> {
         let spec = LeafSpec { common_name: PROXY_USER, organization: None, names: &[], usage: Usage::Client };
-        Leaf::open(&self.options.dir, "front-proxy-client", &self.proxy_authority, &spec)
+        Leaf::open(&self.options.own_dir, "front-proxy-client", &self.proxy_authority, &spec)
     }
 
     /// Writes the administrator's kubeconfig with a certificate of group [`MASTERS`].
@@ -219,7 +225,7 @@ impl Pki {
     /// When a file cannot be read or written, or holds something else than it should.
     pub fn write_admin_kubeconfig(&self, path: &Path, server: &str) -> Result<(), PkiError> {
         let spec = LeafSpec { common_name: ADMIN_USER, organization: Some(MASTERS), names: &[], usage: Usage::Client };
-        let leaf = Leaf::open(&self.options.dir, "admin", &self.authority, &spec)?;
+        let leaf = Leaf::open(&self.options.own_dir, "admin", &self.authority, &spec)?;
         let trusted = match &self.options.serving {
             // A given certificate may be issued by anybody: trust its chain besides the own authority.
             Some((cert, _)) => format!("{}{}", self.authority.pem(), read_credential(cert)?),
@@ -238,7 +244,7 @@ impl Pki {
         Ok(())
     }
 
-    /// Directory of certificates and keys.
+    /// Directory of authorities.
     pub fn dir(&self) -> &Path {
         &self.options.dir
     }

@@ -28,6 +28,11 @@ impl ServingCertificate {
         Self(RwLock::new(Arc::new(key)))
     }
 
+    /// The certificate that new connections see.
+    pub fn current(&self) -> Arc<CertifiedKey> {
+        Arc::clone(&self.0.read())
+    }
+
     /// Connections from now on see this certificate.
     pub fn replace(&self, key: CertifiedKey) {
         *self.0.write() = Arc::new(key);
@@ -36,7 +41,7 @@ impl ServingCertificate {
 
 impl ResolvesServerCert for ServingCertificate {
     fn resolve(&self, _hello: ClientHello<'_>) -> Option<Arc<CertifiedKey>> {
-        Some(Arc::clone(&self.0.read()))
+        Some(self.current())
     }
 }
 

@@ -1,0 +1,191 @@
+//! Who replicates the store together.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::str::FromStr;
+
+use serde::{Deserialize, Serialize};
+
+/// The word that stands for all members of a host name; no member can have it as its name.
+const DNS: &str = "dns";
+/// Largest name of a member, in bytes: that of a label of a host name (RFC 1035, section 2.3.4).
+const NAME_BYTES: usize = 63;
+
+/// The members that form a store.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
+pub enum InitialCluster {
+    /// Where each listens for the others, `HOST:PORT` by name.
+    Members(BTreeMap<String, String>),
+    /// A host name that has the addresses of all, and the port on which they listen.
+    Dns(String),
+}
+
+/// Why a text does not say who forms a store.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum InitialClusterError {
+    /// It is not of the form.
+    #[error("{0:?} is not NAME=HOST:PORT, nor is it dns=HOST:PORT")]
+    Form(String),
+    /// A name that no member can have.
+    #[error("{0:?} cannot be the name of a member: it takes letters, digits, dashes, dots and underscores, 63 at most")]
+    Name(String),
+    /// Something else than host and port.
+    #[error("{address:?} of {name} is not HOST:PORT")]
+    Address {
+        /// The member.
+        name: String,
+        /// What it has.
+        address: String,
+    },
+    /// Two members with one name.
+    #[error("{0} is there twice")]
+    Duplicate(String),
+    /// Two members with one address.
+    #[error("{0} and {1} have the same address")]
+    SameAddress(String, String),
+    /// A host name for all, and others beside it.
+    #[error("dns=HOST:PORT stands for all members: there can be nothing beside it")]
+    Mixed,
+}
+
+impl InitialCluster {
+    /// As the store takes it: where members listen, by name; or a host name for all, without a name.
+    pub fn by_name(&self) -> BTreeMap<String, String> {
+        match self {
+            Self::Members(members) => members.clone(),
+            Self::Dns(address) => BTreeMap::from([(String::new(), address.clone())]),
+        }
+    }
+
+    /// Whether a member of this name may be among them.
+    pub fn may_have(&self, name: &str) -> bool {
+        match self {
+            Self::Members(members) => members.contains_key(name),
+            Self::Dns(_) => true,
+        }
+    }
+}
+
+/// Whether a member can have this name.
+pub fn is_member_name(name: &str) -> bool {
+    let fits = |byte: u8| byte.is_ascii_alphanumeric() || b"-._".contains(&byte);
+    (1..=NAME_BYTES).contains(&name.len()) && name.bytes().all(fits) && name != DNS
+}
+
+/// The name of this machine if it can be that of a member, else `flotilla`.
+pub fn default_name() -> String {
+    let name = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default().trim().to_lowercase();
+    if is_member_name(&name) { name } else { "flotilla".to_owned() }
+}
+
+impl FromStr for InitialCluster {
+    type Err = InitialClusterError;
+
+    fn from_str(text: &str) -> Result<Self, InitialClusterError> {
+        let mut members = BTreeMap::new();
+        for entry in text.split(',').map(str::trim) {
+            let form = || InitialClusterError::Form(entry.to_owned());
+            let (name, address) = entry.split_once('=').ok_or_else(form)?;
+            if !is_address(address) {
+                let (name, address) = (name.to_owned(), address.to_owned());
+                return Err(InitialClusterError::Address { name, address });
+            }
+            if name != DNS && !is_member_name(name) {
+                return Err(InitialClusterError::Name(name.to_owned()));
+            }
+            if let Some((other, _)) = members.iter().find(|(_, known)| *known == address) {
+                let other: &String = other;
+                if other != name {
+                    return Err(InitialClusterError::SameAddress(other.clone(), name.to_owned()));
+                }
+            }
+            if members.insert(name.to_owned(), address.to_owned()).is_some() {
+                return Err(InitialClusterError::Duplicate(name.to_owned()));
+            }
+        }
+        match members.remove(DNS) {
+            None => Ok(Self::Members(members)),
+            Some(address) if members.is_empty() => Ok(Self::Dns(address)),
+            Some(_) => Err(InitialClusterError::Mixed),
+        }
+    }
+}
+
+/// Whether a text is `HOST:PORT`; an IPv6 address stands in brackets.
+fn is_address(text: &str) -> bool {
+    let Some((host, port)) = text.rsplit_once(':') else { return false };
+    let bare = |byte: u8| byte.is_ascii_alphanumeric() || b"-._".contains(&byte);
+    let host_fits = match host.strip_prefix('[').and_then(|rest| rest.strip_suffix(']')) {
+        Some(address) => address.parse::<std::net::Ipv6Addr>().is_ok(),
+        None => !host.is_empty() && host.bytes().all(bare),
+    };
+    host_fits && port.parse::<u16>().is_ok_and(|port| port > 0)
+}
+
+impl fmt::Display for InitialCluster {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Dns(address) => write!(f, "{DNS}={address}"),
+            Self::Members(members) => {
+                let mut entries = members.iter();
+                let Some((name, address)) = entries.next() else { return Ok(()) };
+                write!(f, "{name}={address}")?;
+                entries.try_for_each(|(name, address)| write!(f, ",{name}={address}"))
+            }
+        }
+    }
+}
+
+impl TryFrom<String> for InitialCluster {
+    type Error = InitialClusterError;
+
+    fn try_from(text: String) -> Result<Self, InitialClusterError> {
+        text.parse()
+    }
+}
+
+impl From<InitialCluster> for String {
+    fn from(cluster: InitialCluster) -> Self {
+        cluster.to_string()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn members_are_read_and_written() {
+        let text = "a=10.0.0.1:7000,b=b.example:7001,c=[::1]:7002";
+        let cluster: InitialCluster = text.parse().unwrap();
+        assert_eq!(cluster.to_string(), text);
+        assert_eq!(cluster.by_name()["b"], "b.example:7001");
+        assert!(cluster.may_have("c") && !cluster.may_have("d"));
+        let dns: InitialCluster = "dns=peers.example:7000".parse().unwrap();
+        assert_eq!(dns, InitialCluster::Dns("peers.example:7000".into()));
+        assert_eq!(dns.by_name(), BTreeMap::from([(String::new(), "peers.example:7000".into())]));
+        assert!(dns.may_have("anybody"));
+    }
+
+    #[test]
+    fn mistakes_are_named() {
+        for (text, part) in [
+            ("", "is not NAME=HOST:PORT"),
+            ("a=h:1,", "is not NAME=HOST:PORT"),
+            ("a=h:1,a=h:2", "a is there twice"),
+            ("a=h:1,a=h:1", "a is there twice"),
+            ("a=h:1,b=h:1", "a and b have the same address"),
+            ("a=h", "\"h\" of a is not HOST:PORT"),
+            ("a=h:0", "is not HOST:PORT"),
+            ("a=::1:7", "is not HOST:PORT"),
+            ("a=https://h:1", "is not HOST:PORT"),
+            ("a b=h:1", "cannot be the name"),
+            ("=h:1", "cannot be the name"),
+            ("dns=h:1,a=h:2", "nothing beside it"),
+        ] {
+            let error = text.parse::<InitialCluster>().unwrap_err().to_string();
+            assert!(error.contains(part), "{text}: {error}");
+        }
+    }
+}
