@@ -90,7 +90,8 @@ impl Boot {
     /// Opens the store, listens, makes what certificates are missing, and writes the administrator's kubeconfig.
     ///
     /// # Errors
-    /// See [`BootError`]. The data directory is as it was if it is in use, damaged, or of a newer format.
+    /// See [`BootError`]. The data directory is as it was if it is in use, damaged, or of a newer format, except that
+    /// the authority of members may have been made in it.
     pub async fn open(config: Config, drain: Drain) -> Result<Self, BootError> {
         let given = config.service_account_signing_key_file.clone();
         let spare = if given.is_none() { SpareKey::prepare(&config.pki_dir()) } else { SpareKey::default() };
