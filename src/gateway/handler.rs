@@ -65,10 +65,10 @@ impl<'r> Head<'r> {
         negotiate(self.accept, offer, self.pretty)
     }
 
-    /// How errors are shown: as the client wants objects, or as JSON where that cannot be had.
+    /// How errors are shown: as the client wants what has one form only, or as JSON where that cannot be had.
     pub fn for_errors(&self) -> Representation {
         let fallback = Representation { media: Media::Json, form: Form::Object, pretty: self.pretty };
-        self.representation(Offer::Objects).unwrap_or(fallback)
+        self.representation(Offer::Plain).unwrap_or(fallback)
     }
 }
 
@@ -241,8 +241,8 @@ fn issuer_document(gateway: &Gateway, asked: &discovery::Request<'_>) -> Option<
     };
     let mut clauses = asked.accept.split(',').map(|clause| clause.split(';').next().unwrap_or("").trim());
     if !clauses.any(|clause| matches!(clause, "" | "*/*" | "application/*") || clause == media) {
-        let message = format!("only the following media types are accepted: {media}");
-        return Some(Err(ApiError::new(406, "NotAcceptable", message)));
+        let message = format!("406: Not Acceptable\n\nAvailable representations: {media}");
+        return Some(Err(ApiError { details: Some(Box::default()), ..ApiError::new(406, "NotAcceptable", message) }));
     }
     let headers = vec![("cache-control", tokens::CACHE_CONTROL.into())];
     let body = discovery::Body::Encoded(body.into());

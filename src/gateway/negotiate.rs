@@ -195,4 +195,12 @@ mod tests {
             assert_eq!(chosen(accept), want, "{accept}");
         }
     }
+
+    #[test]
+    fn what_has_one_form_goes_by_clauses_that_ask_for_no_other() {
+        let as_table = "application/yaml;as=Table;v=v1;g=meta.k8s.io";
+        assert!(negotiate(as_table, Offer::Plain, false).is_err());
+        let either = format!("{as_table},application/vnd.kubernetes.protobuf");
+        assert_eq!(negotiate(&either, Offer::Plain, false).unwrap().media, Media::Protobuf);
+    }
 }

@@ -108,7 +108,8 @@ pub async fn answer(
     let served = find(gateway, of)?;
     let routed = verb.is_some_and(|verb| verb == Verb::Watch || allows(&served, of, verb));
     caller.warnings.extend(routed.then(|| deprecation::warning(&served)).flatten().map(str::to_owned));
-    let verb = verb.filter(|verb| allows(&served, of, *verb)).ok_or_else(|| method_not_allowed(&served, of, head))?;
+    let verb = verb.filter(|verb| allows(&served, of, *verb)).or_else(|| is_passed_on(of, head).then_some(Verb::Get));
+    let verb = verb.ok_or_else(|| method_not_allowed(&served, of, head))?;
     course.route = Some(route(&served, Some(head), of, verb));
     let request = Request {
         gateway,
@@ -245,6 +246,10 @@ fn find(gateway: &Gateway, of: &ResourcePath<'_>) -> ApiResult<Arc<Served>> {
     let namespaced = served.resource.namespaced;
     let misplaced =
         of.namespace.is_some() && !namespaced || (namespaced && of.namespace.is_none() && of.name.is_some());
+    // Across namespaces things are listed, not made.
+    if namespaced && of.namespace.is_none() && !served.has_verb("list") {
+        return Err(ApiError::no_such_path());
+    }
     let proxied = of.subresource.as_deref() == Some("proxy");
     if misplaced || (of.rest.is_some() && !proxied) {
         return Err(ApiError::no_such_path());
@@ -294,6 +299,11 @@ fn allows(served: &Served, of: &ResourcePath<'_>, verb: Verb) -> bool {
         Verb::Create | Verb::DeleteCollection => !named && (!served.resource.namespaced || of.namespace.is_some()),
     };
     fits && served.has_verb(verb.name())
+}
+
+/// Whether a proxy passes a method on that is no verb.
+fn is_passed_on(of: &ResourcePath<'_>, head: &Head<'_>) -> bool {
+    of.subresource.as_deref() == Some("proxy") && matches!(head.method, "HEAD" | "OPTIONS")
 }
 
 fn method_not_allowed(served: &Served, of: &ResourcePath<'_>, head: &Head<'_>) -> ApiError {
