@@ -14,8 +14,8 @@ use crate::registry::{DeleteOptions, Propagation, Target};
 struct Cluster {
     agent: Agent,
     dir: std::path::PathBuf,
-    _controllers: Controllers,
-    _begin: DrainBegin,
+    controllers: Controllers,
+    begin: DrainBegin,
 }
 
 impl Cluster {
@@ -29,7 +29,7 @@ impl Cluster {
         let settings = Settings { issuer, root_ca: "ROOT".into() };
         let (begin, drain) = Drain::new();
         let controllers = start(&registry, &settings, &drain);
-        Self { agent: Agent::new(registry, settings), dir, _controllers: controllers, _begin: begin }
+        Self { agent: Agent::new(registry, settings), dir, controllers, begin }
     }
 
     fn get(&self, resource: &str, namespace: &str, name: &str) -> Option<Value> {
@@ -85,6 +85,17 @@ impl Drop for Cluster {
 
 fn release(object: &mut Value) {
     object.remove_at(&["metadata", "finalizers"]);
+}
+
+#[actix_web::test]
+async fn it_is_known_whether_all_of_them_run() {
+    let cluster = Cluster::start("running").await;
+    let running = cluster.controllers.running();
+    assert!(!running.all(), "none has begun before somebody waits");
+    cluster.until("all run", |_| running.all()).await;
+    cluster.begin.begin();
+    tokio::time::sleep(Duration::from_millis(50)).await;
+    assert!(running.all(), "who stops when told is not missing");
 }
 
 #[actix_web::test]

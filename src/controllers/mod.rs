@@ -52,7 +52,7 @@ pub struct Controllers {
     running: Running,
 }
 
-/// How many controllers run at the moment.
+/// How many controllers run at the moment. Those that the drain has stopped count: they are not missing.
 #[derive(Debug, Clone, Default)]
 pub struct Running(Arc<AtomicUsize>);
 

@@ -8,9 +8,10 @@ use super::answer::{Answer, Request};
 use super::{Documents, health};
 
 /// Paths besides those of discovery and health.
-const OTHER: [&str; 7] = [
+const OTHER: [&str; 8] = [
     "/.well-known/openid-configuration",
     "/metrics",
+    "/metrics/slis",
     "/openapi/v2",
     "/openapi/v3",
     "/openapi/v3/",

@@ -126,7 +126,9 @@ async fn route(request: &HttpRequest, payload: web::Payload, attempt: &mut Attem
                 format!("failed to create RequestInfo: unable to determine kind and namespace from url, {}", head.path);
             return answer::respond_text(500, &format!("Internal Server Error: {path}: {why}\n"));
         }
-        Target::Other if decoded == METRICS => measured(gateway, &head, &mut caller, course).await,
+        Target::Other if decoded == METRICS || decoded == HEALTH_METRICS => {
+            measured(gateway, &head, &decoded, &mut caller, course).await
+        }
         _ => document(gateway, &head, request, &mut caller, course),
     };
     answered.unwrap_or_else(|error| answer::respond_error(&error, head.for_errors(), &caller.warnings))
@@ -145,21 +147,28 @@ fn authorize(gateway: &Gateway, head: &Head<'_>, path: &str, caller: &mut Caller
 
 /// Where the server tells what it measured.
 const METRICS: &str = "/metrics";
+/// Where it tells what the checks of health say, in the same form.
+const HEALTH_METRICS: &str = "/metrics/slis";
 
 /// Answers with what was measured. It is written elsewhere, since it grows with what is served.
 async fn measured(
     gateway: &web::Data<Gateway>,
     head: &Head<'_>,
+    path: &str,
     caller: &mut Caller,
     course: &Course,
 ) -> ApiResult<HttpResponse> {
-    authorize(gateway, head, METRICS, caller, course)?;
+    authorize(gateway, head, path, caller, course)?;
     if head.method == "DELETE" {
         let message = "the server does not allow this method on the requested resource";
         return Err(ApiError::new(405, "MethodNotAllowed", message));
     }
-    let asked = gateway.clone();
-    let written = web::block(move || asked.metrics()).await.map_err(ApiError::internal)?;
+    let written = if path == HEALTH_METRICS {
+        gateway.health_metrics()
+    } else {
+        let asked = gateway.clone();
+        web::block(move || asked.metrics()).await.map_err(ApiError::internal)?
+    };
     let body = discovery::Body::Encoded(written.into());
     let found =
         discovery::Answer { status: 200, content_type: metrics::CONTENT_TYPE.into(), headers: Vec::new(), body };

@@ -1,5 +1,6 @@
 //! HTTP: from a request to what it asks for, and from a result to an answer.
 
+mod admittance;
 pub mod answer;
 mod attempt;
 pub mod body;
@@ -16,6 +17,7 @@ mod path;
 pub mod query;
 mod resources;
 mod server;
+mod verb;
 
 pub use caller::Caller;
 pub use negotiate::{Form, Media, Offer, Representation};

@@ -1,13 +1,13 @@
 //! Requests about objects: from a path and method to an operation of the registry.
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use actix_web::{HttpResponse, web};
 use flotilla_proto::schema::Subresource;
+use flotilla_proto::value;
 use flotilla_proto::value::Value;
-use flotilla_proto::{duration, value};
 
+use super::admittance::{asked_timeout, connects, enter, route};
 use super::answer::{self, respond};
 use super::attempt::{self, Course};
 use super::caller::Caller;
@@ -15,12 +15,11 @@ use super::flow::Lane;
 use super::handler::Head;
 use super::negotiate::{Form, Offer, Representation};
 use super::path::ResourcePath;
+use super::verb::Verb;
 use super::{Gateway, body, deprecation, lists};
 use crate::access::Attributes;
 use crate::field::quote;
-use crate::metrics::requests::{self as metrics, DryRun, Route, Scope};
 use crate::patch::Format;
-use crate::pki::MASTERS;
 use crate::registry::subresources::{self, Door};
 use crate::registry::{DeleteOptions, Entity, Incoming, Listing, PatchBody, Served, Target, WriteOptions, Written};
 use crate::status::{ApiError, ApiResult};
@@ -35,56 +34,6 @@ pub(super) struct Request<'r> {
     pub(super) name: &'r str,
     pub(super) subresource: &'r str,
     pub(super) caller: &'r mut Caller,
-}
-
-/// What is to be done, by the method and the shape of the path.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Verb {
-    Get,
-    List,
-    Watch,
-    Create,
-    Update,
-    Patch,
-    Delete,
-    DeleteCollection,
-}
-
-impl Verb {
-    const fn name(self) -> &'static str {
-        match self {
-            Self::Get => "get",
-            Self::List => "list",
-            Self::Watch => "watch",
-            Self::Create => "create",
-            Self::Update => "update",
-            Self::Patch => "patch",
-            Self::Delete => "delete",
-            Self::DeleteCollection => "deletecollection",
-        }
-    }
-
-    /// Whether it may change something.
-    const fn writes(self) -> bool {
-        !matches!(self, Self::Get | Self::List | Self::Watch)
-    }
-
-    /// The verb of a method on a path, as authorization calls it; methods that have none are called by their name.
-    fn of(head: &Head<'_>, of: &ResourcePath<'_>) -> Option<Self> {
-        let named = of.name.is_some();
-        let watching = of.watch || (!named && head.query.flag("watch").unwrap_or(false));
-        Some(match head.method {
-            "GET" if watching => Self::Watch,
-            "GET" if named => Self::Get,
-            "GET" => Self::List,
-            "POST" => Self::Create,
-            "PUT" => Self::Update,
-            "PATCH" => Self::Patch,
-            "DELETE" if named => Self::Delete,
-            "DELETE" => Self::DeleteCollection,
-            _ => return None,
-        })
-    }
 }
 
 /// Answers a request about objects.
@@ -140,81 +89,6 @@ pub async fn answer(
     }
 }
 
-/// Subresources through which something else is reached, for as long as it takes.
-const CONNECTS: [&str; 5] = ["attach", "exec", "log", "portforward", "proxy"];
-
-fn connects(of: &ResourcePath<'_>) -> bool {
-    of.subresource.as_deref().is_some_and(|name| CONNECTS.contains(&name))
-}
-
-/// Takes a place among the requests in progress; false when there is none.
-fn enter(gateway: &Gateway, of: &ResourcePath<'_>, verb: Option<Verb>, caller: &Caller, course: &mut Course) -> bool {
-    let mutating = !matches!(verb, Some(Verb::Get | Verb::List));
-    let lane = match mutating {
-        _ if caller.user.is_member(MASTERS) => Lane::Exempt { mutating },
-        true => Lane::Mutating,
-        false => Lane::ReadOnly,
-    };
-    if gateway.flow.has_room(lane) {
-        return course.enter(gateway, lane);
-    }
-    if let (Some(verb), Ok(served)) = (verb, find(gateway, of)) {
-        course.route = Some(route(&served, None, of, verb));
-    }
-    course.terminated(gateway, 429);
-    false
-}
-
-/// What a request is counted as.
-fn route(served: &Arc<Served>, head: Option<&Head<'_>>, of: &ResourcePath<'_>, verb: Verb) -> Route {
-    let scope = match () {
-        () if of.name.is_some() || verb == Verb::Create => Scope::Resource,
-        () if of.namespace.is_some() => Scope::Namespace,
-        () => Scope::Cluster,
-    };
-    let subresource = of.subresource.as_deref();
-    let at = subresource.and_then(|name| served.resource.subresources.iter().position(|own| own.name == name));
-    let apply = |head: &Head<'_>| head.content_type.starts_with("application/apply-patch");
-    let verb = match verb {
-        _ if connects(of) => metrics::Verb::Connect,
-        Verb::Get => metrics::Verb::Get,
-        Verb::List => metrics::Verb::List,
-        Verb::Watch => metrics::Verb::Watch,
-        Verb::Create => metrics::Verb::Post,
-        Verb::Update => metrics::Verb::Put,
-        Verb::Patch if head.is_some_and(apply) => metrics::Verb::Apply,
-        Verb::Patch => metrics::Verb::Patch,
-        Verb::Delete | Verb::DeleteCollection => metrics::Verb::Delete,
-    };
-    let dry_run = match head.map_or("", |head| head.query.text("dryRun")) {
-        "" => DryRun::No,
-        "All" => DryRun::All,
-        _ => DryRun::Invalid,
-    };
-    Route::Resource {
-        served: Arc::clone(served),
-        subresource: at.and_then(|at| at.try_into().ok()),
-        verb,
-        scope,
-        dry_run,
-    }
-}
-
-/// The `timeout` that a client asks for, whatever the request; none where it says nothing or nothing that can be.
-fn asked_timeout(head: &Head<'_>) -> ApiResult<Option<Duration>> {
-    let text = head.query.text("timeout");
-    if text.is_empty() {
-        return Ok(None);
-    }
-    if let Some(nanos) = duration::parse(text) {
-        return Ok(u64::try_from(nanos).ok().filter(|nanos| *nanos > 0).map(Duration::from_nanos));
-    }
-    let number = text.bytes().all(|b| b.is_ascii_digit() || b == b'.');
-    let why = if number { "missing unit in duration" } else { "invalid duration" };
-    let message = format!("invalid timeout specified in the request URL - time: {why} {}", quote(text));
-    Err(ApiError::bad_request(message))
-}
-
 fn authorize(
     gateway: &Gateway,
     head: &Head<'_>,
@@ -240,7 +114,7 @@ fn authorize(
 }
 
 /// The resource that a path names; 404 where there is none, or none in this shape.
-fn find(gateway: &Gateway, of: &ResourcePath<'_>) -> ApiResult<Arc<Served>> {
+pub(super) fn find(gateway: &Gateway, of: &ResourcePath<'_>) -> ApiResult<Arc<Served>> {
     let served = gateway.registry.resources.find(&of.group, &of.version, &of.resource);
     let served = served.ok_or_else(ApiError::no_such_path)?;
     let namespaced = served.resource.namespaced;

@@ -15,6 +15,7 @@ use crate::controllers::{self, Controllers, Settings};
 use crate::discovery::health::{Health, Part};
 use crate::discovery::{self, Documents};
 use crate::limits;
+use crate::metrics::Page;
 use crate::openapi::OpenApi;
 use crate::registry::{Registry, now};
 use crate::status::ApiError;
@@ -91,12 +92,17 @@ impl Gateway {
             let [read_only, mutating] = self.flow.take_peaks();
             samples.sample(&[("request_kind", "mutating")], mutating as f64);
             samples.sample(&[("request_kind", "readOnly")], read_only as f64);
-            let mut samples = page.gauge("kubernetes_healthcheck", "Whether a check of health passes: 1 or 0.");
-            for (endpoint, check, passes) in self.health.results() {
-                let labels = [("name", check), ("type", endpoint)];
-                samples.sample(&labels, if passes { 1.0 } else { 0.0 });
-            }
         })
+    }
+
+    /// What the checks of health tell, in the same form.
+    pub fn health_metrics(&self) -> String {
+        let mut page = Page::default();
+        let mut samples = page.gauge("kubernetes_healthcheck", "Whether a check of health passes: 1 or 0.");
+        for (endpoint, check, passes) in self.health.results() {
+            samples.sample(&[("name", check), ("type", endpoint)], if passes { 1.0 } else { 0.0 });
+        }
+        page.0
     }
 
     /// A function that routes every request of an HTTP server here.
@@ -172,3 +178,7 @@ fn bootstrap_input(boot: &Boot) -> BootstrapInput {
         now: now().to_string(),
     }
 }
+
+#[cfg(test)]
+#[path = "server_tests.rs"]
+mod tests;

@@ -21,6 +21,7 @@ pub mod watches;
 pub use self::exposition::{CONTENT_TYPE, Page, Samples};
 pub use self::histogram::{Family, Histogram, Unit};
 pub use self::meter::{Labels, Meter};
+use crate::limits;
 use crate::registry::Registry;
 
 /// Everything that is measured in this server.
@@ -46,7 +47,7 @@ impl Default for Metrics {
         let meter = Meter::default();
         Self {
             process: process::Process::begin(),
-            requests: requests::Requests::new(&meter),
+            requests: requests::Requests::new(&meter, limits::REQUEST_SERIES),
             access: access::Access::new(&meter),
             admission: admission::Admission::default(),
             meter,

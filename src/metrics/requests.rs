@@ -14,7 +14,6 @@ use parking_lot::Mutex;
 use super::families;
 use super::histogram::Histogram;
 use super::meter::Meter;
-use crate::limits;
 use crate::registry::Served;
 
 /// What a request did, in the words of metrics.
@@ -226,13 +225,15 @@ impl Series {
 pub struct Requests {
     series: ArcSwap<HashMap<SeriesKey, Arc<Series>>>,
     growing: Mutex<()>,
+    most: usize,
     refused: Counter,
 }
 
 impl Requests {
-    pub(super) fn new(meter: &Meter) -> Self {
+    /// At most so many combinations of labels.
+    pub(super) fn new(meter: &Meter, most: usize) -> Self {
         let refused = meter.counter(families::SERIES_REFUSED, &[]);
-        Self { series: ArcSwap::default(), growing: Mutex::new(()), refused }
+        Self { series: ArcSwap::default(), growing: Mutex::new(()), most, refused }
     }
 
     /// Counts a request that was answered.
@@ -282,7 +283,7 @@ impl Requests {
         if known.contains_key(&key) {
             return true;
         }
-        if known.len() >= limits::REQUEST_SERIES {
+        if known.len() >= self.most {
             self.refused.increment(1);
             return false;
         }
@@ -290,5 +291,30 @@ impl Requests {
         more.insert(key, Arc::new(Series::make(meter, route, code)));
         self.series.store(Arc::new(more));
         true
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn combinations_are_bounded() {
+        let meter = Meter::default();
+        let requests = Requests::new(&meter, 2);
+        let route = Route::Document("apis");
+        for code in [200, 201, 200, 202, 203] {
+            requests.answered(&meter, &route, code, Duration::from_millis(1), 10);
+        }
+        let text = meter.render();
+        let line = |code: &str| {
+            let labels = format!("code=\"{code}\",component=\"apiserver\",dry_run=\"\"");
+            text.lines().find(|line| line.starts_with("apiserver_request_total{") && line.contains(&labels))
+        };
+        assert!(line("200").is_some_and(|line| line.ends_with(" 2")), "{text}");
+        assert!(line("201").is_some_and(|line| line.ends_with(" 1")), "{text}");
+        assert!(line("202").is_none() && line("203").is_none(), "{text}");
+        assert!(text.contains("\nflotilla_request_series_refused_total 2\n"), "{text}");
+        assert!(text.contains("apiserver_response_sizes_sum{component=\"apiserver\",group=\"\",resource=\"\",scope=\"\",subresource=\"apis\",verb=\"GET\",version=\"\"} 30\n"), "{text}");
     }
 }

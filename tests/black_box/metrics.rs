@@ -187,6 +187,10 @@ fn metrics_are_for_those_who_may() {
     let metrics = Metrics::look(&mut administrator);
     assert_eq!(metrics.value("authentication_attempts", &[("result", "error")]), 1.0);
     assert!(metrics.value("authentication_attempts", &[("result", "success")]) >= 2.0);
+    let checks = administrator.get("/metrics/slis").text();
+    for check in ["{name=\"etcd\",type=\"readyz\"} 1\n", "{name=\"shutdown\",type=\"readyz\"} 1\n"] {
+        assert!(checks.contains(&format!("kubernetes_healthcheck{check}")), "{checks}");
+    }
     let packed = administrator.call("GET", "/metrics", &[("Accept-Encoding", "gzip")], b"").expect("an answer");
     assert_eq!(packed.status, 200);
 }

@@ -1,0 +1,139 @@
+use std::io::{Read, Write};
+use std::net::{SocketAddr, TcpStream};
+use std::path::PathBuf;
+use std::sync::mpsc;
+use std::thread::JoinHandle;
+
+use clap::{CommandFactory, FromArgMatches, Parser};
+use rustls::pki_types::CertificateDer;
+use rustls::pki_types::pem::PemObject;
+use rustls::{ClientConfig, ClientConnection, RootCertStore, StreamOwned};
+
+use super::*;
+use crate::access::{Attributes, Decision, Rules, User};
+use crate::boot::{BootError, DrainBegin};
+use crate::config::Config;
+
+const CONFIG_MAPS: &str = "/api/v1/namespaces/default/configmaps";
+
+#[derive(Parser)]
+struct Flags {
+    #[command(flatten)]
+    config: Config,
+}
+
+/// Everybody may do everything.
+#[derive(Debug)]
+struct Anything;
+
+impl Rules for Anything {
+    fn decide(&self, _: &User, _: &Attributes<'_>) -> Decision {
+        Decision::Allow(String::new())
+    }
+}
+
+/// A server for `ann`, who is no administrator.
+struct Server {
+    directory: PathBuf,
+    address: SocketAddr,
+    begin: DrainBegin,
+    thread: JoinHandle<Result<(), BootError>>,
+}
+
+impl Server {
+    fn start(name: &str, flags: &[&str]) -> Self {
+        let directory = std::env::temp_dir().join(format!("flotilla-gateway-{name}-{}", std::process::id()));
+        let _ = std::fs::remove_dir_all(&directory);
+        std::fs::create_dir_all(&directory).unwrap();
+        let tokens = directory.join("tokens.csv");
+        std::fs::write(&tokens, "token-of-ann,ann,1\n").unwrap();
+        let (data, tokens) = (directory.join("data").display().to_string(), tokens.display().to_string());
+        let fixed = ["flotilla", "--listen", "127.0.0.1:0", "--workers", "1", "--data-dir", &data];
+        let args = [&fixed[..], &["--token-auth-file", &tokens], flags].concat();
+        let config = Flags::from_arg_matches(&Flags::command().try_get_matches_from(args).unwrap()).unwrap().config;
+        let (begin, drain) = Drain::new();
+        let (address, bound) = mpsc::channel();
+        let thread = std::thread::spawn(move || {
+            actix_web::rt::System::new().block_on(async move {
+                let mut boot = Boot::open(config, drain).await?;
+                boot.authorizer = Authorizer::with_rules(Arc::new(Anything));
+                let gateway = Gateway::start(&boot).await?;
+                address.send(boot.address).unwrap();
+                let routes = gateway.routes();
+                boot.serve(routes, move || gateway.is_idle()).await
+            })
+        });
+        Self { directory, address: bound.recv().unwrap(), begin, thread }
+    }
+
+    fn connect(&self) -> StreamOwned<ClientConnection, TcpStream> {
+        let mut roots = RootCertStore::empty();
+        roots.add(CertificateDer::from_pem_file(self.directory.join("data/pki/ca.crt")).unwrap()).unwrap();
+        let config = ClientConfig::builder_with_provider(Arc::new(rustls::crypto::ring::default_provider()))
+            .with_safe_default_protocol_versions()
+            .unwrap()
+            .with_root_certificates(roots)
+            .with_no_client_auth();
+        let session = ClientConnection::new(Arc::new(config), "localhost".try_into().unwrap()).unwrap();
+        StreamOwned::new(session, TcpStream::connect(self.address).unwrap())
+    }
+
+    fn call(&self, method: &str, path: &str, body: &str) -> String {
+        let mut stream = self.connect();
+        stream.write_all((head(method, path, body.len()) + body).as_bytes()).unwrap();
+        answer(stream)
+    }
+
+    fn stop(self) {
+        self.begin.begin();
+        self.thread.join().unwrap().unwrap();
+        std::fs::remove_dir_all(&self.directory).unwrap();
+    }
+}
+
+fn head(method: &str, path: &str, length: usize) -> String {
+    format!(
+        "{method} {path} HTTP/1.1\r\nHost: x\r\nConnection: close\r\nAuthorization: Bearer token-of-ann\r\n\
+         Content-Type: application/json\r\nContent-Length: {length}\r\n\r\n"
+    )
+}
+
+fn answer(mut stream: StreamOwned<ClientConnection, TcpStream>) -> String {
+    let mut text = String::new();
+    stream.read_to_string(&mut text).unwrap();
+    text
+}
+
+#[test]
+fn more_than_may_be_in_progress_is_refused_for_now() {
+    let server = Server::start("flow", &["--max-mutating-requests-inflight", "1"]);
+    let body = |name: &str| format!("{{\"metadata\":{{\"name\":\"{name}\"}}}}");
+    let first = body("a");
+    let mut slow = server.connect();
+    slow.write_all((head("POST", CONFIG_MAPS, first.len()) + &first[..5]).as_bytes()).unwrap();
+    slow.flush().unwrap();
+    let refused = loop {
+        let answered = server.call("POST", &format!("{CONFIG_MAPS}?dryRun=All"), &body("b"));
+        // Until the server has seen the first one.
+        if !answered.starts_with("HTTP/1.1 201") {
+            break answered;
+        }
+    };
+    assert!(refused.starts_with("HTTP/1.1 429"), "{refused}");
+    assert!(refused.contains("retry-after: 1\r\n"), "{refused}");
+    assert!(refused.contains("content-type: text/plain; charset=utf-8\r\n"), "{refused}");
+    assert!(refused.ends_with("\r\n\r\nToo many requests, please try again later.\n"), "{refused}");
+    let read = server.call("GET", CONFIG_MAPS, "");
+    assert!(read.starts_with("HTTP/1.1 200"), "reads have a bound of their own: {read}");
+    let metrics = server.call("GET", "/metrics", "");
+    let labels = "group=\"\",resource=\"configmaps\",scope=\"resource\",subresource=\"\",verb=\"POST\",version=\"v1\"";
+    let counted = format!("apiserver_request_terminations_total{{code=\"429\",component=\"apiserver\",{labels}}} 1");
+    assert!(metrics.contains(&counted), "{metrics}");
+
+    slow.write_all(&first.as_bytes()[5..]).unwrap();
+    let created = answer(slow);
+    assert!(created.starts_with("HTTP/1.1 201"), "{created}");
+    let created = server.call("POST", CONFIG_MAPS, &body("b"));
+    assert!(created.starts_with("HTTP/1.1 201"), "{created}");
+    server.stop();
+}
