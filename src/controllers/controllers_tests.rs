@@ -9,13 +9,14 @@ use crate::access::tokens::SpareKey;
 use crate::boot::DrainBegin;
 use crate::config::PortRange;
 use crate::registry::{DeleteOptions, Propagation, Target};
+use crate::status::ApiError;
 
 /// Controllers over a store of their own.
 struct Cluster {
     agent: Agent,
     dir: std::path::PathBuf,
     controllers: Controllers,
-    begin: DrainBegin,
+    _begin: DrainBegin,
 }
 
 impl Cluster {
@@ -29,7 +30,7 @@ impl Cluster {
         let settings = Settings { issuer, root_ca: "ROOT".into() };
         let (begin, drain) = Drain::new();
         let controllers = start(&registry, &settings, &drain);
-        Self { agent: Agent::new(registry, settings), dir, controllers, begin }
+        Self { agent: Agent::new(registry, settings), dir, controllers, _begin: begin }
     }
 
     fn get(&self, resource: &str, namespace: &str, name: &str) -> Option<Value> {
@@ -88,14 +89,22 @@ fn release(object: &mut Value) {
 }
 
 #[actix_web::test]
-async fn it_is_known_whether_all_of_them_run() {
-    let cluster = Cluster::start("running").await;
-    let running = cluster.controllers.running();
-    assert!(!running.all(), "none has begun before somebody waits");
-    cluster.until("all run", |_| running.all()).await;
-    cluster.begin.begin();
-    tokio::time::sleep(Duration::from_millis(50)).await;
-    assert!(running.all(), "who stops when told is not missing");
+async fn it_is_known_whether_one_is_broken() {
+    let cluster = Cluster::start("broken").await;
+    let broken = cluster.controllers.broken();
+    cluster.namespace("n").await;
+    assert!(!broken.any());
+    let fails: Run = |_| async { Err(ApiError::internal("on purpose")) }.boxed_local();
+    let agent = Rc::new(Agent::new(Arc::clone(&cluster.agent.registry), cluster.agent.settings.clone()));
+    let failing = keep_running("test", fails, agent, &broken);
+    assert!(tokio::time::timeout(RESTART_DELAY / 2, failing).await.is_err(), "it is tried for ever");
+    assert!(!broken.any(), "what is given up is not broken");
+    let seen = broken.clone();
+    let agent = Rc::new(Agent::new(Arc::clone(&cluster.agent.registry), cluster.agent.settings.clone()));
+    tokio::select! {
+        () = keep_running("test", fails, agent, &broken) => {}
+        () = cluster.until("it is seen to be broken", |_| seen.any()) => {}
+    }
 }
 
 #[actix_web::test]

@@ -49,24 +49,25 @@ pub struct Settings {
 #[derive(Debug)]
 pub struct Controllers {
     tasks: Vec<JoinHandle<()>>,
-    running: Running,
+    broken: Broken,
 }
 
-/// How many controllers run at the moment. Those that the drain has stopped count: they are not missing.
+/// How many controllers broke and have not begun again. Those that have nothing to do here are not broken: another
+/// replica leads, or the server is stopping.
 #[derive(Debug, Clone, Default)]
-pub struct Running(Arc<AtomicUsize>);
+pub struct Broken(Arc<AtomicUsize>);
 
-impl Running {
-    /// Whether all of them do.
-    pub fn all(&self) -> bool {
-        self.0.load(Ordering::Relaxed) == CONTROLLERS.len()
+impl Broken {
+    /// Whether there is one.
+    pub fn any(&self) -> bool {
+        self.0.load(Ordering::Relaxed) > 0
     }
 }
 
 impl Controllers {
-    /// Tells how many run.
-    pub fn running(&self) -> Running {
-        self.running.clone()
+    /// Tells whether one is broken.
+    pub fn broken(&self) -> Broken {
+        self.broken.clone()
     }
 
     /// Stops them where they are; what they leave undone is taken up by those that start next.
@@ -98,18 +99,18 @@ const CONTROLLERS: &[(&str, Run)] = &[
 /// that of several replicas one does, and end when the drain begins.
 pub fn start(registry: &Arc<Registry>, settings: &Settings, drain: &Drain) -> Controllers {
     let agent = Rc::new(Agent::new(Arc::clone(registry), settings.clone()));
-    let running = Running::default();
+    let broken = Broken::default();
     let tasks = CONTROLLERS.iter().map(|&(name, run)| {
-        let (agent, drain, running) = (Rc::clone(&agent), drain.clone(), running.clone());
+        let (agent, drain, broken) = (Rc::clone(&agent), drain.clone(), broken.clone());
         let leads = registry.leadership();
         actix_web::rt::spawn(async move {
             tokio::select! {
                 () = drain.begun() => {}
-                () = while_leading(leads, || keep_running(name, run, Rc::clone(&agent), &running)) => {}
+                () = while_leading(leads, || keep_running(name, run, Rc::clone(&agent), &broken)) => {}
             }
         })
     });
-    Controllers { tasks: tasks.collect(), running }
+    Controllers { tasks: tasks.collect(), broken }
 }
 
 /// Works whenever this replica leads, until the store ends.
@@ -125,13 +126,13 @@ async fn while_leading<W: Future<Output = ()>>(mut leads: watch::Receiver<bool>,
     }
 }
 
-/// Counts a controller as running while this lives.
-struct Counted<'a>(&'a Running);
+/// Counts a controller as broken while this lives.
+struct Counted<'a>(&'a Broken);
 
 impl<'a> Counted<'a> {
-    fn new(running: &'a Running) -> Self {
-        running.0.fetch_add(1, Ordering::Relaxed);
-        Self(running)
+    fn new(broken: &'a Broken) -> Self {
+        broken.0.fetch_add(1, Ordering::Relaxed);
+        Self(broken)
     }
 }
 
@@ -142,16 +143,14 @@ impl Drop for Counted<'_> {
 }
 
 /// Runs a controller again whenever it ends, since one that is missing leaves a cluster that no longer tidies up.
-async fn keep_running(name: &'static str, run: Run, agent: Rc<Agent>, running: &Running) {
+async fn keep_running(name: &'static str, run: Run, agent: Rc<Agent>, broken: &Broken) {
     loop {
-        let counted = Counted::new(running);
-        let ended = AssertUnwindSafe(run(Rc::clone(&agent))).catch_unwind().await;
-        drop(counted);
-        match ended {
+        match AssertUnwindSafe(run(Rc::clone(&agent))).catch_unwind().await {
             Ok(Ok(())) => tracing::error!(controller = name, "controller ended"),
             Ok(Err(error)) => tracing::error!(controller = name, %error, "controller failed"),
             Err(_) => tracing::error!(controller = name, "controller panicked"),
         }
+        let _counted = Counted::new(broken);
         tokio::time::sleep(RESTART_DELAY).await;
     }
 }

@@ -139,8 +139,8 @@ fn health(boot: &Boot, controllers: Option<&Controllers>) -> Health {
     health.done(Part::Bootstrap);
     // None but the built-in ones are served.
     health.done(Part::CustomResources);
-    match controllers.map(Controllers::running) {
-        Some(running) => health.follow(Part::Controllers, move || running.all()),
+    match controllers.map(Controllers::broken) {
+        Some(broken) => health.follow(Part::Controllers, move || !broken.any()),
         None => health.done(Part::Controllers),
     }
     health

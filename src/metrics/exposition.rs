@@ -47,6 +47,28 @@ impl Page {
     }
 }
 
+/// Orders families by name, and series by their labels, so that what is shown twice looks alike.
+pub fn sorted(text: &str) -> String {
+    let mut families: Vec<Vec<&str>> = Vec::new();
+    for line in text.lines().filter(|line| !line.is_empty()) {
+        match families.last_mut() {
+            Some(family) if !line.starts_with("# HELP ") => family.push(line),
+            _ => families.push(vec![line]),
+        }
+    }
+    families.sort_unstable();
+    let mut out = String::with_capacity(text.len());
+    for mut family in families {
+        // Buckets stand in the order of their bounds.
+        if !family.get(1).is_some_and(|kind| kind.ends_with(" histogram")) {
+            let samples = family.len().min(2);
+            family[samples..].sort_unstable();
+        }
+        family.iter().for_each(|line| out.extend([line, "\n"]));
+    }
+    out
+}
+
 /// The samples of one family.
 #[derive(Debug)]
 pub struct Samples<'p> {
@@ -100,6 +122,14 @@ mod tests {
         ] {
             assert_eq!(go_float(value), text);
         }
+    }
+
+    #[test]
+    fn families_and_series_are_ordered_but_buckets_are_not() {
+        let gauge = "# HELP b .\n# TYPE b gauge\nb{x=\"2\"} 1\nb{x=\"1\"} 1\n";
+        let histogram = "# HELP a .\n# TYPE a histogram\na_bucket{le=\"9\"} 1\na_bucket{le=\"10\"} 1\n";
+        let ordered = "# HELP b .\n# TYPE b gauge\nb{x=\"1\"} 1\nb{x=\"2\"} 1\n";
+        assert_eq!(sorted(&format!("{gauge}\n{histogram}")), format!("{histogram}{ordered}"));
     }
 
     #[test]

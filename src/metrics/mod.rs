@@ -67,6 +67,6 @@ impl Metrics {
         self.process.write(&mut page);
         store::write(registry, &mut page);
         more(&mut page);
-        page.0
+        exposition::sorted(&page.0)
     }
 }
