@@ -2,6 +2,10 @@
 
 mod cli;
 
+/// A write makes and drops trees of hundreds of small parts: with the system's allocator that is a third of its cost.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
 fn main() -> std::process::ExitCode {
     cli::run()
 }

@@ -17,8 +17,7 @@ pub fn metadata(object: &Object) -> ApiResult<Value> {
 
 /// Whether the metadata has a member of this name, given with quotes and colon.
 pub fn mentions(object: &Object, member: &str) -> bool {
-    let member = member.as_bytes();
-    object.metadata().windows(member.len()).any(|window| window == member)
+    memchr::memmem::find(object.metadata(), member.as_bytes()).is_some()
 }
 
 /// Whether the object is being deleted.
