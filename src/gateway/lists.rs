@@ -57,7 +57,7 @@ pub fn respond(
     if representation.media == Media::Protobuf && representation.form == Form::Object {
         let metadata = list_metadata(&page);
         if let Some(messages) = Messages::of(registry, served, &mut page, &metadata)? {
-            return Ok(respond_messages(messages, show, warnings));
+            return respond_messages(messages, show, warnings);
         }
     }
     if representation.media != Media::Json || representation.pretty {
@@ -114,17 +114,11 @@ pub fn gzip(bytes: &[u8]) -> Option<Bytes> {
     Some(encoder.finish().ok()?.into())
 }
 
-fn respond_messages(messages: Messages, show: Show<'_>, warnings: &[String]) -> HttpResponse {
-    if show.gzip {
-        return respond_whole(messages.whole(), show, warnings);
+fn respond_messages(messages: Messages, show: Show<'_>, warnings: &[String]) -> ApiResult<HttpResponse> {
+    if show.gzip || messages.is_short() {
+        return Ok(respond_whole(messages.whole()?, show, warnings));
     }
-    match messages.parts() {
-        Ok(parts) => {
-            let parts = parts.into_iter().map(|part| Ok::<_, ApiError>(Bytes::from(part)));
-            streamed(Media::Protobuf, warnings).body(BodyStream::new(futures_util::stream::iter(parts)))
-        }
-        Err(short) => respond_whole(short.whole(), show, warnings),
-    }
+    Ok(streamed(Media::Protobuf, warnings).body(BodyStream::new(messages.chunks())))
 }
 
 /// The head of an answer whose body is made while it is sent.
@@ -341,10 +335,17 @@ impl ItemWriter for Rows {
     }
 
     fn item(&mut self, object: &Object, out: &mut Vec<u8>) -> ApiResult<()> {
-        let value = self.common.registry.shown(&self.common.served, object)?;
-        let metadata = self.common.served.is_stored_version().then(|| object.metadata());
-        let stored = metadata.is_none().then(|| registry::stored_value(object)).transpose()?;
-        self.table.row(&value, printing::Encoded { metadata, object: None, stored: stored.as_ref() }, out);
+        let served = &self.common.served;
+        if !served.is_stored_version() {
+            let value = self.common.registry.shown(served, object)?;
+            let stored = registry::stored_part(object, self.table.reads())?;
+            self.table.row(&value, printing::Encoded { stored: Some(&stored), ..Default::default() }, out);
+            return Ok(());
+        }
+        let value = registry::stored_part(object, self.table.reads())?;
+        let (metadata, text) = (object.metadata(), registry::stored_text(object));
+        let encoded = printing::Encoded { metadata: Some(metadata), object: Some(text), stored: None };
+        self.table.row(&value, encoded, out);
         Ok(())
     }
 

@@ -1,5 +1,6 @@
 //! Pods: status reasons, readiness, restarts.
 
+use flotilla_proto::json::Part;
 use flotilla_proto::time::Timestamp;
 use flotilla_proto::value::{Str, Value};
 
@@ -9,6 +10,50 @@ use super::selector;
 use super::table::Completion;
 
 const NONE: &str = "<none>";
+
+/// What the row of a pod is made of. The rest of a pod is many times as much.
+pub const READS: Part = Part::only(&[
+    (
+        "metadata",
+        Part::only(&[
+            ("name", Part::Whole),
+            ("creationTimestamp", Part::Whole),
+            ("deletionTimestamp", Part::Whole),
+            ("annotations", Part::Whole),
+        ]),
+    ),
+    (
+        "spec",
+        Part::only(&[
+            ("containers", Part::only(&[("name", Part::Whole)])),
+            ("initContainers", Part::only(&[("name", Part::Whole), ("restartPolicy", Part::Whole)])),
+            ("nodeName", Part::Whole),
+            ("readinessGates", Part::Whole),
+        ]),
+    ),
+    (
+        "status",
+        Part::only(&[
+            ("phase", Part::Whole),
+            ("reason", Part::Whole),
+            ("podIP", Part::Whole),
+            ("podIPs", Part::Whole),
+            ("nominatedNodeName", Part::Whole),
+            ("conditions", Part::Whole),
+            ("initContainerStatuses", CONTAINER_STATUS),
+            ("containerStatuses", CONTAINER_STATUS),
+        ]),
+    ),
+]);
+
+const CONTAINER_STATUS: Part = Part::only(&[
+    ("name", Part::Whole),
+    ("state", Part::Whole),
+    ("lastState", Part::Whole),
+    ("ready", Part::Whole),
+    ("started", Part::Whole),
+    ("restartCount", Part::Whole),
+]);
 
 /// Name, ready, status, restarts, age; IP, node, nominated node, readiness gates.
 pub fn pod(pod: &Value, now: Timestamp, cells: &mut Vec<Value>) {

@@ -13,7 +13,7 @@ use super::{
 /// Kinds that show when they were created and nothing else.
 const PLAIN: Printer = Printer { null_when_empty: true, ..Printer::of(config::name_and_creation) };
 
-const POD: Printer = Printer { completion: pods::completion, ..Printer::of(pods::pod) };
+const POD: Printer = Printer { completion: pods::completion, reads: pods::READS, ..Printer::of(pods::pod) };
 
 const FLOW_SCHEMA: Printer = Printer { order: Some(flow::by_precedence), ..Printer::of(flow::flow_schema) };
 

@@ -6,7 +6,7 @@
 
 use std::cmp::Ordering;
 
-use flotilla_proto::json;
+use flotilla_proto::json::{self, Part};
 use flotilla_proto::schema::Column;
 use flotilla_proto::time::Timestamp;
 use flotilla_proto::value::Value;
@@ -49,7 +49,15 @@ pub trait Rows {
     fn repeats_columns(&self) -> bool {
         false
     }
+
+    /// What of an object is read for its row; the rest of a stored object need not be parsed.
+    fn reads(&self) -> Part {
+        Part::Whole
+    }
 }
+
+/// What the rows of most kinds read. Annotations tell a bookmark from other objects.
+pub const ALL_BUT_OWNERS: Part = Part::but(&[("metadata", Part::but(&[("managedFields", Part::Nothing)]))]);
 
 /// The rows of a built-in kind.
 #[derive(Debug, Clone, Copy)]
@@ -64,12 +72,15 @@ pub struct Printer {
     pub null_when_empty: bool,
     /// Whether every event of a watch states the columns.
     pub repeats_columns: bool,
+    /// What of an object the other members read.
+    pub reads: Part,
 }
 
 impl Printer {
     /// A printer that has cells and nothing special.
     pub const fn of(row: Row) -> Self {
-        Self { row, completion: |_| None, order: None, null_when_empty: false, repeats_columns: false }
+        let reads = ALL_BUT_OWNERS;
+        Self { row, completion: |_| None, order: None, null_when_empty: false, repeats_columns: false, reads }
     }
 }
 
@@ -92,6 +103,10 @@ impl Rows for Printer {
 
     fn repeats_columns(&self) -> bool {
         self.repeats_columns
+    }
+
+    fn reads(&self) -> Part {
+        self.reads
     }
 }
 
@@ -208,6 +223,11 @@ impl<'a> Table<'a> {
     /// Says that an earlier event of the watch had the columns.
     pub fn set_columns_sent(&mut self, sent: bool) {
         self.has_columns = sent;
+    }
+
+    /// What of an object [`Table::row`] reads, besides what it is given as encodings.
+    pub fn reads(&self) -> Part {
+        self.rows.reads()
     }
 
     /// Sorts the items of a list or page where the kind has its own order.

@@ -7,9 +7,10 @@ use std::cell::RefCell;
 
 use compact_str::CompactString;
 use flotilla_cluster::{Draft, Layout, Object, Revision, Terms};
+use flotilla_proto::json::{self, Part};
+use flotilla_proto::order;
 use flotilla_proto::schema::Type;
 use flotilla_proto::value::{Map, Value};
-use flotilla_proto::{json, order};
 
 use super::served::Served;
 use crate::limits;
@@ -104,6 +105,11 @@ fn terms(served: &Served, object: &Value) -> Terms {
 /// The tree of a stored object, in its stored version.
 pub fn stored_value(object: &Object) -> ApiResult<Value> {
     json::parse(object.bytes()).map_err(|error| ApiError::internal(format!("stored object {}: {error}", object.key())))
+}
+
+/// A part of the tree of a stored object, in its stored version.
+pub fn stored_part(object: &Object, part: Part) -> ApiResult<Value> {
+    json::parse_part(object.bytes(), part).map_or_else(|| stored_value(object), Ok)
 }
 
 /// The stored bytes without the newline.

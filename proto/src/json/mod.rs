@@ -1,8 +1,11 @@
 //! JSON text to [`Value`](crate::value::Value) and back, with Go's limits, escapes and error wordings.
 
+mod outline;
 mod parse;
+pub(crate) mod scan;
 mod write;
 
+pub use outline::{Part, parse_part};
 pub use parse::{DEPTH_MAX, Error, NESTING_MAX, Parsed, holds_abyss, parse, parse_tracking};
 pub use write::{write, write_pretty, write_str};
 

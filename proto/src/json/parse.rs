@@ -1,5 +1,6 @@
 //! The parser. It keeps its own stack of open containers, so nesting costs no call depth.
 
+use super::scan;
 use crate::value::{Map, Str, Value};
 
 /// How deep objects and lists of a tree nest at most: trees are walked by recursion.
@@ -312,12 +313,11 @@ impl<'a> Parser<'a> {
     fn string(&mut self) -> Result<Str, Error> {
         self.at += 1;
         let start = self.at;
-        let rest = &self.bytes[start..];
-        let plain = rest.iter().position(|&b| b == b'"' || b == b'\\' || b < 0x20).unwrap_or(rest.len());
-        self.at = start + plain;
+        self.at = scan::plain_end(self.bytes, start);
         if self.peek()? == b'"' {
+            let plain = &self.text[start..self.at];
             self.at += 1;
-            return Ok(Str::from(&self.text[start..start + plain]));
+            return Ok(Str::from(plain));
         }
         self.string_with_escapes(start)
     }
@@ -337,9 +337,7 @@ impl<'a> Parser<'a> {
                 b if b < 0x20 => return Err(self.invalid("in string literal")),
                 _ => {
                     let from = self.at;
-                    let rest = &self.bytes[from..];
-                    let plain = rest.iter().position(|&b| b == b'"' || b == b'\\' || b < 0x20).unwrap_or(rest.len());
-                    self.at = from + plain;
+                    self.at = scan::plain_end(self.bytes, from);
                     out.push_str(&self.text[from..self.at]);
                 }
             }

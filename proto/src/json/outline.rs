@@ -1,0 +1,175 @@
+//! Parts of a text as a tree, for readers who know what they will look at.
+
+use super::{parse, scan};
+use crate::value::{Map, Str, Value};
+
+/// What of a value is wanted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Part {
+    /// All of it.
+    Whole,
+    /// Nothing: the member is left out.
+    Nothing,
+    /// Of an object, or of each object in a list, these members; the others as a whole, or not at all.
+    Members {
+        /// Parts of members by their key.
+        named: &'static [(&'static str, Part)],
+        /// Whether members that are not named are wanted.
+        others: bool,
+    },
+}
+
+impl Part {
+    /// The named members of an object and no others.
+    pub const fn only(named: &'static [(&'static str, Part)]) -> Self {
+        Self::Members { named, others: false }
+    }
+
+    /// All of an object, of the named members only these parts.
+    pub const fn but(named: &'static [(&'static str, Part)]) -> Self {
+        Self::Members { named, others: true }
+    }
+}
+
+/// The wanted part of a JSON text that a parser has accepted before; what is not wanted is passed over. `None` where the
+/// text turns out not to be JSON.
+pub fn parse_part(text: &[u8], part: Part) -> Option<Value> {
+    let text = std::str::from_utf8(text).ok()?;
+    Reader { text, bytes: text.as_bytes(), at: 0 }.part(part)
+}
+
+struct Reader<'a> {
+    text: &'a str,
+    bytes: &'a [u8],
+    at: usize,
+}
+
+impl Reader<'_> {
+    /// Reads a value; as deep as parts are named, which is never much.
+    fn part(&mut self, part: Part) -> Option<Value> {
+        match (part, self.peek()?) {
+            (Part::Members { named, others }, b'{') => self.object(named, others),
+            (Part::Members { .. }, b'[') => self.list(part),
+            _ => self.whole(),
+        }
+    }
+
+    fn whole(&mut self) -> Option<Value> {
+        let from = self.at;
+        self.at = scan::value_end(self.bytes, from)?;
+        parse(&self.bytes[from..self.at]).ok()
+    }
+
+    fn object(&mut self, named: &'static [(&'static str, Part)], others: bool) -> Option<Value> {
+        let rest = if others { Part::Whole } else { Part::Nothing };
+        let mut entries = Vec::new();
+        self.at += 1;
+        if self.peek()? == b'}' {
+            self.at += 1;
+            return Some(Value::object());
+        }
+        loop {
+            let key = self.key()?;
+            let part = named.iter().find(|(name, _)| *name == key.as_str()).map_or(rest, |(_, part)| *part);
+            self.peek()?;
+            match part {
+                Part::Nothing => self.at = scan::value_end(self.bytes, self.at)?,
+                part => entries.push((key, self.part(part)?)),
+            }
+            if self.ends(b'}')? {
+                return Some(Map::from_entries(entries).0.into());
+            }
+        }
+    }
+
+    fn list(&mut self, part: Part) -> Option<Value> {
+        let mut items = Vec::new();
+        self.at += 1;
+        if self.peek()? == b']' {
+            self.at += 1;
+            return Some(Value::Array(items));
+        }
+        loop {
+            items.push(self.part(part)?);
+            if self.ends(b']')? {
+                return Some(Value::Array(items));
+            }
+        }
+    }
+
+    fn key(&mut self) -> Option<Str> {
+        if self.peek()? != b'"' {
+            return None;
+        }
+        let from = self.at;
+        let (end, escapes) = scan::string_end(self.bytes, from)?;
+        self.at = end;
+        let key = match escapes {
+            false => Str::from(self.text.get(from + 1..end - 1)?),
+            true => parse(&self.bytes[from..end]).ok()?.as_str()?.into(),
+        };
+        (self.peek()? == b':').then(|| self.at += 1)?;
+        Some(key)
+    }
+
+    /// Passes what follows a member or item: whether it was the last one.
+    fn ends(&mut self, close: u8) -> Option<bool> {
+        let next = self.peek()?;
+        self.at += 1;
+        (next == b',' || next == close).then_some(next == close)
+    }
+
+    /// The next byte that is no space.
+    fn peek(&mut self) -> Option<u8> {
+        while let Some(b' ' | b'\n' | b'\r' | b'\t') = self.bytes.get(self.at) {
+            self.at += 1;
+        }
+        self.bytes.get(self.at).copied()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::json;
+
+    const TEXT: &[u8] =
+        br#"{"kind":"Pod", "metadata":{"name":"a","managedFields":[{"f":{"}":"]"}}],"labels":{"a":"\"b"}},
+        "spec":{"containers":[{"name":"c","env":[{"name":"d"}]},{"env":[],"name":"e"}],"x":1.5},"status":null}
+"#;
+
+    #[test]
+    fn the_whole_is_what_the_parser_makes_of_it() {
+        assert_eq!(parse_part(TEXT, Part::Whole), json::parse(TEXT).ok());
+        assert_eq!(parse_part(TEXT, Part::but(&[])), json::parse(TEXT).ok());
+        assert_eq!(parse_part(TEXT, Part::only(&[])), Some(Value::object()));
+    }
+
+    #[test]
+    fn parts_are_taken_and_left_out() {
+        const PART: Part = Part::only(&[
+            ("metadata", Part::but(&[("managedFields", Part::Nothing)])),
+            ("spec", Part::only(&[("containers", Part::only(&[("name", Part::Whole)]))])),
+            ("status", Part::only(&[("phase", Part::Whole)])),
+        ]);
+        let expected = br#"{"metadata":{"name":"a","labels":{"a":"\"b"}},
+            "spec":{"containers":[{"name":"c"},{"name":"e"}]},"status":null}"#;
+        assert_eq!(parse_part(TEXT, PART), json::parse(expected).ok());
+    }
+
+    #[test]
+    fn what_is_no_json_is_found_or_passed_over_but_never_a_panic() {
+        const PART: Part =
+            Part::but(&[("metadata", Part::Nothing), ("spec", Part::only(&[("containers", Part::Whole)]))]);
+        for end in 0..TEXT.len() - 2 {
+            assert_eq!(parse_part(&TEXT[..end], PART), None, "{end}");
+        }
+        for at in 0..TEXT.len() {
+            let mut text = TEXT.to_vec();
+            for byte in [b'"', b'{', b']', b'\\', b',', 0xff] {
+                text[at] = byte;
+                let _ = parse_part(&text, PART);
+            }
+        }
+    }
+}
