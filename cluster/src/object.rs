@@ -1,7 +1,9 @@
 //! Objects: encoded bytes with what the store and its readers must know without decoding them.
 
 use std::fmt;
+use std::num::NonZeroU32;
 use std::ops::Range;
+use std::sync::atomic::{AtomicU32, Ordering};
 
 use bytes::Bytes;
 use compact_str::CompactString;
@@ -107,7 +109,15 @@ impl Draft {
             return None;
         }
         let bytes = Bytes::from(self.bytes.into_boxed_slice());
-        Some(Object { key, revision, bytes, layout: self.layout, terms: self.terms, tombstone: false })
+        Some(Object {
+            key,
+            revision,
+            bytes,
+            layout: self.layout,
+            terms: self.terms,
+            tombstone: false,
+            note: Note::default(),
+        })
     }
 }
 
@@ -120,12 +130,31 @@ pub struct Object {
     layout: Layout,
     terms: Terms,
     tombstone: bool,
+    note: Note,
 }
+
+/// What readers found out about an object's bytes. It says nothing of its own, so it is neither compared nor copied.
+#[derive(Default)]
+struct Note(AtomicU32);
+
+impl Clone for Note {
+    fn clone(&self) -> Note {
+        Note::default()
+    }
+}
+
+impl PartialEq for Note {
+    fn eq(&self, _: &Note) -> bool {
+        true
+    }
+}
+
+impl Eq for Note {}
 
 impl Object {
     /// An object from its stored parts; the bytes already carry the revision.
     pub(crate) fn restored(key: Key, revision: Revision, bytes: Bytes, layout: Layout, terms: Terms) -> Object {
-        Object { key, revision, bytes, layout, terms, tombstone: false }
+        Object { key, revision, bytes, layout, terms, tombstone: false, note: Note::default() }
     }
 
     /// The last state of this object with the revision of its deletion written in place.
@@ -136,7 +165,7 @@ impl Object {
         }
         let bytes = Bytes::from(bytes);
         let (key, layout, terms) = (self.key.clone(), self.layout.clone(), self.terms.clone());
-        Object { key, revision, bytes, layout, terms, tombstone: true }
+        Object { key, revision, bytes, layout, terms, tombstone: true, note: Note::default() }
     }
 
     /// What the object is called.
@@ -175,6 +204,17 @@ impl Object {
         self.tombstone
     }
 
+    /// What [`Object::take_note`] was told; nothing before, and after a restart.
+    pub fn note(&self) -> Option<NonZeroU32> {
+        NonZeroU32::new(self.note.0.load(Ordering::Relaxed))
+    }
+
+    /// Keeps a number that follows from the bytes alone and takes long to find, such as their length in another
+    /// encoding. There is room for one; the store does not look at it.
+    pub fn take_note(&self, note: u32) {
+        self.note.0.store(note, Ordering::Relaxed);
+    }
+
     /// About how much memory this version holds, in bytes.
     pub fn memory(&self) -> usize {
         size_of::<Object>() + self.key.as_str().len() + self.bytes.len() + self.terms.memory()
@@ -211,7 +251,10 @@ mod tests {
         let draft = Draft { bytes, layout: Layout { revision_at: 7, head: 1, metadata: 0..2 }, ..Draft::default() };
         let object = draft.clone().seal(Key::new("a"), Revision::FIRST).unwrap();
         assert_eq!(&object.bytes()[..], br#"{"rv":"100000000000000000"}"#);
+        object.take_note(7);
+        assert_eq!(object.note().map(NonZeroU32::get), Some(7));
         let tombstone = object.buried(Revision::FIRST.next());
+        assert_eq!(tombstone.note(), None);
         assert_eq!(&tombstone.bytes()[..], br#"{"rv":"100000000000000001"}"#);
         assert!(tombstone.is_tombstone() && tombstone.revision() == Revision::FIRST.next());
 

@@ -1,9 +1,17 @@
-//! Lists in protobuf, made from stored JSON without building trees.
+//! Lists in protobuf, made from stored JSON without building trees, while they are sent.
+//!
+//! The head of such a list states the length of all of it. Finding the length of an object takes as long as encoding
+//! it, so that it is noted on the object and found once.
 
+use std::sync::Arc;
+
+use bytes::Bytes;
+use flotilla_cluster::Object;
 use flotilla_proto::catalogue;
 use flotilla_proto::protobuf::{self, Transcoder};
 use flotilla_proto::schema::Shape;
 use flotilla_proto::value::Value;
+use futures_util::{Stream, stream};
 
 use super::answer::Encoded;
 use super::negotiate::Media;
@@ -11,68 +19,147 @@ use crate::limits;
 use crate::registry::{Page, Registry, Served, stored_text};
 use crate::status::{ApiError, ApiResult};
 
-/// A list in parts that follow each other. The head states the length of all, so that items come to be before it.
+/// A list whose items are encoded one after the other, twice where their length is not known yet.
 pub struct Messages {
-    parts: Vec<Vec<u8>>,
+    registry: Arc<Registry>,
+    served: Arc<Served>,
+    head: ListHead,
+    objects: Vec<Arc<Object>>,
+    /// Lengths in bytes of the first items.
+    lengths: Vec<usize>,
+    /// How many items were written.
+    written: usize,
+    begun: bool,
+    ended: bool,
+    transcoder: Transcoder,
+    message: Vec<u8>,
 }
 
 impl Messages {
     /// The rest of a page with the metadata of its list; `None` for kinds without a protobuf form.
-    pub fn of(registry: &Registry, served: &Served, page: &mut Page, metadata: &Value) -> ApiResult<Option<Self>> {
+    pub fn of(
+        registry: &Arc<Registry>,
+        served: &Arc<Served>,
+        page: &mut Page,
+        metadata: &Value,
+    ) -> ApiResult<Option<Self>> {
         let Some(head) = ListHead::of(served, metadata)? else { return Ok(None) };
-        let (mut parts, mut part) = (vec![Vec::new()], Vec::new());
-        let (mut lengths, mut objects) = (Vec::new(), Vec::new());
-        let (mut transcoder, mut message) = (Transcoder::default(), Vec::new());
-        loop {
-            let more = page.read(&mut objects)?;
-            for object in objects.drain(..) {
-                message.clear();
-                if served.is_stored_version() {
-                    transcoder.transcode(served.of(), stored_text(&object), &mut message)
-                } else {
-                    protobuf::encode(served.of(), &registry.shown(served, &object)?, &mut message)
-                }
-                .map_err(ApiError::internal)?;
-                if part.len() + message.len() > limits::LIST_CHUNK_BYTES && !part.is_empty() {
-                    parts.push(std::mem::take(&mut part));
-                }
-                if part.capacity() == 0 {
-                    part.reserve(if parts.len() > 1 { limits::LIST_CHUNK_BYTES + 64 } else { message.len() + 64 });
-                }
-                protobuf::write_item_head(message.len(), &mut part);
-                part.extend_from_slice(&message);
-                lengths.push(message.len());
-            }
-            if !more {
-                break;
-            }
-        }
-        protobuf::write_tail(&mut part);
-        parts.push(part);
-        protobuf::write_list_head(&head.api_version, head.kind, &head.metadata, lengths.into_iter(), &mut parts[0]);
-        Ok(Some(Self { parts }))
+        let mut objects = Vec::new();
+        while page.read(&mut objects)? {}
+        Ok(Some(Self {
+            registry: Arc::clone(registry),
+            served: Arc::clone(served),
+            head,
+            lengths: Vec::with_capacity(objects.len()),
+            objects,
+            written: 0,
+            begun: false,
+            ended: false,
+            transcoder: Transcoder::default(),
+            message: Vec::new(),
+        }))
+    }
+
+    /// Whether the list is short enough to be made as a whole.
+    pub fn is_short(&self) -> bool {
+        self.objects.iter().map(|object| object.bytes().len()).sum::<usize>() <= limits::LIST_CHUNK_BYTES
     }
 
     /// The whole list.
-    pub fn whole(self) -> Encoded {
-        Encoded { bytes: self.parts.concat().into(), content_type: Media::Protobuf.name() }
+    pub fn whole(mut self) -> ApiResult<Encoded> {
+        while !self.measure()? {}
+        let mut out = Vec::with_capacity(self.lengths.iter().sum::<usize>() + 1024);
+        while !self.ended {
+            self.write(&mut out)?;
+        }
+        Ok(Encoded { bytes: out.into(), content_type: Media::Protobuf.name() })
     }
 
-    /// The parts, when they are too long to be put together.
-    pub fn parts(self) -> Result<Vec<Vec<u8>>, Self> {
-        if self.parts.len() > 2 { Ok(self.parts) } else { Err(self) }
+    /// The list in chunks, each made when it is asked for. Others get their turn while items are measured.
+    pub fn chunks(self) -> impl Stream<Item = ApiResult<Bytes>> {
+        stream::try_unfold(self, |mut list| async move {
+            while !list.measure()? {
+                tokio::task::yield_now().await;
+            }
+            if list.ended {
+                return Ok(None);
+            }
+            let mut chunk = Vec::with_capacity(limits::LIST_CHUNK_BYTES + (64 << 10));
+            list.write(&mut chunk)?;
+            Ok(Some((Bytes::from(chunk), list)))
+        })
+    }
+
+    /// Finds the lengths of some more items; whether all are known.
+    fn measure(&mut self) -> ApiResult<bool> {
+        let mut encoded = 0;
+        while let Some(object) = self.objects.get(self.lengths.len()).cloned() {
+            // What is noted is the length in the stored version.
+            let note = if self.served.is_stored_version() { object.note() } else { None };
+            let length = match note {
+                Some(length) => length.get() as usize,
+                None => {
+                    self.encode(&object)?;
+                    encoded += object.bytes().len();
+                    self.message.len()
+                }
+            };
+            self.lengths.push(length);
+            if encoded > limits::LIST_CHUNK_BYTES {
+                break;
+            }
+        }
+        Ok(self.lengths.len() == self.objects.len())
+    }
+
+    /// Appends the next chunk.
+    fn write(&mut self, out: &mut Vec<u8>) -> ApiResult<()> {
+        let end = out.len() + limits::LIST_CHUNK_BYTES;
+        if !std::mem::replace(&mut self.begun, true) {
+            let ListHead { api_version, kind, metadata } = &self.head;
+            protobuf::write_list_head(api_version, kind, metadata, self.lengths.iter().copied(), out);
+        }
+        while let Some(object) = self.objects.get(self.written).cloned() {
+            self.encode(&object)?;
+            if self.message.len() != self.lengths[self.written] {
+                return Err(ApiError::internal(format_args!("the length of {} changed", object.key())));
+            }
+            self.written += 1;
+            protobuf::write_item_head(self.message.len(), out);
+            out.extend_from_slice(&self.message);
+            if out.len() >= end {
+                return Ok(());
+            }
+        }
+        protobuf::write_tail(out);
+        self.ended = true;
+        Ok(())
+    }
+
+    /// Encodes an item.
+    fn encode(&mut self, object: &Object) -> ApiResult<()> {
+        let served = &self.served;
+        self.message.clear();
+        if !served.is_stored_version() {
+            let shown = self.registry.shown(served, object)?;
+            return protobuf::encode(served.of(), &shown, &mut self.message).map_err(ApiError::internal);
+        }
+        let text = stored_text(object);
+        self.transcoder.transcode(served.of(), text, &mut self.message).map_err(ApiError::internal)?;
+        object.take_note(u32::try_from(self.message.len()).unwrap_or(0));
+        Ok(())
     }
 }
 
 /// What precedes the items.
-struct ListHead<'a> {
+struct ListHead {
     api_version: String,
-    kind: &'a str,
+    kind: String,
     metadata: Vec<u8>,
 }
 
-impl<'a> ListHead<'a> {
-    fn of(served: &'a Served, metadata: &Value) -> ApiResult<Option<Self>> {
+impl ListHead {
+    fn of(served: &Served, metadata: &Value) -> ApiResult<Option<Self>> {
         let kind = served.kind();
         let Some(list) = catalogue::kind(&kind.group, &kind.version, &served.resource.list_kind) else {
             return Ok(None);
@@ -84,6 +171,7 @@ impl<'a> ListHead<'a> {
         }
         let mut message = Vec::new();
         protobuf::encode(meta, metadata, &mut message).map_err(ApiError::internal)?;
-        Ok(Some(Self { api_version: served.api_version(), kind: &served.resource.list_kind, metadata: message }))
+        let kind = served.resource.list_kind.to_string();
+        Ok(Some(Self { api_version: served.api_version(), kind, metadata: message }))
     }
 }

@@ -10,9 +10,6 @@ use crate::value::Value;
 /// No type of the catalogue has more fields.
 const FIELDS_MAX: usize = 64;
 
-/// A struct's members by the position of their field.
-type Members<S> = [Option<S>; FIELDS_MAX];
-
 /// Appends the message of a value that conforms to the type. Members that the type does not have are left out, and
 /// those of a wrong type are written as their zero value: conformed values have neither.
 ///
@@ -21,7 +18,7 @@ type Members<S> = [Option<S>; FIELDS_MAX];
 /// [`Error::JsonOnly`] where the type has no message, [`Error::TooDeep`] where messages nest deeper than
 /// [`DEPTH_MAX`]; nothing is appended then.
 pub fn encode(of: &Type, value: &Value, out: &mut Vec<u8>) -> Result<(), Error> {
-    encode_source(of, value, out)
+    encode_source(of, value, wire::ROOM, out)
 }
 
 /// Turns JSON text into messages without making trees of it; the room that it needs is used again each time.
@@ -39,18 +36,19 @@ impl Transcoder {
     pub fn transcode(&mut self, of: &Type, json: &[u8], out: &mut Vec<u8>) -> Result<(), Error> {
         let indexed = std::str::from_utf8(json).ok().and_then(|text| self.index.read(text));
         match indexed {
-            Some(node) => encode_source(of, node, out),
+            // Messages are shorter than the text, so that room for that much need not grow.
+            Some(tape) => encode_source(of, tape.root(), json.len(), out),
             // Whatever is wrong is best told by the parser.
             None => encode(of, &crate::json::parse(json)?, out),
         }
     }
 }
 
-fn encode_source<'s>(of: &Type, value: impl Source<'s>, out: &mut Vec<u8>) -> Result<(), Error> {
+fn encode_source<'s>(of: &Type, value: impl Source<'s>, room: usize, out: &mut Vec<u8>) -> Result<(), Error> {
     if of.message.is_empty() {
         return Err(Error::JsonOnly(format!("{}.{}", of.package, of.name)));
     }
-    let mut encoder = Encoder { out: Writer::new(out), json: Vec::new(), depth: 0, failed: false };
+    let mut encoder = Encoder { out: Writer::new(room, out), json: Vec::new(), depth: 0, failed: false };
     encoder.message(of, Some(value));
     if encoder.failed {
         encoder.out.abandon();
@@ -76,12 +74,16 @@ impl Encoder<'_> {
             return;
         }
         self.depth += 1;
-        let members = members(of, value);
-        self.parts(of, of.wire, &members);
+        // Most types have few fields, and clearing places costs more than all else.
+        match of.fields.len() {
+            0..=8 => self.parts(of, of.wire, &members::<S, 8>(of, value)),
+            9..=24 => self.parts(of, of.wire, &members::<S, 24>(of, value)),
+            _ => self.parts(of, of.wire, &members::<S, FIELDS_MAX>(of, value)),
+        }
         self.depth -= 1;
     }
 
-    fn parts<'s, S: Source<'s>>(&mut self, of: &Type, wire: &[Wire], members: &Members<S>) {
+    fn parts<'s, S: Source<'s>>(&mut self, of: &Type, wire: &[Wire], members: &[Option<S>]) {
         for Wire { number, part } in wire.iter().rev() {
             match *part {
                 Part::Embedded(_, parts) => {
@@ -194,9 +196,9 @@ impl Encoder<'_> {
     }
 }
 
-/// Sorts an object's members into places; fields are mostly met in order, from the last to the first.
-fn members<'s, S: Source<'s>>(of: &Type, value: Option<S>) -> Members<S> {
-    let mut members = [None; FIELDS_MAX];
+/// Sorts an object's members into the places of their fields; fields are mostly met in order, from the last to the first.
+fn members<'s, S: Source<'s>, const PLACES: usize>(of: &Type, value: Option<S>) -> [Option<S>; PLACES] {
+    let mut members = [None; PLACES];
     let mut end = of.fields.len();
     for (key, member) in value.into_iter().flat_map(Source::members) {
         let Some(at) = position(of, &key, end) else { continue };

@@ -3,9 +3,13 @@
 use std::borrow::Cow;
 
 use super::source::Source;
+use crate::json::scan;
 
 /// For how many values an index keeps room between texts; a large object's room is given back.
 const KEPT_MAX: usize = 32 * 1024;
+
+/// Where the owned fields of an object stand, which are encoded as the text that they are: nothing in them is indexed.
+const OWNED_FIELDS: [&str; 3] = ["metadata", "managedFields", "fieldsV1"];
 
 /// No such value.
 const NONE: u32 = u32::MAX;
@@ -27,6 +31,8 @@ enum Kind {
     Escaped,
     List,
     Object,
+    /// A value of which nothing but its text is wanted.
+    Raw,
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -45,13 +51,26 @@ struct Entry {
 
 impl Index {
     /// Indexes a text; `None` where it is not JSON, nests too deep or is longer than 4 GiB.
-    pub(super) fn read<'t>(&'t mut self, text: &'t str) -> Option<Node<'t>> {
+    pub(super) fn read<'t>(&'t mut self, text: &'t str) -> Option<Tape<'t>> {
         self.entries.clear();
         self.entries.shrink_to(KEPT_MAX);
         self.open.clear();
         u32::try_from(text.len()).ok()?;
         self.fill(text)?;
-        Some(Node { text, entries: &self.entries, at: 0 })
+        Some(Tape { text, entries: &self.entries })
+    }
+
+    /// Whether a value with this key, in the innermost open container, is what [`OWNED_FIELDS`] names.
+    fn is_owned_fields(&self, text: &str, key: u32) -> bool {
+        let [_, metadata, list, entry] = self.open[..] else { return false };
+        let is = |key: u32, name: &str| {
+            self.entries
+                .get(key as usize)
+                .is_some_and(|key| text[key.start as usize..key.end as usize].trim_matches('"') == name)
+        };
+        let key_of = |id: u32| self.entries[id as usize].key;
+        let [first, second, third] = OWNED_FIELDS;
+        is(key, third) && key_of(entry) == NONE && is(key_of(list), second) && is(key_of(metadata), first)
     }
 
     fn fill(&mut self, text: &str) -> Option<()> {
@@ -60,6 +79,10 @@ impl Index {
         loop {
             let start = cursor.at_value()?;
             match cursor.bytes[start] {
+                b'{' if self.is_owned_fields(text, key) => {
+                    cursor.at = scan::value_end(cursor.bytes, start)?;
+                    self.push(Kind::Raw, start, cursor.at, key)?;
+                }
                 open @ (b'{' | b'[') => {
                     let object = open == b'{';
                     let id = self.push(if object { Kind::Object } else { Kind::List }, start, start + 1, key)?;
@@ -169,18 +192,9 @@ impl Cursor<'_> {
 
     /// Passes a string.
     fn string(&mut self) -> Option<Kind> {
-        let mut kind = Kind::Plain;
-        self.at += 1;
-        loop {
-            let rest = self.bytes.get(self.at..)?;
-            self.at += rest.iter().position(|&byte| byte == b'"' || byte == b'\\')?;
-            if self.bytes[self.at] == b'"' {
-                self.at += 1;
-                return Some(kind);
-            }
-            kind = Kind::Escaped;
-            self.at += 2;
-        }
+        let (end, escapes) = scan::string_end(self.bytes, self.at)?;
+        self.at = end;
+        Some(if escapes { Kind::Escaped } else { Kind::Plain })
     }
 
     /// Passes a number, boolean or `null`.
@@ -191,22 +205,34 @@ impl Cursor<'_> {
     }
 }
 
-/// A value of an indexed text.
-#[derive(Clone, Copy)]
-pub(super) struct Node<'t> {
+/// An indexed text.
+pub(super) struct Tape<'t> {
     text: &'t str,
     entries: &'t [Entry],
+}
+
+impl<'t> Tape<'t> {
+    /// The outermost value.
+    pub(super) fn root(&'t self) -> Node<'t> {
+        Node { tape: self, at: 0 }
+    }
+}
+
+/// A value of an indexed text. Small, because the members of every object are sorted into places.
+#[derive(Clone, Copy)]
+pub(super) struct Node<'t> {
+    tape: &'t Tape<'t>,
     at: u32,
 }
 
 impl<'t> Node<'t> {
-    fn entry(self) -> Entry {
-        self.entries[self.at as usize]
+    fn entry(self) -> &'t Entry {
+        &self.tape.entries[self.at as usize]
     }
 
     fn raw(self) -> &'t str {
-        let Entry { start, end, .. } = self.entry();
-        &self.text[start as usize..end as usize]
+        let Entry { start, end, .. } = *self.entry();
+        &self.tape.text[start as usize..end as usize]
     }
 
     fn string(self) -> Option<Cow<'t, str>> {
@@ -235,7 +261,7 @@ impl<'t> Node<'t> {
 
 impl<'t> Source<'t> for Node<'t> {
     fn is_null(self) -> bool {
-        self.raw() == "null"
+        self.entry().kind == Kind::Scalar && self.raw() == "null"
     }
 
     fn is_list(self) -> bool {

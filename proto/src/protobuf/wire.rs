@@ -13,7 +13,7 @@ const END_GROUP: u8 = 4;
 const FIXED32: u8 = 5;
 
 /// What the first piece of room is, in bytes; most small objects fit.
-const ROOM: usize = 1024;
+pub(super) const ROOM: usize = 1024;
 
 /// Writes a message behind what a buffer holds, from its end to its start, so that a length is known before it is
 /// written and nothing is ever measured first.
@@ -26,10 +26,10 @@ pub(super) struct Writer<'a> {
 }
 
 impl<'a> Writer<'a> {
-    /// Starts a message behind the contents of `out`.
-    pub(super) fn new(out: &'a mut Vec<u8>) -> Self {
+    /// Starts a message behind the contents of `out`, with room for so many bytes at first.
+    pub(super) fn new(room: usize, out: &'a mut Vec<u8>) -> Self {
         let start = out.len();
-        out.resize(start + ROOM, 0);
+        out.resize(start + room, 0);
         let at = out.len();
         Self { out, start, at }
     }
@@ -235,7 +235,7 @@ mod tests {
     fn varints_come_back() {
         for value in [0, 1, 127, 128, 300, 1 << 21, u64::from(u32::MAX), u64::MAX] {
             let (mut backwards, mut forwards) = (b"x".to_vec(), b"x".to_vec());
-            let mut writer = Writer::new(&mut backwards);
+            let mut writer = Writer::new(ROOM, &mut backwards);
             writer.varint(value);
             writer.finish();
             push_varint(value, &mut forwards);
@@ -250,7 +250,7 @@ mod tests {
     #[test]
     fn room_grows_without_losing_bytes() {
         let mut out = vec![7];
-        let mut writer = Writer::new(&mut out);
+        let mut writer = Writer::new(ROOM, &mut out);
         for index in (0..200_u8).rev() {
             writer.raw(&[index; 100]);
         }
