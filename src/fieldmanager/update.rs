@@ -109,7 +109,10 @@ fn track(
             time: None,
             set: Default::default(),
         });
-        set::unite(&mut entry.set, &touched);
+        match entry.set.is_empty() {
+            true => entry.set = touched,
+            false => set::unite(&mut entry.set, &touched),
+        }
         entry.time = Some(write.now.into());
     }
     Ok(())

@@ -1,7 +1,6 @@
 //! PATCH: the body says how the object changes.
 
 use flotilla_proto::conform;
-use flotilla_proto::schema::Type;
 use flotilla_proto::value::{Map, Value};
 
 use super::options::FieldValidation;
@@ -65,7 +64,8 @@ impl Patched<'_> {
         let mut unknown: Vec<&str> = keys.filter(|key| !matches!(*key, "kind" | "apiVersion")).collect();
         unknown.sort_unstable();
         let complaints = unknown.iter().map(|key| format!("unknown field {}", quote(key)));
-        settle(&self.patch, of, patched, complaints, self.validation, caller)?;
+        let undecodable = |why: &str| self.patch.undecodable(of, patched, why);
+        settle(&self.patch, complaints, undecodable, self.validation, caller)?;
         check_identity(self.target, &Value::object())
     }
 }
@@ -79,7 +79,8 @@ impl Change for Patched<'_> {
         if !self.patch.is_strategic() {
             self.check_stated(&patched, caller)?;
         }
-        let mut decoded = decode(&self.patch, self.target, patched, self.validation, caller)?;
+        let again = || self.patch.apply(of, current.clone());
+        let mut decoded = decode(&self.patch, self.target, patched, &again, self.validation, caller)?;
         convert::default(served, &mut decoded);
         Ok(decoded)
     }
@@ -89,35 +90,39 @@ impl Change for Patched<'_> {
     }
 }
 
-/// Decodes a patched object as a body is decoded, with the errors that patches have.
-pub(super) fn decode(
+/// Decodes a patched object as a body is decoded, with the errors that patches have. These show the object as it was
+/// patched, which `again` makes once more: keeping a copy for them would cost every patch another tree.
+fn decode(
     patch: &Patch,
     target: Target<'_>,
     patched: Value,
+    again: &dyn Fn() -> ApiResult<Value>,
     validation: FieldValidation,
     caller: &mut Caller,
 ) -> ApiResult<Value> {
     let kind = target.served.kind();
     let of = Some(target.served.of());
     check_kind(target, &patched, patch)?;
-    let mut value = patched.clone();
+    let undecodable = |why: &str| match again() {
+        Ok(patched) => patch.undecodable(of, &patched, why),
+        Err(error) => error,
+    };
+    let mut value = patched;
     value.set_at(&["kind"], &*kind.name);
     value.set_at(&["apiVersion"], kind.api_version());
     // What is decoded is text with sorted keys.
-    let mut unknown =
-        conform::conform(&kind.of, &mut value).map_err(|error| patch.undecodable(of, &patched, &error.to_string()))?;
+    let mut unknown = conform::conform(&kind.of, &mut value).map_err(|error| undecodable(&error.to_string()))?;
     unknown.sort();
     let unknown = unknown.iter().map(|path| format!("unknown field {}", quote(path)));
-    settle(patch, of, &patched, unknown, validation, caller)?;
+    settle(patch, unknown, undecodable, validation, caller)?;
     Ok(value)
 }
 
 /// Refuses or tells what strict decoding complains about: in the patch, and in what it made.
 fn settle(
     patch: &Patch,
-    of: Option<&Type>,
-    patched: &Value,
     unknown: impl Iterator<Item = String>,
+    undecodable: impl FnOnce(&str) -> ApiError,
     validation: FieldValidation,
     caller: &mut Caller,
 ) -> ApiResult<()> {
@@ -125,7 +130,7 @@ fn settle(
     match validation {
         FieldValidation::Strict if !complaints.is_empty() => {
             let why = format!("strict decoding error: {}", complaints.join(", "));
-            return Err(patch.undecodable(of, patched, &why));
+            return Err(undecodable(&why));
         }
         FieldValidation::Warn => caller.warnings.extend(complaints),
         _ => {}

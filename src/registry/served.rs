@@ -117,7 +117,9 @@ impl Resources {
     /// The stored version of a resource by group and plural name.
     pub fn of_resource(&self, group: &str, name: &str) -> Option<Arc<Served>> {
         let sorted = self.sorted.load();
-        sorted.iter().find(|of| of.is_stored_version() && of.group() == group && of.resource.name == name).cloned()
+        let from = sorted.partition_point(|of| of.group() < group);
+        let mut own = sorted[from..].iter().take_while(|of| of.group() == group);
+        own.find(|of| of.resource.name == name && of.is_stored_version()).cloned()
     }
 }
 

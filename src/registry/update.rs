@@ -403,6 +403,7 @@ fn prepare(target: Target<'_>, new: &mut Value, old: &Value) {
     }
     if strategy.status {
         match old.get("status") {
+            Some(status) if new.get("status") == Some(status) => {}
             Some(status) => new.set_at(&["status"], status.clone()),
             None => reset_status(&served.stored.of, new),
         }
@@ -442,9 +443,11 @@ fn keep_system_fields(new: &mut Value, old: &Value) {
 /// A write of `/status` changes only that, and metadata.
 fn restore_all_but_status(new: &mut Value, old: &Value) {
     let Some(map) = new.as_object_mut() else { return };
-    map.retain(|key, _| matches!(key, "metadata" | "status"));
+    let own = |key: &str| matches!(key, "metadata" | "status");
+    // Comparing costs less than copying, and mostly nothing differs.
+    map.retain(|key, value| own(key) || old.get(key) == Some(value));
     for (key, value) in old.as_object().into_iter().flat_map(Map::iter) {
-        if !matches!(key, "metadata" | "status") {
+        if !own(key) && !map.contains_key(key) {
             map.insert(key, value.clone());
         }
     }
