@@ -219,6 +219,24 @@ fn text_that_is_not_json_is_refused() {
 }
 
 #[test]
+fn only_the_owned_fields_of_the_object_itself_are_taken_as_text() {
+    let owned =
+        r#"{"name":"a","managedFields":[{"manager":"m","fieldsV1":{"f:spec":{"}\"]":{}}}},{"time":null}],"uid":"u"}"#;
+    let text = format!(r#"{{"metadata":{owned},"spec":{{"fieldsV1":{{"a":1}},"template":{{"metadata":{owned}}}}}}}"#);
+    let of = of_type("apps.v1.Deployment");
+    let mut transcoded = Vec::new();
+    Transcoder::default().transcode(of, text.as_bytes(), &mut transcoded).expect("JSON");
+    assert_eq!(transcoded, message(of, &crate::json::parse(text.as_bytes()).expect("JSON")));
+
+    let of = of_type("apiextensions.v1.CustomResourceDefinition");
+    let schema = r#"{"properties":{"fieldsV1":{"type":"object","properties":{"metadata":{"type":"string"}}}}}"#;
+    let text = format!(r#"{{"metadata":{owned},"spec":{{"versions":[{{"schema":{{"openAPIV3Schema":{schema}}}}}]}}}}"#);
+    let mut transcoded = Vec::new();
+    Transcoder::default().transcode(of, text.as_bytes(), &mut transcoded).expect("JSON");
+    assert_eq!(transcoded, message(of, &crate::json::parse(text.as_bytes()).expect("JSON")));
+}
+
+#[test]
 fn packed_and_repeated_numbers_are_the_same() {
     let of = of_type("batch.v1.PodFailurePolicyOnExitCodesRequirement");
     let packed = decode(of, &[0x1a, 3, 1, 0x80, 0x01]).expect("a message");
