@@ -19,6 +19,7 @@ use crate::replica::formation;
 use crate::replica::identity::IdentityFile;
 use crate::replica::leader::Leader;
 use crate::replica::reads::Reads;
+use crate::replica::succession;
 use crate::snapshot::Snapshots;
 use crate::store::{Group, Running};
 use crate::wal::disk::Disk;
@@ -60,12 +61,16 @@ pub(crate) async fn run(
     // What was seen before the last stop is to be seen again soon, whoever asks how.
     tables.all().iter().for_each(|table| table.demand());
     let id = running.id;
+    let succession = running.peers.clone().map(|peers| actix::spawn(succession::succeed(id, nodes.clone(), peers)));
     if started.send(Ok(running)).is_ok() {
         tokio::select! {
             () = maintain(&nodes) => {}
             () = balance::keep_balanced(id, &nodes) => {}
             _ = stopped => {}
         }
+    }
+    if let Some(succession) = succession {
+        succession.abort();
     }
     // Whoever leads hands over, so that writes need not wait for an election.
     futures_util::future::join_all(nodes.iter().map(Node::give_up_leadership)).await;

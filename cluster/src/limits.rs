@@ -158,3 +158,7 @@ pub const CATCH_UP_TIMEOUT: Duration = Duration::from_secs(600);
 pub const TRANSFER_TIMEOUT: Duration = Duration::from_secs(2);
 /// How often leaders are spread over the members.
 pub const BALANCE_INTERVAL: Duration = Duration::from_secs(1);
+/// How long a look may take whether somebody still listens at the address of a leader.
+pub const SUCCESSION_CHECK_TIMEOUT: Duration = Duration::from_millis(300);
+/// How long the next replica waits for the one before it to succeed a leader that is gone.
+pub const SUCCESSION_INTERVAL: Duration = Duration::from_millis(150);

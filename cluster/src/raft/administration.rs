@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 use flotilla_proto::replication::{self as message, administration};
 use openraft::async_runtime::WatchReceiver;
 use openraft::errors::{ClientWriteError, RaftError};
+use openraft::raft::TransferLeaderRequest;
 use openraft::{ChangeMembers, RaftMetrics};
 
 use super::node::Node;
@@ -135,6 +136,16 @@ impl Node {
         let Some(successor) = self.successor() else { return };
         if let Err(error) = self.hand_over(successor).await {
             tracing::warn!(%error, "the leadership of a group could not be handed over");
+        }
+    }
+
+    /// Stands for election although the leader may have been heard of a moment ago, because it is known to be gone.
+    pub(crate) async fn succeed(&self) {
+        let from = self.raft.metrics().borrow_watched().vote;
+        // What the leader would send to hand over. Whoever has more of the log refuses its vote, and stands itself.
+        let handed = TransferLeaderRequest::new(from, self.id(), None);
+        if let Ok(Err(error)) = self.raft.handle_transfer_leader(handed).await {
+            tracing::debug!(%error, "this replica cannot succeed the leader");
         }
     }
 

@@ -149,7 +149,7 @@ impl Node {
     }
 
     /// Whether another replica has a connection with this one.
-    pub(super) fn is_reachable(&self, member: u64) -> bool {
+    pub(crate) fn is_reachable(&self, member: u64) -> bool {
         self.peers.as_ref().is_some_and(|peers| peers.is_reachable(member))
     }
 
