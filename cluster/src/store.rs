@@ -152,6 +152,16 @@ impl Store {
         try_join_all(groups.map(|group| group.reads.barrier())).await.map(drop)
     }
 
+    /// Waits for the same of one object and of every table that is not spread over groups.
+    ///
+    /// # Errors
+    /// Leadership cannot be confirmed.
+    pub async fn catch_up_with(&self, table: &Table, key: &str) -> Result<(), ReadError> {
+        let own = table.clock_of(key).name();
+        let groups = self.shared.running.groups.iter().filter(|(name, _)| *name == own || ***name == *DEFAULT_GROUP);
+        try_join_all(groups.map(|(_, group)| group.reads.barrier())).await.map(drop)
+    }
+
     /// A linearizable read point: whatever was acknowledged before this call is visible in the table at the revision
     /// that is answered, here. A table of several groups has those close that are behind the last change of others.
     ///

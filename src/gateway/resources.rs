@@ -195,7 +195,11 @@ impl<'r> Request<'r> {
         if verb.writes() {
             // Defaults, admission and refusals are decided by what is here: that must not be older than what the
             // client may have been told elsewhere.
-            self.gateway.registry.catch_up().await?;
+            let registry = &self.gateway.registry;
+            match self.subresource.is_empty() && verb != Verb::DeleteCollection {
+                true => registry.catch_up_with(&self.served, self.namespace, self.name).await?,
+                false => registry.catch_up().await?,
+            }
         }
         match subresources::door(&self.served, self.subresource) {
             Door::Object => {}

@@ -51,6 +51,14 @@ impl Registry {
         self.store.catch_up().await.map_err(|error| ApiError::unavailable(error.to_string(), 1))
     }
 
+    /// Waits for the same of one object and of everything that few objects are of: what deciding about the object
+    /// takes.
+    pub async fn catch_up_with(&self, served: &Served, namespace: &str, name: &str) -> ApiResult<()> {
+        let (table, key) = (self.table(served), served.key(namespace, name));
+        let caught_up = self.store.catch_up_with(&table, key.as_str()).await;
+        caught_up.map_err(|error| ApiError::unavailable(error.to_string(), 1))
+    }
+
     /// Whether this replica is the one to do what one of several should, now and from then on.
     pub fn leadership(&self) -> watch::Receiver<bool> {
         self.store.leadership()

@@ -87,6 +87,17 @@ impl Leader {
         }
     }
 
+    /// What the leader answers, or this error as soon as another leads: a leader that is frozen or cut off does not
+    /// say so.
+    async fn unless_succeeded<T, E>(&self, asked: impl Future<Output = Result<T, E>>, otherwise: E) -> Result<T, E> {
+        let succeeded = self.node.leader_changed();
+        tokio::select! {
+            biased;
+            answer = asked => answer,
+            () = succeeded => Err(otherwise),
+        }
+    }
+
     async fn call<A: Message + Default>(
         &self,
         target: &Target,
@@ -116,7 +127,9 @@ impl Leader {
             let Some(place) = self.place(deadline).await else { return Err(WriteError::Unavailable) };
             let tried = match place {
                 Place::Here => self.propose(write.clone(), 0).await.map(Decided::Here),
-                Place::There(target) => self.write_there(&target, write).await,
+                Place::There(target) => {
+                    self.unless_succeeded(self.write_there(&target, write), WriteError::Unknown).await
+                }
             };
             match tried {
                 Err(WriteError::NotLeader { .. } | WriteError::Unavailable) if Instant::now() < deadline => {
@@ -172,7 +185,9 @@ impl Leader {
             let Some(place) = self.place(deadline).await else { return Err(ReadError::Unavailable) };
             let index = match place {
                 Place::Here => self.node.read_index().await,
-                Place::There(target) => self.read_index_there(&target).await,
+                Place::There(target) => {
+                    self.unless_succeeded(self.read_index_there(&target), ReadError::Unavailable).await
+                }
             };
             match index {
                 Err(ReadError::NotLeader { .. } | ReadError::Unavailable) if Instant::now() < deadline => {
@@ -208,7 +223,9 @@ impl Leader {
             let Some(place) = self.place(deadline).await else { return Err(ReadError::Unavailable) };
             let closed = match place {
                 Place::Here => self.close_here(revision).await,
-                Place::There(target) => self.close_there(&target, revision).await,
+                Place::There(target) => {
+                    self.unless_succeeded(self.close_there(&target, revision), ReadError::Unavailable).await
+                }
             };
             match closed {
                 Err(ReadError::NotLeader { .. } | ReadError::Unavailable) if Instant::now() < deadline => {

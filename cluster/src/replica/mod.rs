@@ -13,6 +13,6 @@ pub(crate) mod formation;
 pub(crate) mod identity;
 pub(crate) mod leader;
 pub(crate) mod reads;
-pub(crate) mod succession;
 #[cfg(test)]
 mod replica_tests;
+pub(crate) mod succession;
