@@ -177,7 +177,7 @@ pub struct Config {
     pub token_auth_file: Option<PathBuf>,
 
     /// What is logged: error, warn, info, debug or trace, also for parts as in `info,flotilla::watch=debug`.
-    #[arg(long, value_name = "FILTER", default_value = "info,actix_server=warn,openraft=warn")]
+    #[arg(long, value_name = "FILTER", default_value = "info,actix_server=warn,openraft=error")]
     pub log_level: String,
 
     /// How it is logged, on standard error.
