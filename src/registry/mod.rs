@@ -75,7 +75,7 @@ pub struct Written {
 }
 
 /// An object as a client sends it, decoded in the version of the request.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 pub struct Incoming {
     /// The object.
     pub value: Value,

@@ -75,12 +75,31 @@ impl Registry {
     ) -> ApiResult<Written> {
         place(target, &mut incoming.value)?;
         check_identity(target, &incoming.value)?;
-        let creates = target.served.strategy.create_on_update && target.subresource.is_empty();
-        if creates && self.current(target.served, target.namespace, target.name).is_none() {
-            return self.create_by_put(target, incoming, options, caller).await;
+        if !target.served.strategy.create_on_update || !target.subresource.is_empty() {
+            convert::default(target.served, &mut incoming.value);
+            return self.update(target, &mut Replace(incoming), options, caller).await;
         }
-        convert::default(target.served, &mut incoming.value);
-        self.update(target, &mut Replace(incoming), options, caller).await
+        // Others may create or delete it in between.
+        for _ in 0..ATTEMPTS_MAX {
+            let is_absent = self.current(target.served, target.namespace, target.name).is_none();
+            let (mut incoming, outrun) = (incoming.clone(), if is_absent { "AlreadyExists" } else { "NotFound" });
+            let written = if is_absent {
+                self.create_by_put(target, incoming, options, caller).await
+            } else {
+                convert::default(target.served, &mut incoming.value);
+                self.update(target, &mut Replace(incoming), options, caller).await
+            };
+            match written {
+                Err(error) if error.reason == outrun && self.is_outrun(target, is_absent) => {}
+                written => return written,
+            }
+        }
+        Err(ApiError::conflict(target.served.group(), &target.served.resource.name, target.name, MODIFIED))
+    }
+
+    /// Whether an object that was absent is there now, or the other way round.
+    fn is_outrun(&self, target: Target<'_>, was_absent: bool) -> bool {
+        self.current(target.served, target.namespace, target.name).is_none() != was_absent
     }
 
     async fn create_by_put(
