@@ -13,6 +13,8 @@ mod paging;
 mod refusals;
 mod resume;
 mod slow;
+#[path = "../support/mod.rs"]
+#[allow(dead_code, unused_imports, reason = "other tests use the rest of it")]
 mod support;
 mod timeouts;
 mod verbs;

@@ -1,10 +1,11 @@
-//! What the tests share: servers as child processes, and an HTTPS client.
+//! What tests from outside share: servers as child processes, and an HTTPS client.
 
 mod client;
 mod credentials;
 mod server;
 
 pub use client::{Answer, Connection, Watch};
+pub use credentials::Credentials;
 pub use server::{DataDir, Server};
 
 /// A ConfigMap with one entry.

@@ -17,6 +17,7 @@ const READ_BYTES: usize = 16_384;
 pub struct Connection {
     address: SocketAddr,
     config: Arc<ClientConfig>,
+    timeout: Duration,
     stream: StreamOwned<ClientConnection, TcpStream>,
     /// What came and is not used yet.
     buffered: Vec<u8>,
@@ -54,18 +55,24 @@ impl Answer {
 impl Connection {
     /// Connects and shakes hands.
     pub fn open(address: SocketAddr, config: &Arc<ClientConfig>) -> io::Result<Connection> {
-        let socket = TcpStream::connect(address)?;
+        Connection::open_within(address, config, READ_TIMEOUT)
+    }
+
+    /// Connects and shakes hands; every read may take as long as that.
+    pub fn open_within(address: SocketAddr, config: &Arc<ClientConfig>, timeout: Duration) -> io::Result<Connection> {
+        let socket = TcpStream::connect_timeout(&address, timeout)?;
         socket.set_nodelay(true)?;
-        socket.set_read_timeout(Some(READ_TIMEOUT))?;
+        socket.set_read_timeout(Some(timeout))?;
         let session = ClientConnection::new(Arc::clone(config), ServerName::from(address.ip()));
         let mut stream = StreamOwned::new(session.map_err(io::Error::other)?, socket);
         while stream.conn.is_handshaking() {
             stream.conn.complete_io(&mut stream.sock)?;
         }
-        Ok(Connection { address, config: Arc::clone(config), stream, buffered: Vec::new() })
+        Ok(Connection { address, config: Arc::clone(config), timeout, stream, buffered: Vec::new() })
     }
 
-    /// Sends a request and reads its answer; connects anew when the server says that it closes the connection.
+    /// Sends a request and reads its answer; connects anew when the server says that it closes the connection, if it
+    /// still takes any.
     pub fn call(&mut self, method: &str, path: &str, headers: &[(&str, &str)], body: &[u8]) -> io::Result<Answer> {
         let length = body.len();
         let mut head = format!("{method} {path} HTTP/1.1\r\nHost: localhost\r\nContent-Length: {length}\r\n");
@@ -75,8 +82,10 @@ impl Connection {
         // A server may answer and close before it took the whole body.
         let sent = self.send(format!("{head}\r\n").as_bytes()).and_then(|()| self.send(body));
         let answer = self.read_answer().map_err(|error| sent.err().unwrap_or(error))?;
-        if answer.header("connection") == Some("close") {
-            *self = Connection::open(self.address, &self.config)?;
+        if answer.header("connection") == Some("close")
+            && let Ok(next) = Connection::open_within(self.address, &self.config, self.timeout)
+        {
+            *self = next;
         }
         Ok(answer)
     }
@@ -114,21 +123,32 @@ impl Connection {
         Ok(Answer { status, headers, body: Vec::new() })
     }
 
+    /// Reads a chunk; nothing of it is lost when that is broken off, by the timeout, and tried again.
     fn read_chunk(&mut self) -> io::Result<Option<Vec<u8>>> {
-        let length = usize::from_str_radix(&self.read_line()?, 16).map_err(io::Error::other)?;
-        let chunk = self.take(length)?;
-        self.read_line()?;
-        Ok(Some(chunk).filter(|chunk| !chunk.is_empty()))
+        let line = self.await_line()?;
+        let length = usize::from_str_radix(&String::from_utf8_lossy(&self.buffered[..line]), 16);
+        let (begin, length) = (line + 2, length.map_err(io::Error::other)?);
+        while self.buffered.len() < begin + length + 2 {
+            self.fill()?;
+        }
+        let chunk = self.take(begin + length + 2)?;
+        Ok(Some(chunk[begin..begin + length].to_vec()).filter(|chunk| !chunk.is_empty()))
     }
 
-    fn read_line(&mut self) -> io::Result<String> {
+    /// How long the next line is, once all of it is there.
+    fn await_line(&mut self) -> io::Result<usize> {
         loop {
             if let Some(end) = self.buffered.windows(2).position(|two| two == b"\r\n") {
-                let line = self.take(end + 2)?;
-                return Ok(String::from_utf8_lossy(&line[..end]).into_owned());
+                return Ok(end);
             }
             self.fill()?;
         }
+    }
+
+    fn read_line(&mut self) -> io::Result<String> {
+        let end = self.await_line()?;
+        let line = self.take(end + 2)?;
+        Ok(String::from_utf8_lossy(&line[..end]).into_owned())
     }
 
     fn take(&mut self, length: usize) -> io::Result<Vec<u8>> {

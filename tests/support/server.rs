@@ -1,6 +1,7 @@
 //! A server as a child process.
 
 use std::fs::{self, File};
+use std::net::{Ipv4Addr, SocketAddr, SocketAddrV4};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -14,6 +15,7 @@ use super::credentials::Credentials;
 const START_TIMEOUT: Duration = Duration::from_secs(60);
 /// How long a server may take to end.
 const STOP_TIMEOUT: Duration = Duration::from_secs(30);
+const ANY_PORT: SocketAddr = SocketAddr::V4(SocketAddrV4::new(Ipv4Addr::LOCALHOST, 0));
 const POLL_INTERVAL: Duration = Duration::from_millis(10);
 
 /// A data directory that is removed in the end, and beside it what the server wrote on standard error.
@@ -42,8 +44,13 @@ impl DataDir {
     }
 
     fn command(&self, flags: &[&str]) -> Command {
+        self.command_on(ANY_PORT, flags)
+    }
+
+    fn command_on(&self, listen: SocketAddr, flags: &[&str]) -> Command {
         let mut command = Command::new(env!("CARGO_BIN_EXE_flotilla"));
-        command.args(["serve", "--listen", "127.0.0.1:0", "--workers", "2", "--data-dir"]).arg(self.path()).args(flags);
+        command.args(["serve", "--workers", "2", "--listen", &listen.to_string(), "--data-dir"]);
+        command.arg(self.path()).args(flags);
         command
     }
 
@@ -62,6 +69,14 @@ impl DataDir {
     /// Starts a server; panics when it does not become ready.
     pub fn start(&self) -> Server {
         self.try_start().unwrap_or_else(|refusal| panic!("the server ended with {refusal:?}"))
+    }
+
+    /// Starts a server again on the address that it had; panics when it does not become ready.
+    pub fn start_again_on(&self, listen: SocketAddr) -> Server {
+        // What the server before it wrote need not change.
+        let _ = fs::remove_file(self.path().join("admin.kubeconfig"));
+        let started = self.run(self.command_on(listen, &[]), |_| self.path());
+        started.unwrap_or_else(|refusal| panic!("the server ended with {refusal:?}"))
     }
 
     /// Starts a server with further flags; panics when it does not become ready.
