@@ -1,0 +1,35 @@
+//! A bookmark is never ahead of a change that has not been told, and never goes back.
+
+use super::Timeline;
+use crate::history::{Delivery, History, Session, Start};
+
+pub fn check(history: &History, _timeline: &Timeline, found: &mut Vec<String>) {
+    for session in history.streams.iter().flat_map(|stream| &stream.sessions) {
+        check_session(session, found);
+    }
+}
+
+fn check_session(session: &Session, found: &mut Vec<String>) {
+    let mut is_initial = matches!(session.start, Start::InitialEvents);
+    let (mut promised, mut told) = match session.start {
+        Start::After { revision, .. } => (0, revision),
+        Start::InitialEvents => (0, 0),
+    };
+    for delivery in &session.deliveries {
+        match delivery {
+            Delivery::Event { key, seen, .. } => {
+                if !is_initial && seen.revision <= promised {
+                    found.push(format!("{key} at {} was told after a bookmark of {promised}", seen.revision));
+                }
+                told = told.max(seen.revision);
+            }
+            Delivery::Bookmark { revision, ends_initial } => {
+                if *revision < promised || *revision < told {
+                    found.push(format!("a bookmark of {revision} came after {promised} and {told}"));
+                }
+                promised = promised.max(*revision);
+                is_initial &= !ends_initial;
+            }
+        }
+    }
+}

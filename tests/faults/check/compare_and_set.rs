@@ -1,0 +1,43 @@
+//! A write with an expectation changed exactly the state that it expected.
+
+use super::Timeline;
+use super::timeline::followed;
+use crate::history::{History, Intent, Write, WriteOutcome};
+
+pub fn check(history: &History, timeline: &Timeline, found: &mut Vec<String>) {
+    for write in &history.writes {
+        let index = match &write.outcome {
+            WriteOutcome::Put(seen) => timeline.index_of(&write.key, seen.revision),
+            WriteOutcome::Deleted { uid } => timeline.deletion_of(&write.key, uid),
+            _ => continue,
+        };
+        // A deletion that nobody saw is for `durability` to tell.
+        if let Some(index) = index {
+            compare(write, timeline, index, found);
+        }
+    }
+    for (key, states) in timeline.keys() {
+        for two in states.windows(2) {
+            let (before, after) = (&two[0], &two[1]);
+            let is_same = before.object.is_none() || before.uid == after.uid;
+            if !is_same || before.object.is_none() && (after.object.is_none() || after.uid == before.uid) {
+                found.push(format!("{key}: {before:?} cannot become {after:?}"));
+            }
+        }
+    }
+}
+
+fn compare(write: &Write, timeline: &Timeline, index: usize, found: &mut Vec<String>) {
+    let states = timeline.states(&write.key);
+    let Some(before) = index.checked_sub(1).map(|index| &states[index]) else { return };
+    let is_expected = match &write.intent {
+        Intent::Create { .. } => before.object.is_none(),
+        Intent::Update { expected, .. } => before.object.is_some() && before.revision == *expected,
+        Intent::Delete { expected: Some(expected) } => before.object.is_some() && followed(&states[..index], *expected),
+        Intent::Delete { expected: None } => before.object.is_some(),
+    };
+    if !is_expected {
+        let revision = states[index].revision;
+        found.push(format!("{}: {:?} took effect at {revision}, upon {before:?}", write.key, write.intent));
+    }
+}

@@ -1,0 +1,71 @@
+//! The checker: whether a history is one that Kubernetes' promises allow.
+//!
+//! Revisions witness the order of changes, so nothing has to be searched for: the [`Timeline`] is put together from
+//! everything that anybody saw, and each invariant compares the history with it. One file an invariant; all are pure.
+
+mod bookmarks;
+mod compare_and_set;
+mod durability;
+mod fresh_lists;
+mod real_time;
+mod refusals;
+mod resumption;
+mod snapshots;
+mod timeline;
+mod values;
+mod watch_complete;
+mod watch_order;
+
+#[cfg(test)]
+mod story;
+#[cfg(test)]
+mod violations;
+
+use std::fmt;
+
+pub use timeline::Timeline;
+
+use crate::history::History;
+
+/// A promise that was broken.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Violation {
+    /// The invariant's name, which is its file's.
+    pub invariant: &'static str,
+    pub what: String,
+}
+
+impl fmt::Display for Violation {
+    fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
+        write!(f, "{}: {}", self.invariant, self.what)
+    }
+}
+
+/// Decides whether one promise was kept, and says where not.
+type Invariant = fn(&History, &Timeline, &mut Vec<String>);
+
+const INVARIANTS: [(&str, Invariant); 11] = [
+    ("values", values::check),
+    ("compare_and_set", compare_and_set::check),
+    ("durability", durability::check),
+    ("real_time", real_time::check),
+    ("refusals", refusals::check),
+    ("snapshots", snapshots::check),
+    ("fresh_lists", fresh_lists::check),
+    ("watch_order", watch_order::check),
+    ("watch_complete", watch_complete::check),
+    ("bookmarks", bookmarks::check),
+    ("resumption", resumption::check),
+];
+
+/// Everything that is wrong with a history.
+pub fn check(history: &History) -> Vec<Violation> {
+    let timeline = Timeline::of(history);
+    let mut violations = Vec::new();
+    for (invariant, check) in INVARIANTS {
+        let mut found = Vec::new();
+        check(history, &timeline, &mut found);
+        violations.extend(found.into_iter().map(|what| Violation { invariant, what }));
+    }
+    violations
+}

@@ -1,0 +1,25 @@
+//! A stream can go on from what it was told last, on any member, as long as the history window reaches.
+
+use super::Timeline;
+use crate::history::{End, History, Start};
+
+pub fn check(history: &History, _timeline: &Timeline, found: &mut Vec<String>) {
+    for stream in &history.streams {
+        for session in stream.sessions.iter().filter(|session| session.end == End::Expired) {
+            match session.start {
+                Start::After { revision, delivered } => {
+                    let age = session.invoked.saturating_sub(delivered);
+                    if age < history.window || !session.deliveries.is_empty() {
+                        found.push(format!(
+                            "a watch of {:?} from {revision} was answered 410 by member {} after {age} us",
+                            stream.scope, session.member
+                        ));
+                    }
+                }
+                Start::InitialEvents => {
+                    found.push(format!("a watch of {:?} with initial events was answered 410", stream.scope));
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,146 @@
+//! What is done to the members of a fleet, at random, and undone again.
+
+use std::time::{Duration, Instant};
+
+use rand::rngs::StdRng;
+use rand::seq::IndexedRandom as _;
+use rand::{Rng as _, SeedableRng as _};
+
+use crate::fleet::{Endpoints, Fleet};
+
+/// How long a fault lasts, and how long it is calm after one.
+const FAULT: std::ops::Range<Duration> = Duration::from_millis(300)..Duration::from_millis(4_000);
+const CALM: std::ops::Range<Duration> = Duration::from_millis(500)..Duration::from_millis(2_000);
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Fault {
+    /// SIGKILL of one member.
+    Kill,
+    /// SIGKILL of all, at the same time as far as that is possible.
+    KillAll,
+    /// SIGTERM of every member, one after the other, each started again at once.
+    Roll,
+    /// SIGSTOP of one member, and SIGCONT later.
+    Pause,
+    /// SIGSTOP of all.
+    PauseAll,
+    /// One member does not reach the others, nor they it.
+    Isolate,
+    /// One member hears the others, but they do not hear it.
+    Mute,
+    /// One member is heard by the others, but does not hear them.
+    Deafen,
+    /// Two members do not reach each other; a third one reaches both.
+    Separate,
+}
+
+const OF_ONE: [Fault; 3] = [Fault::Kill, Fault::Roll, Fault::Pause];
+const OF_SEVERAL: [Fault; 9] = [
+    Fault::Kill,
+    Fault::KillAll,
+    Fault::Roll,
+    Fault::Pause,
+    Fault::PauseAll,
+    Fault::Isolate,
+    Fault::Mute,
+    Fault::Deafen,
+    Fault::Separate,
+];
+
+/// The faults of one run.
+pub struct Schedule {
+    random: StdRng,
+    until: Instant,
+    /// Faults that have not had their turn since all had.
+    waiting: Vec<Fault>,
+}
+
+impl Schedule {
+    /// Faults as a seed wants them, for some time.
+    pub fn new(seed: u64, duration: Duration) -> Schedule {
+        Schedule { random: StdRng::seed_from_u64(seed), until: Instant::now() + duration, waiting: Vec::new() }
+    }
+
+    pub fn is_over(&self) -> bool {
+        Instant::now() >= self.until
+    }
+
+    /// Injects one fault, ends it, and waits until every member is ready. Says what it was.
+    pub fn inject(&mut self, fleet: &mut Fleet, endpoints: &Endpoints) -> String {
+        std::thread::sleep(self.random.random_range(CALM));
+        let fault = self.choose(fleet.size());
+        let member = self.random.random_range(0..fleet.size());
+        let duration = self.random.random_range(FAULT);
+        let began = Instant::now();
+        match fault {
+            Fault::Kill | Fault::KillAll | Fault::Roll => self.end_processes(fault, fleet, endpoints, member, duration),
+            Fault::Pause | Fault::PauseAll => {
+                let paused = if fault == Fault::Pause { member..member + 1 } else { 0..fleet.size() };
+                paused.clone().for_each(|number| fleet.pause(number));
+                std::thread::sleep(duration);
+                paused.for_each(|number| fleet.resume(number));
+            }
+            Fault::Isolate | Fault::Mute | Fault::Deafen | Fault::Separate => {
+                self.cut(fault, fleet, member, duration);
+            }
+        }
+        fleet.await_ready(endpoints);
+        format!("{fault:?} of member {member} for {duration:?}, ready after {:?}", began.elapsed())
+    }
+
+    /// A fault that had its turn less often than others.
+    fn choose(&mut self, members: usize) -> Fault {
+        if self.waiting.is_empty() {
+            self.waiting = if members == 1 { OF_ONE.to_vec() } else { OF_SEVERAL.to_vec() };
+        }
+        let index = self.random.random_range(0..self.waiting.len());
+        self.waiting.swap_remove(index)
+    }
+
+    fn end_processes(
+        &mut self,
+        fault: Fault,
+        fleet: &mut Fleet,
+        endpoints: &Endpoints,
+        member: usize,
+        duration: Duration,
+    ) {
+        match fault {
+            Fault::Roll => {
+                for number in 0..fleet.size() {
+                    fleet.terminate(number);
+                    fleet.start_member(number);
+                    fleet.await_ready(endpoints);
+                }
+            }
+            Fault::KillAll => {
+                (0..fleet.size()).for_each(|number| fleet.kill(number));
+                (0..fleet.size()).for_each(|number| fleet.start_member(number));
+            }
+            _ => {
+                fleet.kill(member);
+                // Nothing happens while a single member is down.
+                if fleet.size() > 1 {
+                    std::thread::sleep(duration);
+                }
+                fleet.start_member(member);
+            }
+        }
+    }
+
+    fn cut(&mut self, fault: Fault, fleet: &Fleet, member: usize, duration: Duration) {
+        let links = fleet.links().expect("several members");
+        let others: Vec<usize> = (0..fleet.size()).filter(|other| *other != member).collect();
+        let other = *others.choose(&mut self.random).expect("another member");
+        let to: Vec<_> = others.iter().map(|other| (member, *other)).collect();
+        let from: Vec<_> = others.iter().map(|other| (*other, member)).collect();
+        links.cut(&match fault {
+            Fault::Mute => to,
+            Fault::Deafen => from,
+            Fault::Separate => vec![(member, other), (other, member)],
+            _ => [to, from].concat(),
+        });
+        std::thread::sleep(duration);
+        links.heal(self.random.random_bool(0.5));
+    }
+}

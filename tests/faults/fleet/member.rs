@@ -1,0 +1,120 @@
+//! One member: a process with a directory and addresses that outlive it.
+
+use std::fs::{self, File};
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+/// How long a member may take to end after SIGTERM.
+const STOP_TIMEOUT: Duration = Duration::from_secs(30);
+const POLL_INTERVAL: Duration = Duration::from_millis(5);
+/// Of what it wrote, how much is reported.
+const MESSAGES_BYTES_MAX: usize = 4_000;
+
+/// What a member is told of the others.
+pub struct Peers {
+    /// Where it listens to them.
+    pub listen: SocketAddr,
+    /// Names and addresses of all members, its own included.
+    pub members: Vec<(String, SocketAddr)>,
+    pub pki_dir: PathBuf,
+}
+
+pub struct Member {
+    number: usize,
+    directory: PathBuf,
+    address: SocketAddr,
+    peers: Option<Peers>,
+    child: Option<Child>,
+}
+
+/// The name of a member in its cluster.
+pub fn name(number: usize) -> String {
+    format!("m{number}")
+}
+
+impl Member {
+    pub fn new(number: usize, directory: &Path, address: SocketAddr, peers: Option<Peers>) -> Member {
+        Member { number, directory: directory.to_owned(), address, peers, child: None }
+    }
+
+    pub fn name(&self) -> String {
+        name(self.number)
+    }
+
+    pub fn kubeconfig(&self) -> PathBuf {
+        self.data_dir().join("admin.kubeconfig")
+    }
+
+    /// Starts the process, and returns its id.
+    pub fn start(&mut self) -> u32 {
+        assert!(self.child.is_none(), "{} runs already", self.name());
+        let messages = File::options().create(true).append(true).open(self.messages_path()).expect("a file");
+        let mut command = Command::new(env!("CARGO_BIN_EXE_flotilla"));
+        command.args(["serve", "--workers", "1", "--shutdown-grace-seconds", "5"]);
+        command.arg("--listen").arg(self.address.to_string()).arg("--data-dir").arg(self.data_dir());
+        if let Some(peers) = &self.peers {
+            let cluster: Vec<String> = peers.members.iter().map(|(name, at)| format!("{name}={at}")).collect();
+            command.arg("--name").arg(self.name()).arg("--peer-listen").arg(peers.listen.to_string());
+            command.arg("--initial-cluster").arg(cluster.join(",")).arg("--pki-dir").arg(&peers.pki_dir);
+        }
+        command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(messages);
+        let child = command.spawn().expect("the server can be run");
+        self.child.insert(child).id()
+    }
+
+    pub fn is_running(&mut self) -> bool {
+        self.child.as_mut().is_some_and(|child| child.try_wait().expect("a child").is_none())
+    }
+
+    pub fn kill(&mut self) {
+        let mut child = self.child.take().expect("a running member");
+        child.kill().expect("SIGKILL");
+        child.wait().expect("an end");
+    }
+
+    pub fn terminate(&mut self) {
+        self.signal("TERM");
+        let deadline = Instant::now() + STOP_TIMEOUT;
+        let child = self.child.as_mut().expect("a running member");
+        let status = loop {
+            if let Some(status) = child.try_wait().expect("a child") {
+                break status;
+            }
+            assert!(Instant::now() < deadline, "{} does not end: {}", self.name(), self.messages());
+            std::thread::sleep(POLL_INTERVAL);
+        };
+        assert!(status.success(), "{} ended with {status}: {}", self.name(), self.messages());
+        self.child = None;
+    }
+
+    pub fn signal(&self, signal: &str) {
+        let id = self.child.as_ref().expect("a running member").id().to_string();
+        assert!(Command::new("kill").args([&format!("-{signal}"), &id]).status().expect("kill").success());
+    }
+
+    /// The end of what it wrote on standard error.
+    pub fn messages(&self) -> String {
+        let text = fs::read_to_string(self.messages_path()).unwrap_or_default();
+        let begin = text.len().saturating_sub(MESSAGES_BYTES_MAX);
+        text.get(begin..).map_or_else(|| text.clone(), str::to_owned)
+    }
+
+    fn messages_path(&self) -> PathBuf {
+        self.directory.join(format!("{}.messages", self.name()))
+    }
+
+    fn data_dir(&self) -> PathBuf {
+        self.directory.join(self.name())
+    }
+}
+
+impl Drop for Member {
+    fn drop(&mut self) {
+        if let Some(mut child) = self.child.take() {
+            let _ = child.kill();
+            let _ = child.wait();
+        }
+    }
+}

@@ -1,0 +1,152 @@
+//! The control plane under test: members as child processes, and the links between them.
+
+mod links;
+mod member;
+mod ports;
+
+use std::fs;
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
+
+use rustls::ClientConfig;
+
+use crate::support::{Connection, Credentials};
+pub use links::Links;
+use member::{Member, Peers};
+
+/// How long a fleet may take until every member is ready, on a machine that is busy with other things.
+const READY_TIMEOUT: Duration = Duration::from_secs(60);
+const POLL_INTERVAL: Duration = Duration::from_millis(10);
+const PROBE_TIMEOUT: Duration = Duration::from_secs(3);
+
+/// What clients need to know of a fleet.
+#[derive(Clone)]
+pub struct Endpoints {
+    pub members: Vec<SocketAddr>,
+    pub administrator: Arc<ClientConfig>,
+}
+
+/// Members, and a directory for all that they write, which is removed in the end unless the test fails.
+pub struct Fleet {
+    members: Vec<Member>,
+    links: Option<Links>,
+    directory: PathBuf,
+}
+
+impl Fleet {
+    /// Starts members and waits until all are ready.
+    pub fn start(size: usize) -> (Fleet, Endpoints) {
+        static NUMBER: AtomicUsize = AtomicUsize::new(0);
+        let number = NUMBER.fetch_add(1, Ordering::Relaxed);
+        let name = format!("faults-{}-{number}", std::process::id());
+        let directory = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
+        fs::create_dir_all(&directory).expect("a temporary directory");
+        let links = (size > 1).then(|| Links::open(&ports::free(size)));
+        let addresses = ports::free(size);
+        let members = addresses.iter().enumerate().map(|(number, address)| {
+            let peers = links.as_ref().map(|links| Peers {
+                listen: links.target(number),
+                members: (0..size).map(|other| (member::name(other), links.address(other))).collect(),
+                pki_dir: directory.join("pki"),
+            });
+            Member::new(number, &directory, *address, peers)
+        });
+        let mut fleet = Fleet { members: members.collect(), links, directory };
+        for number in 0..size {
+            fleet.start_member(number);
+        }
+        let administrator = fleet.await_credentials().administrator;
+        let endpoints = Endpoints { members: addresses, administrator };
+        fleet.await_ready(&endpoints);
+        (fleet, endpoints)
+    }
+
+    pub fn size(&self) -> usize {
+        self.members.len()
+    }
+
+    /// The links between members, when there are several.
+    pub fn links(&self) -> Option<&Links> {
+        self.links.as_ref()
+    }
+
+    pub fn directory(&self) -> &Path {
+        &self.directory
+    }
+
+    pub fn start_member(&mut self, number: usize) {
+        let process = self.members[number].start();
+        if let Some(links) = &self.links {
+            links.set_process(number, process);
+        }
+    }
+
+    /// SIGKILL.
+    pub fn kill(&mut self, number: usize) {
+        self.members[number].kill();
+    }
+
+    /// SIGTERM; returns once it has ended, and panics unless with success.
+    pub fn terminate(&mut self, number: usize) {
+        self.members[number].terminate();
+    }
+
+    /// SIGSTOP.
+    pub fn pause(&self, number: usize) {
+        self.members[number].signal("STOP");
+    }
+
+    /// SIGCONT.
+    pub fn resume(&self, number: usize) {
+        self.members[number].signal("CONT");
+    }
+
+    /// Waits until every member says that it is ready.
+    pub fn await_ready(&mut self, endpoints: &Endpoints) {
+        let deadline = Instant::now() + READY_TIMEOUT;
+        for number in 0..self.size() {
+            while !is_ready(endpoints, number) {
+                let member = &mut self.members[number];
+                assert!(member.is_running(), "member {number} ended: {}", member.messages());
+                assert!(Instant::now() < deadline, "member {number} is not ready in time: {}", member.messages());
+                std::thread::sleep(POLL_INTERVAL);
+            }
+        }
+    }
+
+    /// What every member wrote on standard error last, for reports of failures.
+    pub fn messages(&self) -> String {
+        let of_member = |member: &Member| format!("--- {}\n{}", member.name(), member.messages());
+        self.members.iter().map(of_member).collect()
+    }
+
+    fn await_credentials(&mut self) -> Credentials {
+        let deadline = Instant::now() + READY_TIMEOUT;
+        let member = &mut self.members[0];
+        while !member.kubeconfig().exists() {
+            assert!(member.is_running(), "the first member ended: {}", member.messages());
+            assert!(Instant::now() < deadline, "no kubeconfig in time: {}", member.messages());
+            std::thread::sleep(POLL_INTERVAL);
+        }
+        Credentials::read(&member.kubeconfig())
+    }
+}
+
+impl Drop for Fleet {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            eprintln!("what the members wrote is left in {}", self.directory.display());
+            return;
+        }
+        self.members.clear();
+        let _ = fs::remove_dir_all(&self.directory);
+    }
+}
+
+fn is_ready(endpoints: &Endpoints, number: usize) -> bool {
+    let connection = Connection::open_within(endpoints.members[number], &endpoints.administrator, PROBE_TIMEOUT);
+    connection.and_then(|mut open| open.call("GET", "/readyz", &[], b"")).is_ok_and(|answer| answer.status == 200)
+}

@@ -1,0 +1,58 @@
+//! Faults under traffic, and a checker of everything that clients saw meanwhile.
+//!
+//! `cargo test --test faults` tests the checker with broken histories, and injects faults into a control plane for
+//! [`SECONDS`]. Longer runs, and measurements of how long writes are interrupted when a member ends:
+//!
+//! ```text
+//! FLOTILLA_FAULT_SECONDS=600 cargo test --release --test faults -- --nocapture promises
+//! FLOTILLA_FAULT_MEASURE=50 cargo test --release --test faults -- --nocapture interruption
+//! ```
+//!
+//! FLOTILLA_FAULT_SEED repeats a schedule of faults; what the threads do in it stays as it comes. Clocks are not
+//! changed: what the server reads of them cannot be without changing the machine's.
+//!
+//! Read in this order: [`history`] (what is recorded), [`check`] (what is promised), [`fleet`] (members and the links
+//! between them), [`traffic`] (clients), [`faults`] (what is done to members), [`run`] (all of it together),
+//! [`interruption`] (what is measured).
+
+mod check;
+mod faults;
+mod fleet;
+mod history;
+mod interruption;
+mod run;
+#[path = "../support/mod.rs"]
+#[allow(dead_code, unused_imports, reason = "other tests use the rest of it")]
+mod support;
+mod traffic;
+
+use std::time::Duration;
+
+/// How long faults are injected, when FLOTILLA_FAULT_SECONDS does not say.
+const SECONDS: u64 = 15;
+/// How often members are ended to measure, when FLOTILLA_FAULT_MEASURE does not say.
+const MEASUREMENTS: u64 = 1;
+
+fn duration() -> Duration {
+    Duration::from_secs(number("FLOTILLA_FAULT_SECONDS").unwrap_or(SECONDS))
+}
+
+fn measurements() -> usize {
+    usize::try_from(number("FLOTILLA_FAULT_MEASURE").unwrap_or(MEASUREMENTS)).expect("a small number")
+}
+
+/// A number out of the environment.
+fn number(name: &str) -> Option<u64> {
+    let text = std::env::var(name).ok()?;
+    Some(text.parse().unwrap_or_else(|_| panic!("{name} is not a number")))
+}
+
+#[test]
+fn one_member_keeps_its_promises() {
+    run::run(1, duration());
+}
+
+#[test]
+fn interruption_by_the_end_of_one_member() {
+    interruption::measure(1, measurements());
+}

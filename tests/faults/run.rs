@@ -1,0 +1,88 @@
+//! One run: a fleet, traffic, faults, and the judgement of the checker.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::time::{Duration, Instant};
+
+use crate::check;
+use crate::faults::Schedule;
+use crate::fleet::Fleet;
+use crate::history::{History, WriteOutcome};
+use crate::number;
+use crate::traffic::Traffic;
+
+/// As the server keeps it by default, less what clocks and windows are coarse by.
+const WINDOW: Duration = Duration::from_secs(290);
+/// How long watchers may take to come to the end.
+const PATIENCE: Duration = Duration::from_secs(60);
+/// How long after a fault writes may fail.
+const RECOVERY: Duration = Duration::from_secs(30);
+const VIOLATIONS_SHOWN: usize = 20;
+
+/// Runs a fleet under traffic and faults; panics when a promise is broken.
+pub fn run(members: usize, duration: Duration) {
+    let seed = number("FLOTILLA_FAULT_SEED").unwrap_or_else(rand::random);
+    println!("{members} members for {duration:?}, seed {seed}");
+    let (mut fleet, endpoints) = Fleet::start(members);
+    let traffic = Traffic::new(endpoints.clone());
+    traffic.prepare();
+    let mut schedule = Schedule::new(seed, duration);
+    let mut history = traffic.run(PATIENCE, || {
+        while !schedule.is_over() {
+            let fault = schedule.inject(&mut fleet, &endpoints);
+            println!("{:7.1} s: {fault}", traffic.now() as f64 / 1e6);
+            await_progress(&traffic, &mut fleet);
+        }
+    });
+    history.window = WINDOW.as_micros() as u64;
+    report(&history, &traffic);
+    let began = Instant::now();
+    let violations = check::check(&history);
+    println!("checked in {:?}: {} violations", began.elapsed(), violations.len());
+    if violations.is_empty() {
+        return;
+    }
+    let _ = fs::write(fleet.directory().join("history"), format!("{history:#?}"));
+    let mut counts: BTreeMap<&str, usize> = BTreeMap::new();
+    for violation in &violations {
+        let count = counts.entry(violation.invariant).or_default();
+        *count += 1;
+        if *count <= VIOLATIONS_SHOWN {
+            println!("{violation}");
+        }
+    }
+    panic!("seed {seed}: violations {counts:?}");
+}
+
+/// Waits until something is written again, which must not take long.
+fn await_progress(traffic: &Traffic, fleet: &mut Fleet) {
+    let (before, deadline) = (traffic.acknowledged(), Instant::now() + RECOVERY);
+    while traffic.acknowledged() == before {
+        assert!(Instant::now() < deadline, "nothing is written after a fault: {}", fleet.messages());
+        std::thread::sleep(Duration::from_millis(10));
+    }
+}
+
+fn report(history: &History, traffic: &Traffic) {
+    let mut outcomes: BTreeMap<String, usize> = BTreeMap::new();
+    for write in &history.writes {
+        let outcome = format!("{:?}", write.outcome);
+        let name = outcome.split(|letter: char| !letter.is_alphanumeric()).next().unwrap_or_default();
+        *outcomes.entry(name.to_owned()).or_default() += 1;
+    }
+    let sessions = || history.streams.iter().flat_map(|stream| &stream.sessions);
+    let deliveries: usize = sessions().map(|session| session.deliveries.len()).sum();
+    println!(
+        "{} writes {outcomes:?}, {} reads, {} lists, {} watch sessions with {deliveries} events and bookmarks",
+        history.writes.len(),
+        history.gets.len(),
+        history.lists.len(),
+        sessions().count(),
+    );
+    for (what, count) in traffic.counts() {
+        println!("{count:6} {what}");
+    }
+    let is_acknowledged =
+        |outcome: &WriteOutcome| matches!(outcome, WriteOutcome::Put(_) | WriteOutcome::Deleted { .. });
+    assert!(history.writes.iter().any(|write| is_acknowledged(&write.outcome)), "nothing was written");
+}

@@ -1,0 +1,96 @@
+//! A client that speaks with one member at a time, and with another one after a failure.
+
+use std::time::{Duration, Instant};
+
+use rand::Rng as _;
+
+use super::Traffic;
+use crate::history::Interval;
+use crate::support::{Answer, Connection, Watch};
+
+/// How long an answer may take before the client gives up on it.
+const TIMEOUT: Duration = Duration::from_secs(3);
+/// Of a client that could not connect or got no answer.
+const BACKOFF: Duration = Duration::from_millis(20);
+/// How long there may be no member that takes connections.
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(60);
+/// One in so many requests goes to another member.
+const MOVES_ONE_IN: u32 = 20;
+
+pub struct Client<'a> {
+    traffic: &'a Traffic,
+    connection: Option<Connection>,
+    member: usize,
+}
+
+impl<'a> Client<'a> {
+    pub fn new(traffic: &'a Traffic) -> Client<'a> {
+        Client { traffic, connection: None, member: 0 }
+    }
+
+    /// Which member answered last.
+    pub fn member(&self) -> usize {
+        self.member
+    }
+
+    /// Sends a request to some member. The answer is `None` when there was none.
+    pub fn call(&mut self, method: &str, path: &str, body: &[u8]) -> (Interval, Option<Answer>) {
+        if rand::rng().random_ratio(1, MOVES_ONE_IN) {
+            self.connection = None;
+        }
+        self.connect(None);
+        self.call_connected(method, path, body)
+    }
+
+    /// Sends a request to this member.
+    pub fn call_member(&mut self, member: usize, method: &str, path: &str) -> (Interval, Option<Answer>) {
+        if self.member != member {
+            self.connection = None;
+        }
+        self.connect(Some(member));
+        self.call_connected(method, path, b"")
+    }
+
+    /// Begins a watch on some member.
+    pub fn watch(&mut self, path: &str) -> Option<Result<Watch, Answer>> {
+        self.connection = None;
+        self.connect(None);
+        self.connection.take()?.watch(path).inspect_err(|_| self.traffic.count("no answer to a watch")).ok()
+    }
+
+    fn call_connected(&mut self, method: &str, path: &str, body: &[u8]) -> (Interval, Option<Answer>) {
+        let headers: &[_] = if body.is_empty() { &[] } else { &[("Content-Type", "application/json")] };
+        let invoked = self.traffic.now();
+        let answer = self.connection.as_mut().and_then(|connection| connection.call(method, path, headers, body).ok());
+        let returned = self.traffic.now();
+        match &answer {
+            None => {
+                self.traffic.count(format!("no answer to {method}"));
+                self.connection = None;
+                std::thread::sleep(BACKOFF);
+            }
+            Some(answer) if answer.status >= 500 || answer.status == 429 => {
+                self.traffic.count(format!("{} to {method}: {}", answer.status, answer.json()["message"]));
+                self.connection = None;
+                std::thread::sleep(BACKOFF);
+            }
+            Some(_) => {}
+        }
+        (Interval { invoked, returned }, answer)
+    }
+
+    /// Connects to a member, if it is not connected; tries until one takes the connection.
+    fn connect(&mut self, member: Option<usize>) {
+        let endpoints = &self.traffic.endpoints;
+        let deadline = Instant::now() + CONNECT_TIMEOUT;
+        while self.connection.is_none() {
+            assert!(Instant::now() < deadline, "no member takes connections");
+            self.member = member.unwrap_or_else(|| rand::rng().random_range(0..endpoints.members.len()));
+            let opened = Connection::open_within(endpoints.members[self.member], &endpoints.administrator, TIMEOUT);
+            if opened.is_err() {
+                std::thread::sleep(BACKOFF);
+            }
+            self.connection = opened.ok();
+        }
+    }
+}

@@ -1,0 +1,175 @@
+//! Readers of single objects and of lists.
+
+use std::time::{Duration, Instant};
+
+use rand::Rng as _;
+use serde_json::Value;
+
+use super::objects::{self, NAMESPACES};
+use super::{Client, Record, Revisions, Traffic};
+use crate::history::{Get, Interval, Key, List, Revision, Scope, Seen, Table};
+use crate::support::Answer;
+
+/// Between two reads of one reader.
+const PAUSE: Duration = Duration::from_millis(5);
+const LIST_PAUSE: Duration = Duration::from_millis(40);
+/// One read in so many asks for any state.
+const CACHED_ONE_IN: u32 = 4;
+const PAGE: usize = 7;
+/// How long the first and the last lists may take to succeed.
+const CALM_TIMEOUT: Duration = Duration::from_secs(60);
+
+/// Reads objects until the traffic stops.
+pub fn get(traffic: &Traffic) -> Record {
+    let (mut client, mut record, keys) = (Client::new(traffic), Record::default(), super::keys());
+    while !traffic.stops() {
+        let key = &keys[rand::rng().random_range(0..keys.len())];
+        let is_recent = !rand::rng().random_ratio(1, CACHED_ONE_IN);
+        let query = if is_recent { "" } else { "?resourceVersion=0" };
+        let (at, answer) = client.call("GET", &format!("{}{query}", objects::path(key)), b"");
+        if let Some(found) = found(traffic, key, answer) {
+            record.gets.push(Get { key: key.clone(), at, is_recent, found });
+        }
+        std::thread::sleep(PAUSE);
+    }
+    record
+}
+
+/// What an answer to a GET says; `None` when it says nothing.
+pub fn found(traffic: &Traffic, key: &Key, answer: Option<Answer>) -> Option<Option<Seen>> {
+    let answer = answer?;
+    match answer.status {
+        200 => {
+            let object = answer.json();
+            let seen = objects::seen(&object);
+            assert!(seen.is_some(), "{key}: {object}");
+            if traffic
+                .directory
+                .get(key)
+                .is_none_or(|known| Some(known.seen.revision) < seen.as_ref().map(|it| it.revision))
+            {
+                traffic.directory.put(key, object);
+            }
+            Some(seen)
+        }
+        404 => Some(None),
+        _ => None,
+    }
+}
+
+/// How a list is asked for.
+enum Form {
+    Recent,
+    Cached,
+    Pages,
+    Exact(Revision),
+}
+
+/// Lists until the traffic stops.
+pub fn list(traffic: &Traffic) -> Record {
+    let (mut client, mut record) = (Client::new(traffic), Record::default());
+    while !traffic.stops() {
+        let mut random = rand::rng();
+        let table = Table::ALL[random.random_range(0..Table::ALL.len())];
+        let namespace =
+            random.random_bool(0.5).then(|| NAMESPACES[random.random_range(0..NAMESPACES.len())].to_owned());
+        let form = match (random.random_range(0..4), traffic.directory.revision(table)) {
+            (0, Some(revision)) => Form::Exact(revision),
+            (1, _) => Form::Cached,
+            (2, _) => Form::Pages,
+            _ => Form::Recent,
+        };
+        record.lists.extend(list_one(traffic, &mut client, Scope { table, namespace }, &form));
+        std::thread::sleep(LIST_PAUSE);
+    }
+    record
+}
+
+fn list_one(traffic: &Traffic, client: &mut Client, scope: Scope, form: &Form) -> Option<List> {
+    let query = match form {
+        Form::Recent => String::new(),
+        Form::Cached => "?resourceVersion=0".to_owned(),
+        Form::Pages => format!("?limit={PAGE}"),
+        Form::Exact(revision) => format!("?resourceVersion={revision}&resourceVersionMatch=Exact"),
+    };
+    let path = objects::collection(&scope);
+    let (mut at, answer) = client.call("GET", &format!("{path}{query}"), b"");
+    let mut page = page(traffic, answer)?;
+    let is_recent = matches!(form, Form::Recent | Form::Pages);
+    let mut list = List { scope, at, is_recent, revisions: Vec::new(), items: Vec::new(), is_final: false };
+    loop {
+        add_page(&mut list, &page);
+        let token = page["metadata"]["continue"].as_str().unwrap_or_default();
+        if token.is_empty() {
+            break;
+        }
+        let query = format!("{path}?limit={PAGE}&continue={token}");
+        let (interval, answer) = client.call("GET", &query, b"");
+        at.returned = interval.returned;
+        page = self::page(traffic, answer)?;
+    }
+    list.at = Interval { invoked: list.at.invoked, returned: at.returned };
+    Some(list)
+}
+
+fn page(traffic: &Traffic, answer: Option<Answer>) -> Option<Value> {
+    let answer = answer?;
+    if answer.status != 200 {
+        traffic.count(format!("{} to a list: {}", answer.status, answer.json()["message"]));
+        return None;
+    }
+    Some(answer.json())
+}
+
+fn add_page(list: &mut List, page: &Value) {
+    let revision = page["metadata"]["resourceVersion"].as_str().and_then(|text| text.parse().ok());
+    list.revisions.push(revision.unwrap_or_else(|| panic!("a list without resourceVersion: {page}")));
+    for item in page["items"].as_array().into_iter().flatten() {
+        if let (Some(key), Some(seen)) = (objects::key_of(list.scope.table, item), objects::seen(item)) {
+            list.items.push((key, seen));
+        }
+    }
+}
+
+/// The revision of each table, by a list that is recorded too.
+pub fn present_revisions(traffic: &Traffic, records: &mut Vec<Record>) -> Revisions {
+    let (mut client, mut record) = (Client::new(traffic), Record::default());
+    for table in Table::ALL {
+        let list = insist(|| list_one(traffic, &mut client, Scope { table, namespace: None }, &Form::Recent));
+        record.lists.push(list);
+    }
+    let revisions = record.lists.iter().map(|list| (list.scope.table, (list.revisions[0], list.at.returned))).collect();
+    records.push(record);
+    revisions
+}
+
+/// All tables, as every member has them in the end.
+pub fn list_finally(traffic: &Traffic) -> Record {
+    let (mut client, mut record) = (Client::new(traffic), Record::default());
+    for (member, table) in
+        (0..traffic.endpoints.members.len()).flat_map(|member| Table::ALL.map(|table| (member, table)))
+    {
+        let scope = Scope { table, namespace: None };
+        let list = insist(|| {
+            let (at, answer) = client.call_member(member, "GET", &objects::collection(&scope));
+            let page = page(traffic, answer)?;
+            let scope = scope.clone();
+            let mut list =
+                List { scope, at, is_recent: true, revisions: Vec::new(), items: Vec::new(), is_final: true };
+            add_page(&mut list, &page);
+            Some(list)
+        });
+        record.lists.push(list);
+    }
+    record
+}
+
+fn insist(mut attempt: impl FnMut() -> Option<List>) -> List {
+    let deadline = Instant::now() + CALM_TIMEOUT;
+    loop {
+        if let Some(list) = attempt() {
+            return list;
+        }
+        assert!(Instant::now() < deadline, "no list although there are no faults");
+    }
+}

@@ -1,0 +1,38 @@
+//! The server as `kube`, the Rust client of Kubernetes, sees it: typed objects, pages, apply, errors, and watches that
+//! go on after the server was killed.
+//!
+//! `cargo test --test kube_client`
+
+mod crud;
+mod errors;
+mod restart;
+#[path = "../support/mod.rs"]
+#[allow(dead_code, unused_imports, reason = "other tests use the rest of it")]
+mod support;
+
+use std::collections::BTreeMap;
+
+use k8s_openapi::api::core::v1::ConfigMap;
+use kube::config::{KubeConfigOptions, Kubeconfig};
+use kube::{Client, Config};
+
+use support::Server;
+
+/// A client of the administrator.
+async fn client(server: &Server) -> Client {
+    let kubeconfig = Kubeconfig::read_from(server.data().join("admin.kubeconfig")).expect("a kubeconfig");
+    let config = Config::from_custom_kubeconfig(kubeconfig, &KubeConfigOptions::default()).await;
+    Client::try_from(config.expect("a configuration")).expect("a client")
+}
+
+fn config_map(name: &str, value: &str) -> ConfigMap {
+    let mut object =
+        ConfigMap { data: Some(BTreeMap::from([("value".to_owned(), value.to_owned())])), ..ConfigMap::default() };
+    object.metadata.name = Some(name.to_owned());
+    object
+}
+
+/// What [`config_map`] was given as value.
+fn value(object: &ConfigMap) -> &str {
+    object.data.as_ref().and_then(|data| data.get("value")).map_or("", |value| value)
+}

@@ -1,0 +1,174 @@
+//! A watcher and a reflector over kills of the server: every change comes once, and nothing is listed again.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use futures_util::StreamExt as _;
+use k8s_openapi::api::core::v1::ConfigMap;
+use kube::api::{DeleteParams, ListParams, PostParams};
+use kube::runtime::{WatchStreamExt as _, reflector, watcher};
+use kube::{Api, Client, ResourceExt as _};
+
+use crate::support::{DataDir, Server};
+use crate::{client, config_map, value};
+
+const KILLS: usize = 2;
+const LAST: &str = "restart-last";
+/// How long a run of traffic lasts before the server is killed, and after it is ready again.
+const TRAFFIC: Duration = Duration::from_millis(700);
+const CATCH_UP_TIMEOUT: Duration = Duration::from_secs(60);
+
+/// A change: the name, and the revision or, of a deletion, the uid.
+type Change = (&'static str, String, String);
+
+/// What a writer knows of its writes.
+#[derive(Default)]
+struct Written {
+    acknowledged: BTreeSet<Change>,
+    /// Names of objects of which some write was not answered.
+    unknown: BTreeSet<String>,
+}
+
+/// What a watcher was told, and how often it had to begin anew.
+#[derive(Default)]
+struct Told {
+    changes: Vec<Change>,
+    lists: usize,
+    errors: usize,
+}
+
+fn applied(object: &ConfigMap) -> Change {
+    ("applied", object.name_any(), object.resource_version().unwrap_or_default())
+}
+
+fn deleted(object: &ConfigMap) -> Change {
+    ("deleted", object.name_any(), object.uid().unwrap_or_default())
+}
+
+/// Creates and updates objects and deletes a third of them, until told to stop.
+async fn write(api: Api<ConfigMap>, stop: Arc<AtomicBool>, mut number: usize) -> (Written, usize) {
+    let mut written = Written::default();
+    while !stop.load(Ordering::SeqCst) {
+        number += 1;
+        let name = format!("restart-{number:05}");
+        if write_one(&api, &name, number.is_multiple_of(3), &mut written).await.is_err() {
+            written.unknown.insert(name);
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+    }
+    (written, number)
+}
+
+async fn write_one(api: &Api<ConfigMap>, name: &str, deletes: bool, written: &mut Written) -> Result<(), kube::Error> {
+    let mut object = api.create(&PostParams::default(), &config_map(name, "1")).await?;
+    written.acknowledged.insert(applied(&object));
+    object.data = config_map(name, "2").data;
+    let object = api.replace(name, &PostParams::default(), &object).await?;
+    assert_eq!(value(&object), "2");
+    written.acknowledged.insert(applied(&object));
+    if deletes {
+        api.delete(name, &DeleteParams::default()).await?;
+        written.acknowledged.insert(deleted(&object));
+    }
+    Ok(())
+}
+
+/// Follows the watch until the object [`LAST`] comes.
+async fn follow(client: Client, config: watcher::Config) -> (Told, reflector::Store<ConfigMap>) {
+    let (store, writer) = reflector::store();
+    let watch = watcher(Api::<ConfigMap>::namespaced(client, "default"), config).default_backoff();
+    let mut events = std::pin::pin!(reflector::reflector(writer, watch));
+    let mut told = Told::default();
+    while let Some(event) = events.next().await {
+        let change = match event {
+            Ok(watcher::Event::Apply(object) | watcher::Event::InitApply(object)) => applied(&object),
+            Ok(watcher::Event::Delete(object)) => deleted(&object),
+            Ok(watcher::Event::Init) => {
+                told.lists += 1;
+                continue;
+            }
+            Ok(watcher::Event::InitDone) => continue,
+            Err(_) => {
+                told.errors += 1;
+                continue;
+            }
+        };
+        let is_last = change.1 == LAST;
+        // The controllers write to the namespace too.
+        if change.1.starts_with("restart-") {
+            told.changes.push(change);
+        }
+        if is_last {
+            break;
+        }
+    }
+    (told, store)
+}
+
+async fn kill_and_restart(directory: &Arc<DataDir>, server: Server, address: SocketAddr) -> Server {
+    let directory = Arc::clone(directory);
+    let restart = move || {
+        server.kill();
+        directory.start_again_on(address)
+    };
+    tokio::task::spawn_blocking(restart).await.expect("a server")
+}
+
+fn judge(told: &Told, written: &Written) {
+    let mut counts: BTreeMap<&Change, usize> = BTreeMap::new();
+    told.changes.iter().for_each(|change| *counts.entry(change).or_default() += 1);
+    let repeated: Vec<_> = counts.iter().filter(|(_, count)| **count > 1).collect();
+    assert!(repeated.is_empty(), "told more than once: {repeated:?}");
+    let missed: Vec<_> = written.acknowledged.iter().filter(|change| !counts.contains_key(change)).collect();
+    assert!(missed.is_empty(), "never told: {missed:?}");
+    let is_known = |change: &&Change| written.acknowledged.contains(*change) || written.unknown.contains(&change.1);
+    let unasked: Vec<_> = told.changes.iter().filter(|change| !is_known(change)).collect();
+    assert!(unasked.is_empty(), "nobody did these: {unasked:?}");
+    assert_eq!(told.lists, 1, "the watch did not go on where it was");
+    assert!(told.errors >= KILLS, "the kills were not noticed");
+}
+
+async fn check(config: watcher::Config) {
+    let directory = Arc::new(DataDir::new());
+    let mut server = directory.start();
+    let (address, client) = (server.credentials().address, client(&server).await);
+    let api: Api<ConfigMap> = Api::namespaced(client.clone(), "default");
+    let watching = tokio::spawn(follow(client, config));
+    let (mut written, mut number) = (Written::default(), 0);
+    for _ in 0..KILLS {
+        let stop = Arc::new(AtomicBool::new(false));
+        let writing = tokio::spawn(write(api.clone(), Arc::clone(&stop), number));
+        tokio::time::sleep(TRAFFIC).await;
+        server = kill_and_restart(&directory, server, address).await;
+        tokio::time::sleep(TRAFFIC).await;
+        stop.store(true, Ordering::SeqCst);
+        let round = writing.await.expect("a writer");
+        written.acknowledged.extend(round.0.acknowledged);
+        written.unknown.extend(round.0.unknown);
+        number = round.1;
+    }
+    let last = api.create(&PostParams::default(), &config_map(LAST, "1")).await.expect("created");
+    written.acknowledged.insert(applied(&last));
+    let watched = tokio::time::timeout(CATCH_UP_TIMEOUT, watching).await.expect("the watch comes to its end");
+    let (told, store) = watched.expect("a watcher");
+    assert!(written.acknowledged.len() > 10, "hardly anything was written");
+    judge(&told, &written);
+    let mut reflected: Vec<_> = store.state().iter().map(|object| applied(object)).collect();
+    let mut listed: Vec<_> = api.list(&ListParams::default()).await.expect("a list").iter().map(applied).collect();
+    reflected.sort();
+    listed.sort();
+    assert_eq!(reflected, listed);
+}
+
+#[tokio::test]
+async fn a_watch_after_a_list_goes_on_after_kills() {
+    check(watcher::Config::default()).await;
+}
+
+#[tokio::test]
+async fn a_watch_with_initial_events_goes_on_after_kills() {
+    check(watcher::Config::default().streaming_lists()).await;
+}
