@@ -11,6 +11,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
+use parking_lot::{Mutex, MutexGuard};
 use rustls::ClientConfig;
 
 use crate::support::{Connection, Credentials};
@@ -19,6 +20,8 @@ use member::{Member, Peers};
 
 /// How long a fleet may take until every member is ready, on a machine that is busy with other things.
 const READY_TIMEOUT: Duration = Duration::from_secs(60);
+/// Fleets take turns, so that none of them measures or waits for what another one does.
+static TURN: Mutex<()> = Mutex::new(());
 const POLL_INTERVAL: Duration = Duration::from_millis(10);
 const PROBE_TIMEOUT: Duration = Duration::from_secs(3);
 
@@ -34,12 +37,14 @@ pub struct Fleet {
     members: Vec<Member>,
     links: Option<Links>,
     directory: PathBuf,
+    _turn: MutexGuard<'static, ()>,
 }
 
 impl Fleet {
     /// Starts members and waits until all are ready.
     pub fn start(size: usize) -> (Fleet, Endpoints) {
         static NUMBER: AtomicUsize = AtomicUsize::new(0);
+        let turn = TURN.lock();
         let number = NUMBER.fetch_add(1, Ordering::Relaxed);
         let name = format!("faults-{}-{number}", std::process::id());
         let directory = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
@@ -54,7 +59,7 @@ impl Fleet {
             });
             Member::new(number, &directory, *address, peers)
         });
-        let mut fleet = Fleet { members: members.collect(), links, directory };
+        let mut fleet = Fleet { members: members.collect(), links, directory, _turn: turn };
         for number in 0..size {
             fleet.start_member(number);
         }
