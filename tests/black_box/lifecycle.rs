@@ -39,3 +39,25 @@ fn a_second_server_in_the_same_directory_is_refused() {
     server.connect().post(CONFIG_MAPS, &config_map("after", "1")).expect(201);
     assert_eq!(server.terminate().code(), Some(0));
 }
+
+#[test]
+fn a_directory_keeps_its_shards() {
+    let directory = DataDir::new();
+    let flags = ["--shards", "configmaps=4,leases=2"];
+    let server = directory.start_with(&flags);
+    for number in 0..20 {
+        server.connect().post(CONFIG_MAPS, &config_map(&format!("kept-{number}"), "1")).expect(201);
+    }
+    assert_eq!(server.terminate().code(), Some(0));
+    for other in [["--shards", "configmaps=8,leases=2"].as_slice(), &[]] {
+        let refusal = directory.try_start_with(other).err().expect("a refusal");
+        assert_eq!(refusal.code, Some(1));
+        assert!(refusal.messages.contains("configmaps=4"), "{}", refusal.messages);
+    }
+    let refusal = directory.try_start_with(&["--shards", "configmaps=0"]).err().expect("a refusal");
+    assert_eq!(refusal.code, Some(2));
+    let server = directory.start_with(&flags);
+    let list = server.connect().get(&format!("{CONFIG_MAPS}?limit=500")).expect(200);
+    let kept = list["items"].as_array().expect("items").iter().filter(|item| item["data"]["value"] == "1");
+    assert_eq!(kept.count(), 20);
+}

@@ -12,8 +12,17 @@ const PAGE: usize = 25;
 
 #[test]
 fn pages_are_of_one_revision_while_writes_go_on() {
+    are_of_one_revision(&[]);
+}
+
+#[test]
+fn pages_of_several_shards_are_of_one_revision_while_writes_go_on() {
+    are_of_one_revision(&["--shards", "configmaps=8"]);
+}
+
+fn are_of_one_revision(flags: &[&str]) {
     let directory = DataDir::new();
-    let server = directory.start();
+    let server = directory.start_with(flags);
     let mut client = server.connect();
     let name = |number: usize| format!("page-{number:04}");
     let mut expected = BTreeMap::new();

@@ -35,8 +35,17 @@ fn follow(mut watch: Watch, told: &mut Told) {
 
 #[test]
 fn a_watch_goes_on_after_a_kill() {
+    goes_on_after_a_kill(&[]);
+}
+
+#[test]
+fn a_watch_of_several_shards_goes_on_after_a_kill() {
+    goes_on_after_a_kill(&["--shards", "configmaps=8", "--groups", "5"]);
+}
+
+fn goes_on_after_a_kill(flags: &[&str]) {
     let directory = DataDir::new();
-    let mut server = directory.start();
+    let mut server = directory.start_with(flags);
     let start = revision(&server.connect().get(CONFIG_MAPS).expect(200));
     let (mut told, mut acknowledged, sent) = (Told::new(), Told::new(), AtomicU64::new(0));
     let last_told = |told: &Told| told.last().map_or(start, |last| last.1);
@@ -57,7 +66,7 @@ fn a_watch_goes_on_after_a_kill() {
             std::thread::sleep(Duration::from_millis(700));
             server.kill();
         });
-        server = directory.start();
+        server = directory.start_with(flags);
     }
     let last = server.connect().post(CONFIG_MAPS, &config_map(LAST, "1")).expect(201);
     acknowledged.push((LAST.to_owned(), revision(&last)));

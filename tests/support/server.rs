@@ -81,8 +81,7 @@ impl DataDir {
 
     /// Starts a server with further flags; panics when it does not become ready.
     pub fn start_with(&self, flags: &[&str]) -> Server {
-        let started = self.run(self.command(flags), |_| self.path());
-        started.unwrap_or_else(|refusal| panic!("the server ended with {refusal:?}"))
+        self.try_start_with(flags).unwrap_or_else(|refusal| panic!("the server ended with {refusal:?}"))
     }
 
     /// Starts a server whose data directory is a disk of its own, of so many bytes; `None` where the machine does not
@@ -109,7 +108,12 @@ impl DataDir {
 
     /// Starts a server and waits until it is ready, or ends by itself.
     pub fn try_start(&self) -> Result<Server, Refusal> {
-        self.run(self.command(&[]), |_| self.path())
+        self.try_start_with(&[])
+    }
+
+    /// Starts a server with further flags and waits until it is ready, or ends by itself.
+    pub fn try_start_with(&self, flags: &[&str]) -> Result<Server, Refusal> {
+        self.run(self.command(flags), |_| self.path())
     }
 
     /// Runs a server whose data directory is seen at a path that its process decides.

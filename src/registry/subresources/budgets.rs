@@ -25,12 +25,14 @@ impl Registry {
     }
 
     /// The budgets that a pod counts for.
-    pub(super) fn budgets_of(&self, namespace: &str, pod: &Value) -> ApiResult<Vec<Value>> {
+    pub(super) async fn budgets_of(&self, namespace: &str, pod: &Value) -> ApiResult<Vec<Value>> {
         let Some(own) = pod.map_at(&["metadata", "labels"]).filter(|labels| !labels.is_empty()) else {
             return Ok(Vec::new());
         };
         let selection = Selection { scope: Scope::namespace(namespace), field: None };
-        let mut cursor = self.table(&*self.budgets()?).snapshot().cursor(selection, None);
+        let table = self.table(&*self.budgets()?);
+        self.barrier(&table).await?; // a budget that was acknowledged counts, whichever group has it
+        let mut cursor = table.snapshot().cursor(selection, None);
         let mut found = Vec::new();
         loop {
             let mut objects: Vec<Arc<Object>> = Vec::new();

@@ -81,7 +81,7 @@ async fn delete_if_free(
 
 /// Asks the pod's budget, if it has one. A budget that lets the pod go only while the pod stays as it is is returned.
 async fn ask_budget(registry: &Registry, target: Target<'_>, pod: &Value, dry_run: bool) -> ApiResult<Option<Value>> {
-    let mut budgets = registry.budgets_of(target.namespace, pod)?;
+    let mut budgets = registry.budgets_of(target.namespace, pod).await?;
     let Some(budget) = budgets.pop() else { return Ok(None) };
     if !budgets.is_empty() {
         return Err(eviction::several_budgets());
