@@ -16,7 +16,7 @@ use crate::replica::balance;
 use crate::replica::closer::Closer;
 use crate::replica::exchange::{Exchange, Served};
 use crate::replica::formation;
-use crate::replica::identity::IdentityFile;
+use crate::replica::identity::{Identity, IdentityFile};
 use crate::replica::leader::Leader;
 use crate::replica::reads::Reads;
 use crate::replica::succession;
@@ -95,7 +95,7 @@ async fn start(disk: Arc<dyn Disk>, options: &Options, tables: &Arc<Tables>) -> 
     let names: Vec<Arc<str>> = tables.clocks().iter().map(|clock| clock.name().clone()).collect();
     let wal_options =
         WalOptions { directory, segment_bytes: options.wal_segment_bytes, on_fatal: options.on_fatal.clone() };
-    let here = Here::open(disk.clone(), options)?;
+    let here = Here::open(disk.clone(), options, tables.map().checksum())?;
     let wal = Wal::open(disk.clone(), wal_options, &names)?;
     tracing::info!(entries = wal.usage().entries, elapsed_ms = elapsed_ms(began), "read the write-ahead log");
     let exchange = Arc::new(here.exchange(tables));
@@ -155,13 +155,13 @@ struct Here<'a> {
 }
 
 impl<'a> Here<'a> {
-    fn open(disk: Arc<dyn Disk>, options: &'a Options) -> Result<Here<'a>, OpenError> {
+    fn open(disk: Arc<dyn Disk>, options: &'a Options, shards: u32) -> Result<Here<'a>, OpenError> {
         let membership = options.membership.as_ref();
         let name = membership.map_or(SINGLE_NAME, |membership| &membership.name);
         let failed = |source| OpenError::Directory { directory: options.directory.clone(), source };
         let identity = Arc::new(IdentityFile::open(disk, &options.directory, name).map_err(failed)?);
-        let current = identity.get();
-        let hello = Hello { cluster: current.cluster, member: current.id, name: current.name, version: PEER_VERSION };
+        let Identity { name, id, cluster } = identity.get();
+        let hello = Hello { cluster, member: id, name, version: PEER_VERSION, shards };
         Ok(Here { membership, identity, hello: watch::Sender::new(hello) })
     }
 

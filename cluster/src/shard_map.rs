@@ -103,6 +103,11 @@ impl ShardMap {
         Ok(ShardMap { epoch: 1, data_groups: options.groups, tables })
     }
 
+    /// What two replicas compare to know that they keep tables alike.
+    pub(crate) fn checksum(&self) -> u32 {
+        crc32c::crc32c(self.text().as_bytes())
+    }
+
     /// Counts the changes of the map.
     pub(crate) fn epoch(&self) -> u64 {
         self.epoch
@@ -143,14 +148,19 @@ impl ShardMap {
         }
     }
 
-    fn write(&self, disk: &dyn Disk, directory: &Path) -> std::io::Result<()> {
+    /// The map as it is kept.
+    fn text(&self) -> String {
         let mut text = format!("{HEAD}epoch {}\ngroups {}\n", self.epoch, self.data_groups);
         for (table, shards) in &self.tables {
             let _ = writeln!(text, "table {} {shards}", table.as_str()); // a String takes everything
         }
+        text
+    }
+
+    fn write(&self, disk: &dyn Disk, directory: &Path) -> std::io::Result<()> {
         let unfinished = directory.join("shards.tmp");
         let file = disk.create(&unfinished)?;
-        file.write_at(0, text.as_bytes())?;
+        file.write_at(0, self.text().as_bytes())?;
         file.sync()?;
         disk.rename(&unfinished, &directory.join(FILE))?;
         disk.sync_directory(directory)

@@ -64,6 +64,8 @@ pub(crate) struct Hello {
     pub(crate) name: String,
     /// What it understands.
     pub(crate) version: u32,
+    /// Checksum of the shard map that it keeps tables by: only those with the same can be members of one cluster.
+    pub(crate) shards: u32,
 }
 
 /// Why a call has no answer.

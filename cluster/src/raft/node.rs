@@ -205,6 +205,8 @@ impl Node {
                 if let Some(above) = self.begin_to_lead(genesis).await {
                     term = Some(current);
                     let _ = proposer.send(Lead { above: Some(above), leader }).await;
+                    // Nobody else can be missed, or miss this replica: time has nothing to say.
+                    self.raft.runtime_config().tick(self.peers.is_some());
                     leads.send_replace(true);
                 }
             } else if leader != Some(self.node) {

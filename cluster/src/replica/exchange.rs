@@ -60,6 +60,9 @@ impl Exchange {
     /// Whether a replica may ask anything of this one: it must be of the same cluster. A replica without one joins
     /// that of whoever first treats it as a member.
     fn check(&self, from: &Hello) -> Result<(), Refusal> {
+        if from.shards != self.tables.map().checksum() {
+            return Err(Refusal("this replica was started with other shards".into()));
+        }
         let own = self.identity.get();
         if own.cluster.is_empty() && !from.cluster.is_empty() {
             self.identity.belong(&from.cluster).map_err(refused)?;

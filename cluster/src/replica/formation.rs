@@ -21,6 +21,8 @@ enum Gathering {
     Incomplete,
     /// There is a cluster already, of which this replica is not.
     Formed,
+    /// One was started with other shards.
+    Different(String),
     /// Somebody else is to found it.
     Waiting,
     /// This replica is to found it, with these members.
@@ -32,6 +34,9 @@ fn gathering(own: &Hello, initial: &BTreeMap<String, String>, found: &BTreeMap<S
     let founded = found.values().any(|hello| !hello.cluster.is_empty() && hello.cluster != own.cluster);
     if founded {
         return Gathering::Formed;
+    }
+    if let Some(other) = found.values().find(|hello| hello.shards != own.shards) {
+        return Gathering::Different(other.name.clone());
     }
     let all = initial.keys().all(|name| found.get(name).is_some_and(|hello| hello.name == *name));
     if !all {
@@ -99,6 +104,9 @@ fn tell(gathering: &Gathering, initial: &BTreeMap<String, String>, found: &BTree
         Gathering::Formed => tracing::warn!(
             "the others have formed a cluster of which this replica is not a member: admit it with `flotilla cluster join`"
         ),
+        Gathering::Different(name) => {
+            tracing::error!(name, "a member was started with other --shards or --groups than this one")
+        }
         Gathering::Waiting => {
             tracing::info!("all members are there; waiting for the first of them to found the cluster")
         }
@@ -131,7 +139,7 @@ mod tests {
     use super::*;
 
     fn hello(name: &str, member: u64, cluster: &str) -> Hello {
-        Hello { cluster: cluster.into(), member, name: name.into(), version: 1 }
+        Hello { cluster: cluster.into(), member, name: name.into(), version: 1, shards: 0 }
     }
 
     fn found(hellos: &[(&str, u64, &str)]) -> BTreeMap<String, Hello> {
@@ -149,6 +157,15 @@ mod tests {
         let Gathering::Founding(members) = gathering(&a, &initial, &all) else { panic!() };
         assert_eq!(members.keys().copied().collect::<Vec<_>>(), [11, 22, 33]);
         assert_eq!(members[&22].address, "h:2");
+    }
+
+    #[test]
+    fn nobody_founds_with_whoever_has_other_shards() {
+        let initial: BTreeMap<String, String> =
+            [("a", "h:1"), ("b", "h:2")].map(|(name, address)| (name.into(), address.into())).into();
+        let mut both = found(&[("a", 11, ""), ("b", 22, "")]);
+        both.get_mut("b").unwrap().shards = 7;
+        assert_eq!(gathering(&hello("a", 11, ""), &initial, &both), Gathering::Different("b".into()));
     }
 
     #[test]
