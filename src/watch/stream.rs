@@ -20,7 +20,7 @@ use crate::status::{ApiError, ApiResult};
 /// Where a stream is.
 enum Phase {
     /// The present objects are being sent.
-    Objects(Page),
+    Objects(Box<Page>),
     /// Changes are followed.
     Following(Subscription),
     /// Nothing more comes.
@@ -60,7 +60,7 @@ impl Stream {
         let phase = match start {
             Start::Objects(page) => {
                 tell_end = listing.bookmarks;
-                Phase::Objects(page)
+                Phase::Objects(Box::new(page))
             }
             Start::After(after) => match table.subscribe(interest.clone(), after) {
                 Ok(subscription) => Phase::Following(subscription),

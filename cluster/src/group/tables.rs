@@ -89,8 +89,8 @@ impl Tables {
     }
 
     /// Shows those tables of several groups of which a group has shards.
-    pub(crate) fn each_spread(&self, slot: Slot, mut show: impl FnMut(&Arc<Table>)) {
+    pub(crate) fn each_spread(&self, slot: Slot, show: impl FnMut(&Arc<Table>)) {
         let spread = self.spread.read();
-        spread.iter().filter(|table| table.shards_of(slot).next().is_some()).for_each(|table| show(table));
+        spread.iter().filter(|table| table.shards_of(slot).next().is_some()).for_each(show);
     }
 }

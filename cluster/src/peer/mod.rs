@@ -149,7 +149,10 @@ pub(crate) trait Service: Send + Sync {
 pub(crate) struct Refusal(pub(crate) String);
 
 /// Where the answer to a request goes. When dropped without one, the answer is a refusal.
-pub(crate) struct Reply(Option<Box<dyn FnOnce(Result<Bytes, Refusal>) + Send>>);
+pub(crate) struct Reply(Option<Answer>);
+
+/// What is done with an answer.
+type Answer = Box<dyn FnOnce(Result<Bytes, Refusal>) + Send>;
 
 impl Reply {
     /// A reply that does this with the answer. It is called exactly once.
