@@ -44,6 +44,11 @@ impl Encoder {
         Ok(Self { registry, served, representation: show.representation, include, measured, has_columns: false })
     }
 
+    /// Whether the client wants what no event can be.
+    pub fn asks_for_lists(&self) -> bool {
+        matches!(self.representation.form, Form::Metadata { list: true, .. })
+    }
+
     /// Appends the event of a change.
     pub fn change(&mut self, change: &Change, kind: EventType, shown: &Shown, out: &mut Vec<u8>) -> ApiResult<()> {
         let before = out.len();

@@ -108,6 +108,9 @@ impl Stream {
             if let Err(error) = watch.next(&mut out).await {
                 watch.encoder.error(&error, &mut out);
                 watch.phase = Phase::Ended;
+            } else if watch.encoder.asks_for_lists() {
+                // Events are about one object each: who wants lists of them gets none, once there is one.
+                out.clear();
             }
             (!out.is_empty()).then(|| (Ok(Bytes::from(out)), watch))
         })
