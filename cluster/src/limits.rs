@@ -116,10 +116,14 @@ pub const CLOSING_INTERVAL: Duration = Duration::from_millis(2);
 pub const CLOSING_RETRY_INTERVAL: Duration = Duration::from_millis(100);
 /// How long a read waits until a group is closed up to a revision.
 pub const CLOSING_TIMEOUT: Duration = Duration::from_secs(10);
-/// How often a leader tells the others that it is there, when it has nothing else to tell.
-pub const HEARTBEAT_INTERVAL: Duration = Duration::from_millis(150);
-/// How long a replica hears nothing of its leader before it stands for election: a random time of this range.
-pub const ELECTION_TIMEOUT: std::ops::Range<Duration> = Duration::from_millis(500)..Duration::from_millis(900);
+/// How often a leader tells the others that it is there, when it has nothing else to tell; and how long such a message
+/// and its answer may take.
+pub const HEARTBEAT_INTERVAL: Duration = Duration::from_millis(200);
+/// How long after anything else that a leader has told a replica no heartbeat is sent to it.
+pub const HEARTBEAT_PAUSE: Duration = Duration::from_millis(100);
+/// How long a replica hears nothing of its leader before it stands for election: the end of this range, in which nobody
+/// votes for another, and then a random time of it.
+pub const ELECTION_TIMEOUT: std::ops::Range<Duration> = Duration::from_millis(350)..Duration::from_millis(500);
 /// Appends of one group to one replica that are under way at once.
 pub const APPENDS_IN_FLIGHT_MAX: usize = 16;
 /// How long a group waits before it calls a replica again that could not be reached.

@@ -53,7 +53,6 @@ fn one_member_keeps_its_promises() {
 }
 
 #[test]
-#[ignore = "run on purpose, while a control plane of several members is being built"]
 fn three_members_keep_their_promises() {
     run::run(3, duration());
 }
@@ -64,7 +63,7 @@ fn interruption_by_the_end_of_the_only_member() {
 }
 
 #[test]
-#[ignore = "run on purpose, while a control plane of several members is being built"]
+#[ignore = "it measures, and takes its time"]
 fn interruption_by_the_end_of_one_of_three_members() {
     interruption::measure(3, measurements());
 }

@@ -19,7 +19,7 @@ use super::snapshot_sending::Receiver;
 use super::state_machine::StateMachine;
 use super::types::{Reaction, Replica, TypeConfig};
 use crate::group::{Applier, Batch, Lead, Log, Proposer, Replies};
-use crate::limits::{ELECTION_TIMEOUT, HEARTBEAT_INTERVAL, LEADER_TIMEOUT, LONE_INTERVAL, SNAPSHOT_HELD_FACTOR};
+use crate::limits::{ELECTION_TIMEOUT, HEARTBEAT_INTERVAL, HEARTBEAT_PAUSE, LEADER_TIMEOUT, LONE_INTERVAL, SNAPSHOT_HELD_FACTOR};
 use crate::peer::Peers;
 use crate::snapshot::Snapshots;
 use crate::wal::{GroupId, Wal};
@@ -113,7 +113,7 @@ impl Node {
         let config = Config {
             cluster_name: name.to_string(),
             heartbeat_interval: milliseconds(if peers.is_some() { HEARTBEAT_INTERVAL } else { LONE_INTERVAL }),
-            heartbeat_min_interval: peers.is_some().then(|| milliseconds(HEARTBEAT_INTERVAL)),
+            heartbeat_min_interval: peers.is_some().then(|| milliseconds(HEARTBEAT_PAUSE)),
             election_timeout_min: milliseconds(if peers.is_some() {
                 ELECTION_TIMEOUT.start
             } else {
