@@ -8,6 +8,7 @@ use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tracing_subscriber::EnvFilter;
 
+use flotilla::administration::Cluster;
 use flotilla::boot::{Boot, BootError, Drain, DrainBegin};
 use flotilla::config::{self, Config, ConfigError, LogFormat};
 use flotilla::gateway::Gateway;
@@ -45,6 +46,10 @@ enum Command {
     /// `/readyz`, `/livez` and `/healthz` tell how the server is, to everybody. `/metrics` tells what it does in the text
     /// form of Prometheus, to those who may: a client certificate or token of a member of system:masters.
     Serve(Box<Serve>),
+    /// See and change who replicates the store together.
+    ///
+    /// Any member can be asked, also about others. Every command can be repeated safely. It exits with 1 when it fails.
+    Cluster(Box<Cluster>),
     /// Print the version.
     Version,
 }
@@ -69,6 +74,10 @@ pub fn run() -> ExitCode {
                 Err(error) => fail(&error, MISUSED),
             }
         }
+        (Command::Cluster(cluster), _) => match cluster.run() {
+            Ok(()) => ExitCode::SUCCESS,
+            Err(error) => fail(&error, FAILED),
+        },
         _ => {
             println!("{}", version::GIT_VERSION);
             ExitCode::SUCCESS

@@ -3,6 +3,7 @@
 //! Modules in the order in which a request meets them; `ARCHITECTURE.md` tells the whole story.
 
 pub mod access;
+pub mod administration;
 pub mod boot;
 pub mod bootstrap;
 pub mod config;

@@ -34,6 +34,13 @@ pub const LINGER_SECONDS: u64 = 2;
 /// Longest time that a request other than a watch may take, as the reference has it; then it is answered with 504.
 pub const REQUEST_TIMEOUT: Duration = Duration::from_secs(60);
 
+/// Time that a request to change the cluster waits for it; then it is answered with 504, and can be repeated to wait
+/// on.
+pub const MEMBERS_CHANGE_WAIT: Duration = Duration::from_secs(5);
+
+/// Bytes of an answer to a command about the cluster that are read.
+pub const ADMINISTRATION_ANSWER_BYTES: u64 = 4 * 1_048_576;
+
 /// Shortest time after which a watch without `timeoutSeconds` ends; the longest is twice that.
 pub const WATCH_TIMEOUT_MIN: Duration = Duration::from_secs(1_800);
 

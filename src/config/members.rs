@@ -87,7 +87,7 @@ impl FromStr for InitialCluster {
         for entry in text.split(',').map(str::trim) {
             let form = || InitialClusterError::Form(entry.to_owned());
             let (name, address) = entry.split_once('=').ok_or_else(form)?;
-            if !is_address(address) {
+            if !is_member_address(address) {
                 let (name, address) = (name.to_owned(), address.to_owned());
                 return Err(InitialClusterError::Address { name, address });
             }
@@ -113,7 +113,7 @@ impl FromStr for InitialCluster {
 }
 
 /// Whether a text is `HOST:PORT`; an IPv6 address stands in brackets.
-fn is_address(text: &str) -> bool {
+pub fn is_member_address(text: &str) -> bool {
     let Some((host, port)) = text.rsplit_once(':') else { return false };
     let bare = |byte: u8| byte.is_ascii_alphanumeric() || b"-._".contains(&byte);
     let host_fits = match host.strip_prefix('[').and_then(|rest| rest.strip_suffix(']')) {

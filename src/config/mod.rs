@@ -18,7 +18,7 @@ use crate::limits;
 
 pub use cidr::{Cidr, CidrError, PortRange, ServiceRanges};
 pub use load::{ConfigError, load};
-pub use members::{InitialCluster, InitialClusterError, default_name, is_member_name};
+pub use members::{InitialCluster, InitialClusterError, default_name, is_member_address, is_member_name};
 pub use shards::{Shards, ShardsError};
 
 /// How the server is to run.
@@ -262,9 +262,18 @@ impl Config {
 
     /// The administrator's kubeconfig.
     pub fn admin_kubeconfig(&self) -> PathBuf {
-        self.data_dir.join("admin.kubeconfig")
+        self.data_dir.join(ADMIN_KUBECONFIG)
     }
 }
+
+/// The administrator's kubeconfig of a server whose data directory is given by the environment or by nothing.
+pub fn usual_kubeconfig() -> PathBuf {
+    let given = std::env::var_os("FLOTILLA_DATA_DIR").map(PathBuf::from);
+    given.unwrap_or_else(default_data_dir).join(ADMIN_KUBECONFIG)
+}
+
+/// Name of the administrator's kubeconfig in the data directory.
+const ADMIN_KUBECONFIG: &str = "admin.kubeconfig";
 
 /// `$XDG_DATA_HOME/flotilla`, or `~/.local/share/flotilla` (XDG Base Directory Specification), or beside the caller.
 fn default_data_dir() -> PathBuf {

@@ -14,7 +14,7 @@ use super::negotiate::{Form, Media, Offer, Representation, negotiate, wants_pret
 use super::path::{self, Target};
 use super::query::Query;
 use super::{Gateway, resources};
-use super::{answer, lists};
+use super::{answer, lists, members};
 use crate::access::tokens;
 use crate::access::{Attributes, ConnectionIdentity, Impersonation};
 use crate::discovery;
@@ -128,6 +128,12 @@ async fn route(request: &HttpRequest, payload: web::Payload, attempt: &mut Attem
         }
         Target::Other if decoded == METRICS || decoded == HEALTH_METRICS => {
             measured(gateway, &head, &decoded, &mut caller, course).await
+        }
+        Target::Other if let Some(asked) = members::asked(&decoded) => {
+            match authorize(gateway, &head, &decoded, &mut caller, course) {
+                Ok(()) => members::respond(gateway, &head, asked, payload, course).await,
+                Err(refused) => Err(refused),
+            }
         }
         _ => document(gateway, &head, request, &mut caller, course),
     };

@@ -11,6 +11,7 @@ pub mod flow;
 mod former;
 mod handler;
 pub mod lists;
+mod members;
 mod messages;
 pub mod negotiate;
 mod path;

@@ -7,6 +7,7 @@ use actix_web::web::{self, ServiceConfig};
 
 use super::flow::Flow;
 use super::handler;
+use super::members::Turns;
 use crate::access::tokens::Issuer;
 use crate::access::{Authenticator, Authorizer};
 use crate::boot::{Boot, Drain};
@@ -41,6 +42,8 @@ pub struct Gateway {
     pub health: Health,
     /// How many requests are in progress, and may be.
     pub flow: Flow,
+    /// Changes of the cluster that are made through this server.
+    pub(super) turns: Turns,
     /// Tells open requests that the server is going down.
     pub drain: Drain,
     /// Controllers that belong to the API, unless others run them.
@@ -74,6 +77,7 @@ impl Gateway {
             openapi: OpenApi::default(),
             health,
             flow: Flow::new(boot.config.max_requests_inflight, boot.config.max_mutating_requests_inflight),
+            turns: Turns::default(),
             drain: boot.drain.clone(),
             controllers,
         }))

@@ -1,0 +1,178 @@
+//! Asking a server about its cluster.
+
+use std::io::Read;
+use std::sync::Arc;
+use std::time::Duration;
+
+use rustls::crypto::{CryptoProvider, ring};
+use rustls::pki_types::PrivateKeyDer;
+use rustls::pki_types::pem::PemObject;
+use rustls::sign::CertifiedKey;
+use serde::{Deserialize, Serialize};
+use ureq::http::Response;
+use ureq::tls::{Certificate, ClientCert, PrivateKey, RootCerts, TlsConfig};
+use ureq::{Agent, Body};
+
+use super::kubeconfig::Kubeconfig;
+use super::messages::{CLUSTER_PATH, ClusterView};
+use crate::limits;
+use crate::version;
+
+/// Speaks with one server, as the user of a kubeconfig.
+#[derive(Debug)]
+pub struct Client {
+    agent: Agent,
+    server: String,
+    token: Option<String>,
+}
+
+/// What a request for a change came to.
+#[derive(Debug)]
+pub enum Changed {
+    /// It is made; this is the cluster since.
+    Done(ClusterView),
+    /// It takes longer than a request; repeating the request waits for it.
+    GoingOn,
+}
+
+/// Why there is no answer, or none that can be used.
+#[derive(Debug, thiserror::Error)]
+pub enum ClientError {
+    /// The certificate in the kubeconfig and its key cannot be read, or do not belong together.
+    #[error("the client certificate in the kubeconfig cannot be used")]
+    Certificate(#[source] rustls::Error),
+    /// The server does not answer.
+    #[error("{server} does not answer")]
+    Unreachable {
+        /// Its URL.
+        server: String,
+        /// Why not.
+        source: Box<ureq::Error>,
+    },
+    /// The server refuses.
+    #[error("{message}")]
+    Refused {
+        /// HTTP status code.
+        code: u16,
+        /// What it says.
+        message: String,
+        /// What of the request it does not know: `members`, `groups`, or nothing.
+        unknown: String,
+    },
+    /// What answers is no server of this kind.
+    #[error("{server} answers with {code}, and not as a flotilla server does")]
+    Foreign {
+        /// Its URL.
+        server: String,
+        /// HTTP status code.
+        code: u16,
+    },
+}
+
+/// What of a `Status` people are told.
+#[derive(Debug, Deserialize)]
+struct Status {
+    message: String,
+    #[serde(default)]
+    details: StatusDetails,
+}
+
+#[derive(Debug, Default, Deserialize)]
+struct StatusDetails {
+    #[serde(default)]
+    kind: String,
+}
+
+impl Client {
+    /// A client of the server of a kubeconfig. It connects when something is asked.
+    ///
+    /// # Errors
+    /// When the user's certificate and key cannot be used.
+    pub fn new(kubeconfig: Kubeconfig) -> Result<Self, ClientError> {
+        let provider = Arc::new(ring::default_provider());
+        let certificate = client_certificate(&kubeconfig, &provider)?;
+        let authorities = kubeconfig.authorities.iter().map(|der| Certificate::from_der(der).to_owned());
+        let tls = TlsConfig::builder()
+            .root_certs(RootCerts::new_with_certs(&authorities.collect::<Vec<_>>()))
+            .client_cert(certificate)
+            .unversioned_rustls_crypto_provider(provider)
+            .build();
+        let config = Agent::config_builder()
+            .tls_config(tls)
+            .https_only(true)
+            .proxy(None)
+            .max_redirects(0)
+            .http_status_as_error(false)
+            .timeout_connect(Some(CONNECT_TIMEOUT))
+            .timeout_global(Some(REQUEST_TIMEOUT))
+            .user_agent(format!("flotilla/{}", version::GIT_VERSION))
+            .build();
+        Ok(Self { agent: config.into(), server: kubeconfig.server, token: kubeconfig.token })
+    }
+
+    /// The cluster as the server sees it.
+    ///
+    /// # Errors
+    /// See [`ClientError`].
+    pub fn status(&self) -> Result<ClusterView, ClientError> {
+        let mut request = self.agent.get(format!("{}{CLUSTER_PATH}", self.server));
+        if let Some(token) = &self.token {
+            request = request.header("Authorization", format!("Bearer {token}"));
+        }
+        let (code, body) = self.whole(request.call())?;
+        self.understood(code, &body)
+    }
+
+    /// Asks for a change, of a path below [`CLUSTER_PATH`].
+    ///
+    /// # Errors
+    /// See [`ClientError`].
+    pub fn change(&self, path: &str, change: &impl Serialize) -> Result<Changed, ClientError> {
+        let mut request = self.agent.post(format!("{}{CLUSTER_PATH}/{path}", self.server));
+        if let Some(token) = &self.token {
+            request = request.header("Authorization", format!("Bearer {token}"));
+        }
+        let text = serde_json::json!(change).to_string();
+        let (code, body) = self.whole(request.content_type("application/json").send(text))?;
+        match code {
+            504 => Ok(Changed::GoingOn),
+            _ => self.understood(code, &body).map(Changed::Done),
+        }
+    }
+
+    /// The code and the body of an answer.
+    fn whole(&self, answered: Result<Response<Body>, ureq::Error>) -> Result<(u16, Vec<u8>), ClientError> {
+        let unreachable = |source| ClientError::Unreachable { server: self.server.clone(), source: Box::new(source) };
+        let answer = answered.map_err(unreachable)?;
+        let (code, mut body) = (answer.status().as_u16(), Vec::new());
+        let reader = answer.into_body().into_reader();
+        let read = reader.take(limits::ADMINISTRATION_ANSWER_BYTES).read_to_end(&mut body);
+        read.map_err(|error| unreachable(error.into()))?;
+        Ok((code, body))
+    }
+
+    fn understood(&self, code: u16, body: &[u8]) -> Result<ClusterView, ClientError> {
+        let foreign = || ClientError::Foreign { server: self.server.clone(), code };
+        if code == 200 {
+            return serde_json::from_slice(body).map_err(|_| foreign());
+        }
+        let Status { message, details } = serde_json::from_slice(body).map_err(|_| foreign())?;
+        Err(ClientError::Refused { code, message, unknown: details.kind })
+    }
+}
+
+/// How long the server may take to be connected with.
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
+/// How long an answer may take; the server itself answers a change sooner, finished or not.
+const REQUEST_TIMEOUT: Duration = Duration::from_secs(30);
+
+fn client_certificate(kubeconfig: &Kubeconfig, provider: &CryptoProvider) -> Result<Option<ClientCert>, ClientError> {
+    let Some((chain, key)) = &kubeconfig.certificate else { return Ok(None) };
+    let unusable = || ClientError::Certificate(rustls::Error::General("the key cannot be read".into()));
+    let der = PrivateKeyDer::from_pem_slice(key).map_err(|_| unusable())?;
+    // The HTTP client takes for granted what is checked here.
+    CertifiedKey::from_der(chain.clone(), der, provider).map_err(ClientError::Certificate)?;
+    let chain: Vec<_> = chain.iter().map(|der| Certificate::from_der(der).to_owned()).collect();
+    let key = PrivateKey::from_pem(key).map_err(|_| unusable())?;
+    Ok(Some(ClientCert::new_with_certs(&chain, key)))
+}

@@ -1,0 +1,197 @@
+//! The commands under `flotilla cluster`.
+
+use std::io::{self, Write};
+use std::path::PathBuf;
+use std::str::FromStr;
+use std::time::{Duration, Instant};
+
+use clap::{Args, Subcommand, ValueEnum};
+use serde::Serialize;
+
+use super::client::{Changed, Client, ClientError};
+use super::kubeconfig::{Kubeconfig, KubeconfigError};
+use super::messages::{self, ClusterView, Join, Named, Transfer};
+use super::shown;
+use crate::config::{self, is_member_address, is_member_name};
+
+/// A command about a cluster.
+#[derive(Debug, Args)]
+pub struct Cluster {
+    #[command(subcommand)]
+    command: Command,
+    /// Kubeconfig that says where a member serves and who asks: a member of the group system:masters.
+    #[arg(long, global = true, value_name = "FILE", default_value_os_t = config::usual_kubeconfig())]
+    kubeconfig: PathBuf,
+    /// How what is told is written.
+    #[arg(long, short, global = true, value_name = "FORM", default_value = "text")]
+    output: Output,
+    /// How long a change is waited for. It goes on after that, and the same command waits for it again.
+    #[arg(long, global = true, value_name = "SECONDS", default_value_t = 900)]
+    timeout: u64,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Output {
+    /// Tables and sentences, for people.
+    Text,
+    /// The cluster as JSON, for programs.
+    Json,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// Show the members and the groups, as the server sees them.
+    ///
+    /// A member without a VOTE is still being sent what it lacks. REACHABLE is told from the side of the server that is
+    /// asked. LEADS counts the groups that the member leads; every group has the leader that the second table names.
+    Status,
+    /// Admit the server that listens at an address for other members.
+    ///
+    /// It takes the place of a member of the same name, so that this one command replaces a member that lost its disk:
+    /// start it with an empty data directory and the same flags as before, then admit it. It is sent everything and given a
+    /// vote after that, in one group after the other, which may take minutes.
+    Join {
+        /// Its name and where it listens for other members (--name and --peer-listen of `flotilla serve`).
+        #[arg(value_name = "NAME=HOST:PORT")]
+        member: NewMember,
+    },
+    /// Take a member out. What it leads is handed over first.
+    ///
+    /// Stop its server afterwards: it has no quorum any more. Two members tolerate the failure of none, so admit another
+    /// one soon.
+    Remove {
+        /// Name of the member.
+        name: String,
+    },
+    /// Let a member lead.
+    Transfer {
+        /// Name of the member.
+        name: String,
+        /// The only group that it is to lead; without it, all.
+        #[arg(long, value_name = "GROUP")]
+        group: Option<String>,
+    },
+    /// Let others lead what a member leads.
+    ///
+    /// A server that is stopped does so by itself. Where there are several groups the members spread them evenly again
+    /// after some seconds.
+    Drain {
+        /// Name of the member.
+        name: String,
+    },
+}
+
+/// Who is to be a member.
+#[derive(Debug, Clone)]
+struct NewMember(Join);
+
+impl FromStr for NewMember {
+    type Err = &'static str;
+
+    fn from_str(text: &str) -> Result<Self, &'static str> {
+        let (name, address) = text.split_once('=').ok_or("it must be NAME=HOST:PORT")?;
+        if !is_member_name(name) {
+            return Err("the name takes letters, digits, dashes, dots and underscores, 63 at most");
+        }
+        if !is_member_address(address) {
+            return Err("what follows the name must be HOST:PORT");
+        }
+        Ok(Self(Join { name: name.to_owned(), address: address.to_owned() }))
+    }
+}
+
+/// Why a command failed.
+#[derive(Debug, thiserror::Error)]
+pub enum CommandError {
+    /// It is not known whom to ask.
+    #[error(transparent)]
+    Kubeconfig(#[from] KubeconfigError),
+    /// The server does not do it.
+    #[error(transparent)]
+    Client(#[from] ClientError),
+    /// It takes longer than the command was to wait.
+    #[error("not finished after {0} seconds; it goes on, and the same command waits for it again")]
+    GoingOn(u64),
+    /// What is to be told cannot be written.
+    #[error("cannot write to standard output")]
+    Output(#[from] io::Error),
+}
+
+impl Cluster {
+    /// Does what the command says. The result goes to standard output, what is going on to standard error.
+    ///
+    /// # Errors
+    /// See [`CommandError`].
+    pub fn run(&self) -> Result<(), CommandError> {
+        let client = Client::new(Kubeconfig::read(&self.kubeconfig)?)?;
+        let (view, sentence) = match &self.command {
+            Command::Status => {
+                let view = client.status()?;
+                let text = shown::cluster(&view);
+                (view, text)
+            }
+            Command::Join { member: NewMember(join) } => {
+                let Join { name, address } = join;
+                eprintln!("admitting {name} at {address}: it is sent what it lacks, which may take minutes");
+                (self.change(&client, messages::JOIN, join)?, format!("{name} is a member\n"))
+            }
+            Command::Remove { name } => {
+                let named = Named { name: name.clone() };
+                match self.change(&client, messages::REMOVE, &named) {
+                    Err(CommandError::Client(ClientError::Refused { message, unknown, .. }))
+                        if unknown == "members" =>
+                    {
+                        // That is how it is to be, and how it is found when the answer of the first attempt was lost.
+                        (client.status()?, format!("{message}\n"))
+                    }
+                    changed => (changed?, format!("{name} is not a member any more\n")),
+                }
+            }
+            Command::Transfer { name, group } => {
+                let transfer = Transfer { name: name.clone(), group: group.clone() };
+                let what = group.as_ref().map_or("every group".to_owned(), |group| format!("the group {group}"));
+                (self.change(&client, messages::TRANSFER, &transfer)?, format!("{name} leads {what}\n"))
+            }
+            Command::Drain { name } => {
+                let named = Named { name: name.clone() };
+                (self.change(&client, messages::DRAIN, &named)?, format!("others lead what {name} led\n"))
+            }
+        };
+        self.tell(&view, &sentence)
+    }
+
+    /// Asks for a change until it is made.
+    fn change(&self, client: &Client, path: &str, change: &impl Serialize) -> Result<ClusterView, CommandError> {
+        let began = Instant::now();
+        let mut told = Duration::ZERO;
+        loop {
+            if let Changed::Done(view) = client.change(path, change)? {
+                return Ok(view);
+            }
+            let waited = began.elapsed();
+            if waited.as_secs() >= self.timeout {
+                return Err(CommandError::GoingOn(self.timeout));
+            }
+            if waited >= told + TELL_INTERVAL {
+                told = waited;
+                eprintln!("still going on after {} s", waited.as_secs());
+            }
+        }
+    }
+
+    fn tell(&self, view: &ClusterView, sentence: &str) -> Result<(), CommandError> {
+        let text = match self.output {
+            Output::Text => sentence.to_owned(),
+            Output::Json => serde_json::to_string_pretty(view).map_err(io::Error::from)? + "\n",
+        };
+        let mut out = io::stdout().lock();
+        match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
+            // Whoever reads has seen enough.
+            Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
+            written => Ok(written?),
+        }
+    }
+}
+
+/// How often somebody who waits is told so.
+const TELL_INTERVAL: Duration = Duration::from_secs(10);

@@ -1,0 +1,188 @@
+//! What a kubeconfig says about its current context (Kubernetes documentation, "Organizing Cluster Access Using
+//! kubeconfig Files"): where the server is, whom to trust, and who asks.
+
+use std::path::{Path, PathBuf};
+
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use flotilla_proto::value::Value;
+use flotilla_proto::yaml;
+use rustls::pki_types::CertificateDer;
+use rustls::pki_types::pem::PemObject;
+
+use crate::pki::{PkiError, read_credential};
+
+/// The current context of a kubeconfig.
+#[derive(Debug)]
+pub struct Kubeconfig {
+    /// URL of the server.
+    pub server: String,
+    /// Authorities whose certificates the server may show.
+    pub authorities: Vec<CertificateDer<'static>>,
+    /// The user's certificate, with those up to the authority, and its key in PEM.
+    pub certificate: Option<(Vec<CertificateDer<'static>>, Vec<u8>)>,
+    /// The user's token.
+    pub token: Option<String>,
+}
+
+/// Why a kubeconfig cannot be used.
+#[derive(Debug, thiserror::Error)]
+pub enum KubeconfigError {
+    /// It, or a file that it names, cannot be read.
+    #[error("the kubeconfig cannot be read; --kubeconfig names another")]
+    Read(#[source] PkiError),
+    /// It is no YAML.
+    #[error("the kubeconfig {path} is no YAML")]
+    Yaml {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong.
+        source: yaml::Error,
+    },
+    /// Something is missing in it, or is not of the form that it must have.
+    #[error("the kubeconfig {path} has no usable {what}")]
+    Lacks {
+        /// The file.
+        path: PathBuf,
+        /// What it lacks.
+        what: String,
+    },
+}
+
+impl Kubeconfig {
+    /// Reads a file.
+    ///
+    /// # Errors
+    /// See [`KubeconfigError`].
+    pub fn read(path: &Path) -> Result<Self, KubeconfigError> {
+        let text = read_credential(path).map_err(KubeconfigError::Read)?;
+        let parsed = yaml::parse(text.as_bytes());
+        let root = parsed.map_err(|source| KubeconfigError::Yaml { path: path.to_owned(), source })?.value;
+        let file = File { path, root };
+        let context = file.named("contexts", "context", file.root.str_at(&["current-context"]))?;
+        let cluster = file.named("clusters", "cluster", context.str_at(&["cluster"]))?;
+        let user = file.named("users", "user", context.str_at(&["user"]))?;
+        let server = cluster.str_at(&["server"]);
+        if !server.starts_with("https://") {
+            return Err(file.lacks("server: it must be an https URL"));
+        }
+        Ok(Self {
+            server: server.trim_end_matches('/').to_owned(),
+            authorities: file.certificates(cluster, "certificate-authority")?,
+            certificate: match file.pem(user, "client-certificate")? {
+                Some(_) => {
+                    let key = file.pem(user, "client-key")?.ok_or_else(|| file.lacks("client-key"))?;
+                    Some((file.certificates(user, "client-certificate")?, key))
+                }
+                None => None,
+            },
+            token: Some(user.str_at(&["token"])).filter(|token| !token.is_empty()).map(str::to_owned),
+        })
+    }
+}
+
+/// A kubeconfig that was read.
+struct File<'a> {
+    path: &'a Path,
+    root: Value,
+}
+
+impl File<'_> {
+    fn lacks(&self, what: &str) -> KubeconfigError {
+        KubeconfigError::Lacks { path: self.path.to_owned(), what: what.to_owned() }
+    }
+
+    /// What a list of named things has under a name.
+    fn named(&self, list: &str, kind: &str, name: &str) -> Result<&Value, KubeconfigError> {
+        let mut entries = self.root.list_at(&[list]).iter();
+        let found = entries.find(|entry| entry.str_at(&["name"]) == name).and_then(|entry| entry.get(kind));
+        found.ok_or_else(|| self.lacks(&format!("{kind} {name:?}")))
+    }
+
+    /// The PEM text of a field: in place as `NAME-data`, or in a file that the field names.
+    fn pem(&self, of: &Value, name: &str) -> Result<Option<Vec<u8>>, KubeconfigError> {
+        let data = of.str_at(&[&format!("{name}-data")]);
+        if !data.is_empty() {
+            return STANDARD.decode(data).map(Some).map_err(|_| self.lacks(name));
+        }
+        let named = of.str_at(&[name]);
+        if named.is_empty() {
+            return Ok(None);
+        }
+        let path = self.path.parent().unwrap_or(Path::new("")).join(named);
+        read_credential(&path).map(|text| Some(text.into_bytes())).map_err(KubeconfigError::Read)
+    }
+
+    fn certificates(&self, of: &Value, name: &str) -> Result<Vec<CertificateDer<'static>>, KubeconfigError> {
+        let pem = self.pem(of, name)?.ok_or_else(|| self.lacks(name))?;
+        let certificates: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(&pem).collect();
+        certificates.ok().filter(|found| !found.is_empty()).ok_or_else(|| self.lacks(name))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::pki::{Pki, PkiOptions};
+
+    fn scratch(name: &str) -> PathBuf {
+        let dir = std::env::temp_dir().join(format!("flotilla-kubeconfig-{name}-{}", std::process::id()));
+        let _ = std::fs::remove_dir_all(&dir);
+        std::fs::create_dir_all(&dir).unwrap();
+        dir
+    }
+
+    #[test]
+    fn what_the_server_writes_is_read() {
+        let dir = scratch("own");
+        let names = vec!["localhost".to_owned()];
+        let options = PkiOptions { dir: dir.clone(), own_dir: dir.clone(), names, serving: None, client_ca_file: None };
+        let path = dir.join("admin.kubeconfig");
+        Pki::open(options).unwrap().write_admin_kubeconfig(&path, "https://[::1]:6443").unwrap();
+        let read = Kubeconfig::read(&path).unwrap();
+        assert_eq!((&*read.server, read.authorities.len(), read.token), ("https://[::1]:6443", 1, None));
+        assert_eq!(read.certificate.unwrap().0.len(), 1);
+    }
+
+    #[test]
+    fn only_the_current_context_counts_and_files_are_found_beside_it() {
+        let dir = scratch("files");
+        let text = "current-context: two\n\
+            contexts:\n\
+            - {name: one, context: {cluster: none, user: none}}\n\
+            - {name: two, context: {cluster: c, user: u}}\n\
+            clusters: [{name: c, cluster: {server: 'https://h:1/', certificate-authority: ca.crt}}]\n\
+            users: [{name: u, user: {token: secret}}]\n";
+        let path = dir.join("config");
+        std::fs::write(&path, text).unwrap();
+        assert!(Kubeconfig::read(&path).unwrap_err().to_string().starts_with("the kubeconfig cannot be read"));
+        let authority = rcgen::generate_simple_self_signed(vec!["ca".into()]).unwrap();
+        std::fs::write(dir.join("ca.crt"), authority.cert.pem()).unwrap();
+        let read = Kubeconfig::read(&path).unwrap();
+        assert_eq!((&*read.server, read.token.as_deref()), ("https://h:1", Some("secret")));
+        assert!(read.certificate.is_none());
+    }
+
+    #[test]
+    fn what_is_missing_is_named() {
+        let dir = scratch("missing");
+        let path = dir.join("config");
+        let cluster = "clusters: [{name: c, cluster: {server: 'https://h:1', certificate-authority-data: bm9uZQ==}}]";
+        for (text, part) in [
+            ("a: [", "is no YAML"),
+            ("{}", "no usable context \"\""),
+            ("{current-context: x, contexts: [{name: x, context: {cluster: c}}]}", "no usable cluster \"c\""),
+            (
+                &*format!(
+                    "current-context: x\ncontexts: [{{name: x, context: {{cluster: c, user: u}}}}]\n\
+                     users: [{{name: u, user: {{}}}}]\n{cluster}"
+                ),
+                "no usable certificate-authority",
+            ),
+        ] {
+            std::fs::write(&path, text).unwrap();
+            let error = Kubeconfig::read(&path).unwrap_err().to_string();
+            assert!(error.contains(part), "{text}: {error}");
+        }
+    }
+}

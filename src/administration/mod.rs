@@ -1,0 +1,11 @@
+//! Administration of a cluster from the command line: what is asked of a server, how, and how its answers are shown.
+
+mod client;
+mod commands;
+mod kubeconfig;
+pub mod messages;
+mod shown;
+
+pub use client::{Client, ClientError};
+pub use commands::{Cluster, CommandError};
+pub use kubeconfig::{Kubeconfig, KubeconfigError};

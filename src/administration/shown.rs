@@ -1,0 +1,100 @@
+//! A cluster as people read it.
+
+use super::messages::{ClusterView, GroupView, MemberView};
+
+/// Two tables: members, and groups.
+pub fn cluster(view: &ClusterView) -> String {
+    let member = |member: &MemberView| {
+        [
+            member.name.clone(),
+            or_dash(&member.address),
+            yes(member.votes),
+            yes(member.reachable),
+            member.leads.len().to_string(),
+            member.id.clone(),
+        ]
+    };
+    let group = |group: &GroupView| {
+        [
+            group.name.clone(),
+            or_dash(&group.leader),
+            group.term.to_string(),
+            group.last_index.to_string(),
+            group.commit_index.to_string(),
+            group.applied_index.to_string(),
+            group.snapshot_index.to_string(),
+        ]
+    };
+    let cluster = if view.cluster.is_empty() { "one server".to_owned() } else { format!("cluster {}", view.cluster) };
+    let members: Vec<_> = view.members.iter().map(member).collect();
+    let groups: Vec<_> = view.groups.iter().map(group).collect();
+    format!(
+        "{cluster}, as {} sees it\n\n{}\n{}",
+        or_dash(&view.told_by),
+        table(["MEMBER", "ADDRESS", "VOTE", "REACHABLE", "LEADS", "ID"], &members),
+        table(["GROUP", "LEADER", "TERM", "LAST", "COMMITTED", "APPLIED", "SNAPSHOT"], &groups),
+    )
+}
+
+fn or_dash(text: &str) -> String {
+    if text.is_empty() { "-".to_owned() } else { text.to_owned() }
+}
+
+fn yes(is: bool) -> String {
+    if is { "yes" } else { "no" }.to_owned()
+}
+
+/// Columns as wide as their widest cell, three spaces apart.
+fn table<const N: usize>(titles: [&str; N], rows: &[[String; N]]) -> String {
+    let widest = |column: usize| rows.iter().map(|row| row[column].chars().count()).max().unwrap_or(0);
+    let widths: [usize; N] = std::array::from_fn(|column| widest(column).max(titles[column].len()) + 3);
+    let line = |cells: [&str; N]| {
+        let padded = cells.iter().zip(widths).map(|(cell, width)| format!("{cell:width$}"));
+        padded.collect::<String>().trim_end().to_owned() + "\n"
+    };
+    let rows = rows.iter().map(|row| line(row.each_ref().map(String::as_str)));
+    std::iter::once(line(titles)).chain(rows).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn members_and_groups_stand_in_columns() {
+        let member = |name: &str, votes, leads: &[&str]| MemberView {
+            name: name.into(),
+            id: "00000000000000ff".into(),
+            address: "10.0.0.1:7443".into(),
+            votes,
+            reachable: true,
+            leads: leads.iter().map(|name| (*name).to_owned()).collect(),
+        };
+        let group = GroupView {
+            name: "default".into(),
+            leader: String::new(),
+            term: 2,
+            last_index: 1_234,
+            commit_index: 1_233,
+            applied_index: 1_233,
+            snapshot_index: 0,
+        };
+        let view = ClusterView {
+            cluster: "c0".into(),
+            told_by: "a".into(),
+            members: vec![member("a", true, &["g1", "g2"]), member("longer", false, &[])],
+            groups: vec![group],
+        };
+        let want = "\
+cluster c0, as a sees it
+
+MEMBER   ADDRESS         VOTE   REACHABLE   LEADS   ID
+a        10.0.0.1:7443   yes    yes         2       00000000000000ff
+longer   10.0.0.1:7443   no     yes         0       00000000000000ff
+
+GROUP     LEADER   TERM   LAST   COMMITTED   APPLIED   SNAPSHOT
+default   -        2      1234   1233        1233      0
+";
+        assert_eq!(cluster(&view), want);
+    }
+}

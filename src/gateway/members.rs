@@ -1,0 +1,233 @@
+//! The administration of a cluster over HTTP: who its members are, and who leads. It is no part of Kubernetes, so that
+//! it shows neither in discovery nor among the paths of `/`; members of `system:masters` may.
+
+use std::sync::Arc;
+
+use actix_web::{HttpResponse, web};
+use bytes::Bytes;
+use flotilla_cluster::{ClusterStatus, MembersError, Store};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use tokio::sync::Mutex;
+use tokio::time::{Instant, timeout_at};
+
+use super::attempt::Course;
+use super::flow::Lane;
+use super::handler::Head;
+use super::negotiate::Media;
+use super::{Gateway, answer, body};
+use crate::administration::messages::{self, CLUSTER_PATH, ClusterView, GroupView, Join, MemberView, Named, Transfer};
+use crate::config::{is_member_address, is_member_name};
+use crate::field::quote;
+use crate::limits;
+use crate::status::{ApiError, ApiResult, Details};
+
+/// Whose turn it is to change a cluster through this server: who is a member, and who leads. One change of a kind at a
+/// time; others wait for it.
+#[derive(Debug, Default)]
+pub struct Turns {
+    membership: Arc<Mutex<()>>,
+    leadership: Arc<Mutex<()>>,
+}
+
+/// What a path asks for: nothing after [`CLUSTER_PATH`], or the name of a change. `None` for paths elsewhere.
+pub(super) fn asked(path: &str) -> Option<&str> {
+    match path.strip_prefix(CLUSTER_PATH)? {
+        "" => Some(""),
+        below => below.strip_prefix('/'),
+    }
+}
+
+/// Answers a request of somebody who may make it.
+pub(super) async fn respond(
+    gateway: &Gateway,
+    head: &Head<'_>,
+    asked: &str,
+    payload: web::Payload,
+    course: &mut Course,
+) -> ApiResult<HttpResponse> {
+    let reads = matches!(head.method, "GET" | "HEAD");
+    // Like administrators elsewhere, they get through to an overloaded server.
+    if !course.enter(gateway, Lane::Exempt { mutating: !reads }) {
+        return Ok(answer::too_many_requests());
+    }
+    let allowed = match asked {
+        "" => reads,
+        messages::JOIN | messages::REMOVE | messages::TRANSFER | messages::DRAIN => head.method == "POST",
+        _ => return Err(ApiError::no_such_path()),
+    };
+    if !allowed {
+        let message = "the server does not allow this method on the requested resource";
+        return Err(ApiError::new(405, "MethodNotAllowed", message));
+    }
+    let deadline = Instant::now() + limits::MEMBERS_CHANGE_WAIT;
+    if !reads {
+        if body::media(head.content_type)? != Media::Json {
+            return Err(ApiError::bad_request("the body must be JSON"));
+        }
+        let read = timeout_at(deadline, body::read(payload)).await;
+        let body = read.map_err(|_| ApiError::timeout("the body did not come in time", 1))??;
+        change(gateway, asked, &body, deadline).await?;
+    }
+    encoded(&view(&gateway.registry.store), head.pretty)
+}
+
+/// Makes a change, or waits for it as long as a request may.
+async fn change(gateway: &Gateway, asked: &str, body: &[u8], deadline: Instant) -> ApiResult<()> {
+    let (turns, store) = (&gateway.turns, gateway.registry.store.clone());
+    match asked {
+        messages::JOIN => {
+            let Join { name, address } = decoded(body)?;
+            check_name(&name)?;
+            if !is_member_address(&address) {
+                return Err(ApiError::bad_request(format!("{} is not HOST:PORT", quote(&address))));
+            }
+            finish(&turns.membership, deadline, async move { store.admit(&name, &address).await }).await
+        }
+        messages::REMOVE => {
+            let Named { name } = decoded(body)?;
+            check_name(&name)?;
+            finish(&turns.membership, deadline, async move { store.remove(&name).await }).await
+        }
+        messages::TRANSFER => {
+            let Transfer { name, group } = decoded(body)?;
+            check_name(&name)?;
+            finish(&turns.leadership, deadline, async move { store.transfer(group.as_deref(), &name).await }).await
+        }
+        _ => {
+            let Named { name } = decoded(body)?;
+            check_name(&name)?;
+            finish(&turns.leadership, deadline, async move { store.drain(&name).await }).await
+        }
+    }
+}
+
+fn decoded<T: DeserializeOwned>(body: &[u8]) -> ApiResult<T> {
+    serde_json::from_slice(body)
+        .map_err(|error| ApiError::bad_request(format!("the body is not as it must be: {error}")))
+}
+
+fn check_name(name: &str) -> ApiResult<()> {
+    match is_member_name(name) {
+        true => Ok(()),
+        false => Err(ApiError::bad_request(format!("{} cannot be the name of a member", quote(name)))),
+    }
+}
+
+/// Makes a change when it is its turn. It goes on when nobody waits for it any more: who repeats the request waits
+/// for it again, and what is half done is best finished.
+async fn finish(
+    turn: &Arc<Mutex<()>>,
+    deadline: Instant,
+    change: impl Future<Output = Result<(), MembersError>> + 'static,
+) -> ApiResult<()> {
+    let going_on = || ApiError::timeout("the cluster is being changed; repeat the request to wait for it", 1);
+    let turn = timeout_at(deadline, Arc::clone(turn).lock_owned()).await.map_err(|_| going_on())?;
+    let changing = actix_web::rt::spawn(async move {
+        let changed = change.await;
+        if let Err(error) = &changed {
+            tracing::warn!(%error, "the cluster could not be changed");
+        }
+        drop(turn);
+        changed
+    });
+    match timeout_at(deadline, changing).await {
+        Err(_) => Err(going_on()),
+        Ok(Err(ended)) => Err(ApiError::internal(ended)),
+        Ok(Ok(changed)) => changed.map_err(|error| refusal(&error)),
+    }
+}
+
+fn refusal(error: &MembersError) -> ApiError {
+    let (code, reason) = match error {
+        MembersError::Unknown(_) | MembersError::UnknownGroup(_) => (404, "NotFound"),
+        MembersError::Unreachable { .. } => return ApiError::unavailable(error.to_string(), 1),
+        MembersError::Alone | MembersError::Other { .. } | MembersError::Refused { .. } => (409, "Conflict"),
+    };
+    let named = match error {
+        MembersError::Unknown(name) => Details { name: name.clone(), kind: "members".into(), ..Details::default() },
+        MembersError::UnknownGroup(name) => Details { name: name.clone(), kind: "groups".into(), ..Details::default() },
+        _ => return ApiError::new(code, reason, error.to_string()),
+    };
+    ApiError { details: Some(Box::new(named)), ..ApiError::new(code, reason, error.to_string()) }
+}
+
+/// The cluster as this server sees it.
+fn view(store: &Store) -> ClusterView {
+    let ClusterStatus { cluster, members, groups } = store.cluster();
+    let named = |id: u64| members.iter().find(|member| member.id == id).map_or("", |member| &member.name).to_owned();
+    let groups = groups.iter().map(|group| GroupView {
+        name: group.name.clone(),
+        leader: group.leader.map(named).unwrap_or_default(),
+        term: group.term,
+        last_index: group.last_index,
+        commit_index: group.commit_index,
+        applied_index: group.applied_index,
+        snapshot_index: group.snapshot_index,
+    });
+    let (groups, told_by) = (groups.collect(), named(store.node()));
+    let members = members.into_iter().map(|member| MemberView {
+        id: format!("{:016x}", member.id),
+        name: member.name,
+        address: member.address,
+        votes: member.votes,
+        reachable: member.reachable,
+        leads: member.leads,
+    });
+    ClusterView { cluster, told_by, members: members.collect(), groups }
+}
+
+fn encoded(view: &impl Serialize, pretty: bool) -> ApiResult<HttpResponse> {
+    let written = if pretty { serde_json::to_vec_pretty(view) } else { serde_json::to_vec(view) };
+    let mut bytes = written.map_err(ApiError::internal)?;
+    bytes.push(b'\n');
+    let body = answer::Encoded { bytes: Bytes::from(bytes), content_type: Media::Json.name() };
+    Ok(answer::respond(200, body, &[]))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_the_cluster_and_what_is_below_it_is_asked_here() {
+        for (path, want) in [
+            ("/flotilla/v1/cluster", Some("")),
+            ("/flotilla/v1/cluster/join", Some("join")),
+            ("/flotilla/v1/cluster/join/", Some("join/")),
+            ("/flotilla/v1/clusters", None),
+            ("/flotilla/v1", None),
+            ("/metrics", None),
+        ] {
+            assert_eq!(asked(path), want, "{path}");
+        }
+    }
+
+    #[test]
+    fn refusals_say_who_is_to_do_what() {
+        let unknown = refusal(&MembersError::Unknown("d".into()));
+        assert_eq!((unknown.code, unknown.reason, &*unknown.message), (404, "NotFound", "there is no member \"d\""));
+        let address = "h:1".to_owned();
+        let unreachable = refusal(&MembersError::Unreachable { address, reason: "refused".into() });
+        assert_eq!((unreachable.code, unreachable.retry_after_seconds()), (503, 1));
+        assert_eq!(refusal(&MembersError::Alone).code, 409);
+        let refused = MembersError::Refused { group: "g1".into(), reason: "the last member cannot be removed".into() };
+        assert_eq!(refusal(&refused).message, "group g1: the last member cannot be removed");
+    }
+
+    #[actix_web::test]
+    async fn a_change_that_takes_long_is_waited_for_again() {
+        let turn = Arc::new(Mutex::new(()));
+        let (tell, told) = tokio::sync::oneshot::channel::<()>();
+        let soon = || Instant::now() + std::time::Duration::from_millis(20);
+        let first = finish(&turn, soon(), async move {
+            let _ = told.await;
+            Ok(())
+        });
+        assert_eq!(first.await.expect_err("it takes longer").code, 504);
+        assert_eq!(finish(&turn, soon(), async { Ok(()) }).await.expect_err("not its turn").code, 504);
+        tell.send(()).expect("it goes on");
+        let later = Instant::now() + std::time::Duration::from_secs(5);
+        finish(&turn, later, async { Ok(()) }).await.expect("its turn comes");
+    }
+}
