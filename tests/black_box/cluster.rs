@@ -1,0 +1,218 @@
+//! Three servers that are one cluster, and its administration by `flotilla cluster`.
+
+use std::fs;
+use std::net::TcpListener;
+use std::path::PathBuf;
+use std::process::{Command, Output};
+use std::thread::{scope, sleep};
+use std::time::{Duration, Instant};
+
+use serde_json::{Value, json};
+
+use crate::support::{CONFIG_MAPS, DataDir, Server, config_map, config_map_path};
+
+const NAMES: [&str; 3] = ["a", "b", "c"];
+const CLUSTER: &str = "/flotilla/v1/cluster";
+/// How long something may take that others have to notice first.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+/// Where three servers are to be.
+struct Places {
+    directories: [DataDir; 3],
+    ports: [u16; 3],
+    pki: PathBuf,
+}
+
+impl Places {
+    fn new() -> Places {
+        let directories = [DataDir::new(), DataDir::new(), DataDir::new()];
+        // The ports are free once these are dropped; nobody else is likely to be given them so soon.
+        let listeners = [(); 3].map(|()| TcpListener::bind("127.0.0.1:0").expect("a port"));
+        let ports = listeners.each_ref().map(|listener| listener.local_addr().expect("an address").port());
+        let pki = directories[0].path().with_file_name("shared-pki");
+        Places { directories, ports, pki }
+    }
+
+    fn address(&self, member: usize) -> String {
+        format!("127.0.0.1:{}", self.ports[member])
+    }
+
+    /// Starts a member, and waits until it is ready.
+    fn start(&self, member: usize) -> Server {
+        let others = NAMES.iter().zip(self.ports).map(|(name, port)| format!("{name}=127.0.0.1:{port}"));
+        let (initial, pki) = (others.collect::<Vec<_>>().join(","), self.pki.display().to_string());
+        let address = self.address(member);
+        self.directories[member].start_with(&[
+            "--name",
+            NAMES[member],
+            "--peer-listen",
+            &address,
+            "--initial-cluster",
+            &initial,
+            "--pki-dir",
+            &pki,
+        ])
+    }
+
+    /// Starts all of them, which form a cluster.
+    fn start_all(&self) -> [Server; 3] {
+        scope(|scope| {
+            let starting = [0, 1, 2].map(|member| scope.spawn(move || self.start(member)));
+            starting.map(|started| started.join().expect("a server"))
+        })
+    }
+}
+
+/// Runs `flotilla cluster` with a server.
+fn cluster(server: &Server, arguments: &[&str]) -> Output {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_flotilla"));
+    command.arg("cluster").args(arguments).arg("--kubeconfig").arg(server.data().join("admin.kubeconfig"));
+    command.output().expect("the program can be run")
+}
+
+/// What a command says that succeeds.
+fn told(server: &Server, arguments: &[&str]) -> String {
+    let output = cluster(server, arguments);
+    let error = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{arguments:?}: {error}");
+    String::from_utf8(output.stdout).expect("text")
+}
+
+/// What a command says that fails.
+fn refused(server: &Server, arguments: &[&str]) -> String {
+    let output = cluster(server, arguments);
+    assert_eq!(output.status.code(), Some(1), "{arguments:?}: {}", String::from_utf8_lossy(&output.stdout));
+    assert!(output.stdout.is_empty());
+    String::from_utf8(output.stderr).expect("text")
+}
+
+fn status(server: &Server) -> Value {
+    serde_json::from_str(&told(server, &["status", "-o", "json"])).expect("JSON")
+}
+
+/// One field of every member.
+fn each(status: &Value, field: &str) -> Vec<Value> {
+    status["members"].as_array().expect("members").iter().map(|member| member[field].clone()).collect()
+}
+
+/// How many groups a member leads, as a server sees it.
+fn led(server: &Server, name: &str) -> usize {
+    let status = status(server);
+    let members = status["members"].as_array().expect("members");
+    let member = members.iter().find(|member| member["name"] == name).expect("the member");
+    member["leads"].as_array().expect("groups").len()
+}
+
+fn until(what: &str, mut holds: impl FnMut() -> bool) {
+    let deadline = Instant::now() + PATIENCE;
+    while !holds() {
+        assert!(Instant::now() < deadline, "{what}: not in time");
+        sleep(Duration::from_millis(20));
+    }
+}
+
+fn write(server: &Server, name: &str) {
+    server.connect().post(CONFIG_MAPS, &config_map(name, name)).expect(201);
+}
+
+fn read(server: &Server, name: &str) {
+    assert_eq!(server.connect().get(&config_map_path(name)).expect(200)["data"]["value"], name);
+}
+
+#[test]
+fn a_member_that_lost_its_disk_is_replaced_and_members_are_removed() {
+    let places = Places::new();
+    let [a, b, c] = places.start_all();
+    let before = status(&a);
+    assert_eq!(each(&before, "name"), NAMES);
+    assert_eq!(each(&before, "votes"), [true; 3]);
+    until("everybody sees everybody", || each(&status(&a), "reachable") == [true; 3]);
+    write(&a, "first");
+    read(&b, "first");
+    write(&c, "second");
+    read(&a, "second");
+
+    c.kill();
+    fs::remove_dir_all(places.directories[2].path()).expect("the disk is lost");
+    let address = places.address(2);
+    let join = format!("c={address}");
+    assert!(refused(&a, &["join", &join]).contains("nobody answers at"));
+    write(&b, "meanwhile");
+    let c = scope(|scope| {
+        // It is ready only once it has been admitted.
+        let starting = scope.spawn(|| places.start(2));
+        let admitted = || cluster(&a, &["join", &join]).status.success();
+        until("the replacement is admitted", admitted);
+        starting.join().expect("a server")
+    });
+    for name in ["first", "second", "meanwhile"] {
+        read(&c, name);
+    }
+    let after = status(&c);
+    assert_eq!((each(&after, "name"), each(&after, "votes")), (NAMES.map(Value::from).to_vec(), vec![json!(true); 3]));
+    assert_ne!(each(&before, "id")[2], each(&after, "id")[2]);
+    assert_eq!(told(&b, &["join", &join]), "c is a member\n");
+
+    // It counts: one of the others may fail.
+    b.kill();
+    write(&c, "with-two");
+    read(&a, "with-two");
+    let b = places.start(1);
+    read(&b, "with-two");
+
+    assert_eq!(told(&a, &["remove", "c"]), "c is not a member any more\n");
+    assert_eq!(told(&a, &["remove", "c"]), "there is no member \"c\"\n");
+    assert_eq!(each(&status(&b), "name"), ["a", "b"]);
+    drop(c);
+    write(&b, "without-c");
+    read(&a, "without-c");
+}
+
+#[test]
+fn leaders_are_handed_over_without_a_write_that_fails() {
+    let places = Places::new();
+    let [a, b, c] = places.start_all();
+    assert_eq!(told(&a, &["transfer", "b"]), "b leads every group\n");
+    until("b leads", || led(&c, "b") == 1);
+    write(&a, "first");
+    assert_eq!(told(&c, &["transfer", "b", "--group", "default"]), "b leads the group default\n");
+    assert_eq!(told(&a, &["drain", "b"]), "others lead what b led\n");
+    until("b leads nothing", || led(&b, "b") == 0);
+    write(&b, "second");
+    read(&c, "second");
+    let text = told(&c, &["status"]);
+    assert!(text.contains("as c sees it") && text.contains("MEMBER") && text.contains("default"), "{text}");
+    assert!(refused(&a, &["drain", "d"]).contains("there is no member \"d\""));
+    assert!(refused(&a, &["transfer", "b", "--group", "none"]).contains("there is no group \"none\""));
+    until("all of them are ready", || [&a, &b, &c].iter().all(|server| server.connect().get("/readyz").status == 200));
+    for server in [a, b, c] {
+        assert_eq!(server.terminate().code(), Some(0));
+    }
+}
+
+#[test]
+fn administration_is_for_administrators_and_shows_nowhere() {
+    let directory = DataDir::new();
+    let server = directory.start();
+    let mut administrator = server.connect();
+    let alone = administrator.get(CLUSTER).expect(200);
+    assert_eq!((each(&alone, "reachable"), &alone["cluster"]), (vec![json!(true)], &json!("")));
+    let refused = server.connect_anonymously().get(CLUSTER).expect(403);
+    assert_eq!((&refused["kind"], &refused["reason"]), (&json!("Status"), &json!("Forbidden")));
+    assert_eq!(server.connect_anonymously().post(&format!("{CLUSTER}/drain"), &json!({})).status, 403);
+    assert!(!administrator.get("/").text().contains("flotilla"));
+    for (path, body, code) in [
+        ("join", json!({"name": "b", "address": "127.0.0.1:1"}), 409), // nobody can join a server that is to be alone
+        ("join", json!({"name": "b", "address": "here"}), 400),
+        ("join", json!({"name": "b"}), 400),
+        ("remove", json!({"name": "no name"}), 400),
+        ("remove", json!({"name": "b"}), 404),
+        ("transfer", json!({"name": "b", "grop": "default"}), 400),
+        ("elect", json!({"name": "b"}), 404),
+    ] {
+        let answer = administrator.post(&format!("{CLUSTER}/{path}"), &body).expect(code);
+        assert_eq!((&answer["kind"], &answer["code"]), (&json!("Status"), &json!(code)), "{path} {body}: {answer}");
+    }
+    assert_eq!(administrator.get(&format!("{CLUSTER}/drain")).expect(405)["reason"], "MethodNotAllowed");
+    assert_eq!(administrator.delete(CLUSTER).expect(405)["reason"], "MethodNotAllowed");
+}
