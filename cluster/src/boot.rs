@@ -24,7 +24,7 @@ use crate::snapshot::Snapshots;
 use crate::store::{Group, Running};
 use crate::wal::disk::Disk;
 use crate::wal::{Wal, WalOptions};
-use crate::{Membership, OpenError, Options, Revision};
+use crate::{Founder, Membership, OpenError, Options, Revision};
 
 /// Name of a replica that is to be the only one.
 const SINGLE_NAME: &str = "flotilla";
@@ -150,6 +150,7 @@ async fn ready(groups: &BTreeMap<Arc<str>, Group>) -> Result<(), OpenError> {
 /// This replica, before its groups are started.
 struct Here<'a> {
     membership: Option<&'a Membership>,
+    founder: Option<&'a Founder>,
     identity: Arc<IdentityFile>,
     hello: watch::Sender<Hello>,
 }
@@ -157,12 +158,14 @@ struct Here<'a> {
 impl<'a> Here<'a> {
     fn open(disk: Arc<dyn Disk>, options: &'a Options, shards: u32) -> Result<Here<'a>, OpenError> {
         let membership = options.membership.as_ref();
-        let name = membership.map_or(SINGLE_NAME, |membership| &membership.name);
+        let founder = options.founder.as_ref();
+        let named = membership.map(|membership| &membership.name).or(founder.map(|founder| &founder.name));
+        let name = named.map_or(SINGLE_NAME, String::as_str);
         let failed = |source| OpenError::Directory { directory: options.directory.clone(), source };
         let identity = Arc::new(IdentityFile::open(disk, &options.directory, name).map_err(failed)?);
         let Identity { name, id, cluster } = identity.get();
         let hello = Hello { cluster, member: id, name, version: PEER_VERSION, shards };
-        Ok(Here { membership, identity, hello: watch::Sender::new(hello) })
+        Ok(Here { membership, founder, identity, hello: watch::Sender::new(hello) })
     }
 
     fn exchange(&self, tables: &Arc<Tables>) -> Exchange {
@@ -187,7 +190,11 @@ impl<'a> Here<'a> {
             formation::form(&nodes, peers, &membership.initial, &self.identity, &self.hello).await;
         } else {
             let Hello { member, name, .. } = self.hello.borrow().clone();
-            let alone = BTreeMap::from([(member, Replica { name, address: String::new() })]);
+            let address = self.founder.map_or_else(String::new, |founder| founder.address.clone());
+            if self.founder.is_some() {
+                self.identity.belong(&formation::new_cluster()).map_err(OpenError::Identity)?;
+            }
+            let alone = BTreeMap::from([(member, Replica { name, address })]);
             for (name, node) in groups.keys().zip(&nodes) {
                 let failed = |source| OpenError::Group { group: name.to_string(), source: Box::new(source) };
                 node.form(alone.clone()).await.map_err(failed)?;
@@ -235,7 +242,7 @@ impl Starting<'_> {
         let (node, proposals) = Node::start(node_options).await?;
         let proposer: Addr<Proposer<Proposals>> = Proposer::new(proposals, clock.clone()).start();
         let (leads, led) = watch::channel(false);
-        let genesis = Revision::from_unix_ms(unix_ms());
+        let genesis = Revision::from_unix_ms(unix_ms()).max(options.above);
         actix::spawn(node.clone().follow_leadership(proposer.clone(), leads, genesis));
         let leader = Leader::new(node, id, clock.clone(), proposer.clone(), peers);
         clock.serve(match leader.has_others() {

@@ -31,7 +31,9 @@
 //! - No lock is held across an await, and none for longer than a bounded chunk of work.
 //! - Every bound is in [`limits`].
 
+mod backup;
 mod boot;
+mod chunk;
 mod codec;
 mod group;
 mod key;
@@ -54,10 +56,13 @@ mod wal;
 mod watch;
 mod write;
 
+pub use self::backup::{
+    Backup, BackupError, BackupHeader, BackupReadError, BackupReader, BackupSummary, RestoreError, Restored, restore,
+};
 pub use self::key::{Key, Scope, TableId};
 pub use self::members::{ClusterStatus, MemberStatus, MembersError};
 pub use self::object::{Draft, Layout, Object, Term, Terms};
-pub use self::options::{Membership, OpenError, Options, PeerTls, TableOptions};
+pub use self::options::{Founder, Membership, OpenError, Options, PeerTls, TableOptions};
 pub use self::raft::{GroupStatus, Member};
 pub use self::revision::Revision;
 pub use self::shard_map::ShardMapError;

@@ -44,6 +44,17 @@ pub const ENTRY_CACHE_BYTES: usize = 32 << 20;
 pub const SNAPSHOT_CHUNK_BYTES: usize = 1 << 20;
 /// How long the state that a snapshot is written of is held; a snapshot that takes longer is given up.
 pub const SNAPSHOT_WRITE_TIMEOUT: Duration = Duration::from_secs(900);
+/// Bytes after which a chunk of a backup takes nothing more.
+pub const BACKUP_CHUNK_BYTES: usize = 256 << 10;
+/// Bytes of a chunk beyond which a backup is called damaged: what is before the last object of a chunk, and one object
+/// with its names and terms.
+pub const BACKUP_CHUNK_BYTES_MAX: usize = 64 << 20;
+/// How long the state that a backup is taken of is held; a backup that takes longer is given up.
+pub const BACKUP_TIMEOUT: Duration = Duration::from_secs(900);
+/// How often a backup is begun again whose revision leaves the history before it is held.
+pub const BACKUP_ATTEMPTS: usize = 16;
+/// Chunks of a backup whose objects are written at the same time when it is restored.
+pub const RESTORE_CHUNKS_IN_FLIGHT: usize = 16;
 /// Bytes appended to a group's log after which a new snapshot of it is written, unless the objects take more.
 pub const SNAPSHOT_LOG_BYTES: u64 = 256 << 20;
 /// How many times the bytes after which a group's own entries cause a snapshot the log of all groups may have, before

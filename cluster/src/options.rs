@@ -11,7 +11,7 @@ use compact_str::CompactString;
 
 use crate::shard_map::ShardMapError;
 use crate::wal::WalError;
-use crate::{TableId, limits};
+use crate::{Revision, TableId, limits};
 
 /// How a store is opened.
 #[derive(Clone)]
@@ -31,6 +31,11 @@ pub struct Options {
     pub wal_segment_bytes: u64,
     /// Who replicates the store together; `None` for a store of one replica, which listens for no others.
     pub membership: Option<Membership>,
+    /// What a store without a membership calls itself, so that others can be admitted when it has one; `None` for one
+    /// that stays alone.
+    pub founder: Option<Founder>,
+    /// A new store hands out only revisions above this one.
+    pub above: Revision,
     /// How many data groups there are, besides the group `default`: `g1` and so on. Tables that ask for shards are
     /// spread over them. Cannot be changed later, and neither can the shards of tables.
     pub groups: u8,
@@ -52,6 +57,8 @@ impl Options {
             snapshot_log_bytes: limits::SNAPSHOT_LOG_BYTES,
             wal_segment_bytes: limits::WAL_SEGMENT_BYTES,
             membership: None,
+            founder: None,
+            above: Revision::ZERO,
             groups: 0,
             tables: BTreeMap::new(),
             on_fatal: Arc::new(|reason| {
@@ -74,6 +81,15 @@ pub struct Membership {
     pub initial: BTreeMap<String, String>,
     /// How connections between them are made and taken.
     pub tls: PeerTls,
+}
+
+/// The first member of a cluster that others are to join.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Founder {
+    /// Its name.
+    pub name: String,
+    /// Where others will reach it, `HOST:PORT`.
+    pub address: String,
 }
 
 /// How connections between replicas are made and taken. Each side must know the other by its certificate; the name
@@ -120,6 +136,15 @@ pub enum OpenError {
     /// Another process uses the data directory.
     #[error("data directory {directory} is in use by another process")]
     Locked {
+        /// The directory.
+        directory: PathBuf,
+    },
+    /// Who this replica is cannot be written down.
+    #[error("the identity of this replica cannot be written")]
+    Identity(#[source] std::io::Error),
+    /// The data directory holds a part of a backup.
+    #[error("data directory {directory} holds a part of a backup only: remove it, and restore the backup again")]
+    Unfinished {
         /// The directory.
         directory: PathBuf,
     },

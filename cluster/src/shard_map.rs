@@ -113,6 +113,16 @@ impl ShardMap {
         self.epoch
     }
 
+    /// How many data groups there are.
+    pub(crate) fn data_groups(&self) -> u8 {
+        self.data_groups
+    }
+
+    /// How many shards tables have, as far as that was said.
+    pub(crate) fn tables(&self) -> &BTreeMap<TableId, u16> {
+        &self.tables
+    }
+
     /// The names of all groups, by their slots.
     pub(crate) fn groups(&self) -> impl Iterator<Item = Arc<str>> + '_ {
         std::iter::once(DEFAULT_GROUP.into()).chain((1..=self.data_groups).map(|number| format!("g{number}").into()))

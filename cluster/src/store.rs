@@ -10,6 +10,7 @@ use parking_lot::Mutex;
 use tokio::sync::{oneshot, watch};
 use tokio::time::Instant;
 
+use crate::backup::check_finished;
 use crate::boot;
 use crate::group::{GroupClock, Tables};
 use crate::limits::OBJECT_BYTES_MAX;
@@ -76,6 +77,7 @@ impl Store {
     /// The directory cannot be used, is used by another process, or holds what is damaged or of a later release.
     pub async fn open(options: Options) -> Result<Store, OpenError> {
         let lock = boot::lock(&options)?;
+        check_finished(&options.directory)?;
         Store::open_on(Arc::new(LocalDisk), Some(lock), options).await
     }
 
@@ -102,6 +104,10 @@ impl Store {
 
     pub(crate) fn running(&self) -> &Running {
         &self.shared.running
+    }
+
+    pub(crate) fn registry(&self) -> &Arc<Tables> {
+        &self.shared.tables
     }
 
     /// Id of this replica.
@@ -208,6 +214,14 @@ impl Store {
     async fn confirm(&self, clock: &GroupClock) -> Result<(), ReadError> {
         let group = self.shared.running.groups.get(clock.name()).ok_or(ReadError::Unavailable)?;
         group.reads.barrier().await
+    }
+
+    /// Writes a snapshot of every group now.
+    pub(crate) async fn write_snapshots(&self) -> Result<(), Box<dyn std::error::Error + Send + Sync>> {
+        for group in self.shared.running.groups.values() {
+            group.leader.node().snapshot_now().await?;
+        }
+        Ok(())
     }
 
     /// Whether every group has a leader, so that writes and linearizable reads can be tried.

@@ -313,6 +313,15 @@ impl Node {
         }
     }
 
+    /// Writes a snapshot whether it is due or not, and gives back the log before it.
+    pub(crate) async fn snapshot_now(&self) -> Result<(), StartError> {
+        let mut snapshot_at = self.snapshot_at.lock().await;
+        let appended = self.log.appended();
+        self.snapshot().await?;
+        *snapshot_at = appended;
+        Ok(())
+    }
+
     async fn snapshot(&self) -> Result<(), StartError> {
         let started = Instant::now();
         let building = self.raft.with_state_machine(|machine| Box::pin(async { machine.capture() })).await;

@@ -114,6 +114,11 @@ fn tell(gathering: &Gathering, initial: &BTreeMap<String, String>, found: &BTree
     }
 }
 
+/// An id for a new cluster.
+pub(crate) fn new_cluster() -> String {
+    format!("{:016x}", rand::random::<u64>())
+}
+
 /// Founds the cluster. Safe to repeat: whoever has begun it goes on under the same id of the cluster.
 async fn found_with(
     nodes: &[Node],
@@ -123,7 +128,7 @@ async fn found_with(
 ) -> Result<(), Box<dyn std::error::Error>> {
     let own = identity.get();
     let cluster = match own.cluster.is_empty() {
-        true => format!("{:016x}", rand::random::<u64>()),
+        true => new_cluster(),
         false => own.cluster,
     };
     identity.belong(&cluster)?;

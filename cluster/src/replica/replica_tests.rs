@@ -203,3 +203,38 @@ async fn a_member_is_removed_and_a_new_one_joins() {
     create(&stores[2], "ns/second").await;
     assert_eq!(read(&stores[2], "ns/first").await, Some(first));
 }
+
+#[tokio::test]
+async fn others_join_a_store_that_began_alone() {
+    let cluster = Cluster::new(&["a", "b"], 1);
+    let founder = crate::Founder { name: "a".into(), address: cluster.addresses["a"].to_string() };
+    let sharded = TableOptions { shards: Some(1), ..TableOptions::default() };
+    let options = Options {
+        wal_segment_bytes: 1 << 20,
+        groups: 1,
+        tables: [(pods(), sharded)].into(),
+        founder: Some(founder),
+        ..Options::new("/store")
+    };
+    let alone = Store::open_on(Arc::new(cluster.disks["a"].clone()), None, options).await.unwrap();
+    let first = create(&alone, "ns/first").await;
+    alone.write_snapshots().await.unwrap();
+    alone.shutdown().await;
+
+    let a = cluster.open("a").await;
+    let admitting = async {
+        let address = cluster.addresses["b"].to_string();
+        while let Err(error) = a.admit("b", &address).await {
+            assert!(matches!(error, crate::MembersError::Unreachable { .. }), "{error}");
+            tokio::time::sleep(Duration::from_millis(50)).await;
+        }
+    };
+    let (b, ()) = tokio::join!(cluster.open("b"), admitting);
+    assert_eq!(read(&b, "ns/first").await, Some(first));
+    let second = create(&b, "ns/second").await;
+    assert_eq!(read(&a, "ns/second").await, Some(second));
+    // Nobody reads there what was before the store began.
+    assert_eq!(b.table(&pods()).floor(), a.table(&pods()).floor());
+    a.shutdown().await;
+    b.shutdown().await;
+}

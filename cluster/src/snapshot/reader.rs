@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use super::{FORMAT, KIND_CHANGES, KIND_END, KIND_META, KIND_OBJECTS, KIND_SHARD, Loaded, MAGIC, Meta};
 use crate::TableId;
+use crate::chunk;
 use crate::codec::Decoder;
 use crate::group::ShardId;
 use crate::table::shard::Content;
@@ -46,12 +47,11 @@ pub(super) fn load(disk: &dyn Disk, path: &Path) -> Result<Loaded, WalError> {
 
 /// The content of the chunk at an offset; none when it does not match its checksum.
 fn read_chunk<'a>(file: &dyn DiskFile, offset: u64, buffer: &'a mut Vec<u8>) -> std::io::Result<Option<&'a [u8]>> {
-    let mut head = [0; 8];
+    let mut head = [0; chunk::HEAD_BYTES];
     if file.read_at(offset, &mut head)? < head.len() {
         return Ok(None);
     }
-    let length = u32::from_le_bytes([head[0], head[1], head[2], head[3]]) as usize;
-    let checksum = u32::from_le_bytes([head[4], head[5], head[6], head[7]]);
+    let (length, checksum) = chunk::head(head);
     if length as u64 > file.size()? {
         return Ok(None); // the length itself is damaged
     }

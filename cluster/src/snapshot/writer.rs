@@ -4,6 +4,7 @@ use std::path::Path;
 
 use super::{FORMAT, KIND_CHANGES, KIND_END, KIND_META, KIND_OBJECTS, KIND_SHARD, MAGIC, Meta, SnapshotWriteError};
 use crate::Change;
+use crate::chunk;
 use crate::codec::{put_blob, put_long, put_object, put_operation, put_text};
 use crate::group::{Captured, Operation, ShardId};
 use crate::limits::SNAPSHOT_CHUNK_BYTES;
@@ -90,16 +91,11 @@ impl Chunks {
     }
 
     fn begin(&mut self, kind: u8) {
-        self.chunk.clear();
-        self.chunk.extend_from_slice(&[0; 8]);
-        self.chunk.push(kind);
+        chunk::begin(kind, &mut self.chunk);
     }
 
     fn end(&mut self) -> std::io::Result<()> {
-        let length = (self.chunk.len() - 8) as u32;
-        let checksum = crc32c::crc32c(&self.chunk[8..]);
-        self.chunk[..4].copy_from_slice(&length.to_le_bytes());
-        self.chunk[4..8].copy_from_slice(&checksum.to_le_bytes());
+        chunk::seal(&mut self.chunk);
         self.file.write_at(self.offset, &self.chunk)?;
         self.offset += self.chunk.len() as u64;
         self.count += 1;

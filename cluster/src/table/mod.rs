@@ -203,11 +203,19 @@ impl Table {
     /// # Errors
     /// The revision is older than the history or not reached yet.
     pub fn snapshot_at(&self, revision: Revision) -> Result<Snapshot, SnapshotError> {
+        self.snapshot_for(revision, self.snapshot_hold)
+    }
+
+    /// The table as of a revision, kept readable for at most `hold`.
+    ///
+    /// # Errors
+    /// The revision is older than the history or not reached yet.
+    pub(crate) fn snapshot_for(&self, revision: Revision, hold: Duration) -> Result<Snapshot, SnapshotError> {
         let current = self.revision();
         if revision > current {
             return Err(TooLarge { current }.into());
         }
-        let holds = self.shards.iter().map(|place| place.shard.pin(revision, self.snapshot_hold));
+        let holds = self.shards.iter().map(|place| place.shard.pin(revision, hold));
         Ok(self.pin(revision, holds.collect::<Result<_, _>>()?))
     }
 

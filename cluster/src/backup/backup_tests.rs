@@ -1,0 +1,314 @@
+//! Backups of stores that go on meanwhile, stores made of them, and backups that are damaged.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::time::Duration;
+
+use super::restoring::fill;
+use super::*;
+use crate::chunk;
+use crate::limits::BACKUP_CHUNK_BYTES;
+use crate::wal::simulated_disk::SimulatedDisk;
+use crate::{
+    Compacted, Draft, Expectation, Key, Layout, Mutation, Object, OpenError, Options, Outcome, Selection,
+    SnapshotError, Store, TableOptions, Terms, Write,
+};
+
+/// Tables of one group each, and of several.
+const TABLES: [&str; 3] = ["configmaps", "leases", "pods"];
+
+fn options(directory: &Path) -> Options {
+    let sharded = |shards| TableOptions { shards: Some(shards), ..TableOptions::default() };
+    let tables = [(TableId::new("pods"), sharded(4)), (TableId::new("leases"), sharded(1))].into();
+    let on_fatal: Arc<dyn Fn(&str) + Send + Sync> = Arc::new(|_| {});
+    Options { wal_segment_bytes: 1 << 20, groups: 3, tables, on_fatal, ..Options::new(directory) }
+}
+
+async fn open() -> Store {
+    Store::open_on(Arc::new(SimulatedDisk::default()), None, options(Path::new("/store"))).await.unwrap()
+}
+
+/// The digits of the revision stand behind eight bytes.
+fn put(table: &str, key: &str, expectation: Expectation, bytes: usize) -> Write {
+    let mut text = b"content:".to_vec();
+    text.resize(26.max(bytes), b'x');
+    let terms = Terms::new(vec![("app".into(), key.into())], vec![("spec.nodeName".into(), "n1".into())]);
+    let draft = Draft { bytes: text, layout: Layout { revision_at: 8, head: 1, metadata: 2..5 }, terms };
+    Write { table: TableId::new(table), key: Key::new(key), expectation, mutation: Mutation::Put(draft) }
+}
+
+async fn write(store: &Store, write: Write) -> Revision {
+    match store.write(write).await.unwrap() {
+        Outcome::Committed { object, .. } => object.revision(),
+        Outcome::Conflict { current } => panic!("{current:?}"),
+    }
+}
+
+async fn seeded() -> Store {
+    let store = open().await;
+    for table in TABLES {
+        for number in 0..20 {
+            write(&store, put(table, &format!("ns/{number}"), Expectation::Absent, 100 + number)).await;
+        }
+    }
+    store
+}
+
+async fn taken(store: &Store) -> Vec<u8> {
+    let chunks: Result<Vec<_>, Compacted> = store.backup().await.unwrap().collect();
+    chunks.unwrap().concat()
+}
+
+type Objects = BTreeMap<(TableId, Key), Object>;
+
+fn read(bytes: &[u8]) -> (BackupHeader, Objects) {
+    let mut reader = BackupReader::open(bytes).unwrap();
+    let mut all = Objects::new();
+    while let Some((table, objects)) = reader.read().unwrap() {
+        for object in objects {
+            let twice = all.insert((table.clone(), object.key().clone()), object);
+            assert!(twice.is_none(), "{twice:?}");
+        }
+    }
+    (reader.header().clone(), all)
+}
+
+fn check(bytes: &[u8]) -> Result<(BackupHeader, BackupSummary), BackupReadError> {
+    BackupReader::open(bytes)?.check()
+}
+
+/// A directory of the machine, which is removed in the end.
+struct Directory(PathBuf);
+
+impl Directory {
+    fn new() -> Directory {
+        static NUMBER: AtomicUsize = AtomicUsize::new(0);
+        let number = NUMBER.fetch_add(1, Ordering::Relaxed);
+        let path = std::env::temp_dir().join(format!("flotilla-backup-{}-{number}", std::process::id()));
+        std::fs::create_dir_all(&path).unwrap();
+        Directory(path)
+    }
+
+    fn holding(bytes: &[u8]) -> (Directory, PathBuf) {
+        let directory = Directory::new();
+        let path = directory.0.join("backup");
+        std::fs::write(&path, bytes).unwrap();
+        (directory, path)
+    }
+}
+
+impl Drop for Directory {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
+}
+
+#[tokio::test]
+async fn every_object_is_in_it_once_with_the_revision_of_all() {
+    let store = seeded().await;
+    let large = write(&store, put("configmaps", "large", Expectation::Absent, 3 * BACKUP_CHUNK_BYTES)).await;
+    let bytes = taken(&store).await;
+    let (header, summary) = check(&bytes).unwrap();
+    assert_eq!((header.groups, header.shards[&TableId::new("pods")]), (3, 4));
+    assert!(header.revision >= large && summary.last >= header.revision && header.unix_ms > 0);
+    assert_eq!((summary.objects, summary.bytes), (61, bytes.len() as u64));
+    let (_, objects) = read(&bytes);
+    assert_eq!(objects.len(), 61);
+    for ((table, key), object) in objects {
+        assert!(store.table(&table).get(key.as_str()).is_some_and(|live| *live == object), "{table} {key}");
+    }
+    // What is over holds nothing.
+    assert!(store.tables().iter().all(|table| table.usage().snapshots == 0));
+    store.shutdown().await;
+}
+
+#[tokio::test]
+async fn no_part_of_a_backup_and_no_damaged_one_is_taken_for_one() {
+    let store = seeded().await;
+    let bytes = taken(&store).await;
+    store.shutdown().await;
+    for length in 0..bytes.len() {
+        match check(&bytes[..length]) {
+            Err(BackupReadError::Truncated { bytes }) => assert_eq!(bytes, length as u64),
+            Err(BackupReadError::Other) if length == 0 => {}
+            other => panic!("{length}: {other:?}"),
+        }
+    }
+    for place in 0..bytes.len() {
+        let mut damaged = bytes.clone();
+        damaged[place] ^= 1 << (place % 8);
+        let error = check(&damaged).unwrap_err();
+        match place {
+            0..8 => assert!(matches!(error, BackupReadError::Other), "{place}: {error}"),
+            8..12 => assert!(
+                matches!(error, BackupReadError::Newer { .. } | BackupReadError::Damaged { offset: 8, .. }),
+                "{place}: {error}"
+            ),
+            _ => assert!(
+                matches!(error, BackupReadError::Damaged { .. } | BackupReadError::Truncated { .. }),
+                "{place}: {error}"
+            ),
+        }
+    }
+    let longer = [bytes.as_slice(), b"x"].concat();
+    assert!(check(&longer).unwrap_err().to_string().contains("something follows its end"));
+    let mut newer = bytes.clone();
+    newer[8] = 9;
+    assert_eq!(
+        check(&newer).unwrap_err().to_string(),
+        "the backup has format 9, of a later release; this one reads up to 1"
+    );
+    // A chunk that is missing as a whole is missed.
+    let length = |at: usize| 8 + chunk::head(bytes[at..at + 8].try_into().unwrap()).0;
+    let (first, second) = (12 + length(12), 12 + length(12) + length(12 + length(12)));
+    let without = [&bytes[..first], &bytes[second..]].concat();
+    assert!(check(&without).unwrap_err().to_string().contains("has not as much as its end says"));
+}
+
+/// Writes a pair over and over, in one table and once that is acknowledged in another one, with a number that both have.
+async fn keep_writing(store: Store, key: String, stopped: Arc<AtomicBool>) -> usize {
+    let mut last = [None, None];
+    for number in 0.. {
+        if stopped.load(Ordering::SeqCst) {
+            return number;
+        }
+        for (table, last) in ["pods", "configmaps"].into_iter().zip(&mut last) {
+            let expectation = last.map_or(Expectation::Absent, Expectation::Revision);
+            *last = Some(write(&store, put(table, &key, expectation, 100 + number)).await);
+        }
+    }
+    unreachable!()
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_backup_under_writes_is_of_one_revision() {
+    let store = open().await;
+    let stopped = Arc::new(AtomicBool::default());
+    let spawn = |number: usize| tokio::spawn(keep_writing(store.clone(), format!("ns/{number}"), stopped.clone()));
+    let writers: Vec<_> = (0..6).map(spawn).collect();
+    for round in 0..8 {
+        tokio::time::sleep(Duration::from_millis(20)).await;
+        let key = format!("ns/before-{round}");
+        let before = write(&store, put("leases", &key, Expectation::Absent, 100)).await;
+        let mut backup = store.backup().await.unwrap();
+        let begun = backup.next().unwrap().unwrap();
+        tokio::time::sleep(Duration::from_millis(30)).await; // what is written now is not to be in it
+        let rest: Vec<_> = backup.map(Result::unwrap).collect();
+        let (header, objects) = read(&[&begun[..], &rest.concat()].concat());
+        let get = |table: &str, key: &str| objects.get(&(TableId::new(table), Key::new(key)));
+        assert!(header.revision >= before && get("leases", &key).is_some(), "what was acknowledged before");
+        let mut there = Objects::new();
+        for table in store.tables() {
+            let mut cursor = table.snapshot_at(header.revision).unwrap().cursor(Selection::default(), None);
+            let mut all = Vec::new();
+            while cursor.read(100, &mut all).unwrap() {}
+            there.extend(all.into_iter().map(|object| ((table.id().clone(), object.key().clone()), (*object).clone())));
+        }
+        assert!(objects == there, "all tables as of {}", header.revision);
+        for number in 0..6 {
+            let length = |table| get(table, &format!("ns/{number}")).map_or(99, |object| object.bytes().len());
+            let (first, second) = (length("pods"), length("configmaps"));
+            assert!(first == second || first == second + 1, "{first} {second}: the second was written after the first");
+        }
+    }
+    stopped.store(true, Ordering::SeqCst);
+    for writer in writers {
+        assert!(writer.await.unwrap() > 8, "writers went on");
+    }
+    store.shutdown().await;
+}
+
+/// The restored store has the same objects, under revisions above `last` and with a history that begins there.
+async fn check_restored(store: &Store, original: &Objects, last: Revision) {
+    let mut count = 0;
+    for table in store.tables() {
+        count += table.len();
+        assert!(table.floor() > last, "{}: {} is not above {last}", table.id(), table.floor());
+        assert_eq!(table.changes(last, 1).unwrap_err(), Compacted { floor: table.floor() });
+        let refused = table.subscribe(crate::Interest::default(), last).err();
+        assert!(matches!(refused, Some(SnapshotError::Compacted(_))), "{refused:?}");
+    }
+    assert_eq!(count, original.len() as u64);
+    for ((table, key), old) in original {
+        let table = store.table(table);
+        let read = store.barrier(&table).await.unwrap();
+        let table_id = table.id();
+        let new = table.get(key.as_str()).unwrap_or_else(|| panic!("no {table_id} {key}"));
+        assert!(new.revision() > last && new.revision() <= read, "{last} {:?} {read}", new.revision());
+        assert_eq!((new.layout(), new.terms()), (old.layout(), old.terms()));
+        assert_eq!(new.bytes()[8..26], *new.revision().to_string().as_bytes());
+        assert_eq!((&new.bytes()[..8], &new.bytes()[26..]), (&old.bytes()[..8], &old.bytes()[26..]));
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_restored_store_has_the_same_objects_above_every_revision() {
+    let store = seeded().await;
+    let bytes = taken(&store).await;
+    store.shutdown().await;
+    let (_files, backup) = Directory::holding(&bytes);
+    let original = read(&bytes).1;
+    let hour_ahead = Revision::new(check(&bytes).unwrap().1.last.get() + (3_600_000 << 18));
+    // The clock of this machine may be behind the one that gave the old revisions, and shards may be others.
+    let single = |directory: &Path| Options { groups: 0, tables: BTreeMap::new(), ..options(directory) };
+    for (above, sharded) in [(Revision::ZERO, true), (hour_ahead, false)] {
+        let directory = Directory::new();
+        let options = || if sharded { options(&directory.0) } else { single(&directory.0) };
+        let restored = super::restore(Options { above, ..options() }, &backup).await.unwrap();
+        assert!(restored.above > above && restored.above > restored.summary.last);
+        assert_eq!(restored.summary.objects, 60);
+        let last = restored.above.previous();
+        for _ in 0..2 {
+            let store = Store::open(options()).await.unwrap();
+            check_restored(&store, &original, last).await;
+            // Tables that had nothing begin there too.
+            assert!(store.table(&TableId::new("secrets")).floor() > last);
+            let of = original.keys().next().unwrap().1.as_str();
+            let object = store.table(&TableId::new("configmaps")).get(of).unwrap();
+            let changed = put("configmaps", of, Expectation::Revision(object.revision()), object.bytes().len());
+            assert!(write(&store, changed).await > object.revision());
+            store.shutdown().await;
+        }
+        let again = super::restore(options(), &backup).await.unwrap_err();
+        assert!(matches!(again, RestoreError::NotEmpty { .. }), "{again}");
+    }
+}
+
+#[tokio::test]
+async fn nothing_is_made_of_what_is_no_backup_or_where_something_is() {
+    let store = seeded().await;
+    let bytes = taken(&store).await;
+    store.shutdown().await;
+    let (_files, whole) = Directory::holding(&bytes);
+    let (_parts, part) = Directory::holding(&bytes[..bytes.len() - 1]);
+    let directory = Directory::new();
+    let absent = directory.0.join("absent");
+    let error = super::restore(options(&absent), &part).await.unwrap_err();
+    assert!(matches!(error, RestoreError::Backup(BackupReadError::Truncated { .. })) && !absent.exists(), "{error}");
+
+    let used = options(&directory.0.join("used"));
+    let running = Store::open(used.clone()).await.unwrap();
+    let error = super::restore(used.clone(), &whole).await.unwrap_err();
+    assert!(matches!(error, RestoreError::Open(OpenError::Locked { .. })), "{error}");
+    running.shutdown().await;
+    assert!(matches!(super::restore(used, &whole).await.unwrap_err(), RestoreError::NotEmpty { .. }));
+
+    // A restore that fails leaves nothing; one that was killed leaves what no server takes.
+    let wanting = options(&directory.0.join("wanting"));
+    let double = Options { groups: 0, ..wanting.clone() };
+    assert!(matches!(super::restore(double, &whole).await.unwrap_err(), RestoreError::Open(OpenError::Shards(_))));
+    super::restore(wanting.clone(), &whole).await.unwrap();
+    std::fs::write(wanting.directory.join("restoring"), "").unwrap();
+    assert!(matches!(Store::open(wanting).await.err(), Some(OpenError::Unfinished { .. })));
+}
+
+#[tokio::test]
+async fn what_is_there_already_stops_a_restore() {
+    let store = seeded().await;
+    let bytes = taken(&store).await;
+    let error = fill(&store, BackupReader::open(&bytes[..]).unwrap()).await.unwrap_err();
+    assert!(matches!(error, RestoreError::Twice { .. }), "{error}");
+    store.shutdown().await;
+}
