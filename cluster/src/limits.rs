@@ -135,6 +135,8 @@ pub const HEARTBEAT_PAUSE: Duration = Duration::from_millis(100);
 /// How long a replica hears nothing of its leader before it stands for election: the end of this range, in which nobody
 /// votes for another, and then a random time of it.
 pub const ELECTION_TIMEOUT: std::ops::Range<Duration> = Duration::from_millis(350)..Duration::from_millis(500);
+/// How long a leader may hear nothing of a majority before it is not counted as a leader any more.
+pub const QUORUM_SILENCE_MAX: Duration = Duration::from_secs(2);
 /// Appends of one group to one replica that are under way at once.
 pub const APPENDS_IN_FLIGHT_MAX: usize = 16;
 /// How long a group waits before it calls a replica again that could not be reached.

@@ -7,6 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use actix::Addr;
+use openraft::Instant as _;
 use openraft::async_runtime::WatchReceiver;
 use openraft::errors::{ClientWriteError, LinearizableReadError, RaftError};
 use openraft::raft::ReadPolicy;
@@ -19,7 +20,10 @@ use super::snapshot_sending::Receiver;
 use super::state_machine::StateMachine;
 use super::types::{Reaction, Replica, TypeConfig};
 use crate::group::{Applier, Batch, Lead, Log, Proposer, Replies};
-use crate::limits::{ELECTION_TIMEOUT, HEARTBEAT_INTERVAL, HEARTBEAT_PAUSE, LEADER_TIMEOUT, LONE_INTERVAL, SNAPSHOT_HELD_FACTOR};
+use crate::limits::{
+    ELECTION_TIMEOUT, HEARTBEAT_INTERVAL, HEARTBEAT_PAUSE, LEADER_TIMEOUT, LONE_INTERVAL, QUORUM_SILENCE_MAX,
+    SNAPSHOT_HELD_FACTOR,
+};
 use crate::peer::Peers;
 use crate::snapshot::Snapshots;
 use crate::wal::{GroupId, Wal};
@@ -357,11 +361,16 @@ impl Node {
         }
     }
 
-    /// Whether the group has a leader and this replica takes part.
+    /// Whether the group has a leader and this replica takes part. When it leads itself, a majority must have said so
+    /// lately: one that was left alone goes on believing that it leads.
     pub(crate) fn is_led(&self) -> bool {
         let metrics = self.raft.metrics();
         let metrics = metrics.borrow_watched();
-        metrics.running_state.is_ok() && metrics.current_leader.is_some()
+        let is_alone = || metrics.membership_config.voter_ids().nth(1).is_none();
+        let is_followed =
+            || metrics.last_quorum_acked.is_some_and(|acked| acked.into_inner().elapsed() < QUORUM_SILENCE_MAX);
+        let leads = metrics.current_leader == Some(self.node);
+        metrics.running_state.is_ok() && metrics.current_leader.is_some() && (!leads || is_alone() || is_followed())
     }
 
     pub(crate) async fn shutdown(&self) {

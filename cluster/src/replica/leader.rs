@@ -266,7 +266,7 @@ impl Leader {
         request.group = self.clock.name().to_string();
         let mut deadline = Instant::now() + LEADER_WAIT;
         loop {
-            let nobody = || Unchanged::Refused(format!("the group {} has no leader", self.clock.name()));
+            let nobody = || Unchanged::Refused("it has no leader that a majority follows".into());
             let leader = self.node.leader();
             let done = match self.place(deadline).await.ok_or_else(nobody)? {
                 Place::Here => self.node.administer(&request).await,

@@ -193,6 +193,20 @@ async fn leaders_are_spread_transferred_and_drained() {
 }
 
 #[tokio::test]
+async fn a_leader_without_a_majority_is_not_available() {
+    let cluster = Cluster::new(&["a", "b", "c"], 0);
+    let mut stores: BTreeMap<String, Store> = cluster.addresses.keys().cloned().zip(cluster.open_all().await).collect();
+    stores["b"].transfer(None, "a").await.unwrap();
+    until("a leads", || stores["a"].is_available() && *stores["a"].leadership().borrow()).await;
+    tokio::time::sleep(crate::limits::QUORUM_SILENCE_MAX * 2).await;
+    assert!(stores["a"].is_available(), "although nothing was written for long");
+    for name in ["b", "c"] {
+        stores.remove(name).unwrap().shutdown().await;
+    }
+    until("a is not available", || !stores["a"].is_available()).await;
+}
+
+#[tokio::test]
 async fn a_member_is_removed_and_a_new_one_joins() {
     let cluster = Cluster::new(&["a", "b", "c"], 1);
     let stores = cluster.open_all().await;
