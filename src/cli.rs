@@ -9,6 +9,7 @@ use tokio::signal::unix::{Signal, SignalKind, signal};
 use tracing_subscriber::EnvFilter;
 
 use flotilla::administration::Cluster;
+use flotilla::backup::{Backup, Restore};
 use flotilla::boot::{Boot, BootError, Drain, DrainBegin};
 use flotilla::config::{self, Config, ConfigError, LogFormat};
 use flotilla::gateway::Gateway;
@@ -50,6 +51,18 @@ enum Command {
     ///
     /// Any member can be asked, also about others. Every command can be repeated safely. It exits with 1 when it fails.
     Cluster(Box<Cluster>),
+    /// Save everything that a cluster stores, as of one moment, while it goes on.
+    ///
+    /// Any member can be asked. The file is checked while it is written, and has its name only when all of it is there
+    /// and durable. It holds Secrets as they are. Certificates and keys are not in it: keep a copy of the directory `pki`
+    /// too, or clients have to be given new credentials after a restore.
+    Backup(Box<Backup>),
+    /// Make a data directory out of a backup, for a new cluster.
+    ///
+    /// Everything gets a new resourceVersion, above all that the old cluster has handed out: clients that go on from one
+    /// of those are answered with 410, list again, and are right again. Everything else stays as it was, UIDs included.
+    /// Nothing is made of a backup that is incomplete or damaged.
+    Restore(Box<Restore>),
     /// Print the version.
     Version,
 }
@@ -74,15 +87,19 @@ pub fn run() -> ExitCode {
                 Err(error) => fail(&error, MISUSED),
             }
         }
-        (Command::Cluster(cluster), _) => match cluster.run() {
-            Ok(()) => ExitCode::SUCCESS,
-            Err(error) => fail(&error, FAILED),
-        },
+        (Command::Cluster(cluster), _) => end(cluster.run()),
+        (Command::Backup(backup), _) => end(backup.run()),
+        (Command::Restore(restore), _) => end(restore.run()),
         _ => {
             println!("{}", version::GIT_VERSION);
             ExitCode::SUCCESS
         }
     }
+}
+
+/// The exit code of a command that came to its end.
+fn end(done: Result<(), impl std::error::Error + 'static>) -> ExitCode {
+    done.map_or_else(|error| fail(&error, FAILED), |()| ExitCode::SUCCESS)
 }
 
 /// Sends the log to standard error, in the form and with the filter of the configuration.

@@ -38,6 +38,9 @@ pub const REQUEST_TIMEOUT: Duration = Duration::from_secs(60);
 /// on.
 pub const MEMBERS_CHANGE_WAIT: Duration = Duration::from_secs(5);
 
+/// Backups that are taken at a time; more are answered with 429.
+pub const BACKUPS: usize = 2;
+
 /// Bytes of an answer to a command about the cluster that are read.
 pub const ADMINISTRATION_ANSWER_BYTES: u64 = 4 * 1_048_576;
 

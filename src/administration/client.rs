@@ -123,6 +123,28 @@ impl Client {
         self.understood(code, &body)
     }
 
+    /// Begins to fetch what is at a path, however long that takes and however much it is.
+    ///
+    /// # Errors
+    /// See [`ClientError`].
+    pub fn download(&self, path: &str) -> Result<impl Read + use<>, ClientError> {
+        let mut request = self.agent.get(format!("{}{path}", self.server));
+        if let Some(token) = &self.token {
+            request = request.header("Authorization", format!("Bearer {token}"));
+        }
+        let request = request.config().timeout_global(None).timeout_recv_response(Some(REQUEST_TIMEOUT));
+        let answered = request.timeout_recv_body(Some(DOWNLOAD_TIMEOUT)).build().call();
+        if let Ok(answer) = &answered
+            && answer.status() == 200
+        {
+            let unreachable =
+                |source| ClientError::Unreachable { server: self.server.clone(), source: Box::new(source) };
+            return answered.map(|answer| answer.into_body().into_reader()).map_err(unreachable);
+        }
+        let (code, body) = self.whole(answered)?;
+        Err(self.refusal(code, &body))
+    }
+
     /// Asks for a change, of a path below [`CLUSTER_PATH`].
     ///
     /// # Errors
@@ -152,12 +174,18 @@ impl Client {
     }
 
     fn understood(&self, code: u16, body: &[u8]) -> Result<ClusterView, ClientError> {
-        let foreign = || ClientError::Foreign { server: self.server.clone(), code };
         if code == 200 {
-            return serde_json::from_slice(body).map_err(|_| foreign());
+            return serde_json::from_slice(body).map_err(|_| self.refusal(code, b""));
         }
-        let Status { message, details } = serde_json::from_slice(body).map_err(|_| foreign())?;
-        Err(ClientError::Refused { code, message, unknown: details.kind })
+        Err(self.refusal(code, body))
+    }
+
+    /// What an answer says that is not the one hoped for.
+    fn refusal(&self, code: u16, body: &[u8]) -> ClientError {
+        match serde_json::from_slice(body) {
+            Ok(Status { message, details }) => ClientError::Refused { code, message, unknown: details.kind },
+            Err(_) => ClientError::Foreign { server: self.server.clone(), code },
+        }
     }
 }
 
@@ -165,6 +193,8 @@ impl Client {
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 /// How long an answer may take; the server itself answers a change sooner, finished or not.
 const REQUEST_TIMEOUT: Duration = Duration::from_secs(30);
+/// How long a download may take: about as long as a server holds the state that a backup is taken of.
+const DOWNLOAD_TIMEOUT: Duration = flotilla_cluster::limits::BACKUP_TIMEOUT;
 
 fn client_certificate(kubeconfig: &Kubeconfig, provider: &CryptoProvider) -> Result<Option<ClientCert>, ClientError> {
     let Some((chain, key)) = &kubeconfig.certificate else { return Ok(None) };

@@ -14,9 +14,10 @@ use super::negotiate::{Form, Media, Offer, Representation, negotiate, wants_pret
 use super::path::{self, Target};
 use super::query::Query;
 use super::{Gateway, resources};
-use super::{answer, lists, members};
+use super::{answer, backup, lists, members};
 use crate::access::tokens;
 use crate::access::{Attributes, ConnectionIdentity, Impersonation};
+use crate::backup::BACKUP_PATH;
 use crate::discovery;
 use crate::metrics;
 use crate::metrics::requests::Route;
@@ -135,6 +136,10 @@ async fn route(request: &HttpRequest, payload: web::Payload, attempt: &mut Attem
                 Err(refused) => Err(refused),
             }
         }
+        Target::Other if decoded == BACKUP_PATH => match authorize(gateway, &head, &decoded, &mut caller, course) {
+            Ok(()) => backup::respond(gateway, &head, course).await,
+            Err(refused) => Err(refused),
+        },
         _ => document(gateway, &head, request, &mut caller, course),
     };
     answered.unwrap_or_else(|error| answer::respond_error(&error, head.for_errors(), &caller.warnings))

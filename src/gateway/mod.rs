@@ -3,6 +3,7 @@
 mod admittance;
 pub mod answer;
 mod attempt;
+mod backup;
 pub mod body;
 mod caller;
 mod deprecation;

@@ -4,6 +4,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 
 use actix_web::web::{self, ServiceConfig};
+use tokio::sync::Semaphore;
 
 use super::flow::Flow;
 use super::handler;
@@ -44,6 +45,8 @@ pub struct Gateway {
     pub flow: Flow,
     /// Changes of the cluster that are made through this server.
     pub(super) turns: Turns,
+    /// How many more backups may be taken at the same time.
+    pub(super) backups: Arc<Semaphore>,
     /// Tells open requests that the server is going down.
     pub drain: Drain,
     /// Controllers that belong to the API, unless others run them.
@@ -78,6 +81,7 @@ impl Gateway {
             health,
             flow: Flow::new(boot.config.max_requests_inflight, boot.config.max_mutating_requests_inflight),
             turns: Turns::default(),
+            backups: Arc::new(Semaphore::new(limits::BACKUPS)),
             drain: boot.drain.clone(),
             controllers,
         }))

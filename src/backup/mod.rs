@@ -1,0 +1,10 @@
+//! The commands `flotilla backup` and `flotilla restore`.
+
+mod restoring;
+mod saving;
+
+pub use restoring::{Restore, RestoreCommandError};
+pub use saving::{Backup, BackupCommandError};
+
+/// Where a server answers GET with a backup of everything that it stores.
+pub const BACKUP_PATH: &str = "/flotilla/v1/backup";

@@ -1,0 +1,114 @@
+//! Fetching a backup from a server into a file.
+
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, BufReader, BufWriter, Read, Write};
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::{Path, PathBuf};
+
+use clap::Args;
+use flotilla_cluster::{BackupHeader, BackupReadError, BackupReader, BackupSummary};
+
+use super::BACKUP_PATH;
+use crate::administration::{Client, ClientError, Kubeconfig, KubeconfigError};
+use crate::config;
+
+/// Saves everything that a cluster stores.
+#[derive(Debug, Args)]
+pub struct Backup {
+    /// Kubeconfig that says where a server is and who asks: a member of the group system:masters.
+    #[arg(long, value_name = "FILE", default_value_os_t = config::usual_kubeconfig())]
+    kubeconfig: PathBuf,
+    /// File to write, readable by its owner alone. It takes the place of one that is there, once it is complete.
+    #[arg(long, value_name = "FILE")]
+    to: PathBuf,
+}
+
+/// Why there is no backup.
+#[derive(Debug, thiserror::Error)]
+pub enum BackupCommandError {
+    /// It is not known whom to ask.
+    #[error(transparent)]
+    Kubeconfig(#[from] KubeconfigError),
+    /// The server does not send one.
+    #[error(transparent)]
+    Client(#[from] ClientError),
+    /// What it sends is not a whole backup.
+    #[error("the server has not sent a whole backup")]
+    Backup(#[from] BackupReadError),
+    /// The file cannot be written.
+    #[error("cannot write {path}")]
+    File {
+        /// The file.
+        path: PathBuf,
+        /// Why not.
+        source: io::Error,
+    },
+}
+
+impl Backup {
+    /// Saves a backup, and says on standard output what is in it. Without an error it is complete and durable; with
+    /// one, what was at its place still is.
+    ///
+    /// # Errors
+    /// See [`BackupCommandError`].
+    pub fn run(&self) -> Result<(), BackupCommandError> {
+        let client = Client::new(Kubeconfig::read(&self.kubeconfig)?)?;
+        let backup = client.download(BACKUP_PATH)?;
+        let mut unfinished = self.to.clone().into_os_string();
+        unfinished.push(".tmp");
+        let unfinished = PathBuf::from(unfinished);
+        let (header, summary) = save(backup, &unfinished).inspect_err(|_| {
+            let _ = fs::remove_file(&unfinished); // what there is of it is of no use
+        })?;
+        publish(&unfinished, &self.to).map_err(|source| BackupCommandError::File { path: self.to.clone(), source })?;
+        let (path, revision) = (self.to.display(), header.revision);
+        println!("{path}: {} objects as of revision {revision}, {} bytes", summary.objects, summary.bytes);
+        Ok(())
+    }
+}
+
+/// Writes a backup to a new file while it is checked.
+fn save(backup: impl Read, path: &Path) -> Result<(BackupHeader, BackupSummary), BackupCommandError> {
+    let failed = |source| BackupCommandError::File { path: path.to_owned(), source };
+    match fs::remove_file(path) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(failed(error)),
+        _ => {}
+    }
+    // There are Secrets in it.
+    let file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(path).map_err(failed)?;
+    let mut copying = Copying { from: BufReader::new(backup), to: BufWriter::new(file), failure: None };
+    let checked = BackupReader::open(&mut copying).and_then(BackupReader::check);
+    if let Some(error) = copying.failure {
+        return Err(failed(error));
+    }
+    let checked = checked?;
+    let file = copying.to.into_inner().map_err(|error| failed(error.into_error()))?;
+    file.sync_all().map_err(failed)?;
+    Ok(checked)
+}
+
+/// Gives a file its name for good.
+fn publish(unfinished: &Path, path: &Path) -> io::Result<()> {
+    fs::rename(unfinished, path)?;
+    let directory = path.parent().filter(|parent| !parent.as_os_str().is_empty());
+    File::open(directory.unwrap_or(Path::new(".")))?.sync_all()
+}
+
+/// What is read, copied.
+struct Copying<R, W> {
+    from: R,
+    to: W,
+    /// Why it cannot be written.
+    failure: Option<io::Error>,
+}
+
+impl<R: Read, W: Write> Read for Copying<R, W> {
+    fn read(&mut self, out: &mut [u8]) -> io::Result<usize> {
+        let count = self.from.read(out)?;
+        if let Err(error) = self.to.write_all(&out[..count]) {
+            self.failure = Some(error);
+            return Err(io::Error::other("the copy cannot be written"));
+        }
+        Ok(count)
+    }
+}

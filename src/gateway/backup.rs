@@ -1,0 +1,43 @@
+//! A backup of everything that is stored, made while it is sent. It is no part of Kubernetes; members of
+//! `system:masters` may have it.
+
+use std::sync::Arc;
+
+use actix_web::HttpResponse;
+use actix_web::body::BodyStream;
+use futures_util::stream;
+
+use super::attempt::Course;
+use super::flow::Lane;
+use super::handler::Head;
+use super::{Gateway, answer};
+use crate::status::{ApiError, ApiResult};
+
+/// Answers a request of somebody who may make it. A client that goes away ends it, and one that is too slow for the
+/// state to be held has its answer broken off: a backup is whole only if it says so itself.
+pub(super) async fn respond(gateway: &Gateway, head: &Head<'_>, course: &mut Course) -> ApiResult<HttpResponse> {
+    if head.method != "GET" {
+        let message = "the server does not allow this method on the requested resource";
+        return Err(ApiError::new(405, "MethodNotAllowed", message));
+    }
+    if !course.enter(gateway, Lane::Exempt { mutating: false }) {
+        return Ok(answer::too_many_requests());
+    }
+    // Each keeps history from being given back as long as it lasts.
+    let turn = Arc::clone(&gateway.backups).try_acquire_owned().map_err(|_| {
+        let message = "other backups are being taken; try again when they are complete";
+        ApiError::new(429, "TooManyRequests", message)
+    })?;
+    let backup = gateway.registry.store.backup().await;
+    let backup = backup.map_err(|error| ApiError::unavailable(error.to_string(), 1))?;
+    let chunks = backup.inspect(move |chunk| {
+        let _ = &turn; // until the last chunk was taken, or nobody takes them any more
+        if let Err(error) = chunk {
+            tracing::warn!(%error, "a backup was taken too slowly and is broken off");
+        }
+    });
+    let mut response = HttpResponse::Ok();
+    response.insert_header(("content-type", "application/octet-stream"));
+    response.insert_header(("cache-control", "no-store"));
+    Ok(response.body(BodyStream::new(stream::iter(chunks))))
+}

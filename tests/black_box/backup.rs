@@ -1,0 +1,205 @@
+//! Backups over HTTP and by the command line, and servers on data directories that are made of them.
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use serde_json::{Value, json};
+
+use crate::support::{CONFIG_MAPS, Connection, DataDir, Server, config_map, config_map_path, revision};
+
+const BACKUP: &str = "/flotilla/v1/backup";
+const SHARDS: [&str; 2] = ["--shards", "configmaps=3"];
+
+fn flotilla(arguments: &[&str], paths: &[(&str, &Path)]) -> Output {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_flotilla"));
+    command.args(arguments);
+    for (flag, path) in paths {
+        command.arg(flag).arg(path);
+    }
+    command.output().expect("flotilla can be run")
+}
+
+fn errors(output: &Output) -> String {
+    String::from_utf8_lossy(&output.stderr).into_owned()
+}
+
+/// Makes a backup of a server in a directory of its own.
+fn back_up(server: &Server, to: &Path) {
+    let kubeconfig = server.data().join("admin.kubeconfig");
+    let made = flotilla(&["backup"], &[("--kubeconfig", &kubeconfig), ("--to", to)]);
+    assert!(made.status.success(), "{}", errors(&made));
+    let told = String::from_utf8_lossy(&made.stdout).into_owned();
+    assert!(told.contains("objects as of revision"), "{told}");
+}
+
+fn restore(from: &Path, directory: &DataDir) -> Output {
+    flotilla(&["restore"], &[("--from", from), ("--data-dir", &directory.path())])
+}
+
+/// A place beside the data directory, which goes with it.
+fn beside(directory: &DataDir, name: &str) -> PathBuf {
+    let path = directory.path().with_file_name(name);
+    fs::create_dir_all(path.parent().expect("a parent")).expect("a directory");
+    path
+}
+
+/// Everything of some resources, without the revisions; and the smallest of these. None of them tells the address of the
+/// server, as the Service `kubernetes` does.
+fn everything(client: &mut Connection) -> (Value, u64) {
+    let paths = [
+        "/api/v1/namespaces",
+        CONFIG_MAPS,
+        "/api/v1/namespaces/default/secrets",
+        "/api/v1/namespaces/default/serviceaccounts",
+        "/apis/scheduling.k8s.io/v1/priorityclasses",
+        "/apis/rbac.authorization.k8s.io/v1/clusterroles",
+    ];
+    let mut least = u64::MAX;
+    let lists = paths.map(|path| {
+        let mut list = client.get(path).expect(200);
+        least = least.min(revision(&list));
+        list["metadata"].take();
+        for item in list["items"].as_array_mut().expect("items") {
+            least = least.min(revision(item));
+            item["metadata"]["resourceVersion"].take();
+        }
+        list
+    });
+    (json!(lists), least)
+}
+
+#[test]
+fn what_was_backed_up_is_served_again_above_every_revision() {
+    let (first, second) = (DataDir::new(), DataDir::new());
+    let server = first.start_with(&SHARDS);
+    let mut client = server.connect();
+    for number in 0..300 {
+        client.post(CONFIG_MAPS, &config_map(&format!("kept-{number:03}"), &"x".repeat(3000))).expect(201);
+    }
+    let secret = json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "kept"}, "data": {"a": "Yg=="}});
+    client.post("/api/v1/namespaces/default/secrets", &secret).expect(201);
+    client.post(CONFIG_MAPS, &config_map("deleted", "1")).expect(201);
+    let before = revision(&client.get(CONFIG_MAPS).expect(200));
+    client.delete(&config_map_path("deleted")).expect(200);
+    let (original, _) = everything(&mut client);
+
+    let backup = beside(&first, "backup");
+    back_up(&server, &backup);
+    assert_eq!(fs::metadata(&backup).expect("a file").permissions().mode() & 0o777, 0o600);
+    assert!(!beside(&first, "backup.tmp").exists());
+    let later = revision(&client.post(CONFIG_MAPS, &config_map("later", "1")).expect(201));
+    drop(client);
+    server.kill();
+
+    let restored = restore(&backup, &second);
+    assert!(restored.status.success(), "{}", errors(&restored));
+    let told = String::from_utf8_lossy(&restored.stdout).into_owned();
+    assert!(told.contains("--shards configmaps=3 --groups 3"), "{told}");
+    // Authorities are no objects: the root certificate of every namespace would be another with others.
+    let authorities = first.path().join("pki");
+    let authorities = authorities.to_str().expect("a text");
+    let server = second.start_with(&[SHARDS[0], SHARDS[1], "--pki-dir", authorities]);
+    let mut client = server.connect();
+    let (again, least) = everything(&mut client);
+    assert_eq!(original, again);
+    assert!(least > later, "{least} is not above {later}");
+    assert_eq!(client.get(&config_map_path("later")).status, 404);
+    let kept = client.get(&config_map_path("kept-007")).expect(200);
+
+    // Whoever goes on from what was is told to begin anew, and can.
+    for from in [before, later] {
+        let watch = format!("{CONFIG_MAPS}?watch=1&resourceVersion={from}");
+        match server.connect().watch(&watch).expect("an answer") {
+            Ok(mut watch) => {
+                let event = watch.next().expect("an event");
+                assert_eq!((&event["type"], &event["object"]["code"]), (&json!("ERROR"), &json!(410)), "{event}");
+            }
+            Err(refused) => assert_eq!(refused.status, 410, "{}", refused.text()),
+        }
+    }
+    let exact = format!("{CONFIG_MAPS}?resourceVersion={before}&resourceVersionMatch=Exact");
+    assert_eq!(client.get(&exact).status, 410);
+    let list = revision(&client.get(CONFIG_MAPS).expect(200));
+    let watch = server.connect().watch(&format!("{CONFIG_MAPS}?watch=1&resourceVersion={list}")).expect("an answer");
+    let mut watch = watch.unwrap_or_else(|refused| panic!("{}", refused.text()));
+    let mut changed = kept.clone();
+    changed["data"]["value"] = json!("2");
+    let changed = client.put(&config_map_path("kept-007"), &changed).expect(200);
+    assert_eq!(changed["metadata"]["uid"], kept["metadata"]["uid"]);
+    let event = watch.next().expect("an event");
+    assert_eq!((&event["type"], revision(&event["object"])), (&json!("MODIFIED"), revision(&changed)));
+
+    // The old revision of an object is not that of the new one.
+    let mut stale = kept;
+    stale["metadata"]["resourceVersion"] = json!(before.to_string());
+    assert_eq!(client.put(&config_map_path("kept-007"), &stale).status, 409);
+    assert_eq!(server.terminate().code(), Some(0));
+}
+
+#[test]
+fn a_backup_is_whole_or_refused() {
+    let (first, second) = (DataDir::new(), DataDir::new());
+    let server = first.start();
+    let mut client = server.connect();
+    client.post(CONFIG_MAPS, &config_map("kept", "1")).expect(201);
+    assert_eq!(server.connect_anonymously().get(BACKUP).status, 403);
+    assert_eq!(client.request("POST", BACKUP, "", b"").status, 405);
+    // Nobody waits for the rest of this one, which must keep nobody else from having one.
+    for _ in 0..5 {
+        let mut given_up = server.connect();
+        given_up.send(format!("GET {BACKUP} HTTP/1.1\r\nHost: localhost\r\n\r\n").as_bytes()).expect("a connection");
+    }
+
+    let given_back = (0..500).any(|_| {
+        std::thread::sleep(Duration::from_millis(20));
+        client.get(BACKUP).status == 200
+    });
+    assert!(given_back, "there is room for another backup");
+
+    let writing = AtomicBool::new(true);
+    let backup = beside(&first, "backup");
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            let mut client = server.connect();
+            for number in 0.. {
+                if !writing.load(Ordering::SeqCst) {
+                    break;
+                }
+                client.post(CONFIG_MAPS, &config_map(&format!("more-{number}"), "1")).expect(201);
+            }
+        });
+        back_up(&server, &backup);
+        back_up(&server, &backup);
+        writing.store(false, Ordering::SeqCst);
+    });
+
+    let bytes = fs::read(&backup).expect("a backup");
+    let part = beside(&first, "part");
+    fs::write(&part, &bytes[..bytes.len() / 2]).expect("a file");
+    let refused = restore(&part, &second);
+    assert_eq!(refused.status.code(), Some(1));
+    assert!(errors(&refused).contains("incomplete") && !second.path().exists(), "{}", errors(&refused));
+    let mut damaged = bytes.clone();
+    damaged[bytes.len() / 2] ^= 1;
+    fs::write(&part, &damaged).expect("a file");
+    assert!(errors(&restore(&part, &second)).contains("does not match its checksum"));
+    let busy = restore(&backup, &first);
+    assert_eq!(busy.status.code(), Some(1));
+    assert!(errors(&busy).contains("in use by another process"), "{}", errors(&busy));
+
+    // What cannot be fetched does not replace what is there.
+    let nobody = beside(&first, "nobody.kubeconfig");
+    let kubeconfig = fs::read_to_string(server.data().join("admin.kubeconfig")).expect("a kubeconfig");
+    server.kill();
+    fs::write(&nobody, kubeconfig).expect("a file");
+    let failed = flotilla(&["backup"], &[("--kubeconfig", &nobody), ("--to", &backup)]);
+    assert_eq!(failed.status.code(), Some(1));
+    assert!(errors(&failed).contains("does not answer"), "{}", errors(&failed));
+    assert_eq!(fs::read(&backup).expect("a backup"), bytes);
+    assert!(restore(&backup, &second).status.success());
+    assert_eq!(second.start().connect().get(&config_map_path("kept")).expect(200)["data"]["value"], "1");
+}
