@@ -1,5 +1,6 @@
 //! The command line.
 
+use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
@@ -11,7 +12,7 @@ use crate::kubeconfig;
 use crate::process::Processes;
 use crate::report::Figures;
 use crate::rows::{Context, ROWS};
-use crate::{seed, start};
+use crate::{balance, seed, start};
 
 /// Measures what the answers of a Kubernetes API server cost.
 ///
@@ -91,6 +92,18 @@ enum Command {
     Clean,
     /// List the rows.
     Rows,
+    /// Pass connections on to servers, each to one chosen at random, until it is interrupted.
+    ///
+    /// For trying a control plane of several members with a client that knows one address: put that of --listen into
+    /// its kubeconfig.
+    Balance {
+        /// Address and port to listen on.
+        #[arg(long, value_name = "ADDR:PORT")]
+        listen: SocketAddr,
+        /// Address and port of a server; given once for each, or separated by commas.
+        #[arg(long, value_name = "ADDR:PORT", required = true, value_delimiter = ',')]
+        to: Vec<SocketAddr>,
+    },
     /// Start a server, measure the time until /readyz answers, and stop it again.
     Start {
         /// The server's command line, after `--`.
@@ -111,6 +124,9 @@ pub enum Error {
     /// A row of this name does not exist.
     #[error("no row {0:?}; `loadtest rows` lists them")]
     UnknownRow(String),
+    /// The balancer cannot listen.
+    #[error("cannot listen: {0}")]
+    Balance(#[source] std::io::Error),
     /// Figures cannot be written as JSON.
     #[error("cannot write JSON: {0}")]
     Json(#[from] serde_json::Error),
@@ -122,6 +138,10 @@ pub async fn run(args: Args) -> Result<bool, Error> {
         for row in ROWS {
             println!("{:<16}  {}", row.name, row.about);
         }
+        return Ok(true);
+    }
+    if let Command::Balance { listen, to } = &args.command {
+        balance::run(*listen, to).await.map_err(Error::Balance)?;
         return Ok(true);
     }
     let protocol = match args.http {
@@ -142,7 +162,7 @@ pub async fn run(args: Args) -> Result<bool, Error> {
             }
             return Ok(true);
         }
-        Command::Rows => return Ok(true),
+        Command::Rows | Command::Balance { .. } => return Ok(true),
         Command::Run { rows, seconds, warmup, max_requests, pods, watchers, baseline_mb } => {
             let context = Context {
                 connector,

@@ -34,3 +34,9 @@ pub const START_WAIT: Duration = Duration::from_secs(300);
 
 /// How long a new namespace may take to get its service account before the harness creates it.
 pub const SERVICE_ACCOUNT_WAIT: Duration = Duration::from_secs(5);
+
+/// Connections that the balancer passes on at the same time; more wait.
+pub const BALANCED_CONNECTIONS_MAX: usize = 20_000;
+
+/// Seconds until the balancer tries the next server.
+pub const BALANCER_CONNECT_SECONDS: u64 = 2;

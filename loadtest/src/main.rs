@@ -11,8 +11,9 @@
 //! ```
 //!
 //! Read in this order: [`cli`], [`kubeconfig`], [`connection`], [`operation`], [`rows`], [`watchers`], [`process`],
-//! [`report`].
+//! [`report`]; [`balance`] stands for itself.
 
+mod balance;
 mod cli;
 mod connection;
 mod kubeconfig;
