@@ -61,7 +61,7 @@ impl Node {
         }
         let mut voters: BTreeSet<u64> = self.raft.voter_ids().filter(|voter| !replaced.contains(voter)).collect();
         voters.insert(member);
-        if voters != self.raft.voter_ids().collect() || !replaced.is_empty() {
+        if voters != self.raft.voter_ids().collect() || !replaced.is_empty() || self.is_between_memberships() {
             self.change(ChangeMembers::ReplaceAllVoters(voters), false).await?;
         }
         Ok(())
@@ -87,6 +87,13 @@ impl Node {
             self.change(ChangeMembers::RemoveNodes([member].into()), false).await?;
         }
         Ok(())
+    }
+
+    /// Whether a change of members was begun by a leader that did not end it: both quorums count until somebody does.
+    fn is_between_memberships(&self) -> bool {
+        let metrics = self.raft.server_metrics();
+        let metrics = metrics.borrow_watched();
+        metrics.membership_config.membership().get_joint_config().len() > 1
     }
 
     async fn change(&self, change: ChangeMembers<u64, Replica>, retain: bool) -> Changed {
