@@ -160,13 +160,7 @@ impl Leader {
         let request = Bytes::from(put_write(self.clock.name(), write).encode_to_vec());
         let answer: Result<message::WriteOutcome, PeerError> =
             self.call(target, Lane::Bulk, Method::Write, request, WRITE_TIMEOUT).await;
-        let answer = match answer {
-            Ok(answer) => answer,
-            Err(PeerError::QueueFull | PeerError::TooLarge { .. }) => return Err(WriteError::QueueFull),
-            Err(PeerError::Identity { .. }) => return Err(WriteError::Unavailable),
-            Err(PeerError::Refused(_)) => return Err(WriteError::Unavailable),
-            Err(PeerError::Unreachable(_) | PeerError::Timeout | PeerError::Closed) => return Err(WriteError::Unknown),
-        };
+        let answer = answer.map_err(|error| unanswered(&error))?;
         let (revision, closed) = (Revision::new(answer.revision), Revision::new(answer.closed));
         match answer.result {
             write_result::COMMITTED => Ok(Decided::Elsewhere { committed: Some(revision), closed }),
@@ -322,6 +316,18 @@ fn put_write(group: &str, write: &Write) -> message::Write {
     message::Write { table, key, expected, draft, group: group.to_owned() }
 }
 
+/// What is known of a write that the leader was asked for and has not answered. A refusal says nothing: a leader that
+/// stops drops what it has taken in already, and that is told as one.
+fn unanswered(error: &PeerError) -> WriteError {
+    match error {
+        PeerError::QueueFull | PeerError::TooLarge { .. } => WriteError::QueueFull,
+        PeerError::Identity { .. } => WriteError::Unavailable,
+        PeerError::Refused(_) | PeerError::Unreachable(_) | PeerError::Timeout | PeerError::Closed => {
+            WriteError::Unknown
+        }
+    }
+}
+
 /// The write that a message asks for.
 pub(super) fn read_write(message: message::Write) -> Write {
     let terms = |terms: Vec<message::Term>| {
@@ -367,5 +373,23 @@ fn write_error(outcome: &message::WriteOutcome) -> WriteError {
         write_result::QUEUE_FULL => WriteError::QueueFull,
         write_result::MALFORMED => WriteError::Malformed,
         _ => WriteError::Unknown,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_write_did_not_happen_only_if_it_was_not_sent() {
+        let sent = [
+            PeerError::Refused(String::new()),
+            PeerError::Unreachable("".into()),
+            PeerError::Timeout,
+            PeerError::Closed,
+        ];
+        assert!(sent.iter().all(|error| !unanswered(error).is_definite()));
+        let unsent = [PeerError::QueueFull, PeerError::TooLarge { bytes: 1 }, PeerError::Identity { found: 1 }];
+        assert!(unsent.iter().all(|error| unanswered(error).is_definite()));
     }
 }
