@@ -24,7 +24,7 @@ mod device_class;
 mod endpoint_slice;
 mod endpoints;
 mod event;
-mod flow_control;
+mod flow_schema;
 pub mod horizontal_pod_autoscaler;
 mod ingress;
 mod job;
@@ -45,6 +45,7 @@ pub mod pod;
 mod pod_disruption_budget;
 mod pod_template;
 pub mod priority_class;
+mod priority_level;
 mod rbac;
 mod replica_set;
 mod replication_controller;
@@ -112,8 +113,8 @@ pub fn strategy(group: &str, resource: &str) -> &'static Strategy {
         ("coordination.k8s.io", "leases") => &lease::STRATEGY,
         ("discovery.k8s.io", "endpointslices") => &endpoint_slice::STRATEGY,
         ("events.k8s.io", "events") => &event::STRATEGY_V1,
-        ("flowcontrol.apiserver.k8s.io", "flowschemas") => &flow_control::SCHEMA,
-        ("flowcontrol.apiserver.k8s.io", "prioritylevelconfigurations") => &flow_control::LEVEL,
+        ("flowcontrol.apiserver.k8s.io", "flowschemas") => &flow_schema::STRATEGY,
+        ("flowcontrol.apiserver.k8s.io", "prioritylevelconfigurations") => &priority_level::STRATEGY,
         ("networking.k8s.io", "ingressclasses") => &ingress::CLASS_STRATEGY,
         ("networking.k8s.io", "ingresses") => &ingress::STRATEGY,
         ("networking.k8s.io", "ipaddresses") => &service_cidr::ADDRESS_STRATEGY,

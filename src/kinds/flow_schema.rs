@@ -1,22 +1,19 @@
-//! FlowSchemas and PriorityLevelConfigurations.
+//! FlowSchemas.
 
 use std::collections::HashSet;
 
 use flotilla_proto::value;
-use flotilla_proto::value::{Map, Value};
+use flotilla_proto::value::Value;
 
-use super::{Generation, NameRule, Strategy, metadata, names};
-use crate::field::{Errors, Path};
+use super::{Generation, NameRule, Strategy, metadata, names, priority_level};
+use crate::field::{self, ErrorKind, Errors, Path};
 
 const PRECEDENCE_MAX: i64 = 10_000;
 const PRECEDENCE: i64 = 1000;
-const QUEUES_MAX: i64 = 10_000_000;
-const HASH_BITS_MAX: i64 = 60;
 const VERBS: [&str; 9] = ["create", "delete", "deletecollection", "get", "list", "patch", "proxy", "update", "watch"];
-const ZERO_SHARES: &str = "flowcontrol.k8s.io/v1beta3-preserve-zero-concurrency-shares";
 
 /// Rules of FlowSchemas.
-pub static SCHEMA: Strategy = Strategy {
+pub static STRATEGY: Strategy = Strategy {
     repeats_metadata: false,
     name: NameRule::Subdomain,
     generation: Generation::Spec,
@@ -26,68 +23,16 @@ pub static SCHEMA: Strategy = Strategy {
             object.set_at(&["spec", "matchingPrecedence"], PRECEDENCE);
         }
     },
-    validate: validate_schema,
+    validate,
     validate_update: |object, _, errors| {
         metadata::validate_again(NameRule::Subdomain, false, object, errors);
-        validate_schema(object, errors);
+        validate(object, errors);
     },
-    validate_status: |object, _, errors| validate_conditions(object, errors),
+    validate_status: |object, _, errors| priority_level::validate_conditions(object, errors),
     ..Strategy::DEFAULT
 };
 
-/// Rules of PriorityLevelConfigurations.
-pub static LEVEL: Strategy = Strategy {
-    repeats_metadata: false,
-    name: NameRule::Subdomain,
-    generation: Generation::Spec,
-    status: true,
-    default: default_level,
-    validate: validate_level,
-    validate_update: |object, _, errors| {
-        metadata::validate_again(NameRule::Subdomain, false, object, errors);
-        validate_level(object, errors);
-    },
-    validate_status: |object, _, errors| validate_conditions(object, errors),
-    ..Strategy::DEFAULT
-};
-
-fn default_level(object: &mut Value) {
-    let Some(spec) = object.get_mut("spec") else { return };
-    for (part, shares) in [("limited", 30), ("exempt", 0)] {
-        let Some(part) = spec.get_mut(part).filter(|part| !part.is_null()) else { continue };
-        for (field, value) in [("nominalConcurrencyShares", shares), ("lendablePercent", 0)] {
-            if part.at(&[field]).is_null() {
-                part.set_at(&[field], value);
-            }
-        }
-    }
-    let response = spec.get_mut("limited").and_then(|limited| limited.get_mut("limitResponse"));
-    let queuing = response.and_then(|response| response.get_mut("queuing")).filter(|queuing| !queuing.is_null());
-    if let Some(queuing) = queuing {
-        for (field, value) in [("handSize", 8), ("queues", 64), ("queueLengthLimit", 50)] {
-            if queuing.int_at(&[field]).unwrap_or(0) == 0 {
-                queuing.set_at(&[field], value);
-            }
-        }
-    }
-}
-
-fn validate_conditions(object: &Value, errors: &mut Errors) {
-    let path = Path::root("status.conditions");
-    let mut seen = HashSet::new();
-    for (index, condition) in object.list_at(&["status", "conditions"]).iter().enumerate() {
-        let place = path.index(index);
-        let kind = condition.str_at(&["type"]);
-        if !seen.insert(kind) {
-            errors.duplicate(&place.child("type"), &kind.into());
-        }
-        if kind.is_empty() {
-            errors.required(&place.child("type"), "");
-        }
-    }
-}
-
-fn validate_schema(object: &Value, errors: &mut Errors) {
+fn validate(object: &Value, errors: &mut Errors) {
     let (path, spec) = (Path::root("spec"), object.at(&["spec"]));
     let name = object.str_at(&["metadata", "name"]);
     let place = path.child("matchingPrecedence");
@@ -105,10 +50,10 @@ fn validate_schema(object: &Value, errors: &mut Errors) {
     let method = spec.at(&["distinguisherMethod"]);
     if !method.is_null() && !matches!(method.str_at(&["type"]), "ByUser" | "ByNamespace") {
         let shown = value!({"Type": (method.str_at(&["type"]))});
-        let shown = crate::field::shown(&shown);
+        let shown = field::shown(&shown);
         let why = "supported values: \"ByNamespace\", \"ByUser\"";
         let place = path.child("distinguisherMethod");
-        errors.push(crate::field::ErrorKind::NotSupported, &place.child("type"), shown, why);
+        errors.push(ErrorKind::NotSupported, &place.child("type"), shown, why);
     }
     let place = path.child("priorityLevelConfiguration");
     match spec.str_at(&["priorityLevelConfiguration", "name"]) {
@@ -118,13 +63,13 @@ fn validate_schema(object: &Value, errors: &mut Errors) {
     for (index, rule) in spec.list_at(&["rules"]).iter().enumerate() {
         validate_rule(rule, &path.child("rules").index(index), errors);
     }
-    if let Some(fixed) = mandatory_schema(name)
-        && schema_shown(spec) != schema_shown(&fixed)
+    if let Some(fixed) = mandatory(name)
+        && shown(spec) != shown(&fixed)
     {
         let why = format!("spec of '{name}' must equal the fixed value");
-        errors.invalid(&path, &schema_shown(spec), why);
+        errors.invalid(&path, &shown(spec), why);
     }
-    validate_conditions(object, errors);
+    priority_level::validate_conditions(object, errors);
 }
 
 fn validate_rule(rule: &Value, path: &Path<'_>, errors: &mut Errors) {
@@ -199,8 +144,8 @@ fn validate_verbs(rule: &Value, path: &Path<'_>, errors: &mut Errors) {
     } else if !verbs.iter().all(|verb| verb.as_str().is_some_and(|verb| VERBS.contains(&verb))) {
         let list: Vec<String> = VERBS.iter().map(|verb| format!("\"{verb}\"")).collect();
         let why = format!("supported values: {}", list.join(", "));
-        let shown = crate::field::shown(rule.at(&["verbs"]));
-        errors.push(crate::field::ErrorKind::NotSupported, &path, shown, why);
+        let shown = field::shown(rule.at(&["verbs"]));
+        errors.push(ErrorKind::NotSupported, &path, shown, why);
     }
 }
 
@@ -263,7 +208,7 @@ fn validate_resources(rule: &Value, path: &Path<'_>, errors: &mut Errors) {
 }
 
 /// The specs that two schemas always have.
-fn mandatory_schema(name: &str) -> Option<Value> {
+fn mandatory(name: &str) -> Option<Value> {
     let group = |name: &str| value!({"kind": "Group", "group": {"name": name}});
     let (precedence, subjects) = match name {
         "exempt" => (1, vec![group("system:masters")]),
@@ -283,7 +228,7 @@ fn mandatory_schema(name: &str) -> Option<Value> {
 }
 
 /// A schema's spec as messages show it: all fields, by the names that the server uses inside.
-fn schema_shown(spec: &Value) -> Value {
+fn shown(spec: &Value) -> Value {
     let rule = |rule: &Value| {
         let subjects = list_of(rule.at(&["subjects"]), subject_shown);
         let resources = list_of(rule.at(&["resourceRules"]), |rule| {
@@ -331,186 +276,24 @@ fn subject_shown(subject: &Value) -> Value {
     value!({"Kind": kind, "User": user, "Group": group, "ServiceAccount": account})
 }
 
-fn validate_level(object: &Value, errors: &mut Errors) {
-    let (path, spec) = (Path::root("spec"), object.at(&["spec"]));
-    let name = object.str_at(&["metadata", "name"]);
-    if !object.at(&["metadata", "annotations", ZERO_SHARES]).is_null() {
-        let why = format!("annotation '{ZERO_SHARES}' is forbidden");
-        errors.forbidden(&Path::root("metadata.annotations"), why);
-    }
-    let kind = spec.str_at(&["type"]);
-    if (name == "exempt") != (kind == "Exempt") {
-        errors.invalid_str(&path.child("type"), kind, "must be 'Exempt' if and only if `name` is 'exempt'");
-    }
-    let (limited, exempt) = (spec.at(&["limited"]), spec.at(&["exempt"]));
-    match kind {
-        "Exempt" => {
-            if !limited.is_null() {
-                errors.forbidden(&path.child("limited"), "must be nil if the type is not Limited");
-            }
-            if !exempt.is_null() {
-                let place = path.child("exempt");
-                check_shares(exempt, &place, errors);
-                check_lendable(exempt, &place, errors);
-            }
-        }
-        "Limited" => {
-            if !exempt.is_null() {
-                errors.forbidden(&path.child("exempt"), "must be nil if the type is Limited");
-            }
-            if limited.is_null() {
-                errors.required(&path.child("limited"), "must not be empty when type is Limited");
-            } else {
-                validate_limited(limited, &path.child("limited"), errors);
-            }
-        }
-        "" => errors.required(&path.child("type"), ""),
-        other => errors.not_supported(&path.child("type"), other, &["Exempt", "Limited"]),
-    }
-    validate_mandatory(spec, name, &path, errors);
-    validate_conditions(object, errors);
-}
-
-fn check_shares(part: &Value, path: &Path<'_>, errors: &mut Errors) {
-    if let Some(shares) = part.int_at(&["nominalConcurrencyShares"]).filter(|shares| *shares < 0) {
-        errors.invalid(&path.child("nominalConcurrencyShares"), &shares.into(), "must be a non-negative integer");
-    }
-}
-
-fn check_lendable(part: &Value, path: &Path<'_>, errors: &mut Errors) {
-    if let Some(percent) = part.int_at(&["lendablePercent"]).filter(|percent| !(0..=100).contains(percent)) {
-        errors.invalid(&path.child("lendablePercent"), &percent.into(), "must be between 0 and 100, inclusive");
-    }
-}
-
-fn validate_limited(limited: &Value, path: &Path<'_>, errors: &mut Errors) {
-    check_shares(limited, path, errors);
-    let (response, place) = (limited.at(&["limitResponse"]), path.child("limitResponse"));
-    let queuing = response.at(&["queuing"]);
-    match response.str_at(&["type"]) {
-        "Reject" if !queuing.is_null() => {
-            let why = "must be nil if limited.limitResponse.type is not Limited";
-            errors.forbidden(&place.child("queuing"), why);
-        }
-        "Reject" => {}
-        "Queue" if queuing.is_null() => {
-            let why = "must not be empty if limited.limitResponse.type is Limited";
-            errors.required(&place.child("queuing"), why);
-        }
-        "Queue" => validate_queuing(queuing, &place.child("queuing"), errors),
-        "" => errors.required(&place.child("type"), ""),
-        other => errors.not_supported(&place.child("type"), other, &["Queue", "Reject"]),
-    }
-    check_lendable(limited, path, errors);
-    if let Some(percent) = limited.int_at(&["borrowingLimitPercent"]).filter(|percent| *percent < 0) {
-        let why = "if specified, must be a non-negative integer";
-        errors.invalid(&path.child("borrowingLimitPercent"), &percent.into(), why);
-    }
-}
-
-fn validate_queuing(queuing: &Value, path: &Path<'_>, errors: &mut Errors) {
-    let number = |field: &str| queuing.int_at(&[field]).unwrap_or(0);
-    let (length, queues, hand) = (number("queueLengthLimit"), number("queues"), number("handSize"));
-    if length <= 0 {
-        errors.invalid(&path.child("queueLengthLimit"), &length.into(), "must be positive");
-    }
-    if queues <= 0 {
-        errors.invalid(&path.child("queues"), &queues.into(), "must be positive");
-    } else if queues > QUEUES_MAX {
-        errors.invalid(&path.child("queues"), &queues.into(), format!("must not be greater than {QUEUES_MAX}"));
-    }
-    let place = path.child("handSize");
-    // Bits that are needed to deal this many cards from a deck of that size (shuffle sharding).
-    let bits = ((queues.max(1) as f64).log2() * hand as f64).ceil() as i64;
-    if hand <= 0 {
-        errors.invalid(&place, &hand.into(), "must be positive");
-    } else if hand > queues {
-        errors.invalid(&place, &hand.into(), format!("should not be greater than queues ({queues})"));
-    } else if bits > HASH_BITS_MAX {
-        let why = format!(
-            "required entropy bits of deckSize {queues} and handSize {hand} should not be greater than {HASH_BITS_MAX}"
-        );
-        errors.invalid(&place, &hand.into(), why);
-    }
-}
-
-fn validate_mandatory(spec: &Value, name: &str, path: &Path<'_>, errors: &mut Errors) {
-    let (fixed, except) = match name {
-        "exempt" => (value!({"type": "Exempt"}), " except the 'spec.exempt' field"),
-        "catch-all" => {
-            let limited = value!({"nominalConcurrencyShares": 5, "limitResponse": {"type": "Reject"},
-                "lendablePercent": 0});
-            (value!({"type": "Limited", "limited": limited}), "")
-        }
-        _ => return,
-    };
-    let mut compared = spec.as_object().cloned().unwrap_or_else(Map::new);
-    if name == "exempt" {
-        compared.remove("exempt");
-    }
-    if Value::from(compared) != fixed {
-        let why = format!("spec of '{name}'{except} must equal the fixed value");
-        errors.invalid(path, &level_shown(spec), why);
-    }
-}
-
-/// A level's spec as messages show it: all fields, by the names that the server uses inside.
-fn level_shown(spec: &Value) -> Value {
-    let field = |part: &Value, name: &str| part.at(&[name]).clone();
-    let limited = match spec.at(&["limited"]) {
-        Value::Null => Value::Null,
-        limited => {
-            let queuing = match limited.at(&["limitResponse", "queuing"]) {
-                Value::Null => Value::Null,
-                queuing => {
-                    let (queues, hand) = (field(queuing, "queues"), field(queuing, "handSize"));
-                    value!({"Queues": queues, "HandSize": hand, "QueueLengthLimit": (field(queuing, "queueLengthLimit"))})
-                }
-            };
-            let kind = limited.str_at(&["limitResponse", "type"]);
-            let (shares, lendable) = (field(limited, "nominalConcurrencyShares"), field(limited, "lendablePercent"));
-            value!({"NominalConcurrencyShares": shares, "LimitResponse": {"Type": kind, "Queuing": queuing},
-                "LendablePercent": lendable, "BorrowingLimitPercent": (field(limited, "borrowingLimitPercent"))})
-        }
-    };
-    let exempt = match spec.at(&["exempt"]) {
-        Value::Null => Value::Null,
-        exempt => {
-            let (shares, lendable) = (field(exempt, "nominalConcurrencyShares"), field(exempt, "lendablePercent"));
-            value!({"NominalConcurrencyShares": shares, "LendablePercent": lendable})
-        }
-    };
-    value!({"Type": (spec.str_at(&["type"])), "Limited": limited, "Exempt": exempt})
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn broken(strategy: &Strategy, object: Value) -> Vec<String> {
+    fn broken(object: Value) -> Vec<String> {
         let mut object = object;
-        (strategy.default)(&mut object);
+        (STRATEGY.default)(&mut object);
         let mut errors = Errors::default();
-        (strategy.validate)(&object, &mut errors);
+        (STRATEGY.validate)(&object, &mut errors);
         errors.0.iter().map(ToString::to_string).collect()
     }
 
     #[test]
-    fn levels_are_checked() {
-        let level =
-            |limited: Value| value!({"metadata": {"name": "a"}, "spec": {"type": "Limited", "limited": limited}});
-        assert!(broken(&LEVEL, level(value!({"limitResponse": {"type": "Queue", "queuing": {}}}))).is_empty());
-        let queuing = value!({"queues": 2, "handSize": 5, "queueLengthLimit": (-1)});
-        assert_eq!(broken(&LEVEL, level(value!({"limitResponse": {"type": "Queue", "queuing": queuing}}))).len(), 2);
-        assert_eq!(broken(&LEVEL, value!({"metadata": {"name": "a"}, "spec": {}})), ["spec.type: Required value"]);
-    }
-
-    #[test]
     fn mandatory_ones_stay() {
-        let spec = mandatory_schema("exempt").unwrap_or_default();
+        let spec = mandatory("exempt").unwrap_or_default();
         let mut object = value!({"metadata": {"name": "exempt"}, "spec": spec});
-        assert!(broken(&SCHEMA, object.clone()).is_empty());
+        assert!(broken(object.clone()).is_empty());
         object.set_at(&["spec", "matchingPrecedence"], 3);
-        assert!(broken(&SCHEMA, object)[0].starts_with("spec: Invalid value: {\"PriorityLevelConfiguration\":{\"Name\":\"exempt\"},\"MatchingPrecedence\":3,\"DistinguisherMethod\":null,\"Rules\":[{\"Subjects\":[{\"Kind\":\"Group\",\"User\":null,\"Group\":{\"Name\":\"system:masters\"},\"ServiceAccount\":null}]"));
+        assert!(broken(object)[0].starts_with("spec: Invalid value: {\"PriorityLevelConfiguration\":{\"Name\":\"exempt\"},\"MatchingPrecedence\":3,\"DistinguisherMethod\":null,\"Rules\":[{\"Subjects\":[{\"Kind\":\"Group\",\"User\":null,\"Group\":{\"Name\":\"system:masters\"},\"ServiceAccount\":null}]"));
     }
 }
