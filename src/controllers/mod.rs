@@ -6,6 +6,7 @@
 //! polls, so that idle controllers cost nothing.
 
 mod agent;
+mod each_namespace;
 mod follow;
 mod garbage;
 mod metadata;

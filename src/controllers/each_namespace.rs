@@ -1,0 +1,77 @@
+//! An object of one name that every namespace is to have.
+
+use flotilla_cluster::Interest;
+
+use super::agent::Agent;
+use super::follow::follow;
+use super::metadata::is_deleting;
+use super::namespaces::is_active;
+use super::queue::{Queue, Then};
+use crate::registry::Target;
+use crate::status::{ApiError, ApiResult};
+
+/// Namespaces that are dealt with at a time; the store batches their writes.
+const WORKERS: usize = 16;
+
+/// Which object: a resource of the core group, and a name.
+pub struct Kept {
+    /// The resource, as in `configmaps`.
+    pub resource: &'static str,
+    /// The object's name.
+    pub name: &'static str,
+    /// The controller, as metrics name its queue.
+    pub controller: &'static str,
+}
+
+/// Has `settle` look at the object whenever a namespace appears and whenever the object is changed or deleted there, as
+/// long as the namespace does not end.
+///
+/// # Errors
+/// The resource is not served.
+pub async fn keep<F>(agent: &Agent, kept: Kept, settle: F) -> ApiResult<()>
+where
+    F: AsyncFn(&Agent, Target<'_>) -> ApiResult<()>,
+{
+    let Kept { resource, name, controller } = kept;
+    let namespaces = agent.registry.table(&*agent.resource("", "namespaces")?);
+    let served = agent.resource("", resource)?;
+    let table = agent.registry.table(&served);
+    let queue = Queue::new(&agent.registry.metrics, controller);
+    let of_name = Interest { name: Some(name.into()), ..Interest::default() };
+    tokio::join!(
+        follow(&namespaces, Interest::default(), |seen| {
+            if let Some(namespace) = seen.live().filter(|namespace| !is_deleting(namespace)) {
+                queue.add(namespace.key().name().to_owned());
+            }
+        }),
+        follow(&table, of_name, |seen| {
+            if let Some(namespace) = seen.live().or(seen.deleted()).and_then(|object| object.key().namespace()) {
+                queue.add(namespace.to_owned());
+            }
+        }),
+        queue.work(WORKERS, |namespace: String| {
+            let (served, settle) = (&served, &settle);
+            async move {
+                if is_active(agent, &namespace)? {
+                    settle(agent, Target { served, namespace: &namespace, name, subresource: "" }).await?;
+                }
+                Ok(Then::Rest)
+            }
+        }),
+    );
+    Ok(())
+}
+
+/// A namespace that ends meanwhile needs nothing any more.
+pub fn unless_namespace_ends(created: ApiResult<bool>) -> ApiResult<()> {
+    match created {
+        Err(ApiError { code: 404, .. }) => Ok(()),
+        Err(error) if is_terminating(&error) => Ok(()),
+        other => other.map(drop),
+    }
+}
+
+fn is_terminating(error: &ApiError) -> bool {
+    let causes = error.details.iter().flat_map(|details| &details.causes);
+    causes.into_iter().any(|cause| cause.reason == "NamespaceTerminating")
+}
