@@ -3,14 +3,15 @@
 use std::collections::BTreeMap;
 use std::fs::{File, TryLockError};
 use std::sync::Arc;
-use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
 use actix::{Actor, Addr, System};
 use tokio::sync::{oneshot, watch};
+use tokio::time::Instant;
 
 use crate::group::{Applier, GroupClock, Proposer, Tables, close_on_demand};
 use crate::limits::{PEER_VERSION, READY_WARNING_INTERVAL, TRIM_INTERVAL};
-use crate::peer::{Hello, Peers, Transport, TransportOptions};
+use crate::machine::{Machine, WallClock};
+use crate::peer::{Hello, Network, Peers, Transport, TransportOptions};
 use crate::raft::{Node, NodeOptions, Proposals, Replica};
 use crate::replica::balance;
 use crate::replica::closer::Closer;
@@ -45,13 +46,13 @@ pub(crate) fn lock(options: &Options) -> Result<File, OpenError> {
 /// Runs a store until it is stopped. Everything of it but the log's writer lives on this thread, so that a write
 /// passes from one part to the next without waking another thread.
 pub(crate) async fn run(
-    disk: Arc<dyn Disk>,
+    machine: Machine,
     options: Options,
     tables: Arc<Tables>,
     started: oneshot::Sender<Result<Running, OpenError>>,
     stopped: oneshot::Receiver<()>,
 ) {
-    let (running, transport) = match start(disk, &options, &tables).await {
+    let (running, transport) = match start(&machine, &options, &tables).await {
         Ok(started) => started,
         Err(error) => return drop(started.send(Err(error))),
     };
@@ -61,10 +62,14 @@ pub(crate) async fn run(
     // What was seen before the last stop is to be seen again soon, whoever asks how.
     tables.all().iter().for_each(|table| table.demand());
     let id = running.id;
-    let succession = running.peers.clone().map(|peers| actix::spawn(succession::succeed(id, nodes.clone(), peers)));
+    let succession = running
+        .peers
+        .clone()
+        .map(|peers| actix::spawn(succession::succeed(id, nodes.clone(), peers, machine.network.clone())));
     if started.send(Ok(running)).is_ok() {
         tokio::select! {
-            () = maintain(&nodes) => {}
+            biased;
+            () = maintain(&nodes, &machine.clock) => {}
             () = balance::keep_balanced(id, &nodes) => {}
             _ = stopped => {}
         }
@@ -85,28 +90,29 @@ pub(crate) async fn run(
 
 type Started = (Running, Option<Arc<Transport>>);
 
-async fn start(disk: Arc<dyn Disk>, options: &Options, tables: &Arc<Tables>) -> Result<Started, OpenError> {
+async fn start(machine: &Machine, options: &Options, tables: &Arc<Tables>) -> Result<Started, OpenError> {
     let began = Instant::now();
+    let disk = &machine.disk;
     let directory = options.directory.join("wal");
     let failed = |source| OpenError::Directory { directory: options.directory.clone(), source };
     disk.create_directory(&directory).map_err(failed)?;
     let is_new = disk.list(&directory).map_err(failed)?.is_empty();
-    tables.map().keep(&*disk, &options.directory, is_new)?;
+    tables.map().keep(&**disk, &options.directory, is_new)?;
     let names: Vec<Arc<str>> = tables.clocks().iter().map(|clock| clock.name().clone()).collect();
-    let wal_options =
-        WalOptions { directory, segment_bytes: options.wal_segment_bytes, on_fatal: options.on_fatal.clone() };
+    let (segment_bytes, on_fatal, drive) = (options.wal_segment_bytes, options.on_fatal.clone(), machine.drive.clone());
+    let wal_options = WalOptions { directory, segment_bytes, on_fatal, drive };
     let here = Here::open(disk.clone(), options, tables.map().checksum())?;
     let wal = Wal::open(disk.clone(), wal_options, &names)?;
     tracing::info!(entries = wal.usage().entries, elapsed_ms = elapsed_ms(began), "read the write-ahead log");
     let exchange = Arc::new(here.exchange(tables));
-    let transport = here.listen(&exchange)?;
+    let transport = here.listen(&machine.network, &exchange)?;
     let peers = transport.clone().map(|transport| transport as Arc<dyn Peers>);
     let mut groups = BTreeMap::new();
     for clock in tables.clocks() {
         let name = clock.name();
         let snapshots = Snapshots::open(disk.clone(), options.directory.join("snapshots").join(&**name))?;
         let id = here.identity.get().id;
-        let starting = Starting { options, tables, wal: &wal, id, clock, peers: peers.clone() };
+        let starting = Starting { machine, options, tables, wal: &wal, id, clock, peers: peers.clone() };
         let failed = |source| OpenError::Group { group: name.to_string(), source };
         groups.insert(name.clone(), starting.start(snapshots).await.map_err(failed)?);
     }
@@ -175,10 +181,15 @@ impl<'a> Here<'a> {
     }
 
     /// Listens for other replicas, if there are to be any.
-    fn listen(&self, exchange: &Arc<Exchange>) -> Result<Option<Arc<Transport>>, OpenError> {
+    fn listen(
+        &self,
+        network: &Arc<dyn Network>,
+        exchange: &Arc<Exchange>,
+    ) -> Result<Option<Arc<Transport>>, OpenError> {
         let Some(membership) = self.membership else { return Ok(None) };
         let address = membership.peer_listen;
-        let options = TransportOptions { listen: address, tls: membership.tls.clone(), hello: self.hello.subscribe() };
+        let (network, tls, hello) = (network.clone(), membership.tls.clone(), self.hello.subscribe());
+        let options = TransportOptions { network, listen: address, tls, hello };
         let started = Transport::start(options, exchange.clone());
         started.map(Some).map_err(|source| OpenError::Listen { address, source })
     }
@@ -215,6 +226,7 @@ fn elapsed_ms(since: Instant) -> u64 {
 
 /// A group that is to be started.
 struct Starting<'a> {
+    machine: &'a Machine,
     options: &'a Options,
     tables: &'a Arc<Tables>,
     wal: &'a Wal,
@@ -225,7 +237,7 @@ struct Starting<'a> {
 
 impl Starting<'_> {
     async fn start(self, snapshots: Snapshots) -> Result<Group, Box<dyn std::error::Error + Send + Sync>> {
-        let Starting { options, tables, wal, id, clock, peers } = self;
+        let Starting { machine, options, tables, wal, id, clock, peers } = self;
         let thread = System::current().arbiter().clone();
         let applier = Applier::new(thread, clock.clone(), tables.clone(), options);
         let node_options = NodeOptions {
@@ -240,9 +252,10 @@ impl Starting<'_> {
             on_fatal: options.on_fatal.clone(),
         };
         let (node, proposals) = Node::start(node_options).await?;
-        let proposer: Addr<Proposer<Proposals>> = Proposer::new(proposals, clock.clone()).start();
+        let proposer: Addr<Proposer<Proposals>> =
+            Proposer::new(proposals, clock.clone(), machine.clock.clone()).start();
         let (leads, led) = watch::channel(false);
-        let genesis = Revision::from_unix_ms(unix_ms()).max(options.above);
+        let genesis = Revision::from_unix_ms(machine.clock.unix_ms()).max(options.above);
         actix::spawn(node.clone().follow_leadership(proposer.clone(), leads, genesis));
         let leader = Leader::new(node, id, clock.clone(), proposer.clone(), peers);
         clock.serve(match leader.has_others() {
@@ -254,18 +267,13 @@ impl Starting<'_> {
 }
 
 /// What is to be done from time to time.
-async fn maintain(nodes: &[Node]) {
+async fn maintain(nodes: &[Node], clock: &WallClock) {
     loop {
         tokio::time::sleep(TRIM_INTERVAL).await;
         for node in nodes {
-            node.trim(unix_ms(), Instant::now()).await;
+            node.trim(clock.unix_ms(), Instant::now()).await;
             let node = node.clone();
             actix::spawn(async move { node.snapshot_when_due().await });
         }
     }
-}
-
-/// The wall clock, in milliseconds since 1970.
-fn unix_ms() -> u64 {
-    SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_millis() as u64)
 }

@@ -33,11 +33,13 @@
 
 mod backup;
 mod boot;
+mod chance;
 mod chunk;
 mod codec;
 mod group;
 mod key;
 pub mod limits;
+mod machine;
 mod members;
 mod object;
 mod options;
@@ -47,6 +49,9 @@ mod raft;
 mod replica;
 mod revision;
 mod shard_map;
+#[cfg(test)]
+#[allow(dead_code, reason = "simulations are about to use it")]
+mod simulation;
 mod snapshot;
 mod store;
 #[cfg(test)]

@@ -3,7 +3,6 @@
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::sync::Arc;
-use std::thread::JoinHandle;
 
 use futures_util::future::{select_all, try_join_all};
 use parking_lot::Mutex;
@@ -14,6 +13,7 @@ use crate::backup::check_finished;
 use crate::boot;
 use crate::group::{GroupClock, Tables};
 use crate::limits::OBJECT_BYTES_MAX;
+use crate::machine::Machine;
 use crate::peer::Peers;
 use crate::raft::GroupStatus;
 use crate::replica::attempts::Attempts;
@@ -21,7 +21,6 @@ use crate::replica::identity::IdentityFile;
 use crate::replica::leader::Leader;
 use crate::replica::reads::Reads;
 use crate::shard_map::DEFAULT_GROUP;
-use crate::wal::disk::{Disk, LocalDisk};
 use crate::wal::{Wal, WalUsage};
 use crate::{Mutation, OpenError, Options, Outcome, ReadError, Revision, Table, TableId, TooLarge, Write, WriteError};
 
@@ -35,7 +34,8 @@ pub struct Store {
 struct Shared {
     tables: Arc<Tables>,
     running: Running,
-    thread: Mutex<Option<(oneshot::Sender<()>, JoinHandle<()>)>>,
+    /// Ends it, and tells when it has ended.
+    end: Mutex<Option<(oneshot::Sender<()>, oneshot::Receiver<()>)>>,
 }
 
 /// What was started on the thread of the store.
@@ -70,6 +70,14 @@ pub struct Status {
     pub groups: Vec<GroupStatus>,
 }
 
+/// What a store that runs is told, and tells.
+struct Life {
+    started: oneshot::Sender<Result<Running, OpenError>>,
+    stopped: oneshot::Receiver<()>,
+    /// Dropped when everything has ended.
+    ended: oneshot::Sender<()>,
+}
+
 impl Store {
     /// Opens the store and waits until everything that was acknowledged before is there and writes can be made.
     ///
@@ -78,28 +86,55 @@ impl Store {
     pub async fn open(options: Options) -> Result<Store, OpenError> {
         let lock = boot::lock(&options)?;
         check_finished(&options.directory)?;
-        Store::open_on(Arc::new(LocalDisk), Some(lock), options).await
+        Store::open_on(Machine::local(), Some(lock), options).await
     }
 
-    pub(crate) async fn open_on(disk: Arc<dyn Disk>, lock: Option<File>, options: Options) -> Result<Store, OpenError> {
-        let tables = Arc::new(Tables::new(&options)?);
-        let registry = tables.clone();
+    /// Opens it on a machine, and runs it on a thread of its own.
+    pub(crate) async fn open_on(machine: Machine, lock: Option<File>, options: Options) -> Result<Store, OpenError> {
+        let started = options.clone();
+        let start = move |tables, Life { started: told, stopped, ended }| {
+            let run = move || {
+                actix::System::new().block_on(boot::run(machine, started, tables, told, stopped));
+                drop(lock); // the files are closed by now
+                drop(ended);
+            };
+            std::thread::Builder::new().name("store".into()).spawn(run).map(drop).map_err(|_| OpenError::Ended)
+        };
+        Store::begin(&options, start).await
+    }
+
+    /// Opens it on a machine, and runs it beside the caller, which must be within a `System` of actix.
+    #[cfg(test)]
+    #[allow(dead_code, reason = "simulations are about to use it")]
+    pub(crate) async fn open_here(machine: Machine, options: Options) -> Result<Store, OpenError> {
+        let started = options.clone();
+        let start = move |tables, Life { started: told, stopped, ended }| {
+            actix::spawn(async move {
+                boot::run(machine, started, tables, told, stopped).await;
+                drop(ended);
+            });
+            Ok(())
+        };
+        Store::begin(&options, start).await
+    }
+
+    async fn begin(
+        options: &Options,
+        start: impl FnOnce(Arc<Tables>, Life) -> Result<(), OpenError>,
+    ) -> Result<Store, OpenError> {
+        let tables = Arc::new(Tables::new(options)?);
         let (started, running) = oneshot::channel();
         let (stop, stopped) = oneshot::channel();
-        let run = move || {
-            actix::System::new().block_on(boot::run(disk, options, registry, started, stopped));
-            drop(lock); // the files are closed by now
-        };
-        let thread = std::thread::Builder::new().name("store".into()).spawn(run).map_err(|_| OpenError::Ended)?;
+        let (ended, end) = oneshot::channel();
+        start(tables.clone(), Life { started, stopped, ended })?;
         let running = match running.await.unwrap_or(Err(OpenError::Ended)) {
             Ok(running) => running,
             Err(error) => {
-                let _ = tokio::task::spawn_blocking(move || thread.join()).await; // until it let go of the directory
+                let _ = end.await; // until it let go of the directory
                 return Err(error);
             }
         };
-        let thread = Mutex::new(Some((stop, thread)));
-        Ok(Store { shared: Arc::new(Shared { tables, running, thread }) })
+        Ok(Store { shared: Arc::new(Shared { tables, running, end: Mutex::new(Some((stop, end))) }) })
     }
 
     pub(crate) fn running(&self) -> &Running {
@@ -242,9 +277,9 @@ impl Store {
 
     /// Stops the store and waits until it has let go of its directory. Other handles then answer `Closed`.
     pub async fn shutdown(self) {
-        let Some((stop, thread)) = self.shared.thread.lock().take() else { return };
+        let Some((stop, ended)) = self.shared.end.lock().take() else { return };
         let _ = stop.send(());
-        let _ = tokio::task::spawn_blocking(move || thread.join()).await;
+        let _ = ended.await;
     }
 }
 

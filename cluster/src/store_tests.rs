@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use parking_lot::Mutex;
 
+use crate::machine::Machine;
 use crate::wal::simulated_disk::SimulatedDisk;
 use crate::{
     ChangeKind, Draft, Expectation, Key, Layout, Mutation, Options, Outcome, Revision, Store, TableId, Write,
@@ -19,7 +20,7 @@ fn options() -> Options {
 }
 
 async fn open(disk: &SimulatedDisk, options: Options) -> Store {
-    Store::open_on(Arc::new(disk.clone()), None, options).await.unwrap()
+    Store::open_on(Machine::with_disk(Arc::new(disk.clone())), None, options).await.unwrap()
 }
 
 fn write(key: &str, expectation: Expectation, bytes: usize) -> Write {

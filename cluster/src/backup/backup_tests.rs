@@ -10,6 +10,7 @@ use super::restoring::fill;
 use super::*;
 use crate::chunk;
 use crate::limits::BACKUP_CHUNK_BYTES;
+use crate::machine::Machine;
 use crate::wal::simulated_disk::SimulatedDisk;
 use crate::{
     Compacted, Draft, Expectation, Key, Layout, Mutation, Object, OpenError, Options, Outcome, Selection,
@@ -27,7 +28,9 @@ fn options(directory: &Path) -> Options {
 }
 
 async fn open() -> Store {
-    Store::open_on(Arc::new(SimulatedDisk::default()), None, options(Path::new("/store"))).await.unwrap()
+    Store::open_on(Machine::with_disk(Arc::new(SimulatedDisk::default())), None, options(Path::new("/store")))
+        .await
+        .unwrap()
 }
 
 /// The digits of the revision stand behind eight bytes.

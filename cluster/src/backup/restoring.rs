@@ -7,14 +7,13 @@
 use std::fs::File;
 use std::io::{self, BufReader};
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 
 use futures_util::future::try_join_all;
 use futures_util::{StreamExt, TryStreamExt, stream};
 
 use super::{BackupHeader, BackupReadError, BackupReader, BackupSummary};
 use crate::limits::RESTORE_CHUNKS_IN_FLIGHT;
-use crate::wal::disk::LocalDisk;
+use crate::machine::Machine;
 use crate::{
     Draft, Expectation, Key, Mutation, Object, OpenError, Options, Outcome, Revision, Store, TableId, Write,
     WriteError, boot,
@@ -132,7 +131,7 @@ async fn make(options: Options, lock: File, backup: BackupReader<BufReader<File>
     let directory = options.directory.clone();
     let failed = |source| OpenError::Directory { directory: directory.clone(), source };
     mark(&directory).map_err(failed)?;
-    let store = Store::open_on(Arc::new(LocalDisk), Some(lock), options).await?;
+    let store = Store::open_on(Machine::local(), Some(lock), options).await?;
     let filled = fill(&store, backup).await;
     let complete = match filled {
         Ok(()) => store.write_snapshots().await.map_err(RestoreError::Complete),

@@ -1,6 +1,6 @@
 //! Hands what is committed to the shards that it concerns.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -139,7 +139,7 @@ impl Applier {
     pub(crate) async fn restore(
         &mut self,
         base: Revision,
-        mut contents: HashMap<ShardId, Content>,
+        mut contents: BTreeMap<ShardId, Content>,
     ) -> Result<(), ShardEnded> {
         for table in self.tables.of_group(self.clock.slot()) {
             for (number, shard) in table.shards_of(self.clock.slot()) {
@@ -168,7 +168,7 @@ impl Applier {
     }
 
     /// Drops history that nobody may ask for any more.
-    pub(crate) fn trim(&mut self, unix_ms: u64, now: std::time::Instant) {
+    pub(crate) fn trim(&mut self, unix_ms: u64, now: tokio::time::Instant) {
         for table in self.tables.of_group(self.clock.slot()) {
             // A table must be readable at its closed revision, which an idle group may hold far back.
             let through = table.revision();

@@ -2,13 +2,13 @@
 
 use std::collections::VecDeque;
 use std::sync::Arc;
-use std::time::{SystemTime, UNIX_EPOCH};
 
 use actix::{Actor, ActorFutureExt, AsyncContext, Context, Handler, Message, WrapFuture};
 use tokio::sync::oneshot;
 
 use super::{Batch, Close, Command, GroupClock, Operation, Permit, Sequencer};
 use crate::limits::{BATCH_BYTES_MAX, BATCH_WRITES_MAX, BATCHES_IN_FLIGHT_MAX, GROUP_CLOSES_MAX, GROUP_WRITES_MAX};
+use crate::machine::WallClock;
 use crate::{Mutation, Outcome, ReadError, Revision, Write, WriteError};
 
 /// What a writer waits for.
@@ -43,6 +43,7 @@ pub(crate) trait Log: Unpin + 'static {
 pub(crate) struct Proposer<L: Log> {
     log: L,
     clock: Arc<GroupClock>,
+    wall_clock: WallClock,
     /// There is one while this replica leads.
     sequencer: Option<Sequencer>,
     leader: Option<u64>,
@@ -56,16 +57,16 @@ pub(crate) struct Proposer<L: Log> {
 }
 
 impl<L: Log> Proposer<L> {
-    pub(crate) fn new(log: L, clock: Arc<GroupClock>) -> Proposer<L> {
+    pub(crate) fn new(log: L, clock: Arc<GroupClock>, wall_clock: WallClock) -> Proposer<L> {
         let (queue, closes, proposed) = (VecDeque::new(), Vec::new(), Revision::ZERO);
         let (sequencer, leader, in_flight, flush_is_due) = (None, None, 0, false);
-        Proposer { log, clock, sequencer, leader, queue, closes, proposed, in_flight, flush_is_due }
+        Proposer { log, clock, wall_clock, sequencer, leader, queue, closes, proposed, in_flight, flush_is_due }
     }
 
     /// Takes the next batch off the queue.
     fn batch(&mut self) -> (Vec<Command>, Vec<(Reply, Permit)>) {
         let (mut commands, mut replies, mut bytes) = (Vec::new(), Vec::new(), 0);
-        let unix_ms = unix_ms();
+        let unix_ms = self.wall_clock.unix_ms();
         while commands.len() < BATCH_WRITES_MAX && bytes < BATCH_BYTES_MAX {
             let Some(Propose { write, reply, permit }) = self.queue.pop_front() else { break };
             let Some(sequencer) = &mut self.sequencer else {
@@ -138,7 +139,7 @@ impl<L: Log> Proposer<L> {
         if revision <= self.proposed && self.in_flight > 0 {
             return None;
         }
-        self.sequencer.as_mut()?.close(revision, unix_ms())
+        self.sequencer.as_mut()?.close(revision, self.wall_clock.unix_ms())
     }
 
     fn flush_soon(&mut self, ctx: &mut Context<Proposer<L>>) {
@@ -147,11 +148,6 @@ impl<L: Log> Proposer<L> {
             ctx.notify(Flush); // handled after what is in the mailbox already
         }
     }
-}
-
-/// The wall clock, in milliseconds since 1970.
-fn unix_ms() -> u64 {
-    SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_millis() as u64)
 }
 
 fn command(write: Write, revision: Revision) -> Option<Command> {

@@ -77,15 +77,18 @@ impl Tables {
         Table::new(id.clone(), shards, base, self.map.epoch(), self.snapshot_hold)
     }
 
-    /// All tables.
+    /// All tables, by name.
     pub(crate) fn all(&self) -> Vec<Arc<Table>> {
-        self.tables.iter().map(|entry| entry.value().clone()).collect()
+        let mut tables: Vec<Arc<Table>> = self.tables.iter().map(|entry| entry.value().clone()).collect();
+        tables.sort_unstable_by(|one, other| one.id().cmp(other.id()));
+        tables
     }
 
     /// The tables of which a group has shards.
     pub(crate) fn of_group(&self, slot: Slot) -> Vec<Arc<Table>> {
-        let tables = self.tables.iter().map(|entry| entry.value().clone());
-        tables.filter(|table| table.shards_of(slot).next().is_some()).collect()
+        let mut tables = self.all();
+        tables.retain(|table| table.shards_of(slot).next().is_some());
+        tables
     }
 
     /// Shows those tables of several groups of which a group has shards.

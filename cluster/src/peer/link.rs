@@ -5,18 +5,14 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use parking_lot::Mutex;
-use rustls::pki_types::ServerName;
-use tokio::net::TcpStream;
 use tokio::time::{Instant, sleep, timeout};
-use tokio_rustls::TlsConnector;
-use tokio_rustls::client::TlsStream;
 
 use super::connection::Connection;
 use super::presence::Presence;
 use super::session::{Caller, Session};
-use super::transport::{Shared, tune};
+use super::transport::Shared;
 use super::{Lane, PeerError};
-use crate::PeerTls;
+use crate::chance;
 use crate::limits::{PEER_HANDSHAKE_TIMEOUT, PEER_RETRY_AGE, PEER_RETRY_MAX, PEER_RETRY_MIN};
 
 /// Where a link leads, and by which lane.
@@ -107,7 +103,8 @@ impl Keeper {
                 false => tracing::debug!(address, ?lane, %error, "cannot reach a peer"),
             }
             tokio::select! {
-                () = sleep(pause.mul_f64(rand::random_range(0.75..1.25))) => {}
+                biased;
+                () = sleep(pause.mul_f64(0.75 + chance::fraction() / 2.0)) => {}
                 () = self.shared.heard_of_someone.notified() => {}
             }
             pause = Duration::min(pause * 2, PEER_RETRY_MAX);
@@ -119,7 +116,7 @@ impl Keeper {
     async fn connect(&self, session: &Arc<Session>) -> (bool, io::Error) {
         let (address, lane) = &self.key;
         let greet = async {
-            let stream = dial(address, &self.shared.tls).await?;
+            let stream = self.shared.network.dial(address, &self.shared.tls).await?;
             let mut connection = Connection::new(stream, self.shared.hello.clone());
             connection.say_hello(*lane).await?;
             let (hello, _) = connection.hear_hello().await?;
@@ -137,11 +134,4 @@ impl Keeper {
         session.set_peer(hello);
         (true, connection.run(&session.outbox, &mut caller).await)
     }
-}
-
-async fn dial(address: &str, tls: &PeerTls) -> io::Result<TlsStream<TcpStream>> {
-    let stream = TcpStream::connect(address).await?;
-    tune(&stream)?;
-    let name = ServerName::try_from(PeerTls::SERVER_NAME).map_err(io::Error::other)?;
-    TlsConnector::from(tls.client.clone()).connect(name, stream).await
 }

@@ -15,6 +15,7 @@ mod presence;
 mod served;
 mod session;
 mod transport;
+mod wire;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -32,6 +33,10 @@ mod peer_tests;
 pub(crate) mod test_net;
 
 pub(crate) use self::transport::{Transport, TransportOptions};
+#[cfg(test)]
+#[allow(unused_imports, reason = "simulations are about to use it")]
+pub(crate) use self::wire::{Connecting, Listener, Stream};
+pub(crate) use self::wire::{Network, TlsNetwork};
 
 /// Which of the connections to a peer a call takes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]

@@ -5,16 +5,15 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use bytes::Bytes;
-use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::Semaphore;
 use tokio::time::{sleep, timeout};
-use tokio_rustls::TlsAcceptor;
 
 use super::connection::{Connection, End};
 use super::frame::{Frame, FrameKind, plain, read_hello};
 use super::outbox::{Outbox, Outgoing};
 use super::presence::Presence;
-use super::transport::{Shared, tune};
+use super::transport::Shared;
+use super::wire::{Connecting, Listener};
 use super::{Hello, Lane, Refusal, Reply, Service};
 use crate::limits::{
     PEER_CONNECTIONS_MAX, PEER_FRAME_BYTES_MAX, PEER_FRAME_HEADER_BYTES, PEER_FRAMES_MAX, PEER_HANDSHAKE_TIMEOUT,
@@ -22,10 +21,10 @@ use crate::limits::{
 };
 
 /// Takes connections of peers.
-pub(super) async fn accept(shared: Arc<Shared>, listener: TcpListener) {
+pub(super) async fn accept(shared: Arc<Shared>, mut listener: Box<dyn Listener>) {
     let seats = Arc::new(Semaphore::new(PEER_CONNECTIONS_MAX));
     loop {
-        let (stream, from) = match listener.accept().await {
+        let (connecting, from) = match listener.accept().await {
             Ok(accepted) => accepted,
             Err(error) => {
                 tracing::warn!(%error, "cannot take a connection of a peer");
@@ -39,7 +38,7 @@ pub(super) async fn accept(shared: Arc<Shared>, listener: TcpListener) {
         };
         let serving = shared.clone();
         shared.spawn(async move {
-            let error = serve(serving, stream).await;
+            let error = serve(serving, connecting).await;
             tracing::debug!(%from, %error, "a connection of a peer ended");
             drop(seat);
         });
@@ -47,11 +46,9 @@ pub(super) async fn accept(shared: Arc<Shared>, listener: TcpListener) {
 }
 
 /// Serves one connection until it breaks, and answers why it did.
-async fn serve(shared: Arc<Shared>, stream: TcpStream) -> io::Error {
+async fn serve(shared: Arc<Shared>, connecting: Connecting) -> io::Error {
     let greet = async {
-        tune(&stream)?;
-        let stream = TlsAcceptor::from(shared.tls.server.clone()).accept(stream).await?;
-        let mut connection = Connection::new(stream, shared.hello.clone());
+        let mut connection = Connection::new(connecting.await?, shared.hello.clone());
         let (hello, lane) = connection.hear_hello().await?;
         connection.say_hello(lane).await?;
         Ok((connection, hello, lane))

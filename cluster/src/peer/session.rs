@@ -1,6 +1,6 @@
 //! Calls on one connection, from before it is made until it is broken.
 
-use std::collections::HashMap;
+use std::collections::BTreeMap;
 use std::io;
 use std::sync::Arc;
 
@@ -27,7 +27,7 @@ pub(super) struct Session {
 
 #[derive(Default)]
 struct Calls {
-    waiting: HashMap<u64, Waiting>,
+    waiting: BTreeMap<u64, Waiting>,
     bytes: usize,
     last_id: u64,
     peer: Option<Hello>,

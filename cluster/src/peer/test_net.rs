@@ -14,7 +14,7 @@ use tokio::io::AsyncWriteExt;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
 
-use super::{Hello, Refusal, Reply, Service, Transport, TransportOptions};
+use super::{Hello, Refusal, Reply, Service, TlsNetwork, Transport, TransportOptions};
 use crate::PeerTls;
 
 /// An authority of certificates.
@@ -121,7 +121,7 @@ impl Replica {
         let said = Hello { cluster: "c".into(), member, name: format!("m{member}"), version: 1, shards: 0 };
         let (hello, receiver) = watch::channel(said);
         let service = Arc::<Recorder>::default();
-        let options = TransportOptions { listen, tls, hello: receiver };
+        let options = TransportOptions { network: Arc::new(TlsNetwork), listen, tls, hello: receiver };
         let transport = Transport::start(options, service.clone()).expect("an address to listen on");
         Replica { transport, service, hello }
     }

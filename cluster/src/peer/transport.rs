@@ -1,6 +1,6 @@
-//! Calls over TCP and TLS.
+//! Calls over connections of a network.
 
-use std::collections::HashMap;
+use std::collections::BTreeMap;
 use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -10,8 +10,6 @@ use bytes::Bytes;
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 use parking_lot::Mutex;
-use socket2::{Domain, Protocol, SockRef, Socket, TcpKeepalive, Type};
-use tokio::net::{TcpListener, TcpStream};
 use tokio::runtime::Handle;
 use tokio::sync::{Notify, watch};
 use tokio::time::Instant;
@@ -21,15 +19,15 @@ use super::link::{Keeper, Link, LinkKey};
 use super::presence::Attendance;
 use super::served;
 use super::session::Call;
+use super::wire::Network;
 use super::{Hello, Lane, Liveness, PeerError, Peers, Service, Target};
 use crate::PeerTls;
-use crate::limits::{
-    PEER_ADDRESSES_MAX, PEER_BACKLOG_CONNECTIONS, PEER_CALL_TIMEOUT_MAX, PEER_FRAME_BYTES_MAX, PEER_FRAME_HEADER_BYTES,
-    PEER_TCP_TIMEOUT,
-};
+use crate::limits::{PEER_ADDRESSES_MAX, PEER_CALL_TIMEOUT_MAX, PEER_FRAME_BYTES_MAX, PEER_FRAME_HEADER_BYTES};
 
 /// How a transport is started.
 pub(crate) struct TransportOptions {
+    /// What it listens and calls on.
+    pub(crate) network: Arc<dyn Network>,
     /// Where to listen. Port 0 takes any that is free.
     pub(crate) listen: SocketAddr,
     /// Whom to trust, and what to show.
@@ -47,13 +45,14 @@ pub(crate) struct Transport {
 
 /// What the tasks of a transport have in common.
 pub(super) struct Shared {
+    pub(super) network: Arc<dyn Network>,
     pub(super) tls: PeerTls,
     pub(super) hello: watch::Receiver<Hello>,
     pub(super) service: Arc<dyn Service>,
     pub(super) attendance: Arc<Attendance>,
     /// Ends the pause before a further attempt to connect.
     pub(super) heard_of_someone: Notify,
-    links: Mutex<HashMap<LinkKey, Arc<Link>>>,
+    links: Mutex<BTreeMap<LinkKey, Arc<Link>>>,
     runtime: Handle,
     stopped: watch::Receiver<bool>,
 }
@@ -64,10 +63,11 @@ impl Transport {
     /// # Errors
     /// The address cannot be listened on.
     pub(crate) fn start(options: TransportOptions, service: Arc<dyn Service>) -> Result<Arc<Transport>, io::Error> {
-        let listener = listen(options.listen)?;
-        let address = listener.local_addr()?;
+        let listener = options.network.listen(options.listen, &options.tls)?;
+        let address = listener.address();
         let (stop, stopped) = watch::channel(false);
         let shared = Arc::new(Shared {
+            network: options.network,
             tls: options.tls,
             hello: options.hello,
             service,
@@ -144,6 +144,7 @@ impl Shared {
         let mut stopped = self.stopped.clone();
         self.runtime.spawn(async move {
             tokio::select! {
+                biased;
                 _ = stopped.wait_for(|stopped| *stopped) => {}
                 () = task => {}
             }
@@ -190,23 +191,4 @@ impl Shared {
             }
         }
     }
-}
-
-/// What every connection between peers is like.
-pub(super) fn tune(stream: &TcpStream) -> io::Result<()> {
-    stream.set_nodelay(true)?;
-    let socket = SockRef::from(stream);
-    let keepalive = TcpKeepalive::new().with_time(PEER_TCP_TIMEOUT).with_interval(PEER_TCP_TIMEOUT / 5);
-    socket.set_tcp_keepalive(&keepalive)?;
-    socket.set_tcp_user_timeout(Some(PEER_TCP_TIMEOUT))
-}
-
-fn listen(address: SocketAddr) -> io::Result<TcpListener> {
-    let socket = Socket::new(Domain::for_address(address), Type::STREAM, Some(Protocol::TCP))?;
-    // A restart must not wait for connections of the process before it to be forgotten.
-    socket.set_reuse_address(true)?;
-    socket.set_nonblocking(true)?;
-    socket.bind(&address.into())?;
-    socket.listen(PEER_BACKLOG_CONNECTIONS)?;
-    TcpListener::from_std(socket.into())
 }

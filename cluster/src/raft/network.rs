@@ -226,6 +226,7 @@ impl RaftNetworkV2<TypeConfig> for Link {
     ) -> Result<SnapshotResponse<TypeConfig>, StreamingError<TypeConfig>> {
         tokio::pin!(cancel);
         tokio::select! {
+            biased;
             closed = &mut cancel => Err(StreamingError::Closed(closed)),
             sent = snapshot_sending::send(self, &vote, &snapshot.snapshot) => sent,
         }

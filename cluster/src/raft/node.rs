@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use actix::Addr;
 use openraft::Instant as _;
@@ -13,6 +13,7 @@ use openraft::errors::{ClientWriteError, LinearizableReadError, RaftError};
 use openraft::raft::ReadPolicy;
 use openraft::{Config, Raft, SnapshotPolicy};
 use tokio::sync::{Mutex, oneshot, watch};
+use tokio::time::Instant;
 
 use super::log_store::LogStore;
 use super::network::Network;
@@ -330,7 +331,7 @@ impl Node {
         let started = Instant::now();
         let building = self.raft.with_state_machine(|machine| Box::pin(async { machine.capture() })).await;
         let building = building.map_err(refused)?;
-        let written = tokio::task::spawn_blocking(move || building.write()).await.map_err(refused)?;
+        let written = building.write_aside().await;
         let (meta, path) = written.inspect_err(|error| tracing::warn!(%error, "a snapshot could not be written"))?;
         let index = meta.last_log_id.map(|last| last.index());
         let announced = self.raft.with_state_machine(move |machine| Box::pin(async { machine.announce(meta, path) }));

@@ -13,7 +13,7 @@ use crate::Options;
 use crate::group::{Applier, Tables};
 use crate::snapshot::Snapshots;
 use crate::wal::simulated_disk::SimulatedDisk;
-use crate::wal::{Wal, WalOptions};
+use crate::wal::{Threads, Wal, WalOptions};
 
 struct Builder;
 
@@ -33,6 +33,7 @@ impl StoreBuilder<TypeConfig, LogStore, StateMachine, Closing> for Builder {
             directory: PathBuf::from("/wal"),
             segment_bytes: 1 << 20,
             on_fatal: Arc::new(|reason| panic!("{reason}")),
+            drive: Arc::new(Threads),
         };
         let wal = Wal::open(disk.clone(), wal_options, &["default".into()]).unwrap();
         let options = Options::new("/unused");

@@ -10,7 +10,6 @@ use openraft::errors::{NetworkError, StreamingError, Unreachable};
 use openraft::raft::SnapshotResponse;
 use prost::Message;
 use tokio::sync::Mutex;
-use tokio::task::spawn_blocking;
 
 use super::network::Link;
 use super::node::GroupRaft;
@@ -34,7 +33,7 @@ fn unsent(error: &PeerError) -> StreamingError<TypeConfig> {
 /// Sends a snapshot, from where the other side has it, and waits until it is installed.
 pub(super) async fn send(link: &Link, vote: &Vote, file: &SnapshotFile) -> Sent<SnapshotResponse<TypeConfig>> {
     let source = file.clone();
-    let opened = spawn_blocking(move || source.outgoing()).await.map_err(|error| unreadable(&error))?;
+    let opened = file.aside(move || source.outgoing()).await.flatten();
     let outgoing = Arc::new(opened.map_err(|error| unreadable(&error))?);
     // The same name stands for the same bytes, whoever sends them.
     let size = outgoing.size();
@@ -49,7 +48,7 @@ pub(super) async fn send(link: &Link, vote: &Vote, file: &SnapshotFile) -> Sent<
     let mut offset = put(link, &piece(0, bytes::Bytes::new())).await?;
     tracing::info!(group = link.group(), name, size, offset, "sending a snapshot");
     while offset < size {
-        let bytes = read(&outgoing, offset).await?;
+        let bytes = read(file, &outgoing, offset).await?;
         offset = put(link, &piece(offset, bytes)).await?;
     }
     let install = message::SnapshotInstall {
@@ -64,10 +63,9 @@ pub(super) async fn send(link: &Link, vote: &Vote, file: &SnapshotFile) -> Sent<
     Ok(wire::snapshot_answer(&answer))
 }
 
-async fn read(outgoing: &Arc<Outgoing>, offset: u64) -> Sent<bytes::Bytes> {
+async fn read(file: &SnapshotFile, outgoing: &Arc<Outgoing>, offset: u64) -> Sent<bytes::Bytes> {
     let outgoing = outgoing.clone();
-    let bytes = spawn_blocking(move || outgoing.piece(offset)).await.map_err(|error| unreadable(&error))?;
-    let bytes = bytes.map_err(|error| unreadable(&error))?;
+    let bytes = file.aside(move || outgoing.piece(offset)).await.flatten().map_err(|error| unreadable(&error))?;
     if bytes.is_empty() {
         return Err(unreadable(&AnyError::error("the snapshot is shorter than it was")));
     }
@@ -103,7 +101,7 @@ impl Receiver {
         }
         let mut incoming = self.incoming.clone().lock_owned().await;
         let snapshots = self.snapshots.clone();
-        let taken = spawn_blocking(move || {
+        let taken = self.snapshots.aside(move || {
             let mut current = match incoming.take() {
                 Some(current) if current.name() == piece.name => current,
                 _ => snapshots.incoming(&piece.name)?,
@@ -129,7 +127,8 @@ impl Receiver {
             .is_some_and(|incoming| incoming.name() == install.name && incoming.received() == install.size);
         let received = incoming.take().filter(|_| whole).ok_or_else(incomplete)?;
         let snapshots = self.snapshots.clone();
-        let snapshot = spawn_blocking(move || SnapshotFile::receive(&snapshots, &received.finish()?)).await??;
+        let received = self.snapshots.aside(move || SnapshotFile::receive(&snapshots, &received.finish()?));
+        let snapshot = received.await??;
         let response = raft.install_full_snapshot(wire::vote(&install.ballot), snapshot).await;
         let response = response.map_err(io::Error::other)?;
         Ok(message::SnapshotInstallAnswer { ballot: wire::ballot(&response.vote) })

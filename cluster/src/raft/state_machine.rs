@@ -38,6 +38,11 @@ impl SnapshotFile {
         Ok(Snapshot { meta, snapshot: SnapshotFile { received, ..SnapshotFile::new(snapshots, path.to_path_buf()) } })
     }
 
+    /// Does work on it that waits for the disk, where it holds nobody up.
+    pub(super) async fn aside<T: Send + 'static>(&self, work: impl FnOnce() -> T + Send + 'static) -> io::Result<T> {
+        self.snapshots.aside(work).await
+    }
+
     /// Begins to send it.
     pub(super) fn outgoing(&self) -> io::Result<Outgoing> {
         self.snapshots.outgoing(&self.path)
@@ -54,8 +59,8 @@ impl SnapshotFile {
             return Ok((loaded, true));
         }
         let file = self.clone();
-        let loaded = tokio::task::spawn_blocking(move || file.snapshots.load(&file.path));
-        Ok((loaded.await?.map_err(io::Error::other)?, false))
+        let loaded = self.snapshots.aside(move || file.snapshots.load(&file.path)).await?;
+        Ok((loaded.map_err(io::Error::other)?, false))
     }
 }
 
@@ -251,8 +256,14 @@ pub(crate) struct Building {
 }
 
 impl Building {
+    /// Writes the snapshot, where that holds nobody up.
+    pub(crate) async fn write_aside(self) -> io::Result<(SnapshotMeta, PathBuf)> {
+        let snapshots = self.snapshots.clone();
+        snapshots.aside(move || self.write()).await?
+    }
+
     /// Writes the snapshot; takes as long as the disk does.
-    pub(crate) fn write(&self) -> io::Result<(SnapshotMeta, PathBuf)> {
+    fn write(&self) -> io::Result<(SnapshotMeta, PathBuf)> {
         let last = self.meta.last_log_id.as_ref().map(log_ref);
         let membership = types::put_stored_membership(&self.meta.last_membership);
         let meta = Meta { last, membership, base: self.captured.base };
@@ -278,8 +289,7 @@ impl RaftSnapshotBuilder<TypeConfig> for Builder {
             Builder::Unwritten(building) => {
                 let building = building.clone();
                 let snapshots = building.snapshots.clone();
-                let written = tokio::task::spawn_blocking(move || building.write()).await;
-                let (meta, path) = written.map_err(io::Error::other)??;
+                let (meta, path) = snapshots.aside(move || building.write()).await??;
                 Ok(Snapshot { meta, snapshot: SnapshotFile::new(&snapshots, path) })
             }
         }

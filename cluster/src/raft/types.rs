@@ -14,6 +14,11 @@ use crate::codec::{Decoder, put_batch, put_long, put_text};
 use crate::group::Batch;
 use crate::wal::{Ballot, LogRef};
 
+#[cfg(not(test))]
+type Runtime = openraft::impls::TokioRuntime;
+#[cfg(test)]
+type Runtime = crate::simulation::runtime::SeededRuntime;
+
 /// Flotilla's use of openraft.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct TypeConfig;
@@ -28,7 +33,7 @@ impl RaftTypeConfig for TypeConfig {
     type Vote = openraft::impls::Vote<Self::LeaderId>;
     type Payload = EntryPayload<Batch, u64, Replica>;
     type Entry = openraft::Entry<<Self::LeaderId as RaftLeaderId>::Committed, Self::Payload>;
-    type AsyncRuntime = openraft::impls::TokioRuntime;
+    type AsyncRuntime = Runtime;
     type Responder<T>
         = Reaction<T>
     where

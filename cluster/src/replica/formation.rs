@@ -10,6 +10,7 @@ use futures_util::future::join_all;
 use tokio::sync::watch;
 
 use super::identity::IdentityFile;
+use crate::chance;
 use crate::limits::{FORMATION_INTERVAL, HELLO_TIMEOUT};
 use crate::peer::{Hello, Peers};
 use crate::raft::{Node, Replica};
@@ -116,7 +117,7 @@ fn tell(gathering: &Gathering, initial: &BTreeMap<String, String>, found: &BTree
 
 /// An id for a new cluster.
 pub(crate) fn new_cluster() -> String {
-    format!("{:016x}", rand::random::<u64>())
+    format!("{:016x}", chance::number())
 }
 
 /// Founds the cluster. Safe to repeat: whoever has begun it goes on under the same id of the cluster.

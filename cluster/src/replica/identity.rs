@@ -7,6 +7,7 @@ use std::sync::Arc;
 
 use parking_lot::Mutex;
 
+use crate::chance;
 use crate::wal::disk::Disk;
 
 /// Who a replica is. A replica that lost its disk comes back under another id, so that it cannot vote again in what
@@ -50,8 +51,7 @@ impl IdentityFile {
             return Err(invalid(&path, &what));
         }
         let is_new = found.is_none();
-        let new =
-            || Identity { name: name.to_owned(), id: rand::random_range(1..=u64::MAX >> 1), ..Identity::default() };
+        let new = || Identity { name: name.to_owned(), id: (chance::number() >> 1).max(1), ..Identity::default() };
         let current = Mutex::new(found.unwrap_or_else(new));
         let file = IdentityFile { disk, directory: directory.to_path_buf(), current };
         if is_new {

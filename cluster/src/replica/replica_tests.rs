@@ -5,6 +5,7 @@ use std::net::{SocketAddr, TcpListener};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use crate::machine::Machine;
 use crate::peer::test_net::Authority;
 use crate::wal::simulated_disk::SimulatedDisk;
 use crate::{
@@ -46,7 +47,7 @@ impl Cluster {
         let tables = [(pods(), TableOptions { shards, ..TableOptions::default() })].into();
         let options =
             Options { wal_segment_bytes: 1 << 20, membership, groups, tables, on_fatal, ..Options::new("/store") };
-        Store::open_on(Arc::new(self.disks[name].clone()), None, options).await.unwrap()
+        Store::open_on(Machine::with_disk(Arc::new(self.disks[name].clone())), None, options).await.unwrap()
     }
 
     async fn open_all(&self) -> Vec<Store> {
@@ -236,7 +237,7 @@ async fn others_join_a_store_that_began_alone() {
         founder: Some(founder),
         ..Options::new("/store")
     };
-    let alone = Store::open_on(Arc::new(cluster.disks["a"].clone()), None, options).await.unwrap();
+    let alone = Store::open_on(Machine::with_disk(Arc::new(cluster.disks["a"].clone())), None, options).await.unwrap();
     let first = create(&alone, "ns/first").await;
     alone.write_snapshots().await.unwrap();
     alone.shutdown().await;

@@ -3,37 +3,34 @@
 //! A connection that breaks says little; that nobody listens at the address any more says that the process has ended,
 //! and with it whatever it led. Who cannot be reached otherwise is missed by the election timeout.
 
-use std::io::ErrorKind;
 use std::sync::Arc;
 
-use tokio::net::TcpStream;
-
 use crate::limits::{SUCCESSION_CHECK_TIMEOUT, SUCCESSION_INTERVAL};
-use crate::peer::Peers;
+use crate::peer::{Network, Peers};
 use crate::raft::Node;
 
 /// Stands for election in the groups of every leader that goes, for as long as the store is open.
-pub(crate) async fn succeed(own: u64, nodes: Vec<Node>, peers: Arc<dyn Peers>) {
+pub(crate) async fn succeed(own: u64, nodes: Vec<Node>, peers: Arc<dyn Peers>, network: Arc<dyn Network>) {
     let mut liveness = peers.liveness();
     let mut known = liveness.borrow_and_update().clone();
     while liveness.changed().await.is_ok() {
         let now = liveness.borrow_and_update().clone();
         for (member, reachable) in now.iter() {
             if !reachable && known.get(member) == Some(&true) {
-                actix::spawn(succeed_one(own, *member, nodes.clone()));
+                actix::spawn(succeed_one(own, *member, nodes.clone(), network.clone()));
             }
         }
         known = now;
     }
 }
 
-async fn succeed_one(own: u64, member: u64, nodes: Vec<Node>) {
+async fn succeed_one(own: u64, member: u64, nodes: Vec<Node>, network: Arc<dyn Network>) {
     for node in nodes {
         if node.leader() != Some(member) {
             continue;
         }
         let Some(address) = node.address(member) else { continue };
-        if !is_gone(&address).await {
+        if !is_gone(&*network, &address).await {
             return;
         }
         // One after the other, so that those who can succeed do not stand against each other.
@@ -52,9 +49,6 @@ fn rank(own: u64, member: u64, node: &Node) -> u32 {
 }
 
 /// Whether nobody listens at an address.
-async fn is_gone(address: &str) -> bool {
-    match tokio::time::timeout(SUCCESSION_CHECK_TIMEOUT, TcpStream::connect(address)).await {
-        Ok(Err(error)) => error.kind() == ErrorKind::ConnectionRefused,
-        Ok(Ok(_)) | Err(_) => false,
-    }
+async fn is_gone(network: &dyn Network, address: &str) -> bool {
+    tokio::time::timeout(SUCCESSION_CHECK_TIMEOUT, network.is_refused(address)).await.unwrap_or(false)
 }

@@ -10,14 +10,14 @@ mod snapshot_tests;
 mod transfer;
 mod writer;
 
-use std::collections::HashMap;
+use std::collections::BTreeMap;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use crate::group::{Captured, ShardId};
 use crate::table::shard::Content;
-use crate::wal::disk::Disk;
+use crate::wal::disk::{Disk, aside};
 use crate::wal::{LogRef, WalError};
 use crate::{Compacted, Revision};
 
@@ -47,7 +47,7 @@ pub(crate) struct Meta {
 /// A snapshot as read.
 pub(crate) struct Loaded {
     pub(crate) meta: Meta,
-    pub(crate) shards: HashMap<ShardId, Content>,
+    pub(crate) shards: BTreeMap<ShardId, Content>,
 }
 
 /// Why a snapshot cannot be written.
@@ -77,6 +77,11 @@ impl Snapshots {
             }
         }
         Ok(Snapshots { disk, directory })
+    }
+
+    /// Does work that waits for the disk, where it holds nobody up.
+    pub(crate) async fn aside<T: Send + 'static>(&self, work: impl FnOnce() -> T + Send + 'static) -> io::Result<T> {
+        aside(&*self.disk, work).await
     }
 
     /// The newest snapshot, if any.

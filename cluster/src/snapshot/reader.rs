@@ -1,6 +1,6 @@
 //! Reading a snapshot.
 
-use std::collections::HashMap;
+use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -31,7 +31,7 @@ pub(super) fn load(disk: &dyn Disk, path: &Path) -> Result<Loaded, WalError> {
         return Err(damaged(8, "its format is of a release before the first"));
     }
     let mut loading =
-        Loading { loaded: Loaded { meta: Meta::default(), shards: HashMap::new() }, shard: None, count: 0 };
+        Loading { loaded: Loaded { meta: Meta::default(), shards: BTreeMap::new() }, shard: None, count: 0 };
     let (mut offset, mut chunk) = (header.len() as u64, Vec::new());
     loop {
         let content = read_chunk(&*file, offset, &mut chunk).map_err(failed)?;

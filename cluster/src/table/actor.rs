@@ -1,9 +1,10 @@
 //! The only writer of a shard.
 
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use actix::{Actor, Addr, ArbiterHandle, Context, Handler, Message};
+use tokio::time::Instant;
 
 use super::shard::{Content, Shard};
 use crate::group::Batch;

@@ -1,7 +1,8 @@
 //! How far back a shard can be read, and who holds it there.
 
 use std::collections::BTreeMap;
-use std::time::Instant;
+
+use tokio::time::Instant;
 
 use crate::{Compacted, Revision};
 

@@ -2,10 +2,11 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use compact_str::CompactString;
 use parking_lot::{Mutex, RwLock};
+use tokio::time::Instant;
 
 use super::change::Change;
 use super::horizon::Horizon;

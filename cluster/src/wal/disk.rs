@@ -5,6 +5,10 @@ use std::io;
 use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
+use futures_util::FutureExt;
+use futures_util::future::BoxFuture;
+use tokio::sync::oneshot;
+
 use super::PAGE;
 
 /// A file that is read and written at offsets.
@@ -31,6 +35,24 @@ pub(crate) trait Disk: Send + Sync {
     fn remove(&self, path: &Path) -> io::Result<()>;
     /// Makes creations, renames and removals in a directory durable.
     fn sync_directory(&self, path: &Path) -> io::Result<()>;
+
+    /// Does work that waits for this disk, somewhere where it holds nobody up.
+    fn work(&self, work: Box<dyn FnOnce() + Send>) -> BoxFuture<'static, ()> {
+        tokio::task::spawn_blocking(work).map(drop).boxed()
+    }
+}
+
+/// What such work comes to.
+///
+/// # Errors
+/// It panicked.
+pub(crate) async fn aside<T: Send + 'static>(
+    disk: &dyn Disk,
+    work: impl FnOnce() -> T + Send + 'static,
+) -> io::Result<T> {
+    let (done, result) = oneshot::channel();
+    disk.work(Box::new(move || drop(done.send(work())))).await;
+    result.await.map_err(io::Error::other)
 }
 
 /// Bytes of zeros written at once.

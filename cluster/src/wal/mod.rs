@@ -2,13 +2,14 @@
 //!
 //! It is a sequence of preallocated segments; a segment holds [`frame`]s, of which each was made durable by one
 //! fsync; a frame holds [`record`]s. A [`ledger`] per group says what the records add up to. [`recovery`] reads the
-//! log back, [`writer`] is the thread that writes it.
+//! log back, [`writer`] writes it, on a thread that [`drive`] starts.
 //!
 //! - Space is reserved before anything is proposed ([`Wal::reserve`]): what was let in always finds room.
 //! - The frame that was being written when the machine stopped is cut off; damage anywhere else is refused.
 //! - After a failed write or fsync nothing is retried, because what the disk then holds is unknown.
 
 pub(crate) mod disk;
+mod drive;
 mod frame;
 mod ledger;
 mod record;
@@ -16,6 +17,9 @@ mod recovery;
 mod segment;
 #[cfg(test)]
 pub(crate) mod simulated_disk;
+#[cfg(test)]
+#[allow(dead_code, reason = "simulations are about to use it")]
+pub(crate) mod simulated_drive;
 #[cfg(test)]
 mod wal_tests;
 mod writer;
@@ -25,12 +29,13 @@ use std::io;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
-use std::thread::JoinHandle;
 use std::time::Duration;
 
 use parking_lot::{Condvar, Mutex, MutexGuard};
 
 use self::disk::{Disk, DiskFile};
+use self::drive::Driven;
+pub(crate) use self::drive::{Drive, Threads};
 use self::ledger::Ledger;
 pub(crate) use self::record::{Ballot, LogRef};
 use self::record::{ENTRY_HEADER, RECORD_HEADER, Record};
@@ -90,6 +95,8 @@ pub(crate) struct WalOptions {
     pub(crate) segment_bytes: u64,
     /// Called on the writer's thread when a write or fsync failed.
     pub(crate) on_fatal: Arc<dyn Fn(&str) + Send + Sync>,
+    /// Who writes it.
+    pub(crate) drive: Arc<dyn Drive>,
 }
 
 /// Records that wait to be written as one frame.
@@ -169,7 +176,7 @@ pub(crate) struct NoRoom;
 #[derive(Clone)]
 pub(crate) struct Wal {
     shared: Arc<Shared>,
-    threads: Arc<Mutex<Threads>>,
+    driven: Arc<Mutex<Option<Box<dyn Driven>>>>,
 }
 
 impl Wal {
@@ -202,8 +209,11 @@ impl Wal {
             flushes: AtomicU64::new(0),
             flushing: AtomicU64::new(0),
         });
-        let threads = writer::spawn(&shared, recovered.active)?;
-        Ok(Wal { shared, threads: Arc::new(Mutex::new(threads)) })
+        let (writer, preparer) = writer::over(&shared, recovered.active);
+        let failed = |source| WalError::Io { path: shared.options.directory.clone(), source };
+        let driven = shared.options.drive.start(writer, preparer).map_err(failed)?;
+        shared.spare.want();
+        Ok(Wal { shared, driven: Arc::new(Mutex::new(Some(driven))) })
     }
 
     /// Appends records of a group, and calls back once they are durable. Without a callback they become so with the
@@ -342,21 +352,9 @@ impl Wal {
     pub(crate) fn close(&self) {
         self.shared.queue.lock().closing = true;
         self.shared.queued.notify_one();
-        let mut threads = self.threads.lock();
-        if let Some(writer) = threads.writer.take() {
-            let _ = writer.join(); // it may still need the next segment
-        }
-        self.shared.spare.close();
-        if let Some(preparer) = threads.preparer.take() {
-            let _ = preparer.join();
-        }
+        let driven = self.driven.lock().take();
+        driven.into_iter().for_each(Driven::finish);
     }
-}
-
-/// The threads of a log.
-struct Threads {
-    writer: Option<JoinHandle<()>>,
-    preparer: Option<JoinHandle<()>>,
 }
 
 /// Writes records of one group into the frame that is being filled.

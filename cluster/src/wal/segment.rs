@@ -117,6 +117,13 @@ impl Spare {
         self.state.lock().ready.is_some()
     }
 
+    /// Whether one is to be made.
+    #[cfg(test)]
+    #[allow(dead_code, reason = "simulations are about to use it")]
+    pub(crate) fn is_wanted(&self) -> bool {
+        self.state.lock().wanted
+    }
+
     /// Asks for a segment, unless there is one. How many attempts to make one have ended.
     pub(crate) fn want(&self) -> u64 {
         let mut state = self.state.lock();

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use super::record::Record;
 use super::simulated_disk::SimulatedDisk;
-use super::{Ballot, LogRef, Wal, WalError, WalOptions, frame, segment};
+use super::{Ballot, LogRef, Threads, Wal, WalError, WalOptions, frame, segment};
 
 const SEGMENT: u64 = 16 << 10;
 
@@ -19,6 +19,7 @@ fn options(fatal: &Arc<AtomicBool>) -> WalOptions {
         directory: PathBuf::from("/wal"),
         segment_bytes: SEGMENT,
         on_fatal: Arc::new(move |_| fatal.store(true, Ordering::SeqCst)),
+        drive: Arc::new(Threads),
     }
 }
 

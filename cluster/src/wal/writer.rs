@@ -1,15 +1,16 @@
-//! The thread that writes the log, and the one that makes segments ready for it.
+//! Writing the log, and making segments ready for it.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Instant;
 use std::{io, mem, thread};
 
+use super::GroupId;
 use super::disk::DiskFile;
 use super::ledger::{Ledger, Position};
 use super::record::Record;
 use super::segment::{self, SEGMENT_HEADER};
-use super::{Draft, GroupId, PAGE, Segment, Shared, Threads, WalError, frame};
+use super::{Draft, PAGE, Segment, Shared, frame};
 use crate::limits::WAL_RETRY_INTERVAL;
 
 /// The segment that is being written.
@@ -24,34 +25,41 @@ pub(super) struct Active {
     pub(super) page: Vec<u8>,
 }
 
-/// Starts both threads.
-pub(super) fn spawn(shared: &Arc<Shared>, active: Active) -> Result<Threads, WalError> {
-    let started = |name: &str, run: Box<dyn FnOnce() + Send>| {
-        let failed = |source| WalError::Io { path: shared.options.directory.clone(), source };
-        thread::Builder::new().name(name.into()).spawn(run).map_err(failed)
-    };
-    let preparer = shared.clone();
-    let preparer = started("wal-prepare", Box::new(move || prepare(&preparer)))?;
+/// The writer and the preparer of a log.
+pub(super) fn over(shared: &Arc<Shared>, active: Active) -> (Writer, Preparer) {
     let ledgers = shared.ledgers.lock().clone();
-    let writer = Writer { shared: shared.clone(), active, ledgers };
-    let writer = started("wal", Box::new(move || writer.run()))?;
-    shared.spare.want();
-    Ok(Threads { writer: Some(writer), preparer: Some(preparer) })
+    (Writer { shared: shared.clone(), active, ledgers }, Preparer { shared: shared.clone() })
 }
 
 /// Makes segments ready as they are wanted.
-fn prepare(shared: &Shared) {
-    while let Some(attempts) = shared.spare.wanted() {
-        let options = &shared.options;
-        let segment = segment::prepare(&*shared.disk, &options.directory, options.segment_bytes, attempts + 1);
+pub(crate) struct Preparer {
+    shared: Arc<Shared>,
+}
+
+impl Preparer {
+    pub(super) fn shared(&self) -> &Arc<Shared> {
+        &self.shared
+    }
+
+    pub(super) fn run(self) {
+        while let Some(attempts) = self.shared.spare.wanted() {
+            self.prepare(attempts);
+        }
+    }
+
+    /// Makes a segment, after so many attempts to make one.
+    pub(super) fn prepare(&self, attempts: u64) {
+        let Shared { options, disk, spare, .. } = &*self.shared;
+        let segment = segment::prepare(&**disk, &options.directory, options.segment_bytes, attempts + 1);
         if let Err(error) = &segment {
             tracing::warn!(%error, "no room for the next segment of the write-ahead log");
         }
-        shared.spare.made(segment.ok());
+        spare.made(segment.ok());
     }
 }
 
-struct Writer {
+/// Writes what is queued, one frame after the other.
+pub(crate) struct Writer {
     shared: Arc<Shared>,
     active: Active,
     /// The groups as of the last frame, with which the next segment will begin. Their entries are not kept up.
@@ -59,27 +67,26 @@ struct Writer {
 }
 
 impl Writer {
-    fn run(mut self) {
-        // The groups may have other numbers than when the segment was begun.
-        let begun = self.begin_segment();
-        if begun.is_err() {
-            return self.fail(Vec::new(), begun);
+    pub(super) fn run(mut self) {
+        if let Err(error) = self.begin() {
+            return self.fail(Vec::new(), &error);
         }
-        while let Some(draft) = self.next() {
-            let Draft { mut frame, entries, callbacks } = draft;
-            let written = self.write(&mut frame, &entries);
-            if written.is_err() {
-                return self.fail(callbacks, written);
+        while let Some(mut draft) = self.next(true) {
+            let written = self.put(&mut draft).and_then(|()| self.flush(&draft));
+            match written {
+                Ok(()) => self.finish(draft),
+                Err(error) => return self.fail(draft.callbacks, &error),
             }
-            for callback in callbacks {
-                callback(Ok(()));
-            }
-            self.shared.queue.lock().spare = frame;
         }
     }
 
-    /// Waits for something to write; none when the log is closed and everything is written.
-    fn next(&mut self) -> Option<Draft> {
+    /// Begins to write. The groups may have other numbers than when the segment was begun.
+    pub(super) fn begin(&mut self) -> io::Result<()> {
+        self.begin_segment()
+    }
+
+    /// Takes what is to be written next. When there is nothing, waits for it if it may, until the log is closed.
+    pub(super) fn next(&mut self, waits: bool) -> Option<Draft> {
         let shared = self.shared.clone();
         let mut queue = shared.queue.lock();
         loop {
@@ -103,29 +110,48 @@ impl Writer {
                 queue = shared.queue.lock();
                 continue;
             }
-            if queue.closing {
+            queue.flush = false;
+            if queue.closing || !waits {
                 return None;
             }
-            queue.flush = false;
             shared.queued.wait(&mut queue);
         }
     }
 
-    fn write(&mut self, body: &mut Vec<u8>, entries: &[(GroupId, super::LogRef, usize, u32)]) -> io::Result<()> {
-        let length = frame::frame_length(body.len() - frame::HEADER) as u64;
-        if self.active.offset + length > self.active.size {
+    /// Whether a draft needs the next segment.
+    pub(super) fn is_beyond(&self, draft: &Draft) -> bool {
+        let length = frame::frame_length(draft.frame.len() - frame::HEADER) as u64;
+        self.active.offset + length > self.active.size
+    }
+
+    /// Writes a draft, which is not durable then.
+    pub(super) fn put(&mut self, draft: &mut Draft) -> io::Result<()> {
+        if self.is_beyond(draft) {
             self.roll()?;
         }
-        self.note(&body[frame::HEADER..])?;
-        let start = self.active.offset;
-        self.write_frame(body)?;
+        self.note(&draft.frame[frame::HEADER..])?;
+        self.put_frame(&mut draft.frame)
+    }
+
+    /// Makes durable what was put, which can be read then.
+    pub(super) fn flush(&mut self, draft: &Draft) -> io::Result<()> {
+        self.flush_frame()?;
+        let start = self.active.offset - draft.frame.len() as u64;
         let mut ledgers = self.shared.ledgers.lock();
-        for (group, at, within, length) in entries {
+        for (group, at, within, length) in &draft.entries {
             let offset = start + *within as u64;
             let position = Position { segment: self.active.number, offset, length: *length };
             ledgers[*group as usize].written(*at, position);
         }
         Ok(())
+    }
+
+    /// Tells who waits for a draft that it is durable.
+    pub(super) fn finish(&mut self, draft: Draft) {
+        for callback in draft.callbacks {
+            callback(Ok(()));
+        }
+        self.shared.queue.lock().spare = draft.frame;
     }
 
     /// Follows what a segment that begins after this frame must begin with.
@@ -140,7 +166,7 @@ impl Writer {
         if at == body.len() { Ok(()) } else { Err(io::Error::other("a record cannot be read back")) }
     }
 
-    fn write_frame(&mut self, frame: &mut Vec<u8>) -> io::Result<()> {
+    fn put_frame(&mut self, frame: &mut Vec<u8>) -> io::Result<()> {
         let Active { number, file, offset, size, sequence, page } = &mut self.active;
         frame::seal(frame, *number, *sequence + 1);
         if *offset + frame.len() as u64 > *size {
@@ -153,7 +179,6 @@ impl Writer {
         page.resize(end.next_multiple_of(PAGE).min((*size - start) as usize), 0);
         let began = Instant::now();
         file.write_at(start, page)?;
-        file.sync()?;
         self.shared.flushing.fetch_add(began.elapsed().as_nanos() as u64, Ordering::Relaxed);
         *sequence += 1;
         page.truncate(end);
@@ -161,6 +186,13 @@ impl Writer {
         page.shrink_to(1 << 20);
         self.shared.active_left.store(*size - *offset, Ordering::Release);
         self.shared.written.fetch_add(frame.len() as u64, Ordering::Relaxed);
+        Ok(())
+    }
+
+    fn flush_frame(&self) -> io::Result<()> {
+        let began = Instant::now();
+        self.active.file.sync()?;
+        self.shared.flushing.fetch_add(began.elapsed().as_nanos() as u64, Ordering::Relaxed);
         self.shared.flushes.fetch_add(1, Ordering::Relaxed);
         Ok(())
     }
@@ -197,7 +229,8 @@ impl Writer {
         if self.active.offset + frame::frame_length(frame.len() - frame::HEADER) as u64 > self.active.size {
             return self.roll();
         }
-        self.write_frame(&mut frame)
+        self.put_frame(&mut frame)?;
+        self.flush_frame()
     }
 
     /// Gives back the oldest segments of which no group needs an entry.
@@ -220,8 +253,8 @@ impl Writer {
 
     /// Nothing is durable from here on, and nothing may be tried again: what an fsync that failed left behind is
     /// unknown, and a second one may succeed without having written it.
-    fn fail(self, callbacks: Vec<super::Callback>, result: io::Result<()>) {
-        let reason = result.err().map(|error| error.to_string()).unwrap_or_default();
+    pub(super) fn fail(&mut self, callbacks: Vec<super::Callback>, error: &io::Error) {
+        let reason = error.to_string();
         let waiting: Vec<super::Callback> = {
             let mut queue = self.shared.queue.lock();
             queue.failed = true;

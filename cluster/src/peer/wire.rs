@@ -1,0 +1,119 @@
+//! Byte streams between replicas: TCP and TLS, unless a simulation puts another network in its place.
+
+use std::io;
+use std::net::SocketAddr;
+
+use futures_util::FutureExt;
+use futures_util::future::BoxFuture;
+use rustls::pki_types::ServerName;
+use socket2::{Domain, Protocol, SockRef, Socket, TcpKeepalive, Type};
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::net::{TcpListener, TcpStream};
+use tokio_rustls::{TlsAcceptor, TlsConnector};
+
+use crate::PeerTls;
+use crate::limits::{PEER_BACKLOG_CONNECTIONS, PEER_TCP_TIMEOUT};
+
+/// A connection between two replicas, each of which knows that the other is one.
+pub(crate) trait Stream: AsyncRead + AsyncWrite + Send + Unpin {}
+
+impl<S: AsyncRead + AsyncWrite + Send + Unpin> Stream for S {}
+
+/// A connection that is being made.
+pub(crate) type Connecting = BoxFuture<'static, io::Result<Box<dyn Stream>>>;
+
+/// What connects replicas.
+pub(crate) trait Network: Send + Sync {
+    /// Listens at an address of this replica, on the runtime that this is called on.
+    ///
+    /// # Errors
+    /// The address cannot be listened on.
+    fn listen(&self, address: SocketAddr, tls: &PeerTls) -> io::Result<Box<dyn Listener>>;
+
+    /// Connects with whoever listens at an address, `HOST:PORT`.
+    fn dial(&self, address: &str, tls: &PeerTls) -> Connecting;
+
+    /// Whether it is certain that nobody listens at an address.
+    fn is_refused(&self, address: &str) -> BoxFuture<'static, bool>;
+}
+
+/// Where connections come in.
+pub(crate) trait Listener: Send {
+    /// Where it listens.
+    fn address(&self) -> SocketAddr;
+
+    /// Waits for the next one, and answers where it comes from.
+    fn accept(&mut self) -> BoxFuture<'_, io::Result<(Connecting, SocketAddr)>>;
+}
+
+/// TCP and TLS.
+pub(crate) struct TlsNetwork;
+
+struct TlsListener {
+    listener: TcpListener,
+    address: SocketAddr,
+    acceptor: TlsAcceptor,
+}
+
+impl Network for TlsNetwork {
+    fn listen(&self, address: SocketAddr, tls: &PeerTls) -> io::Result<Box<dyn Listener>> {
+        let listener = listen(address)?;
+        let (address, acceptor) = (listener.local_addr()?, TlsAcceptor::from(tls.server.clone()));
+        Ok(Box::new(TlsListener { listener, address, acceptor }))
+    }
+
+    fn dial(&self, address: &str, tls: &PeerTls) -> Connecting {
+        let (address, connector) = (address.to_owned(), TlsConnector::from(tls.client.clone()));
+        async move {
+            let stream = TcpStream::connect(address).await?;
+            tune(&stream)?;
+            let name = ServerName::try_from(PeerTls::SERVER_NAME).map_err(io::Error::other)?;
+            Ok(Box::new(connector.connect(name, stream).await?) as Box<dyn Stream>)
+        }
+        .boxed()
+    }
+
+    fn is_refused(&self, address: &str) -> BoxFuture<'static, bool> {
+        let address = address.to_owned();
+        async move { TcpStream::connect(address).await.is_err_and(|error| error.kind() == io::ErrorKind::ConnectionRefused) }
+            .boxed()
+    }
+}
+
+impl Listener for TlsListener {
+    fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    fn accept(&mut self) -> BoxFuture<'_, io::Result<(Connecting, SocketAddr)>> {
+        async {
+            let (stream, from) = self.listener.accept().await?;
+            let acceptor = self.acceptor.clone();
+            let connecting = async move {
+                tune(&stream)?;
+                Ok(Box::new(acceptor.accept(stream).await?) as Box<dyn Stream>)
+            };
+            Ok((connecting.boxed(), from))
+        }
+        .boxed()
+    }
+}
+
+/// What every connection between peers is like.
+fn tune(stream: &TcpStream) -> io::Result<()> {
+    stream.set_nodelay(true)?;
+    let socket = SockRef::from(stream);
+    let keepalive = TcpKeepalive::new().with_time(PEER_TCP_TIMEOUT).with_interval(PEER_TCP_TIMEOUT / 5);
+    socket.set_tcp_keepalive(&keepalive)?;
+    socket.set_tcp_user_timeout(Some(PEER_TCP_TIMEOUT))
+}
+
+fn listen(address: SocketAddr) -> io::Result<TcpListener> {
+    let socket = Socket::new(Domain::for_address(address), Type::STREAM, Some(Protocol::TCP))?;
+    // A restart must not wait for connections of the process before it to be forgotten.
+    socket.set_reuse_address(true)?;
+    socket.set_nonblocking(true)?;
+    socket.bind(&address.into())?;
+    socket.listen(PEER_BACKLOG_CONNECTIONS)?;
+    TcpListener::from_std(socket.into())
+}

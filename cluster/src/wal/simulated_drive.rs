@@ -1,0 +1,134 @@
+//! The work of a log as tasks, which take as long as a simulation says.
+
+use std::io;
+use std::sync::Arc;
+use std::time::Duration;
+
+use parking_lot::Mutex;
+use tokio::time::sleep;
+
+use super::drive::{Drive, Driven};
+use super::writer::{Preparer, Writer};
+use super::{Draft, Shared};
+
+/// How long the next access to the disk takes.
+pub(crate) type Pace = Arc<dyn Fn() -> Duration + Send + Sync>;
+
+/// Tasks on the runtime on which the log is opened.
+pub(crate) struct Tasks {
+    pub(crate) pace: Pace,
+}
+
+/// How often the tasks look for work.
+const INTERVAL: Duration = Duration::from_millis(1);
+
+struct Work {
+    shared: Arc<Shared>,
+    writer: Writer,
+    preparer: Preparer,
+    /// Written, and perhaps not durable.
+    put: Option<Draft>,
+    ended: bool,
+}
+
+impl Drive for Tasks {
+    fn start(&self, writer: Writer, preparer: Preparer) -> io::Result<Box<dyn Driven>> {
+        let shared = preparer.shared().clone();
+        let work = Arc::new(Mutex::new(Work { shared, writer, preparer, put: None, ended: false }));
+        tokio::task::spawn_local(prepare(work.clone(), self.pace.clone()));
+        tokio::task::spawn_local(write(work.clone(), self.pace.clone()));
+        Ok(Box::new(Finishing(work)))
+    }
+}
+
+async fn prepare(work: Arc<Mutex<Work>>, pace: Pace) {
+    while !work.lock().ended {
+        sleep(INTERVAL).await;
+        if work.lock().shared.spare.is_wanted() {
+            sleep(pace()).await;
+            work.lock().prepare();
+        }
+    }
+}
+
+async fn write(work: Arc<Mutex<Work>>, pace: Pace) {
+    while !work.lock().shared.spare.is_ready() {
+        sleep(INTERVAL).await;
+    }
+    work.lock().begin();
+    while !work.lock().ended {
+        let Some(draft) = work.lock().writer.next(false) else {
+            sleep(INTERVAL).await;
+            continue;
+        };
+        while work.lock().lacks_segment(&draft) {
+            sleep(INTERVAL).await;
+        }
+        work.lock().put(draft);
+        sleep(pace()).await;
+        work.lock().flush();
+    }
+}
+
+impl Work {
+    fn prepare(&mut self) {
+        if let Some(attempts) = self.shared.spare.wanted() {
+            self.preparer.prepare(attempts);
+        }
+    }
+
+    /// Whether a draft has to wait for the next segment.
+    fn lacks_segment(&self, draft: &Draft) -> bool {
+        let lacks = self.writer.is_beyond(draft) && !self.shared.spare.is_ready() && !self.ended;
+        if lacks {
+            self.shared.spare.want();
+        }
+        lacks
+    }
+
+    fn begin(&mut self) {
+        if let Err(error) = self.writer.begin() {
+            self.fail(Vec::new(), &error);
+        }
+    }
+
+    fn put(&mut self, mut draft: Draft) {
+        match self.writer.put(&mut draft) {
+            Ok(()) => self.put = Some(draft),
+            Err(error) => self.fail(draft.callbacks, &error),
+        }
+    }
+
+    fn flush(&mut self) {
+        let Some(draft) = self.put.take() else { return };
+        match self.writer.flush(&draft) {
+            Ok(()) => self.writer.finish(draft),
+            Err(error) => self.fail(draft.callbacks, &error),
+        }
+    }
+
+    fn fail(&mut self, callbacks: Vec<super::Callback>, error: &io::Error) {
+        self.ended = true;
+        self.writer.fail(callbacks, error);
+    }
+}
+
+struct Finishing(Arc<Mutex<Work>>);
+
+impl Driven for Finishing {
+    fn finish(self: Box<Self>) {
+        let mut work = self.0.lock();
+        work.flush();
+        while !work.ended {
+            let Some(draft) = work.writer.next(false) else { break };
+            if work.lacks_segment(&draft) {
+                work.prepare();
+            }
+            work.shared.spare.close(); // nobody else makes a segment that the writer could wait for
+            work.put(draft);
+            work.flush();
+        }
+        work.ended = true;
+        work.shared.spare.close();
+    }
+}
