@@ -16,12 +16,15 @@ pub struct Caller {
     pub impersonation: Option<Impersonation>,
     /// Texts for `Warning` headers, in order.
     pub warnings: Vec<String>,
+    /// Whether what is known here may be older than what the client was told elsewhere: see
+    /// [`crate::registry::Registry::stands`].
+    pub behind: bool,
 }
 
 impl Caller {
     /// A caller with nothing to be told yet.
     pub fn new(user: Arc<User>, user_agent: &str) -> Self {
-        Self { user, user_agent: user_agent.to_owned(), impersonation: None, warnings: Vec::new() }
+        Self { user, user_agent: user_agent.to_owned(), impersonation: None, warnings: Vec::new(), behind: false }
     }
 
     /// Lets a request pass or not. Whoever acts for somebody else must be allowed to do so, and is that user from then

@@ -191,17 +191,12 @@ fn method_not_allowed(served: &Served, of: &ResourcePath<'_>, head: &Head<'_>) -
 
 impl<'r> Request<'r> {
     /// Does what is not a watch.
-    async fn answer(self, verb: Verb, of: &ResourcePath<'_>, payload: web::Payload) -> ApiResult<HttpResponse> {
+    async fn answer(mut self, verb: Verb, of: &ResourcePath<'_>, payload: web::Payload) -> ApiResult<HttpResponse> {
+        let door = subresources::door(&self.served, self.subresource);
         if verb.writes() {
-            // Defaults, admission and refusals are decided by what is here: that must not be older than what the
-            // client may have been told elsewhere.
-            let registry = &self.gateway.registry;
-            match self.subresource.is_empty() && verb != Verb::DeleteCollection {
-                true => registry.catch_up_with(&self.served, self.namespace, self.name).await?,
-                false => registry.catch_up().await?,
-            }
+            self.prepare_to_decide(verb, door).await?;
         }
-        match subresources::door(&self.served, self.subresource) {
+        match door {
             Door::Object => {}
             door => return self.through(door, verb, of, payload).await,
         }
@@ -214,6 +209,21 @@ impl<'r> Request<'r> {
             Verb::Patch => self.patch(payload).await,
             Verb::Delete => self.delete(payload).await,
             Verb::DeleteCollection => self.delete_collection(payload).await,
+        }
+    }
+
+    /// Defaults, admission and refusals are decided by what is here: that must not be older than what the client may
+    /// have been told elsewhere, unless the store is to prove that it was not.
+    async fn prepare_to_decide(&mut self, verb: Verb, door: Door) -> ApiResult<()> {
+        let registry = &self.gateway.registry;
+        let changes_one = matches!(verb, Verb::Update | Verb::Patch | Verb::Delete) && matches!(door, Door::Object);
+        if changes_one && registry.is_proved_by_writing(self.target()) {
+            self.caller.behind = true;
+            return Ok(());
+        }
+        match self.subresource.is_empty() && verb != Verb::DeleteCollection {
+            true => registry.catch_up_with(&self.served, self.namespace, self.name).await,
+            false => registry.catch_up().await,
         }
     }
 

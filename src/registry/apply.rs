@@ -56,8 +56,13 @@ impl Registry {
         caller: &mut Caller,
     ) -> ApiResult<Written> {
         let served = target.served;
-        if self.current(served, target.namespace, target.name).is_some() || !target.subresource.is_empty() {
-            return self.update(target, &mut change, options, caller).await;
+        let is_absent = || self.current(served, target.namespace, target.name).is_none();
+        while !target.subresource.is_empty() || !is_absent() || !self.stands(target, None, caller).await? {
+            match self.update(target, &mut change, options, caller).await {
+                // It went away while it was applied to: then it is made.
+                Err(error) if error.code == 404 && target.subresource.is_empty() && is_absent() => {}
+                written => return written,
+            }
         }
         let mut object = change.merge(None)?.ok_or_else(|| ApiError::internal("an apply created nothing"))?;
         let namespace = object.str_at(&["metadata", "namespace"]);

@@ -90,7 +90,7 @@ impl Registry {
         match self.store_prepared(target, &mut object, options, caller).await {
             Ok(entity) => {
                 self.settle_allocation(target, allocation).await;
-                Ok(Written { entity, created: true })
+                Ok(Written { entity, created: true, stored: !options.dry_run })
             }
             Err(error) => {
                 self.release(target, object.str_at(&["metadata", "name"]), allocation).await;

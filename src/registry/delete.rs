@@ -30,6 +30,8 @@ pub struct Deleted {
     pub uid: String,
     /// Whether it is gone, rather than only marked.
     pub gone: bool,
+    /// Whether the store made a write of it.
+    stored: bool,
 }
 
 /// What is to be done with one state of an object.
@@ -55,10 +57,20 @@ impl Registry {
             options.grace_seconds = Some(1);
         }
         for _ in 0..ATTEMPTS_MAX {
-            let current = self.current(served, target.namespace, target.name);
-            let current = current.ok_or_else(|| served.not_found(target.name))?;
-            if let Some(deleted) = self.try_delete(target, &current, &mut options).await? {
-                return Ok(deleted);
+            let Some(current) = self.current(served, target.namespace, target.name) else {
+                match self.stands(target, None, caller).await? {
+                    true => return Err(served.not_found(target.name)),
+                    false => continue,
+                }
+            };
+            let tried = self.try_delete(target, &current, &mut options).await;
+            let decided = match &tried {
+                Ok(Some(deleted)) if deleted.stored => true,
+                Ok(None) => false,
+                _ => self.stands(target, Some(&current), caller).await?,
+            };
+            if decided && let Some(deleted) = tried.transpose() {
+                return deleted;
             }
         }
         Err(ApiError::conflict(served.group(), &served.resource.name, target.name, "the object keeps changing"))
@@ -79,26 +91,36 @@ impl Registry {
             step(target.served, &old, options)
         };
         match step {
-            Step::Wait => Ok(Some(Deleted { entity: Entity::Stored(current.clone()), uid, gone: false })),
+            Step::Wait => {
+                Ok(Some(Deleted { entity: Entity::Stored(current.clone()), uid, gone: false, stored: false }))
+            }
             Step::Remove => {
                 if options.dry_run {
-                    return Ok(Some(Deleted { entity: Entity::Stored(current.clone()), uid, gone: true }));
+                    let entity = Entity::Stored(current.clone());
+                    return Ok(Some(Deleted { entity, uid, gone: true, stored: false }));
                 }
                 let removed = self.remove(target, current).await?;
-                Ok(removed.map(|object| Deleted { entity: Entity::Stored(object), uid, gone: true }))
+                Ok(removed.map(|object| Deleted { entity: Entity::Stored(object), uid, gone: true, stored: true }))
             }
             Step::Mark(mut marked, at_once) => {
                 encode::order_metadata(&mut marked, &target.served.stored.of);
                 let write = WriteOptions { dry_run: options.dry_run, ..WriteOptions::default() };
-                let Some(entity) = self.keep(target, marked, &old, current, &write).await? else { return Ok(None) };
+                let Some((entity, stored)) = self.keep(target, marked, &old, current, &write).await? else {
+                    return Ok(None);
+                };
                 match entity {
                     Entity::Stored(object) if at_once => {
                         // The mark was stored so that watchers see it; now nothing holds the object any more.
                         options.resource_version = None;
                         let removed = self.remove(target, &object).await?;
-                        Ok(removed.map(|object| Deleted { entity: Entity::Stored(object), uid, gone: true }))
+                        Ok(removed.map(|object| Deleted {
+                            entity: Entity::Stored(object),
+                            uid,
+                            gone: true,
+                            stored: true,
+                        }))
                     }
-                    entity => Ok(Some(Deleted { entity, uid, gone: at_once })),
+                    entity => Ok(Some(Deleted { entity, uid, gone: at_once, stored })),
                 }
             }
         }
@@ -121,7 +143,8 @@ impl Registry {
         })
     }
 
-    /// Stores a mark; unlike an update this never removes the object.
+    /// Stores a mark; unlike an update this never removes the object. Answers with the object, and whether a write was
+    /// made.
     async fn keep(
         &self,
         target: Target<'_>,
@@ -129,17 +152,17 @@ impl Registry {
         old: &Value,
         current: &Arc<Object>,
         options: &WriteOptions,
-    ) -> ApiResult<Option<Entity>> {
+    ) -> ApiResult<Option<(Entity, bool)>> {
         if marked == *old {
-            return Ok(Some(Entity::Stored(current.clone())));
+            return Ok(Some((Entity::Stored(current.clone()), false)));
         }
         if options.dry_run {
-            return Ok(Some(Entity::Built(convert::to_served(target.served, marked)?)));
+            return Ok(Some((Entity::Built(convert::to_served(target.served, marked)?), false)));
         }
         let draft = encode::draft(target.served, &marked);
         let expectation = Expectation::Revision(current.revision());
         Ok(match self.put(target.served, current.key().clone(), expectation, draft).await? {
-            Outcome::Committed { object, .. } => Some(Entity::Stored(object)),
+            Outcome::Committed { object, .. } => Some((Entity::Stored(object), true)),
             Outcome::Conflict { .. } => None,
         })
     }

@@ -72,6 +72,8 @@ pub struct Written {
     pub entity: Entity,
     /// Whether it was created.
     pub created: bool,
+    /// Whether the store made a write of it.
+    pub stored: bool,
 }
 
 /// An object as a client sends it, decoded in the version of the request.

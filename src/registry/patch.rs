@@ -30,9 +30,14 @@ impl Registry {
         options: &WriteOptions,
         caller: &mut Caller,
     ) -> ApiResult<Written> {
-        self.must_exist(target)?;
-        let mut change = Patched::parse(target, body, options)?;
-        self.update(target, &mut change, options, caller).await
+        self.must_exist(target, caller).await?;
+        let parsed = Patched::parse(target, body, options);
+        if parsed.is_err() {
+            // What is missing is told before what is wrong with the patch.
+            self.stands(target, None, caller).await?;
+            self.must_exist(target, caller).await?;
+        }
+        self.update(target, &mut parsed?, options, caller).await
     }
 }
 

@@ -6,7 +6,8 @@ use flotilla_cluster::{Key, Object, Revision, Table};
 use tokio::sync::watch;
 use tokio::time::Instant;
 
-use super::{Registry, Served};
+use super::{Registry, Served, Target};
+use crate::gateway::Caller;
 use crate::gateway::query::parse_revision;
 use crate::limits;
 use crate::status::{ApiError, ApiResult, Cause, Details};
@@ -57,6 +58,26 @@ impl Registry {
         let (table, key) = (self.table(served), served.key(namespace, name));
         let caught_up = self.store.catch_up_with(&table, key.as_str()).await;
         caught_up.map_err(|error| ApiError::unavailable(error.to_string(), 1))
+    }
+
+    /// Whether a decision that no write has proved stands. `seen` is the state of the object that it was made on. Where
+    /// what is known here may be behind ([`Caller::behind`]), this first waits until it is not.
+    ///
+    /// A write that is made proves the decision that led to it if that looked at nothing but the object: the store
+    /// makes it only if the object is still the one that was seen. Refusals, writes that change nothing and dry runs
+    /// prove nothing, so that they are told only of what was current when they were asked for.
+    pub(super) async fn stands(
+        &self,
+        target: Target<'_>,
+        seen: Option<&Object>,
+        caller: &mut Caller,
+    ) -> ApiResult<bool> {
+        if !std::mem::take(&mut caller.behind) {
+            return Ok(true);
+        }
+        self.catch_up_with(target.served, target.namespace, target.name).await?;
+        let now = self.current(target.served, target.namespace, target.name);
+        Ok(now.map(|object| object.revision()) == seen.map(Object::revision))
     }
 
     /// Whether this replica is the one to do what one of several should, now and from then on.

@@ -82,6 +82,9 @@ impl Registry {
         // Others may create or delete it in between.
         for _ in 0..ATTEMPTS_MAX {
             let is_absent = self.current(target.served, target.namespace, target.name).is_none();
+            if is_absent && !self.stands(target, None, caller).await? {
+                continue;
+            }
             let (mut incoming, outrun) = (incoming.clone(), if is_absent { "AlreadyExists" } else { "NotFound" });
             let written = if is_absent {
                 self.create_by_put(target, incoming, options, caller).await
@@ -132,10 +135,20 @@ impl Registry {
         let served = target.served;
         let told = caller.warnings.len();
         for _ in 0..ATTEMPTS_MAX {
-            let current = self.current(served, target.namespace, target.name);
-            let current = current.ok_or_else(|| served.not_found(target.name))?;
-            if let Some(written) = self.try_update(target, change, &current, options, caller).await? {
-                return Ok(written);
+            let Some(current) = self.current(served, target.namespace, target.name) else {
+                match self.stands(target, None, caller).await? {
+                    true => return Err(served.not_found(target.name)),
+                    false => continue,
+                }
+            };
+            let tried = self.try_update(target, change, &current, options, caller).await;
+            let decided = match &tried {
+                Ok(Some(written)) if written.stored => true,
+                Ok(None) => false,
+                _ => self.stands(target, Some(&current), caller).await?,
+            };
+            if decided && let Some(written) = tried.transpose() {
+                return written;
             }
             caller.warnings.truncate(told);
         }
@@ -184,10 +197,11 @@ impl Registry {
     }
 
     /// 404 unless the object is there.
-    pub(super) fn must_exist(&self, target: Target<'_>) -> ApiResult<()> {
-        match self.current(target.served, target.namespace, target.name) {
-            Some(_) => Ok(()),
-            None => Err(target.served.not_found(target.name)),
+    pub(super) async fn must_exist(&self, target: Target<'_>, caller: &mut Caller) -> ApiResult<()> {
+        let is_absent = || self.current(target.served, target.namespace, target.name).is_none();
+        match is_absent() && self.stands(target, None, caller).await? {
+            true => Err(target.served.not_found(target.name)),
+            false => Ok(()),
         }
     }
 
@@ -235,9 +249,9 @@ impl Registry {
             Err(error) => Err(error),
         };
         match settled {
-            Ok(Some(entity)) => {
+            Ok(Some((entity, stored))) => {
                 self.settle_allocation(target, allocation).await;
-                return Ok(Some(Written { entity, created: false }));
+                return Ok(Some(Written { entity, created: false, stored }));
             }
             other => {
                 self.release(target, target.name, allocation).await;
@@ -271,25 +285,26 @@ impl Registry {
     }
 
     /// Stores a changed object: nothing if it did not change, its removal if it was only waiting for its finalizers.
-    pub(super) async fn settle(
+    /// Answers with the object, and whether a write was made; `None` when it is not the newest state any more.
+    async fn settle(
         &self,
         target: Target<'_>,
         new: Value,
         old: &Value,
         current: &Arc<Object>,
         options: &WriteOptions,
-    ) -> ApiResult<Option<Entity>> {
+    ) -> ApiResult<Option<(Entity, bool)>> {
         let served = target.served;
         let gone = may_go(&new);
         let unchanged = new == *old;
         if options.dry_run || (unchanged && !gone) {
             if unchanged {
-                return Ok(Some(Entity::Stored(current.clone())));
+                return Ok(Some((Entity::Stored(current.clone()), false)));
             }
             let mut shown = convert::to_served(served, new)?;
             shown.set_at(&["metadata", "resourceVersion"], current.revision().to_string());
             encode::order_metadata(&mut shown, served.of());
-            return Ok(Some(Entity::Built(shown)));
+            return Ok(Some((Entity::Built(shown), false)));
         }
         let key = served.key(target.namespace, target.name);
         let expectation = Expectation::Revision(current.revision());
@@ -301,13 +316,13 @@ impl Registry {
                     let mut shown = convert::to_served(served, new)?;
                     shown.set_at(&["metadata", "resourceVersion"], current.revision().to_string());
                     encode::order_metadata(&mut shown, served.of());
-                    Some(Entity::Built(shown))
+                    Some((Entity::Built(shown), true))
                 }
                 Outcome::Conflict { .. } => None,
             });
         }
         Ok(match self.put(served, key, expectation, encode::draft(served, &new)).await? {
-            Outcome::Committed { object, .. } => Some(Entity::Stored(object)),
+            Outcome::Committed { object, .. } => Some((Entity::Stored(object), true)),
             Outcome::Conflict { .. } => None,
         })
     }

@@ -190,6 +190,49 @@ fn leaders_are_handed_over_without_a_write_that_fails() {
     }
 }
 
+/// What one replica was told is what the next one decides by, however far it is behind: nothing waits in between.
+#[test]
+fn every_replica_decides_by_what_another_has_told() {
+    const MERGE: &str = "application/merge-patch+json";
+    const APPLY: &str = "application/apply-patch+yaml";
+    let places = Places::new();
+    let servers = places.start_all();
+    let mut each = servers.each_ref().map(Server::connect);
+    for turn in 0..20 {
+        let name = format!("turn-{turn}");
+        let (path, made) = (config_map_path(&name), config_map(&name, "made"));
+        let mut through = |n: usize, method: &str, content_type: &str, body: &Value| {
+            let path = if content_type == APPLY { format!("{path}?fieldManager=test") } else { path.clone() };
+            let (body, member) = (body.to_string(), (turn + n) % 3);
+            let body = if method == "DELETE" { Vec::new() } else { body.into_bytes() };
+            each[member].request(method, &path, content_type, &body)
+        };
+        let nothing = json!({});
+        let same = json!({"data": {"value": "put"}});
+        assert_eq!(through(0, "PATCH", MERGE, &same).status, 404);
+        let first = through(0, "PATCH", APPLY, &made).expect(201);
+        let mut object = through(1, "PATCH", MERGE, &json!({"data": {"value": "patched"}})).expect(200);
+        assert_eq!(object["data"]["value"], "patched");
+        object["data"]["value"] = json!("put");
+        let put = through(2, "PUT", "application/json", &object).expect(200);
+        // The revision that this names is not the newest any more.
+        assert_eq!(through(0, "PUT", "application/json", &object).status, 409);
+        assert_eq!(through(1, "PATCH", MERGE, &same).expect(200), put);
+        let bare = json!({"metadata": {"name": name}, "data": {"value": "put"}});
+        assert_eq!(
+            through(0, "PUT", "application/json", &bare).expect(200)["metadata"]["uid"],
+            first["metadata"]["uid"]
+        );
+        assert_eq!(through(2, "DELETE", "", &nothing).expect(200)["status"], "Success");
+        assert_eq!(through(0, "DELETE", "", &nothing).status, 404);
+        let again = through(1, "PATCH", APPLY, &made).expect(201);
+        assert_ne!(again["metadata"]["uid"], first["metadata"]["uid"]);
+        assert_eq!(through(2, "PUT", "application/json", &put).status, 409);
+        assert_eq!(through(0, "DELETE", "", &nothing).status, 200);
+        assert_eq!(through(2, "PATCH", MERGE, &json!("no patch")).status, 404);
+    }
+}
+
 #[test]
 fn administration_is_for_administrators_and_shows_nowhere() {
     let directory = DataDir::new();

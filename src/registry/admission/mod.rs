@@ -13,7 +13,7 @@ mod quotas;
 use flotilla_cluster::Scope;
 use flotilla_proto::value::Value;
 
-use super::{Registry, Target, WriteOptions};
+use super::{Registry, Target, WriteOptions, allocation};
 use crate::gateway::Caller;
 use crate::kinds::{admission, certificate};
 use crate::metrics::admission::{Operation, Phase};
@@ -62,12 +62,25 @@ static FINISHED: &[(&str, &str, OnFinished)] = &[
     ("scheduling.k8s.io", "priorityclasses", classes::priority),
 ];
 
+/// Updates that are decided by nothing but the object itself although plugins meet them: group, resource, and the
+/// subresources of which that does not hold.
+static INTROSPECTIVE: &[(&str, &str, &[&str])] =
+    &[("", "pods", &["resize"]), ("certificates.k8s.io", "certificatesigningrequests", &[])];
+
 fn of<P: Copy>(plugins: &[(&str, &str, P)], target: Target<'_>) -> Option<P> {
     let (group, resource) = (target.served.stored.group.as_ref(), target.served.resource.name.as_ref());
     plugins.iter().find(|(g, r, _)| (*g, *r) == (group, resource)).map(|(_, _, plugin)| *plugin)
 }
 
 impl Registry {
+    /// Whether an update or deletion is decided by nothing but the object itself, so that the store proves the decision
+    /// by making the write. Whatever a plugin meets counts as decided by more, unless it is stated.
+    pub fn is_proved_by_writing(&self, target: Target<'_>) -> bool {
+        let met = of(UPDATES, target).is_some() || of(FINISHED, target).is_some();
+        let stated = of(INTROSPECTIVE, target).is_some_and(|but| !but.contains(&target.subresource));
+        (!met || stated) && !quotas::is_recharged(target) && !allocation::is_service(target)
+    }
+
     /// Admission of a create: the object is in its stored version.
     pub(super) async fn admit_create(
         &self,

@@ -14,6 +14,11 @@ use crate::status::{ApiError, ApiResult};
 const RECHARGED: [(&str, &str, &str); 3] =
     [("", "persistentvolumeclaims", ""), ("", "pods", "resize"), ("", "services", "")];
 
+/// Whether a change of an object may be charged.
+pub(super) fn is_recharged(target: Target<'_>) -> bool {
+    RECHARGED.contains(&(target.served.group(), &target.served.resource.name, target.subresource))
+}
+
 impl Registry {
     /// Charges a finished object that is about to be created, or what it uses more than before, to the quotas that it
     /// concerns; 403 where one has no room. What fails afterwards stays charged until the quotas are counted anew.
@@ -29,7 +34,7 @@ impl Registry {
         if !target.served.resource.namespaced {
             return Ok(());
         }
-        if old.is_some() && !RECHARGED.contains(&(group, resource, target.subresource)) {
+        if old.is_some() && !is_recharged(target) {
             return Ok(());
         }
         let quotas = self.look_up_all("", "resourcequotas", Scope::namespace(target.namespace))?;

@@ -133,6 +133,6 @@ impl Registry {
     }
 }
 
-fn is_service(target: Target<'_>) -> bool {
+pub(super) fn is_service(target: Target<'_>) -> bool {
     target.served.group().is_empty() && target.served.resource.name == "services"
 }

@@ -75,7 +75,7 @@ impl Registry {
         options: &WriteOptions,
         caller: &mut Caller,
     ) -> ApiResult<Entity> {
-        self.must_exist(of.parent)?;
+        self.must_exist(of.parent, caller).await?;
         let mut change = Patched::parse(of.target(), body, options)?;
         self.rescale(of, &mut change, options, caller).await
     }
