@@ -12,7 +12,7 @@ use std::time::Duration;
 
 use actix_web::web::ServiceConfig;
 use actix_web::{App, HttpServer};
-use flotilla_cluster::{Membership, OpenError, Options, Store, TableId, TableOptions};
+use flotilla_cluster::{Membership, OpenError, Options, Standing, Store, TableId, TableOptions};
 use tokio::sync::watch;
 
 use crate::access::tokens::{Issuer, KeyError, KeySet, ServiceAccountTokens, SigningKey, SpareKey, StoreObjects};
@@ -278,6 +278,24 @@ impl Drain {
     /// Whether the server is to stop: watches end.
     pub fn has_begun(&self) -> bool {
         *self.0.borrow() == Stage::Begun || self.0.has_changed().is_err()
+    }
+
+    /// One that has also begun while this replica is no member of its cluster any more. Must be called where tasks can
+    /// be spawned.
+    pub fn or_removed(&self, mut standing: watch::Receiver<Standing>) -> Self {
+        let (begin, either) = watch::channel(*self.0.borrow());
+        let mut stage = self.0.clone();
+        actix_web::rt::spawn(async move {
+            loop {
+                let removed = *standing.borrow_and_update() == Standing::Removed;
+                begin.send_replace(if removed { Stage::Begun } else { *stage.borrow_and_update() });
+                tokio::select! {
+                    changed = stage.changed() => if changed.is_err() { break },
+                    changed = standing.changed() => if changed.is_err() { break },
+                }
+            }
+        });
+        Self(either)
     }
 
     /// Waits until the server is to stop.

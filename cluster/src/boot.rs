@@ -5,11 +5,12 @@ use std::fs::{File, TryLockError};
 use std::sync::Arc;
 
 use actix::{Actor, Addr, System};
+use futures_util::future::LocalBoxFuture;
 use tokio::sync::{oneshot, watch};
 use tokio::time::Instant;
 
 use crate::group::{Applier, GroupClock, Proposer, Tables, close_on_demand};
-use crate::limits::{PEER_VERSION, READY_WARNING_INTERVAL, TRIM_INTERVAL};
+use crate::limits::{PEER_VERSION, TRIM_INTERVAL};
 use crate::machine::{Machine, WallClock};
 use crate::peer::{Hello, Network, Peers, Transport, TransportOptions};
 use crate::raft::{Node, NodeOptions, Proposals, Replica};
@@ -20,6 +21,7 @@ use crate::replica::formation;
 use crate::replica::identity::{Identity, IdentityFile};
 use crate::replica::leader::Leader;
 use crate::replica::reads::Reads;
+use crate::replica::standing::{self, Standing};
 use crate::replica::succession;
 use crate::snapshot::Snapshots;
 use crate::store::{Group, Running};
@@ -52,7 +54,7 @@ pub(crate) async fn run(
     started: oneshot::Sender<Result<Running, OpenError>>,
     stopped: oneshot::Receiver<()>,
 ) {
-    let (running, transport) = match start(&machine, &options, &tables).await {
+    let Started { running, transport, joining } = match start(&machine, &options, &tables).await {
         Ok(started) => started,
         Err(error) => return drop(started.send(Err(error))),
     };
@@ -66,6 +68,7 @@ pub(crate) async fn run(
         .peers
         .clone()
         .map(|peers| actix::spawn(succession::succeed(id, nodes.clone(), peers, machine.network.clone())));
+    let joining = actix::spawn(joining);
     if started.send(Ok(running)).is_ok() {
         tokio::select! {
             biased;
@@ -74,6 +77,7 @@ pub(crate) async fn run(
             _ = stopped => {}
         }
     }
+    joining.abort();
     if let Some(succession) = succession {
         succession.abort();
     }
@@ -88,7 +92,13 @@ pub(crate) async fn run(
     wal.close();
 }
 
-type Started = (Running, Option<Arc<Transport>>);
+/// What was started.
+struct Started {
+    running: Running,
+    transport: Option<Arc<Transport>>,
+    /// Becomes a member, and finds out what this replica is to its cluster, for as long as it is run.
+    joining: LocalBoxFuture<'static, ()>,
+}
 
 async fn start(machine: &Machine, options: &Options, tables: &Arc<Tables>) -> Result<Started, OpenError> {
     let began = Instant::now();
@@ -120,37 +130,13 @@ async fn start(machine: &Machine, options: &Options, tables: &Arc<Tables>) -> Re
         (name.clone(), Served { node: group.leader.node().clone(), leader: group.leader.clone() })
     };
     exchange.open(groups.iter().map(served).collect());
-    here.join_in(&groups, peers.as_deref()).await?;
-    ready(&groups).await?;
+    let standing = watch::Sender::new(Standing::Waiting);
+    let (identity, shown) = (here.identity.clone(), standing.subscribe());
+    let joining = here.join_in(&groups, peers.clone(), standing).await?;
     let objects: u64 = tables.all().iter().map(|table| table.len()).sum();
-    tracing::info!(objects, groups = groups.len(), elapsed_ms = elapsed_ms(began), "the store is ready");
-    let Here { identity, .. } = here;
-    Ok((Running { id: identity.get().id, identity, peers, groups, wal }, transport))
-}
-
-/// Waits until what is read here is not stale: each group has a leader, and this replica everything that was
-/// acknowledged.
-async fn ready(groups: &BTreeMap<Arc<str>, Group>) -> Result<(), OpenError> {
-    for (name, group) in groups {
-        let mut waiting = Instant::now();
-        loop {
-            match group.reads.barrier().await {
-                // Whoever leads alone takes writes only once it has told its proposer.
-                Ok(()) if group.leader.node().leads_alone() => {
-                    let _ = group.leads.clone().wait_for(|leads| *leads).await;
-                    break;
-                }
-                Ok(()) => break,
-                Err(crate::ReadError::Closed) => return Err(OpenError::Ended),
-                Err(_) if waiting.elapsed() >= READY_WARNING_INTERVAL => {
-                    tracing::warn!(group = &**name, "waiting for a quorum of the members");
-                    waiting = Instant::now();
-                }
-                Err(_) => {}
-            }
-        }
-    }
-    Ok(())
+    tracing::info!(objects, groups = groups.len(), elapsed_ms = elapsed_ms(began), "the store is open");
+    let running = Running { id: identity.get().id, identity, peers, groups, wal, standing: shown };
+    Ok(Started { running, transport, joining })
 }
 
 /// This replica, before its groups are started.
@@ -194,11 +180,22 @@ impl<'a> Here<'a> {
         started.map(Some).map_err(|source| OpenError::Listen { address, source })
     }
 
-    /// Makes this replica one of the members of every group.
-    async fn join_in(&self, groups: &BTreeMap<Arc<str>, Group>, peers: Option<&dyn Peers>) -> Result<(), OpenError> {
+    /// Makes this replica one of the members of every group: now when it is the only one, else as the future that is
+    /// answered goes on, since that takes the others.
+    async fn join_in(
+        self,
+        groups: &BTreeMap<Arc<str>, Group>,
+        peers: Option<Arc<dyn Peers>>,
+        standing: watch::Sender<Standing>,
+    ) -> Result<LocalBoxFuture<'static, ()>, OpenError> {
         let nodes: Vec<Node> = groups.values().map(|group| group.leader.node().clone()).collect();
         if let (Some(membership), Some(peers)) = (self.membership, peers) {
-            formation::form(&nodes, peers, &membership.initial, &self.identity, &self.hello).await;
+            let (initial, groups) = (membership.initial.clone(), groups.clone());
+            Ok(Box::pin(async move {
+                formation::form(&nodes, &*peers, &initial, &self.identity, &self.hello).await;
+                stand_alone(&nodes).await;
+                standing::follow(groups, standing).await;
+            }))
         } else {
             let Hello { member, name, .. } = self.hello.borrow().clone();
             let address = self.founder.map_or_else(String::new, |founder| founder.address.clone());
@@ -210,13 +207,20 @@ impl<'a> Here<'a> {
                 let failed = |source| OpenError::Group { group: name.to_string(), source: Box::new(source) };
                 node.form(alone.clone()).await.map_err(failed)?;
             }
+            stand_alone(&nodes).await;
+            standing::ready(groups).await?;
+            standing.send_replace(Standing::Member);
+            Ok(Box::pin(std::future::ready(())))
         }
-        for node in nodes {
-            if node.members().len() == 1 {
-                node.stand().await; // nobody else can lead, and nobody's lease needs to be waited for
-            }
+    }
+}
+
+/// Leads the groups that have no other member: nobody's lease needs to be waited for.
+async fn stand_alone(nodes: &[Node]) {
+    for node in nodes {
+        if node.members().len() == 1 {
+            node.stand().await;
         }
-        Ok(())
     }
 }
 

@@ -69,6 +69,7 @@ pub use self::members::{ClusterStatus, MemberStatus, MembersError};
 pub use self::object::{Draft, Layout, Object, Term, Terms};
 pub use self::options::{Founder, Membership, OpenError, Options, PeerTls, TableOptions};
 pub use self::raft::{GroupStatus, Member};
+pub use self::replica::standing::Standing;
 pub use self::revision::Revision;
 pub use self::shard_map::ShardMapError;
 pub use self::store::{Status, Store};

@@ -151,6 +151,8 @@ pub const SNAPSHOT_INSTALL_TIMEOUT: Duration = Duration::from_secs(120);
 pub const LEADER_WAIT: Duration = Duration::from_secs(4);
 /// How long a question to the leader of a group may take before it is asked again.
 pub const LEADER_CALL_TIMEOUT: Duration = Duration::from_secs(2);
+/// How long a read waits until this replica has what was acknowledged before, once it knows how much that is.
+pub const READ_POINT_WAIT: Duration = Duration::from_secs(10);
 /// Reads that one round of questions to the leader serves.
 pub const READS_PER_ROUND_MAX: usize = 4_096;
 /// What this release understands of what other replicas say.

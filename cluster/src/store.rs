@@ -20,6 +20,7 @@ use crate::replica::attempts::Attempts;
 use crate::replica::identity::IdentityFile;
 use crate::replica::leader::Leader;
 use crate::replica::reads::Reads;
+use crate::replica::standing::Standing;
 use crate::shard_map::DEFAULT_GROUP;
 use crate::wal::{Wal, WalUsage};
 use crate::{Mutation, OpenError, Options, Outcome, ReadError, Revision, Table, TableId, TooLarge, Write, WriteError};
@@ -47,9 +48,12 @@ pub(crate) struct Running {
     pub(crate) peers: Option<Arc<dyn Peers>>,
     pub(crate) groups: BTreeMap<Arc<str>, Group>,
     pub(crate) wal: Wal,
+    /// What this replica is to its cluster.
+    pub(crate) standing: watch::Receiver<Standing>,
 }
 
-/// What readers and writers need of a group.
+/// What readers and writers need of a group. Cheap to clone.
+#[derive(Clone)]
 pub(crate) struct Group {
     pub(crate) leader: Leader,
     pub(crate) reads: Reads,
@@ -79,7 +83,8 @@ struct Life {
 }
 
 impl Store {
-    /// Opens the store and waits until everything that was acknowledged before is there and writes can be made.
+    /// Opens the store. That of the only replica has everything and takes writes when it is open. One of several shows
+    /// what its own log says, and becomes a member, or goes on as one, in its own time: see [`Store::standing`].
     ///
     /// # Errors
     /// The directory cannot be used, is used by another process, or holds what is damaged or of a later release.
@@ -143,6 +148,20 @@ impl Store {
 
     pub(crate) fn registry(&self) -> &Arc<Tables> {
         &self.shared.tables
+    }
+
+    /// What this replica is to its cluster, now and from then on.
+    pub fn standing(&self) -> watch::Receiver<Standing> {
+        self.shared.running.standing.clone()
+    }
+
+    /// Waits until this replica is a member that has everything which was acknowledged before; for ever when the store
+    /// is closed before.
+    pub async fn ready(&self) {
+        let mut standing = self.standing();
+        if standing.wait_for(|standing| *standing == Standing::Member).await.is_err() {
+            std::future::pending::<()>().await;
+        }
     }
 
     /// Id of this replica.
@@ -259,9 +278,11 @@ impl Store {
         Ok(())
     }
 
-    /// Whether every group has a leader, so that writes and linearizable reads can be tried.
+    /// Whether this replica is a member that has started and every group has a leader, so that writes and linearizable
+    /// reads can be tried.
     pub fn is_available(&self) -> bool {
-        self.shared.running.groups.values().all(|group| group.leader.node().is_led())
+        *self.shared.running.standing.borrow() == Standing::Member
+            && self.shared.running.groups.values().all(|group| group.leader.node().is_led())
     }
 
     /// What the store is doing.

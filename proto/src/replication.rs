@@ -168,6 +168,9 @@ pub struct VoteAnswer {
     /// The last entry of the voter's log.
     #[prost(message, optional, tag = "3")]
     pub last: Option<LogPlace>,
+    /// Where the log says who the members are, when the candidate is none of them and does not have that entry.
+    #[prost(message, optional, tag = "4")]
+    pub excluded: Option<LogPlace>,
 }
 
 /// Raft's TimeoutNow: the leader hands over.

@@ -153,13 +153,22 @@ fn health_follows_the_parts() {
         (answer.status, String::from_utf8(bytes.to_vec()).expect("text"))
     };
     assert_eq!(ask_of(&health, "/livez/ping", "").0, 200);
-    assert_eq!(ask_of(&health, "/readyz/etcd", "").0, 500);
+    assert_eq!(ask_of(&health, "/readyz/etcd", ""), (500, "internal server error: etcd is not ready\n".into()));
+    // What waits for other servers is no reason to start the process anew.
+    assert_eq!(
+        (ask_of(&health, "/livez", "exclude=crd-informer-synced").0, ask_of(&health, "/livez/etcd", "").0),
+        (500, 200)
+    );
+    health.done(Part::CustomResources);
+    assert_eq!((ask_of(&health, "/livez", "").0, ask_of(&health, "/healthz", "").0), (200, 500));
+    health.explain(Part::Storage, || Err("it is alone"));
+    assert_eq!(ask_of(&health, "/readyz/etcd", ""), (500, "internal server error: it is alone\n".into()));
     let (status, text) = ask_of(&health, "/readyz", "");
     assert!(
         status == 500 && text.contains("[-]etcd failed: reason withheld\n") && text.ends_with("readyz check failed\n")
     );
     let staying = Arc::new(AtomicBool::new(true));
-    for part in [Part::Storage, Part::Bootstrap, Part::Controllers, Part::CustomResources] {
+    for part in [Part::Storage, Part::Bootstrap, Part::Controllers] {
         assert!(!health.ready());
         health.done(part);
     }

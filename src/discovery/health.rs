@@ -75,10 +75,15 @@ const CHECKS: [(&str, At, Part); 38] = [
 ];
 
 /// Endpoints with the checks that they have besides those of all.
-const ENDPOINTS: [(&str, At); 3] = [("healthz", At::Alive), ("livez", At::Alive), ("readyz", At::Ready)];
+const ENDPOINTS: [(&str, At); 3] = [("healthz", At::Alive), (LIVEZ, At::Alive), ("readyz", At::Ready)];
 
-/// Tells whether a part is healthy now.
-type Probe = Box<dyn Fn() -> bool + Send + Sync>;
+/// The endpoint that tells whether a process is of use.
+const LIVEZ: &str = "livez";
+/// What is told of a part that says nothing itself.
+const NOT_READY: &str = "";
+
+/// Tells whether a part is healthy now, or why it is not.
+type Probe = Box<dyn Fn() -> Result<(), &'static str> + Send + Sync>;
 
 /// The state of all parts. A part is unhealthy until it is said how it is; the process itself always is healthy.
 #[derive(Default)]
@@ -94,6 +99,11 @@ impl Health {
     /// States how it is found out whether a part is healthy. It is asked with every request for a check, so it must be
     /// quick.
     pub fn follow(&mut self, part: Part, probe: impl Fn() -> bool + Send + Sync + 'static) {
+        self.explain(part, move || if probe() { Ok(()) } else { Err(NOT_READY) });
+    }
+
+    /// States the same of a part that can tell why it is not healthy.
+    pub fn explain(&mut self, part: Part, probe: impl Fn() -> Result<(), &'static str> + Send + Sync + 'static) {
         self.0[part as usize] = Some(Box::new(probe));
     }
 
@@ -104,7 +114,23 @@ impl Health {
 
     /// Whether a part is healthy.
     pub fn is(&self, part: Part) -> bool {
-        part == Part::Process || self.0[part as usize].as_ref().is_some_and(|probe| probe())
+        self.asked(part).is_ok()
+    }
+
+    fn asked(&self, part: Part) -> Result<(), &'static str> {
+        match &self.0[part as usize] {
+            _ if part == Part::Process => Ok(()),
+            Some(probe) => probe(),
+            None => Err(NOT_READY),
+        }
+    }
+
+    /// What a check of an endpoint says. `/livez` tells whether to start the process anew, so that what it waits for is
+    /// no failure there.
+    fn check(&self, endpoint: &str, part: Part) -> Result<(), &'static str> {
+        let waits =
+            matches!(part, Part::Storage | Part::Bootstrap) || part == Part::Controllers && !self.is(Part::Bootstrap);
+        if endpoint == LIVEZ && waits { Ok(()) } else { self.asked(part) }
     }
 
     /// Whether the server should get requests: what `/readyz` tells.
@@ -114,7 +140,9 @@ impl Health {
 
     /// Every check of every endpoint: the endpoint, the check, whether it passes.
     pub fn results(&self) -> impl Iterator<Item = (&'static str, &'static str, bool)> {
-        ENDPOINTS.iter().flat_map(|(endpoint, at)| checks(*at).map(|(name, part)| (*endpoint, name, self.is(part))))
+        ENDPOINTS.iter().flat_map(|(endpoint, at)| {
+            checks(*at).map(|(name, part)| (*endpoint, name, self.check(endpoint, part).is_ok()))
+        })
     }
 
     /// The answer to any method on a health endpoint or one of its checks; `None` for other paths.
@@ -124,10 +152,10 @@ impl Health {
         let (_, at) = ENDPOINTS.iter().find(|(name, _)| *name == endpoint)?;
         let Some(check) = check else { return Some(self.whole(endpoint, *at, request.query)) };
         let Some((_, part)) = checks(*at).find(|(name, _)| *name == check) else { return Some(Answer::not_found()) };
-        Some(if self.is(part) {
-            plain(200, "ok".into())
-        } else {
-            plain(500, format!("internal server error: {check} is not ready\n"))
+        Some(match self.check(endpoint, part) {
+            Ok(()) => plain(200, "ok".into()),
+            Err(NOT_READY) => plain(500, format!("internal server error: {check} is not ready\n")),
+            Err(why) => plain(500, format!("internal server error: {why}\n")),
         })
     }
 
@@ -139,7 +167,7 @@ impl Health {
         for (name, part) in checks(at) {
             if excluded.contains(&name) {
                 lines.push_str(&format!("[+]{name} excluded: ok\n"));
-            } else if self.is(part) {
+            } else if self.check(endpoint, part).is_ok() {
                 lines.push_str(&format!("[+]{name} ok\n"));
             } else {
                 failed = true;

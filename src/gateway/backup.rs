@@ -23,6 +23,7 @@ pub(super) async fn respond(gateway: &Gateway, head: &Head<'_>, course: &mut Cou
     if !course.enter(gateway, Lane::Exempt { mutating: false }) {
         return Ok(answer::too_many_requests());
     }
+    gateway.beginning.check(&gateway.registry, false)?;
     // Each keeps history from being given back as long as it lasts.
     let turn = Arc::clone(&gateway.backups).try_acquire_owned().map_err(|_| {
         let message = "other backups are being taken; try again when they are complete";

@@ -6,6 +6,7 @@ use std::time::Instant;
 use actix_web::http::StatusCode;
 use actix_web::http::header::{ACCEPT, AUTHORIZATION, CONNECTION, CONTENT_TYPE, HeaderName, IF_NONE_MATCH, USER_AGENT};
 use actix_web::{HttpRequest, HttpResponse, web};
+use flotilla_cluster::Standing;
 use futures_util::FutureExt;
 
 use super::attempt::{Attempt, Course};
@@ -103,6 +104,11 @@ async fn route(request: &HttpRequest, payload: web::Payload, attempt: &mut Attem
     let (access, took) = (&gateway.registry.metrics.access, course.authenticated - course.began);
     let who = match found {
         Ok(who) => who,
+        Err(_) if *gateway.registry.store.standing().borrow() != Standing::Member && authorization.is_some() => {
+            // Its account may be among what is not here yet.
+            let error = ApiError::unavailable("this server cannot tell yet who asks".to_owned(), 1);
+            return answer::respond_error(&error, head.for_errors(), &[]);
+        }
         Err(error) => {
             access.unknown(took);
             return answer::respond_error(&error, head.for_errors(), &[]);

@@ -4,6 +4,7 @@ mod admittance;
 pub mod answer;
 mod attempt;
 mod backup;
+mod beginning;
 pub mod body;
 mod caller;
 mod deprecation;

@@ -54,6 +54,7 @@ pub async fn answer(
     let allowed = authorize(gateway, head, of, verb, caller);
     gateway.registry.metrics.access.decided(allowed.is_ok(), course.authenticated.elapsed());
     allowed?;
+    gateway.beginning.check(&gateway.registry, verb.is_none_or(Verb::writes))?;
     let served = find(gateway, of)?;
     let routed = verb.is_some_and(|verb| verb == Verb::Watch || allows(&served, of, verb));
     caller.warnings.extend(routed.then(|| deprecation::warning(&served)).flatten().map(str::to_owned));

@@ -6,20 +6,20 @@ use std::sync::Arc;
 use actix_web::web::{self, ServiceConfig};
 use tokio::sync::Semaphore;
 
+use super::beginning::Beginning;
 use super::flow::Flow;
 use super::handler;
 use super::members::Turns;
 use crate::access::tokens::Issuer;
 use crate::access::{Authenticator, Authorizer};
 use crate::boot::{Boot, Drain};
-use crate::bootstrap::{self, BootstrapInput, FrontProxy, SeedError};
-use crate::controllers::{self, Controllers, Settings};
-use crate::discovery::health::{Health, Part};
+use crate::bootstrap::{self, SeedError};
+use crate::discovery::health::Health;
 use crate::discovery::{self, Documents};
 use crate::limits;
 use crate::metrics::Page;
 use crate::openapi::OpenApi;
-use crate::registry::{Registry, now};
+use crate::registry::Registry;
 use crate::status::ApiError;
 
 /// What all requests share.
@@ -47,14 +47,14 @@ pub struct Gateway {
     pub(super) turns: Turns,
     /// How many more backups may be taken at the same time.
     pub(super) backups: Arc<Semaphore>,
-    /// Tells open requests that the server is going down.
-    pub drain: Drain,
-    /// Controllers that belong to the API, unless others run them.
-    pub controllers: Option<Controllers>,
+    /// Tells watches to end: the server is going down, or is told of no change any more.
+    pub streams: Drain,
+    pub(super) beginning: Beginning,
 }
 
 impl Gateway {
-    /// Makes what requests need: the objects that must exist, and the documents about what is served.
+    /// Makes what requests need: the documents about what is served, and the objects that must exist; with other
+    /// members these come later.
     ///
     /// # Errors
     /// When an object that must exist cannot be written.
@@ -62,13 +62,9 @@ impl Gateway {
         let mut registry = Registry::new(boot.store.clone(), boot.config.service_node_port_range);
         registry.accounts_are_made = boot.config.embedded_controllers;
         let registry = Arc::new(registry);
-        begin(&registry, &bootstrap_input(boot)).await?;
-        let controllers = boot.config.embedded_controllers.then(|| {
-            let root_ca = boot.pki.authority_pem().to_owned();
-            let settings = Settings { issuer: boot.issuer.clone(), root_ca };
-            controllers::start(&registry, &settings, &boot.drain)
-        });
-        let health = health(boot, controllers.as_ref());
+        let beginning = Beginning::start(boot, &registry).await?;
+        let health = beginning.health(boot);
+        let streams = boot.drain.or_removed(registry.store.standing());
         let address = format!("{}:{}", boot.config.advertised(), boot.address.port());
         Ok(Arc::new(Self {
             registry,
@@ -82,8 +78,8 @@ impl Gateway {
             flow: Flow::new(boot.config.max_requests_inflight, boot.config.max_mutating_requests_inflight),
             turns: Turns::default(),
             backups: Arc::new(Semaphore::new(limits::BACKUPS)),
-            drain: boot.drain.clone(),
-            controllers,
+            streams,
+            beginning,
         }))
     }
 
@@ -122,38 +118,6 @@ impl Gateway {
     }
 }
 
-/// Has the objects that must exist made: by this replica if it leads, else by the one that does.
-async fn begin(registry: &Registry, input: &BootstrapInput) -> Result<(), StartError> {
-    let mut leads = registry.leadership();
-    loop {
-        if *leads.borrow_and_update() {
-            bootstrap::seed(registry, input).await?;
-            return registry.repair_addresses().await.map_err(StartError::Addresses);
-        }
-        if bootstrap::is_seeded(registry, input)? {
-            return Ok(());
-        }
-        // The objects come with changes of many tables; this is the one time when looking again is simpler.
-        let _ = tokio::time::timeout(limits::SEED_CHECK_INTERVAL, leads.changed()).await;
-    }
-}
-
-/// What each check of health follows, once the objects that must exist are there.
-fn health(boot: &Boot, controllers: Option<&Controllers>) -> Health {
-    let mut health = Health::default();
-    let (store, drain) = (boot.store.clone(), boot.drain.clone());
-    health.follow(Part::Storage, move || store.is_available());
-    health.follow(Part::Staying, move || !drain.is_announced());
-    health.done(Part::Bootstrap);
-    // None but the built-in ones are served.
-    health.done(Part::CustomResources);
-    match controllers.map(Controllers::broken) {
-        Some(broken) => health.follow(Part::Controllers, move || !broken.any()),
-        None => health.done(Part::Controllers),
-    }
-    health
-}
-
 /// Why the server cannot begin to answer.
 #[derive(Debug, thiserror::Error)]
 pub enum StartError {
@@ -166,25 +130,6 @@ pub enum StartError {
     /// The embedded tables of discovery do not parse.
     #[error(transparent)]
     Discovery(#[from] bootstrap::TextError),
-}
-
-/// What of the configuration shows in the objects that must exist.
-fn bootstrap_input(boot: &Boot) -> BootstrapInput {
-    BootstrapInput {
-        service_cidrs: boot.config.service_cluster_ip_range.iter().map(|range| range.to_string()).collect(),
-        addresses: vec![boot.config.advertised()],
-        port: boot.address.port(),
-        client_ca: Some(boot.pki.client_authorities_pem()),
-        front_proxy: Some(FrontProxy {
-            ca: boot.pki.proxy_authority_pem().to_owned(),
-            allowed_names: vec!["front-proxy".into()],
-            username_headers: vec!["X-Remote-User".into()],
-            uid_headers: Vec::new(),
-            group_headers: vec!["X-Remote-Group".into()],
-            extra_prefixes: vec!["X-Remote-Extra-".into()],
-        }),
-        now: now().to_string(),
-    }
 }
 
 #[cfg(test)]

@@ -61,7 +61,7 @@ pub async fn respond(
     let start = start(registry, &table, served, namespace, &listing).await?;
     let encoder = Encoder::new(Arc::clone(registry), Arc::clone(served), show)?;
     let interest = interest(namespace, &listing);
-    let events = Stream::new(table, interest, start, encoder, &listing, gateway.drain.clone());
+    let events = Stream::new(table, interest, start, encoder, &listing, gateway.streams.clone());
     let mut response = HttpResponse::Ok();
     response.insert_header((CONTENT_TYPE, HeaderValue::from_static(content_type)));
     response.insert_header((CACHE_CONTROL, HeaderValue::from_static("no-cache, private")));

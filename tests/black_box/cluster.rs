@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
-use crate::support::{CONFIG_MAPS, DataDir, Server, config_map, config_map_path};
+use crate::support::{Answer, CONFIG_MAPS, DataDir, Server, config_map, config_map_path, revision};
 
 const NAMES: [&str; 3] = ["a", "b", "c"];
 const CLUSTER: &str = "/flotilla/v1/cluster";
@@ -39,19 +39,21 @@ impl Places {
 
     /// Starts a member, and waits until it is ready.
     fn start(&self, member: usize) -> Server {
+        self.directories[member].start_with(&self.flags(member).each_ref().map(String::as_str))
+    }
+
+    /// Starts a member, and waits until it answers, ready or not.
+    fn begin(&self, member: usize) -> Server {
+        self.directories[member].begin_with(&self.flags(member).each_ref().map(String::as_str))
+    }
+
+    fn flags(&self, member: usize) -> [String; 8] {
         let others = NAMES.iter().zip(self.ports).map(|(name, port)| format!("{name}=127.0.0.1:{port}"));
         let (initial, pki) = (others.collect::<Vec<_>>().join(","), self.pki.display().to_string());
         let address = self.address(member);
-        self.directories[member].start_with(&[
-            "--name",
-            NAMES[member],
-            "--peer-listen",
-            &address,
-            "--initial-cluster",
-            &initial,
-            "--pki-dir",
-            &pki,
-        ])
+        let (name, peer_listen) = (NAMES[member].to_owned(), "--peer-listen".to_owned());
+        let initial_cluster = "--initial-cluster".to_owned();
+        ["--name".to_owned(), name, peer_listen, address, initial_cluster, initial, "--pki-dir".to_owned(), pki]
     }
 
     /// Starts all of them, which form a cluster.
@@ -160,12 +162,61 @@ fn a_member_that_lost_its_disk_is_replaced_and_members_are_removed() {
     let b = places.start(1);
     read(&b, "with-two");
 
+    let mut watch = c.connect().watch(&format!("{CONFIG_MAPS}?watch=1")).expect("an answer").expect("a watch");
     assert_eq!(told(&a, &["remove", "c"]), "c is not a member any more\n");
+    until("c is not ready", || c.connect().get("/readyz").status == 500);
+    assert!(c.connect().get("/readyz/etcd").text().contains("this server was removed from its cluster"));
+    unavailable(&c.connect().get(&format!("{CONFIG_MAPS}?resourceVersion=0")));
+    unavailable(&c.connect().get(CONFIG_MAPS));
+    while watch.next().is_ok() {} // until it ends
+    assert!(c.messages().contains("removed from its cluster"));
     assert_eq!(told(&a, &["remove", "c"]), "there is no member \"c\"\n");
     assert_eq!(each(&status(&b), "name"), ["a", "b"]);
     drop(c);
     write(&b, "without-c");
     read(&a, "without-c");
+}
+
+/// Checks that a server says that it cannot answer now.
+fn unavailable(answer: &Answer) {
+    let status = answer.expect(503);
+    assert_eq!((&status["kind"], &status["reason"]), (&json!("Status"), &json!("ServiceUnavailable")));
+    assert!(answer.header("retry-after").is_some());
+}
+
+#[test]
+fn a_member_that_starts_alone_serves_what_it_has() {
+    let places = Places::new();
+    let servers = places.start_all();
+    write(&servers[0], "first");
+    let first = revision(&servers[0].connect().get(&config_map_path("first")).expect(200));
+    write(&servers[1], "second");
+    read(&servers[2], "second");
+    for server in servers {
+        assert_eq!(server.terminate().code(), Some(0));
+    }
+
+    let c = places.begin(2);
+    let mut client = c.connect();
+    assert_eq!(client.get("/livez").status, 200);
+    let unready = client.get("/readyz");
+    assert!(unready.status == 500 && unready.text().contains("[-]etcd failed: reason withheld"), "{}", unready.text());
+    until("it knows that it is a member", || client.get(&format!("{CONFIG_MAPS}?resourceVersion=0")).status == 200);
+    assert!(client.get("/readyz/etcd").text().contains("no majority of the members is reached"));
+    let local = client.get(&format!("{}?resourceVersion=0", config_map_path("second"))).expect(200);
+    assert_eq!(local["data"]["value"], "second");
+    let watch = c.connect().watch(&format!("{CONFIG_MAPS}?watch=1&resourceVersion={first}")).expect("an answer");
+    assert_eq!(watch.expect("a watch").next().expect("an event")["object"]["metadata"]["name"], "second");
+    unavailable(&client.get(&config_map_path("second")));
+    unavailable(&client.post(CONFIG_MAPS, &config_map("third", "third")));
+
+    let b = places.start(1);
+    until("two of three are enough", || client.get("/readyz").status == 200);
+    write(&c, "third");
+    read(&b, "third");
+    drop(b);
+    until("c is alone again", || client.get("/readyz").status == 500);
+    assert_eq!(c.terminate().code(), Some(0));
 }
 
 #[test]

@@ -16,6 +16,7 @@ const START_TIMEOUT: Duration = Duration::from_secs(60);
 /// How long a server may take to end.
 const STOP_TIMEOUT: Duration = Duration::from_secs(30);
 const ANY_PORT: SocketAddr = SocketAddr::V4(SocketAddrV4::new(Ipv4Addr::LOCALHOST, 0));
+const READY: &str = "/readyz";
 const POLL_INTERVAL: Duration = Duration::from_millis(10);
 
 /// A data directory that is removed in the end, and beside it what the server wrote on standard error.
@@ -75,7 +76,7 @@ impl DataDir {
     pub fn start_again_on(&self, listen: SocketAddr) -> Server {
         // What the server before it wrote need not change.
         let _ = fs::remove_file(self.path().join("admin.kubeconfig"));
-        let started = self.run(self.command_on(listen, &[]), |_| self.path());
+        let started = self.run(self.command_on(listen, &[]), READY, |_| self.path());
         started.unwrap_or_else(|refusal| panic!("the server ended with {refusal:?}"))
     }
 
@@ -94,7 +95,7 @@ impl DataDir {
         command.args(["-rm", "sh", "-c", script, &bytes.to_string()]).arg(self.path());
         command.arg(server.get_program()).args(server.get_args());
         // What is mounted there is seen by the server and through it alone.
-        match self.run(command, |id| {
+        match self.run(command, READY, |id| {
             Path::new(&format!("/proc/{id}/root")).join(self.path().strip_prefix("/").expect("an absolute path"))
         }) {
             Ok(server) => Some(server),
@@ -113,11 +114,17 @@ impl DataDir {
 
     /// Starts a server with further flags and waits until it is ready, or ends by itself.
     pub fn try_start_with(&self, flags: &[&str]) -> Result<Server, Refusal> {
-        self.run(self.command(flags), |_| self.path())
+        self.run(self.command(flags), READY, |_| self.path())
     }
 
-    /// Runs a server whose data directory is seen at a path that its process decides.
-    fn run(&self, command: Command, data: impl Fn(u32) -> PathBuf) -> Result<Server, Refusal> {
+    /// Starts a server with further flags and waits until it answers, ready or not.
+    pub fn begin_with(&self, flags: &[&str]) -> Server {
+        let begun = self.run(self.command(flags), "/livez", |_| self.path());
+        begun.unwrap_or_else(|refusal| panic!("the server ended with {refusal:?}"))
+    }
+
+    /// Runs a server whose data directory is seen at a path that its process decides, until a check of its health passes.
+    fn run(&self, command: Command, check: &str, data: impl Fn(u32) -> PathBuf) -> Result<Server, Refusal> {
         let written = |kubeconfig: &Path| fs::metadata(kubeconfig).and_then(|file| file.modified()).ok();
         let before = written(&self.path().join("admin.kubeconfig"));
         let (child, messages) = self.spawn(command);
@@ -133,7 +140,7 @@ impl DataDir {
             if running.messages().contains("serving") && written(&kubeconfig) != before {
                 let credentials = Credentials::read(&kubeconfig);
                 let ready = Connection::open(credentials.address, &credentials.administrator)
-                    .and_then(|mut connection| connection.call("GET", "/readyz", &[], b""));
+                    .and_then(|mut connection| connection.call("GET", check, &[], b""));
                 if ready.is_ok_and(|answer| answer.status == 200) {
                     return Ok(Server { running, credentials, data });
                 }
@@ -177,7 +184,7 @@ impl Drop for Running {
     }
 }
 
-/// A server that was ready.
+/// A server that has answered.
 pub struct Server {
     running: Running,
     credentials: Credentials,

@@ -2,10 +2,11 @@
 //!
 //! [`types`] says what openraft is instantiated with and how its values are written down, [`log_store`] puts its log
 //! into the write-ahead log, [`state_machine`] applies what is committed and takes snapshots, and [`node`] puts them
-//! together for one group, of which [`administration`] changes the members and the leader. [`network`] calls other replicas, [`service`] answers them, [`snapshot_sending`] does both
+//! together for one group, of which [`administration`] changes the members and the leader; [`exclusion`] tells those who are no members any more. [`network`] calls other replicas, [`service`] answers them, [`snapshot_sending`] does both
 //! for snapshots, all in the messages of [`wire`].
 
 mod administration;
+mod exclusion;
 mod log_store;
 mod network;
 mod node;
@@ -18,6 +19,7 @@ mod types;
 mod wire;
 
 pub(crate) use self::administration::Unchanged;
+pub(crate) use self::exclusion::Votes;
 pub use self::node::{GroupStatus, Member};
 pub(crate) use self::node::{Node, NodeOptions, Proposals};
 pub(crate) use self::types::Replica;

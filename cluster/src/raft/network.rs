@@ -17,6 +17,7 @@ use openraft::raft::{
 use openraft::{AnyError, OptionalSend};
 use prost::Message;
 
+use super::exclusion::Excluded;
 use super::snapshot_sending;
 use super::state_machine::SnapshotFile;
 use super::types::{LogIdentity, Replica, TypeConfig};
@@ -30,12 +31,21 @@ pub(super) struct Network {
     pub(super) peers: Option<Arc<dyn Peers>>,
     pub(super) group: Arc<str>,
     pub(super) node: u64,
+    /// Where this replica is told that it is no member.
+    pub(super) excluded: Excluded,
 }
 
 impl Network {
     fn link(&self, target: u64, node: &Replica, lane: Lane) -> Link {
         let target = Target { address: node.address.clone(), member: Some(target) };
-        Link { peers: self.peers.clone(), group: self.group.clone(), node: self.node, target, lane }
+        Link {
+            peers: self.peers.clone(),
+            group: self.group.clone(),
+            node: self.node,
+            target,
+            lane,
+            excluded: self.excluded.clone(),
+        }
     }
 }
 
@@ -63,6 +73,7 @@ pub(super) struct Link {
     node: u64,
     target: Target,
     lane: Lane,
+    excluded: Excluded,
 }
 
 type RpcResult<T> = Result<T, RPCError<TypeConfig>>;
@@ -121,6 +132,13 @@ impl Link {
         let answer = self.call(lane, method, request, timeout).await;
         let answer = answer.map_err(|error| self.failed(action, &error, timeout))?;
         A::decode(answer).map_err(|error| RPCError::Network(NetworkError::new(&error)))
+    }
+
+    /// Takes note of what a voter tells besides its vote.
+    fn heed(&self, answer: &message::VoteAnswer) {
+        if let Some(at) = answer.excluded.as_ref().map(wire::log_id) {
+            self.excluded.send_if_modified(|known| *known < Some(at) && known.replace(at) != Some(at));
+        }
     }
 
     /// Sends entries; they are on their way when this returns.
@@ -203,6 +221,7 @@ impl RaftNetworkV2<TypeConfig> for Link {
     ) -> RpcResult<VoteResponse<TypeConfig>> {
         let call = wire::put_vote_call(&self.group, &request);
         let answer: message::VoteAnswer = self.ask(Lane::Control, Method::Vote, RPCTypes::Vote, &call, &option).await?;
+        self.heed(&answer);
         Ok(wire::vote_answer(&answer))
     }
 
@@ -214,6 +233,7 @@ impl RaftNetworkV2<TypeConfig> for Link {
         let call = wire::put_vote_call(&self.group, &request);
         let answer: message::VoteAnswer =
             self.ask(Lane::Control, Method::PreVote, RPCTypes::Vote, &call, &option).await?;
+        self.heed(&answer);
         Ok(wire::vote_answer(&answer))
     }
 

@@ -15,6 +15,7 @@ use openraft::{Config, Raft, SnapshotPolicy};
 use tokio::sync::{Mutex, oneshot, watch};
 use tokio::time::Instant;
 
+use super::exclusion::Excluded;
 use super::log_store::LogStore;
 use super::network::Network;
 use super::snapshot_sending::Receiver;
@@ -68,6 +69,8 @@ pub(crate) struct Node {
     /// Where snapshots that the leader sends come in.
     pub(super) receiver: Receiver,
     peers: Option<Arc<dyn Peers>>,
+    /// Where this replica was told that it is no member.
+    pub(super) excluded: Excluded,
     log: LogStore,
     /// Index of the last entry that is applied.
     applied: watch::Receiver<u64>,
@@ -138,13 +141,25 @@ impl Node {
         let receiver = Receiver::new(snapshots.clone());
         let machine = StateMachine::open(applier, snapshots).await?;
         let applied = machine.progress();
-        let network = Network { peers: peers.clone(), group: name, node };
+        let excluded = Excluded::default();
+        let network = Network { peers: peers.clone(), group: name, node, excluded: excluded.clone() };
         let raft = GroupRaft::new(node, config, network, log.clone(), machine).await.map_err(refused)?;
         let snapshot_log_bytes = options.snapshot_log_bytes;
         let proposals = Proposals { raft: raft.clone(), wal: log.wal().clone(), order: Arc::default() };
         let (snapshot_at, stopping, on_fatal) = (Arc::default(), Arc::default(), options.on_fatal);
-        let node =
-            Node { node, raft, receiver, peers, log, applied, snapshot_log_bytes, snapshot_at, stopping, on_fatal };
+        let node = Node {
+            node,
+            raft,
+            receiver,
+            peers,
+            excluded,
+            log,
+            applied,
+            snapshot_log_bytes,
+            snapshot_at,
+            stopping,
+            on_fatal,
+        };
         Ok((node, proposals))
     }
 
@@ -363,15 +378,19 @@ impl Node {
     }
 
     /// Whether the group has a leader and this replica takes part. When it leads itself, a majority must have said so
-    /// lately: one that was left alone goes on believing that it leads.
+    /// lately, and else it must be connected with the leader: one that was left alone goes on believing what was.
     pub(crate) fn is_led(&self) -> bool {
         let metrics = self.raft.metrics();
         let metrics = metrics.borrow_watched();
         let is_alone = || metrics.membership_config.voter_ids().nth(1).is_none();
         let is_followed =
             || metrics.last_quorum_acked.is_some_and(|acked| acked.into_inner().elapsed() < QUORUM_SILENCE_MAX);
-        let leads = metrics.current_leader == Some(self.node);
-        metrics.running_state.is_ok() && metrics.current_leader.is_some() && (!leads || is_alone() || is_followed())
+        let is_led = match metrics.current_leader {
+            Some(leader) if leader != self.node => self.is_reachable(leader),
+            Some(_) => is_alone() || is_followed(),
+            None => false,
+        };
+        metrics.running_state.is_ok() && is_led
     }
 
     pub(crate) async fn shutdown(&self) {

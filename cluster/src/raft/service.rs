@@ -16,13 +16,20 @@ impl Node {
     }
 
     /// Votes for a candidate, or says whether it would.
-    pub(crate) async fn vote(&self, request: &message::VoteCall, rehearsal: bool) -> io::Result<message::VoteAnswer> {
+    pub(crate) async fn vote(
+        &self,
+        from: u64,
+        request: &message::VoteCall,
+        rehearsal: bool,
+    ) -> io::Result<message::VoteAnswer> {
+        let excluded = self.excludes(from, request.last.as_ref().map(wire::log_id)).await;
         let request = wire::vote_call(request);
         let response = match rehearsal {
             true => self.raft.pre_vote(request).await,
             false => self.raft.vote(request).await,
         };
-        Ok(wire::put_vote_answer(&response.map_err(io::Error::other)?))
+        let answer = wire::put_vote_answer(&response.map_err(io::Error::other)?);
+        Ok(message::VoteAnswer { excluded: excluded.as_ref().map(wire::place), ..answer })
     }
 
     /// Takes over the leadership that the leader gives up.

@@ -10,12 +10,12 @@ use openraft::raft::{
 use super::types::{self, Entry, LogIdentity, TypeConfig, Vote};
 use crate::wal::{Ballot, LogRef};
 
-fn place(id: &LogIdentity) -> message::LogPlace {
+pub(super) fn place(id: &LogIdentity) -> message::LogPlace {
     let LogRef { term, node, index } = types::log_ref(id);
     message::LogPlace { term, node, index }
 }
 
-fn log_id(place: &message::LogPlace) -> LogIdentity {
+pub(super) fn log_id(place: &message::LogPlace) -> LogIdentity {
     types::log_id(LogRef { term: place.term, node: place.node, index: place.index })
 }
 
@@ -99,7 +99,7 @@ pub(super) fn vote_call(message: &message::VoteCall) -> VoteRequest<TypeConfig> 
 
 pub(super) fn put_vote_answer(response: &VoteResponse<TypeConfig>) -> message::VoteAnswer {
     let last = response.last_log_id.as_ref().map(place);
-    message::VoteAnswer { ballot: ballot(&response.vote), granted: response.vote_granted, last }
+    message::VoteAnswer { ballot: ballot(&response.vote), granted: response.vote_granted, last, excluded: None }
 }
 
 pub(super) fn vote_answer(message: &message::VoteAnswer) -> VoteResponse<TypeConfig> {

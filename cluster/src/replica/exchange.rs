@@ -88,7 +88,7 @@ impl Service for Exchange {
             return reply.send(Err(refusal));
         }
         let answer = match Method::from_number(method) {
-            Some(method) => self.start(method, payload),
+            Some(method) => self.start(from.member, method, payload),
             None => Err(Refusal(format!("this replica knows no method {method}"))),
         };
         match answer {
@@ -102,7 +102,7 @@ type Answering = BoxFuture<'static, Answer>;
 
 impl Exchange {
     /// Reads a request, and begins to answer it.
-    fn start(&self, method: Method, payload: Bytes) -> Result<Answering, Refusal> {
+    fn start(&self, from: u64, method: Method, payload: Bytes) -> Result<Answering, Refusal> {
         Ok(match method {
             Method::Append => {
                 let request = message::Append::decode(payload).map_err(refused)?;
@@ -113,9 +113,9 @@ impl Exchange {
                 let request = message::VoteCall::decode(payload).map_err(refused)?;
                 let Served { node, .. } = self.group(&request.group)?;
                 let rehearsal = method == Method::PreVote;
-                Box::pin(
-                    async move { node.vote(&request, rehearsal).await.map(|answer| encoded(&answer)).map_err(refused) },
-                )
+                Box::pin(async move {
+                    node.vote(from, &request, rehearsal).await.map(|answer| encoded(&answer)).map_err(refused)
+                })
             }
             Method::Transfer => {
                 let request = message::Transfer::decode(payload).map_err(refused)?;

@@ -2,7 +2,7 @@
 //!
 //! [`identity`] says who it is, [`formation`] makes a cluster of replicas that have none yet, [`exchange`] answers
 //! what others ask and [`leader`] asks the leader of a group, wherever it is; [`attempts`] makes a write happen once
-//! although it may have to be asked for twice; [`reads`] gathers reads that need to
+//! although it may have to be asked for twice; [`standing`] tells whether it is a member; [`reads`] gathers reads that need to
 //! know how far a replica must be, so that one question serves them all.
 
 pub(crate) mod attempts;
@@ -15,4 +15,5 @@ pub(crate) mod leader;
 pub(crate) mod reads;
 #[cfg(test)]
 mod replica_tests;
+pub(crate) mod standing;
 pub(crate) mod succession;

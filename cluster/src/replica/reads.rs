@@ -4,7 +4,7 @@ use tokio::sync::{mpsc, oneshot};
 
 use super::leader::Leader;
 use crate::ReadError;
-use crate::limits::READS_PER_ROUND_MAX;
+use crate::limits::{READ_POINT_WAIT, READS_PER_ROUND_MAX};
 
 /// What a read waits for.
 type Waiting = oneshot::Sender<Result<(), ReadError>>;
@@ -41,7 +41,10 @@ async fn answer(leader: Leader, mut asked: mpsc::Receiver<Waiting>) {
     let mut waiting = Vec::new();
     while asked.recv_many(&mut waiting, READS_PER_ROUND_MAX).await > 0 {
         let reached = match leader.read_index().await {
-            Ok(index) => leader.node().reached(index).await,
+            Ok(index) => {
+                let reached = tokio::time::timeout(READ_POINT_WAIT, leader.node().reached(index)).await;
+                reached.unwrap_or(Err(ReadError::Unavailable))
+            }
             Err(error) => Err(error),
         };
         for waiting in waiting.drain(..) {

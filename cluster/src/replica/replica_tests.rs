@@ -9,8 +9,8 @@ use crate::machine::Machine;
 use crate::peer::test_net::Authority;
 use crate::wal::simulated_disk::SimulatedDisk;
 use crate::{
-    Draft, Expectation, Key, Layout, Membership, Mutation, Options, Outcome, Revision, Store, TableId, TableOptions,
-    Write,
+    Draft, Expectation, Interest, Key, Layout, Membership, Mutation, Options, Outcome, ReadError, Revision, Standing,
+    Store, TableId, TableOptions, Write, WriteError,
 };
 
 /// The members of a cluster, each with its disk.
@@ -34,7 +34,15 @@ impl Cluster {
         Cluster { groups, authority: Authority::new(), addresses, disks }
     }
 
+    /// Opens a member and waits until it is ready.
     async fn open(&self, name: &str) -> Store {
+        let store = self.begin(name).await;
+        tokio::time::timeout(Duration::from_secs(60), store.ready()).await.expect("ready in time");
+        store
+    }
+
+    /// Opens a member, which need not have the others.
+    async fn begin(&self, name: &str) -> Store {
         let membership = Membership {
             name: name.into(),
             peer_listen: self.addresses[name],
@@ -258,4 +266,78 @@ async fn others_join_a_store_that_began_alone() {
     assert_eq!(b.table(&pods()).floor(), a.table(&pods()).floor());
     a.shutdown().await;
     b.shutdown().await;
+}
+
+#[tokio::test]
+async fn a_member_that_starts_without_the_others_shows_what_it_has() {
+    let cluster = Cluster::new(&["a", "b", "c"], 1);
+    let stores = cluster.open_all().await;
+    let first = create(&stores[2], "ns/first").await;
+    let second = create(&stores[2], "ns/second").await;
+    for store in stores {
+        store.shutdown().await;
+    }
+
+    let c = tokio::time::timeout(Duration::from_secs(5), cluster.begin("c")).await.expect("it waits for nobody");
+    until("c knows what it is", || *c.standing().borrow() == Standing::Starting).await;
+    let table = c.table(&pods());
+    assert_eq!(table.get("ns/first").map(|object| object.revision()), Some(first));
+    let mut changes = Vec::new();
+    let mut watch = table.subscribe(Interest::default(), first).unwrap();
+    while watch.read(16, &mut changes).unwrap() {}
+    assert_eq!(changes.first().map(|change| change.revision()), Some(second));
+    assert!(!c.is_available());
+    assert!(matches!(c.barrier(&table).await, Err(ReadError::Unavailable)));
+    let refused = c.write(put("ns/third", Expectation::Absent)).await;
+    assert!(matches!(refused, Err(WriteError::Unavailable)), "{refused:?}");
+
+    let b = cluster.open("b").await;
+    tokio::time::timeout(Duration::from_secs(30), c.ready()).await.expect("two of three are enough");
+    create(&c, "ns/third").await;
+    assert!(b.is_available() && c.is_available());
+}
+
+#[tokio::test]
+async fn a_replica_that_is_no_member_yet_says_so() {
+    let cluster = Cluster::new(&["a", "b", "c"], 0);
+    let a = cluster.begin("a").await;
+    tokio::time::sleep(Duration::from_millis(500)).await;
+    assert_eq!(*a.standing().borrow(), Standing::Waiting);
+    assert!(!a.is_available());
+}
+
+#[tokio::test]
+async fn a_follower_that_nobody_leads_any_more_is_not_available() {
+    let cluster = Cluster::new(&["a", "b", "c"], 0);
+    let mut stores: BTreeMap<String, Store> = cluster.addresses.keys().cloned().zip(cluster.open_all().await).collect();
+    stores["b"].transfer(None, "a").await.unwrap();
+    until("c follows a", || stores["c"].is_available()).await;
+    let (a, b) = (stores.remove("a").unwrap(), stores.remove("b").unwrap());
+    tokio::join!(a.shutdown(), b.shutdown());
+    until("c is not available", || !stores["c"].is_available()).await;
+}
+
+#[tokio::test]
+async fn a_member_that_was_removed_learns_of_it() {
+    let cluster = Cluster::new(&["a", "b", "c"], 1);
+    let stores = cluster.open_all().await;
+    create(&stores[2], "ns/first").await;
+    stores[0].remove("c").await.unwrap();
+    until("c knows", || *stores[2].standing().borrow() == Standing::Removed).await;
+    assert!(!stores[2].is_available());
+    // Admitted again with what it has, it is one of them.
+    let second = create(&stores[0], "ns/second").await;
+    stores[1].admit("c", &cluster.addresses["c"].to_string()).await.unwrap();
+    tokio::time::timeout(Duration::from_secs(30), stores[2].ready()).await.expect("c is a member");
+    assert_eq!(read(&stores[2], "ns/second").await, Some(second));
+}
+
+#[tokio::test]
+async fn a_member_that_was_removed_while_it_was_down_learns_of_it_when_it_starts() {
+    let cluster = Cluster::new(&["a", "b", "c"], 1);
+    let mut stores: BTreeMap<String, Store> = cluster.addresses.keys().cloned().zip(cluster.open_all().await).collect();
+    stores.remove("c").unwrap().shutdown().await;
+    stores["a"].remove("c").await.unwrap();
+    let c = cluster.begin("c").await;
+    until("c knows", || *c.standing().borrow() == Standing::Removed).await;
 }

@@ -1,0 +1,61 @@
+//! Whether a replica is one of those that a group is replicated by, when nobody sends it the entry that says so.
+//!
+//! A member that is taken out is sent nothing any more, perhaps not even the last entry of the change. It stands for
+//! election when it hears of no leader, and is told then.
+
+use openraft::alias::WatchReceiverOf;
+use openraft::async_runtime::WatchReceiver;
+use openraft::metrics::RaftServerMetrics;
+use tokio::sync::watch;
+
+use super::node::Node;
+use super::types::{LogIdentity, TypeConfig};
+
+/// The members of which a replica was told that it is not among them: where the log of the group says so.
+pub(super) type Excluded = watch::Sender<Option<LogIdentity>>;
+
+impl Node {
+    /// Whether this replica has a vote, as far as it knows.
+    pub(crate) fn has_vote(&self) -> bool {
+        let metrics = self.raft.server_metrics();
+        let metrics = metrics.borrow_watched();
+        let members = &metrics.membership_config;
+        let excluded = *self.excluded.borrow();
+        members.voter_ids().any(|voter| voter == self.id()) && excluded.is_none_or(|at| members.log_id() >= &Some(at))
+    }
+
+    /// Where the log says who the members are, if a replica whose log ends at `last` is not among them and does not
+    /// have that entry.
+    pub(super) async fn excludes(&self, member: u64, last: Option<LogIdentity>) -> Option<LogIdentity> {
+        let committed = self.raft.with_raft_state(move |state| {
+            let members = state.membership_state.committed();
+            let is_member = members.membership().get_node(&member).is_some();
+            members.log_id().filter(|at| !is_member && last < Some(*at))
+        });
+        committed.await.ok().flatten()
+    }
+
+    /// Tells when [`Node::has_vote`] may have changed.
+    pub(crate) fn votes(&self) -> Votes {
+        Votes { server: self.raft.server_metrics(), excluded: self.excluded.subscribe() }
+    }
+}
+
+/// What decides about the vote of a replica in a group.
+pub(crate) struct Votes {
+    server: WatchReceiverOf<TypeConfig, RaftServerMetrics<TypeConfig>>,
+    excluded: watch::Receiver<Option<LogIdentity>>,
+}
+
+impl Votes {
+    /// Waits until something has changed; for ever once the group is shut down.
+    pub(crate) async fn changed(&mut self) {
+        let changed = tokio::select! {
+            changed = self.server.changed() => changed.is_ok(),
+            changed = self.excluded.changed() => changed.is_ok(),
+        };
+        if !changed {
+            std::future::pending::<()>().await;
+        }
+    }
+}

@@ -1,0 +1,145 @@
+//! What a server does before it is ready: the objects that every cluster has are made, and the controllers begun.
+//!
+//! A server that is alone has done it before it listens. One of several cannot do it without the others, and answers
+//! meanwhile what it can.
+
+use std::sync::{Arc, OnceLock};
+
+use flotilla_cluster::Standing;
+
+use super::server::StartError;
+use crate::boot::{Boot, Drain};
+use crate::bootstrap::{self, BootstrapInput, FrontProxy};
+use crate::controllers::{self, Controllers, Settings};
+use crate::discovery::health::{Health, Part};
+use crate::limits;
+use crate::registry::{Registry, now};
+use crate::status::{ApiError, ApiResult};
+
+/// How far a server is with its beginning. Clones tell the same.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Beginning(Arc<OnceLock<Option<Controllers>>>);
+
+impl Beginning {
+    /// Begins: at once when the server is alone, and else in its own time.
+    ///
+    /// # Errors
+    /// When an object that must exist cannot be written by a server that is alone.
+    pub(super) async fn start(boot: &Boot, registry: &Arc<Registry>) -> Result<Self, StartError> {
+        let beginning = Self::default();
+        let input = bootstrap_input(boot);
+        let settings = boot.config.embedded_controllers.then(|| {
+            let root_ca = boot.pki.authority_pem().to_owned();
+            Settings { issuer: boot.issuer.clone(), root_ca }
+        });
+        let (registry, drain) = (Arc::clone(registry), boot.drain.clone());
+        let work = Work { registry, input, settings, drain };
+        if boot.config.initial_cluster.is_none() {
+            seed(&work.registry, &work.input).await?;
+            beginning.done(&work);
+            return Ok(beginning);
+        }
+        let begun = beginning.clone();
+        actix_web::rt::spawn(async move {
+            while let Err(error) = seed(&work.registry, &work.input).await {
+                tracing::warn!(error = chain(&error), "the server cannot begin yet");
+                actix_web::rt::time::sleep(limits::BEGIN_INTERVAL).await;
+            }
+            begun.done(&work);
+            tracing::info!("the objects that every cluster has are there");
+        });
+        Ok(beginning)
+    }
+
+    fn done(&self, work: &Work) {
+        let start = |settings| controllers::start(&work.registry, settings, &work.drain);
+        let _ = self.0.set(work.settings.as_ref().map(start)); // it is done once
+    }
+
+    /// Refuses what this server does not know, or cannot do yet.
+    pub(super) fn check(&self, registry: &Registry, writes: bool) -> ApiResult<()> {
+        let why = match *registry.store.standing().borrow() {
+            Standing::Waiting => "this server is not a member of its cluster yet",
+            Standing::Removed => REMOVED,
+            Standing::Starting | Standing::Member if writes && self.0.get().is_none() => "this server is starting",
+            Standing::Starting | Standing::Member => return Ok(()),
+        };
+        Err(ApiError::unavailable(why.to_owned(), 1))
+    }
+
+    /// What each check of health follows.
+    pub(super) fn health(&self, boot: &Boot) -> Health {
+        let mut health = Health::default();
+        let (store, drain) = (boot.store.clone(), boot.drain.clone());
+        health.explain(Part::Storage, move || match *store.standing().borrow() {
+            Standing::Removed => Err(REMOVED),
+            _ if store.is_available() => Ok(()),
+            Standing::Waiting => Err("this server is not a member of its cluster yet"),
+            _ => Err("no majority of the members is reached"),
+        });
+        health.follow(Part::Staying, move || !drain.is_announced());
+        let begun = self.clone();
+        health.follow(Part::Bootstrap, move || begun.0.get().is_some());
+        // None but the built-in ones are served.
+        health.done(Part::CustomResources);
+        let begun = self.clone();
+        health.follow(Part::Controllers, move || match begun.0.get() {
+            Some(Some(controllers)) => !controllers.broken().any(),
+            Some(None) => true,
+            None => false,
+        });
+        health
+    }
+}
+
+/// What is told by a server that is no member any more.
+const REMOVED: &str = "this server was removed from its cluster";
+
+/// What it takes to begin.
+struct Work {
+    registry: Arc<Registry>,
+    input: BootstrapInput,
+    settings: Option<Settings>,
+    drain: Drain,
+}
+
+/// Has the objects that must exist made: by this replica if it leads, else by the one that does.
+async fn seed(registry: &Registry, input: &BootstrapInput) -> Result<(), StartError> {
+    let mut leads = registry.leadership();
+    loop {
+        if *leads.borrow_and_update() {
+            bootstrap::seed(registry, input).await?;
+            return registry.repair_addresses().await.map_err(StartError::Addresses);
+        }
+        if bootstrap::is_seeded(registry, input)? {
+            return Ok(());
+        }
+        // The objects come with changes of many tables; this is the one time when looking again is simpler.
+        let _ = tokio::time::timeout(limits::SEED_CHECK_INTERVAL, leads.changed()).await;
+    }
+}
+
+/// An error with its causes.
+fn chain(error: &dyn std::error::Error) -> String {
+    let causes = std::iter::successors(error.source(), |error| error.source());
+    causes.fold(error.to_string(), |text, cause| format!("{text}: {cause}"))
+}
+
+/// What of the configuration shows in the objects that must exist.
+fn bootstrap_input(boot: &Boot) -> BootstrapInput {
+    BootstrapInput {
+        service_cidrs: boot.config.service_cluster_ip_range.iter().map(|range| range.to_string()).collect(),
+        addresses: vec![boot.config.advertised()],
+        port: boot.address.port(),
+        client_ca: Some(boot.pki.client_authorities_pem()),
+        front_proxy: Some(FrontProxy {
+            ca: boot.pki.proxy_authority_pem().to_owned(),
+            allowed_names: vec!["front-proxy".into()],
+            username_headers: vec!["X-Remote-User".into()],
+            uid_headers: Vec::new(),
+            group_headers: vec!["X-Remote-Group".into()],
+            extra_prefixes: vec!["X-Remote-Extra-".into()],
+        }),
+        now: now().to_string(),
+    }
+}
