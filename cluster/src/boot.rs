@@ -20,6 +20,7 @@ use crate::replica::exchange::{Exchange, Served};
 use crate::replica::formation;
 use crate::replica::identity::{Identity, IdentityFile};
 use crate::replica::leader::Leader;
+use crate::replica::placement::Placement;
 use crate::replica::reads::Reads;
 use crate::replica::standing::{self, Standing};
 use crate::replica::succession;
@@ -63,17 +64,17 @@ pub(crate) async fn run(
     actix::spawn(close_on_demand(tables.clocks().to_vec(), tables.demands().clone()));
     // What was seen before the last stop is to be seen again soon, whoever asks how.
     tables.all().iter().for_each(|table| table.demand());
-    let id = running.id;
+    let placement = running.placement.clone();
     let succession = running
         .peers
         .clone()
-        .map(|peers| actix::spawn(succession::succeed(id, nodes.clone(), peers, machine.network.clone())));
+        .map(|peers| actix::spawn(succession::succeed(placement.clone(), peers, machine.network.clone())));
     let joining = actix::spawn(joining);
     if started.send(Ok(running)).is_ok() {
         tokio::select! {
             biased;
             () = maintain(&nodes, &machine.clock) => {}
-            () = balance::keep_balanced(id, &nodes) => {}
+            () = balance::keep_balanced(&placement) => {}
             _ = stopped => {}
         }
     }
@@ -114,14 +115,15 @@ async fn start(machine: &Machine, options: &Options, tables: &Arc<Tables>) -> Re
     let here = Here::open(disk.clone(), options, tables.map().checksum())?;
     let wal = Wal::open(disk.clone(), wal_options, &names)?;
     tracing::info!(entries = wal.usage().entries, elapsed_ms = elapsed_ms(began), "read the write-ahead log");
-    let exchange = Arc::new(here.exchange(tables));
+    let id = here.identity.get().id;
+    let placement = Arc::new(Placement::new(id, here.hello.clone()));
+    let exchange = Arc::new(here.exchange(tables, &placement));
     let transport = here.listen(&machine.network, &exchange)?;
     let peers = transport.clone().map(|transport| transport as Arc<dyn Peers>);
     let mut groups = BTreeMap::new();
     for clock in tables.clocks() {
         let name = clock.name();
         let snapshots = Snapshots::open(disk.clone(), options.directory.join("snapshots").join(&**name))?;
-        let id = here.identity.get().id;
         let starting = Starting { machine, options, tables, wal: &wal, id, clock, peers: peers.clone() };
         let failed = |source| OpenError::Group { group: name.to_string(), source };
         groups.insert(name.clone(), starting.start(snapshots).await.map_err(failed)?);
@@ -130,12 +132,13 @@ async fn start(machine: &Machine, options: &Options, tables: &Arc<Tables>) -> Re
         (name.clone(), Served { node: group.leader.node().clone(), leader: group.leader.clone() })
     };
     exchange.open(groups.iter().map(served).collect());
+    placement.open(groups.iter().map(|(name, group)| (name.clone(), group.leader.node().clone())).collect());
     let standing = watch::Sender::new(Standing::Waiting);
     let (identity, shown) = (here.identity.clone(), standing.subscribe());
     let joining = here.join_in(&groups, peers.clone(), standing).await?;
     let objects: u64 = tables.all().iter().map(|table| table.len()).sum();
     tracing::info!(objects, groups = groups.len(), elapsed_ms = elapsed_ms(began), "the store is open");
-    let running = Running { id: identity.get().id, identity, peers, groups, wal, standing: shown };
+    let running = Running { id, identity, peers, groups, wal, standing: shown, placement };
     Ok(Started { running, transport, joining })
 }
 
@@ -156,14 +159,14 @@ impl<'a> Here<'a> {
         let failed = |source| OpenError::Directory { directory: options.directory.clone(), source };
         let identity = Arc::new(IdentityFile::open(disk, &options.directory, name).map_err(failed)?);
         let Identity { name, id, cluster } = identity.get();
-        let hello = Hello { cluster, member: id, name, version: PEER_VERSION, shards };
+        let hello = Hello { cluster, member: id, name, version: PEER_VERSION, shards, drained: false };
         Ok(Here { membership, founder, identity, hello: watch::Sender::new(hello) })
     }
 
-    fn exchange(&self, tables: &Arc<Tables>) -> Exchange {
+    fn exchange(&self, tables: &Arc<Tables>, placement: &Arc<Placement>) -> Exchange {
         let (hello, identity) = (self.hello.clone(), self.identity.clone());
         let belongs = move || hello.send_modify(|hello| hello.cluster = identity.get().cluster);
-        Exchange::new(self.identity.clone(), tables.clone(), belongs)
+        Exchange::new(self.identity.clone(), tables.clone(), placement.clone(), belongs)
     }
 
     /// Listens for other replicas, if there are to be any.

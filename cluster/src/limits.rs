@@ -175,6 +175,12 @@ pub const LONE_INTERVAL: Duration = Duration::from_millis(500);
 pub const CATCH_UP_TIMEOUT: Duration = Duration::from_secs(600);
 /// How long a replica may take to take over from a leader.
 pub const TRANSFER_TIMEOUT: Duration = Duration::from_secs(2);
+/// How long a group stays with the member that it was transferred to, before leaders are spread evenly again.
+pub const TRANSFER_HOLD: Duration = Duration::from_secs(600);
+/// How long a member that is drained tries to hand over what nobody can take at first, before it says so.
+pub const DRAIN_WAIT: Duration = Duration::from_secs(10);
+/// How long a member may take to hand over everything that it leads.
+pub const DRAIN_TIMEOUT: Duration = Duration::from_secs(120);
 /// How often leaders are spread over the members.
 pub const BALANCE_INTERVAL: Duration = Duration::from_secs(1);
 /// How long a look may take whether somebody still listens at the address of a leader.

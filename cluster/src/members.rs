@@ -1,8 +1,11 @@
 //! Who replicates a store together: seeing and changing it.
 
-use flotilla_proto::replication::{Administer, administration};
+use bytes::Bytes;
+use flotilla_proto::replication::{Administer, AdministerAnswer, Method, administration};
+use prost::Message;
 
-use crate::limits::HELLO_TIMEOUT;
+use crate::limits::{DRAIN_TIMEOUT, HELLO_TIMEOUT};
+use crate::peer::{Lane, Target};
 use crate::raft::{GroupStatus, Unchanged};
 use crate::store::{Running, Store};
 
@@ -30,6 +33,8 @@ pub struct MemberStatus {
     pub votes: bool,
     /// Whether it is this replica, or one with which this replica has a connection.
     pub reachable: bool,
+    /// Whether it is to lead nothing, as far as this replica knows.
+    pub drained: bool,
     /// The groups that it leads.
     pub leads: Vec<String>,
 }
@@ -64,6 +69,14 @@ pub enum MembersError {
         /// The cluster that it belongs to.
         cluster: String,
     },
+    /// A member does not do what is asked of it.
+    #[error("{name}: {reason}")]
+    Declined {
+        /// Its name.
+        name: String,
+        /// Why.
+        reason: String,
+    },
     /// A group could not be changed. What was done before stays, and repeating it goes on from there.
     #[error("group {group}: {reason}")]
     Refused {
@@ -79,6 +92,10 @@ impl Store {
     pub fn cluster(&self) -> ClusterStatus {
         let running = self.running();
         let groups = self.status().groups;
+        let is_drained = |id| match &running.peers {
+            Some(peers) if id != running.id => peers.is_drained(id),
+            _ => running.placement.is_drained(),
+        };
         let mut members: Vec<MemberStatus> = Vec::new();
         for (name, group) in &running.groups {
             let leader = group.leader.node().leader();
@@ -90,6 +107,7 @@ impl Store {
                     address: member.address.clone(),
                     votes: true,
                     reachable: member.id == running.id || reachable(),
+                    drained: is_drained(member.id),
                     leads: Vec::new(),
                 };
                 let place = members.iter().position(|known| known.id == member.id);
@@ -142,33 +160,62 @@ impl Store {
         administer(self.running(), None, &remove).await
     }
 
-    /// Lets a member lead a group, or all. Safe to repeat.
+    /// Lets a member lead a group, or all, which stay with it for a while. Safe to repeat.
     ///
     /// # Errors
     /// See [`MembersError`].
     pub async fn transfer(&self, group: Option<&str>, name: &str) -> Result<(), MembersError> {
         let member = self.member(name)?;
+        if let Some(group) = group
+            && !self.running().groups.contains_key(group)
+        {
+            return Err(MembersError::UnknownGroup(group.to_owned()));
+        }
+        let group_name = group.unwrap_or_default().to_owned();
+        self.tell(name, Administer { action: administration::HOLD, group: group_name, ..Administer::default() })
+            .await?;
         let transfer = Administer { action: administration::TRANSFER, member, ..Administer::default() };
         administer(self.running(), group, &transfer).await
     }
 
-    /// Lets others lead what a member leads, in turn. Safe to repeat.
+    /// Lets others lead what a member leads, and gives it nothing to lead until it is started anew or undrained. It
+    /// leads only what nobody else can. Safe to repeat.
+    ///
+    /// # Errors
+    /// See [`MembersError`]. A member that leads something which nobody else can take yet stays drained, and hands it
+    /// over as soon as somebody can.
+    pub async fn drain(&self, name: &str) -> Result<(), MembersError> {
+        self.tell(name, Administer { action: administration::DRAIN, ..Administer::default() }).await
+    }
+
+    /// Lets a member lead again. Safe to repeat.
     ///
     /// # Errors
     /// See [`MembersError`].
-    pub async fn drain(&self, name: &str) -> Result<(), MembersError> {
-        let drained = self.member(name)?;
-        let able = |member: &MemberStatus| member.id != drained && member.votes && member.reachable;
-        let others: Vec<u64> = self.cluster().members.into_iter().filter(able).map(|member| member.id).collect();
-        let led = |group: &crate::store::Group| group.leader.node().leader() == Some(drained);
-        let groups = self.running().groups.iter().filter(|(_, group)| led(group));
-        for (number, (group, _)) in groups.enumerate() {
-            let no_other = || MembersError::Refused { group: group.to_string(), reason: "no other can lead".into() };
-            let member = *others.get(number % others.len().max(1)).ok_or_else(no_other)?;
-            let transfer = Administer { action: administration::TRANSFER, member, ..Administer::default() };
-            administer(self.running(), Some(group), &transfer).await?;
+    pub async fn undrain(&self, name: &str) -> Result<(), MembersError> {
+        self.tell(name, Administer { action: administration::UNDRAIN, ..Administer::default() }).await
+    }
+
+    /// Tells a member something about itself.
+    async fn tell(&self, name: &str, request: Administer) -> Result<(), MembersError> {
+        let running = self.running();
+        let id = self.member(name)?;
+        let refused = |reason| MembersError::Declined { name: name.to_owned(), reason };
+        let Some(peers) = running.peers.as_ref().filter(|_| id != running.id) else {
+            return running.placement.heed(&request).await.map_err(refused);
+        };
+        let members = self.cluster().members;
+        let address = members.into_iter().find(|member| member.id == id).map(|member| member.address);
+        let target = Target { address: address.unwrap_or_default(), member: Some(id) };
+        let (lane, method) = (Lane::Control, Method::Administer as u32);
+        let payload = Bytes::from(request.encode_to_vec());
+        let answer = peers.call(&target, lane, method, payload, DRAIN_TIMEOUT).await;
+        let answer = answer.map_err(|error| refused(error.to_string()))?;
+        match AdministerAnswer::decode(answer) {
+            Ok(answer) if answer.refusal.is_empty() => Ok(()),
+            Ok(answer) => Err(refused(answer.refusal)),
+            Err(error) => Err(refused(error.to_string())),
         }
-        Ok(())
     }
 
     fn member(&self, name: &str) -> Result<u64, MembersError> {

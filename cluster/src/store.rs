@@ -19,6 +19,7 @@ use crate::raft::GroupStatus;
 use crate::replica::attempts::Attempts;
 use crate::replica::identity::IdentityFile;
 use crate::replica::leader::Leader;
+use crate::replica::placement::Placement;
 use crate::replica::reads::Reads;
 use crate::replica::standing::Standing;
 use crate::shard_map::DEFAULT_GROUP;
@@ -48,6 +49,8 @@ pub(crate) struct Running {
     pub(crate) peers: Option<Arc<dyn Peers>>,
     pub(crate) groups: BTreeMap<Arc<str>, Group>,
     pub(crate) wal: Wal,
+    /// What it is to lead.
+    pub(crate) placement: Arc<Placement>,
     /// What this replica is to its cluster.
     pub(crate) standing: watch::Receiver<Standing>,
 }

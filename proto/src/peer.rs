@@ -58,6 +58,9 @@ pub struct Hello {
     /// Checksum of the shard map that it keeps tables by.
     #[prost(fixed32, tag = "6")]
     pub shards: u32,
+    /// Whether it is to lead nothing.
+    #[prost(bool, tag = "7")]
+    pub drained: bool,
 }
 
 /// What a connection is for.

@@ -422,6 +422,12 @@ pub mod administration {
     pub const REMOVE: u32 = 2;
     /// Let the member lead.
     pub const TRANSFER: u32 = 3;
+    /// To the member itself: lead nothing from now on, as long as others can.
+    pub const DRAIN: u32 = 4;
+    /// To the member itself: lead again.
+    pub const UNDRAIN: u32 = 5;
+    /// To the member itself: keep the group for a while once it is yours; every group when none is named.
+    pub const HOLD: u32 = 6;
 }
 
 /// What became of an [`Administer`].

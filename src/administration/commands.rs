@@ -10,7 +10,7 @@ use serde::Serialize;
 
 use super::client::{Changed, Client, ClientError};
 use super::kubeconfig::{Kubeconfig, KubeconfigError};
-use super::messages::{self, ClusterView, Join, Named, Transfer};
+use super::messages::{self, ClusterView, Drain, Join, Named, Transfer};
 use super::shown;
 use crate::config::{self, is_member_address, is_member_name};
 
@@ -64,6 +64,9 @@ enum Command {
         name: String,
     },
     /// Let a member lead.
+    ///
+    /// What was transferred stays with the member for ten minutes, unless that is drained or fails; then the members spread
+    /// their leaders evenly again.
     Transfer {
         /// Name of the member.
         name: String,
@@ -71,13 +74,16 @@ enum Command {
         #[arg(long, value_name = "GROUP")]
         group: Option<String>,
     },
-    /// Let others lead what a member leads.
+    /// Let others lead what a member leads, and give it nothing to lead.
     ///
-    /// A server that is stopped does so by itself. Where there are several groups the members spread them evenly again
-    /// after some seconds.
+    /// That lasts until the member is started anew, or drained with --undo. It goes on voting and answering, and leads only
+    /// what no other member can. A server that is stopped hands over by itself.
     Drain {
         /// Name of the member.
         name: String,
+        /// Let it lead again.
+        #[arg(long)]
+        undo: bool,
     },
 }
 
@@ -152,9 +158,11 @@ impl Cluster {
                 let what = group.as_ref().map_or("every group".to_owned(), |group| format!("the group {group}"));
                 (self.change(&client, messages::TRANSFER, &transfer)?, format!("{name} leads {what}\n"))
             }
-            Command::Drain { name } => {
-                let named = Named { name: name.clone() };
-                (self.change(&client, messages::DRAIN, &named)?, format!("others lead what {name} led\n"))
+            Command::Drain { name, undo } => {
+                let drain = Drain { name: name.clone(), undo: *undo };
+                let sentence =
+                    if *undo { format!("{name} may lead again\n") } else { format!("others lead what {name} led\n") };
+                (self.change(&client, messages::DRAIN, &drain)?, sentence)
             }
         };
         self.tell(&view, &sentence)

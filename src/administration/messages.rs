@@ -10,7 +10,7 @@ pub const JOIN: &str = "join";
 pub const REMOVE: &str = "remove";
 /// POST of [`Transfer`]: lets a member lead.
 pub const TRANSFER: &str = "transfer";
-/// POST of [`Named`]: lets others lead what a member leads.
+/// POST of [`Drain`]: lets others lead what a member leads from now on, or ends that.
 pub const DRAIN: &str = "drain";
 
 /// A cluster, as one of its members sees it.
@@ -41,6 +41,9 @@ pub struct MemberView {
     pub votes: bool,
     /// Whether the member that tells has a connection with it, or is it.
     pub reachable: bool,
+    /// Whether it is to lead nothing.
+    #[serde(default)]
+    pub drained: bool,
     /// The groups that it leads.
     pub leads: Vec<String>,
 }
@@ -81,6 +84,17 @@ pub struct Join {
 pub struct Named {
     /// Its name.
     pub name: String,
+}
+
+/// Who is to lead nothing.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Drain {
+    /// Its name.
+    pub name: String,
+    /// Whether it is to lead again instead.
+    #[serde(default)]
+    pub undo: bool,
 }
 
 /// Who is to lead what.

@@ -10,7 +10,7 @@ pub fn cluster(view: &ClusterView) -> String {
             or_dash(&member.address),
             yes(member.votes),
             yes(member.reachable),
-            member.leads.len().to_string(),
+            leads(member),
             member.id.clone(),
         ]
     };
@@ -34,6 +34,12 @@ pub fn cluster(view: &ClusterView) -> String {
         table(["MEMBER", "ADDRESS", "VOTE", "REACHABLE", "LEADS", "ID"], &members),
         table(["GROUP", "LEADER", "TERM", "LAST", "COMMITTED", "APPLIED", "SNAPSHOT"], &groups),
     )
+}
+
+/// How many groups it leads, and whether that is to be none.
+fn leads(member: &MemberView) -> String {
+    let note = if member.drained { " (drained)" } else { "" };
+    format!("{}{note}", member.leads.len())
 }
 
 fn or_dash(text: &str) -> String {
@@ -68,6 +74,7 @@ mod tests {
             address: "10.0.0.1:7443".into(),
             votes,
             reachable: true,
+            drained: !votes,
             leads: leads.iter().map(|name| (*name).to_owned()).collect(),
         };
         let group = GroupView {
@@ -88,9 +95,9 @@ mod tests {
         let want = "\
 cluster c0, as a sees it
 
-MEMBER   ADDRESS         VOTE   REACHABLE   LEADS   ID
-a        10.0.0.1:7443   yes    yes         2       00000000000000ff
-longer   10.0.0.1:7443   no     yes         0       00000000000000ff
+MEMBER   ADDRESS         VOTE   REACHABLE   LEADS         ID
+a        10.0.0.1:7443   yes    yes         2             00000000000000ff
+longer   10.0.0.1:7443   no     yes         0 (drained)   00000000000000ff
 
 GROUP     LEADER   TERM   LAST   COMMITTED   APPLIED   SNAPSHOT
 default   -        2      1234   1233        1233      0

@@ -16,7 +16,9 @@ use super::flow::Lane;
 use super::handler::Head;
 use super::negotiate::Media;
 use super::{Gateway, answer, body};
-use crate::administration::messages::{self, CLUSTER_PATH, ClusterView, GroupView, Join, MemberView, Named, Transfer};
+use crate::administration::messages::{
+    self, CLUSTER_PATH, ClusterView, Drain, GroupView, Join, MemberView, Named, Transfer,
+};
 use crate::config::{is_member_address, is_member_name};
 use crate::field::quote;
 use crate::limits;
@@ -95,9 +97,10 @@ async fn change(gateway: &Gateway, asked: &str, body: &[u8], deadline: Instant) 
             finish(&turns.leadership, deadline, async move { store.transfer(group.as_deref(), &name).await }).await
         }
         _ => {
-            let Named { name } = decoded(body)?;
+            let Drain { name, undo } = decoded(body)?;
             check_name(&name)?;
-            finish(&turns.leadership, deadline, async move { store.drain(&name).await }).await
+            let change = async move { if undo { store.undrain(&name).await } else { store.drain(&name).await } };
+            finish(&turns.leadership, deadline, change).await
         }
     }
 }
@@ -142,7 +145,10 @@ fn refusal(error: &MembersError) -> ApiError {
     let (code, reason) = match error {
         MembersError::Unknown(_) | MembersError::UnknownGroup(_) => (404, "NotFound"),
         MembersError::Unreachable { .. } => return ApiError::unavailable(error.to_string(), 1),
-        MembersError::Alone | MembersError::Other { .. } | MembersError::Refused { .. } => (409, "Conflict"),
+        MembersError::Alone
+        | MembersError::Other { .. }
+        | MembersError::Declined { .. }
+        | MembersError::Refused { .. } => (409, "Conflict"),
     };
     let named = match error {
         MembersError::Unknown(name) => Details { name: name.clone(), kind: "members".into(), ..Details::default() },
@@ -172,6 +178,7 @@ fn view(store: &Store) -> ClusterView {
         address: member.address,
         votes: member.votes,
         reachable: member.reachable,
+        drained: member.drained,
         leads: member.leads,
     });
     ClusterView { cluster, told_by, members: members.collect(), groups }

@@ -229,6 +229,10 @@ fn leaders_are_handed_over_without_a_write_that_fails() {
     assert_eq!(told(&c, &["transfer", "b", "--group", "default"]), "b leads the group default\n");
     assert_eq!(told(&a, &["drain", "b"]), "others lead what b led\n");
     until("b leads nothing", || led(&b, "b") == 0);
+    assert!(told(&c, &["status"]).contains("0 (drained)"));
+    assert!(refused(&a, &["transfer", "b"]).contains("b: the member is drained"));
+    assert_eq!(told(&a, &["drain", "b", "--undo"]), "b may lead again\n");
+    assert!(!told(&b, &["status"]).contains("drained"));
     write(&b, "second");
     read(&c, "second");
     let text = told(&c, &["status"]);

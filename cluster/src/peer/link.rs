@@ -129,7 +129,7 @@ impl Keeper {
         };
         tracing::debug!(address, ?lane, member = hello.member, name = hello.name, "reached a peer");
         let is_control = *lane == Lane::Control;
-        let presence = is_control.then(|| Presence::new(self.shared.attendance.clone(), hello.member));
+        let presence = is_control.then(|| Presence::new(self.shared.attendance.clone(), &hello));
         let mut caller = Caller::new(session.clone(), presence, &hello);
         session.set_peer(hello);
         (true, connection.run(&session.outbox, &mut caller).await)

@@ -71,6 +71,8 @@ pub(crate) struct Hello {
     pub(crate) version: u32,
     /// Checksum of the shard map that it keeps tables by: only those with the same can be members of one cluster.
     pub(crate) shards: u32,
+    /// Whether it is to lead nothing.
+    pub(crate) drained: bool,
 }
 
 /// Why a call has no answer.
@@ -132,6 +134,9 @@ pub(crate) trait Peers: Send + Sync {
     fn is_reachable(&self, member: u64) -> bool {
         self.liveness().borrow().get(&member).copied().unwrap_or(false)
     }
+
+    /// Whether this member says that it is to lead nothing.
+    fn is_drained(&self, member: u64) -> bool;
 
     /// Who is reachable, of all members that ever were.
     fn liveness(&self) -> watch::Receiver<Liveness>;

@@ -78,7 +78,7 @@ async fn another_member_is_not_asked() {
         assert_eq!(answer, Err(PeerError::Identity { found: 2 }));
     }
     assert!(b.service.requests.lock().is_empty());
-    let expected = Hello { cluster: "c".into(), member: 2, name: "m2".into(), version: 1, shards: 0 };
+    let expected = Hello { cluster: "c".into(), member: 2, name: "m2".into(), version: 1, ..Hello::default() };
     assert_eq!(a.transport.hello_of(&b.address(), LONG).await, Ok(expected));
 }
 

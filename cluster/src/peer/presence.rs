@@ -1,24 +1,40 @@
 //! Which members are there.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use parking_lot::Mutex;
 use tokio::sync::watch;
 
-use super::Liveness;
+use super::{Hello, Liveness};
 use crate::limits::PEER_MEMBERS_MAX;
 
 /// Counts the control connections with every member.
 #[derive(Default)]
 pub(super) struct Attendance {
     connections: Mutex<BTreeMap<u64, usize>>,
+    /// Those that are to lead nothing, as they said last.
+    drained: Mutex<BTreeSet<u64>>,
     liveness: watch::Sender<Liveness>,
 }
 
 impl Attendance {
     pub(super) fn liveness(&self) -> watch::Receiver<Liveness> {
         self.liveness.subscribe()
+    }
+
+    /// Whether a member is to lead nothing.
+    pub(super) fn is_drained(&self, member: u64) -> bool {
+        self.drained.lock().contains(&member)
+    }
+
+    fn heard(&self, hello: &Hello) {
+        let mut drained = self.drained.lock();
+        if hello.drained && drained.len() < PEER_MEMBERS_MAX {
+            drained.insert(hello.member);
+        } else if !hello.drained {
+            drained.remove(&hello.member);
+        }
     }
 
     fn change(&self, member: u64, change: impl FnOnce(&mut usize)) {
@@ -48,17 +64,19 @@ pub(super) struct Presence {
 }
 
 impl Presence {
-    pub(super) fn new(attendance: Arc<Attendance>, member: u64) -> Self {
-        attendance.change(member, |count| *count += 1);
-        Self { attendance, member }
+    pub(super) fn new(attendance: Arc<Attendance>, hello: &Hello) -> Self {
+        attendance.heard(hello);
+        attendance.change(hello.member, |count| *count += 1);
+        Self { attendance, member: hello.member }
     }
 
-    /// The member at the other end has another id now.
-    pub(super) fn moved_to(&mut self, member: u64) {
-        if member != self.member {
-            self.attendance.change(member, |count| *count += 1);
+    /// The member at the other end says something else of itself now, perhaps that it has another id.
+    pub(super) fn changed(&mut self, hello: &Hello) {
+        self.attendance.heard(hello);
+        if hello.member != self.member {
+            self.attendance.change(hello.member, |count| *count += 1);
             self.attendance.change(self.member, |count| *count -= 1);
-            self.member = member;
+            self.member = hello.member;
         }
     }
 }

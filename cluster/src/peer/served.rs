@@ -59,7 +59,7 @@ async fn serve(shared: Arc<Shared>, connecting: Connecting) -> io::Error {
         Err(_) => return io::Error::new(io::ErrorKind::TimedOut, "the peer did not say who it is"),
     };
     let is_control = lane == Lane::Control;
-    let presence = is_control.then(|| Presence::new(shared.attendance.clone(), hello.member));
+    let presence = is_control.then(|| Presence::new(shared.attendance.clone(), &hello));
     shared.heard_of_someone.notify_waiters(); // whoever calls can most likely be called, too
     let outbox = Arc::<Outbox>::default();
     let mut answerer = Answerer {
@@ -152,7 +152,7 @@ impl End for Answerer {
             FrameKind::Hello => {
                 (self.hello, _) = read_hello(frame.payload)?;
                 if let Some(presence) = &mut self.presence {
-                    presence.moved_to(self.hello.member);
+                    presence.changed(&self.hello);
                 }
             }
             FrameKind::Beat => {}

@@ -149,7 +149,7 @@ impl Caller {
     fn learned(&mut self, hello: Hello) {
         self.member = hello.member;
         if let Some(presence) = &mut self.presence {
-            presence.moved_to(hello.member);
+            presence.changed(&hello);
         }
         self.session.set_peer(hello);
     }

@@ -118,7 +118,7 @@ impl Replica {
     }
 
     pub(super) fn start_at(tls: PeerTls, member: u64, listen: SocketAddr) -> Replica {
-        let said = Hello { cluster: "c".into(), member, name: format!("m{member}"), version: 1, shards: 0 };
+        let said = Hello { cluster: "c".into(), member, name: format!("m{member}"), version: 1, ..Hello::default() };
         let (hello, receiver) = watch::channel(said);
         let service = Arc::<Recorder>::default();
         let options = TransportOptions { network: Arc::new(TlsNetwork), listen, tls, hello: receiver };

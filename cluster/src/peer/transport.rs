@@ -133,6 +133,10 @@ impl Peers for Transport {
         .boxed()
     }
 
+    fn is_drained(&self, member: u64) -> bool {
+        self.shared.attendance.is_drained(member)
+    }
+
     fn liveness(&self) -> watch::Receiver<Liveness> {
         self.shared.attendance.liveness()
     }

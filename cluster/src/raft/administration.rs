@@ -164,7 +164,10 @@ impl Node {
         let replication = metrics.replication.as_ref()?;
         let able = |member: &u64| voters.contains(member) && *member != self.id() && self.is_reachable(*member);
         let others = replication.iter().filter(|(member, _)| able(member));
-        others.max_by_key(|(_, matched)| matched.map_or(0, |matched| matched.index())).map(|(member, _)| *member)
+        // One that is to lead nothing does so rather than nobody.
+        let fitness = |member: &u64, index| (self.may_lead(*member), index);
+        let best = others.max_by_key(|(member, at)| fitness(member, at.map_or(0, |matched| matched.index())));
+        best.map(|(member, _)| *member)
     }
 }
 

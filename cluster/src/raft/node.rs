@@ -173,6 +173,11 @@ impl Node {
         self.peers.as_ref().is_some_and(|peers| peers.is_reachable(member))
     }
 
+    /// Whether another replica may be given the group to lead: there is a connection with it, and it is not drained.
+    pub(crate) fn may_lead(&self, member: u64) -> bool {
+        self.peers.as_ref().is_some_and(|peers| peers.is_reachable(member) && !peers.is_drained(member))
+    }
+
     /// Whether the group has members, as far as this replica knows.
     pub(crate) async fn is_formed(&self) -> bool {
         self.raft.is_initialized().await.unwrap_or(false)

@@ -2,18 +2,26 @@
 
 use std::collections::BTreeMap;
 
+use super::placement::{Named, Placement};
 use crate::limits::BALANCE_INTERVAL;
-use crate::raft::Node;
 
-/// Hands groups over, one at a time, while this replica leads more than its share and another leads less.
-pub(crate) async fn keep_balanced(own: u64, nodes: &[Node]) {
+/// Hands groups over, one at a time, while this replica leads more than its share and another leads less; and all of
+/// them while it is drained.
+pub(crate) async fn keep_balanced(placement: &Placement) {
+    let groups = placement.groups();
     loop {
         tokio::time::sleep(BALANCE_INTERVAL).await;
-        let leaders: Option<Vec<u64>> = nodes.iter().map(Node::leader).collect();
+        if placement.is_drained() {
+            let _ = hand_over_all(placement).await; // what nobody can take yet is tried again
+            continue;
+        }
+        let leaders: Option<Vec<u64>> = groups.iter().map(|(_, node)| node.leader()).collect();
         let Some(leaders) = leaders else { continue }; // let elections come to an end first
-        let Some(to) = underloaded(own, &leaders, &voters(nodes)) else { continue };
-        let handed = nodes.iter().zip(&leaders).find(|(node, leader)| **leader == own && node.has_caught_up(to));
-        if let Some((node, _)) = handed
+        let own = placement.own();
+        let Some(to) = underloaded(own, &leaders, &able(own, groups)) else { continue };
+        let movable = |(name, node): &Named| node.has_caught_up(to) && !placement.is_held(name);
+        let handed = groups.iter().zip(&leaders).find(|(group, leader)| **leader == own && movable(group));
+        if let Some(((_, node), _)) = handed
             && let Err(error) = node.hand_over(to).await
         {
             tracing::debug!(%error, "a group could not be handed over");
@@ -21,13 +29,40 @@ pub(crate) async fn keep_balanced(own: u64, nodes: &[Node]) {
     }
 }
 
-/// Those that have a vote in every group.
-fn voters(nodes: &[Node]) -> Vec<u64> {
-    let mut votes: BTreeMap<u64, usize> = BTreeMap::new();
-    for member in nodes.iter().flat_map(Node::members).filter(|member| member.votes) {
-        *votes.entry(member.id).or_default() += 1;
+/// Lets others lead what this replica leads, each time whoever leads least.
+///
+/// # Errors
+/// The groups that nobody else can lead now.
+pub(crate) async fn hand_over_all(placement: &Placement) -> Result<(), String> {
+    let (own, groups) = (placement.own(), placement.groups());
+    let mut kept = Vec::new();
+    for (name, node) in groups.iter().filter(|(_, node)| node.leader() == Some(own)) {
+        let led = |member: u64| groups.iter().filter(|(_, node)| node.leader() == Some(member)).count();
+        let others = able(own, groups).into_iter().filter(|other| *other != own && node.has_caught_up(*other));
+        let handed = match others.min_by_key(|other| led(*other)) {
+            Some(to) => node.hand_over(to).await.is_ok(),
+            None => false,
+        };
+        if !handed {
+            kept.push(&**name);
+        }
     }
-    votes.into_iter().filter(|(_, votes)| *votes == nodes.len()).map(|(id, _)| id).collect()
+    match kept.is_empty() {
+        true => Ok(()),
+        false => Err(format!("nobody else can lead {} yet", kept.join(", "))),
+    }
+}
+
+/// Those that may be given a group to lead: they have a vote in every group, and this replica is one of them or
+/// reaches them and knows of no wish against it.
+fn able(own: u64, groups: &[Named]) -> Vec<u64> {
+    let mut votes: BTreeMap<u64, usize> = BTreeMap::new();
+    for (_, node) in groups {
+        for member in node.members().into_iter().filter(|member| member.votes) {
+            *votes.entry(member.id).or_default() += usize::from(member.id == own || node.may_lead(member.id));
+        }
+    }
+    votes.into_iter().filter(|(_, votes)| *votes == groups.len()).map(|(id, _)| id).collect()
 }
 
 /// Who is to lead one more, of those that lead at least two less than this replica.

@@ -11,6 +11,7 @@ use prost::Message;
 
 use super::identity::IdentityFile;
 use super::leader::{self, Leader};
+use super::placement::{self, Placement};
 use crate::group::Tables;
 use crate::peer::{Hello, Refusal, Reply, Service};
 use crate::raft::{Node, Unchanged};
@@ -28,6 +29,7 @@ pub(crate) struct Served {
 pub(crate) struct Exchange {
     identity: Arc<IdentityFile>,
     tables: Arc<Tables>,
+    placement: Arc<Placement>,
     groups: OnceLock<BTreeMap<Arc<str>, Served>>,
     /// Told when this replica has become a member of a cluster because another one said so.
     belongs: Box<dyn Fn() + Send + Sync>,
@@ -47,9 +49,10 @@ impl Exchange {
     pub(crate) fn new(
         identity: Arc<IdentityFile>,
         tables: Arc<Tables>,
+        placement: Arc<Placement>,
         belongs: impl Fn() + Send + Sync + 'static,
     ) -> Exchange {
-        Exchange { identity, tables, groups: OnceLock::new(), belongs: Box::new(belongs) }
+        Exchange { identity, tables, placement, groups: OnceLock::new(), belongs: Box::new(belongs) }
     }
 
     /// From now on the groups are there.
@@ -154,6 +157,13 @@ impl Exchange {
             }
             Method::Administer => {
                 let request = message::Administer::decode(payload).map_err(refused)?;
+                if placement::is_about_one(&request) {
+                    let placement = self.placement.clone();
+                    return Ok(Box::pin(async move {
+                        let refusal = placement.heed(&request).await.err().unwrap_or_default();
+                        Ok(encoded(&message::AdministerAnswer { refusal, ..Default::default() }))
+                    }));
+                }
                 let Served { node, .. } = self.group(&request.group)?;
                 Box::pin(async move { Ok(encoded(&administer(&node, &request).await)) })
             }

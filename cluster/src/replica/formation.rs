@@ -145,7 +145,7 @@ mod tests {
     use super::*;
 
     fn hello(name: &str, member: u64, cluster: &str) -> Hello {
-        Hello { cluster: cluster.into(), member, name: name.into(), version: 1, shards: 0 }
+        Hello { cluster: cluster.into(), member, name: name.into(), version: 1, ..Hello::default() }
     }
 
     fn found(hellos: &[(&str, u64, &str)]) -> BTreeMap<String, Hello> {

@@ -2,7 +2,7 @@
 //!
 //! [`identity`] says who it is, [`formation`] makes a cluster of replicas that have none yet, [`exchange`] answers
 //! what others ask and [`leader`] asks the leader of a group, wherever it is; [`attempts`] makes a write happen once
-//! although it may have to be asked for twice; [`standing`] tells whether it is a member; [`reads`] gathers reads that need to
+//! although it may have to be asked for twice; [`placement`] knows what people want it to lead, [`balance`] spreads leaders; [`standing`] tells whether it is a member; [`reads`] gathers reads that need to
 //! know how far a replica must be, so that one question serves them all.
 
 pub(crate) mod attempts;
@@ -12,6 +12,7 @@ pub(crate) mod exchange;
 pub(crate) mod formation;
 pub(crate) mod identity;
 pub(crate) mod leader;
+pub(crate) mod placement;
 pub(crate) mod reads;
 #[cfg(test)]
 mod replica_tests;

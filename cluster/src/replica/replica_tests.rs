@@ -5,6 +5,7 @@ use std::net::{SocketAddr, TcpListener};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use crate::limits::BALANCE_INTERVAL;
 use crate::machine::Machine;
 use crate::peer::test_net::Authority;
 use crate::wal::simulated_disk::SimulatedDisk;
@@ -185,26 +186,51 @@ async fn a_member_that_lost_its_disk_is_replaced_by_one_command() {
 #[tokio::test]
 async fn leaders_are_spread_transferred_and_drained() {
     let cluster = Cluster::new(&["a", "b", "c"], 5);
-    let stores = cluster.open_all().await;
-    let leads = |name: &str| {
-        let members = stores[0].cluster().members;
-        members.into_iter().find(|member| member.name == name).map_or(0, |member| member.leads.len())
+    let mut stores = cluster.open_all().await;
+    let leads = |store: &Store, name: &str| {
+        let members = store.cluster().members;
+        members.into_iter().find(|member| member.name == name).map_or(Vec::new(), |member| member.leads)
     };
-    until("leaders are spread", || ["a", "b", "c"].into_iter().all(|name| leads(name) == 2)).await;
-    stores[1].drain("a").await.unwrap();
-    // Balancing may have given one back by now, but not both.
-    until("less is led by a", || leads("a") < 2).await;
-    stores[2].transfer(Some("default"), "a").await.unwrap();
-    let led_by_a = || {
-        stores[0]
-            .cluster()
-            .members
-            .iter()
-            .any(|member| member.name == "a" && member.leads.iter().any(|group| group == "default"))
-    };
-    until("a leads what was transferred to it", led_by_a).await;
+    let spread = |store: &Store| ["a", "b", "c"].into_iter().all(|name| leads(store, name).len() == 2);
+    until("leaders are spread", || spread(&stores[0])).await;
     assert!(stores[0].transfer(Some("none"), "a").await.is_err());
     assert!(stores[0].transfer(None, "nobody").await.is_err());
+
+    // What is transferred stays, although it is uneven.
+    stores[2].transfer(None, "a").await.unwrap();
+    tokio::time::sleep(BALANCE_INTERVAL * 3).await;
+    assert_eq!(leads(&stores[1], "a").len(), 6);
+
+    stores[1].drain("a").await.unwrap();
+    until("a leads nothing", || leads(&stores[1], "a").is_empty()).await;
+    assert!(stores[2].cluster().members[0].drained && stores[0].cluster().members[0].drained);
+    assert!(stores[1].transfer(None, "a").await.is_err());
+    // Others may come and go.
+    stores.remove(1).shutdown().await;
+    until("c leads everything", || leads(&stores[1], "c").len() == 6).await;
+    stores.insert(1, cluster.open("b").await);
+    until("b leads its half", || leads(&stores[1], "b").len() == 3).await;
+    tokio::time::sleep(BALANCE_INTERVAL * 2).await;
+    assert!(leads(&stores[1], "a").is_empty());
+    assert!(stores[1].cluster().members[0].drained, "b has learned of it");
+
+    stores[1].undrain("a").await.unwrap();
+    until("a leads again", || spread(&stores[1])).await;
+    stores[1].drain("a").await.unwrap();
+    stores.remove(0).shutdown().await;
+    stores.insert(0, cluster.open("a").await);
+    until("a leads again once it was started anew", || spread(&stores[1])).await;
+}
+
+#[tokio::test]
+async fn a_drained_member_leads_rather_than_nobody() {
+    let cluster = Cluster::new(&["a", "b", "c"], 1);
+    let mut stores: BTreeMap<String, Store> = cluster.addresses.keys().cloned().zip(cluster.open_all().await).collect();
+    stores["b"].drain("a").await.unwrap();
+    stores["b"].drain("b").await.unwrap();
+    until("c leads", || *stores["c"].leadership().borrow()).await;
+    stores.remove("c").unwrap().shutdown().await;
+    create(&stores["a"], "ns/first").await;
 }
 
 #[tokio::test]

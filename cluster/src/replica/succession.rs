@@ -5,27 +5,28 @@
 
 use std::sync::Arc;
 
+use super::placement::Placement;
 use crate::limits::{SUCCESSION_CHECK_TIMEOUT, SUCCESSION_INTERVAL};
 use crate::peer::{Network, Peers};
-use crate::raft::Node;
+use crate::raft::{Member, Node};
 
 /// Stands for election in the groups of every leader that goes, for as long as the store is open.
-pub(crate) async fn succeed(own: u64, nodes: Vec<Node>, peers: Arc<dyn Peers>, network: Arc<dyn Network>) {
+pub(crate) async fn succeed(placement: Arc<Placement>, peers: Arc<dyn Peers>, network: Arc<dyn Network>) {
     let mut liveness = peers.liveness();
     let mut known = liveness.borrow_and_update().clone();
     while liveness.changed().await.is_ok() {
         let now = liveness.borrow_and_update().clone();
         for (member, reachable) in now.iter() {
             if !reachable && known.get(member) == Some(&true) {
-                actix::spawn(succeed_one(own, *member, nodes.clone(), network.clone()));
+                actix::spawn(succeed_one(placement.clone(), *member, network.clone()));
             }
         }
         known = now;
     }
 }
 
-async fn succeed_one(own: u64, member: u64, nodes: Vec<Node>, network: Arc<dyn Network>) {
-    for node in nodes {
+async fn succeed_one(placement: Arc<Placement>, member: u64, network: Arc<dyn Network>) {
+    for (_, node) in placement.groups() {
         if node.leader() != Some(member) {
             continue;
         }
@@ -34,7 +35,7 @@ async fn succeed_one(own: u64, member: u64, nodes: Vec<Node>, network: Arc<dyn N
             return;
         }
         // One after the other, so that those who can succeed do not stand against each other.
-        tokio::time::sleep(SUCCESSION_INTERVAL * rank(own, member, &node)).await;
+        tokio::time::sleep(SUCCESSION_INTERVAL * rank(&placement, member, node)).await;
         if node.leader() == Some(member) {
             tracing::info!(member, "the leader of a group is gone: standing for election");
             node.succeed().await;
@@ -42,10 +43,12 @@ async fn succeed_one(own: u64, member: u64, nodes: Vec<Node>, network: Arc<dyn N
     }
 }
 
-/// Which of those that may succeed a member this replica is.
-fn rank(own: u64, member: u64, node: &Node) -> u32 {
-    let able = |other: &crate::raft::Member| other.votes && other.id != member && other.id < own;
-    node.members().iter().filter(|other| able(other) && node.is_reachable(other.id)).count() as u32
+/// Which of those that may succeed a member this replica is: those that are to lead nothing come last.
+fn rank(placement: &Placement, member: u64, node: &Node) -> u32 {
+    let own = (placement.is_drained(), placement.own());
+    let earlier = |other: &Member| (!node.may_lead(other.id), other.id) < own;
+    let able = |other: &&Member| other.votes && other.id != member && node.is_reachable(other.id);
+    node.members().iter().filter(able).filter(|other| earlier(other)).count() as u32
 }
 
 /// Whether nobody listens at an address.

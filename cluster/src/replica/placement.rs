@@ -1,0 +1,112 @@
+//! Where leaders are to be, as far as people have said so.
+//!
+//! What is said is kept by the replica that it is about, and in memory: it ends with its process. Others are told with
+//! its hello that a replica is drained.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, OnceLock};
+
+use flotilla_proto::replication::{Administer, administration};
+use parking_lot::Mutex;
+use tokio::sync::watch;
+use tokio::time::Instant;
+
+use super::balance;
+use crate::limits::{DRAIN_WAIT, PEER_RETRY_INTERVAL, TRANSFER_HOLD};
+use crate::peer::Hello;
+use crate::raft::Node;
+
+/// A group by its name.
+pub(crate) type Named = (Arc<str>, Node);
+
+/// What this replica is to lead.
+pub(crate) struct Placement {
+    own: u64,
+    hello: watch::Sender<Hello>,
+    groups: OnceLock<Vec<Named>>,
+    /// The groups that were transferred here, and until when they stay.
+    held: Mutex<BTreeMap<Arc<str>, Instant>>,
+}
+
+impl Placement {
+    pub(crate) fn new(own: u64, hello: watch::Sender<Hello>) -> Placement {
+        Placement { own, hello, groups: OnceLock::new(), held: Mutex::default() }
+    }
+
+    /// From now on the groups are there.
+    pub(crate) fn open(&self, groups: Vec<Named>) {
+        let _ = self.groups.set(groups); // a store has its groups once
+    }
+
+    /// Id of this replica.
+    pub(crate) fn own(&self) -> u64 {
+        self.own
+    }
+
+    pub(crate) fn groups(&self) -> &[Named] {
+        self.groups.get().map_or(&[], Vec::as_slice)
+    }
+
+    /// Whether this replica is to lead nothing, as long as others can.
+    pub(crate) fn is_drained(&self) -> bool {
+        self.hello.borrow().drained
+    }
+
+    /// Whether a group is to stay where it was transferred to.
+    pub(crate) fn is_held(&self, group: &str) -> bool {
+        self.held.lock().get(group).is_some_and(|until| *until > Instant::now())
+    }
+
+    /// Does what is asked of this replica.
+    ///
+    /// # Errors
+    /// Why it cannot be done, for people.
+    pub(crate) async fn heed(&self, request: &Administer) -> Result<(), String> {
+        match request.action {
+            administration::DRAIN => self.drain().await,
+            administration::UNDRAIN => {
+                if self.is_drained() {
+                    tracing::info!("this replica is not drained any more");
+                }
+                self.hello.send_if_modified(|hello| std::mem::take(&mut hello.drained));
+                Ok(())
+            }
+            administration::HOLD => self.hold(&request.group),
+            action => Err(format!("this replica knows no action {action}")),
+        }
+    }
+
+    async fn drain(&self) -> Result<(), String> {
+        let others = self.groups().iter().all(|(_, node)| node.members().iter().any(|other| other.id != self.own));
+        if !others {
+            return Err("no other can lead".into());
+        }
+        if self.hello.send_if_modified(|hello| !std::mem::replace(&mut hello.drained, true)) {
+            tracing::info!("this replica is drained: others lead");
+        }
+        self.held.lock().clear();
+        let deadline = Instant::now() + DRAIN_WAIT;
+        loop {
+            match balance::hand_over_all(self).await {
+                // Others may lack something at the moment, or be about to connect.
+                Err(_) if Instant::now() < deadline => tokio::time::sleep(PEER_RETRY_INTERVAL).await,
+                handed => return handed,
+            }
+        }
+    }
+
+    fn hold(&self, group: &str) -> Result<(), String> {
+        if self.is_drained() {
+            return Err("the member is drained".into());
+        }
+        let until = Instant::now() + TRANSFER_HOLD;
+        let groups = self.groups().iter().filter(|(name, _)| group.is_empty() || **name == *group);
+        self.held.lock().extend(groups.map(|(name, _)| (name.clone(), until)));
+        Ok(())
+    }
+}
+
+/// Whether what is asked for is for a replica to heed, and not for the leader of a group.
+pub(crate) fn is_about_one(request: &Administer) -> bool {
+    matches!(request.action, administration::DRAIN | administration::UNDRAIN | administration::HOLD)
+}
