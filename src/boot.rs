@@ -15,8 +15,11 @@ use actix_web::{App, HttpServer};
 use flotilla_cluster::{Membership, OpenError, Options, Standing, Store, TableId, TableOptions};
 use tokio::sync::watch;
 
+use crate::access::nodes::{Nodes, StoreRelations};
+use crate::access::rbac::Rule;
 use crate::access::tokens::{Issuer, KeyError, KeySet, ServiceAccountTokens, SigningKey, SpareKey, StoreObjects};
 use crate::access::{Authenticator, Authorizer, TokenFile, TokenFileError, connection};
+use crate::bootstrap;
 use crate::config::Config;
 use crate::gateway::StartError;
 use crate::limits;
@@ -111,7 +114,7 @@ impl Boot {
         Ok(Self {
             authenticator: Arc::new(authenticator(&config, &store, &signing)?),
             issuer: Issuer::new(signing, config.service_account_issuer.first().cloned().unwrap_or_default()),
-            authorizer: Authorizer::new(),
+            authorizer: Authorizer::new(nodes(&store)?),
             config: Arc::new(config),
             store,
             listener,
@@ -188,6 +191,12 @@ impl Boot {
         self.store.shutdown().await;
         served
     }
+}
+
+/// What nodes may do: what the role of nodes says, as far as it does not depend on what their pods use.
+fn nodes(store: &Store) -> Result<Nodes, BootError> {
+    let rules = bootstrap::node_role().map_err(StartError::Discovery)?;
+    Ok(Nodes::new(Box::new(StoreRelations::new(store)), Rule::list(&rules)))
 }
 
 fn authenticator(config: &Config, store: &Store, signing: &SigningKey) -> Result<Authenticator, BootError> {

@@ -12,6 +12,7 @@ pub mod controllers;
 pub mod discovery;
 pub mod field;
 pub mod fieldmanager;
+pub mod follow;
 pub mod gateway;
 pub mod kinds;
 pub mod limits;

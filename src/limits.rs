@@ -119,3 +119,6 @@ pub const GZIP_BYTES_MIN: usize = 131_072;
 pub const BEGIN_INTERVAL: Duration = Duration::from_secs(1);
 /// How often a replica that does not lead looks whether the objects that must exist do by now.
 pub const SEED_CHECK_INTERVAL: Duration = Duration::from_millis(100);
+
+/// Users of whom it is remembered in which way they were allowed to act for others.
+pub const IMPERSONATORS: usize = 10_000;

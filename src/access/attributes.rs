@@ -8,22 +8,7 @@ use crate::status::{ApiError, Details};
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Attributes<'a> {
     /// Something with objects.
-    Resource {
-        /// `get`, `list`, `watch`, `create`, `update`, `patch`, `delete`, `deletecollection`, or a special verb.
-        verb: &'a str,
-        /// API group; empty for the core group.
-        group: &'a str,
-        /// API version.
-        version: &'a str,
-        /// Resource, as `pods`.
-        resource: &'a str,
-        /// Subresource, as `log`; may be empty.
-        subresource: &'a str,
-        /// Namespace; empty at the cluster scope.
-        namespace: &'a str,
-        /// Name of the object; may be empty.
-        name: &'a str,
-    },
+    Resource(ResourceAttributes<'a>),
     /// Something else, by its path.
     Path {
         /// The HTTP method in lower case.
@@ -31,6 +16,25 @@ pub enum Attributes<'a> {
         /// The path, decoded, without the query.
         path: &'a str,
     },
+}
+
+/// What a request asks for that is about objects.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct ResourceAttributes<'a> {
+    /// `get`, `list`, `watch`, `create`, `update`, `patch`, `delete`, `deletecollection`, or a special verb.
+    pub verb: &'a str,
+    /// API group; empty for the core group.
+    pub group: &'a str,
+    /// Resource, as `pods`.
+    pub resource: &'a str,
+    /// Subresource, as `log`; may be empty.
+    pub subresource: &'a str,
+    /// Namespace; empty at the cluster scope.
+    pub namespace: &'a str,
+    /// Name of the object; may be empty.
+    pub name: &'a str,
+    /// Field selector of those that select, in its text form; may be empty, and need not parse.
+    pub fields: &'a str,
 }
 
 impl<'a> Attributes<'a> {
@@ -42,16 +46,22 @@ impl<'a> Attributes<'a> {
     {
         match self {
             Self::Path { path, .. } => Attributes::Path { verb, path },
-            Self::Resource { group, version, resource, subresource, namespace, name, .. } => {
-                Attributes::Resource { verb, group, version, resource, subresource, namespace, name }
-            }
+            Self::Resource(of) => Attributes::Resource(ResourceAttributes { verb, ..of }),
         }
     }
 
     /// The verb.
     pub const fn verb(&self) -> &'a str {
         match self {
-            Self::Resource { verb, .. } | Self::Path { verb, .. } => verb,
+            Self::Resource(ResourceAttributes { verb, .. }) | Self::Path { verb, .. } => verb,
+        }
+    }
+
+    /// The namespace; empty at the cluster scope, and for paths.
+    pub const fn namespace(&self) -> &'a str {
+        match self {
+            Self::Resource(of) => of.namespace,
+            Self::Path { .. } => "",
         }
     }
 }
@@ -67,7 +77,7 @@ pub fn forbidden(user: &User, attributes: &Attributes<'_>, reason: &str) -> ApiE
             let details = Some(Box::new(Details::default()));
             ApiError { details, ..ApiError::new(403, "Forbidden", format!("forbidden: {message}")) }
         }
-        Attributes::Resource { group, resource, subresource, namespace, name, .. } => {
+        Attributes::Resource(ResourceAttributes { group, resource, subresource, namespace, name, .. }) => {
             let slash = if subresource.is_empty() { "" } else { "/" };
             let target = quote(&format!("{resource}{slash}{subresource}"));
             why.push_str(&format!("resource {target} in API group {} ", quote(group)));
@@ -106,15 +116,15 @@ mod tests {
     #[test]
     fn messages() {
         let user = User::anonymous();
-        let scale = Attributes::Resource {
+        let scale = Attributes::Resource(ResourceAttributes {
             verb: "get",
             group: "apps",
-            version: "v1",
             resource: "deployments",
             subresource: "scale",
             namespace: "ns",
             name: "d",
-        };
+            ..ResourceAttributes::default()
+        });
         assert_eq!(
             forbidden(&user, &scale, "").message,
             "deployments.apps \"d\" is forbidden: User \"system:anonymous\" cannot get resource \"deployments/scale\" \
@@ -125,15 +135,11 @@ mod tests {
             forbidden(&user, &path, "").message,
             "forbidden: User \"system:anonymous\" cannot get path \"/a&lt;b&gt;&amp;c\\\"x\""
         );
-        let nodes = Attributes::Resource {
+        let nodes = Attributes::Resource(ResourceAttributes {
             verb: "list",
-            group: "",
-            version: "v1",
             resource: "nodes",
-            subresource: "",
-            namespace: "",
-            name: "",
-        };
+            ..ResourceAttributes::default()
+        });
         assert_eq!(
             forbidden(&user, &nodes, "no rule").message,
             "nodes is forbidden: User \"system:anonymous\" cannot list resource \"nodes\" in API group \"\" \

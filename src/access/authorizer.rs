@@ -3,12 +3,12 @@
 use std::sync::Arc;
 
 use super::attributes::{Attributes, forbidden};
-use super::user::{AUTHENTICATED, UNAUTHENTICATED, User};
+use super::impersonation::Impersonators;
+use super::nodes::{Nodes, node_of};
+use super::rbac::{Rbac, RoleRef, Rule, Unresolved};
+use super::user::User;
 use crate::pki::MASTERS;
 use crate::status::ApiError;
-
-/// Paths about the server's health and version, open to everybody.
-const PUBLIC_PATHS: [&str; 5] = ["/healthz", "/livez", "/readyz", "/version", "/version/"];
 
 /// An answer of authorization.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -19,54 +19,58 @@ pub enum Decision {
     NoOpinion(String),
 }
 
-impl Decision {
-    /// Whether the user may.
-    pub const fn is_allowed(&self) -> bool {
-        matches!(self, Self::Allow(_))
-    }
+/// What a user may do in a namespace, as far as that can be listed.
+#[derive(Debug, Clone, Default)]
+pub struct Permissions {
+    /// The rules.
+    pub rules: Vec<Rule>,
+    /// Whether the user may do more than that.
+    pub incomplete: bool,
+    /// What could not be found out; may be empty.
+    pub error: String,
 }
 
-/// Rules that let users do things: role based access control, for one.
-pub trait Rules: std::fmt::Debug + Send + Sync {
-    /// What the rules say.
-    fn decide(&self, user: &User, attributes: &Attributes<'_>) -> Decision;
-}
-
-/// Decides who may do what: `system:masters` everything, everybody the paths about health and version, and for the
-/// rest the rules that it was given.
+/// Decides who may do what, as `--authorization-mode=Node,RBAC` has the reference do it: `system:masters` everything,
+/// nodes what concerns them, and everybody what roles and bindings say.
 #[derive(Debug, Clone, Default)]
 pub struct Authorizer {
-    rules: Option<Arc<dyn Rules>>,
+    /// Roles and bindings.
+    pub rbac: Arc<Rbac>,
+    nodes: Option<Arc<Nodes>>,
+    pub(super) impersonators: Arc<Impersonators>,
 }
 
 impl Authorizer {
-    /// Without rules beyond the built-in ones.
-    pub const fn new() -> Self {
-        Self { rules: None }
-    }
-
-    /// With rules that are asked after the built-in ones.
-    pub const fn with_rules(rules: Arc<dyn Rules>) -> Self {
-        Self { rules: Some(rules) }
+    /// By roles and bindings, and for nodes by what concerns them.
+    pub fn new(nodes: Nodes) -> Self {
+        Self { nodes: Some(Arc::new(nodes)), ..Self::default() }
     }
 
     /// Whether the user may.
+    pub fn allows(&self, user: &User, attributes: &Attributes<'_>) -> bool {
+        user.is_member(MASTERS)
+            || self.as_node(user, attributes).is_some_and(|verdict| verdict.is_ok())
+            || self.rbac.find(user, attributes).is_some()
+    }
+
+    /// Whether the user may, and why.
     pub fn decide(&self, user: &User, attributes: &Attributes<'_>) -> Decision {
         if user.is_member(MASTERS) {
             return Decision::Allow(String::new());
         }
-        match attributes {
-            Attributes::Path { verb: "get", path }
-                if PUBLIC_PATHS.contains(path)
-                    && (user.is_member(UNAUTHENTICATED) || user.is_member(AUTHENTICATED)) =>
-            {
-                Decision::Allow(String::new())
-            }
-            _ => match &self.rules {
-                Some(rules) => rules.decide(user, attributes),
-                None => Decision::NoOpinion(String::new()),
-            },
+        let mut reasons = match self.as_node(user, attributes) {
+            Some(Ok(())) => return Decision::Allow(String::new()),
+            Some(Err(reason)) if !reason.is_empty() => vec![reason],
+            _ => Vec::new(),
+        };
+        if let Some(binding) = self.rbac.find(user, attributes) {
+            return Decision::Allow(binding.grounds(user));
         }
+        let missing = self.rbac.unresolved(user, attributes.namespace());
+        if !missing.is_empty() {
+            reasons.push(format!("RBAC: {}", together(missing)));
+        }
+        Decision::NoOpinion(reasons.join("\n"))
     }
 
     /// Lets the request pass or not.
@@ -74,30 +78,120 @@ impl Authorizer {
     /// # Errors
     /// 403 when the user may not.
     pub fn authorize(&self, user: &User, attributes: &Attributes<'_>) -> Result<(), ApiError> {
+        if self.allows(user, attributes) {
+            return Ok(());
+        }
         match self.decide(user, attributes) {
             Decision::Allow(_) => Ok(()),
             Decision::NoOpinion(reason) => Err(forbidden(user, attributes, &reason)),
         }
     }
+
+    /// What a user may do in a namespace.
+    pub fn permissions(&self, user: &User, namespace: &str) -> Permissions {
+        let (rules, missing) = self.rbac.resolved(user, namespace);
+        let mut errors = Vec::new();
+        let incomplete = self.nodes.is_some() && node_of(user).is_some();
+        if incomplete {
+            errors.push("node authorizer does not support user rule resolution".to_owned());
+        }
+        if !missing.is_empty() {
+            errors.push(together(missing));
+        }
+        Permissions { rules, incomplete, error: aggregate(errors) }
+    }
+
+    /// The rules of a role that a binding names.
+    ///
+    /// # Errors
+    /// When there is no such role.
+    pub fn rules_of(&self, role: &RoleRef, namespace: &str) -> Result<Arc<[Rule]>, Unresolved> {
+        self.rbac.rules_of(role, namespace)
+    }
+
+    fn as_node(&self, user: &User, attributes: &Attributes<'_>) -> Option<Result<(), String>> {
+        // Few users are nodes, and their name tells.
+        let nodes = self.nodes.as_ref().filter(|_| node_of(user).is_some())?;
+        Some(nodes.decide(user, attributes))
+    }
+}
+
+fn together(missing: Vec<Unresolved>) -> String {
+    aggregate(missing.iter().map(ToString::to_string).collect())
+}
+
+/// Errors as Go shows several of them: each once, in brackets when they are more than one.
+fn aggregate(errors: Vec<String>) -> String {
+    let mut once: Vec<String> = Vec::new();
+    for error in errors {
+        if !once.contains(&error) {
+            once.push(error);
+        }
+    }
+    match once.len() {
+        0 | 1 => once.pop().unwrap_or_default(),
+        _ => format!("[{}]", once.join(", ")),
+    }
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
+    use flotilla_proto::value;
+    use flotilla_proto::value::Value;
+
+    use super::super::rbac::{Binding, Editor};
     use super::*;
 
+    /// By these ClusterRoles, each bound to the user of its name.
+    pub(crate) fn with_roles(roles: &[(&str, Value)]) -> Authorizer {
+        let (authorizer, mut editor) = (Authorizer::default(), Editor::default());
+        for (name, rules) in roles {
+            editor.set_role("", name, Some(Rule::list(&value!({"rules": (rules.clone())}))));
+            let binding = value!({
+                "metadata": {"name": (*name)},
+                "roleRef": {"kind": "ClusterRole", "name": (*name)}, "subjects": [{"kind": "User", "name": (*name)}],
+            });
+            editor.set_binding("", name, Some(Binding::read(&binding)));
+        }
+        editor.publish(&authorizer.rbac);
+        authorizer
+    }
+
     #[test]
-    fn masters_and_health() {
-        let authorizer = Authorizer::new();
-        let anonymous = User::anonymous();
-        let get = |path| Attributes::Path { verb: "get", path };
-        for path in PUBLIC_PATHS {
-            assert_eq!(authorizer.authorize(&anonymous, &get(path)), Ok(()), "{path}");
-            assert!(authorizer.authorize(&anonymous, &Attributes::Path { verb: "post", path }).is_err());
-        }
-        for path in ["/", "/api", "/livez/ping", "/livez/", "/metrics"] {
-            assert_eq!(authorizer.authorize(&anonymous, &get(path)).unwrap_err().code, 403, "{path}");
-        }
+    fn masters_and_others() {
+        let authorizer = with_roles(&[("ann", value!([{"verbs": ["get"], "nonResourceURLs": ["/metrics"]}]))]);
+        let (get, post) =
+            (Attributes::Path { verb: "get", path: "/metrics" }, Attributes::Path { verb: "post", path: "/metrics" });
+        let ann = User { name: "ann".into(), ..User::default() };
+        assert_eq!(authorizer.authorize(&ann, &get), Ok(()));
+        assert_eq!(authorizer.authorize(&ann, &post).unwrap_err().code, 403);
+        assert_eq!(authorizer.authorize(&User::anonymous(), &get).unwrap_err().code, 403);
         let master = User { groups: vec![MASTERS.into()], ..User::default() };
-        assert_eq!(authorizer.authorize(&master, &get("/metrics")), Ok(()));
+        assert_eq!(authorizer.authorize(&master, &post), Ok(()));
+        assert_eq!(
+            authorizer.decide(&ann, &get),
+            Decision::Allow(
+                "RBAC: allowed by ClusterRoleBinding \"ann\" of ClusterRole \"ann\" to User \"ann\"".into()
+            )
+        );
+    }
+
+    #[test]
+    fn missing_roles_are_told() {
+        let (authorizer, mut editor) = (Authorizer::default(), Editor::default());
+        for name in ["x", "y"] {
+            let binding = value!({
+                "metadata": {"name": name},
+                "roleRef": {"kind": "ClusterRole", "name": name}, "subjects": [{"kind": "User", "name": "ann"}],
+            });
+            editor.set_binding("", name, Some(Binding::read(&binding)));
+        }
+        editor.publish(&authorizer.rbac);
+        let ann = User { name: "ann".into(), ..User::default() };
+        assert_eq!(
+            authorizer.authorize(&ann, &Attributes::Path { verb: "get", path: "/" }).unwrap_err().message,
+            "forbidden: User \"ann\" cannot get path \"/\": RBAC: [clusterrole.rbac.authorization.k8s.io \"x\" not \
+             found, clusterrole.rbac.authorization.k8s.io \"y\" not found]"
+        );
     }
 }

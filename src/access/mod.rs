@@ -1,7 +1,7 @@
 //! Who asks, and whether they may: authentication and authorization.
 //!
 //! A connection is judged once, when it opens ([`connection`]); a request brings at most a bearer token on top of it
-//! ([`Authenticator`]). Whoever that makes is then asked for by the [`Authorizer`].
+//! ([`Authenticator`]). Whoever that makes is then asked for by the [`Authorizer`]: by [`rbac`], and [`nodes`] besides.
 
 mod attributes;
 mod authenticator;
@@ -9,14 +9,16 @@ mod authorizer;
 mod bearer;
 pub mod connection;
 mod impersonation;
+pub mod nodes;
+pub mod rbac;
 pub mod review;
 mod token_file;
 pub mod tokens;
 mod user;
 
-pub use attributes::{Attributes, forbidden};
+pub use attributes::{Attributes, ResourceAttributes, forbidden};
 pub use authenticator::{Authenticated, Authenticator, TokenOwner};
-pub use authorizer::{Authorizer, Decision, Rules};
+pub use authorizer::{Authorizer, Decision, Permissions};
 pub use connection::ConnectionIdentity;
 pub use impersonation::Impersonation;
 pub use token_file::{TokenFile, TokenFileError};

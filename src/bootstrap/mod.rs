@@ -21,6 +21,7 @@ use flotilla_proto::value::Value;
 pub use api_services::{GroupVersionPriority, priorities};
 pub use coverage::{aggregate, uncovered};
 pub use renewal::{Renewal, Upkeep};
+pub use roles::node_role;
 pub use seeding::{SeedError, is_seeded, seed};
 pub use text::TextError;
 

@@ -30,6 +30,16 @@ pub(super) fn seeds() -> Result<Vec<Seed>, TextError> {
     Ok(roles)
 }
 
+/// The role of nodes, to which nothing is bound: its rules are what the node authorizer goes by.
+///
+/// # Errors
+/// When the embedded roles do not parse, or it is not among them.
+pub fn node_role() -> Result<Value, TextError> {
+    let mut roles = roles()?.into_iter().map(|seed| seed.object);
+    let found = roles.find(|role| role.str_at(&["metadata", "name"]) == "system:node");
+    found.ok_or_else(|| TextError { table: "roles", line: 0, problem: "no role of nodes" })
+}
+
 fn metadata(namespace: &str, name: &str) -> Value {
     let mut metadata = value!({"name": name});
     if !namespace.is_empty() {

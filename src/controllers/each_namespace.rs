@@ -3,10 +3,10 @@
 use flotilla_cluster::Interest;
 
 use super::agent::Agent;
-use super::follow::follow;
 use super::metadata::is_deleting;
 use super::namespaces::is_active;
 use super::queue::{Queue, Then};
+use crate::follow::follow;
 use crate::registry::Target;
 use crate::status::{ApiError, ApiResult};
 

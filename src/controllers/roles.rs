@@ -7,9 +7,9 @@ use flotilla_cluster::{Interest, Selection};
 use flotilla_proto::value::Value;
 
 use super::agent::Agent;
-use super::follow::follow;
 use super::queue::{Queue, Then};
 use crate::bootstrap::{AGGREGATION_MANAGER, aggregate};
+use crate::follow::follow;
 use crate::limits::LIST_CHUNK_OBJECTS;
 use crate::registry::{Served, Target, stored_value};
 use crate::status::{ApiError, ApiResult};

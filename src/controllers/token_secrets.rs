@@ -9,9 +9,9 @@ use flotilla_cluster::{Interest, Object, Scope, Selection};
 use flotilla_proto::value::Value;
 
 use super::agent::Agent;
-use super::follow::follow;
 use super::queue::{Queue, Then};
 use crate::access::tokens::{Account, LegacyAccount};
+use crate::follow::follow;
 use crate::limits::LIST_CHUNK_OBJECTS;
 use crate::registry::{DeleteOptions, Served, Target};
 use crate::status::{ApiError, ApiResult};

@@ -52,8 +52,7 @@ impl Request<'_> {
         (part.strategy.default)(&mut document);
         ownership::record(part, self.subresource, &options, None, &mut document, decoded.untracked);
         let gateway = self.gateway;
-        let powers =
-            Powers { authenticator: &gateway.authenticator, authorizer: &gateway.authorizer, issuer: &gateway.issuer };
+        let powers = Powers { authenticator: &gateway.authenticator, issuer: &gateway.issuer };
         let registry = &gateway.registry;
         let acted =
             action(Call { registry, powers, target, body: document, options: &options, caller: &mut *self.caller })

@@ -157,7 +157,7 @@ fn authorize(gateway: &Gateway, head: &Head<'_>, path: &str, caller: &mut Caller
         "GET" | "HEAD" => "get".to_owned(),
         other => other.to_lowercase(),
     };
-    let allowed = caller.authorize(&gateway.authorizer, &Attributes::Path { verb: &verb, path });
+    let allowed = caller.authorize(&gateway.registry.authorizer, &Attributes::Path { verb: &verb, path });
     gateway.registry.metrics.access.decided(allowed.is_ok(), course.authenticated.elapsed());
     allowed
 }

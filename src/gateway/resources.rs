@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use actix_web::{HttpResponse, web};
+use compact_str::CompactString;
 use flotilla_proto::schema::Subresource;
 use flotilla_proto::value;
 use flotilla_proto::value::Value;
@@ -17,9 +18,11 @@ use super::negotiate::{Form, Offer, Representation};
 use super::path::ResourcePath;
 use super::verb::Verb;
 use super::{Gateway, body, deprecation, lists};
-use crate::access::Attributes;
+use crate::access::{Attributes, ResourceAttributes};
 use crate::field::quote;
+use crate::kinds::names;
 use crate::patch::Format;
+use crate::registry::selector::{FieldOperator, FieldRequirement, FieldSelector};
 use crate::registry::subresources::{self, Door};
 use crate::registry::{DeleteOptions, Entity, Incoming, Listing, PatchBody, Served, Target, WriteOptions, Written};
 use crate::status::{ApiError, ApiResult};
@@ -98,20 +101,33 @@ fn authorize(
     caller: &mut Caller,
 ) -> ApiResult<()> {
     let method = head.method.to_lowercase();
-    let verb = verb.map_or(method.as_str(), |verb| verb.name());
     // A namespace is looked at in itself.
     let own = of.resource == "namespaces" && of.group.is_empty();
     let namespace = if own { of.name.as_deref() } else { of.namespace.as_deref() };
-    let attributes = Attributes::Resource {
-        verb,
+    let selects = !of.watch && matches!(verb, Some(Verb::List | Verb::Watch | Verb::DeleteCollection));
+    let fields = if selects { head.query.text("fieldSelector") } else { "" };
+    let only = if of.name.is_none() && verb != Some(Verb::DeleteCollection) { only_name(fields) } else { None };
+    let attributes = Attributes::Resource(ResourceAttributes {
+        verb: verb.map_or(method.as_str(), |verb| verb.name()),
         group: &of.group,
-        version: &of.version,
         resource: &of.resource,
         subresource: of.subresource.as_deref().unwrap_or(""),
         namespace: namespace.unwrap_or(""),
-        name: of.name.as_deref().unwrap_or(""),
-    };
-    caller.authorize(&gateway.authorizer, &attributes)
+        name: only.as_deref().or(of.name.as_deref()).unwrap_or(""),
+        fields,
+    });
+    caller.authorize(&gateway.registry.authorizer, &attributes)
+}
+
+/// The one name that a field selector chooses: reading that much takes no more than the permission for that object.
+fn only_name(fields: &str) -> Option<CompactString> {
+    if !fields.contains("metadata.name") {
+        return None;
+    }
+    let is_name = |one: &FieldRequirement| one.field == "metadata.name" && one.operator == FieldOperator::Equals;
+    let selector = FieldSelector::parse(fields).ok()?;
+    let name = selector.0.into_iter().find(is_name)?.value;
+    names::path_segment(&name).is_empty().then_some(name)
 }
 
 /// The resource that a path names; 404 where there is none, or none in this shape.

@@ -3,6 +3,7 @@
 use std::net::SocketAddr;
 use std::sync::Arc;
 
+use actix_web::rt::task::JoinHandle;
 use actix_web::web::{self, ServiceConfig};
 use tokio::sync::Semaphore;
 
@@ -11,7 +12,7 @@ use super::flow::Flow;
 use super::handler;
 use super::members::Turns;
 use crate::access::tokens::Issuer;
-use crate::access::{Authenticator, Authorizer};
+use crate::access::{Authenticator, rbac};
 use crate::boot::{Boot, Drain};
 use crate::bootstrap::{self, SeedError};
 use crate::discovery::health::Health;
@@ -29,8 +30,6 @@ pub struct Gateway {
     pub registry: Arc<Registry>,
     /// Finds users.
     pub authenticator: Arc<Authenticator>,
-    /// Decides what they may do.
-    pub authorizer: Authorizer,
     /// Issues tokens of service accounts.
     pub issuer: Issuer,
     /// Where the server is reached.
@@ -50,6 +49,19 @@ pub struct Gateway {
     /// Tells watches to end: the server is going down, or is told of no change any more.
     pub streams: Drain,
     pub(super) beginning: Beginning,
+    /// Keeps what is known of roles and bindings up to date.
+    #[expect(dead_code, reason = "it works until it is dropped")]
+    following: Following,
+}
+
+/// A task that ends when this is dropped.
+#[derive(Debug)]
+struct Following(JoinHandle<()>);
+
+impl Drop for Following {
+    fn drop(&mut self) {
+        self.0.abort();
+    }
 }
 
 impl Gateway {
@@ -61,15 +73,18 @@ impl Gateway {
     pub async fn start(boot: &Boot) -> Result<Arc<Self>, StartError> {
         let mut registry = Registry::new(boot.store.clone(), boot.config.service_node_port_range);
         registry.accounts_are_made = boot.config.embedded_controllers;
+        registry.authorizer = boot.authorizer.clone();
         let registry = Arc::new(registry);
         let beginning = Beginning::start(boot, &registry).await?;
+        let following = follow_roles(&registry)?;
+        registry.authorizer.rbac.is_complete().await;
         let health = beginning.health(boot);
         let streams = boot.drain.or_removed(registry.store.standing());
         let address = format!("{}:{}", boot.config.advertised(), boot.address.port());
         Ok(Arc::new(Self {
             registry,
             authenticator: Arc::clone(&boot.authenticator),
-            authorizer: boot.authorizer.clone(),
+            following: Following(following),
             issuer: boot.issuer.clone(),
             address: SocketAddr::new(boot.config.advertised(), boot.address.port()),
             documents: Documents::build(&discovery::built_in()?, &address),
@@ -118,6 +133,22 @@ impl Gateway {
     }
 }
 
+/// Begins to follow the tables of roles and bindings.
+fn follow_roles(registry: &Registry) -> Result<JoinHandle<()>, StartError> {
+    let table = |resource| {
+        let served = registry.resources.of_resource(rbac::GROUP, resource);
+        served.map(|served| registry.table(&served)).ok_or(StartError::NoRoles(resource))
+    };
+    let tables = rbac::Tables {
+        cluster_roles: table("clusterroles")?,
+        roles: table("roles")?,
+        cluster_role_bindings: table("clusterrolebindings")?,
+        role_bindings: table("rolebindings")?,
+    };
+    let rbac = Arc::clone(&registry.authorizer.rbac);
+    Ok(actix_web::rt::spawn(async move { rbac::follow(&tables, &rbac).await }))
+}
+
 /// Why the server cannot begin to answer.
 #[derive(Debug, thiserror::Error)]
 pub enum StartError {
@@ -127,6 +158,9 @@ pub enum StartError {
     /// The addresses of services cannot be put in order.
     #[error("cannot put the addresses of services in order")]
     Addresses(#[source] ApiError),
+    /// A resource that decides who may do what is not served.
+    #[error("no resource {0} to decide by")]
+    NoRoles(&'static str),
     /// The embedded tables of discovery do not parse.
     #[error(transparent)]
     Discovery(#[from] bootstrap::TextError),

@@ -3,16 +3,20 @@ use std::net::{SocketAddr, TcpStream};
 use std::path::PathBuf;
 use std::sync::mpsc;
 use std::thread::JoinHandle;
+use std::time::Duration;
 
 use clap::{CommandFactory, FromArgMatches, Parser};
+use flotilla_proto::value;
 use rustls::pki_types::CertificateDer;
 use rustls::pki_types::pem::PemObject;
 use rustls::{ClientConfig, ClientConnection, RootCertStore, StreamOwned};
 
 use super::*;
-use crate::access::{Attributes, Decision, Rules, User};
+use crate::access::{Attributes, User};
 use crate::boot::{BootError, DrainBegin};
 use crate::config::Config;
+use crate::gateway::Caller;
+use crate::registry::{Incoming, Target, WriteOptions};
 
 const CONFIG_MAPS: &str = "/api/v1/namespaces/default/configmaps";
 
@@ -22,13 +26,21 @@ struct Flags {
     config: Config,
 }
 
-/// Everybody may do everything.
-#[derive(Debug)]
-struct Anything;
-
-impl Rules for Anything {
-    fn decide(&self, _: &User, _: &Attributes<'_>) -> Decision {
-        Decision::Allow(String::new())
+/// Lets `ann` do everything.
+async fn admit_ann(registry: &Registry) {
+    let bindings = registry.resources.of_resource(rbac::GROUP, "clusterrolebindings").unwrap();
+    let value = value!({
+        "apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRoleBinding", "metadata": {"name": "ann"},
+        "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "cluster-admin"},
+        "subjects": [{"apiGroup": "rbac.authorization.k8s.io", "kind": "User", "name": "ann"}],
+    });
+    let target = Target { served: &bindings, namespace: "", name: "", subresource: "" };
+    let master = User { groups: vec!["system:masters".into()], ..User::default() };
+    let (incoming, options) = (Incoming { value, ..Incoming::default() }, WriteOptions::default());
+    registry.create(target, incoming, &options, &mut Caller::new(Arc::new(master), "test")).await.unwrap();
+    let ann = User { name: "ann".into(), ..User::default() };
+    while !registry.authorizer.allows(&ann, &Attributes::Path { verb: "get", path: "/metrics" }) {
+        actix_web::rt::time::sleep(Duration::from_millis(1)).await;
     }
 }
 
@@ -55,9 +67,9 @@ impl Server {
         let (address, bound) = mpsc::channel();
         let thread = std::thread::spawn(move || {
             actix_web::rt::System::new().block_on(async move {
-                let mut boot = Boot::open(config, drain).await?;
-                boot.authorizer = Authorizer::with_rules(Arc::new(Anything));
+                let boot = Boot::open(config, drain).await?;
                 let gateway = Gateway::start(&boot).await?;
+                admit_ann(&gateway.registry).await;
                 address.send(boot.address).unwrap();
                 let routes = gateway.routes();
                 boot.serve(routes, move || gateway.is_idle()).await

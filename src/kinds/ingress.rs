@@ -211,7 +211,7 @@ fn validate_class(object: &Value, errors: &mut Errors) {
     if controller.len() > CONTROLLER_BYTES_MAX {
         errors.too_long(&path.child("controller"), CONTROLLER_BYTES_MAX);
     }
-    validate_domain_path(controller, &path.child("controller"), errors);
+    names::check_domain_path(&path.child("controller"), controller, errors);
     let parameters = object.at(&["spec", "parameters"]);
     if parameters.is_null() {
         return;
@@ -227,23 +227,6 @@ fn validate_class(object: &Value, errors: &mut Errors) {
         (Some("Cluster"), Some(_)) => errors.forbidden(&place, "`parameters.scope` is set to 'Cluster'"),
         (Some("Cluster"), None) => {}
         (Some(scope), _) => errors.not_supported(&path.child("scope"), scope, &["Cluster", "Namespace"]),
-    }
-}
-
-/// Checks a path below a domain, as `example.com/controller`.
-fn validate_domain_path(text: &str, path: &Path<'_>, errors: &mut Errors) {
-    if text.is_empty() {
-        errors.required(path, "");
-        return;
-    }
-    let Some((host, tail)) = text.split_once('/').filter(|(host, tail)| !host.is_empty() && !tail.is_empty()) else {
-        errors.invalid_str(path, text, "must be a domain-prefixed path (such as \"acme.io/foo\")");
-        return;
-    };
-    names::check(path, host, names::dns1123_subdomain, errors);
-    if !tail.bytes().all(|b| b.is_ascii_alphanumeric() || b"/-._~%!$&'()*+,;=:".contains(&b)) {
-        let why = "Invalid path (regex used for validation is '[A-Za-z0-9/\\-._~%!$&'()*+,;=:]+')";
-        errors.invalid_str(path, tail, why);
     }
 }
 

@@ -60,7 +60,8 @@ pub fn validate_selector(selector: &Value, options: SelectorOptions, path: &Path
     }
 }
 
-fn validate_requirement(requirement: &Value, options: SelectorOptions, path: &Path<'_>, errors: &mut Errors) {
+/// Checks a requirement of a selector.
+pub fn validate_requirement(requirement: &Value, options: SelectorOptions, path: &Path<'_>, errors: &mut Errors) {
     let values = requirement.list_at(&["values"]);
     let operator = requirement.str_at(&["operator"]);
     match operator {

@@ -66,6 +66,22 @@ pub fn check(path: &Path<'_>, text: &str, form: Form, errors: &mut Errors) {
     }
 }
 
+/// Adds errors unless a text is a path below a domain, as `acme.io/foo`.
+pub fn check_domain_path(path: &Path<'_>, text: &str, errors: &mut Errors) {
+    if text.is_empty() {
+        return errors.required(path, "");
+    }
+    let parts = text.split_once('/').filter(|(domain, rest)| !domain.is_empty() && !rest.is_empty());
+    let Some((domain, rest)) = parts else {
+        return errors.invalid_str(path, text, "must be a domain-prefixed path (such as \"acme.io/foo\")");
+    };
+    check(path, domain, dns1123_subdomain, errors);
+    if !rest.bytes().all(|b| b.is_ascii_alphanumeric() || b"/-._~%!$&'()*+,;=:".contains(&b)) {
+        let why = "Invalid path (regex used for validation is '[A-Za-z0-9/\\-._~%!$&'()*+,;=:]+')";
+        errors.invalid_str(path, rest, why);
+    }
+}
+
 /// Adds an error if a text that must be set is empty, or is none of those allowed.
 pub fn check_choice(path: &Path<'_>, text: &str, allowed: &[&str], errors: &mut Errors) {
     if text.is_empty() {

@@ -38,6 +38,7 @@ pub use patch::PatchBody;
 pub use served::{Resources, Served};
 pub use update::Change;
 
+use crate::access::Authorizer;
 use crate::config::PortRange;
 use crate::metrics::Metrics;
 use crate::status::{ApiError, ApiResult};
@@ -52,6 +53,8 @@ pub struct Registry {
     pub node_ports: NodePorts,
     /// Whether something gives each namespace its account `default`: then pods cannot do without.
     pub accounts_are_made: bool,
+    /// Decides who may do what.
+    pub authorizer: Authorizer,
     /// What is measured.
     pub metrics: Arc<Metrics>,
 }
@@ -116,6 +119,7 @@ impl Registry {
             resources: Resources::builtin(),
             node_ports: NodePorts::new(node_ports),
             accounts_are_made: false,
+            authorizer: Authorizer::default(),
             metrics: Arc::default(),
         }
     }

@@ -17,9 +17,9 @@ use tokio::sync::Notify;
 
 use self::graph::{Graph, Item, Uid};
 use super::agent::Agent;
-use super::follow::{Seen, follow};
 use super::metadata::{is_deleting, mentions, metadata};
 use super::queue::Queue;
+use crate::follow::{Seen, follow};
 use crate::registry::Served;
 use crate::status::ApiResult;
 

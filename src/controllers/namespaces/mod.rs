@@ -16,9 +16,9 @@ use futures_util::future::select_all;
 
 use self::content::Emptied;
 use super::agent::Agent;
-use super::follow::{Seen, follow};
 use super::metadata::is_deleting;
 use super::queue::{Queue, Then};
+use crate::follow::{Seen, follow};
 use crate::registry::{Served, Target, now};
 use crate::status::{ApiError, ApiResult};
 

@@ -88,26 +88,9 @@ fn restart_policy(spec: &Value, path: &Path<'_>, errors: &mut Errors) {
 }
 
 fn managed_by(manager: &str, path: &Path<'_>, errors: &mut Errors) {
-    domain_path(manager, path, errors);
+    names::check_domain_path(path, manager, errors);
     if manager.len() > MANAGED_BY_BYTES_MAX {
         errors.too_long(path, MANAGED_BY_BYTES_MAX);
-    }
-}
-
-/// Checks a path behind a domain: `acme.io/foo`.
-fn domain_path(text: &str, path: &Path<'_>, errors: &mut Errors) {
-    if text.is_empty() {
-        return errors.required(path, "");
-    }
-    let parts = text.split_once('/').filter(|(domain, rest)| !domain.is_empty() && !rest.is_empty());
-    let Some((domain, rest)) = parts else {
-        return errors.invalid_str(path, text, "must be a domain-prefixed path (such as \"acme.io/foo\")");
-    };
-    names::check(path, domain, names::dns1123_subdomain, errors);
-    let allowed = |b: u8| b.is_ascii_alphanumeric() || b"/-._~%!$&'()*+,;=:".contains(&b);
-    if !rest.bytes().all(allowed) {
-        let why = "Invalid path (regex used for validation is '[A-Za-z0-9/\\-._~%!$&'()*+,;=:]+')";
-        errors.invalid_str(path, rest, why);
     }
 }
 

@@ -4,7 +4,9 @@
 //! A write meets them twice: [`Registry::admit_create`] and [`Registry::admit_update`] change it before the kind's own
 //! preparation, [`Registry::check_create`] and [`Registry::check_update`] look at the validated object.
 
+mod certificates;
 mod classes;
+mod grants;
 mod lookup;
 mod namespaces;
 mod pods;
@@ -15,9 +17,8 @@ use flotilla_proto::value::Value;
 
 use super::{Registry, Target, WriteOptions, allocation};
 use crate::gateway::Caller;
-use crate::kinds::{admission, certificate};
+use crate::kinds::admission;
 use crate::metrics::admission::{Operation, Phase};
-use crate::pki::MASTERS;
 use crate::status::{ApiError, ApiResult};
 
 /// A write that asks to be admitted.
@@ -48,7 +49,7 @@ static CREATES: &[(&str, &str, OnCreate)] = &[
     ("", "persistentvolumeclaims", classes::claim),
     ("", "persistentvolumes", classes::protect),
     ("", "pods", pods::create),
-    ("certificates.k8s.io", "certificatesigningrequests", requester),
+    ("certificates.k8s.io", "certificatesigningrequests", certificates::requester),
     ("networking.k8s.io", "ingresses", classes::ingress),
     ("storage.k8s.io", "volumeattributesclasses", classes::protect),
 ];
@@ -58,14 +59,24 @@ static UPDATES: &[(&str, &str, OnUpdate)] = &[("", "pods", pods::update)];
 static FINISHED: &[(&str, &str, OnFinished)] = &[
     ("", "persistentvolumeclaims", classes::finished_claim),
     ("", "pods", pods::finished),
-    ("certificates.k8s.io", "certificatesigningrequests", subject),
+    ("certificates.k8s.io", "certificatesigningrequests", certificates::subject),
     ("scheduling.k8s.io", "priorityclasses", classes::priority),
 ];
 
-/// Updates that are decided by nothing but the object itself although plugins meet them: group, resource, and the
+/// Updates that are decided by nothing but the object itself although plugins meet them (what users may do is known from an
+/// index, wherever it is asked): group, resource, and the
 /// subresources of which that does not hold.
 static INTROSPECTIVE: &[(&str, &str, &[&str])] =
     &[("", "pods", &["resize"]), ("certificates.k8s.io", "certificatesigningrequests", &[])];
+
+/// Refuses a finished part of an object; the last argument is the object before.
+type OnPart = fn(&Request<'_>, &Value, &Value) -> ApiResult<()>;
+
+/// By group, resource and subresource.
+static PARTS: &[(&str, &str, &str, OnPart)] = &[
+    ("certificates.k8s.io", "certificatesigningrequests", "approval", certificates::approval),
+    ("certificates.k8s.io", "certificatesigningrequests", "status", certificates::signing),
+];
 
 fn of<P: Copy>(plugins: &[(&str, &str, P)], target: Target<'_>) -> Option<P> {
     let (group, resource) = (target.served.stored.group.as_ref(), target.served.resource.name.as_ref());
@@ -93,7 +104,8 @@ impl Registry {
         self.metrics.by_step(request.operation, request.phase, || {
             request.by("NamespaceLifecycle", || self.check_namespace(target, object))?;
             of(CREATES, target).map_or(Ok(()), |plugin| plugin(&request, object))
-        })
+        })?;
+        self.check_grants(target, object, None, caller)
     }
 
     /// Admission of a document to act on.
@@ -119,7 +131,8 @@ impl Registry {
         let request = Request { registry: self, target, caller, operation: Operation::Update, phase: Phase::Admit };
         self.metrics.by_step(request.operation, request.phase, || {
             of(UPDATES, target).map_or(Ok(()), |plugin| plugin(&request, object, old))
-        })
+        })?;
+        self.check_grants(target, object, Some(old), caller)
     }
 
     /// Admission of a finished object that is about to be created.
@@ -140,8 +153,12 @@ impl Registry {
     ) -> ApiResult<()> {
         let request = Request { registry: self, target, caller, operation: Operation::Update, phase: Phase::Validate };
         self.metrics.by_step(request.operation, request.phase, || {
-            let plugin = of(FINISHED, target).filter(|_| target.subresource.is_empty());
-            plugin.map_or(Ok(()), |plugin| plugin(&request, object, Some(old)))
+            if target.subresource.is_empty() {
+                return of(FINISHED, target).map_or(Ok(()), |plugin| plugin(&request, object, Some(old)));
+            }
+            let place = (&*target.served.stored.group, &*target.served.resource.name, target.subresource);
+            let plugin = PARTS.iter().find(|(group, resource, part, _)| (*group, *resource, *part) == place);
+            plugin.map_or(Ok(()), |(_, _, _, plugin)| plugin(&request, object, old))
         })
     }
 }
@@ -164,26 +181,4 @@ impl Request<'_> {
         let name = names.into_iter().find(|name| !name.is_empty()).unwrap_or("Unknown");
         ApiError::forbidden(self.target.served.group(), &self.target.served.resource.name, name, why)
     }
-}
-
-/// Refuses requests for certificates of clients that would be masters (CertificateSubjectRestriction).
-fn subject(request: &Request<'_>, object: &Value, old: Option<&Value>) -> ApiResult<()> {
-    if old.is_none() && certificate::asks_for_masters(object) {
-        let (signer, group) = (object.str_at(&["spec", "signerName"]), MASTERS);
-        return Err(request.refuse(object, &format!("use of {signer} signer with {group} group is not allowed")));
-    }
-    Ok(())
-}
-
-/// Writes into a certificate signing request who makes it.
-fn requester(request: &Request<'_>, object: &mut Value) -> ApiResult<()> {
-    let user = &request.caller.user;
-    let groups: Vec<String> = user.groups.iter().map(ToString::to_string).collect();
-    let extra = user.extra.iter().map(|(key, values)| {
-        let values: Vec<Value> = values.iter().map(|value| value.as_str().into()).collect();
-        (key.as_str(), Value::from(values))
-    });
-    let extra = Value::Object(extra.collect());
-    certificate::set_requester(object, &user.name, &user.uid, &groups, Some(extra));
-    Ok(())
 }

@@ -26,8 +26,8 @@ use flotilla_proto::value;
 use flotilla_proto::value::Value;
 
 use super::{Registry, Served, Target, WriteOptions};
+use crate::access::Authenticator;
 use crate::access::tokens::Issuer;
-use crate::access::{Authenticator, Authorizer};
 use crate::gateway::Caller;
 use crate::gateway::query::Query;
 use crate::status::{ApiError, ApiResult};
@@ -47,13 +47,11 @@ pub enum Door {
     Shown(Shown),
 }
 
-/// Who decides about users, and issues tokens.
+/// Who finds users, and issues tokens.
 #[derive(Debug, Clone, Copy)]
 pub struct Powers<'a> {
     /// Finds users.
     pub authenticator: &'a Authenticator,
-    /// Decides what they may do.
-    pub authorizer: &'a Authorizer,
     /// Issues tokens of service accounts.
     pub issuer: &'a Issuer,
 }

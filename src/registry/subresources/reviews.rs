@@ -1,11 +1,9 @@
 //! Questions about users and what they may do. They are asked by POST; nothing is stored.
 
-use flotilla_proto::value;
 use flotilla_proto::value::Value;
 
 use super::{Acted, Call, Pending};
 use crate::access::review::{self, AccessReview};
-use crate::pki::MASTERS;
 use crate::registry::now;
 use crate::status::ApiError;
 
@@ -23,20 +21,21 @@ pub(super) fn token(mut call: Call<'_>) -> Pending<'_, Acted> {
 
 /// `SubjectAccessReview`.
 pub(super) fn access(mut call: Call<'_>) -> Pending<'_, Acted> {
-    let reviewed = review::access_review(call.powers.authorizer, AccessReview::Anybody, &mut call.body);
+    let reviewed = review::access_review(&call.registry.authorizer, AccessReview::Anybody, &mut call.body);
     answered(reviewed, call)
 }
 
 /// `SelfSubjectAccessReview`.
 pub(super) fn own_access(mut call: Call<'_>) -> Pending<'_, Acted> {
-    let reviewed = review::access_review(call.powers.authorizer, AccessReview::Own(&call.caller.user), &mut call.body);
+    let reviewed =
+        review::access_review(&call.registry.authorizer, AccessReview::Own(&call.caller.user), &mut call.body);
     answered(reviewed, call)
 }
 
 /// `LocalSubjectAccessReview`.
 pub(super) fn local_access(mut call: Call<'_>) -> Pending<'_, Acted> {
     let local = AccessReview::Local(call.target.namespace);
-    let reviewed = review::access_review(call.powers.authorizer, local, &mut call.body);
+    let reviewed = review::access_review(&call.registry.authorizer, local, &mut call.body);
     answered(reviewed, call)
 }
 
@@ -45,12 +44,8 @@ pub(super) fn own_rules(mut call: Call<'_>) -> Pending<'_, Acted> {
     if call.body.str_at(&["spec", "namespace"]).is_empty() {
         return answered(Err(ApiError::bad_request("no namespace on request")), call);
     }
-    let (mut resources, mut paths) = (Vec::new(), Vec::new());
-    if call.caller.user.is_member(MASTERS) {
-        resources.push(value!({"verbs": ["*"], "apiGroups": ["*"], "resources": ["*"]}));
-        paths.push(value!({"verbs": ["*"], "nonResourceURLs": ["*"]}));
-    }
-    let status = value!({"resourceRules": resources, "nonResourceRules": paths, "incomplete": false});
+    let namespace = call.body.str_at(&["spec", "namespace"]).to_owned();
+    let status = review::permissions(&call.registry.authorizer.permissions(&call.caller.user, &namespace));
     call.body.set_at(&["metadata"], Value::object());
     call.body.set_at(&["spec"], Value::object());
     call.body.set_at(&["status"], status);

@@ -50,7 +50,7 @@ pub async fn follow(table: &Arc<Table>, interest: Interest, mut see: impl FnMut(
             Ok(after) => changes(table, &interest, after, &mut see).await,
             Err(compacted) => compacted,
         };
-        tracing::debug!(table = %table.id(), floor = %lost.floor, "a controller begins again");
+        tracing::debug!(table = %table.id(), floor = %lost.floor, "a follower begins again");
         tokio::time::sleep(PAUSE).await;
     }
 }

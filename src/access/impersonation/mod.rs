@@ -1,16 +1,23 @@
 //! Requests on behalf of somebody else: the headers `Impersonate-*`.
 
+mod modes;
+
 use std::fmt::Write as _;
 
-use super::attributes::{Attributes, forbidden};
+use self::modes::{Attempt, Mode};
+use super::attributes::Attributes;
 use super::authorizer::Authorizer;
+use super::nodes;
 use super::tokens::{GROUP, USER_PREFIX};
 use super::user::{ANONYMOUS, AUTHENTICATED, Extra, UNAUTHENTICATED, User};
 use crate::field::quote;
+use crate::kinds::names;
 use crate::status::{ApiError, ApiResult};
 
-/// API group of what may be impersonated besides users, groups and service accounts.
-const AUTHENTICATION: &str = "authentication.k8s.io";
+/// Fact about a service account by which its token tells the node of its pod.
+const NODE_NAME: &str = "authentication.kubernetes.io/node-name";
+
+pub(super) use modes::Impersonators;
 
 /// Whom a request wants to act for.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -49,50 +56,71 @@ impl Impersonation {
         Err(ApiError::bad_request(format!("requested {} without impersonating a user name", wanted.as_go())))
     }
 
-    /// The user to act for, if the one who asks may. `attributes` are those of the request.
+    /// The user to act for, if the one who asks may (KEP-5284): by a mode that allows only some requests to be made on
+    /// behalf of some sort of user, or by the classic permission, which allows all. Whichever served the same user last
+    /// is tried first. `attributes` are those of the request.
     ///
     /// # Errors
-    /// 403 when some part of it is not allowed.
+    /// 403 when no mode allows it: in the words of the first one that was tried.
     pub fn authorize(&self, authorizer: &Authorizer, by: &User, attributes: &Attributes<'_>) -> ApiResult<User> {
-        let allowed = self.parts().iter().all(|part| authorizer.decide(by, &part.attributes()).is_allowed());
-        if allowed {
-            return Ok(self.target());
+        let last = authorizer.impersonators.last(&by.name);
+        let mut refusal = None;
+        for mode in last.into_iter().chain(Mode::ALL.into_iter().filter(|mode| Some(*mode) != last)) {
+            if !self.fits(mode, by) {
+                continue;
+            }
+            let attempt = Attempt { authorizer, by, mode };
+            match attempt.request(attributes).and_then(|()| attempt.user(self)) {
+                Ok(user) => {
+                    authorizer.impersonators.served(&by.name, mode);
+                    return Ok(user);
+                }
+                Err(error) => refusal = refusal.or(Some(error)),
+            }
         }
-        // Who may impersonate nobody at all is told about the newest way to be allowed it (KEP-5284).
-        let verb = format!("impersonate-on:user-info:{}", attributes.verb());
-        Err(forbidden(by, &attributes.with_verb(&verb), ""))
+        // The classic mode fits everybody.
+        Err(refusal.unwrap_or_else(|| ApiError::internal("all impersonation modes failed")))
     }
 
-    /// What the rules must allow, one by one.
-    fn parts(&self) -> Vec<Part<'_>> {
-        let part = |group, resource, name| Part { group, resource, subresource: "", namespace: "", name };
-        let mut parts = vec![match self.service_account() {
-            Some((namespace, name)) => Part { namespace, ..part("", "serviceaccounts", name) },
-            None => part("", "users", &self.user),
-        }];
-        parts.extend(self.groups.iter().map(|group| part("", "groups", group)));
-        parts.extend((!self.uid.is_empty()).then(|| part(AUTHENTICATION, "uids", &self.uid)));
-        parts.extend(self.extra.iter().flat_map(|(key, values)| {
-            let subresource = key.as_str();
-            values.iter().map(move |value| Part { subresource, ..part(AUTHENTICATION, "userextras", value) })
-        }));
-        parts
+    fn fits(&self, mode: Mode, by: &User) -> bool {
+        let bare = self.uid.is_empty() && self.groups.is_empty() && self.extra.is_empty();
+        match mode {
+            Mode::AssociatedNode => {
+                let own = by.extra.get(NODE_NAME).map(Vec::as_slice);
+                let here = matches!((self.node(), own), (Some(node), Some([own])) if own == node);
+                bare && here && account(&by.name).is_some()
+            }
+            Mode::ArbitraryNode => bare && self.node().is_some(),
+            Mode::ServiceAccount => bare && account(&self.user).is_some(),
+            Mode::UserInfo => self.node().is_none() && account(&self.user).is_none(),
+            Mode::Classic => true,
+        }
     }
 
-    fn service_account(&self) -> Option<(&str, &str)> {
-        let (namespace, name) = self.user.strip_prefix(USER_PREFIX)?.split_once(':')?;
-        (!namespace.is_empty() && !name.is_empty() && !name.contains(':')).then_some((namespace, name))
+    /// The name of the node that is to be acted for.
+    fn node(&self) -> Option<&str> {
+        let name = self.user.strip_prefix(nodes::USER_PREFIX)?;
+        names::dns1123_subdomain(name).is_empty().then_some(name)
     }
 
-    /// The user to act for. Service accounts belong to their groups unless others are named; everybody is
-    /// authenticated or is not.
-    fn target(&self) -> User {
+    /// The user to act for. Service accounts belong to their groups unless others are named, and so do nodes where the
+    /// mode knows them; everybody is authenticated or is not.
+    fn target(&self, mode: Mode) -> User {
         let mut groups = self.groups.clone();
-        if let (true, Some((namespace, _))) = (groups.is_empty(), self.service_account()) {
-            groups = vec![GROUP.to_owned(), format!("{GROUP}:{namespace}")];
+        if groups.is_empty() {
+            if let Some((namespace, _)) = account(&self.user) {
+                groups = vec![GROUP.to_owned(), format!("{GROUP}:{namespace}")];
+            } else if mode.is_constrained() && self.node().is_some() {
+                groups = vec![nodes::GROUP.to_owned()];
+            }
         }
-        if !groups.iter().any(|group| group == AUTHENTICATED || group == UNAUTHENTICATED) {
-            let standing = if self.user == ANONYMOUS { UNAUTHENTICATED } else { AUTHENTICATED };
+        let has = |group: &str| groups.iter().any(|own| own == group);
+        let standing = match &*self.user {
+            ANONYMOUS => Some(UNAUTHENTICATED),
+            _ if has(UNAUTHENTICATED) => None,
+            _ => Some(AUTHENTICATED),
+        };
+        if let Some(standing) = standing.filter(|standing| !has(standing)) {
             groups.push(standing.to_owned());
         }
         User {
@@ -121,20 +149,10 @@ impl Impersonation {
     }
 }
 
-/// One thing that the rules must allow.
-struct Part<'a> {
-    group: &'a str,
-    resource: &'a str,
-    subresource: &'a str,
-    namespace: &'a str,
-    name: &'a str,
-}
-
-impl<'a> Part<'a> {
-    const fn attributes(&self) -> Attributes<'a> {
-        let Self { group, resource, subresource, namespace, name } = *self;
-        Attributes::Resource { verb: "impersonate", group, version: "v1", resource, subresource, namespace, name }
-    }
+/// Namespace and name of the service account that a user is.
+fn account(user: &str) -> Option<(&str, &str)> {
+    let (namespace, name) = user.strip_prefix(USER_PREFIX)?.split_once(':')?;
+    (!namespace.is_empty() && !name.is_empty() && !name.contains(':')).then_some((namespace, name))
 }
 
 fn strip_prefix_any_case<'a>(text: &'a str, prefix: &str) -> Option<&'a str> {
@@ -163,6 +181,7 @@ fn percent_decoded(key: &str) -> String {
 
 #[cfg(test)]
 mod tests {
+    use super::super::attributes::ResourceAttributes;
     use super::*;
     use crate::pki::MASTERS;
 
@@ -173,7 +192,7 @@ mod tests {
     fn target(headers: &[(&str, &str)]) -> User {
         let master = User { groups: vec![MASTERS.into()], ..User::default() };
         let request = Attributes::Path { verb: "get", path: "/x" };
-        parse(headers).unwrap().unwrap().authorize(&Authorizer::new(), &master, &request).unwrap()
+        parse(headers).unwrap().unwrap().authorize(&Authorizer::default(), &master, &request).unwrap()
     }
 
     #[test]
@@ -215,18 +234,15 @@ mod tests {
 
     #[test]
     fn without_permission() {
-        let pods = Attributes::Resource {
+        let pods = Attributes::Resource(ResourceAttributes {
             verb: "list",
-            group: "",
-            version: "v1",
             resource: "pods",
-            subresource: "",
             namespace: "ns",
-            name: "",
-        };
+            ..ResourceAttributes::default()
+        });
         let wanted = parse(&[("Impersonate-User", "admin")]).unwrap().unwrap();
         assert_eq!(
-            wanted.authorize(&Authorizer::new(), &User::anonymous(), &pods).unwrap_err().message,
+            wanted.authorize(&Authorizer::default(), &User::anonymous(), &pods).unwrap_err().message,
             "pods is forbidden: User \"system:anonymous\" cannot impersonate-on:user-info:list resource \"pods\" \
              in API group \"\" in the namespace \"ns\""
         );

@@ -2,12 +2,14 @@
 //!
 //! Each takes a decoded object and fills its status; nothing is stored.
 
-use flotilla_proto::json;
-use flotilla_proto::value::{Map, Value};
+mod selectors;
 
-use super::attributes::Attributes;
+use flotilla_proto::value::{Map, Value};
+use flotilla_proto::{json, value};
+
+use super::attributes::{Attributes, ResourceAttributes};
 use super::authenticator::Authenticator;
-use super::authorizer::{Authorizer, Decision};
+use super::authorizer::{Authorizer, Decision, Permissions};
 use super::user::{Extra, User};
 use crate::field::{ErrorKind, Errors, Path};
 use crate::status::{ApiError, ApiResult};
@@ -72,12 +74,16 @@ pub fn access_review(authorizer: &Authorizer, kind: AccessReview<'_>, review: &m
         AccessReview::Own(user) => user.clone(),
         AccessReview::Anybody | AccessReview::Local(_) => subject(review),
     };
-    let decision = authorizer.decide(&subject, &attributes(review));
+    let selected = selectors::read(review.at(&["spec", "resourceAttributes"]));
+    let decision = authorizer.decide(&subject, &attributes(review, &selected.fields));
     let mut status = Map::new();
-    status.insert("allowed", decision.is_allowed());
+    status.insert("allowed", matches!(decision, Decision::Allow(_)));
     let (Decision::Allow(reason) | Decision::NoOpinion(reason)) = decision;
     if !reason.is_empty() {
         status.insert("reason", reason.as_str());
+    }
+    if !selected.errors.is_empty() {
+        status.insert("evaluationError", selected.errors.join("; "));
     }
     review.set_at(&["status"], status);
     Ok(())
@@ -106,16 +112,17 @@ fn check(kind: AccessReview<'_>, review: &Value) -> Errors {
     {
         errors.invalid_str(&spec.child("user"), "", "at least one of user or group must be specified");
     }
+    selectors::validate(review.at(&["spec", "resourceAttributes"]), &mut errors);
+    check_metadata(kind, review, &mut errors);
     if let AccessReview::Local(namespace) = kind {
-        if let Some(value) = has_other {
-            errors.push(ErrorKind::Invalid, &other, as_go(value), "disallowed on this kind of request");
-        }
         let own = review.str_at(&["spec", "resourceAttributes", "namespace"]);
         if has_resource && own != namespace {
             errors.invalid_str(&resource.child("namespace"), own, "must match metadata.namespace");
         }
+        if let Some(value) = has_other {
+            errors.push(ErrorKind::Invalid, &other, as_go(value), "disallowed on this kind of request");
+        }
     }
-    check_metadata(kind, review, &mut errors);
     errors
 }
 
@@ -141,20 +148,20 @@ fn as_go(attributes: &Value) -> String {
     format!("{{\"Path\":{},\"Verb\":{}}}", text("path"), text("verb"))
 }
 
-fn attributes(review: &Value) -> Attributes<'_> {
+fn attributes<'a>(review: &'a Value, fields: &'a str) -> Attributes<'a> {
     if let Some(other) = present(review, "nonResourceAttributes") {
         return Attributes::Path { verb: other.str_at(&["verb"]), path: other.str_at(&["path"]) };
     }
     let text = |member: &str| review.str_at(&["spec", "resourceAttributes", member]);
-    Attributes::Resource {
+    Attributes::Resource(ResourceAttributes {
         verb: text("verb"),
         group: text("group"),
-        version: text("version"),
         resource: text("resource"),
         subresource: text("subresource"),
         namespace: text("namespace"),
         name: text("name"),
-    }
+        fields,
+    })
 }
 
 /// The user that a review asks about. Keys of extra facts count in lower case.
@@ -172,6 +179,30 @@ fn subject(review: &Value) -> User {
 
 fn texts(values: &[Value]) -> Vec<String> {
     values.iter().filter_map(Value::as_str).map(str::to_owned).collect()
+}
+
+/// What a user may do as the status of a `SelfSubjectRulesReview`.
+pub fn permissions(of: &Permissions) -> Value {
+    let (mut resources, mut paths) = (Vec::new(), Vec::new());
+    for rule in &of.rules {
+        let mut value = rule.to_value();
+        if !rule.resources.is_empty() {
+            let mut resource = value.clone();
+            resource.remove_at(&["nonResourceURLs"]);
+            resources.push(resource);
+        }
+        if !rule.urls.is_empty() {
+            for field in ["apiGroups", "resources", "resourceNames"] {
+                value.remove_at(&[field]);
+            }
+            paths.push(value);
+        }
+    }
+    let mut status = value!({"resourceRules": resources, "nonResourceRules": paths, "incomplete": (of.incomplete)});
+    if !of.error.is_empty() {
+        status.set_at(&["evaluationError"], of.error.as_str());
+    }
+    status
 }
 
 /// A user as `UserInfo` of `authentication.k8s.io/v1`.
@@ -198,14 +229,12 @@ pub fn user_info(user: &User) -> Value {
 
 #[cfg(test)]
 mod tests {
-    use flotilla_proto::value;
-
     use super::*;
 
     fn review(kind: AccessReview<'_>, spec: Value) -> Result<Value, String> {
         let mut object = value!({"metadata": {}});
         object.set_at(&["spec"], spec);
-        access_review(&Authorizer::new(), kind, &mut object).map_err(|error| error.message)?;
+        access_review(&Authorizer::default(), kind, &mut object).map_err(|error| error.message)?;
         Ok(object.at(&["status"]).clone())
     }
 
@@ -217,7 +246,7 @@ mod tests {
         let ann = value!({"user": "ann", "resourceAttributes": (pods.clone())});
         assert_eq!(review(AccessReview::Anybody, ann), Ok(value!({"allowed": false})));
         let own = value!({"nonResourceAttributes": {"path": "/version", "verb": "get"}});
-        assert_eq!(review(AccessReview::Own(&User::anonymous()), own), Ok(value!({"allowed": true})));
+        assert_eq!(review(AccessReview::Own(&User::anonymous()), own), Ok(value!({"allowed": false})));
     }
 
     #[test]
@@ -244,7 +273,7 @@ mod tests {
         );
         let mut named =
             value!({"metadata": {"name": "n"}, "spec": {"user": "x", "resourceAttributes": {"verb": "get"}}});
-        let message = access_review(&Authorizer::new(), AccessReview::Anybody, &mut named).unwrap_err().message;
+        let message = access_review(&Authorizer::default(), AccessReview::Anybody, &mut named).unwrap_err().message;
         assert!(message.ends_with("metadata: Invalid value: {\"name\":\"n\"}: must be empty"), "{message}");
     }
 

@@ -1,0 +1,167 @@
+//! Bindings: who has the rules of a role.
+
+use std::fmt;
+
+use compact_str::{CompactString, format_compact};
+use flotilla_proto::value::Value;
+
+use crate::access::tokens::USER_PREFIX;
+use crate::access::user::User;
+use crate::field::quote;
+
+/// A RoleBinding or a ClusterRoleBinding.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Binding {
+    /// Namespace; empty for a ClusterRoleBinding.
+    pub namespace: CompactString,
+    /// Name.
+    pub name: CompactString,
+    /// The role whose rules it grants.
+    pub role: RoleRef,
+    subjects: Vec<Subject>,
+}
+
+/// Which role a binding names.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum RoleRef {
+    /// A Role of the binding's namespace.
+    Role(CompactString),
+    /// A ClusterRole.
+    ClusterRole(CompactString),
+    /// Something else, which grants nothing: its kind.
+    Other(CompactString),
+}
+
+/// Somebody that a binding names.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Subject {
+    who: Who,
+    /// As refusals and reviews show it.
+    kind: &'static str,
+    shown: CompactString,
+}
+
+/// Whom a subject matches.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Who {
+    /// The user of this name. Service accounts are users.
+    User(CompactString),
+    /// Members of this group.
+    Group(CompactString),
+}
+
+impl Binding {
+    /// Reads a binding's tree.
+    pub fn read(binding: &Value) -> Self {
+        let namespace: CompactString = binding.str_at(&["metadata", "namespace"]).into();
+        let subjects = binding.list_at(&["subjects"]).iter();
+        Self {
+            subjects: subjects.filter_map(|subject| Subject::read(subject, &namespace)).collect(),
+            name: binding.str_at(&["metadata", "name"]).into(),
+            role: RoleRef::read(binding.at(&["roleRef"])),
+            namespace,
+        }
+    }
+
+    /// Whom it names.
+    pub(super) fn whom(&self) -> impl Iterator<Item = &Who> {
+        self.subjects.iter().map(|subject| &subject.who)
+    }
+
+    /// Why a user has the rules of the role: as audit and reviews show it.
+    pub fn grounds(&self, user: &User) -> String {
+        let matching = |subject: &&Subject| match &subject.who {
+            Who::User(name) => *name == user.name,
+            Who::Group(group) => user.is_member(group),
+        };
+        let subject = self.subjects.iter().find(matching).map(ToString::to_string).unwrap_or_default();
+        let own = match &*self.namespace {
+            "" => format!("ClusterRoleBinding {}", quote(&self.name)),
+            namespace => format!("RoleBinding {}", quote(&format!("{}/{namespace}", self.name))),
+        };
+        format!("RBAC: allowed by {own} of {} to {subject}", self.role)
+    }
+}
+
+impl RoleRef {
+    /// Reads the tree of a `roleRef`.
+    pub fn read(role: &Value) -> Self {
+        let name = role.str_at(&["name"]).into();
+        match role.str_at(&["kind"]) {
+            "Role" => Self::Role(name),
+            "ClusterRole" => Self::ClusterRole(name),
+            kind => Self::Other(kind.into()),
+        }
+    }
+}
+
+impl fmt::Display for RoleRef {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Role(name) => write!(f, "Role {}", quote(name)),
+            Self::ClusterRole(name) => write!(f, "ClusterRole {}", quote(name)),
+            Self::Other(kind) => f.write_str(kind),
+        }
+    }
+}
+
+impl Subject {
+    /// `None` when it matches nobody. Accounts without a namespace are those of the binding's.
+    fn read(subject: &Value, binding_namespace: &str) -> Option<Self> {
+        let name = subject.str_at(&["name"]);
+        match subject.str_at(&["kind"]) {
+            "User" => Some(Self { who: Who::User(name.into()), kind: "User", shown: name.into() }),
+            "Group" => Some(Self { who: Who::Group(name.into()), kind: "Group", shown: name.into() }),
+            "ServiceAccount" => {
+                let namespace = match subject.str_at(&["namespace"]) {
+                    "" => binding_namespace,
+                    own => own,
+                };
+                (!namespace.is_empty()).then(|| Self {
+                    who: Who::User(format_compact!("{USER_PREFIX}{namespace}:{name}")),
+                    kind: "ServiceAccount",
+                    shown: format_compact!("{name}/{namespace}"),
+                })
+            }
+            _ => None,
+        }
+    }
+}
+
+impl fmt::Display for Subject {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} {}", self.kind, quote(&self.shown))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use flotilla_proto::value;
+
+    use super::*;
+
+    #[test]
+    fn grounds() {
+        let subjects = value!([
+            {"kind": "Robot", "name": "r"}, {"kind": "ServiceAccount", "name": "a"}, {"kind": "Group", "name": "g"},
+        ]);
+        let binding = Binding::read(&value!({
+            "metadata": {"name": "b", "namespace": "ns"},
+            "roleRef": {"kind": "Role", "name": "r"}, "subjects": (subjects.clone()),
+        }));
+        let account = User { name: "system:serviceaccount:ns:a".into(), ..User::default() };
+        assert_eq!(
+            binding.grounds(&account),
+            "RBAC: allowed by RoleBinding \"b/ns\" of Role \"r\" to ServiceAccount \"a/ns\""
+        );
+        let cluster = Binding::read(&value!({
+            "metadata": {"name": "b"}, "roleRef": {"kind": "ClusterRole", "name": "r"}, "subjects": subjects,
+        }));
+        let member = User { groups: vec!["g".into()], ..User::default() };
+        assert_eq!(
+            cluster.grounds(&member),
+            "RBAC: allowed by ClusterRoleBinding \"b\" of ClusterRole \"r\" to Group \"g\""
+        );
+        assert_eq!(cluster.whom().count(), 1, "an account without a namespace is nobody at the cluster scope");
+    }
+}

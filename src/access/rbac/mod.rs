@@ -1,0 +1,35 @@
+//! Role based access control ("Using RBAC Authorization"): who may do what by roles and their bindings.
+//!
+//! [`Rbac`] holds what roles allow and whom bindings name, arranged by who asks. [`following`] brings it up to date
+//! with the change logs of the four tables; a decision reads it without locks, and copies nothing.
+
+mod binding;
+mod following;
+mod index;
+mod place;
+mod rule;
+
+pub use binding::{Binding, RoleRef};
+pub use following::{Tables, follow};
+pub use index::{Editor, Rbac};
+pub use place::Place;
+pub use rule::Rule;
+
+/// API group of roles and bindings.
+pub const GROUP: &str = "rbac.authorization.k8s.io";
+
+/// A role that a binding names and that is not there.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, thiserror::Error)]
+pub enum Unresolved {
+    /// No object has the name.
+    #[error("{singular}.{GROUP} {} not found", crate::field::quote(.name))]
+    NotFound {
+        /// `role` or `clusterrole`.
+        singular: &'static str,
+        /// The name.
+        name: String,
+    },
+    /// Neither a Role nor a ClusterRole is named.
+    #[error("unsupported role reference kind: {}", crate::field::quote(.0))]
+    Unsupported(String),
+}

@@ -1,0 +1,86 @@
+//! Roles and bindings of one place: a namespace, or the cluster.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use compact_str::CompactString;
+
+use super::binding::{Binding, Who};
+use super::rule::Rule;
+use crate::access::user::User;
+
+/// Roles by name, and bindings by whom they name.
+#[derive(Debug, Clone, Default)]
+pub struct Place {
+    roles: HashMap<CompactString, Arc<[Rule]>>,
+    bindings: HashMap<CompactString, Arc<Binding>>,
+    users: Named,
+    groups: Named,
+}
+
+/// Bindings by a name of whom they bind, each list in the order of the bindings' names.
+type Named = HashMap<CompactString, Vec<Arc<Binding>>>;
+
+impl Place {
+    /// The rules of a role.
+    pub fn role(&self, name: &str) -> Option<&Arc<[Rule]>> {
+        self.roles.get(name)
+    }
+
+    /// Bindings that name a user or one of its groups; one that names several is met several times.
+    pub fn bindings_of(&self, user: &User) -> impl Iterator<Item = &Arc<Binding>> {
+        let by_group = user.groups.iter().filter_map(|group| self.groups.get(group)).flatten();
+        self.users.get(&user.name).into_iter().flatten().chain(by_group)
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.roles.is_empty() && self.bindings.is_empty()
+    }
+
+    /// Puts a role in the place of the one of its name, if there is one.
+    pub(super) fn set_role(&mut self, name: &str, rules: Option<Vec<Rule>>) {
+        match rules {
+            Some(rules) => self.roles.insert(name.into(), rules.into()),
+            None => self.roles.remove(name),
+        };
+    }
+
+    /// Puts a binding in the place of the one of its name, if there is one.
+    pub(super) fn set_binding(&mut self, name: &str, binding: Option<Binding>) {
+        if let Some(old) = self.bindings.remove(name) {
+            for who in old.whom() {
+                let (list, key) = self.list(who);
+                if let Some(bindings) = list.get_mut(key) {
+                    bindings.retain(|other| other.name != name);
+                    if bindings.is_empty() {
+                        list.remove(key);
+                    }
+                }
+            }
+        }
+        let Some(binding) = binding.map(Arc::new) else { return };
+        for who in binding.whom() {
+            let (list, key) = self.list(who);
+            let bindings = list.entry(key.clone()).or_default();
+            if let Err(at) = bindings.binary_search_by(|other| other.name.cmp(&binding.name)) {
+                bindings.insert(at, Arc::clone(&binding));
+            }
+        }
+        self.bindings.insert(binding.name.clone(), binding);
+    }
+
+    pub(super) fn role_names(&self) -> impl Iterator<Item = &CompactString> {
+        self.roles.keys()
+    }
+
+    pub(super) fn binding_names(&self) -> impl Iterator<Item = &CompactString> {
+        self.bindings.keys()
+    }
+
+    fn list<'w>(&mut self, who: &'w Who) -> (&mut Named, &'w CompactString) {
+        match who {
+            Who::User(name) => (&mut self.users, name),
+            Who::Group(name) => (&mut self.groups, name),
+        }
+    }
+}

@@ -1,0 +1,148 @@
+//! One rule of a role, and what it allows.
+
+use compact_str::CompactString;
+use flotilla_proto::value::{Map, Value};
+
+use crate::access::attributes::{Attributes, ResourceAttributes};
+
+/// What stands for everything in lists of verbs, groups, resources and paths.
+const ALL: &str = "*";
+
+/// A `PolicyRule`: things, and what may be done with them.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Rule {
+    /// What may be done.
+    pub verbs: Words,
+    /// API groups of the resources.
+    pub groups: Words,
+    /// Resources, as `pods`, `pods/log`, `*/scale` or `*`.
+    pub resources: Words,
+    /// Names of the only objects meant; all when empty.
+    pub names: Words,
+    /// Paths that are no objects; a `*` at the end stands for any rest.
+    pub urls: Words,
+}
+
+type Words = Box<[CompactString]>;
+
+impl Rule {
+    /// The rules of a role's tree.
+    pub fn list(role: &Value) -> Vec<Self> {
+        role.list_at(&["rules"]).iter().map(Self::read).collect()
+    }
+
+    fn read(rule: &Value) -> Self {
+        let words = |field| rule.list_at(&[field]).iter().filter_map(Value::as_str).map(CompactString::from).collect();
+        Self {
+            verbs: words("verbs"),
+            groups: words("apiGroups"),
+            resources: words("resources"),
+            names: words("resourceNames"),
+            urls: words("nonResourceURLs"),
+        }
+    }
+
+    /// The rule as a tree, without what is empty.
+    pub fn to_value(&self) -> Value {
+        let mut map = Map::new();
+        for (field, words) in [
+            ("verbs", &self.verbs),
+            ("apiGroups", &self.groups),
+            ("resources", &self.resources),
+            ("resourceNames", &self.names),
+            ("nonResourceURLs", &self.urls),
+        ] {
+            if !words.is_empty() {
+                map.insert(field, words.iter().map(|word| word.as_str().into()).collect::<Vec<Value>>());
+            }
+        }
+        map.into()
+    }
+
+    /// Whether the rule allows it.
+    pub fn allows(&self, attributes: &Attributes<'_>) -> bool {
+        match attributes {
+            Attributes::Resource(of) => {
+                has(&self.verbs, of.verb)
+                    && has(&self.groups, of.group)
+                    && self.resources.iter().any(|own| covers(own, of))
+                    && (self.names.is_empty() || self.names.iter().any(|name| name == of.name))
+            }
+            Attributes::Path { verb, path } => {
+                has(&self.verbs, verb) && self.urls.iter().any(|own| leads_to(own, path))
+            }
+        }
+    }
+}
+
+fn has(words: &[CompactString], wanted: &str) -> bool {
+    words.iter().any(|own| own == wanted || own == ALL)
+}
+
+/// Whether a resource of a rule is the one that is asked for.
+fn covers(own: &str, of: &ResourceAttributes<'_>) -> bool {
+    if own == ALL {
+        return true;
+    }
+    if of.subresource.is_empty() {
+        return own == of.resource;
+    }
+    let below = |resource: &str| own.strip_prefix(resource).and_then(|rest| rest.strip_prefix('/'));
+    below(of.resource) == Some(of.subresource) || below(ALL) == Some(of.subresource)
+}
+
+fn leads_to(own: &str, path: &str) -> bool {
+    own == path || own.ends_with('*') && path.starts_with(own.trim_end_matches('*'))
+}
+
+#[cfg(test)]
+mod tests {
+    use flotilla_proto::value;
+
+    use super::*;
+
+    fn rule(rule: Value) -> Rule {
+        Rule::list(&value!({"rules": [rule]})).remove(0)
+    }
+
+    fn asked<'a>(verb: &'a str, group: &'a str, resource: &'a str, name: &'a str) -> Attributes<'a> {
+        let (resource, subresource) = resource.split_once('/').unwrap_or((resource, ""));
+        Attributes::Resource(ResourceAttributes {
+            verb,
+            group,
+            resource,
+            subresource,
+            name,
+            ..ResourceAttributes::default()
+        })
+    }
+
+    #[test]
+    fn resources() {
+        let some = rule(value!({"verbs": ["get"], "apiGroups": ["", "apps"], "resources": ["pods", "pods/log"]}));
+        assert!(some.allows(&asked("get", "", "pods", "a")) && some.allows(&asked("get", "apps", "pods/log", "")));
+        for other in [
+            asked("list", "", "pods", ""),
+            asked("get", "batch", "pods", ""),
+            asked("get", "", "pods/exec", ""),
+            asked("get", "", "po", ""),
+        ] {
+            assert!(!some.allows(&other), "{other:?}");
+        }
+        let scales = rule(value!({"verbs": ["*"], "apiGroups": ["*"], "resources": ["*/scale"]}));
+        assert!(scales.allows(&asked("patch", "apps", "deployments/scale", "d")));
+        assert!(!scales.allows(&asked("patch", "apps", "deployments", "d")));
+        let named = rule(value!({"verbs": ["get"], "apiGroups": [""], "resources": ["*"], "resourceNames": ["a"]}));
+        assert!(named.allows(&asked("get", "", "pods", "a")) && !named.allows(&asked("get", "", "pods", "")));
+        assert!(!named.allows(&Attributes::Path { verb: "get", path: "/a" }));
+    }
+
+    #[test]
+    fn paths() {
+        let paths = rule(value!({"verbs": ["get"], "nonResourceURLs": ["/metrics", "/debug/*"]}));
+        let may = |verb, path| paths.allows(&Attributes::Path { verb, path });
+        assert!(may("get", "/metrics") && may("get", "/debug/") && may("get", "/debug/pprof/heap"));
+        assert!(!may("post", "/metrics") && !may("get", "/metrics/slis") && !may("get", "/debug"));
+        assert_eq!(paths.to_value(), value!({"verbs": ["get"], "nonResourceURLs": ["/metrics", "/debug/*"]}));
+    }
+}

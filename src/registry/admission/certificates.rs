@@ -1,0 +1,66 @@
+//! Who may ask for certificates, approve such requests, and sign them.
+
+use flotilla_proto::value::Value;
+
+use super::Request;
+use crate::access::{Attributes, ResourceAttributes};
+use crate::field::quote;
+use crate::kinds::certificate;
+use crate::pki::MASTERS;
+use crate::status::ApiResult;
+
+/// Refuses requests for certificates of clients that would be masters (CertificateSubjectRestriction).
+pub(super) fn subject(request: &Request<'_>, object: &Value, old: Option<&Value>) -> ApiResult<()> {
+    if old.is_none() && certificate::asks_for_masters(object) {
+        let (signer, group) = (object.str_at(&["spec", "signerName"]), MASTERS);
+        return Err(request.refuse(object, &format!("use of {signer} signer with {group} group is not allowed")));
+    }
+    Ok(())
+}
+
+/// Writes into a certificate signing request who makes it.
+pub(super) fn requester(request: &Request<'_>, object: &mut Value) -> ApiResult<()> {
+    let user = &request.caller.user;
+    let groups: Vec<String> = user.groups.iter().map(ToString::to_string).collect();
+    let extra = user.extra.iter().map(|(key, values)| {
+        let values: Vec<Value> = values.iter().map(|value| value.as_str().into()).collect();
+        (key.as_str(), Value::from(values))
+    });
+    let extra = Value::Object(extra.collect());
+    certificate::set_requester(object, &user.name, &user.uid, &groups, Some(extra));
+    Ok(())
+}
+
+/// Lets those approve who may do so for the signer (CertificateApproval).
+pub(super) fn approval(request: &Request<'_>, object: &Value, old: &Value) -> ApiResult<()> {
+    request.by("CertificateApproval", || permitted(request, object, old, "approve"))
+}
+
+/// Lets those hand out certificates who may do so for the signer (CertificateSigning).
+pub(super) fn signing(request: &Request<'_>, object: &Value, old: &Value) -> ApiResult<()> {
+    request.by("CertificateSigning", || {
+        let signed = |of: &Value| (of.at(&["status", "certificate"]).clone(), of.at(&["status", "conditions"]).clone());
+        if signed(object) == signed(old) { Ok(()) } else { permitted(request, object, old, "sign") }
+    })
+}
+
+/// Whether the user may do something for the signer that the request named before, or for all signers of its domain.
+fn permitted(request: &Request<'_>, object: &Value, old: &Value, verb: &str) -> ApiResult<()> {
+    let signer = old.str_at(&["spec", "signerName"]);
+    let domain = signer.split('/').next().unwrap_or("");
+    let may = |name: &str| {
+        let of = ResourceAttributes {
+            verb,
+            group: "certificates.k8s.io",
+            resource: "signers",
+            name,
+            ..ResourceAttributes::default()
+        };
+        request.registry.authorizer.allows(&request.caller.user, &Attributes::Resource(of))
+    };
+    if may(signer) || may(&format!("{domain}/*")) {
+        return Ok(());
+    }
+    let why = format!("user not permitted to {verb} requests with signerName {}", quote(signer));
+    Err(request.refuse(object, &why))
+}

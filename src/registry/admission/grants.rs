@@ -1,0 +1,225 @@
+//! Nobody grants by roles and bindings what they do not have ("Privilege escalation prevention and bootstrapping").
+
+use std::collections::BTreeMap;
+
+use flotilla_proto::value;
+use flotilla_proto::value::Value;
+
+use crate::access::rbac::{self, RoleRef, Unresolved};
+use crate::access::{Attributes, ResourceAttributes, User};
+use crate::bootstrap::uncovered;
+use crate::field::quote;
+use crate::gateway::Caller;
+use crate::pki::MASTERS;
+use crate::registry::{Registry, Target};
+use crate::status::{ApiError, ApiResult};
+
+/// Metadata that the garbage collector changes, and what follows from it.
+const COLLECTOR_FIELDS: [&str; 3] = ["ownerReferences", "finalizers", "managedFields"];
+
+impl Registry {
+    /// Refuses a role or a binding that grants more than the user has; `old` is the object before, if there is one.
+    ///
+    /// # Errors
+    /// 403 that tells what the user lacks; 404 when the role of a binding is not there.
+    pub(super) fn check_grants(
+        &self,
+        target: Target<'_>,
+        object: &Value,
+        old: Option<&Value>,
+        caller: &Caller,
+    ) -> ApiResult<()> {
+        let served = target.served;
+        if served.group() != rbac::GROUP || caller.user.is_member(MASTERS) {
+            return Ok(());
+        }
+        let grant = Grant { registry: self, target, user: &caller.user };
+        match &*served.resource.name {
+            "roles" | "clusterroles" if !grant.may_escalate() && !only_for_collector(object, old) => {
+                grant.check_role(object, old)
+            }
+            "rolebindings" | "clusterrolebindings" if !only_for_collector(object, old) => grant.check_binding(object),
+            _ => Ok(()),
+        }
+    }
+}
+
+/// Somebody grants something.
+struct Grant<'a> {
+    registry: &'a Registry,
+    target: Target<'a>,
+    user: &'a User,
+}
+
+impl Grant<'_> {
+    fn allows(&self, of: ResourceAttributes<'_>) -> bool {
+        self.registry.authorizer.allows(self.user, &Attributes::Resource(of))
+    }
+
+    /// Whether the user may grant anything by this role.
+    fn may_escalate(&self) -> bool {
+        let Target { served, namespace, name, .. } = self.target;
+        let resource = &*served.resource.name;
+        let of = ResourceAttributes {
+            verb: "escalate",
+            group: rbac::GROUP,
+            resource,
+            namespace,
+            name,
+            ..ResourceAttributes::default()
+        };
+        self.allows(of)
+    }
+
+    /// Whether the user may grant the rules of this role, whatever they are.
+    fn may_bind(&self, role: &Value) -> bool {
+        let resource = match RoleRef::read(role) {
+            RoleRef::Role(_) => "roles",
+            RoleRef::ClusterRole(_) => "clusterroles",
+            RoleRef::Other(_) => return false,
+        };
+        self.allows(ResourceAttributes {
+            verb: "bind",
+            group: role.str_at(&["apiGroup"]),
+            resource,
+            namespace: self.target.namespace,
+            name: role.str_at(&["name"]),
+            ..ResourceAttributes::default()
+        })
+    }
+
+    fn check_role(&self, role: &Value, old: Option<&Value>) -> ApiResult<()> {
+        self.check_rules(role, role.list_at(&["rules"]))?;
+        // What is aggregated can become anything.
+        let aggregates = |role: &Value| !role.list_at(&["aggregationRule", "clusterRoleSelectors"]).is_empty();
+        let everything = value!([
+            {"verbs": ["*"], "apiGroups": ["*"], "resources": ["*"]}, {"verbs": ["*"], "nonResourceURLs": ["*"]},
+        ]);
+        if (aggregates(role) || old.is_some_and(aggregates))
+            && self.check_rules(role, everything.as_array().unwrap_or(&[])).is_err()
+        {
+            return Err(self.refuse(role, "must have cluster-admin privileges to use the aggregationRule"));
+        }
+        Ok(())
+    }
+
+    fn check_binding(&self, binding: &Value) -> ApiResult<()> {
+        let role = binding.at(&["roleRef"]);
+        if self.may_bind(role) {
+            return Ok(());
+        }
+        match self.registry.authorizer.rules_of(&RoleRef::read(role), self.target.namespace) {
+            Ok(rules) => {
+                let rules: Vec<Value> = rules.iter().map(rbac::Rule::to_value).collect();
+                self.check_rules(binding, &rules)
+            }
+            Err(Unresolved::NotFound { name, .. }) => Err(self.target.served.not_found(&name)),
+            Err(unsupported) => Err(ApiError::unknown(unsupported.to_string())),
+        }
+    }
+
+    fn check_rules(&self, object: &Value, wanted: &[Value]) -> ApiResult<()> {
+        let held = self.registry.authorizer.permissions(self.user, self.target.namespace);
+        let rules: Vec<Value> = held.rules.iter().map(rbac::Rule::to_value).collect();
+        let lacking = uncovered(&rules, wanted);
+        if lacking.is_empty() {
+            return Ok(());
+        }
+        let groups: Vec<String> = self.user.groups.iter().map(|group| quote(group)).collect();
+        let mut why = format!(
+            "user {} (groups=[{}]) is attempting to grant RBAC permissions not currently held:\n{}",
+            quote(&self.user.name),
+            groups.join(" "),
+            described(&lacking).join("\n")
+        );
+        if !held.error.is_empty() && !held.incomplete {
+            why.push_str(&format!("; resolution errors: [{}]", held.error));
+        }
+        Err(self.refuse(object, &why))
+    }
+
+    fn refuse(&self, object: &Value, why: &str) -> ApiError {
+        let name = object.str_at(&["metadata", "name"]);
+        ApiError::forbidden(rbac::GROUP, &self.target.served.resource.name, name, why)
+    }
+}
+
+/// Whether a change is one that the garbage collector needs to delete the object.
+fn only_for_collector(object: &Value, old: Option<&Value>) -> bool {
+    let Some(old) = old else { return false };
+    let mut rest = object.clone();
+    for field in COLLECTOR_FIELDS {
+        let path = ["metadata", field];
+        match old.at(&path) {
+            Value::Null => {
+                rest.remove_at(&path);
+            }
+            value => rest.set_at(&path, value.clone()),
+        }
+    }
+    rest == *old
+}
+
+/// Single grants as refusals show them: verbs on the same thing together, in order.
+fn described(lacking: &[Value]) -> Vec<String> {
+    let list = |grant: &Value, field: &str| -> String {
+        let words = grant.list_at(&[field]).iter().filter_map(Value::as_str).map(quote);
+        words.collect::<Vec<_>>().join(" ")
+    };
+    let mut verbs_of: BTreeMap<String, Vec<String>> = BTreeMap::new();
+    let mut lines = Vec::new();
+    for grant in lacking {
+        let mut what = String::new();
+        for (field, shown) in [
+            ("apiGroups", "APIGroups"),
+            ("resources", "Resources"),
+            ("nonResourceURLs", "NonResourceURLs"),
+            ("resourceNames", "ResourceNames"),
+        ] {
+            if !grant.list_at(&[field]).is_empty() {
+                what.push_str(&format!("{shown}:[{}], ", list(grant, field)));
+            }
+        }
+        if grant.list_at(&["nonResourceURLs"]).is_empty() {
+            verbs_of.entry(what).or_default().push(list(grant, "verbs"));
+        } else {
+            lines.push(format!("{{{what}Verbs:[{}]}}", list(grant, "verbs")));
+        }
+    }
+    lines.extend(verbs_of.into_iter().map(|(what, verbs)| format!("{{{what}Verbs:[{}]}}", verbs.join(" "))));
+    lines.sort_unstable();
+    lines.dedup();
+    lines
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_lacking() {
+        let wanted = value!([
+            {"verbs": ["get", "list"], "apiGroups": [""], "resources": ["nodes"], "resourceNames": ["a"]},
+            {"verbs": ["get"], "nonResourceURLs": ["/x"]},
+            {"verbs": ["create"], "apiGroups": ["apps"], "resources": ["deployments"]},
+        ]);
+        assert_eq!(
+            described(&uncovered(&[], wanted.as_array().unwrap())),
+            [
+                "{APIGroups:[\"\"], Resources:[\"nodes\"], ResourceNames:[\"a\"], Verbs:[\"get\" \"list\"]}",
+                "{APIGroups:[\"apps\"], Resources:[\"deployments\"], Verbs:[\"create\"]}",
+                "{NonResourceURLs:[\"/x\"], Verbs:[\"get\"]}",
+            ]
+        );
+    }
+
+    #[test]
+    fn collectors_change_what_grants_nothing() {
+        let old = value!({"metadata": {"name": "r", "finalizers": ["x"]}, "rules": []});
+        let mut new = old.clone();
+        new.remove_at(&["metadata", "finalizers"]);
+        assert!(only_for_collector(&new, Some(&old)) && !only_for_collector(&new, None));
+        new.set_at(&["metadata", "labels"], value!({"a": "b"}));
+        assert!(!only_for_collector(&new, Some(&old)));
+    }
+}
