@@ -5,10 +5,13 @@ use std::sync::Arc;
 use super::attributes::{Attributes, forbidden};
 use super::impersonation::Impersonators;
 use super::nodes::{Nodes, node_of};
-use super::rbac::{Rbac, RoleRef, Rule, Unresolved};
+use super::rbac::{Rbac, Rule, Unresolved, aggregate};
 use super::user::User;
 use crate::pki::MASTERS;
 use crate::status::ApiError;
+
+/// Paths about the server's health.
+const HEALTH: [&str; 3] = ["/healthz", "/livez", "/readyz"];
 
 /// An answer of authorization.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -51,6 +54,13 @@ impl Authorizer {
         user.is_member(MASTERS)
             || self.as_node(user, attributes).is_some_and(|verdict| verdict.is_ok())
             || self.rbac.find(user, attributes).is_some()
+            || self.is_about_beginning(attributes)
+    }
+
+    /// Whether somebody looks how a server does that has no roles yet: one of several may have to wait for them, and is
+    /// watched meanwhile.
+    fn is_about_beginning(&self, attributes: &Attributes<'_>) -> bool {
+        matches!(attributes, Attributes::Path { verb: "get", path } if HEALTH.contains(path)) && self.rbac.is_empty()
     }
 
     /// Whether the user may, and why.
@@ -101,14 +111,6 @@ impl Authorizer {
         Permissions { rules, incomplete, error: aggregate(errors) }
     }
 
-    /// The rules of a role that a binding names.
-    ///
-    /// # Errors
-    /// When there is no such role.
-    pub fn rules_of(&self, role: &RoleRef, namespace: &str) -> Result<Arc<[Rule]>, Unresolved> {
-        self.rbac.rules_of(role, namespace)
-    }
-
     fn as_node(&self, user: &User, attributes: &Attributes<'_>) -> Option<Result<(), String>> {
         // Few users are nodes, and their name tells.
         let nodes = self.nodes.as_ref().filter(|_| node_of(user).is_some())?;
@@ -118,20 +120,6 @@ impl Authorizer {
 
 fn together(missing: Vec<Unresolved>) -> String {
     aggregate(missing.iter().map(ToString::to_string).collect())
-}
-
-/// Errors as Go shows several of them: each once, in brackets when they are more than one.
-fn aggregate(errors: Vec<String>) -> String {
-    let mut once: Vec<String> = Vec::new();
-    for error in errors {
-        if !once.contains(&error) {
-            once.push(error);
-        }
-    }
-    match once.len() {
-        0 | 1 => once.pop().unwrap_or_default(),
-        _ => format!("[{}]", once.join(", ")),
-    }
 }
 
 #[cfg(test)]
@@ -174,6 +162,15 @@ pub(crate) mod tests {
                 "RBAC: allowed by ClusterRoleBinding \"ann\" of ClusterRole \"ann\" to User \"ann\"".into()
             )
         );
+    }
+
+    #[test]
+    fn health_is_told_before_there_are_roles() {
+        let get = |path| Attributes::Path { verb: "get", path };
+        let authorizer = Authorizer::default();
+        assert_eq!(authorizer.authorize(&User::anonymous(), &get("/livez")), Ok(()));
+        assert!(authorizer.authorize(&User::anonymous(), &get("/metrics")).is_err());
+        assert!(with_roles(&[("ann", value!([]))]).authorize(&User::anonymous(), &get("/livez")).is_err());
     }
 
     #[test]

@@ -5,9 +5,10 @@ use flotilla_proto::value::Value;
 
 use super::text::{Line, TextError, lines, list};
 use super::{Applied, FLOW_MANAGER, FLOW_STATUS_MANAGER, Seed, Upkeep};
+use crate::field::quote;
 
 /// API group of flow control.
-const GROUP: &str = "flowcontrol.apiserver.k8s.io";
+pub const GROUP: &str = "flowcontrol.apiserver.k8s.io";
 /// Objects of these names, of both kinds, must be as they are here whatever their annotations say.
 const MANDATORY: [&str; 2] = ["exempt", "catch-all"];
 
@@ -85,14 +86,21 @@ fn schema(line: &Line, now: &str) -> Result<Seed, TextError> {
     }
     let subjects = line.words[5..].iter().map(|word| subject(line, word)).collect::<Result<Vec<_>, _>>()?;
     spec.set_at(&["rules"], vec![value!({"subjects": subjects})]);
-    let message =
-        format!("This FlowSchema references the PriorityLevelConfiguration object named \"{level}\" and it exists");
-    let condition = value!({
-        "type": "Dangling", "status": "False", "lastTransitionTime": now, "reason": "Found", "message": message
-    });
+    let condition = dangling(level, true, now);
     let fields = value!({"status": {"conditions": [condition]}});
     let applied = Some(Applied { manager: FLOW_STATUS_MANAGER, subresource: "status", fields });
     Ok(Seed { applied, ..seed("flowschemas", "FlowSchema", name, spec, Value::object()) })
+}
+
+/// The condition that tells whether the priority level of a flow schema is there.
+pub fn dangling(level: &str, found: bool, now: &str) -> Value {
+    let subject = format!("This FlowSchema references the PriorityLevelConfiguration object named {}", quote(level));
+    let (status, reason, rest) =
+        if found { ("False", "Found", "and it exists") } else { ("True", "NotFound", "but there is no such object") };
+    value!({
+        "type": "Dangling", "status": status, "lastTransitionTime": now, "reason": reason,
+        "message": (format!("{subject} {rest}")),
+    })
 }
 
 fn subject(line: &Line, word: &str) -> Result<Value, TextError> {

@@ -20,6 +20,7 @@ use flotilla_proto::value::Value;
 
 pub use api_services::{GroupVersionPriority, priorities};
 pub use coverage::{aggregate, uncovered};
+pub use flow::{GROUP as FLOW_GROUP, dangling};
 pub use renewal::{Renewal, Upkeep};
 pub use roles::node_role;
 pub use seeding::{SeedError, is_seeded, seed};

@@ -44,6 +44,17 @@ impl Agent {
         Self { registry, settings, user }
     }
 
+    /// Counts a request by its outcome.
+    fn counted<T>(&self, method: &'static str, answered: ApiResult<T>) -> ApiResult<T> {
+        let code = match (&answered, method) {
+            (Ok(_), "POST") => 201,
+            (Ok(_), _) => 200,
+            (Err(error), _) => error.code,
+        };
+        self.registry.metrics.asked_by_controller(&self.settings.host, method, code);
+        answered
+    }
+
     fn caller(&self) -> Caller {
         Caller::new(Arc::clone(&self.user), MANAGER)
     }
@@ -57,7 +68,11 @@ impl Agent {
     /// The present state of an object.
     pub fn get(&self, target: Target<'_>) -> ApiResult<Option<Value>> {
         let current = self.registry.current(target.served, target.namespace, target.name);
-        current.map(|object| self.registry.shown(target.served, &object)).transpose()
+        let found = current.ok_or_else(|| target.served.not_found(target.name));
+        match self.counted("GET", found) {
+            Ok(object) => self.registry.shown(target.served, &object).map(Some),
+            Err(_) => Ok(None),
+        }
     }
 
     /// Creates an object; whether it was not there before.
@@ -67,7 +82,8 @@ impl Agent {
         object.set_at(&["apiVersion"], served.api_version());
         conform::conform(served.of(), &mut object).map_err(ApiError::internal)?;
         let incoming = Incoming { value: object, ..Incoming::default() };
-        match self.registry.create(target, incoming, &options(MANAGER), &mut self.caller()).await {
+        let created = self.registry.create(target, incoming, &options(MANAGER), &mut self.caller()).await;
+        match self.counted("POST", created) {
             Ok(_) => Ok(true),
             Err(error) if error.reason == "AlreadyExists" => Ok(false),
             Err(error) => Err(error),
@@ -84,7 +100,8 @@ impl Agent {
             edit(object);
             conform::conform(served.of(), object).map(drop).map_err(ApiError::internal)
         });
-        self.registry.update(target, &mut change, &options(MANAGER), &mut self.caller()).await.map(drop)
+        let updated = self.registry.update(target, &mut change, &options(MANAGER), &mut self.caller()).await;
+        self.counted("PUT", updated).map(drop)
     }
 
     /// Applies fields of an object that exists as a manager that takes over from others.
@@ -96,12 +113,14 @@ impl Agent {
         configuration.set_at(&["apiVersion"], target.served.api_version());
         configuration.set_at(&["metadata", "name"], target.name);
         let options = WriteOptions { force: true, ..options(manager) };
-        self.registry.apply_value(target, configuration, &options, &mut self.caller()).await.map(drop)
+        let applied = self.registry.apply_value(target, configuration, &options, &mut self.caller()).await;
+        self.counted("PATCH", applied).map(drop)
     }
 
     /// Deletes an object, unless it is gone already or another one by now.
     pub async fn delete(&self, target: Target<'_>, options: &DeleteOptions) -> ApiResult<()> {
-        match self.registry.delete(target, options, &mut self.caller()).await {
+        let deleted = self.registry.delete(target, options, &mut self.caller()).await;
+        match self.counted("DELETE", deleted) {
             Err(error) if error.code != 404 => Err(error),
             _ => Ok(()),
         }

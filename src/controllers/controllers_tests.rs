@@ -27,7 +27,7 @@ impl Cluster {
         let store = Store::open(Options::new(dir.join("store"))).await.unwrap();
         let registry = Arc::new(Registry::new(store, PortRange::NODE_PORTS));
         let issuer = Issuer::new(spare.open(&dir).unwrap(), "test".into());
-        let settings = Settings { issuer, root_ca: "ROOT".into() };
+        let settings = Settings { issuer, root_ca: "ROOT".into(), host: "host".into() };
         let (begin, drain) = Drain::new();
         let controllers = start(&registry, &settings, &drain);
         Self { agent: Agent::new(registry, settings), dir, controllers, _begin: begin }

@@ -1,4 +1,5 @@
-//! Controllers that belong to the API itself: namespaces, garbage collection, service accounts, root certificates.
+//! Controllers that belong to the API itself: namespaces, garbage collection, service accounts, root certificates,
+//! roles that are put together, flow schemas.
 //!
 //! Each follows the change logs of the tables that concern it ([`crate::follow`]), puts the keys of what may need work into a
 //! queue that holds every key once ([`queue`]), and compares what is with what should be ([`agent`] makes the writes).
@@ -7,6 +8,7 @@
 
 mod agent;
 mod each_namespace;
+mod flow_schemas;
 mod garbage;
 mod metadata;
 mod namespaces;
@@ -43,6 +45,8 @@ pub struct Settings {
     pub issuer: Issuer,
     /// PEM bundle that clients check the server's certificate against.
     pub root_ca: String,
+    /// Address and port of this server, under which what controllers ask is counted.
+    pub host: String,
 }
 
 /// Controllers that run; they stop when this is dropped.
@@ -88,6 +92,7 @@ type Run = fn(Rc<Agent>) -> LocalBoxFuture<'static, ApiResult<()>>;
 /// Every controller under the name by which it is logged.
 const CONTROLLERS: &[(&str, Run)] = &[
     ("garbage-collector", |agent| garbage::run(agent).boxed_local()),
+    ("priority-and-fairness-config", |agent| flow_schemas::run(agent).boxed_local()),
     ("clusterrole-aggregation", |agent| roles::run(agent).boxed_local()),
     ("namespace", |agent| namespaces::run(agent).boxed_local()),
     ("serviceaccount", |agent| service_accounts::run(agent).boxed_local()),

@@ -30,7 +30,7 @@ impl Beginning {
         let input = bootstrap_input(boot);
         let settings = boot.config.embedded_controllers.then(|| {
             let root_ca = boot.pki.authority_pem().to_owned();
-            Settings { issuer: boot.issuer.clone(), root_ca }
+            Settings { issuer: boot.issuer.clone(), root_ca, host: boot.address.to_string() }
         });
         let (registry, drain) = (Arc::clone(registry), boot.drain.clone());
         let work = Work { registry, input, settings, drain };

@@ -14,6 +14,8 @@ pub struct Caller {
     pub user_agent: String,
     /// Whom the client wants to act for.
     pub impersonation: Option<Impersonation>,
+    /// The verb of the request, as authorization calls it.
+    pub verb: &'static str,
     /// Texts for `Warning` headers, in order.
     pub warnings: Vec<String>,
     /// Whether what is known here may be older than what the client was told elsewhere: see
@@ -24,7 +26,8 @@ pub struct Caller {
 impl Caller {
     /// A caller with nothing to be told yet.
     pub fn new(user: Arc<User>, user_agent: &str) -> Self {
-        Self { user, user_agent: user_agent.to_owned(), impersonation: None, warnings: Vec::new(), behind: false }
+        let user_agent = user_agent.to_owned();
+        Self { user, user_agent, impersonation: None, verb: "", warnings: Vec::new(), behind: false }
     }
 
     /// Lets a request pass or not. Whoever acts for somebody else must be allowed to do so, and is that user from then

@@ -11,6 +11,7 @@ use super::negotiate::{Form, Offer, Representation};
 use super::path::ResourcePath;
 use super::resources::{Request, patch_format};
 use super::verb::Verb;
+use crate::access::{Attributes, Decision, ResourceAttributes};
 use crate::printing;
 use crate::registry::subresources::scale::{Paths, ScaleOf};
 use crate::registry::subresources::{self, Acted, Action, Call, Connect, Connected, Connection, Door, Powers, Shown};
@@ -29,6 +30,10 @@ impl Request<'_> {
         match door {
             Door::Act(action) => self.act(action, payload).await,
             Door::Connect(connection) => self.connect(connection, of).await,
+            Door::Stream(connection) => {
+                self.may_create()?;
+                self.connect(connection, of).await
+            }
             Door::Scale(paths) => self.scale(paths, verb, payload).await,
             Door::Shown(shown) if verb == Verb::List => self.shown_list(shown),
             Door::Shown(shown) => self.shown_one(shown),
@@ -65,6 +70,18 @@ impl Request<'_> {
             }
         };
         Ok(respond(201, encoded, &self.caller.warnings))
+    }
+
+    /// Refuses those who may read what the path names, but not create it.
+    fn may_create(&self) -> ApiResult<()> {
+        let (group, resource) = (self.served.group(), &*self.served.resource.name);
+        let (namespace, name, subresource) = (self.namespace, self.name, self.subresource);
+        let fields = "";
+        let of = ResourceAttributes { verb: "create", group, resource, subresource, namespace, name, fields };
+        match self.gateway.registry.authorizer.decide(&self.caller.user, &Attributes::Resource(of)) {
+            Decision::Allow(_) => Ok(()),
+            Decision::NoOpinion(reason) => Err(ApiError::forbidden(group, resource, name, &reason)),
+        }
     }
 
     async fn connect(self, connection: Connection, of: &ResourcePath<'_>) -> ApiResult<HttpResponse> {

@@ -118,7 +118,12 @@ impl Flow {
 
     /// Whether nothing is in progress, not even a watch.
     pub fn is_idle(&self) -> bool {
-        self.in_progress(false) + self.in_progress(true) + self.watches.now() == 0
+        self.total() == 0
+    }
+
+    /// How many requests are in progress, watches among them.
+    pub fn total(&self) -> usize {
+        self.in_progress(false) + self.in_progress(true) + self.watches.now()
     }
 
     fn in_progress(&self, mutating: bool) -> usize {

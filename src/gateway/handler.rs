@@ -12,8 +12,9 @@ use futures_util::FutureExt;
 use super::attempt::{Attempt, Course};
 use super::caller::Caller;
 use super::negotiate::{Form, Media, Offer, Representation, negotiate, wants_pretty};
-use super::path::{self, Target};
+use super::path::{self, ResourcePath, Target};
 use super::query::Query;
+use super::verb::Verb;
 use super::{Gateway, resources};
 use super::{answer, backup, lists, members};
 use crate::access::tokens;
@@ -127,6 +128,7 @@ async fn route(request: &HttpRequest, payload: web::Payload, attempt: &mut Attem
         Target::Resource(of) if gateway.documents.has_group(&of.group) => {
             resources::answer(gateway, &head, &of, payload, &mut caller, course).await
         }
+        Target::Resource(of) => unserved(gateway, &head, &of, &mut caller, course),
         Target::WatchOfNothing => {
             let path = crate::field::quote(head.path);
             let why =
@@ -151,12 +153,23 @@ async fn route(request: &HttpRequest, payload: web::Payload, attempt: &mut Attem
     answered.unwrap_or_else(|error| answer::respond_error(&error, head.for_errors(), &caller.warnings))
 }
 
+/// Answers a request for objects of a group that nobody has; whether they may be asked for comes first.
+fn unserved(
+    gateway: &Gateway,
+    head: &Head<'_>,
+    of: &ResourcePath<'_>,
+    caller: &mut Caller,
+    course: &Course,
+) -> ApiResult<HttpResponse> {
+    let allowed = resources::authorize(gateway, head, of, Verb::of(head, of), caller);
+    gateway.registry.metrics.access.decided(allowed.is_ok(), course.authenticated.elapsed());
+    allowed?;
+    Ok(respond_document(discovery::Answer::not_found(), &caller.warnings))
+}
+
 /// Lets a request for a path that is no object pass or not.
 fn authorize(gateway: &Gateway, head: &Head<'_>, path: &str, caller: &mut Caller, course: &Course) -> ApiResult<()> {
-    let verb = match head.method {
-        "GET" | "HEAD" => "get".to_owned(),
-        other => other.to_lowercase(),
-    };
+    let verb = head.method.to_lowercase();
     let allowed = caller.authorize(&gateway.registry.authorizer, &Attributes::Path { verb: &verb, path });
     gateway.registry.metrics.access.decided(allowed.is_ok(), course.authenticated.elapsed());
     allowed
@@ -189,7 +202,7 @@ async fn measured(
     let body = discovery::Body::Encoded(written.into());
     let found =
         discovery::Answer { status: 200, content_type: metrics::CONTENT_TYPE.into(), headers: Vec::new(), body };
-    Ok(respond_document(if head.gzip { packed(found, "Accept-Encoding") } else { found }))
+    Ok(respond_document(if head.gzip { packed(found, "Accept-Encoding") } else { found }, &caller.warnings))
 }
 
 /// The name by which requests for a document are counted; most are not.
@@ -228,17 +241,18 @@ fn document(
         pretty: head.pretty,
     };
     if let Some(found) = gateway.health.answer(&asked) {
-        return Ok(respond_document(found));
+        return Ok(respond_document(found, &caller.warnings));
     }
     if let Some(found) = issuer_document(gateway, &asked) {
-        return found.map(respond_document);
+        return found.map(|found| respond_document(found, &caller.warnings));
     }
     if let Some(found) = discovery::version::answer(&asked).or_else(|| gateway.documents.answer(&asked)) {
-        return found.map(respond_document);
+        return found.map(|found| respond_document(found, &caller.warnings));
     }
     let found = gateway.openapi.answer(&asked).or_else(|| discovery::root::answer(&asked, &gateway.documents));
     let found = found.unwrap_or_else(discovery::Answer::not_found);
-    Ok(respond_document(if path == OPENAPI_V2 && head.gzip { packed(found, "Accept-Encoding, Accept") } else { found }))
+    let packs = path == OPENAPI_V2 && head.gzip;
+    Ok(respond_document(if packs { packed(found, "Accept-Encoding, Accept") } else { found }, &caller.warnings))
 }
 
 /// The one document that is compressed for those who take it: it has megabytes.
@@ -275,7 +289,7 @@ fn issuer_document(gateway: &Gateway, asked: &discovery::Request<'_>) -> Option<
     Some(Ok(discovery::Answer { status: 200, content_type: media.into(), headers, body }))
 }
 
-fn respond_document(found: discovery::Answer) -> HttpResponse {
+fn respond_document(found: discovery::Answer, warnings: &[String]) -> HttpResponse {
     let (bytes, content_type) = match found.body {
         discovery::Body::Encoded(bytes) => (bytes, found.content_type),
         discovery::Body::Object { value, kind, representation } => {
@@ -291,5 +305,6 @@ fn respond_document(found: discovery::Answer) -> HttpResponse {
     for (name, value) in &found.headers {
         response.insert_header((*name, value.as_ref()));
     }
+    answer::append_warnings(&mut response, warnings);
     response.body(bytes)
 }

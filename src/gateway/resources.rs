@@ -16,6 +16,7 @@ use super::flow::Lane;
 use super::handler::Head;
 use super::negotiate::{Form, Offer, Representation};
 use super::path::ResourcePath;
+use super::query::Query;
 use super::verb::Verb;
 use super::{Gateway, body, deprecation, lists};
 use crate::access::{Attributes, ResourceAttributes};
@@ -63,6 +64,7 @@ pub async fn answer(
     caller.warnings.extend(routed.then(|| deprecation::warning(&served)).flatten().map(str::to_owned));
     let verb = verb.filter(|verb| allows(&served, of, *verb)).or_else(|| is_passed_on(of, head).then_some(Verb::Get));
     let verb = verb.ok_or_else(|| method_not_allowed(&served, of, head))?;
+    caller.verb = verb.name();
     course.route = Some(route(&served, Some(head), of, verb));
     let request = Request {
         gateway,
@@ -93,22 +95,32 @@ pub async fn answer(
     }
 }
 
-fn authorize(
+/// Lets a request about objects pass or not.
+pub(super) fn authorize(
     gateway: &Gateway,
     head: &Head<'_>,
     of: &ResourcePath<'_>,
     verb: Option<Verb>,
     caller: &mut Caller,
 ) -> ApiResult<()> {
-    let method = head.method.to_lowercase();
     // A namespace is looked at in itself.
     let own = of.resource == "namespaces" && of.group.is_empty();
     let namespace = if own { of.name.as_deref() } else { of.namespace.as_deref() };
-    let selects = !of.watch && matches!(verb, Some(Verb::List | Verb::Watch | Verb::DeleteCollection));
-    let fields = if selects { head.query.text("fieldSelector") } else { "" };
-    let only = if of.name.is_none() && verb != Some(Verb::DeleteCollection) { only_name(fields) } else { None };
+    let verb = match (verb, head.method) {
+        _ if of.watch => "watch",
+        (Some(verb), _) => verb.name(),
+        (None, "HEAD") if of.name.is_some() => "get",
+        (None, "HEAD") => "list",
+        (None, _) => "",
+    };
+    let fields = match verb {
+        "list" | "watch" | "deletecollection" if !of.watch => head.query.text("fieldSelector"),
+        _ => "",
+    };
+    let reads = verb != "deletecollection" && of.name.is_none();
+    let only = if reads { only_name(fields, &head.query) } else { None };
     let attributes = Attributes::Resource(ResourceAttributes {
-        verb: verb.map_or(method.as_str(), |verb| verb.name()),
+        verb,
         group: &of.group,
         resource: &of.resource,
         subresource: of.subresource.as_deref().unwrap_or(""),
@@ -120,8 +132,9 @@ fn authorize(
 }
 
 /// The one name that a field selector chooses: reading that much takes no more than the permission for that object.
-fn only_name(fields: &str) -> Option<CompactString> {
-    if !fields.contains("metadata.name") {
+/// Options that cannot be read say nothing.
+fn only_name(fields: &str, query: &Query<'_>) -> Option<CompactString> {
+    if !fields.contains("metadata.name") || ["limit", "timeoutSeconds"].iter().any(|name| query.int(name).is_err()) {
         return None;
     }
     let is_name = |one: &FieldRequirement| one.field == "metadata.name" && one.operator == FieldOperator::Equals;

@@ -111,6 +111,8 @@ impl Gateway {
             let [read_only, mutating] = self.flow.take_peaks();
             samples.sample(&[("request_kind", "mutating")], mutating as f64);
             samples.sample(&[("request_kind", "readOnly")], read_only as f64);
+            let help = "Requests in progress and open watches. There are no goroutines here: what they would do goes on at once.";
+            page.gauge("go_goroutines", help).sample(&[], self.flow.total() as f64);
         })
     }
 

@@ -153,6 +153,7 @@ pub const COUNTERS: &[(&str, &str)] = &[
     (AUTHORIZATIONS, "Requests by the outcome of authorization."),
     (QUEUE_ADDS, "Keys added to the queue of a controller."),
     (QUEUE_RETRIES, "Keys that a controller failed with, and tries again."),
+    (CLIENT_REQUESTS, "Requests of the embedded controllers; they take no way over the network."),
 ];
 
 /// Gauges that follow what happens, with their meaning. Others are read when the metrics are asked for.
@@ -181,3 +182,5 @@ pub const QUEUE_DEPTH: &str = "workqueue_depth";
 pub const QUEUE_ADDS: &str = "workqueue_adds_total";
 /// Keys that a controller failed with.
 pub const QUEUE_RETRIES: &str = "workqueue_retries_total";
+/// Requests of controllers.
+pub const CLIENT_REQUESTS: &str = "rest_client_requests_total";

@@ -8,6 +8,7 @@
 
 pub mod access;
 pub mod admission;
+pub mod clients;
 mod exposition;
 mod families;
 mod histogram;
@@ -34,6 +35,7 @@ pub struct Metrics {
     pub access: access::Access,
     /// Admission of writes, and the writes themselves.
     pub admission: admission::Admission,
+    clients: clients::Clients,
 }
 
 impl std::fmt::Debug for Metrics {
@@ -50,6 +52,7 @@ impl Default for Metrics {
             requests: requests::Requests::new(&meter, limits::REQUEST_SERIES),
             access: access::Access::new(&meter),
             admission: admission::Admission::default(),
+            clients: clients::Clients::default(),
             meter,
         }
     }
@@ -59,6 +62,11 @@ impl Metrics {
     /// Where series of other parts are made.
     pub const fn meter(&self) -> &Meter {
         &self.meter
+    }
+
+    /// Counts a request that a controller made of the server at an address.
+    pub fn asked_by_controller(&self, host: &str, method: &'static str, code: u16) {
+        self.clients.count(&self.meter, host, method, code);
     }
 
     /// Everything in the text form, with what `more` adds.

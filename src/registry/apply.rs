@@ -114,6 +114,11 @@ impl<'a> Apply<'a> {
             // The object stays, its owners may not: the manager may share fields now, or own fewer.
             return Ok(live.cloned().map(|mut kept| {
                 applied.finish(&mut kept);
+                // What the client saw must be what is there, even if there is nothing to change.
+                let revision = ["metadata", "resourceVersion"];
+                if !self.configuration.at(&revision).is_null() {
+                    kept.set_at(&revision, self.configuration.at(&revision).clone());
+                }
                 kept
             }));
         };

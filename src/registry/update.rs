@@ -268,6 +268,7 @@ impl Registry {
         metadata::validate_update(strategy, served.resource.namespaced, new, old, &mut errors);
         match (target.subresource, strategy.subresource(target.subresource)) {
             ("status", _) => {
+                self.check_status_writer(target, new, old, caller, &mut errors);
                 (strategy.validate_status)(new, old, &mut errors);
             }
             (_, Some(rules)) => (rules.validate)(new, old, &mut errors),

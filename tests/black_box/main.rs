@@ -2,6 +2,7 @@
 //!
 //! `cargo test --test black_box`. Each test has a server and a data directory of its own.
 
+mod access;
 mod backup;
 mod cluster;
 mod crash;

@@ -37,6 +37,15 @@ fn an_object_is_created_read_changed_and_deleted() {
     let applied = client.request("PATCH", &apply, "application/apply-patch+yaml", applied).expect(200);
     assert_eq!(applied["data"], json!({"applied": "4", "more": "3"}));
 
+    // What was seen must be what is there, even where nothing is to change.
+    let revision = created["metadata"]["resourceVersion"].as_str().unwrap();
+    let stale = format!(
+        "{{\"apiVersion\":\"v1\",\"kind\":\"ConfigMap\",\
+         \"metadata\":{{\"name\":\"one\",\"resourceVersion\":\"{revision}\"}},\"data\":{{\"applied\":\"4\"}}}}"
+    );
+    let refused = client.request("PATCH", &apply, "application/apply-patch+yaml", stale.as_bytes());
+    assert_eq!(refused.expect(409)["reason"], "Conflict");
+
     client.post(CONFIG_MAPS, &config_map("two", "1")).expect(201);
     let list = client.get(&format!("{CONFIG_MAPS}?labelSelector=of%3Dtests")).expect(200);
     assert_eq!(list["items"].as_array().map(Vec::len), Some(1), "{list}");

@@ -8,14 +8,11 @@ use self::modes::{Attempt, Mode};
 use super::attributes::Attributes;
 use super::authorizer::Authorizer;
 use super::nodes;
-use super::tokens::{GROUP, USER_PREFIX};
-use super::user::{ANONYMOUS, AUTHENTICATED, Extra, UNAUTHENTICATED, User};
+use super::tokens::GROUP;
+use super::user::{ANONYMOUS, AUTHENTICATED, Extra, UNAUTHENTICATED, User, account};
 use crate::field::quote;
 use crate::kinds::names;
 use crate::status::{ApiError, ApiResult};
-
-/// Fact about a service account by which its token tells the node of its pod.
-const NODE_NAME: &str = "authentication.kubernetes.io/node-name";
 
 pub(super) use modes::Impersonators;
 
@@ -85,11 +82,7 @@ impl Impersonation {
     fn fits(&self, mode: Mode, by: &User) -> bool {
         let bare = self.uid.is_empty() && self.groups.is_empty() && self.extra.is_empty();
         match mode {
-            Mode::AssociatedNode => {
-                let own = by.extra.get(NODE_NAME).map(Vec::as_slice);
-                let here = matches!((self.node(), own), (Some(node), Some([own])) if own == node);
-                bare && here && account(&by.name).is_some()
-            }
+            Mode::AssociatedNode => bare && self.node().is_some() && self.node() == by.node(),
             Mode::ArbitraryNode => bare && self.node().is_some(),
             Mode::ServiceAccount => bare && account(&self.user).is_some(),
             Mode::UserInfo => self.node().is_none() && account(&self.user).is_none(),
@@ -147,12 +140,6 @@ impl Impersonation {
         let _ = if facts.is_empty() { write!(text, "(nil)}}") } else { write!(text, "{{{}}}}}", facts.join(", ")) };
         text
     }
-}
-
-/// Namespace and name of the service account that a user is.
-fn account(user: &str) -> Option<(&str, &str)> {
-    let (namespace, name) = user.strip_prefix(USER_PREFIX)?.split_once(':')?;
-    (!namespace.is_empty() && !name.is_empty() && !name.contains(':')).then_some((namespace, name))
 }
 
 fn strip_prefix_any_case<'a>(text: &'a str, prefix: &str) -> Option<&'a str> {

@@ -5,10 +5,10 @@ use std::collections::HashMap;
 use compact_str::CompactString;
 use parking_lot::Mutex;
 
-use super::{Impersonation, account};
+use super::Impersonation;
 use crate::access::attributes::{Attributes, ResourceAttributes, forbidden};
 use crate::access::authorizer::{Authorizer, Decision};
-use crate::access::user::User;
+use crate::access::user::{User, account};
 use crate::field::{Errors, Path};
 use crate::kinds::names;
 use crate::limits::IMPERSONATORS;

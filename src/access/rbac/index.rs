@@ -52,6 +52,11 @@ impl Rbac {
         })
     }
 
+    /// Whether no role is known: the objects that every cluster has are not there yet.
+    pub fn is_empty(&self) -> bool {
+        self.cluster.load().has_no_roles()
+    }
+
     /// Roles that bindings of a user name in a namespace and that are not there; of the cluster's alone when the
     /// namespace is empty.
     pub fn unresolved(&self, user: &User, namespace: &str) -> Vec<Unresolved> {

@@ -33,3 +33,27 @@ pub enum Unresolved {
     #[error("unsupported role reference kind: {}", crate::field::quote(.0))]
     Unsupported(String),
 }
+
+impl Unresolved {
+    /// As whoever looks into the store is told: by the plural.
+    pub fn in_store(&self) -> String {
+        match self {
+            Self::NotFound { singular, name } => format!("{singular}s.{GROUP} {} not found", crate::field::quote(name)),
+            Self::Unsupported(_) => self.to_string(),
+        }
+    }
+}
+
+/// Errors as Go shows several of them: each once, in brackets when they are more than one.
+pub fn aggregate(errors: Vec<String>) -> String {
+    let mut once: Vec<String> = Vec::new();
+    for error in errors {
+        if !once.contains(&error) {
+            once.push(error);
+        }
+    }
+    match once.len() {
+        0 | 1 => once.pop().unwrap_or_default(),
+        _ => format!("[{}]", once.join(", ")),
+    }
+}

@@ -33,6 +33,10 @@ impl Place {
         self.users.get(&user.name).into_iter().flatten().chain(by_group)
     }
 
+    pub(super) fn has_no_roles(&self) -> bool {
+        self.roles.is_empty()
+    }
+
     pub(super) fn is_empty(&self) -> bool {
         self.roles.is_empty() && self.bindings.is_empty()
     }

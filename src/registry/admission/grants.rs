@@ -1,11 +1,12 @@
 //! Nobody grants by roles and bindings what they do not have ("Privilege escalation prevention and bootstrapping").
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use flotilla_proto::value;
 use flotilla_proto::value::Value;
 
-use crate::access::rbac::{self, RoleRef, Unresolved};
+use crate::access::rbac::{self, RoleRef, Unresolved, aggregate};
 use crate::access::{Attributes, ResourceAttributes, User};
 use crate::bootstrap::uncovered;
 use crate::field::quote;
@@ -108,20 +109,34 @@ impl Grant<'_> {
         if self.may_bind(role) {
             return Ok(());
         }
-        match self.registry.authorizer.rules_of(&RoleRef::read(role), self.target.namespace) {
+        match self.rules_of(role) {
             Ok(rules) => {
                 let rules: Vec<Value> = rules.iter().map(rbac::Rule::to_value).collect();
                 self.check_rules(binding, &rules)
             }
-            Err(Unresolved::NotFound { name, .. }) => Err(self.target.served.not_found(&name)),
-            Err(unsupported) => Err(ApiError::unknown(unsupported.to_string())),
+            Err(error) => Err(error),
         }
     }
 
+    /// The rules of a role, in the words of whoever looks for it in the store.
+    fn rules_of(&self, role: &Value) -> ApiResult<Arc<[rbac::Rule]>> {
+        let (role, namespace) = (RoleRef::read(role), self.target.namespace);
+        let missing = |what| ApiError::bad_request(format!("{what} parameter required."));
+        match &role {
+            RoleRef::Role(_) if namespace.is_empty() => return Err(missing("Namespace")),
+            RoleRef::Role(name) | RoleRef::ClusterRole(name) if name.is_empty() => return Err(missing("Name")),
+            _ => {}
+        }
+        self.registry.authorizer.rbac.rules_of(&role, namespace).map_err(|unresolved| match unresolved {
+            Unresolved::NotFound { name, .. } => self.target.served.not_found(&name),
+            unsupported => ApiError::unknown(unsupported.to_string()),
+        })
+    }
+
     fn check_rules(&self, object: &Value, wanted: &[Value]) -> ApiResult<()> {
-        let held = self.registry.authorizer.permissions(self.user, self.target.namespace);
-        let rules: Vec<Value> = held.rules.iter().map(rbac::Rule::to_value).collect();
-        let lacking = uncovered(&rules, wanted);
+        let (held, missing) = self.registry.authorizer.rbac.resolved(self.user, self.target.namespace);
+        let held: Vec<Value> = held.iter().map(rbac::Rule::to_value).collect();
+        let lacking = uncovered(&held, wanted);
         if lacking.is_empty() {
             return Ok(());
         }
@@ -132,8 +147,9 @@ impl Grant<'_> {
             groups.join(" "),
             described(&lacking).join("\n")
         );
-        if !held.error.is_empty() && !held.incomplete {
-            why.push_str(&format!("; resolution errors: [{}]", held.error));
+        let missing = aggregate(missing.iter().map(|unresolved| unresolved.in_store()).collect());
+        if !missing.is_empty() {
+            why.push_str(&format!("; resolution errors: [{missing}]"));
         }
         Err(self.refuse(object, &why))
     }

@@ -5,6 +5,7 @@
 //! preparation, [`Registry::check_create`] and [`Registry::check_update`] look at the validated object.
 
 mod certificates;
+mod claims;
 mod classes;
 mod grants;
 mod lookup;
@@ -16,6 +17,8 @@ use flotilla_cluster::Scope;
 use flotilla_proto::value::Value;
 
 use super::{Registry, Target, WriteOptions, allocation};
+use crate::access::{Attributes, ResourceAttributes};
+use crate::field::Errors;
 use crate::gateway::Caller;
 use crate::kinds::admission;
 use crate::metrics::admission::{Operation, Phase};
@@ -136,7 +139,16 @@ impl Registry {
     }
 
     /// Admission of a finished object that is about to be created.
+    ///
+    /// # Errors
+    /// 403 also for those who may write objects that are there, but not create any.
     pub(super) fn check_create(&self, target: Target<'_>, object: &Value, caller: &Caller) -> ApiResult<()> {
+        if matches!(caller.verb, "update" | "patch") {
+            let Target { served, namespace, name, subresource } = target;
+            let (group, resource, fields) = (served.group(), &*served.resource.name, "");
+            let of = ResourceAttributes { verb: "create", group, resource, subresource, namespace, name, fields };
+            self.authorizer.authorize(&caller.user, &Attributes::Resource(of))?;
+        }
         let request = Request { registry: self, target, caller, operation: Operation::Create, phase: Phase::Validate };
         self.metrics.by_step(request.operation, request.phase, || {
             of(FINISHED, target).map_or(Ok(()), |plugin| plugin(&request, object, None))
@@ -160,6 +172,22 @@ impl Registry {
             let plugin = PARTS.iter().find(|(group, resource, part, _)| (*group, *resource, *part) == place);
             plugin.map_or(Ok(()), |(_, _, _, plugin)| plugin(&request, object, old))
         })
+    }
+}
+
+impl Registry {
+    /// Adds errors for the parts of a status that change and that only some may write.
+    pub(super) fn check_status_writer(
+        &self,
+        target: Target<'_>,
+        object: &Value,
+        old: &Value,
+        caller: &Caller,
+        errors: &mut Errors,
+    ) {
+        if (&*target.served.stored.group, &*target.served.resource.name) == ("resource.k8s.io", "resourceclaims") {
+            claims::check_status(&self.authorizer, target, object, old, caller, errors);
+        }
     }
 }
 

@@ -43,6 +43,8 @@ pub enum Door {
     Act(Action),
     /// By a connection; there is no document.
     Connect(Connection),
+    /// By a connection that takes the permission to create it, whatever the method.
+    Stream(Connection),
     /// By objects that are made up when asked for.
     Shown(Shown),
 }
@@ -123,12 +125,12 @@ static DOORS: &[Entry] = &[
     ("", "bindings", "", Door::Act(binding::bind_by_name)),
     ("", "componentstatuses", "", Door::Shown(component_status::all)),
     ("", "nodes", "proxy", Door::Connect(node_proxy::connect)),
-    ("", "pods", "attach", Door::Connect(exec::connect)),
+    ("", "pods", "attach", Door::Stream(exec::connect)),
     ("", "pods", "binding", Door::Act(binding::bind)),
     ("", "pods", "eviction", Door::Act(eviction::evict)),
-    ("", "pods", "exec", Door::Connect(exec::connect)),
+    ("", "pods", "exec", Door::Stream(exec::connect)),
     ("", "pods", "log", Door::Connect(log::connect)),
-    ("", "pods", "portforward", Door::Connect(port_forward::connect)),
+    ("", "pods", "portforward", Door::Stream(port_forward::connect)),
     ("", "pods", "proxy", Door::Connect(pod_proxy::connect)),
     ("", "replicationcontrollers", "scale", Door::Scale(scale::CONTROLLERS)),
     ("", "serviceaccounts", "token", Door::Act(token::issue)),

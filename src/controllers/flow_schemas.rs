@@ -1,0 +1,68 @@
+//! The condition `Dangling` of FlowSchemas: whether their priority level is there (KEP-1040).
+
+use std::rc::Rc;
+use std::sync::Arc;
+
+use flotilla_cluster::{Interest, Selection};
+use flotilla_proto::value;
+
+use super::agent::Agent;
+use super::queue::{Queue, Then};
+use crate::bootstrap::{FLOW_GROUP, FLOW_STATUS_MANAGER, dangling};
+use crate::follow::{Seen, follow};
+use crate::limits::LIST_CHUNK_OBJECTS;
+use crate::registry::{Served, Target, now};
+use crate::status::ApiResult;
+
+/// Keeps the condition of every FlowSchema, now and whenever one of them or a priority level changes.
+pub async fn run(agent: Rc<Agent>) -> ApiResult<()> {
+    let schemas = agent.resource(FLOW_GROUP, "flowschemas")?;
+    let levels = agent.resource(FLOW_GROUP, "prioritylevelconfigurations")?;
+    let (schema_table, level_table) = (agent.registry.table(&schemas), agent.registry.table(&levels));
+    let queue = Queue::new(&agent.registry.metrics, "priority_and_fairness_config_queue");
+    let add_all = || {
+        let mut cursor = schema_table.snapshot().cursor(Selection::default(), None);
+        let mut found = Vec::new();
+        // A snapshot that was held for too long ends the list: its objects come again with their own changes.
+        while cursor.read(LIST_CHUNK_OBJECTS, &mut found).is_ok_and(|more| more) {}
+        found.iter().for_each(|schema| queue.add(schema.key().name().to_owned()));
+    };
+    tokio::join!(
+        follow(&schema_table, Interest::default(), |seen| {
+            if let Some(schema) = seen.live() {
+                queue.add(schema.key().name().to_owned());
+            }
+        }),
+        follow(&level_table, Interest::default(), |seen| {
+            // Levels that are there already are looked up with each schema.
+            if matches!(seen, Seen::Changed(_)) {
+                add_all();
+            }
+        }),
+        queue.work(1, |name| renew(&agent, &schemas, &levels, name)),
+    );
+    Ok(())
+}
+
+async fn renew(agent: &Agent, schemas: &Arc<Served>, levels: &Arc<Served>, name: String) -> ApiResult<Then> {
+    let target = Target { served: schemas, namespace: "", name: &name, subresource: "status" };
+    let Some(schema) = agent.get(target)? else { return Ok(Then::Rest) };
+    let level = schema.str_at(&["spec", "priorityLevelConfiguration", "name"]);
+    let found = agent.registry.current(levels, "", level).is_some();
+    let conditions = schema.list_at(&["status", "conditions"]);
+    let present = conditions.iter().find(|condition| condition.str_at(&["type"]) == "Dangling");
+    let mut wanted = dangling(level, found, &now().to_string());
+    if let Some(present) = present {
+        let same = |field: &str| present.str_at(&[field]) == wanted.str_at(&[field]);
+        if ["status", "reason", "message"].into_iter().all(same) {
+            return Ok(Then::Rest);
+        }
+        if same("status") {
+            wanted.set_at(&["lastTransitionTime"], present.str_at(&["lastTransitionTime"]));
+        }
+    }
+    match agent.apply(target, value!({"status": {"conditions": [wanted]}}), FLOW_STATUS_MANAGER).await {
+        Err(error) if error.code != 404 => Err(error),
+        _ => Ok(Then::Rest),
+    }
+}

@@ -1,0 +1,31 @@
+//! What this server's own controllers ask of it.
+
+use std::collections::HashMap;
+
+use metrics::Counter;
+use parking_lot::Mutex;
+
+use super::families;
+use super::meter::Meter;
+
+/// Requests of the embedded controllers, counted as a client's are: by method and code. There are a few dozen of both
+/// together.
+pub struct Clients(Mutex<HashMap<(&'static str, u16), Counter>>);
+
+impl Default for Clients {
+    fn default() -> Self {
+        Self(Mutex::new(HashMap::new()))
+    }
+}
+
+impl Clients {
+    /// Counts a request to the server that serves at an address.
+    pub fn count(&self, meter: &Meter, host: &str, method: &'static str, code: u16) {
+        let mut counters = self.0.lock();
+        let counter = counters.entry((method, code)).or_insert_with(|| {
+            let labels = [("code", &*code.to_string()), ("host", host), ("method", method)];
+            meter.counter(families::CLIENT_REQUESTS, &labels)
+        });
+        counter.increment(1);
+    }
+}

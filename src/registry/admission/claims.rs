@@ -1,0 +1,137 @@
+//! Who may write which part of the status of a ResourceClaim (KEP-4817, KEP-5018): schedulers allocate, drivers report.
+
+use std::collections::BTreeSet;
+
+use flotilla_proto::value::Value;
+
+use crate::access::{Attributes, Authorizer, Decision, ResourceAttributes, User, forbidden};
+use crate::field::{Errors, Path};
+use crate::gateway::Caller;
+use crate::kinds::names;
+use crate::registry::Target;
+
+const GROUP: &str = "resource.k8s.io";
+
+/// Adds an error for every part of the status that changes and that the user may not change.
+pub(super) fn check_status(
+    authorizer: &Authorizer,
+    target: Target<'_>,
+    new: &Value,
+    old: &Value,
+    caller: &Caller,
+    errors: &mut Errors,
+) {
+    let writer = Writer { authorizer, target, caller };
+    let part = |object: &Value, field: &str| object.at(&["status", field]).clone();
+    if ["allocation", "reservedFor"].iter().any(|field| part(new, field) != part(old, field)) {
+        writer.check_binding(errors);
+    }
+    if !new.at(&["status", "allocation"]).is_null() {
+        writer.check_drivers(new, old, errors);
+    }
+}
+
+struct Writer<'a> {
+    authorizer: &'a Authorizer,
+    target: Target<'a>,
+    caller: &'a Caller,
+}
+
+impl Writer<'_> {
+    fn check_binding(&self, errors: &mut Errors) {
+        let verb = self.caller.verb;
+        if let Err(why) =
+            self.check(ResourceAttributes { verb, subresource: "binding", ..ResourceAttributes::default() })
+        {
+            let what = "changing status.allocation or status.reservedFor requires resource=\"resourceclaims/binding\"";
+            errors.forbidden(&Path::root("status.allocation"), format!("{what}, verb=\"{verb}\" permission: {why}"));
+        }
+    }
+
+    fn check_drivers(&self, new: &Value, old: &Value, errors: &mut Errors) {
+        let mut prefixes = vec!["arbitrary-node:"];
+        if is_on_node(&self.caller.user, allocated_node(new)) {
+            prefixes.insert(0, "associated-node:");
+        }
+        let verbs: Vec<String> = prefixes.iter().map(|prefix| format!("{prefix}{}", self.caller.verb)).collect();
+        for driver in changed_drivers(new.list_at(&["status", "devices"]), old.list_at(&["status", "devices"])) {
+            let may = |verb: &String| {
+                let namespace = self.target.namespace;
+                let of = ResourceAttributes {
+                    verb,
+                    subresource: "driver",
+                    namespace,
+                    name: driver,
+                    ..ResourceAttributes::default()
+                };
+                self.check(of)
+            };
+            let tried: Vec<Result<(), String>> = verbs.iter().map(may).collect();
+            if tried.iter().any(Result::is_ok) {
+                continue;
+            }
+            let Some(Err(why)) = tried.into_iter().next() else { continue };
+            let what = "changing status.devices requires resource=\"resourceclaims/driver\"";
+            let verbs = verbs.join(" ");
+            errors.forbidden(&Path::root("status.devices"), format!("{what}, verb=\"[{verbs}]\" permission: {why}"));
+        }
+    }
+
+    /// Whether the user may do it; the text of the refusal if not.
+    fn check(&self, of: ResourceAttributes<'_>) -> Result<(), String> {
+        let attributes = Attributes::Resource(ResourceAttributes { group: GROUP, resource: "resourceclaims", ..of });
+        match self.authorizer.decide(&self.caller.user, &attributes) {
+            Decision::Allow(_) => Ok(()),
+            Decision::NoOpinion(reason) => Err(forbidden(&self.caller.user, &attributes, &reason).message),
+        }
+    }
+}
+
+/// Drivers of the devices whose status is new, other than it was, or gone.
+fn changed_drivers<'a>(new: &'a [Value], old: &'a [Value]) -> BTreeSet<&'a str> {
+    let others = |list: &'a [Value], than: &'a [Value]| {
+        list.iter().filter(move |device| !than.contains(device)).map(|device| device.str_at(&["driver"]))
+    };
+    others(new, old).chain(others(old, new)).collect()
+}
+
+/// The one node that an allocation is for.
+fn allocated_node(claim: &Value) -> &str {
+    let terms = claim.list_at(&["status", "allocation", "nodeSelector", "nodeSelectorTerms"]);
+    let [term] = terms else { return "" };
+    let ([], [field]) = (term.list_at(&["matchExpressions"]), term.list_at(&["matchFields"])) else { return "" };
+    match field.list_at(&["values"]) {
+        [node] if field.str_at(&["key"]) == "metadata.name" && field.str_at(&["operator"]) == "In" => {
+            node.as_str().unwrap_or("")
+        }
+        _ => "",
+    }
+}
+
+/// Whether the user is a service account whose pod runs on a node.
+fn is_on_node(user: &User, node: &str) -> bool {
+    let own = user.node();
+    !node.is_empty() && own == Some(node) && names::dns1123_subdomain(node).is_empty()
+}
+
+#[cfg(test)]
+mod tests {
+    use flotilla_proto::value;
+
+    use super::*;
+
+    #[test]
+    fn drivers_that_report() {
+        let device = |driver: &str, pool: &str| value!({"driver": driver, "pool": pool});
+        let (old, new) = ([device("a", "1"), device("b", "1"), device("c", "1")], [device("a", "1"), device("b", "2")]);
+        assert_eq!(changed_drivers(&new, &old).into_iter().collect::<Vec<_>>(), ["b", "c"]);
+    }
+
+    #[test]
+    fn node_of_an_allocation() {
+        let claim = |field: Value| value!({"status": {"allocation": {"nodeSelector": {"nodeSelectorTerms": [{"matchFields": [field]}]}}}});
+        let own = value!({"key": "metadata.name", "operator": "In", "values": ["n"]});
+        assert_eq!(allocated_node(&claim(own)), "n");
+        assert_eq!(allocated_node(&claim(value!({"key": "x", "operator": "In", "values": ["n"]}))), "");
+    }
+}

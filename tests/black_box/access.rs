@@ -1,0 +1,100 @@
+//! Who may do what: roles and bindings decide, and a change of them counts at once.
+
+use std::time::{Duration, Instant};
+
+use serde_json::{Value, json};
+
+use crate::support::{CONFIG_MAPS, Connection, DataDir, config_map, config_map_path};
+
+const ROLES: &str = "/apis/rbac.authorization.k8s.io/v1/namespaces/default/roles";
+const BINDINGS: &str = "/apis/rbac.authorization.k8s.io/v1/namespaces/default/rolebindings";
+
+/// Longest time until a change of roles may count.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// Asks as `ann`, who is nobody in particular.
+fn as_ann(client: &mut Connection, method: &str, path: &str, object: Option<&Value>) -> (u16, Value) {
+    let headers = [("Impersonate-User", "ann"), ("Content-Type", "application/json")];
+    let body = object.map(Value::to_string).unwrap_or_default();
+    let answer = client.call(method, path, &headers, body.as_bytes()).unwrap();
+    (answer.status, answer.json())
+}
+
+/// Asks as `ann` until the answer has a status.
+fn until(client: &mut Connection, path: &str, status: u16) -> Value {
+    let began = Instant::now();
+    loop {
+        let (found, body) = as_ann(client, "GET", path, None);
+        if found == status {
+            return body;
+        }
+        assert!(began.elapsed() < PATIENCE, "{path} is still answered with {found}: {body}");
+        std::thread::sleep(Duration::from_millis(1));
+    }
+}
+
+#[test]
+fn roles_decide() {
+    let directory = DataDir::new();
+    let server = directory.start();
+    let mut client = server.connect();
+    client.post(CONFIG_MAPS, &config_map("one", "1")).expect(201);
+    let path = config_map_path("one");
+    let (status, refused) = as_ann(&mut client, "GET", &path, None);
+    assert_eq!(status, 403);
+    assert_eq!(
+        refused["message"],
+        "configmaps \"one\" is forbidden: User \"ann\" cannot get resource \"configmaps\" in API group \"\" in the \
+         namespace \"default\""
+    );
+
+    let reader = json!({
+        "metadata": {"name": "reader"},
+        "rules": [
+            {"apiGroups": [""], "resources": ["configmaps"], "verbs": ["get"]},
+            {"apiGroups": ["rbac.authorization.k8s.io"], "resources": ["roles"], "verbs": ["create"]},
+        ],
+    });
+    let binding = json!({
+        "metadata": {"name": "reader"},
+        "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "Role", "name": "reader"},
+        "subjects": [{"apiGroup": "rbac.authorization.k8s.io", "kind": "User", "name": "ann"}],
+    });
+    client.post(ROLES, &reader).expect(201);
+    client.post(BINDINGS, &binding).expect(201);
+    until(&mut client, &path, 200);
+    assert_eq!(as_ann(&mut client, "DELETE", &path, None).0, 403);
+    assert_eq!(as_ann(&mut client, "GET", CONFIG_MAPS, None).0, 403);
+
+    let more = |verb: &str| json!({"metadata": {"name": verb}, "rules": [{"apiGroups": [""], "resources": ["configmaps"], "verbs": [verb]}]});
+    assert_eq!(as_ann(&mut client, "POST", ROLES, Some(&more("get"))).0, 201);
+    let (status, refused) = as_ann(&mut client, "POST", ROLES, Some(&more("delete")));
+    assert_eq!(status, 403, "nobody grants what they do not have: {refused}");
+
+    client.delete(&format!("{ROLES}/reader")).expect(200);
+    let refused = until(&mut client, &path, 403);
+    let message = refused["message"].as_str().unwrap();
+    assert!(message.ends_with(": RBAC: role.rbac.authorization.k8s.io \"reader\" not found"), "{message}");
+    client.post(ROLES, &reader).expect(201);
+    until(&mut client, &path, 200);
+    client.delete(&format!("{BINDINGS}/reader")).expect(200);
+    until(&mut client, &path, 403);
+}
+
+#[test]
+fn roles_decide_from_the_first_request_after_a_restart() {
+    let directory = DataDir::new();
+    let server = directory.start();
+    let mut client = server.connect();
+    let binding = json!({
+        "metadata": {"name": "everybody"},
+        "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "view"},
+        "subjects": [{"apiGroup": "rbac.authorization.k8s.io", "kind": "Group", "name": "system:authenticated"}],
+    });
+    client.post("/apis/rbac.authorization.k8s.io/v1/clusterrolebindings", &binding).expect(201);
+    until(&mut client, CONFIG_MAPS, 200);
+    server.kill();
+    let server = directory.start();
+    assert_eq!(as_ann(&mut server.connect(), "GET", CONFIG_MAPS, None).0, 200);
+    assert_eq!(server.connect_anonymously().get(CONFIG_MAPS).status, 403);
+}
