@@ -37,7 +37,7 @@ pub(super) fn seeds() -> Result<Vec<Seed>, TextError> {
 pub fn node_role() -> Result<Value, TextError> {
     let mut roles = roles()?.into_iter().map(|seed| seed.object);
     let found = roles.find(|role| role.str_at(&["metadata", "name"]) == "system:node");
-    found.ok_or_else(|| TextError { table: "roles", line: 0, problem: "no role of nodes" })
+    found.ok_or(TextError { table: "roles", line: 0, problem: "no role of nodes" })
 }
 
 fn metadata(namespace: &str, name: &str) -> Value {

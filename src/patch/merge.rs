@@ -71,12 +71,19 @@ fn pruned(value: &Value) -> Value {
 
 /// Sorts the objects that a patch went through, as the reference shows them in errors.
 pub fn sort_touched(shown: &mut Value, patch: &Value) {
-    if let (Value::Object(shown), Value::Object(patch)) = (shown, patch) {
-        shown.sort();
-        for (key, inner) in patch.iter() {
-            if let Some(place) = shown.get_mut(key) {
-                sort_touched(place, inner);
+    match (shown, patch) {
+        (Value::Object(shown), Value::Object(patch)) => {
+            shown.sort();
+            for (key, inner) in patch.iter() {
+                if let Some(place) = shown.get_mut(key) {
+                    sort_touched(place, inner);
+                }
             }
         }
+        // Lists are those of the patch, through and through.
+        (Value::Array(shown), Value::Array(patch)) => {
+            shown.iter_mut().zip(patch).for_each(|(shown, patch)| sort_touched(shown, patch));
+        }
+        _ => {}
     }
 }

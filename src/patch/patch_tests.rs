@@ -262,12 +262,12 @@ fn what_cannot_be_decoded_is_shown() {
         error.message,
         r#" "" is invalid: patch: Invalid value: "map[spec:map[replicas:many]]": unrecognized type: int32"#
     );
-    let patch = Patch::parse(Format::Merge, br#"{"b":{"z":1,"a":5}}"#, true).expect("a patch");
+    let patch = Patch::parse(Format::Merge, br#"{"b":{"z":1,"a":5,"l":[{"y":1,"x":2}]}}"#, true).expect("a patch");
     let result = patch.apply(Some(of), value!({"kind": "x", "b": {"q": 1}})).expect("it merges");
     let error = patch.undecodable(Some(of), &result, "why");
     assert_eq!(
         error.message,
-        r#" "" is invalid: patch: Invalid value: "{\"b\":{\"a\":5,\"q\":1,\"z\":1},\"kind\":\"x\"}": why"#
+        r#" "" is invalid: patch: Invalid value: "{\"b\":{\"a\":5,\"l\":[{\"x\":2,\"y\":1}],\"q\":1,\"z\":1},\"kind\":\"x\"}": why"#
     );
 }
 
