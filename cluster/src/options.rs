@@ -2,12 +2,14 @@
 
 use std::collections::BTreeMap;
 use std::fmt;
+use std::io;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
 use compact_str::CompactString;
+use rustls::pki_types::CertificateDer;
 
 use crate::shard_map::ShardMapError;
 use crate::wal::WalError;
@@ -100,11 +102,19 @@ pub struct PeerTls {
     pub client: Arc<rustls::ClientConfig>,
     /// For connections from others. It must demand a certificate.
     pub server: Arc<rustls::ServerConfig>,
+    /// The name of the member that a certificate was made for. A replica that calls itself otherwise is refused.
+    pub name_of: fn(&CertificateDer<'_>) -> Option<String>,
 }
 
 impl PeerTls {
     /// The name that every replica has in its certificate.
     pub const SERVER_NAME: &str = "flotilla-peer";
+
+    /// The name of the member that showed these certificates.
+    pub(crate) fn name(&self, shown: Option<&[CertificateDer<'_>]>) -> io::Result<String> {
+        let name = shown.and_then(<[_]>::first).and_then(self.name_of);
+        name.ok_or_else(|| io::Error::new(io::ErrorKind::PermissionDenied, "its certificate names no member"))
+    }
 }
 
 impl fmt::Debug for PeerTls {

@@ -49,7 +49,7 @@ pub struct Config {
 
     /// Address and port where this member listens for the others, always with TLS. Needs --initial-cluster.
     ///
-    /// Only members can connect: both sides must show a certificate of the authority `peer-ca`.
+    /// Only members can connect: both sides must show a certificate of the authority `peer-ca` with their own name in it.
     #[arg(long, value_name = "ADDR:PORT")]
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub peer_listen: Option<SocketAddr>,

@@ -5,10 +5,12 @@ use std::sync::Arc;
 
 use flotilla_cluster::PeerTls;
 use rustls::client::{ResolvesClientCert, Resumption};
+use rustls::pki_types::CertificateDer;
 use rustls::server::{NoServerSessionStorage, WebPkiClientVerifier};
 use rustls::sign::CertifiedKey;
 use rustls::version::TLS13;
 use rustls::{ClientConfig, RootCertStore, ServerConfig, SignatureScheme};
+use x509_parser::prelude::{FromDer, X509Certificate};
 
 use super::serving::{certified, provider};
 use super::{Authority, Leaf, LeafSpec, PkiError, ServingCertificate, Usage, files};
@@ -67,8 +69,15 @@ impl PeerPki {
             .with_root_certificates(roots)
             .with_client_cert_resolver(Arc::clone(&self.certificate) as _);
         client.resumption = Resumption::disabled();
-        Ok(PeerTls { client: Arc::new(client), server: Arc::new(server) })
+        Ok(PeerTls { client: Arc::new(client), server: Arc::new(server), name_of })
     }
+}
+
+/// The member that a certificate was made for.
+fn name_of(certificate: &CertificateDer<'_>) -> Option<String> {
+    let (_, parsed) = X509Certificate::from_der(certificate).ok()?;
+    let name = parsed.subject().iter_common_name().last()?.as_str().ok()?.to_owned();
+    Some(name)
 }
 
 fn issue(authority: &Authority, name: &str) -> Result<CertifiedKey, PkiError> {

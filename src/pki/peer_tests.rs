@@ -73,6 +73,7 @@ fn only_the_authority_of_members_opens_the_port() {
     let member = PeerPki::open(&dir, "a").unwrap();
     let stranger = PeerPki::open(&other, "a").unwrap();
     let (tls, strange) = (member.tls().unwrap(), stranger.tls().unwrap());
+    assert_eq!((tls.name_of)(&member.certificate.current().cert[0]).as_deref(), Some("a"));
     let refused = connect(strange.client.clone(), tls.server.clone()).unwrap_err();
     // Both authorities have the same name, so that only the signature tells them apart.
     assert!(refused.starts_with("client: ") && refused.contains("BadSignature"), "{refused}");

@@ -75,9 +75,9 @@ impl Remote {
 #[ignore = "prints figures, and asserts none"]
 fn figures_of_calls() {
     let authority = Authority::new();
-    let remote = Remote::start(authority.issue());
+    let remote = Remote::start(authority.issue(""));
     actix::System::new().block_on(async {
-        let caller = Replica::start(authority.issue(), 1);
+        let caller = Replica::start(authority.issue("m1"), 1);
         let to = Target { address: remote.address.clone(), member: Some(2) };
         for (what, method, bytes, depth, calls) in [
             ("warm", ECHO, 100, 1, 2_000),

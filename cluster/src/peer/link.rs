@@ -11,6 +11,7 @@ use super::connection::Connection;
 use super::presence::Presence;
 use super::session::{Caller, Session};
 use super::transport::Shared;
+use super::wire::Connected;
 use super::{Lane, PeerError};
 use crate::chance;
 use crate::limits::{PEER_HANDSHAKE_TIMEOUT, PEER_RETRY_AGE, PEER_RETRY_MAX, PEER_RETRY_MIN};
@@ -116,10 +117,11 @@ impl Keeper {
     async fn connect(&self, session: &Arc<Session>) -> (bool, io::Error) {
         let (address, lane) = &self.key;
         let greet = async {
-            let stream = self.shared.network.dial(address, &self.shared.tls).await?;
+            let Connected { stream, name } = self.shared.network.dial(address, &self.shared.tls).await?;
             let mut connection = Connection::new(stream, self.shared.hello.clone());
             connection.say_hello(*lane).await?;
             let (hello, _) = connection.hear_hello().await?;
+            Connected::check(name.as_deref(), &hello)?;
             Ok((connection, hello))
         };
         let (connection, hello) = match timeout(PEER_HANDSHAKE_TIMEOUT, greet).await {

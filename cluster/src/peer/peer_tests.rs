@@ -15,7 +15,7 @@ fn anyone(address: impl Into<String>) -> Target {
 
 fn pair() -> (Replica, Replica) {
     let authority = Authority::new();
-    (Replica::start(authority.issue(), 1), Replica::start(authority.issue(), 2))
+    (Replica::start(authority.issue("m1"), 1), Replica::start(authority.issue("m2"), 2))
 }
 
 #[tokio::test]
@@ -102,18 +102,40 @@ async fn a_changed_hello_is_known_before_the_next_call() {
 #[tokio::test]
 async fn certificates_of_another_authority_are_not_accepted() {
     let (ours, theirs) = (Authority::new(), Authority::new());
-    let (a, b) = (Replica::start(ours.issue(), 1), Replica::start(theirs.issue(), 2));
+    let (a, b) = (Replica::start(ours.issue("m1"), 1), Replica::start(theirs.issue("m2"), 2));
     for (caller, address) in [(&a, b.address()), (&b, a.address())] {
         let answer = caller.transport.call(&anyone(address), Lane::Control, ECHO, Bytes::new(), LONG).await;
         assert!(matches!(answer, Err(PeerError::Unreachable(_))), "{answer:?}");
     }
     // Trusting the other side is not enough: it must trust this one, too.
-    let mut mixed = theirs.issue();
+    let mut mixed = theirs.issue("m1");
     mixed.client = rustls_without_certificate(&mixed);
     let c = Replica::start(mixed, 3);
     let answer = c.transport.call(&anyone(b.address()), Lane::Control, ECHO, Bytes::new(), LONG).await;
     assert!(matches!(answer, Err(PeerError::Unreachable(_))), "{answer:?}");
     assert!(a.service.requests.lock().is_empty() && b.service.requests.lock().is_empty());
+}
+
+#[tokio::test]
+async fn a_replica_with_the_certificate_of_another_is_refused() {
+    let authority = Authority::new();
+    let a = Replica::start(authority.issue("m1"), 1);
+    let impostor = Replica::start(authority.issue("m2"), 3);
+    for (caller, address) in [(&a, impostor.address()), (&impostor, a.address())] {
+        let answer = caller.transport.call(&anyone(address), Lane::Control, ECHO, Bytes::new(), LONG).await;
+        assert!(matches!(answer, Err(PeerError::Unreachable(_))), "{answer:?}");
+    }
+    assert!(a.service.requests.lock().is_empty() && impostor.service.requests.lock().is_empty());
+    // Nobody becomes another on a connection either.
+    let b = Replica::start(authority.issue("m2"), 2);
+    let call = || a.transport.call(&anyone(b.address()), Lane::Control, ECHO, Bytes::from_static(b"x"), LONG);
+    call().await.unwrap();
+    b.hello.send_modify(|hello| hello.name = "m3".into());
+    let mut refused = call().await;
+    while refused.is_ok() {
+        refused = call().await;
+    }
+    assert!(!a.transport.is_reachable(3));
 }
 
 /// A client that shows no certificate.
@@ -198,8 +220,8 @@ async fn a_frozen_peer_is_noticed_by_its_silence_on_all_lanes() {
 #[tokio::test]
 async fn a_restarted_peer_is_reached_again() {
     let authority = Authority::new();
-    let a = Replica::start(authority.issue(), 1);
-    let b = Replica::start(authority.issue(), 2);
+    let a = Replica::start(authority.issue("m1"), 1);
+    let b = Replica::start(authority.issue("m2"), 2);
     let (address, to) = (b.transport.address(), anyone(b.address()));
     a.transport.call(&to, Lane::Control, ECHO, Bytes::new(), LONG).await.expect("an answer");
     let mut liveness = a.transport.liveness();
@@ -210,7 +232,7 @@ async fn a_restarted_peer_is_reached_again() {
     let answer = b.transport.call(&anyone(a.address()), Lane::Control, ECHO, Bytes::new(), LONG).await;
     assert_eq!(answer, Err(PeerError::Closed));
     drop(b);
-    let b = Replica::start_at(authority.issue(), 2, address);
+    let b = Replica::start_at(authority.issue("m2"), 2, address);
     liveness.wait_for(|members| members.get(&2) == Some(&true)).await.expect("a transport");
     a.transport.call(&to, Lane::Control, ECHO, Bytes::new(), LONG).await.expect("an answer");
     assert_eq!(b.service.requests.lock().len(), 1);

@@ -13,7 +13,7 @@ use super::frame::{Frame, FrameKind, plain, read_hello};
 use super::outbox::{Outbox, Outgoing};
 use super::presence::Presence;
 use super::transport::Shared;
-use super::wire::{Connecting, Listener};
+use super::wire::{Connected, Connecting, Listener};
 use super::{Hello, Lane, Refusal, Reply, Service};
 use crate::limits::{
     PEER_CONNECTIONS_MAX, PEER_FRAME_BYTES_MAX, PEER_FRAME_HEADER_BYTES, PEER_FRAMES_MAX, PEER_HANDSHAKE_TIMEOUT,
@@ -48,8 +48,10 @@ pub(super) async fn accept(shared: Arc<Shared>, mut listener: Box<dyn Listener>)
 /// Serves one connection until it breaks, and answers why it did.
 async fn serve(shared: Arc<Shared>, connecting: Connecting) -> io::Error {
     let greet = async {
-        let mut connection = Connection::new(connecting.await?, shared.hello.clone());
+        let Connected { stream, name } = connecting.await?;
+        let mut connection = Connection::new(stream, shared.hello.clone());
         let (hello, lane) = connection.hear_hello().await?;
+        Connected::check(name.as_deref(), &hello)?;
         connection.say_hello(lane).await?;
         Ok((connection, hello, lane))
     };
@@ -150,7 +152,9 @@ impl End for Answerer {
             FrameKind::Request => self.serve(frame),
             FrameKind::Ping => self.outbox.push(Frame { id: frame.id, ..plain(FrameKind::Answer) }),
             FrameKind::Hello => {
-                (self.hello, _) = read_hello(frame.payload)?;
+                let (hello, _) = read_hello(frame.payload)?;
+                Connected::check(Some(&self.hello.name), &hello)?;
+                self.hello = hello;
                 if let Some(presence) = &mut self.presence {
                     presence.changed(&self.hello);
                 }

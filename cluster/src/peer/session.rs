@@ -13,6 +13,7 @@ use super::connection::End;
 use super::frame::{Frame, FrameKind, read_hello};
 use super::outbox::{Outbox, Outgoing};
 use super::presence::Presence;
+use super::wire::Connected;
 use super::{Hello, Lane, PeerError};
 use crate::limits::{PEER_CALL_BYTES_MAX, PEER_CALLS_MAX, PEER_IDENTITY_AGE};
 
@@ -139,11 +140,13 @@ pub(super) struct Caller {
     presence: Option<Presence>,
     since: Instant,
     member: u64,
+    /// Its name, which does not change.
+    name: String,
 }
 
 impl Caller {
     pub(super) fn new(session: Arc<Session>, presence: Option<Presence>, peer: &Hello) -> Self {
-        Self { session, presence, since: Instant::now(), member: peer.member }
+        Self { session, presence, since: Instant::now(), member: peer.member, name: peer.name.clone() }
     }
 
     fn learned(&mut self, hello: Hello) {
@@ -165,6 +168,7 @@ impl End for Caller {
             }
             FrameKind::Hello => {
                 let (hello, lane): (Hello, Lane) = read_hello(frame.payload)?;
+                Connected::check(Some(&self.name), &hello)?;
                 tracing::debug!(member = hello.member, name = hello.name, ?lane, "a peer has changed");
                 self.learned(hello);
             }

@@ -6,13 +6,15 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use parking_lot::Mutex;
-use rcgen::{BasicConstraints, CertificateParams, IsCa, Issuer, KeyPair};
+use rcgen::{BasicConstraints, CertificateParams, DnType, IsCa, Issuer, KeyPair};
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use rustls::server::WebPkiClientVerifier;
 use rustls::{ClientConfig, RootCertStore, ServerConfig};
 use tokio::io::AsyncWriteExt;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
+
+use x509_parser::prelude::{FromDer, X509Certificate};
 
 use super::{Hello, Refusal, Reply, Service, TlsNetwork, Transport, TransportOptions};
 use crate::PeerTls;
@@ -32,9 +34,10 @@ impl Authority {
         Authority { certificate, issuer: Issuer::new(params, key) }
     }
 
-    /// A certificate of this authority that trusts those of this authority only.
-    pub(crate) fn issue(&self) -> PeerTls {
-        let params = CertificateParams::new(vec![PeerTls::SERVER_NAME.into()]).expect("a name");
+    /// A certificate of this authority for a member, which trusts those of this authority only.
+    pub(crate) fn issue(&self, name: &str) -> PeerTls {
+        let mut params = CertificateParams::new(vec![PeerTls::SERVER_NAME.into()]).expect("a name");
+        params.distinguished_name.push(DnType::CommonName, name);
         let key = KeyPair::generate().expect("a key");
         let chain = vec![params.signed_by(&key, &self.issuer).expect("a certificate").der().clone()];
         let private = || PrivateKeyDer::try_from(key.serialize_der()).expect("a key");
@@ -53,8 +56,15 @@ impl Authority {
             .expect("TLS 1.3")
             .with_root_certificates(roots)
             .with_client_auth_cert(chain, private());
-        PeerTls { client: Arc::new(client.expect("a client")), server: Arc::new(server.expect("a server")) }
+        PeerTls { client: Arc::new(client.expect("a client")), server: Arc::new(server.expect("a server")), name_of }
     }
+}
+
+/// The common name of a certificate.
+fn name_of(certificate: &CertificateDer<'_>) -> Option<String> {
+    let (_, parsed) = X509Certificate::from_der(certificate).ok()?;
+    let name = parsed.subject().iter_common_name().last()?.as_str().ok()?.to_owned();
+    Some(name)
 }
 
 /// The payload comes back.

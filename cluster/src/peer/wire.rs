@@ -11,6 +11,7 @@ use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpListener, TcpStream};
 use tokio_rustls::{TlsAcceptor, TlsConnector};
 
+use super::Hello;
 use crate::PeerTls;
 use crate::limits::{PEER_BACKLOG_CONNECTIONS, PEER_TCP_TIMEOUT};
 
@@ -20,7 +21,30 @@ pub(crate) trait Stream: AsyncRead + AsyncWrite + Send + Unpin {}
 impl<S: AsyncRead + AsyncWrite + Send + Unpin> Stream for S {}
 
 /// A connection that is being made.
-pub(crate) type Connecting = BoxFuture<'static, io::Result<Box<dyn Stream>>>;
+pub(crate) type Connecting = BoxFuture<'static, io::Result<Connected>>;
+
+/// A connection that was made.
+pub(crate) struct Connected {
+    pub(crate) stream: Box<dyn Stream>,
+    /// The name of the member at the other end, as its certificate says; `None` on a network without certificates.
+    pub(crate) name: Option<String>,
+}
+
+impl Connected {
+    /// Whether the other end is who it says it is.
+    ///
+    /// # Errors
+    /// Its certificate is that of another member.
+    pub(super) fn check(name: Option<&str>, hello: &Hello) -> io::Result<()> {
+        match name {
+            Some(name) if name != hello.name => {
+                let why = format!("it calls itself {:?} and has the certificate of {name:?}", hello.name);
+                Err(io::Error::new(io::ErrorKind::PermissionDenied, why))
+            }
+            _ => Ok(()),
+        }
+    }
+}
 
 /// What connects replicas.
 pub(crate) trait Network: Send + Sync {
@@ -53,22 +77,26 @@ struct TlsListener {
     listener: TcpListener,
     address: SocketAddr,
     acceptor: TlsAcceptor,
+    tls: PeerTls,
 }
 
 impl Network for TlsNetwork {
     fn listen(&self, address: SocketAddr, tls: &PeerTls) -> io::Result<Box<dyn Listener>> {
         let listener = listen(address)?;
         let (address, acceptor) = (listener.local_addr()?, TlsAcceptor::from(tls.server.clone()));
-        Ok(Box::new(TlsListener { listener, address, acceptor }))
+        Ok(Box::new(TlsListener { listener, address, acceptor, tls: tls.clone() }))
     }
 
     fn dial(&self, address: &str, tls: &PeerTls) -> Connecting {
         let (address, connector) = (address.to_owned(), TlsConnector::from(tls.client.clone()));
+        let tls = tls.clone();
         async move {
             let stream = TcpStream::connect(address).await?;
             tune(&stream)?;
             let name = ServerName::try_from(PeerTls::SERVER_NAME).map_err(io::Error::other)?;
-            Ok(Box::new(connector.connect(name, stream).await?) as Box<dyn Stream>)
+            let stream = connector.connect(name, stream).await?;
+            let name = tls.name(stream.get_ref().1.peer_certificates())?;
+            Ok(Connected { stream: Box::new(stream), name: Some(name) })
         }
         .boxed()
     }
@@ -88,10 +116,12 @@ impl Listener for TlsListener {
     fn accept(&mut self) -> BoxFuture<'_, io::Result<(Connecting, SocketAddr)>> {
         async {
             let (stream, from) = self.listener.accept().await?;
-            let acceptor = self.acceptor.clone();
+            let (acceptor, tls) = (self.acceptor.clone(), self.tls.clone());
             let connecting = async move {
                 tune(&stream)?;
-                Ok(Box::new(acceptor.accept(stream).await?) as Box<dyn Stream>)
+                let stream = acceptor.accept(stream).await?;
+                let name = tls.name(stream.get_ref().1.peer_certificates())?;
+                Ok(Connected { stream: Box::new(stream), name: Some(name) })
             };
             Ok((connecting.boxed(), from))
         }

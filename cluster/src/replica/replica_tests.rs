@@ -48,7 +48,7 @@ impl Cluster {
             name: name.into(),
             peer_listen: self.addresses[name],
             initial: self.addresses.iter().map(|(name, address)| (name.clone(), address.to_string())).collect(),
-            tls: self.authority.issue(),
+            tls: self.authority.issue(name),
         };
         let on_fatal: Arc<dyn Fn(&str) + Send + Sync> = Arc::new(|_| {});
         let (membership, groups) = (Some(membership), self.groups);
