@@ -21,7 +21,9 @@ use crate::replica::formation;
 use crate::replica::identity::{Identity, IdentityFile};
 use crate::replica::leader::Leader;
 use crate::replica::placement::Placement;
+use crate::replica::pulse;
 use crate::replica::reads::Reads;
+use crate::replica::sight::Sight;
 use crate::replica::standing::{self, Standing};
 use crate::replica::succession;
 use crate::snapshot::Snapshots;
@@ -63,7 +65,7 @@ pub(crate) async fn run(
     let wal = running.wal.clone();
     actix::spawn(close_on_demand(tables.clocks().to_vec(), tables.demands().clone()));
     // What was seen before the last stop is to be seen again soon, whoever asks how.
-    tables.all().iter().for_each(|table| table.demand());
+    tables.demand();
     let placement = running.placement.clone();
     let succession = running
         .peers
@@ -73,7 +75,7 @@ pub(crate) async fn run(
     if started.send(Ok(running)).is_ok() {
         tokio::select! {
             biased;
-            () = maintain(&nodes, &machine.clock) => {}
+            () = maintain(&nodes, &tables, &machine.clock) => {}
             () = balance::keep_balanced(&placement) => {}
             _ = stopped => {}
         }
@@ -117,7 +119,8 @@ async fn start(machine: &Machine, options: &Options, tables: &Arc<Tables>) -> Re
     tracing::info!(entries = wal.usage().entries, elapsed_ms = elapsed_ms(began), "read the write-ahead log");
     let id = here.identity.get().id;
     let placement = Arc::new(Placement::new(id, here.hello.clone()));
-    let exchange = Arc::new(here.exchange(tables, &placement));
+    let sight = Arc::<Sight>::default();
+    let exchange = Arc::new(here.exchange(tables, &placement, &sight));
     let transport = here.listen(&machine.network, &exchange)?;
     let peers = transport.clone().map(|transport| transport as Arc<dyn Peers>);
     let mut groups = BTreeMap::new();
@@ -133,6 +136,10 @@ async fn start(machine: &Machine, options: &Options, tables: &Arc<Tables>) -> Re
     };
     exchange.open(groups.iter().map(served).collect());
     placement.open(groups.iter().map(|(name, group)| (name.clone(), group.leader.node().clone())).collect());
+    if let Some(peers) = &peers {
+        let nodes = groups.values().map(|group| group.leader.node().clone()).collect();
+        actix::spawn(pulse::keep(nodes, peers.clone(), sight));
+    }
     let standing = watch::Sender::new(Standing::Waiting);
     let (identity, shown) = (here.identity.clone(), standing.subscribe());
     let joining = here.join_in(&groups, peers.clone(), standing).await?;
@@ -163,10 +170,10 @@ impl<'a> Here<'a> {
         Ok(Here { membership, founder, identity, hello: watch::Sender::new(hello) })
     }
 
-    fn exchange(&self, tables: &Arc<Tables>, placement: &Arc<Placement>) -> Exchange {
+    fn exchange(&self, tables: &Arc<Tables>, placement: &Arc<Placement>, sight: &Arc<Sight>) -> Exchange {
         let (hello, identity) = (self.hello.clone(), self.identity.clone());
         let belongs = move || hello.send_modify(|hello| hello.cluster = identity.get().cluster);
-        Exchange::new(self.identity.clone(), tables.clone(), placement.clone(), belongs)
+        Exchange::new(self.identity.clone(), tables.clone(), placement.clone(), sight.clone(), belongs)
     }
 
     /// Listens for other replicas, if there are to be any.
@@ -263,6 +270,7 @@ impl Starting<'_> {
             Proposer::new(proposals, clock.clone(), machine.clock.clone()).start();
         let (leads, led) = watch::channel(false);
         let genesis = Revision::from_unix_ms(machine.clock.unix_ms()).max(options.above);
+        actix::spawn(node.clone().keep_time());
         actix::spawn(node.clone().follow_leadership(proposer.clone(), leads, genesis));
         let leader = Leader::new(node, id, clock.clone(), proposer.clone(), peers);
         clock.serve(match leader.has_others() {
@@ -274,13 +282,19 @@ impl Starting<'_> {
 }
 
 /// What is to be done from time to time.
-async fn maintain(nodes: &[Node], clock: &WallClock) {
+async fn maintain(nodes: &[Node], tables: &Tables, clock: &WallClock) {
     loop {
         tokio::time::sleep(TRIM_INTERVAL).await;
+        tables.demand();
+        let aging = tables.aging();
         for node in nodes {
-            node.trim(clock.unix_ms(), Instant::now()).await;
-            let node = node.clone();
-            actix::spawn(async move { node.snapshot_when_due().await });
+            if aging.contains(&node.group()) {
+                node.trim(clock.unix_ms(), Instant::now()).await;
+            }
+            if node.has_grown() {
+                let node = node.clone();
+                actix::spawn(async move { node.snapshot_when_due().await });
+            }
         }
     }
 }

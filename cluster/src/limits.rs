@@ -135,6 +135,16 @@ pub const HEARTBEAT_PAUSE: Duration = Duration::from_millis(100);
 /// How long a replica hears nothing of its leader before it stands for election: the end of this range, in which nobody
 /// votes for another, and then a random time of it.
 pub const ELECTION_TIMEOUT: std::ops::Range<Duration> = Duration::from_millis(350)..Duration::from_millis(500);
+/// How often it is looked whether other replicas are there, and what leaders have to tell.
+pub const PULSE_INTERVAL: Duration = Duration::from_millis(100);
+/// How long nothing is heard of another replica before what rests in the belief that it is there wakes.
+pub const PEER_SILENCE_MAX: Duration = Duration::from_millis(600);
+/// How long nothing happens in a group before it rests.
+pub const REST_AFTER: Duration = Duration::from_secs(3);
+/// How often a leader looks for groups that can rest.
+pub const REST_INTERVAL: Duration = Duration::from_secs(1);
+/// How long others may take to agree that groups rest; meanwhile these send no heartbeats.
+pub const REST_TIMEOUT: Duration = Duration::from_millis(250);
 /// How long a leader may hear nothing of a majority before it is not counted as a leader any more.
 pub const QUORUM_SILENCE_MAX: Duration = Duration::from_secs(2);
 /// Appends of one group to one replica that are under way at once.

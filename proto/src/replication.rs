@@ -31,11 +31,13 @@ pub enum Method {
     Close = 9,
     /// Do something to the membership or the leaders: [`Administer`].
     Administer = 10,
+    /// Rest, and expect to hear of these groups no more than that their leader's process is there: [`Rest`].
+    Rest = 11,
 }
 
 impl Method {
     /// Every method.
-    pub const ALL: [Method; 10] = [
+    pub const ALL: [Method; 11] = [
         Method::Append,
         Method::Vote,
         Method::PreVote,
@@ -46,6 +48,7 @@ impl Method {
         Method::ReadIndex,
         Method::Close,
         Method::Administer,
+        Method::Rest,
     ];
 
     /// The method with this number.
@@ -442,6 +445,36 @@ pub struct AdministerAnswer {
     /// Whether the one asked does not lead, so that nothing was done.
     #[prost(bool, tag = "3")]
     pub moved: bool,
+}
+
+/// The wish of a leader that groups rest in which nothing happens.
+#[derive(Clone, PartialEq, Message)]
+pub struct Rest {
+    /// The groups.
+    #[prost(message, repeated, tag = "1")]
+    pub groups: Vec<Resting>,
+}
+
+/// A group that is to rest.
+#[derive(Clone, PartialEq, Message)]
+pub struct Resting {
+    /// The group.
+    #[prost(string, tag = "1")]
+    pub group: String,
+    /// The leader.
+    #[prost(message, required, tag = "2")]
+    pub ballot: Ballot,
+    /// The last entry of the log, which is applied everywhere.
+    #[prost(message, required, tag = "3")]
+    pub last: LogPlace,
+}
+
+/// Which groups rest.
+#[derive(Clone, PartialEq, Message)]
+pub struct RestAnswer {
+    /// Whether each rests, in the order of the question: it does if that is all that the replica knows of it, too.
+    #[prost(bool, repeated, tag = "1")]
+    pub rests: Vec<bool>,
 }
 
 #[cfg(test)]

@@ -179,7 +179,6 @@ impl Applier {
                     actor.do_send(Trim { unix_ms, now, through });
                 }
             }
-            table.demand();
         }
     }
 

@@ -1,6 +1,6 @@
 //! Every table of the store, and the clocks of the groups that they are placed in.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -12,6 +12,7 @@ use tokio::sync::Notify;
 use super::GroupClock;
 use crate::shard_map::{ShardMap, ShardMapError, Slot};
 use crate::table::shard::Shard;
+use crate::wal::GroupId;
 use crate::{Options, Table, TableId};
 
 /// Every table of the store, by name. Tables come into being when first asked for.
@@ -89,6 +90,20 @@ impl Tables {
         let mut tables = self.all();
         tables.retain(|table| table.shards_of(slot).next().is_some());
         tables
+    }
+
+    /// The groups of which a shard has history that time makes superfluous.
+    pub(crate) fn aging(&self) -> BTreeSet<GroupId> {
+        let mut aging = BTreeSet::new();
+        for table in self.all() {
+            aging.extend(table.slots().filter(|(_, shard)| shard.has_history()).map(|(slot, _)| GroupId::from(slot)));
+        }
+        aging
+    }
+
+    /// Has those groups close that keep changes of others from being seen, and from leaving the history.
+    pub(crate) fn demand(&self) {
+        self.spread.read().iter().for_each(|table| table.demand());
     }
 
     /// Shows those tables of several groups of which a group has shards.

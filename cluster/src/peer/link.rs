@@ -12,7 +12,7 @@ use super::presence::Presence;
 use super::session::{Caller, Session};
 use super::transport::Shared;
 use super::wire::Connected;
-use super::{Lane, PeerError};
+use super::{Lane, PeerError, Side};
 use crate::chance;
 use crate::limits::{PEER_HANDSHAKE_TIMEOUT, PEER_RETRY_AGE, PEER_RETRY_MAX, PEER_RETRY_MIN};
 
@@ -131,7 +131,7 @@ impl Keeper {
         };
         tracing::debug!(address, ?lane, member = hello.member, name = hello.name, "reached a peer");
         let is_control = *lane == Lane::Control;
-        let presence = is_control.then(|| Presence::new(self.shared.attendance.clone(), &hello));
+        let presence = is_control.then(|| Presence::new(self.shared.attendance.clone(), &hello, Side::Here));
         let mut caller = Caller::new(session.clone(), presence, &hello);
         session.set_peer(hello);
         (true, connection.run(&session.outbox, &mut caller).await)

@@ -24,6 +24,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use futures_util::future::BoxFuture;
 use tokio::sync::watch;
+use tokio::time::Instant;
 
 #[cfg(test)]
 mod figures;
@@ -138,12 +139,53 @@ pub(crate) trait Peers: Send + Sync {
     /// Whether this member says that it is to lead nothing.
     fn is_drained(&self, member: u64) -> bool;
 
+    /// When each member was last heard of, of those that are reachable.
+    fn contacts(&self) -> BTreeMap<u64, Contacts>;
+
     /// Who is reachable, of all members that ever were.
     fn liveness(&self) -> watch::Receiver<Liveness>;
 }
 
 /// Which members are reachable, of all that ever were.
 pub(crate) type Liveness = Arc<BTreeMap<u64, bool>>;
+
+/// Who made a connection.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Side {
+    /// This replica, which calls over it.
+    Here,
+    /// The other one, which calls over it.
+    There,
+}
+
+/// What is known of a member by a control connection.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Contact {
+    /// Which connection it is, or was: another number after each break.
+    pub(crate) connection: u64,
+    /// When something last came over it: a living peer is never silent for longer than
+    /// [`crate::limits::PEER_BEAT_INTERVAL`].
+    pub(crate) heard: Instant,
+}
+
+/// What is known of a member by the last control connection of each side.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Contacts {
+    /// By the one over which it is called.
+    pub(crate) called: Option<Contact>,
+    /// By the one over which it calls.
+    pub(crate) calling: Option<Contact>,
+}
+
+impl Contacts {
+    /// What is known by the connection that a side made.
+    fn of(&mut self, caller: Side) -> &mut Option<Contact> {
+        match caller {
+            Side::Here => &mut self.called,
+            Side::There => &mut self.calling,
+        }
+    }
+}
 
 /// Answers what other replicas ask.
 pub(crate) trait Service: Send + Sync {

@@ -5,17 +5,31 @@ use std::sync::Arc;
 
 use parking_lot::Mutex;
 use tokio::sync::watch;
+use tokio::time::Instant;
 
-use super::{Hello, Liveness};
+use super::{Contact, Contacts, Hello, Liveness, Side};
 use crate::limits::PEER_MEMBERS_MAX;
 
-/// Counts the control connections with every member.
+/// Counts the control connections with every member, and remembers when something came over them.
 #[derive(Default)]
 pub(super) struct Attendance {
-    connections: Mutex<BTreeMap<u64, usize>>,
+    members: Mutex<Members>,
     /// Those that are to lead nothing, as they said last.
     drained: Mutex<BTreeSet<u64>>,
     liveness: watch::Sender<Liveness>,
+}
+
+#[derive(Default)]
+struct Members {
+    members: BTreeMap<u64, Member>,
+    /// Counts connections that come up and end, to number those that come up.
+    connections: u64,
+}
+
+#[derive(Default)]
+struct Member {
+    connections: usize,
+    contacts: Contacts,
 }
 
 impl Attendance {
@@ -37,23 +51,57 @@ impl Attendance {
         }
     }
 
-    fn change(&self, member: u64, change: impl FnOnce(&mut usize)) {
+    /// When each member was last heard of, of those that are reachable.
+    pub(super) fn contacts(&self) -> BTreeMap<u64, Contacts> {
+        let members = self.members.lock();
+        let reachable = members.members.iter().filter(|(_, member)| member.connections > 0);
+        reachable.map(|(id, member)| (*id, member.contacts)).collect()
+    }
+
+    /// A connection came up; its number.
+    fn come(&self, member: u64, caller: Side) -> u64 {
+        self.change(member, |known, connection| {
+            known.connections += 1;
+            *known.contacts.of(caller) = Some(Contact { connection, heard: Instant::now() });
+        })
+    }
+
+    fn go(&self, member: u64, caller: Side, connection: u64) {
+        self.change(member, |known, _| {
+            known.connections -= 1;
+            known.contacts.of(caller).take_if(|contact| contact.connection == connection);
+        });
+    }
+
+    fn hear(&self, member: u64, caller: Side) {
+        if let Some(known) = self.members.lock().members.get_mut(&member)
+            && let Some(contact) = known.contacts.of(caller)
+        {
+            contact.heard = Instant::now();
+        }
+    }
+
+    fn change(&self, member: u64, change: impl FnOnce(&mut Member, u64)) -> u64 {
         if member == 0 {
-            return; // a replica that belongs to no cluster yet
+            return 0; // a replica that belongs to no cluster yet
         }
-        let mut connections = self.connections.lock();
-        if connections.len() >= PEER_MEMBERS_MAX && !connections.contains_key(&member) {
-            connections.retain(|_, count| *count > 0);
+        let mut attendance = self.members.lock();
+        let Members { members, connections } = &mut *attendance;
+        if members.len() >= PEER_MEMBERS_MAX && !members.contains_key(&member) {
+            members.retain(|_, known| known.connections > 0);
         }
-        let count = connections.entry(member).or_default();
-        let before = *count > 0;
-        change(count);
-        let after = *count > 0;
+        *connections += 1;
+        let number = *connections;
+        let known = members.entry(member).or_default();
+        let before = known.connections > 0;
+        change(known, number);
+        let after = known.connections > 0;
         if before != after {
             tracing::info!(member, reachable = after, "a peer comes or goes");
-            let liveness = connections.iter().map(|(member, count)| (*member, *count > 0)).collect();
+            let liveness = members.iter().map(|(member, known)| (*member, known.connections > 0)).collect();
             self.liveness.send_replace(Arc::new(liveness)); // under the lock, so that the last change is seen last
         }
+        number
     }
 }
 
@@ -61,28 +109,35 @@ impl Attendance {
 pub(super) struct Presence {
     attendance: Arc<Attendance>,
     member: u64,
+    caller: Side,
+    connection: u64,
 }
 
 impl Presence {
-    pub(super) fn new(attendance: Arc<Attendance>, hello: &Hello) -> Self {
+    pub(super) fn new(attendance: Arc<Attendance>, hello: &Hello, caller: Side) -> Self {
         attendance.heard(hello);
-        attendance.change(hello.member, |count| *count += 1);
-        Self { attendance, member: hello.member }
+        let connection = attendance.come(hello.member, caller);
+        Self { attendance, member: hello.member, caller, connection }
+    }
+
+    /// Something came over the connection.
+    pub(super) fn hear(&self) {
+        self.attendance.hear(self.member, self.caller);
     }
 
     /// The member at the other end says something else of itself now, perhaps that it has another id.
     pub(super) fn changed(&mut self, hello: &Hello) {
         self.attendance.heard(hello);
         if hello.member != self.member {
-            self.attendance.change(hello.member, |count| *count += 1);
-            self.attendance.change(self.member, |count| *count -= 1);
-            self.member = hello.member;
+            let connection = self.attendance.come(hello.member, self.caller);
+            self.attendance.go(self.member, self.caller, self.connection);
+            (self.member, self.connection) = (hello.member, connection);
         }
     }
 }
 
 impl Drop for Presence {
     fn drop(&mut self) {
-        self.attendance.change(self.member, |count| *count -= 1);
+        self.attendance.go(self.member, self.caller, self.connection);
     }
 }

@@ -14,7 +14,7 @@ use super::outbox::{Outbox, Outgoing};
 use super::presence::Presence;
 use super::transport::Shared;
 use super::wire::{Connected, Connecting, Listener};
-use super::{Hello, Lane, Refusal, Reply, Service};
+use super::{Hello, Lane, Refusal, Reply, Service, Side};
 use crate::limits::{
     PEER_CONNECTIONS_MAX, PEER_FRAME_BYTES_MAX, PEER_FRAME_HEADER_BYTES, PEER_FRAMES_MAX, PEER_HANDSHAKE_TIMEOUT,
     PEER_REFUSAL_BYTES, PEER_REQUEST_BYTES_MAX, PEER_REQUESTS_MAX, PEER_RETRY_MIN,
@@ -61,7 +61,7 @@ async fn serve(shared: Arc<Shared>, connecting: Connecting) -> io::Error {
         Err(_) => return io::Error::new(io::ErrorKind::TimedOut, "the peer did not say who it is"),
     };
     let is_control = lane == Lane::Control;
-    let presence = is_control.then(|| Presence::new(shared.attendance.clone(), &hello));
+    let presence = is_control.then(|| Presence::new(shared.attendance.clone(), &hello, Side::There));
     shared.heard_of_someone.notify_waiters(); // whoever calls can most likely be called, too
     let outbox = Arc::<Outbox>::default();
     let mut answerer = Answerer {
@@ -148,6 +148,7 @@ fn refusal(id: u64, why: &str) -> Frame {
 
 impl End for Answerer {
     fn received(&mut self, frame: Frame) -> io::Result<()> {
+        self.presence.iter().for_each(Presence::hear);
         match frame.kind() {
             FrameKind::Request => self.serve(frame),
             FrameKind::Ping => self.outbox.push(Frame { id: frame.id, ..plain(FrameKind::Answer) }),

@@ -160,6 +160,7 @@ impl Caller {
 
 impl End for Caller {
     fn received(&mut self, frame: Frame) -> io::Result<()> {
+        self.presence.iter().for_each(Presence::hear);
         match frame.kind() {
             FrameKind::Answer => self.session.finish(frame.id, Ok(frame.payload)),
             FrameKind::Refusal => {

@@ -20,7 +20,7 @@ use super::presence::Attendance;
 use super::served;
 use super::session::Call;
 use super::wire::Network;
-use super::{Hello, Lane, Liveness, PeerError, Peers, Service, Target};
+use super::{Contacts, Hello, Lane, Liveness, PeerError, Peers, Service, Target};
 use crate::PeerTls;
 use crate::limits::{PEER_ADDRESSES_MAX, PEER_CALL_TIMEOUT_MAX, PEER_FRAME_BYTES_MAX, PEER_FRAME_HEADER_BYTES};
 
@@ -135,6 +135,10 @@ impl Peers for Transport {
 
     fn is_drained(&self, member: u64) -> bool {
         self.shared.attendance.is_drained(member)
+    }
+
+    fn contacts(&self) -> BTreeMap<u64, Contacts> {
+        self.shared.attendance.contacts()
     }
 
     fn liveness(&self) -> watch::Receiver<Liveness> {

@@ -36,6 +36,7 @@ impl Node {
     /// Does what is asked for, if this replica leads. Safe to repeat.
     pub(crate) async fn administer(&self, request: &message::Administer) -> Changed {
         let member = request.member;
+        self.rouse().await;
         match request.action {
             administration::ADMIT => {
                 let replica = Replica { name: request.name.clone(), address: request.address.clone() };
@@ -125,6 +126,7 @@ impl Node {
         if leader != Some(self.id()) {
             return Err(Unchanged::NotLeader(leader));
         }
+        self.rest().stir();
         if !self.raft.voter_ids().any(|voter| voter == to) {
             return Err(Unchanged::Refused("only a member with a vote can lead".into()));
         }
@@ -148,6 +150,7 @@ impl Node {
 
     /// Stands for election although the leader may have been heard of a moment ago, because it is known to be gone.
     pub(crate) async fn succeed(&self) {
+        self.rest().stir();
         let from = self.raft.metrics().borrow_watched().vote;
         // What the leader would send to hand over. Whoever has more of the log refuses its vote, and stands itself.
         let handed = TransferLeaderRequest::new(from, self.id(), None);

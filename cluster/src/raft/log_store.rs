@@ -13,6 +13,7 @@ use openraft::storage::{IOFlushed, LogState, RaftLogStorage};
 use openraft::{OptionalSend, RaftLogReader};
 use parking_lot::Mutex;
 
+use super::rest::Rest;
 use super::types::{self, Entry, LogIdentity, TypeConfig, Vote, log_id, log_ref};
 use crate::limits::{ENTRY_CACHE_BYTES, WAL_FRAME_BYTES};
 use crate::wal::{GroupId, Wal, WalError};
@@ -24,6 +25,8 @@ pub(crate) struct LogStore {
     group: GroupId,
     recent: Arc<Mutex<Recent>>,
     appended: Arc<AtomicU64>,
+    /// Woken by whatever is written.
+    rest: Arc<Rest>,
 }
 
 /// The last entries, decoded: they are read again at once, to be applied and replicated.
@@ -59,7 +62,7 @@ fn damaged(error: WalError) -> io::Error {
 
 impl LogStore {
     pub(crate) fn new(wal: Wal, group: GroupId) -> LogStore {
-        LogStore { wal, group, recent: Arc::default(), appended: Arc::default() }
+        LogStore { wal, group, recent: Arc::default(), appended: Arc::default(), rest: Arc::default() }
     }
 
     /// Bytes appended since opened.
@@ -70,6 +73,16 @@ impl LogStore {
     /// Bytes of the log that all groups share which cannot be given back because of this group.
     pub(crate) fn held(&self) -> u64 {
         self.wal.held_by(self.group)
+    }
+
+    /// Number of the group.
+    pub(super) fn group(&self) -> GroupId {
+        self.group
+    }
+
+    /// Whether the group rests.
+    pub(super) fn rest(&self) -> &Arc<Rest> {
+        &self.rest
     }
 
     pub(crate) fn wal(&self) -> &Wal {
@@ -159,6 +172,7 @@ impl RaftLogStorage<TypeConfig> for LogStore {
     }
 
     async fn save_vote(&mut self, vote: &Vote) -> Result<(), io::Error> {
+        self.rest.stir();
         let (done, durable) = tokio::sync::oneshot::channel();
         let callback = Box::new(move |result| drop(done.send(result)));
         self.wal.append(self.group, Some(callback), |appender| appender.vote(types::ballot(vote)));
@@ -182,6 +196,7 @@ impl RaftLogStorage<TypeConfig> for LogStore {
         I: IntoIterator<Item = Entry> + OptionalSend,
         I::IntoIter: OptionalSend,
     {
+        self.rest.stir();
         let mut recent = self.recent.lock();
         let flushed = Box::new(move |result| callback.io_completed(result));
         self.wal.append(self.group, Some(flushed), |appender| {
@@ -207,6 +222,7 @@ impl RaftLogStorage<TypeConfig> for LogStore {
     }
 
     async fn truncate_after(&mut self, last: Option<LogIdentity>) -> Result<(), io::Error> {
+        self.rest.stir();
         let last = last.map(|last| last.index());
         let mut recent = self.recent.lock();
         while recent.entries.back().is_some_and(|(entry, _)| last.is_none_or(|last| entry.index() > last)) {

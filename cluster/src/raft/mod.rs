@@ -2,7 +2,9 @@
 //!
 //! [`types`] says what openraft is instantiated with and how its values are written down, [`log_store`] puts its log
 //! into the write-ahead log, [`state_machine`] applies what is committed and takes snapshots, and [`node`] puts them
-//! together for one group, of which [`administration`] changes the members and the leader; [`exclusion`] tells those who are no members any more. [`network`] calls other replicas, [`service`] answers them, [`snapshot_sending`] does both
+//! together for one group, of which [`administration`] changes the members and the leader; [`exclusion`] tells those who
+//! are no members any more; [`rest`] and [`resting`] let a group rest while nothing happens in it. [`network`] calls
+//! other replicas, [`service`] answers them, [`snapshot_sending`] does both
 //! for snapshots, all in the messages of [`wire`].
 
 mod administration;
@@ -12,6 +14,8 @@ mod network;
 mod node;
 #[cfg(test)]
 mod raft_tests;
+mod rest;
+mod resting;
 mod service;
 mod snapshot_sending;
 mod state_machine;
@@ -22,4 +26,5 @@ pub(crate) use self::administration::Unchanged;
 pub(crate) use self::exclusion::Votes;
 pub use self::node::{GroupStatus, Member};
 pub(crate) use self::node::{Node, NodeOptions, Proposals};
+pub(crate) use self::resting::Settling;
 pub(crate) use self::types::Replica;

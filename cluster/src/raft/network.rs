@@ -18,6 +18,7 @@ use openraft::{AnyError, OptionalSend};
 use prost::Message;
 
 use super::exclusion::Excluded;
+use super::rest::Rest;
 use super::snapshot_sending;
 use super::state_machine::SnapshotFile;
 use super::types::{LogIdentity, Replica, TypeConfig};
@@ -33,6 +34,7 @@ pub(super) struct Network {
     pub(super) node: u64,
     /// Where this replica is told that it is no member.
     pub(super) excluded: Excluded,
+    pub(super) rest: Arc<Rest>,
 }
 
 impl Network {
@@ -45,6 +47,7 @@ impl Network {
             target,
             lane,
             excluded: self.excluded.clone(),
+            rest: self.rest.clone(),
         }
     }
 }
@@ -74,6 +77,7 @@ pub(super) struct Link {
     target: Target,
     lane: Lane,
     excluded: Excluded,
+    rest: Arc<Rest>,
 }
 
 type RpcResult<T> = Result<T, RPCError<TypeConfig>>;
@@ -147,6 +151,10 @@ impl Link {
         request: &AppendEntriesRequest<TypeConfig>,
         timeout: Duration,
     ) -> impl Future<Output = RpcResult<AppendEntriesResponse<TypeConfig>>> + use<> {
+        let member = self.target.member.unwrap_or_default();
+        if self.peers.as_ref().is_some_and(|peers| peers.is_reachable(member)) {
+            self.rest.wake(); // whoever hears of the leader again must not miss it afterwards
+        }
         let answer = self.call(self.lane, Method::Append, &wire::put_append(&self.group, request), timeout);
         let link = self.clone();
         async move {

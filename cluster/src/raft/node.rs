@@ -18,6 +18,8 @@ use tokio::time::Instant;
 use super::exclusion::Excluded;
 use super::log_store::LogStore;
 use super::network::Network;
+use super::rest::Phase;
+use super::resting::rouse;
 use super::snapshot_sending::Receiver;
 use super::state_machine::StateMachine;
 use super::types::{Reaction, Replica, TypeConfig};
@@ -65,19 +67,20 @@ fn refused(error: impl std::fmt::Display) -> StartError {
 #[derive(Clone)]
 pub(crate) struct Node {
     node: u64,
+    name: Arc<str>,
     pub(super) raft: GroupRaft,
     /// Where snapshots that the leader sends come in.
     pub(super) receiver: Receiver,
     peers: Option<Arc<dyn Peers>>,
     /// Where this replica was told that it is no member.
     pub(super) excluded: Excluded,
-    log: LogStore,
+    pub(super) log: LogStore,
     /// Index of the last entry that is applied.
     applied: watch::Receiver<u64>,
     snapshot_log_bytes: u64,
     /// Bytes appended when the last snapshot was begun, while none is being written.
     snapshot_at: Arc<Mutex<u64>>,
-    stopping: Arc<AtomicBool>,
+    pub(super) stopping: Arc<AtomicBool>,
     on_fatal: Arc<dyn Fn(&str) + Send + Sync>,
 }
 
@@ -98,6 +101,8 @@ pub struct GroupStatus {
     pub applied_index: u64,
     /// Index of the last entry that a snapshot includes.
     pub snapshot_index: u64,
+    /// Whether nothing happens in it, and nobody counts the time.
+    pub rests: bool,
 }
 
 /// A member of a group.
@@ -141,14 +146,15 @@ impl Node {
         let receiver = Receiver::new(snapshots.clone());
         let machine = StateMachine::open(applier, snapshots).await?;
         let applied = machine.progress();
-        let excluded = Excluded::default();
-        let network = Network { peers: peers.clone(), group: name, node, excluded: excluded.clone() };
+        let (excluded, rest) = (Excluded::default(), log.rest().clone());
+        let network = Network { peers: peers.clone(), group: name.clone(), node, excluded: excluded.clone(), rest };
         let raft = GroupRaft::new(node, config, network, log.clone(), machine).await.map_err(refused)?;
         let snapshot_log_bytes = options.snapshot_log_bytes;
-        let proposals = Proposals { raft: raft.clone(), wal: log.wal().clone(), order: Arc::default() };
+        let proposals = Proposals { raft: raft.clone(), log: log.clone(), order: Arc::default() };
         let (snapshot_at, stopping, on_fatal) = (Arc::default(), Arc::default(), options.on_fatal);
         let node = Node {
             node,
+            name,
             raft,
             receiver,
             peers,
@@ -164,8 +170,18 @@ impl Node {
     }
 
     /// Id of this replica.
-    pub(super) fn id(&self) -> u64 {
+    pub(crate) fn id(&self) -> u64 {
         self.node
+    }
+
+    /// Number of the group.
+    pub(crate) fn group(&self) -> GroupId {
+        self.log.group()
+    }
+
+    /// Name of the group.
+    pub(super) fn name(&self) -> &Arc<str> {
+        &self.name
     }
 
     /// Whether another replica has a connection with this one.
@@ -211,6 +227,11 @@ impl Node {
         membership.nodes().map(member).collect()
     }
 
+    /// The ids of those that have a vote.
+    pub(crate) fn voters(&self) -> Vec<u64> {
+        self.raft.voter_ids().collect()
+    }
+
     /// Tells the proposer whenever this replica begins or ceases to lead, until the group is shut down. A leader that
     /// finds the group without a past begins it at `genesis`.
     pub(crate) async fn follow_leadership(
@@ -230,8 +251,6 @@ impl Node {
                 if let Some(above) = self.begin_to_lead(genesis).await {
                     term = Some(current);
                     let _ = proposer.send(Lead { above: Some(above), leader }).await;
-                    // Nobody else can be missed, or miss this replica: time has nothing to say.
-                    self.raft.runtime_config().tick(self.peers.is_some());
                     leads.send_replace(true);
                 }
             } else if leader != Some(self.node) {
@@ -296,6 +315,7 @@ impl Node {
     /// The index up to which a replica must have applied the log for its reads to be linearizable: a quorum confirms
     /// that this replica leads.
     pub(crate) async fn read_index(&self) -> Result<u64, ReadError> {
+        self.rest().stir();
         match self.raft.get_read_linearizer(ReadPolicy::ReadIndex).await {
             Ok(linearizer) => Ok(linearizer.read_log_id().index()),
             Err(RaftError::APIError(LinearizableReadError::ForwardToLeader(forward))) => {
@@ -322,13 +342,22 @@ impl Node {
         let _ = trim.await; // a group that is shut down has nothing to trim
     }
 
+    /// Whether the log has grown so much since the last snapshot that another may be due, while none is being written.
+    pub(crate) fn has_grown(&self) -> bool {
+        self.snapshot_at.try_lock().is_ok_and(|snapshot_at| self.grown(*snapshot_at) >= self.snapshot_log_bytes)
+    }
+
+    /// How much the log has grown since so many bytes were appended.
+    fn grown(&self, appended: u64) -> u64 {
+        // A group that is seldom written to must not keep the log of the others from being given back.
+        (self.log.appended() - appended).max(self.log.held() / SNAPSHOT_HELD_FACTOR)
+    }
+
     /// Writes a snapshot when the log has grown enough since the last, and gives back the log before it. One that
     /// cannot be written, as on a full disk, is tried again later.
     pub(crate) async fn snapshot_when_due(&self) {
         let Ok(mut snapshot_at) = self.snapshot_at.try_lock() else { return };
-        let appended = self.log.appended();
-        // A group that is seldom written to must not keep the log of the others from being given back.
-        let grown = (appended - *snapshot_at).max(self.log.held() / SNAPSHOT_HELD_FACTOR);
+        let (appended, grown) = (self.log.appended(), self.grown(*snapshot_at));
         if grown < self.snapshot_log_bytes {
             return;
         }
@@ -379,6 +408,7 @@ impl Node {
             commit_index: index(metrics.local_committed),
             applied_index: index(metrics.last_applied),
             snapshot_index: index(metrics.snapshot),
+            rests: matches!(self.rest().phase(), Phase::Leading | Phase::Following { .. }),
         }
     }
 
@@ -388,8 +418,12 @@ impl Node {
         let metrics = self.raft.metrics();
         let metrics = metrics.borrow_watched();
         let is_alone = || metrics.membership_config.voter_ids().nth(1).is_none();
-        let is_followed =
-            || metrics.last_quorum_acked.is_some_and(|acked| acked.into_inner().elapsed() < QUORUM_SILENCE_MAX);
+        // A majority that rests says nothing, and is there; one that was woken has yet to say so.
+        let is_followed = || {
+            let acked =
+                metrics.last_quorum_acked.is_some_and(|acked| acked.into_inner().elapsed() < QUORUM_SILENCE_MAX);
+            acked || self.rest().phase() != Phase::Awake || self.rest().woke().elapsed() < QUORUM_SILENCE_MAX
+        };
         let is_led = match metrics.current_leader {
             Some(leader) if leader != self.node => self.is_reachable(leader),
             Some(_) => is_alone() || is_followed(),
@@ -415,18 +449,19 @@ fn leads(metrics: &Metrics, node: u64) -> bool {
 /// Proposes batches to a group.
 pub(crate) struct Proposals {
     raft: GroupRaft,
-    wal: Wal,
+    log: LogStore,
     /// Batches are proposed in the order of their revisions, also when one has to wait for room.
     order: Arc<Mutex<()>>,
 }
 
 impl Log for Proposals {
     fn propose(&mut self, batch: Batch, replies: Replies) -> impl Future<Output = ()> + 'static {
-        let (raft, wal, order) = (self.raft.clone(), self.wal.clone(), self.order.clone());
+        let (raft, log, order) = (self.raft.clone(), self.log.clone(), self.order.clone());
         async move {
             let (done, decided) = oneshot::channel();
             let in_order = order.lock().await;
-            let reservation = match wal.reserve(batch.bytes()).await {
+            rouse(&raft, log.rest()).await;
+            let reservation = match log.wal().reserve(batch.bytes()).await {
                 Ok(reservation) => reservation,
                 Err(_) => return replies.fail(WriteError::NoSpace),
             };

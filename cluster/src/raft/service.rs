@@ -10,6 +10,7 @@ use super::wire;
 impl Node {
     /// Appends entries that the leader sent.
     pub(crate) async fn append(&self, request: &message::Append) -> io::Result<message::AppendAnswer> {
+        self.rest().wake();
         let request = wire::append(request).ok_or_else(|| io::Error::other("an entry cannot be read"))?;
         let response = self.raft.append_entries(request).await.map_err(io::Error::other)?;
         Ok(wire::put_append_answer(&response))
@@ -23,17 +24,23 @@ impl Node {
         rehearsal: bool,
     ) -> io::Result<message::VoteAnswer> {
         let excluded = self.excludes(from, request.last.as_ref().map(wire::log_id)).await;
+        let excluded = excluded.as_ref().map(wire::place);
+        if rehearsal && let Some(answer) = self.refuse_while_resting(request) {
+            return Ok(message::VoteAnswer { excluded, ..answer });
+        }
+        self.rest().wake();
         let request = wire::vote_call(request);
         let response = match rehearsal {
             true => self.raft.pre_vote(request).await,
             false => self.raft.vote(request).await,
         };
         let answer = wire::put_vote_answer(&response.map_err(io::Error::other)?);
-        Ok(message::VoteAnswer { excluded: excluded.as_ref().map(wire::place), ..answer })
+        Ok(message::VoteAnswer { excluded, ..answer })
     }
 
     /// Takes over the leadership that the leader gives up.
     pub(crate) async fn take_over(&self, request: &message::Transfer) -> io::Result<message::TransferAnswer> {
+        self.rest().stir();
         let response = self.raft.handle_transfer_leader(wire::transfer(request)).await.map_err(io::Error::other)?;
         Ok(wire::put_transfer_answer(&response))
     }

@@ -58,8 +58,8 @@ pub(crate) async fn hand_over_all(placement: &Placement) -> Result<(), String> {
 fn able(own: u64, groups: &[Named]) -> Vec<u64> {
     let mut votes: BTreeMap<u64, usize> = BTreeMap::new();
     for (_, node) in groups {
-        for member in node.members().into_iter().filter(|member| member.votes) {
-            *votes.entry(member.id).or_default() += usize::from(member.id == own || node.may_lead(member.id));
+        for voter in node.voters() {
+            *votes.entry(voter).or_default() += usize::from(voter == own || node.may_lead(voter));
         }
     }
     votes.into_iter().filter(|(_, votes)| *votes == groups.len()).map(|(id, _)| id).collect()

@@ -12,6 +12,7 @@ use prost::Message;
 use super::identity::IdentityFile;
 use super::leader::{self, Leader};
 use super::placement::{self, Placement};
+use super::sight::Sight;
 use crate::group::Tables;
 use crate::peer::{Hello, Refusal, Reply, Service};
 use crate::raft::{Node, Unchanged};
@@ -31,6 +32,7 @@ pub(crate) struct Exchange {
     tables: Arc<Tables>,
     placement: Arc<Placement>,
     groups: OnceLock<BTreeMap<Arc<str>, Served>>,
+    sight: Arc<Sight>,
     /// Told when this replica has become a member of a cluster because another one said so.
     belongs: Box<dyn Fn() + Send + Sync>,
 }
@@ -50,9 +52,10 @@ impl Exchange {
         identity: Arc<IdentityFile>,
         tables: Arc<Tables>,
         placement: Arc<Placement>,
+        sight: Arc<Sight>,
         belongs: impl Fn() + Send + Sync + 'static,
     ) -> Exchange {
-        Exchange { identity, tables, placement, groups: OnceLock::new(), belongs: Box::new(belongs) }
+        Exchange { identity, tables, placement, groups: OnceLock::new(), sight, belongs: Box::new(belongs) }
     }
 
     /// From now on the groups are there.
@@ -167,7 +170,22 @@ impl Exchange {
                 let Served { node, .. } = self.group(&request.group)?;
                 Box::pin(async move { Ok(encoded(&administer(&node, &request).await)) })
             }
+            Method::Rest => {
+                let answer = self.rest(&message::Rest::decode(payload).map_err(refused)?);
+                Box::pin(std::future::ready(Ok(encoded(&answer))))
+            }
         })
+    }
+}
+
+impl Exchange {
+    /// Lets groups rest.
+    fn rest(&self, request: &message::Rest) -> message::RestAnswer {
+        let rests = |resting: &message::Resting| {
+            let served = self.group(&resting.group);
+            served.is_ok_and(|served| served.node.agree_to_rest(resting, &self.sight))
+        };
+        message::RestAnswer { rests: request.groups.iter().map(rests).collect() }
     }
 }
 

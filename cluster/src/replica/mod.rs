@@ -2,8 +2,10 @@
 //!
 //! [`identity`] says who it is, [`formation`] makes a cluster of replicas that have none yet, [`exchange`] answers
 //! what others ask and [`leader`] asks the leader of a group, wherever it is; [`attempts`] makes a write happen once
-//! although it may have to be asked for twice; [`placement`] knows what people want it to lead, [`balance`] spreads leaders; [`standing`] tells whether it is a member; [`reads`] gathers reads that need to
-//! know how far a replica must be, so that one question serves them all.
+//! although it may have to be asked for twice; [`placement`] knows what people want it to lead, [`balance`] spreads
+//! leaders; [`standing`] tells whether it is a member; [`reads`] gathers reads that need to know how far a replica must
+//! be, so that one question serves them all; [`pulse`] is the one clock of all groups, which lets those rest in which
+//! nothing happens as long as [`sight`] shows who is there.
 
 pub(crate) mod attempts;
 pub(crate) mod balance;
@@ -13,8 +15,12 @@ pub(crate) mod formation;
 pub(crate) mod identity;
 pub(crate) mod leader;
 pub(crate) mod placement;
+pub(crate) mod pulse;
 pub(crate) mod reads;
 #[cfg(test)]
 mod replica_tests;
+#[cfg(test)]
+mod rest_tests;
+pub(crate) mod sight;
 pub(crate) mod standing;
 pub(crate) mod succession;

@@ -15,16 +15,16 @@ use crate::{
 };
 
 /// The members of a cluster, each with its disk.
-struct Cluster {
+pub(super) struct Cluster {
     /// Data groups, over which the pods are spread.
     groups: u8,
     authority: Authority,
-    addresses: BTreeMap<String, SocketAddr>,
+    pub(super) addresses: BTreeMap<String, SocketAddr>,
     disks: BTreeMap<String, SimulatedDisk>,
 }
 
 impl Cluster {
-    fn new(names: &[&str], groups: u8) -> Cluster {
+    pub(super) fn new(names: &[&str], groups: u8) -> Cluster {
         let filter = tracing_subscriber::EnvFilter::from_default_env();
         let _ = tracing_subscriber::fmt().with_env_filter(filter).with_test_writer().try_init(); // once for all tests
         // Ports that were free a moment ago.
@@ -36,7 +36,7 @@ impl Cluster {
     }
 
     /// Opens a member and waits until it is ready.
-    async fn open(&self, name: &str) -> Store {
+    pub(super) async fn open(&self, name: &str) -> Store {
         let store = self.begin(name).await;
         tokio::time::timeout(Duration::from_secs(60), store.ready()).await.expect("ready in time");
         store
@@ -59,7 +59,7 @@ impl Cluster {
         Store::open_on(Machine::with_disk(Arc::new(self.disks[name].clone())), None, options).await.unwrap()
     }
 
-    async fn open_all(&self) -> Vec<Store> {
+    pub(super) async fn open_all(&self) -> Vec<Store> {
         futures_util::future::join_all(self.addresses.keys().map(|name| self.open(name))).await
     }
 }
@@ -73,7 +73,7 @@ fn put(key: &str, expectation: Expectation) -> Write {
     Write { table: pods(), key: Key::new(key), expectation, mutation: Mutation::Put(draft) }
 }
 
-async fn create(store: &Store, key: &str) -> Revision {
+pub(super) async fn create(store: &Store, key: &str) -> Revision {
     match store.write(put(key, Expectation::Absent)).await.unwrap() {
         Outcome::Committed { object, .. } => object.revision(),
         Outcome::Conflict { .. } => panic!("{key} is there"),
@@ -81,7 +81,7 @@ async fn create(store: &Store, key: &str) -> Revision {
 }
 
 /// What a most recent read shows.
-async fn read(store: &Store, key: &str) -> Option<Revision> {
+pub(super) async fn read(store: &Store, key: &str) -> Option<Revision> {
     let table = store.table(&pods());
     store.barrier(&table).await.unwrap();
     table.get(key).map(|object| object.revision())
@@ -136,7 +136,7 @@ async fn a_cluster_outlives_each_of_its_members() {
 }
 
 /// Waits until something is so.
-async fn until(what: &str, mut is_so: impl FnMut() -> bool) {
+pub(super) async fn until(what: &str, mut is_so: impl FnMut() -> bool) {
     let began = Instant::now();
     while !is_so() {
         assert!(began.elapsed() < Duration::from_secs(30), "{what}");

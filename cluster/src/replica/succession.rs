@@ -26,18 +26,20 @@ pub(crate) async fn succeed(placement: Arc<Placement>, peers: Arc<dyn Peers>, ne
 }
 
 async fn succeed_one(placement: Arc<Placement>, member: u64, network: Arc<dyn Network>) {
-    for (_, node) in placement.groups() {
-        if node.leader() != Some(member) {
-            continue;
-        }
-        let Some(address) = node.address(member) else { continue };
-        if !is_gone(&*network, &address).await {
-            return;
-        }
-        // One after the other, so that those who can succeed do not stand against each other.
-        tokio::time::sleep(SUCCESSION_INTERVAL * rank(&placement, member, node)).await;
+    let groups = placement.groups().iter().map(|(_, node)| node);
+    let led: Vec<&Node> = groups.filter(|node| node.leader() == Some(member)).collect();
+    let Some(address) = led.first().and_then(|node| node.address(member)) else { return };
+    if !is_gone(&*network, &address).await {
+        return;
+    }
+    tracing::info!(member, groups = led.len(), "the leader of groups is gone: standing for election");
+    // One after the other, so that those who can succeed do not stand against each other.
+    let mut waited = 0;
+    for node in led {
+        let rank = rank(&placement, member, node);
+        tokio::time::sleep(SUCCESSION_INTERVAL * rank.saturating_sub(waited)).await;
+        waited = waited.max(rank);
         if node.leader() == Some(member) {
-            tracing::info!(member, "the leader of a group is gone: standing for election");
             node.succeed().await;
         }
     }

@@ -113,6 +113,11 @@ impl Table {
         own.map(|(number, place)| (number as u16, &place.shard))
     }
 
+    /// All shards, each with the group that replicates it.
+    pub(crate) fn slots(&self) -> impl Iterator<Item = (Slot, &Arc<Shard>)> {
+        self.shards.iter().map(|place| (place.clock.slot(), &place.shard))
+    }
+
     /// The clocks of the groups that replicate the table.
     pub(crate) fn clocks(&self) -> &[Arc<GroupClock>] {
         &self.clocks

@@ -1,0 +1,175 @@
+//! When a group rests on this replica, and what wakes it.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use flotilla_proto::replication as message;
+use futures_util::FutureExt;
+use openraft::Instant as _;
+use openraft::async_runtime::WatchReceiver;
+use openraft::raft::ReadPolicy;
+use tokio::time::Instant;
+
+use super::node::{GroupRaft, Node};
+use super::rest::{Phase, Rest};
+use super::wire;
+use crate::limits::{ELECTION_TIMEOUT, HEARTBEAT_INTERVAL, REST_AFTER};
+use crate::replica::sight::Sight;
+
+/// A group that its leader wants to rest.
+pub(crate) struct Settling {
+    /// What is asked of the others.
+    pub(crate) resting: message::Resting,
+    /// Whom: all who can be called, by id, with their addresses.
+    pub(crate) members: BTreeMap<u64, String>,
+    events: u64,
+}
+
+/// See [`Node::rouse`].
+pub(super) async fn rouse(raft: &GroupRaft, rest: &Rest) {
+    if rest.phase() == Phase::Awake && rest.woke().elapsed() > ROUSING {
+        return;
+    }
+    rest.stir();
+    let acked = raft.metrics().borrow_watched().last_quorum_acked;
+    if acked.is_none_or(|acked| acked.into_inner().elapsed() >= HEARTBEAT_INTERVAL) {
+        // Who cannot be confirmed is refused what it asks for next, and told why.
+        let _ = raft.get_read_linearizer(ReadPolicy::ReadIndex).await;
+    }
+}
+
+/// How long after a group woke its leader may not yet have been confirmed by the first heartbeat.
+const ROUSING: Duration = ELECTION_TIMEOUT.end;
+
+impl Node {
+    pub(super) fn rest(&self) -> &Arc<Rest> {
+        self.log.rest()
+    }
+
+    /// Lets openraft count the time exactly as long as this replica is to miss a leader, until the group is shut down.
+    /// Leaders have their heartbeats sent by [`Node::beat`].
+    pub(crate) async fn keep_time(self) {
+        let mut server = self.raft.server_metrics();
+        let mut follows = self.rest().follows();
+        loop {
+            let leads = server.borrow_watched().current_leader == Some(self.id());
+            let rests = *follows.borrow_and_update();
+            self.raft.runtime_config().tick(!leads && !rests);
+            tokio::select! {
+                biased;
+                changed = server.changed() => if changed.is_err() { return },
+                _ = follows.changed() => {}
+            }
+        }
+    }
+
+    /// Has a majority confirm that this replica leads, if it rested until now: before that openraft takes no entries.
+    pub(super) async fn rouse(&self) {
+        rouse(&self.raft, self.rest()).await;
+    }
+
+    /// Whether the group is being shut down.
+    pub(crate) fn is_stopping(&self) -> bool {
+        self.stopping.load(Ordering::Acquire)
+    }
+
+    /// Has heartbeats sent, if this replica leads and the group is awake.
+    pub(crate) fn beat(&self) {
+        if self.leader() == Some(self.id()) && self.rest().phase() == Phase::Awake {
+            // When it cannot be taken at once there is so much else to do that nobody misses this replica for it.
+            let _ = self.raft.trigger().heartbeat().now_or_never();
+        }
+    }
+
+    /// Who is there has changed: the group wakes unless that does not concern it.
+    pub(crate) fn looked(&self, sight: &Sight) {
+        match self.rest().phase() {
+            Phase::Awake => {}
+            // A member that comes back may lack something, and one that goes may leave no majority.
+            Phase::Settling | Phase::Leading => self.rest().stir(),
+            Phase::Following { leader, connection } if sight.calls(leader) != Some(connection) => self.rest().stir(),
+            Phase::Following { .. } => {}
+        }
+    }
+
+    /// Stops to send heartbeats if the group can rest: this replica leads, nothing has happened for a while, nothing
+    /// is under way, and all members who can be called have everything, and are a majority.
+    pub(crate) fn settle(&self, sight: &Sight, now: Instant) -> Option<Settling> {
+        let rest = self.rest();
+        if self.leader() != Some(self.id()) || rest.phase() != Phase::Awake || now < rest.since() + REST_AFTER {
+            return None;
+        }
+        let metrics = self.raft.metrics();
+        let metrics = metrics.borrow_watched();
+        let last = metrics.last_applied?;
+        let membership = metrics.membership_config.membership();
+        let is_still = metrics.state.is_leader()
+            && metrics.last_log_index == Some(last.index())
+            && membership.get_joint_config().len() == 1
+            && metrics.membership_config.log_id() == metrics.committed_membership_config.log_id();
+        let replication = metrics.replication.as_ref()?;
+        let others = membership.nodes().filter(|(id, _)| **id != self.id() && sight.answers(**id));
+        let members: BTreeMap<u64, String> = others.map(|(id, node)| (*id, node.address.clone())).collect();
+        let have_all = members.keys().all(|id| replication.get(id).copied().flatten() == Some(last));
+        let voters = || membership.voter_ids();
+        let there = voters().filter(|id| *id == self.id() || members.contains_key(id)).count();
+        if !is_still || !have_all || 2 * there <= voters().count() {
+            return None;
+        }
+        let (group, ballot, last) = (self.name().to_string(), wire::ballot(&metrics.vote), wire::place(&last));
+        let resting = message::Resting { group, ballot, last };
+        Some(Settling { resting, members, events: rest.settle() })
+    }
+
+    /// Rests when all whom it asked do; else it goes on sending heartbeats.
+    pub(crate) fn settled(&self, settling: &Settling, all_rest: bool) {
+        if !all_rest || !self.rest().lead(settling.events) {
+            self.rest().stir();
+        }
+    }
+
+    /// Rests when this replica knows of nothing but what the leader does, who is there. Whether it rests.
+    pub(crate) fn agree_to_rest(&self, resting: &message::Resting, sight: &Sight) -> bool {
+        let leader = resting.ballot.node;
+        let Some(connection) = sight.calls(leader) else { return false };
+        let metrics = self.raft.metrics();
+        let metrics = metrics.borrow_watched();
+        let last = wire::log_id(&resting.last);
+        let agrees = leader != self.id()
+            && wire::ballot(&metrics.vote) == resting.ballot
+            && metrics.current_leader == Some(leader)
+            && metrics.last_applied == Some(last)
+            && metrics.last_log_index == Some(last.index());
+        if agrees {
+            self.rest().follow(leader, connection);
+        }
+        agrees
+    }
+
+    /// Asks for the promise of votes, as a replica does that misses the leader.
+    #[cfg(test)]
+    pub(crate) async fn stand_if_others_would_vote(&self) {
+        let _ = self.raft.trigger().elect(true).await; // a group that is shut down has no elections
+    }
+
+    /// The answer to a candidate that asks for a promise of votes, when this group rests: its leader is there. The
+    /// leader itself wakes, so that whoever missed it hears of it.
+    pub(super) fn refuse_while_resting(&self, call: &message::VoteCall) -> Option<message::VoteAnswer> {
+        match self.rest().phase() {
+            Phase::Awake => return None,
+            // It ended and came back, and does not lead any more.
+            Phase::Following { leader, .. } if leader == call.ballot.node => return None,
+            Phase::Following { .. } => {}
+            Phase::Settling | Phase::Leading => {
+                self.rest().stir();
+                self.beat();
+            }
+        }
+        let metrics = self.raft.metrics();
+        let metrics = metrics.borrow_watched();
+        let last = metrics.last_applied.as_ref().map(wire::place);
+        Some(message::VoteAnswer { ballot: wire::ballot(&metrics.vote), granted: false, last, excluded: None })
+    }
+}

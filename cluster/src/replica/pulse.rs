@@ -1,0 +1,75 @@
+//! The one clock of all groups: heartbeats at the same time, looks at who is there, and rest for idle groups.
+//!
+//! Heartbeats of all groups that a replica leads fall due together, so that those to one replica leave in one write and
+//! are read by one. Groups in which nothing happens send none: their leader asks all others, in one call for each
+//! replica, to expect none. From then on it is the replica that is watched, and all that rests under it wakes when it is
+//! not heard of any more.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use flotilla_proto::replication::{self as message, Method};
+use futures_util::future::join_all;
+use prost::Message;
+use tokio::time::{Instant, sleep_until};
+
+use super::sight::Sight;
+use crate::limits::{HEARTBEAT_INTERVAL, PULSE_INTERVAL, REST_INTERVAL, REST_TIMEOUT};
+use crate::peer::{Lane, Peers, Target};
+use crate::raft::{Node, Settling};
+
+/// Keeps the time of groups, until all of them are shut down.
+pub(crate) async fn keep(nodes: Vec<Node>, peers: Arc<dyn Peers>, sight: Arc<Sight>) {
+    let mut at = Instant::now();
+    let (mut beat_at, mut rest_at) = (at, at);
+    while nodes.iter().any(|node| !node.is_stopping()) {
+        let now = Instant::now();
+        if sight.look(&peers.contacts(), now) {
+            nodes.iter().for_each(|node| node.looked(&sight));
+        }
+        if now >= beat_at {
+            beat_at = now + HEARTBEAT_INTERVAL - PULSE_INTERVAL / 2;
+            nodes.iter().for_each(Node::beat);
+        }
+        if now >= rest_at {
+            rest_at = now + REST_INTERVAL;
+            let settling: Vec<(Node, Settling)> =
+                nodes.iter().filter_map(|node| Some((node.clone(), node.settle(&sight, now)?))).collect();
+            if !settling.is_empty() {
+                actix::spawn(rest(settling, peers.clone()));
+            }
+        }
+        at = now.max(at + PULSE_INTERVAL);
+        sleep_until(at).await;
+    }
+}
+
+/// Asks the others whether these groups can rest, and lets those that all agree about.
+async fn rest(settling: Vec<(Node, Settling)>, peers: Arc<dyn Peers>) {
+    let mut asked: BTreeMap<(u64, &str), Vec<usize>> = BTreeMap::new();
+    for (number, (_, settling)) in settling.iter().enumerate() {
+        for (member, address) in &settling.members {
+            asked.entry((*member, address)).or_default().push(number);
+        }
+    }
+    let answers = asked.into_iter().map(|((member, address), numbers)| {
+        let target = Target { address: address.to_owned(), member: Some(member) };
+        let groups = numbers.iter().map(|number| settling[*number].1.resting.clone()).collect();
+        let payload = Bytes::from(message::Rest { groups }.encode_to_vec());
+        let answer = peers.call(&target, Lane::Control, Method::Rest as u32, payload, REST_TIMEOUT);
+        async move {
+            let answer = answer.await.ok().and_then(|answer| message::RestAnswer::decode(answer).ok());
+            let rests = answer.unwrap_or_default().rests;
+            let agreed = move |(place, number)| (number, rests.get(place).copied().unwrap_or(false));
+            numbers.into_iter().enumerate().map(agreed)
+        }
+    });
+    let mut all_rest = vec![true; settling.len()];
+    for (number, rests) in join_all(answers).await.into_iter().flatten() {
+        all_rest[number] &= rests;
+    }
+    for ((node, settling), all_rest) in settling.iter().zip(all_rest) {
+        node.settled(settling, all_rest);
+    }
+}

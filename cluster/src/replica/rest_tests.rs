@@ -1,0 +1,83 @@
+//! Groups that rest on three replicas, and what wakes them.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use super::replica_tests::{Cluster, create, read, until};
+use crate::limits::{ELECTION_TIMEOUT, QUORUM_SILENCE_MAX};
+use crate::{GroupStatus, Store};
+
+fn groups(store: &Store) -> Vec<GroupStatus> {
+    store.status().groups
+}
+
+/// Waits until every group rests on every replica, once all have been balanced; the terms by group.
+async fn all_rest(stores: &[Store]) -> BTreeMap<String, u64> {
+    let all = || stores.iter().flat_map(groups).collect::<Vec<_>>();
+    until("all groups rest", || all().iter().all(|group| group.rests)).await;
+    all().into_iter().map(|group| (group.name, group.term)).collect()
+}
+
+/// Longer than anybody waits for a leader that is not there.
+async fn wait_for_elections() {
+    tokio::time::sleep(4 * ELECTION_TIMEOUT.end).await;
+}
+
+#[tokio::test]
+async fn idle_groups_rest_and_writes_and_reads_wake_theirs() {
+    let cluster = Cluster::new(&["a", "b", "c"], 6);
+    let stores = cluster.open_all().await;
+    let mut undisturbed = 0;
+    for (number, store) in stores.iter().enumerate() {
+        let terms = all_rest(&stores).await;
+        tokio::time::sleep(QUORUM_SILENCE_MAX).await;
+        assert!(stores.iter().all(Store::is_available));
+        let key = format!("ns/{number}");
+        let revision = create(store, &key).await;
+        assert!(stores.iter().all(Store::is_available));
+        for store in &stores {
+            assert_eq!(read(store, &key).await, Some(revision));
+            assert!(groups(store).iter().any(|group| !group.rests), "whoever writes or reads is awake");
+        }
+        undisturbed += u32::from(all_rest(&stores).await == terms);
+    }
+    // On a machine that stands still now and then somebody may be missed who is there.
+    assert!(undisturbed > 0, "neither rest nor waking deposes anybody");
+    for store in stores {
+        store.shutdown().await;
+    }
+}
+
+#[tokio::test]
+async fn who_asks_for_votes_under_a_leader_that_rests_gets_none_and_wakes_it() {
+    let cluster = Cluster::new(&["a", "b", "c"], 0);
+    let stores = cluster.open_all().await;
+    let terms = all_rest(&stores).await;
+    let node = |store: &Store| store.running().groups.values().next().map(|group| group.leader.node().clone()).unwrap();
+    let follower = stores.iter().map(node).find(|node| node.leader() != Some(node.id())).unwrap();
+    let leader = follower.leader();
+    wait_for_elections().await; // nobody remembers the last heartbeat
+    follower.stand_if_others_would_vote().await;
+    let is_woken = || stores.iter().filter(|store| Some(store.node()) == leader).all(|store| !groups(store)[0].rests);
+    until("the leader wakes", is_woken).await;
+    wait_for_elections().await;
+    assert_eq!(follower.leader(), leader);
+    assert_eq!(all_rest(&stores).await, terms);
+}
+
+#[tokio::test]
+async fn groups_rest_without_a_member_that_is_gone_and_wake_when_it_returns() {
+    let cluster = Cluster::new(&["a", "b", "c"], 3);
+    let mut stores = cluster.open_all().await;
+    all_rest(&stores).await;
+    stores.remove(1).shutdown().await;
+    let first = create(&stores[0], "ns/first").await;
+    all_rest(&stores).await;
+    wait_for_elections().await;
+    let terms = all_rest(&stores).await;
+    let began = std::time::Instant::now();
+    stores.push(cluster.open("b").await);
+    assert_eq!(read(&stores[2], "ns/first").await, Some(first));
+    assert!(began.elapsed() < Duration::from_secs(10), "{:?}", began.elapsed());
+    assert_eq!(all_rest(&stores[..2]).await.len(), terms.len());
+}

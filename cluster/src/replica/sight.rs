@@ -1,0 +1,115 @@
+//! Which other replicas are there, as all groups that rest have it.
+
+use std::collections::BTreeMap;
+
+use parking_lot::Mutex;
+use tokio::time::Instant;
+
+use crate::limits::{PEER_SILENCE_MAX, PULSE_INTERVAL};
+use crate::peer::{Contact, Contacts};
+
+/// The connections with a member over which it is heard of.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct Seen {
+    /// The one over which it is called.
+    called: Option<u64>,
+    /// The one over which it calls.
+    calling: Option<u64>,
+}
+
+/// Who is there: everybody relies on what was seen at the last look, so that nobody misses a change.
+pub(crate) struct Sight {
+    state: Mutex<State>,
+}
+
+struct State {
+    members: BTreeMap<u64, Seen>,
+    looked: Instant,
+    /// Since when this replica has been looking without standing still itself.
+    steady: Instant,
+}
+
+impl Default for Sight {
+    fn default() -> Sight {
+        let now = Instant::now();
+        Sight { state: Mutex::new(State { members: BTreeMap::new(), looked: now, steady: now }) }
+    }
+}
+
+impl Sight {
+    /// Looks who is there; whether that is not as it was at the last look.
+    pub(crate) fn look(&self, contacts: &BTreeMap<u64, Contacts>, now: Instant) -> bool {
+        let mut state = self.state.lock();
+        if now > state.looked + 2 * PULSE_INTERVAL {
+            state.steady = now; // what was not heard while this replica stood still says nothing
+        }
+        state.looked = now;
+        let steady = state.steady;
+        let heard = |contact: Contact| {
+            let lately = now < contact.heard.max(steady) + PEER_SILENCE_MAX;
+            lately.then_some(contact.connection)
+        };
+        let seen = |contacts: &Contacts| Seen {
+            called: contacts.called.and_then(heard),
+            calling: contacts.calling.and_then(heard),
+        };
+        let members = contacts.iter().map(|(member, contacts)| (*member, seen(contacts))).collect();
+        let changed = state.members != members;
+        state.members = members;
+        changed
+    }
+
+    /// Whether a member answers when it is called.
+    pub(crate) fn answers(&self, member: u64) -> bool {
+        self.state.lock().members.get(&member).is_some_and(|seen| seen.called.is_some())
+    }
+
+    /// The connection over which a member calls, if it is there.
+    pub(crate) fn calls(&self, member: u64) -> Option<u64> {
+        self.state.lock().members.get(&member)?.calling
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+
+    fn contacts(called: Option<(u64, Instant)>, calling: Option<(u64, Instant)>) -> BTreeMap<u64, Contacts> {
+        let contact = |(connection, heard)| Contact { connection, heard };
+        BTreeMap::from([(1, Contacts { called: called.map(contact), calling: calling.map(contact) })])
+    }
+
+    #[test]
+    fn silence_is_seen_of_each_connection_by_itself() {
+        let (sight, mut now) = (Sight::default(), Instant::now());
+        let heard = now;
+        assert!(sight.look(&contacts(Some((1, heard)), Some((2, heard))), now));
+        assert!(sight.answers(1) && sight.calls(1) == Some(2) && !sight.answers(2));
+        while now + PULSE_INTERVAL < heard + PEER_SILENCE_MAX {
+            now += PULSE_INTERVAL;
+            assert!(!sight.look(&contacts(Some((1, heard)), Some((2, now))), now));
+        }
+        now += PULSE_INTERVAL;
+        assert!(sight.look(&contacts(Some((1, heard)), Some((2, now))), now));
+        assert!(!sight.answers(1) && sight.calls(1) == Some(2));
+        assert!(sight.look(&contacts(Some((3, now)), Some((2, now))), now), "another connection is a change");
+    }
+
+    #[test]
+    fn who_stood_still_himself_waits_before_he_misses_others() {
+        let (sight, mut now) = (Sight::default(), Instant::now());
+        let heard = now;
+        sight.look(&contacts(None, Some((2, heard))), now);
+        now += Duration::from_secs(10);
+        assert!(!sight.look(&contacts(None, Some((2, heard))), now), "they may have called meanwhile");
+        let resumed = now;
+        while now < resumed + PEER_SILENCE_MAX {
+            assert_eq!(sight.calls(1), Some(2));
+            now += PULSE_INTERVAL;
+            sight.look(&contacts(None, Some((2, heard))), now);
+        }
+        assert_eq!(sight.calls(1), None);
+    }
+}
