@@ -263,7 +263,8 @@ impl Leader {
             let nobody = || Unchanged::Refused("it has no leader that a majority follows".into());
             let leader = self.node.leader();
             let done = match self.place(deadline).await.ok_or_else(nobody)? {
-                Place::Here => self.node.administer(&request).await,
+                // Apart, because it is seldom needed and large.
+                Place::Here => Box::pin(self.node.administer(&request)).await,
                 Place::There(target) => self.administer_there(&target, &request).await,
             };
             let Err(Unchanged::NotLeader(_)) = done else { return done };
