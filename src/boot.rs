@@ -12,7 +12,7 @@ use std::time::Duration;
 
 use actix_web::web::ServiceConfig;
 use actix_web::{App, HttpServer};
-use flotilla_cluster::{Membership, OpenError, Options, Standing, Store, TableId, TableOptions};
+use flotilla_cluster::{Initial, Membership, OpenError, Options, Standing, Store, TableId, TableOptions};
 use tokio::sync::watch;
 
 use crate::access::nodes::{Nodes, StoreRelations};
@@ -20,7 +20,7 @@ use crate::access::rbac::Rule;
 use crate::access::tokens::{Issuer, KeyError, KeySet, ServiceAccountTokens, SigningKey, SpareKey, StoreObjects};
 use crate::access::{Authenticator, Authorizer, TokenFile, TokenFileError, connection};
 use crate::bootstrap;
-use crate::config::Config;
+use crate::config::{Config, InitialCluster};
 use crate::gateway::StartError;
 use crate::limits;
 use crate::pki::{PeerPki, Pki, PkiError, PkiOptions, RENEWAL_CHECK_INTERVAL};
@@ -219,8 +219,16 @@ fn store_options(config: &Config, peers: Option<&PeerPki>) -> Result<Options, Pk
     let (Some(peers), Some(cluster), Some(peer_listen)) = (peers, &config.initial_cluster, config.peer_listen) else {
         return Ok(options);
     };
-    let membership =
-        Membership { name: config.member_name(), peer_listen, initial: cluster.by_name(), tls: peers.tls()? };
+    let name = config.member_name();
+    let advertise = config.peer_advertise.clone().or_else(|| cluster.address_of(&name).map(str::to_owned));
+    let initial = match cluster {
+        InitialCluster::Members(members) => Initial::Members(members.clone()),
+        InitialCluster::Dns(address) => {
+            Initial::Found { address: address.clone(), size: config.initial_cluster_size.unwrap_or(1) }
+        }
+    };
+    let advertise = advertise.unwrap_or_default();
+    let membership = Membership { name, peer_listen, advertise, initial, tls: peers.tls()? };
     Ok(Options { membership: Some(membership), ..options })
 }
 

@@ -115,6 +115,8 @@ pub const SCRATCH_BYTES: usize = 262_144;
 
 /// Bytes above which answers are compressed for clients that take gzip, as the reference has it.
 pub const GZIP_BYTES_MIN: usize = 131_072;
+/// Members that may form a cluster by a host name.
+pub const INITIAL_MEMBERS: usize = 9;
 /// How long a member waits before it tries again to make the objects that must exist.
 pub const BEGIN_INTERVAL: Duration = Duration::from_secs(1);
 /// How often a replica that does not lead looks whether the objects that must exist do by now.

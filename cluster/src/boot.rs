@@ -166,7 +166,9 @@ impl<'a> Here<'a> {
         let failed = |source| OpenError::Directory { directory: options.directory.clone(), source };
         let identity = Arc::new(IdentityFile::open(disk, &options.directory, name).map_err(failed)?);
         let Identity { name, id, cluster } = identity.get();
-        let hello = Hello { cluster, member: id, name, version: PEER_VERSION, shards, drained: false };
+        let address = membership.map_or_else(String::new, |membership| membership.advertise.clone());
+        let hello =
+            Hello { cluster, member: id, name, version: PEER_VERSION, shards, address, drained: false, sees: 0 };
         Ok(Here { membership, founder, identity, hello: watch::Sender::new(hello) })
     }
 

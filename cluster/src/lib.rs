@@ -67,7 +67,7 @@ pub use self::backup::{
 pub use self::key::{Key, Scope, TableId};
 pub use self::members::{ClusterStatus, MemberStatus, MembersError};
 pub use self::object::{Draft, Layout, Object, Term, Terms};
-pub use self::options::{Founder, Membership, OpenError, Options, PeerTls, TableOptions};
+pub use self::options::{Founder, Initial, Membership, OpenError, Options, PeerTls, TableOptions};
 pub use self::raft::{GroupStatus, Member};
 pub use self::replica::standing::Standing;
 pub use self::revision::Revision;

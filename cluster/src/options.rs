@@ -78,11 +78,26 @@ pub struct Membership {
     pub name: String,
     /// Where it listens for the others.
     pub peer_listen: SocketAddr,
-    /// Where the members that form the store listen, `HOST:PORT` by name, this one among them; or one entry without
-    /// a name, whose host name has the addresses of all members.
-    pub initial: BTreeMap<String, String>,
+    /// Where the others reach it, `HOST:PORT`: told to those that do not know it from [`Initial::Members`].
+    pub advertise: String,
+    /// Who forms the store.
+    pub initial: Initial,
     /// How connections between them are made and taken.
     pub tls: PeerTls,
+}
+
+/// The members that form a store.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Initial {
+    /// Where each listens, `HOST:PORT` by name, this one among them.
+    Members(BTreeMap<String, String>),
+    /// Whoever answers at the addresses of a host name; it is resolved until as many do.
+    Found {
+        /// The host name, and the port on which all of them listen: `HOST:PORT`.
+        address: String,
+        /// How many form the store.
+        size: usize,
+    },
 }
 
 /// The first member of a cluster that others are to join.

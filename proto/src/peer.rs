@@ -61,6 +61,12 @@ pub struct Hello {
     /// Whether it is to lead nothing.
     #[prost(bool, tag = "7")]
     pub drained: bool,
+    /// Where others reach it, `HOST:PORT`.
+    #[prost(string, tag = "8")]
+    pub address: String,
+    /// Checksum of who it sees that is to form a cluster with it.
+    #[prost(fixed32, tag = "9")]
+    pub sees: u32,
 }
 
 /// What a connection is for.

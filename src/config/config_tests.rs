@@ -100,11 +100,31 @@ fn members_of_a_cluster() {
         (&["--name", "c", "--initial-cluster", two, "--peer-listen", "0.0.0.0:1"], "name", "c is not in"),
         (&["--name", "a", "--initial-cluster", two, "--peer-listen", "0.0.0.0:0"], "peer-listen", "must have a port"),
         (&["--name", "a", "--initial-cluster", two, "--peer-listen", "127.0.0.1:6443"], "peer-listen", "is served on"),
-        (&["--initial-cluster", "dns=h:1", "--peer-listen", "0.0.0.0:1"], "initial-cluster", "name the members"),
+        (&["--initial-cluster", "dns=h:1", "--peer-listen", "0.0.0.0:1"], "initial-cluster-size", "is needed"),
+        (&["--initial-cluster-size", "3"], "initial-cluster-size", "dns=HOST:PORT only"),
+        (&["--peer-advertise", "h:1"], "peer-advertise", "dns=HOST:PORT only"),
         (&["--name", "dns"], "name", "cannot be the name"),
         (&["--name", "a/b"], "name", "cannot be the name"),
     ] {
         let error = load_from(args).unwrap_err().to_string();
+        assert!(error.contains(&format!("configuration: {option}: ")) && error.contains(part), "{args:?}: {error}");
+    }
+}
+
+#[test]
+fn members_that_find_each_other_by_a_name() {
+    let by_name = |more: &[&str]| {
+        let fixed = ["--initial-cluster", "dns=peers:7443", "--peer-listen", "0.0.0.0:7443"];
+        load_from(&[&fixed[..], more].concat())
+    };
+    let config = by_name(&["--initial-cluster-size", "3", "--peer-advertise", "a.peers:7443"]).unwrap();
+    assert_eq!((config.initial_cluster_size, config.peer_advertise.as_deref()), (Some(3), Some("a.peers:7443")));
+    for (args, option, part) in [
+        (&["--initial-cluster-size", "0"][..], "initial-cluster-size", "from 1 to 9"),
+        (&["--initial-cluster-size", "3"], "peer-advertise", "is needed"),
+        (&["--initial-cluster-size", "3", "--peer-advertise", "here"], "peer-advertise", "is not HOST:PORT"),
+    ] {
+        let error = by_name(args).unwrap_err().to_string();
         assert!(error.contains(&format!("configuration: {option}: ")) && error.contains(part), "{args:?}: {error}");
     }
 }

@@ -10,8 +10,8 @@ use figment::Figment;
 use figment::providers::{Env, Format, Serialized, Toml};
 use figment::value::Dict;
 
-use super::{Config, InitialCluster, InitialClusterError, is_member_name};
-use crate::limits::CONFIG_FILE_BYTES;
+use super::{Config, InitialCluster, InitialClusterError, is_member_address, is_member_name};
+use crate::limits::{self, CONFIG_FILE_BYTES};
 
 /// What the names of environment variables start with.
 const ENV_PREFIX: &str = "FLOTILLA_";
@@ -141,10 +141,29 @@ fn check_members(config: &Config) -> Result<(), ConfigError> {
             let given = if config.name.is_some() { "" } else { ", which is that of the machine since none is given," };
             refuse("name", &format!("{name}{given} is not in initial-cluster: {cluster}"))
         }
-        (Some(InitialCluster::Dns(_)), Some(_)) => {
-            refuse("initial-cluster", "a cluster cannot be founded by dns=HOST:PORT yet: name the members")
-        }
         (Some(_), Some(_)) => Ok(()),
+    }?;
+    check_found(config)
+}
+
+/// What members that find each other by a host name must say, and others must not.
+fn check_found(config: &Config) -> Result<(), ConfigError> {
+    let refuse = |option, why: &str| Err(ConfigError::Invalid { option, why: why.to_owned() });
+    let by_name = matches!(config.initial_cluster, Some(InitialCluster::Dns(_)));
+    match config.initial_cluster_size {
+        None if by_name => return refuse("initial-cluster-size", "is needed to know when all members are found"),
+        Some(_) if !by_name => return refuse("initial-cluster-size", "is for initial-cluster dns=HOST:PORT only"),
+        Some(size) if !(1..=limits::INITIAL_MEMBERS).contains(&size) => {
+            let why = format!("must be from 1 to {}", limits::INITIAL_MEMBERS);
+            return refuse("initial-cluster-size", &why);
+        }
+        _ => {}
+    }
+    match &config.peer_advertise {
+        None if by_name => refuse("peer-advertise", "is needed: where the others find this member from now on"),
+        Some(_) if !by_name => refuse("peer-advertise", "is for initial-cluster dns=HOST:PORT only"),
+        Some(address) if !is_member_address(address) => refuse("peer-advertise", "is not HOST:PORT"),
+        _ => Ok(()),
     }
 }
 

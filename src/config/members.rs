@@ -50,11 +50,11 @@ pub enum InitialClusterError {
 }
 
 impl InitialCluster {
-    /// As the store takes it: where members listen, by name; or a host name for all, without a name.
-    pub fn by_name(&self) -> BTreeMap<String, String> {
+    /// Where a member listens for the others, when its address is among these.
+    pub fn address_of(&self, name: &str) -> Option<&str> {
         match self {
-            Self::Members(members) => members.clone(),
-            Self::Dns(address) => BTreeMap::from([(String::new(), address.clone())]),
+            Self::Members(members) => members.get(name).map(String::as_str),
+            Self::Dns(_) => None,
         }
     }
 
@@ -160,11 +160,11 @@ mod tests {
         let text = "a=10.0.0.1:7000,b=b.example:7001,c=[::1]:7002";
         let cluster: InitialCluster = text.parse().unwrap();
         assert_eq!(cluster.to_string(), text);
-        assert_eq!(cluster.by_name()["b"], "b.example:7001");
+        assert_eq!(cluster.address_of("b"), Some("b.example:7001"));
         assert!(cluster.may_have("c") && !cluster.may_have("d"));
         let dns: InitialCluster = "dns=peers.example:7000".parse().unwrap();
         assert_eq!(dns, InitialCluster::Dns("peers.example:7000".into()));
-        assert_eq!(dns.by_name(), BTreeMap::from([(String::new(), "peers.example:7000".into())]));
+        assert_eq!(dns.address_of("b"), None);
         assert!(dns.may_have("anybody"));
     }
 

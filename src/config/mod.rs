@@ -58,9 +58,25 @@ pub struct Config {
     ///
     /// As `a=10.0.0.1:7443,b=10.0.0.2:7443,c=c.example:7443`, the same for every member: the cluster is founded once all
     /// of them are there. Without it the server is alone, and opens no port for others.
+    ///
+    /// As `dns=peers.example:7443`, a host name that has the addresses of all, like that of a headless Service: it is
+    /// resolved again and again until --initial-cluster-size members have answered that see each other.
     #[arg(long, value_name = "NAME=ADDR:PORT,...")]
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub initial_cluster: Option<InitialCluster>,
+
+    /// How many members form the cluster, with --initial-cluster dns=HOST:PORT. The same for every member.
+    #[arg(long, value_name = "N")]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub initial_cluster_size: Option<usize>,
+
+    /// Where the others reach this member, with --initial-cluster dns=HOST:PORT.
+    ///
+    /// It must stay this member's own: a host name is best, since it is resolved for every connection, so that the address
+    /// behind it may change.
+    #[arg(long, value_name = "HOST:PORT")]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub peer_advertise: Option<String>,
 
     /// Address and port to serve on, always with TLS. Port 0 takes a free one.
     #[arg(long, value_name = "ADDR:PORT", default_value_t = SocketAddr::from((Ipv4Addr::LOCALHOST, 6443)))]

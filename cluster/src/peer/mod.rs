@@ -18,6 +18,7 @@ mod transport;
 mod wire;
 
 use std::collections::BTreeMap;
+use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -74,6 +75,10 @@ pub(crate) struct Hello {
     pub(crate) shards: u32,
     /// Whether it is to lead nothing.
     pub(crate) drained: bool,
+    /// Where others reach it, `HOST:PORT`; empty when they know it otherwise.
+    pub(crate) address: String,
+    /// Checksum of who it sees that is to form a cluster with it.
+    pub(crate) sees: u32,
 }
 
 /// Why a call has no answer.
@@ -130,6 +135,9 @@ pub(crate) trait Peers: Send + Sync {
     /// # Errors
     /// See [`PeerError`].
     fn hello_of(&self, address: &str, timeout: Duration) -> BoxFuture<'static, Result<Hello, PeerError>>;
+
+    /// The addresses that a host name has now, each with the port.
+    fn resolve(&self, address: &str) -> BoxFuture<'static, io::Result<Vec<String>>>;
 
     /// Whether a control connection with this member is up, whoever made it.
     fn is_reachable(&self, member: u64) -> bool {

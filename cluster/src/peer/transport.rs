@@ -133,6 +133,10 @@ impl Peers for Transport {
         .boxed()
     }
 
+    fn resolve(&self, address: &str) -> BoxFuture<'static, io::Result<Vec<String>>> {
+        self.shared.network.resolve(address)
+    }
+
     fn is_drained(&self, member: u64) -> bool {
         self.shared.attendance.is_drained(member)
     }

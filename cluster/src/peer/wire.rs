@@ -57,6 +57,12 @@ pub(crate) trait Network: Send + Sync {
     /// Connects with whoever listens at an address, `HOST:PORT`.
     fn dial(&self, address: &str, tls: &PeerTls) -> Connecting;
 
+    /// The addresses that a host name has now, each with the port of `HOST:PORT`.
+    fn resolve(&self, address: &str) -> BoxFuture<'static, io::Result<Vec<String>>> {
+        let address = address.to_owned();
+        async move { Ok(tokio::net::lookup_host(address).await?.map(|found| found.to_string()).collect()) }.boxed()
+    }
+
     /// Whether it is certain that nobody listens at an address.
     fn is_refused(&self, address: &str) -> BoxFuture<'static, bool>;
 }

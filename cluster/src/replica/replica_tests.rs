@@ -5,13 +5,18 @@ use std::net::{SocketAddr, TcpListener};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use futures_util::FutureExt;
+use futures_util::future::BoxFuture;
+use parking_lot::Mutex;
+
 use crate::limits::BALANCE_INTERVAL;
 use crate::machine::Machine;
 use crate::peer::test_net::Authority;
+use crate::peer::{Connecting, Listener, Network, TlsNetwork};
 use crate::wal::simulated_disk::SimulatedDisk;
 use crate::{
-    Draft, Expectation, Interest, Key, Layout, Membership, Mutation, Options, Outcome, ReadError, Revision, Standing,
-    Store, TableId, TableOptions, Write, WriteError,
+    Draft, Expectation, Initial, Interest, Key, Layout, Membership, Mutation, Options, Outcome, PeerTls, ReadError,
+    Revision, Standing, Store, TableId, TableOptions, Write, WriteError,
 };
 
 /// The members of a cluster, each with its disk.
@@ -44,19 +49,29 @@ impl Cluster {
 
     /// Opens a member, which need not have the others.
     async fn begin(&self, name: &str) -> Store {
-        let membership = Membership {
+        self.begin_as(Machine::with_disk(Arc::new(self.disks[name].clone())), self.membership(name)).await
+    }
+
+    fn membership(&self, name: &str) -> Membership {
+        Membership {
             name: name.into(),
             peer_listen: self.addresses[name],
-            initial: self.addresses.iter().map(|(name, address)| (name.clone(), address.to_string())).collect(),
+            advertise: self.addresses[name].to_string(),
+            initial: Initial::Members(
+                self.addresses.iter().map(|(name, address)| (name.clone(), address.to_string())).collect(),
+            ),
             tls: self.authority.issue(name),
-        };
+        }
+    }
+
+    async fn begin_as(&self, machine: Machine, membership: Membership) -> Store {
         let on_fatal: Arc<dyn Fn(&str) + Send + Sync> = Arc::new(|_| {});
         let (membership, groups) = (Some(membership), self.groups);
         let shards = (groups > 0).then_some(u16::from(groups));
         let tables = [(pods(), TableOptions { shards, ..TableOptions::default() })].into();
         let options =
             Options { wal_segment_bytes: 1 << 20, membership, groups, tables, on_fatal, ..Options::new("/store") };
-        Store::open_on(Machine::with_disk(Arc::new(self.disks[name].clone())), None, options).await.unwrap()
+        Store::open_on(machine, None, options).await.unwrap()
     }
 
     pub(super) async fn open_all(&self) -> Vec<Store> {
@@ -366,4 +381,66 @@ async fn a_member_that_was_removed_while_it_was_down_learns_of_it_when_it_starts
     stores["a"].remove("c").await.unwrap();
     let c = cluster.begin("c").await;
     until("c knows", || *c.standing().borrow() == Standing::Removed).await;
+}
+
+/// A network on which one name has addresses that change.
+struct Named {
+    addresses: Arc<Mutex<Vec<String>>>,
+}
+
+impl Network for Named {
+    fn listen(&self, address: SocketAddr, tls: &PeerTls) -> std::io::Result<Box<dyn Listener>> {
+        TlsNetwork.listen(address, tls)
+    }
+
+    fn dial(&self, address: &str, tls: &PeerTls) -> Connecting {
+        TlsNetwork.dial(address, tls)
+    }
+
+    fn resolve(&self, address: &str) -> BoxFuture<'static, std::io::Result<Vec<String>>> {
+        assert_eq!(address, "peers.example:7443");
+        std::future::ready(Ok(self.addresses.lock().clone())).boxed()
+    }
+
+    fn is_refused(&self, address: &str) -> BoxFuture<'static, bool> {
+        TlsNetwork.is_refused(address)
+    }
+}
+
+#[tokio::test]
+async fn members_find_each_other_behind_one_name_and_found_one_cluster() {
+    let cluster = Cluster::new(&["a", "b", "c"], 1);
+    let all: Vec<String> = cluster.addresses.values().map(ToString::to_string).collect();
+    let addresses = Arc::new(Mutex::new(all[..2].to_vec()));
+    let begin = async |name: &str| {
+        let initial = Initial::Found { address: "peers.example:7443".into(), size: 3 };
+        // What is told is a name: it is resolved for each connection.
+        let advertise = format!("localhost:{}", cluster.addresses[name].port());
+        let network = Arc::new(Named { addresses: addresses.clone() });
+        let machine = Machine { network, ..Machine::with_disk(Arc::new(cluster.disks[name].clone())) };
+        cluster.begin_as(machine, Membership { advertise, initial, ..cluster.membership(name) }).await
+    };
+    let stores = futures_util::future::join_all(["a", "b", "c"].map(&begin)).await;
+    tokio::time::sleep(Duration::from_secs(1)).await;
+    assert!(stores.iter().all(|store| store.cluster().members.is_empty()), "c has not been found by a and b");
+    // One of the addresses is nobody's any more.
+    *addresses.lock() = [&all[..], &["127.0.0.1:1".to_owned()]].concat();
+    for store in &stores {
+        tokio::time::timeout(Duration::from_secs(30), store.ready()).await.expect("a cluster");
+    }
+    let seen = stores[0].cluster();
+    let ports: Vec<String> = seen.members.iter().map(|member| member.address.clone()).collect();
+    assert_eq!(ports, cluster.addresses.values().map(|at| format!("localhost:{}", at.port())).collect::<Vec<_>>());
+    assert!(stores.iter().all(|store| store.cluster().cluster == seen.cluster && !seen.cluster.is_empty()));
+    create(&stores[1], "ns/first").await;
+    for store in stores {
+        store.shutdown().await;
+    }
+    // A start after that takes nobody to be found by the name.
+    addresses.lock().clear();
+    let stores = futures_util::future::join_all(["a", "b", "c"].map(&begin)).await;
+    for store in &stores {
+        tokio::time::timeout(Duration::from_secs(30), store.ready()).await.expect("the same cluster");
+        assert!(read(store, "ns/first").await.is_some() && store.cluster().cluster == seen.cluster);
+    }
 }
