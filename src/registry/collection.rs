@@ -1,5 +1,6 @@
 //! Deleting collections.
 
+use super::delete::warn_of_dependents;
 use super::{DeleteOptions, Listing, Page, Registry, Served, Target};
 use crate::gateway::Caller;
 use crate::status::{ApiError, ApiResult};
@@ -14,6 +15,7 @@ impl Registry {
         options: &DeleteOptions,
         caller: &mut Caller,
     ) -> ApiResult<Page> {
+        warn_of_dependents(served, options, caller);
         let mut page = self.list(served, namespace, listing).await?;
         let mut objects = Vec::new();
         while page.read(&mut objects)? {}

@@ -44,14 +44,19 @@ enum Step {
     Wait,
 }
 
+/// Tells what becomes of dependents where the client did not say and may not expect it.
+pub(super) fn warn_of_dependents(served: &Served, options: &DeleteOptions, caller: &mut Caller) {
+    if options.propagation.is_none() {
+        caller.warnings.extend(served.strategy.dependents_warning.map(str::to_owned));
+    }
+}
+
 impl Registry {
     /// Deletes an object, or marks it as deleted where something has to happen before.
     pub async fn delete(&self, target: Target<'_>, options: &DeleteOptions, caller: &mut Caller) -> ApiResult<Deleted> {
         let served = target.served;
         self.admit_delete(target, caller)?;
-        if options.propagation.is_none() {
-            caller.warnings.extend(served.strategy.dependents_warning.map(str::to_owned));
-        }
+        warn_of_dependents(served, options, caller);
         let mut options = options.clone();
         if options.grace_seconds.is_some_and(|seconds| seconds < 0) {
             options.grace_seconds = Some(1);

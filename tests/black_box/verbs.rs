@@ -76,3 +76,33 @@ fn a_deletion_can_have_conditions() {
     client.request("DELETE", &path, "application/json", right.as_bytes()).expect(200);
     client.get(&path).expect(404);
 }
+
+#[test]
+fn what_is_wrong_with_an_object_is_told_before_what_is_missing_around_it() {
+    let directory = DataDir::new();
+    let server = directory.start();
+    let mut client = server.connect();
+    let pods = "/api/v1/namespaces/default/pods";
+    let container = |cpu: &str| json!({"name": "c", "image": "i", "resources": {"requests": {"cpu": cpu}}});
+    let pod = json!({"metadata": {"name": "p"}, "spec": {"nodeName": "none", "containers": [container("1")]}});
+    client.post(pods, &pod).expect(201);
+    let mut resize = |body: serde_json::Value| {
+        let (path, media) = (format!("{pods}/p/resize"), "application/strategic-merge-patch+json");
+        client.request("PATCH", &path, media, body.to_string().as_bytes())
+    };
+    let refused = resize(json!({"spec": {"containers": [container("2")]}})).expect(403);
+    assert_eq!(refused["message"], "pods \"p\" is forbidden: node \"none\" not found");
+    resize(json!({"spec": {"containers": [{"name": "other"}]}})).expect(422);
+}
+
+#[test]
+fn what_becomes_of_dependents_is_told_with_collections_too() {
+    let directory = DataDir::new();
+    let server = directory.start();
+    let mut client = server.connect();
+    let jobs = "/apis/batch/v1/namespaces/default/jobs";
+    let answer = client.delete(jobs);
+    assert_eq!(answer.status, 200);
+    assert!(answer.header("warning").is_some_and(|warning| warning.contains("child pods are preserved")));
+    assert_eq!(client.delete(&format!("{jobs}?propagationPolicy=Background")).header("warning"), None);
+}

@@ -77,6 +77,7 @@ type OnPart = fn(&Request<'_>, &Value, &Value) -> ApiResult<()>;
 
 /// By group, resource and subresource.
 static PARTS: &[(&str, &str, &str, OnPart)] = &[
+    ("", "pods", "resize", pods::resized),
     ("certificates.k8s.io", "certificatesigningrequests", "approval", certificates::approval),
     ("certificates.k8s.io", "certificatesigningrequests", "status", certificates::signing),
 ];

@@ -46,20 +46,17 @@ fn topology(request: &Request<'_>, pod: &mut Value) -> ApiResult<()> {
 
 /// A changed pod.
 pub(super) fn update(request: &Request<'_>, pod: &mut Value, old: &Value) -> ApiResult<()> {
-    match request.target.subresource {
-        "" => {
-            request.by("Priority", || {
-                admission::keep_priority(pod, old);
-                Ok(())
-            })?;
-            request.by("DefaultTolerationSeconds", || {
-                admission::tolerate_lost_nodes(pod);
-                Ok(())
-            })
-        }
-        "resize" => request.by("NodeDeclaredFeatureValidator", || resize(request, pod, old)),
-        _ => Ok(()),
+    if !request.target.subresource.is_empty() {
+        return Ok(());
     }
+    request.by("Priority", || {
+        admission::keep_priority(pod, old);
+        Ok(())
+    })?;
+    request.by("DefaultTolerationSeconds", || {
+        admission::tolerate_lost_nodes(pod);
+        Ok(())
+    })
 }
 
 /// A finished pod is within the limits of its namespace and has the overhead of its runtime class. Both are settled at
@@ -119,7 +116,11 @@ fn runtime_class(request: &Request<'_>, pod: &Value) -> ApiResult<Option<Value>>
 }
 
 /// Whether a node can resize its pods is the node's to say, so it must be known (KEP-5328).
-fn resize(request: &Request<'_>, pod: &Value, old: &Value) -> ApiResult<()> {
+pub(super) fn resized(request: &Request<'_>, pod: &Value, old: &Value) -> ApiResult<()> {
+    request.by("NodeDeclaredFeatureValidator", || node_of_resized(request, pod, old))
+}
+
+fn node_of_resized(request: &Request<'_>, pod: &Value, old: &Value) -> ApiResult<()> {
     let node = old.str_at(&["spec", "nodeName"]);
     let resources = |pod: &Value| -> Vec<Value> {
         LISTS.iter().flat_map(|list| pod.list_at(&["spec", list])).map(|c| c.at(&["resources"]).clone()).collect()
