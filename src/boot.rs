@@ -303,12 +303,14 @@ impl Drain {
         let (begin, either) = watch::channel(*self.0.borrow());
         let mut stage = self.0.clone();
         actix_web::rt::spawn(async move {
+            // Of a server that is alone nobody tells anything any more once it is a member.
+            let mut told = true;
             loop {
                 let removed = *standing.borrow_and_update() == Standing::Removed;
                 begin.send_replace(if removed { Stage::Begun } else { *stage.borrow_and_update() });
                 tokio::select! {
                     changed = stage.changed() => if changed.is_err() { break },
-                    changed = standing.changed() => if changed.is_err() { break },
+                    changed = standing.changed(), if told => told = changed.is_ok(),
                 }
             }
         });

@@ -139,3 +139,25 @@ fn a_dropped_beginning_drains() {
     drop(begin);
     assert!(drain.has_begun());
 }
+
+#[actix_web::test]
+async fn watches_of_a_server_that_is_alone_go_on() {
+    let (begin, drain) = Drain::new();
+    let (told, standing) = tokio::sync::watch::channel(Standing::Member);
+    let streams = drain.or_removed(standing);
+    // Nobody tells it anything any more.
+    drop(told);
+    let early = tokio::time::timeout(Duration::from_millis(50), streams.clone().begun()).await;
+    assert!(early.is_err(), "nothing has begun to drain");
+    begin.begin();
+    streams.begun().await;
+}
+
+#[actix_web::test]
+async fn watches_of_a_removed_member_end() {
+    let (_begin, drain) = Drain::new();
+    let (told, standing) = tokio::sync::watch::channel(Standing::Member);
+    let streams = drain.or_removed(standing);
+    told.send_replace(Standing::Removed);
+    streams.begun().await;
+}
