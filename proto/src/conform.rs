@@ -115,9 +115,14 @@ impl Place<'_> {
 
 /// Conforms `value` to a type. Returns the paths of fields that the type does not have; they are dropped.
 pub fn conform(of: &Type, value: &mut Value) -> Result<Vec<String>, Error> {
+    conform_changed(of, value, &Value::Null)
+}
+
+/// As [`conform`], for a value that was made of one which conforms: what both share is left as it is.
+pub fn conform_changed(of: &Type, value: &mut Value, before: &Value) -> Result<Vec<String>, Error> {
     let mut walk = Walk { unknown: Vec::new() };
     let root = Place { parent: None, step: Step::Root };
-    walk.structure(of, value, &root)?;
+    walk.structure(of, value, before, &root)?;
     Ok(walk.unknown)
 }
 
@@ -134,7 +139,10 @@ struct Walk {
 }
 
 impl Walk {
-    fn structure(&mut self, of: &Type, value: &mut Value, place: &Place<'_>) -> Result<(), Error> {
+    fn structure(&mut self, of: &Type, value: &mut Value, before: &Value, place: &Place<'_>) -> Result<(), Error> {
+        if value.is_same(before) {
+            return Ok(());
+        }
         let Value::Object(map) = value else {
             return Err(mismatch(value, place, || format!("{}.{}", of.package, of.name)));
         };
@@ -154,7 +162,7 @@ impl Walk {
             };
             let field = &of.fields[at];
             let here = Place { parent: Some(place), step: Step::Field(of, key) };
-            match self.field(field, member, &here) {
+            match self.field(field, member, before.at(&[key]), &here) {
                 Ok(true) => {
                     ordered &= at >= next;
                     next = at + 1;
@@ -194,18 +202,18 @@ impl Walk {
     }
 
     /// Conforms a member; `false` when it is to be dropped.
-    fn field(&mut self, field: &Field, value: &mut Value, place: &Place<'_>) -> Result<bool, Error> {
+    fn field(&mut self, field: &Field, value: &mut Value, before: &Value, place: &Place<'_>) -> Result<bool, Error> {
         if value.is_null() {
             return Ok(false);
         }
-        self.shape(&field.shape, value, place)?;
+        self.shape(&field.shape, value, before, place)?;
         Ok(match field.presence {
             Presence::OmitEmpty => !is_empty(value),
             Presence::Always | Presence::Pointer | Presence::AlwaysPointer => true,
         })
     }
 
-    fn shape(&mut self, shape: &Shape, value: &mut Value, place: &Place<'_>) -> Result<(), Error> {
+    fn shape(&mut self, shape: &Shape, value: &mut Value, before: &Value, place: &Place<'_>) -> Result<(), Error> {
         match shape {
             Shape::Bool => match value {
                 Value::Bool(_) => Ok(()),
@@ -235,13 +243,19 @@ impl Walk {
             Shape::Time | Shape::MicroTime => moment(value, matches!(shape, Shape::MicroTime), place),
             Shape::Duration => duration(value, place),
             Shape::Any(kind) => free_form(*kind, value, place),
-            Shape::Struct(of) => self.structure(of, value, place),
-            Shape::List(list) => self.list(list, value, place, shape),
-            Shape::Map(map) => self.map(map, value, place, shape),
+            Shape::Struct(of) => self.structure(of, value, before, place),
+            Shape::List(list) => self.list((list, shape), value, before, place),
+            Shape::Map(map) => self.map((map, shape), value, before, place),
         }
     }
 
-    fn list(&mut self, list: &List, value: &mut Value, place: &Place<'_>, shape: &Shape) -> Result<(), Error> {
+    fn list(
+        &mut self,
+        (list, shape): (&List, &Shape),
+        value: &mut Value,
+        before: &Value,
+        place: &Place<'_>,
+    ) -> Result<(), Error> {
         let Value::Array(items) = value else {
             return Err(mismatch(value, place, || go_type(shape)));
         };
@@ -253,12 +267,21 @@ impl Walk {
                 continue;
             }
             let here = Place { parent: Some(place), step: Step::Index(index) };
-            self.shape(&list.item, item, &here)?;
+            self.shape(&list.item, item, item_of(before, index), &here)?;
         }
         Ok(())
     }
 
-    fn map(&mut self, map: &MapShape, value: &mut Value, place: &Place<'_>, shape: &Shape) -> Result<(), Error> {
+    fn map(
+        &mut self,
+        (map, shape): (&MapShape, &Shape),
+        value: &mut Value,
+        before: &Value,
+        place: &Place<'_>,
+    ) -> Result<(), Error> {
+        if value.is_same(before) {
+            return Ok(());
+        }
         let Value::Object(members) = value else {
             return Err(mismatch(value, place, || go_type(shape)));
         };
@@ -272,11 +295,16 @@ impl Walk {
                 continue;
             }
             let here = Place { parent: Some(place), step: Step::Key(key) };
-            self.shape(&map.value, member, &here)?;
+            self.shape(&map.value, member, before.at(&[key]), &here)?;
         }
         members.sort();
         Ok(())
     }
+}
+
+/// The item of a list, or null.
+pub(crate) fn item_of(list: &Value, index: usize) -> &Value {
+    list.as_array().and_then(|items| items.get(index)).unwrap_or(&Value::Null)
 }
 
 /// The position of a field, looked for from where fields in catalogue order would have it.
@@ -304,7 +332,11 @@ pub(crate) fn is_empty(value: &Value) -> bool {
 
 /// Makes lists and maps that are always encoded `null` where they are empty, as storage does, which does not tell
 /// empty from nil. What conforms to the type does so afterwards.
-pub fn forget_empty(of: &Type, value: &mut Value) {
+/// What is shared with `before`, in which that was done, is left as it is.
+pub fn forget_empty(of: &Type, value: &mut Value, before: &Value) {
+    if value.is_same(before) {
+        return;
+    }
     let Value::Object(map) = value else { return };
     let mut next = 0;
     for (key, member) in map.iter_mut() {
@@ -317,7 +349,7 @@ pub fn forget_empty(of: &Type, value: &mut Value) {
         {
             *member = Value::Null;
         } else {
-            forget_empty_in(&field.shape, member);
+            forget_empty_in(&field.shape, member, before.at(&[key]));
         }
     }
 }
@@ -326,14 +358,16 @@ pub(crate) fn holds_structs(shape: &Shape) -> bool {
     matches!(shape, Shape::Struct(_) | Shape::List(_) | Shape::Map(_))
 }
 
-fn forget_empty_in(shape: &Shape, value: &mut Value) {
+fn forget_empty_in(shape: &Shape, value: &mut Value, before: &Value) {
     match (shape, value) {
-        (Shape::Struct(of), value) => forget_empty(of, value),
+        (Shape::Struct(of), value) => forget_empty(of, value, before),
         (Shape::List(list), Value::Array(items)) if holds_structs(&list.item) => {
-            items.iter_mut().for_each(|item| forget_empty_in(&list.item, item));
+            for (index, item) in items.iter_mut().enumerate() {
+                forget_empty_in(&list.item, item, item_of(before, index));
+            }
         }
         (Shape::Map(map), Value::Object(members)) if holds_structs(&map.value) => {
-            members.iter_mut().for_each(|(_, member)| forget_empty_in(&map.value, member));
+            members.iter_mut().for_each(|(key, member)| forget_empty_in(&map.value, member, before.at(&[key])));
         }
         _ => {}
     }

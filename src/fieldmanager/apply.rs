@@ -92,7 +92,7 @@ pub fn apply(
         keep_last_applied(&mut outcome, current, applied);
     }
     if let Some(object) = &mut outcome.object {
-        restore::numbers(target.of, object);
+        restore::numbers(target.of, object, current);
     }
     Ok(outcome)
 }

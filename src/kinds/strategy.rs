@@ -76,6 +76,8 @@ pub struct Strategy {
     pub unknown_field: Option<fn(&str) -> String>,
     /// Writes the defaults of the kind into a decoded object. Runs on every body and on every result of a patch, before validation; must be idempotent.
     pub default: fn(object: &mut Value),
+    /// Whether the defaults of each member of the object follow from that member alone.
+    pub defaults_by_member: bool,
     /// Clears and sets what a client may not choose at creation.
     pub prepare_create: fn(object: &mut Value),
     /// Clears and restores what a client may not change; the generic rules (status, generation) have run before.
@@ -135,6 +137,7 @@ impl Strategy {
         grace_seconds: None,
         unknown_field: None,
         default: |_| {},
+        defaults_by_member: false,
         prepare_create: |_| {},
         prepare_update: |_, _| {},
         prepare_status: |_, _| {},

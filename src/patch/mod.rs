@@ -98,8 +98,9 @@ impl Patch {
             Body::Merge(patch) => Ok(merge::apply(current, patch)),
             Body::Strategic(patch) => {
                 let of = of.ok_or(strategic::Error::Malformed("strategic merge patch format is not supported"))?;
+                let before = current.clone();
                 let mut patched = strategic::apply(of, current, patch.clone())?;
-                restore::numbers(of, &mut patched);
+                restore::numbers(of, &mut patched, &before);
                 Ok(patched)
             }
         }

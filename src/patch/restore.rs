@@ -17,17 +17,22 @@ pub fn complaint(of: &Type, object: &Value, why: &str) -> String {
 
 /// Makes numbers what the converter makes of them: whole floats are integers where the type has integers, and what is
 /// too large for 32 bits keeps its low bits.
-pub fn numbers(of: &Type, object: &mut Value) {
+/// What is shared with `before`, in which they are that, is left as it is.
+pub fn numbers(of: &Type, object: &mut Value, before: &Value) {
+    if object.is_same(before) {
+        return;
+    }
     if let Value::Object(map) = object {
         for (key, value) in map.iter_mut() {
             if let Some((_, field)) = of.field(key) {
-                number(&field.shape, value);
+                number(&field.shape, value, before.at(&[key]));
             }
         }
     }
 }
 
-fn number(shape: &Shape, value: &mut Value) {
+fn number(shape: &Shape, value: &mut Value, before: &Value) {
+    let item_before = |index: usize| before.list_at(&[]).get(index).unwrap_or(&Value::Null);
     match (shape, value) {
         (Shape::Int32 | Shape::Int64 | Shape::Uint(_), value @ (Value::Float(_) | Value::Int(_))) => {
             if let Some(whole) = whole_number(value) {
@@ -36,13 +41,20 @@ fn number(shape: &Shape, value: &mut Value) {
                 *value = Value::Int(whole);
             }
         }
-        (Shape::Struct(of), value) => numbers(of, value),
-        (Shape::List(list), Value::Array(items)) => items.iter_mut().for_each(|item| number(&list.item, item)),
-        (Shape::Map(map), Value::Object(entries)) => {
-            entries.iter_mut().for_each(|(_, value)| number(&map.value, value));
+        (Shape::Struct(of), value) => numbers(of, value, before),
+        (Shape::List(list), Value::Array(items)) => {
+            items.iter_mut().enumerate().for_each(|(n, item)| number(&list.item, item, item_before(n)));
+        }
+        (Shape::Map(map), Value::Object(entries)) if !holds_text(&map.value) => {
+            entries.iter_mut().for_each(|(key, value)| number(&map.value, value, before.at(&[key])));
         }
         _ => {}
     }
+}
+
+/// Whether values of a shape are never numbers.
+fn holds_text(shape: &Shape) -> bool {
+    matches!(shape, Shape::String { .. } | Shape::Bytes | Shape::Quantity)
 }
 
 /// The integer that a number is, if it is whole and fits 64 bits.

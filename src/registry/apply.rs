@@ -123,18 +123,19 @@ impl<'a> Apply<'a> {
             }));
         };
         let mut object = merged.clone();
-        decode(served, &mut object)
+        let before = live.unwrap_or(&Value::Null);
+        decode(served, &mut object, before)
             .map_err(|error| field_target.unconvertible(&self.configuration, &merged, &error.to_string()))?;
-        convert::default(served, &mut object);
+        convert::default_changed(served, &mut object, before);
         applied.finish(&mut object);
         Ok(Some(object))
     }
 }
 
-fn decode(served: &Served, object: &mut Value) -> Result<(), conform::Error> {
+fn decode(served: &Served, object: &mut Value, before: &Value) -> Result<(), conform::Error> {
     object.set_at(&["kind"], &*served.kind().name);
     object.set_at(&["apiVersion"], served.api_version());
-    conform::conform(served.of(), object).map(drop)
+    conform::conform_changed(served.of(), object, before).map(drop)
 }
 
 impl Change for Apply<'_> {

@@ -1,6 +1,6 @@
 //! Between the version of a request and the stored one.
 
-use flotilla_proto::value::Value;
+use flotilla_proto::value::{Map, Str, Value};
 
 use super::encode;
 use super::served::Served;
@@ -40,4 +40,20 @@ pub fn default(served: &Served, object: &mut Value) {
     let mut stored = to_stored(served, std::mem::take(object));
     (served.strategy.default)(&mut stored);
     *object = shown(served, stored);
+}
+
+/// As [`default`], for an object that was made of one which has its defaults: of what both share they are not written
+/// again, where the kind says that they follow from that alone.
+pub fn default_changed(served: &Served, object: &mut Value, before: &Value) {
+    if !served.strategy.defaults_by_member || !served.is_stored_version() {
+        return default(served, object);
+    }
+    let shared: Vec<(Str, Value)> = object
+        .as_object_mut()
+        .into_iter()
+        .flat_map(Map::iter_mut)
+        .filter_map(|(key, member)| member.is_same(before.at(&[key])).then(|| (key.into(), std::mem::take(member))))
+        .collect();
+    (served.strategy.default)(object);
+    shared.into_iter().for_each(|(key, member)| object.set_at(&[&key], member));
 }

@@ -10,7 +10,7 @@ use flotilla_cluster::{Draft, Layout, Object, Revision, Terms};
 use flotilla_proto::json::{self, Part};
 use flotilla_proto::order;
 use flotilla_proto::schema::Type;
-use flotilla_proto::value::{Map, Value};
+use flotilla_proto::value::{self, Map, Value};
 
 use super::served::Served;
 use crate::limits;
@@ -107,6 +107,12 @@ pub fn stored_value(object: &Object) -> ApiResult<Value> {
     json::parse(object.bytes()).map_err(|error| ApiError::internal(format!("stored object {}: {error}", object.key())))
 }
 
+/// As [`stored_value`], for readers who change little of it: what they do not look at is never read, and what they do
+/// not change is written as it was.
+pub fn stored_tree(object: &Object) -> ApiResult<Value> {
+    value::read(object.bytes()).map_or_else(|| stored_value(object), Ok)
+}
+
 /// A part of the tree of a stored object, in its stored version.
 pub fn stored_part(object: &Object, part: Part) -> ApiResult<Value> {
     json::parse_part(object.bytes(), part).map_or_else(|| stored_value(object), Ok)
@@ -128,5 +134,10 @@ pub fn order_metadata(object: &mut Value, of: &Type) {
 
 /// Puts the members of an object, and of all structs in it, into the order of the catalogue after some were added.
 pub fn order_members(object: &mut Value, of: &Type) {
-    order::order(of, object);
+    order_changed(object, of, &Value::Null);
+}
+
+/// As [`order_members`], for an object that was made of one in which they have that order.
+pub fn order_changed(object: &mut Value, of: &Type, before: &Value) {
+    order::order(of, object, before);
 }

@@ -85,8 +85,8 @@ impl Change for Patched<'_> {
             self.check_stated(&patched, caller)?;
         }
         let again = || self.patch.apply(of, current.clone());
-        let mut decoded = decode(&self.patch, self.target, patched, &again, self.validation, caller)?;
-        convert::default(served, &mut decoded);
+        let mut decoded = decode(&self.patch, self.target, (patched, current), &again, self.validation, caller)?;
+        convert::default_changed(served, &mut decoded, current);
         Ok(decoded)
     }
 
@@ -100,7 +100,7 @@ impl Change for Patched<'_> {
 fn decode(
     patch: &Patch,
     target: Target<'_>,
-    patched: Value,
+    (patched, current): (Value, &Value),
     again: &dyn Fn() -> ApiResult<Value>,
     validation: FieldValidation,
     caller: &mut Caller,
@@ -116,7 +116,8 @@ fn decode(
     value.set_at(&["kind"], &*kind.name);
     value.set_at(&["apiVersion"], kind.api_version());
     // What is decoded is text with sorted keys.
-    let mut unknown = conform::conform(&kind.of, &mut value).map_err(|error| undecodable(&error.to_string()))?;
+    let conformed = conform::conform_changed(&kind.of, &mut value, current);
+    let mut unknown = conformed.map_err(|error| undecodable(&error.to_string()))?;
     unknown.sort();
     let unknown = unknown.iter().map(|path| format!("unknown field {}", quote(path)));
     settle(patch, unknown, undecodable, validation, caller)?;

@@ -215,7 +215,7 @@ impl Registry {
         caller: &mut Caller,
     ) -> ApiResult<Option<Written>> {
         let served = target.served;
-        let old = stored_value(current)?;
+        let old = encode::stored_tree(current)?;
         let shown = if served.is_stored_version() {
             Cow::Borrowed(&old)
         } else {
@@ -223,6 +223,7 @@ impl Registry {
         };
         let mut new = change.apply(&shown, caller)?;
         owners::dedup(&mut new, &mut caller.warnings);
+        share(&mut new, &shown);
         place(target, &mut new)?;
         check_identity(target, &new)?;
         check_revision(target, &new, current)?;
@@ -232,13 +233,13 @@ impl Registry {
         if !change.owns_managed_fields() {
             ownership::record(served, target.subresource, options, Some(&shown), &mut new, change.untracked());
         }
-        conform::forget_empty(served.of(), &mut new);
+        conform::forget_empty(served.of(), &mut new, &shown);
         let mut new = convert::to_stored(served, new);
         self.admit_update(target, &mut new, &old, options, caller).await?;
         let allocation = self.allocate_update(target, &mut new, &old, options).await?;
         prepare(target, &mut new, &old);
         fieldmanager::settle(&old, &mut new);
-        encode::order_members(&mut new, &served.stored.of);
+        encode::order_changed(&mut new, &served.stored.of, &old);
         let checked = self.validate_update(target, &new, &old, caller);
         let checked = match checked.and_then(|()| self.check_update(target, &new, &old, caller)) {
             Ok(()) => self.charge_quotas(target, &new, Some(&old), options, caller).await,
@@ -326,6 +327,17 @@ impl Registry {
             Outcome::Committed { object, .. } => Some((Entity::Stored(object), true)),
             Outcome::Conflict { .. } => None,
         })
+    }
+}
+
+/// Makes members of an object that equal those of another the very same, so that nobody compares, checks or writes them
+/// anew.
+fn share(new: &mut Value, old: &Value) {
+    for (key, member) in new.as_object_mut().into_iter().flat_map(Map::iter_mut) {
+        let before = old.at(&[key]);
+        if matches!(member, Value::Object(_)) && !member.is_same(before) && member == before {
+            *member = before.clone();
+        }
     }
 }
 

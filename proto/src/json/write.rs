@@ -6,6 +6,9 @@ use crate::value::Value;
 pub fn write(value: &Value, out: &mut Vec<u8>) {
     match value {
         Value::Object(map) => {
+            if let Some(text) = map.text() {
+                return out.extend_from_slice(text);
+            }
             out.push(b'{');
             for (n, (key, value)) in map.iter().enumerate() {
                 if n > 0 {

@@ -1,5 +1,8 @@
 //! An object's members.
 
+use std::sync::{Arc, OnceLock};
+
+use super::source::Text;
 use super::{Str, Value};
 
 /// Above this many members a map is kept sorted, so that finding one never takes linear time in what a client sent.
@@ -7,9 +10,71 @@ use super::{Str, Value};
 const ORDERED_MAX: usize = 64;
 
 /// Members of an object: in insertion order while small, sorted by key once there are more than 64.
-#[derive(Debug, Clone, Default)]
+///
+/// Clones share their members until one of them is changed. A map that was read of a stored text reads its members when
+/// they are first asked for, and keeps the text until it is changed.
+#[derive(Clone, Default)]
 pub struct Map {
-    entries: Vec<(Str, Value)>,
+    /// None when there are no members.
+    node: Option<Arc<Node>>,
+}
+
+/// What clones share.
+#[derive(Default)]
+struct Node {
+    /// The members, unless they are still to be read of a text.
+    own: Vec<(Str, Value)>,
+    unchanged: Option<Box<Unchanged>>,
+}
+
+/// A text, and its members once they were asked for.
+struct Unchanged {
+    text: Text,
+    members: OnceLock<Vec<(Str, Value)>>,
+}
+
+impl Node {
+    fn members(&self) -> &[(Str, Value)] {
+        match &self.unchanged {
+            Some(unchanged) => unchanged.members.get_or_init(|| read(&unchanged.text)),
+            None => &self.own,
+        }
+    }
+
+    /// The members, for changing them, which leaves the text behind.
+    fn members_mut(&mut self) -> &mut Vec<(Str, Value)> {
+        if let Some(unchanged) = self.unchanged.take() {
+            let Unchanged { text, members } = *unchanged;
+            self.own = members.into_inner().unwrap_or_else(|| read(&text));
+        }
+        &mut self.own
+    }
+}
+
+impl Clone for Node {
+    fn clone(&self) -> Self {
+        Self { own: self.members().to_vec(), unchanged: None }
+    }
+}
+
+fn read(text: &Text) -> Vec<(Str, Value)> {
+    let mut members = text.members();
+    if members.len() > ORDERED_MAX {
+        sort(&mut members);
+    }
+    members
+}
+
+fn sort(members: &mut [(Str, Value)]) {
+    if !members.is_sorted_by(|a, b| a.0 <= b.0) {
+        members.sort_by(|a, b| a.0.cmp(&b.0));
+    }
+}
+
+impl std::fmt::Debug for Map {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_map().entries(self.iter()).finish()
+    }
 }
 
 /// Puts what a repeated key says over what it said before: objects are decoded into the same object.
@@ -27,22 +92,60 @@ fn overwrite(place: &mut Value, later: Value) {
 impl PartialEq for Map {
     /// Equal when the same keys have equal values, in whatever order.
     fn eq(&self, other: &Self) -> bool {
-        self.len() == other.len()
-            && self.entries.iter().zip(&other.entries).all(|((a_key, a), (b_key, b))| {
-                if a_key == b_key { a == b } else { other.get(a_key) == Some(a) && self.get(b_key) == Some(b) }
-            })
+        let same_text = || matches!((self.text(), other.text()), (Some(a), Some(b)) if a == b);
+        let same = |((a_key, a), (b_key, b)): (&(Str, Value), &(Str, Value))| {
+            if a_key == b_key { a == b } else { other.get(a_key) == Some(a) && self.get(b_key) == Some(b) }
+        };
+        self.is_same(other)
+            || same_text()
+            || (self.len() == other.len() && self.members().iter().zip(other.members()).all(same))
     }
 }
 
 impl Map {
     /// An empty map.
     pub const fn new() -> Self {
-        Self { entries: Vec::new() }
+        Self { node: None }
     }
 
     /// An empty map with room for `capacity` members.
     pub fn with_capacity(capacity: usize) -> Self {
-        Self { entries: Vec::with_capacity(capacity) }
+        let room = || Arc::new(Node { own: Vec::with_capacity(capacity), unchanged: None });
+        Self { node: (capacity > 0).then(room) }
+    }
+
+    fn of(members: Vec<(Str, Value)>) -> Self {
+        Self { node: (!members.is_empty()).then(|| Arc::new(Node { own: members, unchanged: None })) }
+    }
+
+    /// The object of a text that has members.
+    pub(super) fn of_text(text: Text) -> Self {
+        let unchanged = Some(Box::new(Unchanged { text, members: OnceLock::new() }));
+        Self { node: Some(Arc::new(Node { own: Vec::new(), unchanged })) }
+    }
+
+    /// The text of which the map was read, if it was not changed since.
+    pub(crate) fn text(&self) -> Option<&[u8]> {
+        self.node.as_ref()?.unchanged.as_ref().map(|unchanged| unchanged.text.as_bytes())
+    }
+
+    /// Whether both are clones of one map that share their members still, or both empty: then they are equal, which is
+    /// known without a look at the members.
+    pub fn is_same(&self, other: &Self) -> bool {
+        match (&self.node, &other.node) {
+            (Some(a), Some(b)) => Arc::ptr_eq(a, b),
+            (None, None) => true,
+            _ => false,
+        }
+    }
+
+    fn members(&self) -> &[(Str, Value)] {
+        self.node.as_ref().map_or(&[], |node| node.members())
+    }
+
+    /// The members, for changing them: of this map alone, and without a text.
+    fn members_mut(&mut self) -> &mut Vec<(Str, Value)> {
+        Arc::make_mut(self.node.get_or_insert_default()).members_mut()
     }
 
     /// Makes a map of entries in which a key may stand several times: the last one wins, objects
@@ -59,7 +162,7 @@ impl Map {
                 }
                 same
             });
-            return (Self { entries }, repeated);
+            return (Self::of(entries), repeated);
         }
         let mut at = 1;
         while at < entries.len() {
@@ -73,13 +176,13 @@ impl Map {
                 None => at += 1,
             }
         }
-        (Self { entries }, repeated)
+        (Self::of(entries), repeated)
     }
 
     /// A map of entries of which no two have the same key.
-    pub(crate) fn from_unique(entries: Vec<(Str, Value)>) -> Self {
-        let mut map = Self { entries };
-        if map.entries.len() > ORDERED_MAX {
+    pub fn from_unique(entries: Vec<(Str, Value)>) -> Self {
+        let mut map = Self::of(entries);
+        if map.len() > ORDERED_MAX {
             map.sort();
         }
         map
@@ -87,115 +190,122 @@ impl Map {
 
     /// Number of members.
     pub fn len(&self) -> usize {
-        self.entries.len()
+        self.members().len()
     }
 
     /// Whether there are none.
     pub fn is_empty(&self) -> bool {
-        self.entries.is_empty()
-    }
-
-    fn position(&self, key: &str) -> Option<usize> {
-        if self.entries.len() > ORDERED_MAX {
-            self.entries.binary_search_by(|(k, _)| k.as_str().cmp(key)).ok()
-        } else {
-            self.entries.iter().position(|(k, _)| k == key)
-        }
+        self.node.is_none() || self.members().is_empty()
     }
 
     /// The value of `key`.
     pub fn get(&self, key: &str) -> Option<&Value> {
-        self.position(key).map(|at| &self.entries[at].1)
+        let members = self.members();
+        position(members, key).map(|at| &members[at].1)
     }
 
     /// The value of `key`, for changing it.
     pub fn get_mut(&mut self, key: &str) -> Option<&mut Value> {
-        self.position(key).map(|at| &mut self.entries[at].1)
+        let at = position(self.members(), key)?;
+        self.members_mut().get_mut(at).map(|(_, value)| value)
     }
 
     /// Whether there is a member `key`.
     pub fn contains_key(&self, key: &str) -> bool {
-        self.position(key).is_some()
+        position(self.members(), key).is_some()
     }
 
     /// Sets `key`, in place if it is there, else behind the others; returns what it was.
     pub fn insert(&mut self, key: impl AsRef<str> + Into<Str>, value: impl Into<Value>) -> Option<Value> {
-        let value = value.into();
-        if let Some(at) = self.position(key.as_ref()) {
-            return Some(std::mem::replace(&mut self.entries[at].1, value));
+        let (value, members) = (value.into(), self.members_mut());
+        if let Some(at) = position(members, key.as_ref()) {
+            return Some(std::mem::replace(&mut members[at].1, value));
         }
-        self.add(key.into(), value);
+        add(members, key.into(), value);
         None
-    }
-
-    /// Adds an absent key; returns its position.
-    fn add(&mut self, key: Str, value: Value) -> usize {
-        if self.entries.len() > ORDERED_MAX {
-            let at = self.entries.partition_point(|(k, _)| *k < key);
-            self.entries.insert(at, (key, value));
-            return at;
-        }
-        self.entries.push((key, value));
-        if self.entries.len() > ORDERED_MAX {
-            let key = self.entries[self.entries.len() - 1].0.clone();
-            self.sort();
-            return self.position(&key).unwrap_or(0);
-        }
-        self.entries.len() - 1
     }
 
     /// The place of `key`, made with `null` if it is absent.
     pub fn entry(&mut self, key: &str) -> &mut Value {
-        let at = match self.position(key) {
+        let members = self.members_mut();
+        let at = match position(members, key) {
             Some(at) => at,
-            None => self.add(Str::from(key), Value::Null),
+            None => add(members, Str::from(key), Value::Null),
         };
-        &mut self.entries[at].1
+        &mut members[at].1
     }
 
     /// Takes `key` out, keeping the order of the others.
     pub fn remove(&mut self, key: &str) -> Option<Value> {
-        self.position(key).map(|at| self.entries.remove(at).1)
+        let at = position(self.members(), key)?;
+        Some(self.members_mut().remove(at).1)
     }
 
     /// Keeps the members for which `keep` says so.
     pub fn retain(&mut self, mut keep: impl FnMut(&str, &mut Value) -> bool) {
-        self.entries.retain_mut(|(key, value)| keep(key, value));
+        if !self.is_empty() {
+            self.members_mut().retain_mut(|(key, value)| keep(key, value));
+        }
     }
 
     /// Members in order.
     pub fn iter(&self) -> impl ExactSizeIterator<Item = (&str, &Value)> + DoubleEndedIterator {
-        self.entries.iter().map(|(key, value)| (key.as_str(), value))
+        self.members().iter().map(|(key, value)| (key.as_str(), value))
     }
 
     /// Members in order, values changeable.
     pub fn iter_mut(&mut self) -> impl ExactSizeIterator<Item = (&str, &mut Value)> {
-        self.entries.iter_mut().map(|(key, value)| (key.as_str(), value))
+        let members = if self.is_empty() { &mut [] } else { self.members_mut().as_mut_slice() };
+        members.iter_mut().map(|(key, value)| (key.as_str(), value))
     }
 
     /// Keys in order.
     pub fn keys(&self) -> impl ExactSizeIterator<Item = &str> {
-        self.entries.iter().map(|(key, _)| key.as_str())
+        self.members().iter().map(|(key, _)| key.as_str())
     }
 
     /// Values in order.
     pub fn values(&self) -> impl ExactSizeIterator<Item = &Value> {
-        self.entries.iter().map(|(_, value)| value)
+        self.members().iter().map(|(_, value)| value)
     }
 
     /// Sorts members by key.
     pub fn sort(&mut self) {
-        if !self.entries.is_sorted_by(|a, b| a.0 <= b.0) {
-            self.entries.sort_by(|a, b| a.0.cmp(&b.0));
+        if !self.members().is_sorted_by(|a, b| a.0 <= b.0) {
+            sort(self.members_mut());
         }
     }
 
     /// Puts members into the order that `rank` gives their keys; large maps stay sorted by key.
     pub fn sort_by_rank(&mut self, mut rank: impl FnMut(&str) -> usize) {
-        if self.entries.len() <= ORDERED_MAX {
-            self.entries.sort_by_cached_key(|(key, _)| rank(key));
+        if self.len() <= ORDERED_MAX {
+            self.members_mut().sort_by_cached_key(|(key, _)| rank(key));
         }
     }
+}
+
+fn position(members: &[(Str, Value)], key: &str) -> Option<usize> {
+    if members.len() > ORDERED_MAX {
+        members.binary_search_by(|(k, _)| k.as_str().cmp(key)).ok()
+    } else {
+        members.iter().position(|(k, _)| k == key)
+    }
+}
+
+/// Adds an absent key; returns its position.
+fn add(members: &mut Vec<(Str, Value)>, key: Str, value: Value) -> usize {
+    if members.len() > ORDERED_MAX {
+        let at = members.partition_point(|(k, _)| *k < key);
+        members.insert(at, (key, value));
+        return at;
+    }
+    members.push((key, value));
+    if members.len() > ORDERED_MAX {
+        let key = members[members.len() - 1].0.clone();
+        sort(members);
+        return position(members, &key).unwrap_or(0);
+    }
+    members.len() - 1
 }
 
 impl IntoIterator for Map {
@@ -203,7 +313,12 @@ impl IntoIterator for Map {
     type IntoIter = std::vec::IntoIter<(Str, Value)>;
 
     fn into_iter(self) -> Self::IntoIter {
-        self.entries.into_iter()
+        let members = match self.node.map(Arc::try_unwrap) {
+            None => Vec::new(),
+            Some(Ok(mut own)) => std::mem::take(own.members_mut()),
+            Some(Err(shared)) => shared.members().to_vec(),
+        };
+        members.into_iter()
     }
 }
 

@@ -4,9 +4,11 @@
 //! is the order of the schema once an object was conformed; large maps (data, labels) are sorted.
 
 mod map;
+mod source;
 
 pub use compact_str::CompactString as Str;
 pub use map::Map;
+pub use source::read;
 
 /// A JSON value.
 #[derive(Debug, Clone, PartialEq, Default)]
@@ -160,6 +162,15 @@ impl Value {
     /// Whether this is `null`.
     pub fn is_null(&self) -> bool {
         matches!(self, Self::Null)
+    }
+
+    /// Whether both are known to be equal without a look at what they hold, because they share it: see
+    /// [`Map::is_same`]. Only objects can be.
+    pub fn is_same(&self, other: &Self) -> bool {
+        match (self, other) {
+            (Self::Object(a), Self::Object(b)) => a.is_same(b),
+            _ => false,
+        }
     }
 
     /// What Go's decoder calls this kind of value in its errors.

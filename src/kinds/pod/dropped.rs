@@ -10,8 +10,11 @@ const CONTAINER_STATUSES: [&str; 3] = ["containerStatuses", "initContainerStatus
 
 /// Drops such fields of the pod spec at `path` (`["spec"]` of a pod, `["spec", "template", "spec"]` of a Deployment).
 pub fn drop_from_spec(object: &mut Value, old: Option<&Value>, path: &[&str]) {
-    let Some(spec) = at_mut(object, path) else { return };
     let old = old.map(|old| old.at(path));
+    if old.is_some_and(|old| object.at(path).is_same(old)) {
+        return;
+    }
+    let Some(spec) = at_mut(object, path) else { return };
     for source in ["clusterTrustBundle", "podCertificate"] {
         if projects(spec, source) && !old.is_some_and(|old| old.as_object().is_some_and(|old| projects(old, source))) {
             drop_projection(spec, source);

@@ -53,6 +53,7 @@ pub static STRATEGY: Strategy = Strategy {
     grace_seconds: Some(grace_seconds),
     unknown_field: Some(|field| format!("field label not supported: {field}")),
     default: defaults::pod,
+    defaults_by_member: true,
     prepare_create: create::prepare,
     prepare_update,
     prepare_status: status::prepare,

@@ -48,6 +48,15 @@ impl Options {
         Self { is_pod: true, ..Self::of_template(old) }
     }
 
+    /// What is tolerated of a pod that replaces a stored one: as much as has a meaning for what is not shared by both.
+    pub fn of_update(pod: &Value, old: &Value) -> Self {
+        if !is_shared(pod, old) {
+            return Self::of_pod(Some(old));
+        }
+        let any_deletion_cost = !super::annotations::is_deletion_cost_valid(old.at(&["metadata", "annotations"]));
+        Self { is_pod: true, any_deletion_cost, ..Self::default() }
+    }
+
     /// What is tolerated of a template, given the stored one.
     pub fn of_template(old: Option<&Value>) -> Self {
         let Some(old) = old else { return Self::default() };
@@ -68,6 +77,13 @@ impl Options {
             any_selinux_policy: !spec.at(&["securityContext", "seLinuxChangePolicy"]).is_null(),
         }
     }
+}
+
+/// Whether the spec of a stored pod stays as it is. It was checked when it was stored, by rules that tolerate less, so
+/// that nothing can be wrong with it. Whether a pod is a mirror pod counts for its spec.
+pub fn is_shared(pod: &Value, old: &Value) -> bool {
+    let is_mirror = |pod: &Value| super::annotations::is_mirror(pod.at(&["metadata"]));
+    pod.at(&["spec"]).is_same(old.at(&["spec"])) && is_mirror(pod) == is_mirror(old)
 }
 
 /// Whether a pod uses the host's user namespace.

@@ -52,7 +52,7 @@ fn keep_observed_generations(pod: &mut Value, old: &Value) {
 
 /// Checks a status write.
 pub fn validate(pod: &Value, old: &Value, errors: &mut Errors) {
-    update::annotation_change(pod, old, &Options::of_pod(Some(old)), errors);
+    update::annotation_change(pod, old, &Options::of_update(pod, old), errors);
     let status = pod.at(&["status"]);
     let path = Path::root("status");
     conditions(status.list_at(&["conditions"]), &path.child("conditions"), errors);

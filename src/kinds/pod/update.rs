@@ -2,7 +2,7 @@
 
 use flotilla_proto::value::Value;
 
-use super::spec::Options;
+use super::spec::{Options, is_shared};
 use super::{annotations, scheduling, validation};
 use crate::field::{ErrorKind, Errors, Path};
 use crate::kinds::restore::keep;
@@ -18,9 +18,12 @@ const REQUIRED: &str = "requiredDuringSchedulingIgnoredDuringExecution";
 
 /// Checks what every write of a pod's spec checks, whichever subresource it comes through.
 pub fn common(pod: &Value, old: &Value, errors: &mut Errors) {
-    let options = Options::of_pod(Some(old));
+    let options = Options::of_update(pod, old);
     metadata::validate_again(NameRule::Subdomain, true, pod, errors);
-    validation::metadata_and_spec(pod, &options, errors);
+    validation::metadata(pod, &options, errors);
+    if !is_shared(pod, old) {
+        validation::spec(pod, &options, errors);
+    }
     annotation_change(pod, old, &options, errors);
 }
 
@@ -36,6 +39,9 @@ pub fn annotation_change(pod: &Value, old: &Value, options: &Options, errors: &m
 /// Checks an update of a pod.
 pub fn validate(pod: &Value, old: &Value, errors: &mut Errors) {
     common(pod, old, errors);
+    if is_shared(pod, old) {
+        return;
+    }
     let path = Path::root("spec");
     for list in ["containers", "initContainers"] {
         let of = |pod: &'_ Value| pod.list_at(&["spec", list]).len();

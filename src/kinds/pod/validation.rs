@@ -6,13 +6,17 @@ use super::spec::{self, Options};
 use super::{annotations, containers, projected};
 use crate::field::{Errors, Path};
 
-/// Checks metadata and spec of a pod, at creation and on every update.
-pub fn metadata_and_spec(pod: &Value, options: &Options, errors: &mut Errors) {
+/// Checks metadata of a pod, at creation and on every update.
+pub fn metadata(pod: &Value, options: &Options, errors: &mut Errors) {
+    let (notes, path) = (pod.at(&["metadata", "annotations"]), Path::root("metadata"));
+    let own = pod.at(&["spec"]);
+    annotations::validate(notes, own, options.any_deletion_cost, &path.child("annotations"), errors);
+}
+
+/// Checks the spec of a pod.
+pub fn spec(pod: &Value, options: &Options, errors: &mut Errors) {
     let (metadata, own) = (pod.at(&["metadata"]), pod.at(&["spec"]));
-    let metadata_path = Path::root("metadata");
     let path = Path::root("spec");
-    let notes = metadata.at(&["annotations"]);
-    annotations::validate(notes, own, options.any_deletion_cost, &metadata_path.child("annotations"), errors);
     spec::validate(own, Some(metadata), &path, options, errors);
     if own.str_at(&["serviceAccountName"]).is_empty() {
         let volumes = path.child("volumes");
@@ -36,7 +40,9 @@ pub fn metadata_and_spec(pod: &Value, options: &Options, errors: &mut Errors) {
 /// Checks a pod that is created.
 pub fn create(pod: &Value, errors: &mut Errors) {
     let path = Path::root("spec");
-    metadata_and_spec(pod, &Options::of_pod(None), errors);
+    let options = Options::of_pod(None);
+    self::metadata(pod, &options, errors);
+    self::spec(pod, &options, errors);
     let own = pod.at(&["spec"]);
     if !own.list_at(&["ephemeralContainers"]).is_empty() {
         errors.forbidden(&path.child("ephemeralContainers"), "cannot be set on create");
