@@ -26,6 +26,8 @@ enum Mark {
 pub struct Change {
     mark: Mark,
     below: Vec<(Str, Change)>,
+    /// The node of the set of all that is new, where there was nothing before: then nothing is in `below`.
+    added: Option<Map>,
 }
 
 /// Fields of `metadata` that never have an owner.
@@ -99,7 +101,7 @@ fn each_member<'v>(
 }
 
 impl Change {
-    const KEPT: Self = Self { mark: Mark::Kept, below: Vec::new() };
+    const KEPT: Self = Self { mark: Mark::Kept, below: Vec::new(), added: None };
 
     /// Whether nothing changed.
     pub fn is_none(&self) -> bool {
@@ -134,6 +136,11 @@ impl Change {
 
     /// Compares two values of one form that are not equal; at least one is there.
     fn walk(&mut self, form: Form<'_>, old: Option<&Value>, new: Option<&Value>) -> Result<(), ItemError> {
+        if let (None, Some(new)) = (old, new) {
+            self.mark(Mark::Touched);
+            self.added = Some(added(form, new)?);
+            return Ok(());
+        }
         let leaf = match (old.map(|old| form.parts(old)), new.map(|new| form.parts(new))) {
             (Some(Parts::Leaf), Some(Parts::Leaf) | None) | (None, Some(Parts::Leaf) | None) => true,
             (Some(Parts::Items(list)), _) | (_, Some(Parts::Items(list))) => {
@@ -200,6 +207,12 @@ impl Change {
     /// Forgets what happened at a path of member names and below it.
     pub fn forget(&mut self, path: &[&str]) {
         let Some((first, rest)) = path.split_first() else { return };
+        if let Some(added) = &mut self.added {
+            set::cut(added, path);
+            if added.len() == 1 {
+                added.remove(element::SELF);
+            }
+        }
         self.below.retain_mut(|(key, change)| {
             if element::name(key) != Some(first) {
                 return true;
@@ -214,6 +227,9 @@ impl Change {
 
     /// Takes every element that changed out of a set.
     pub fn take_from(&self, set: &mut Map) {
+        if let Some(added) = &self.added {
+            set::subtract(set, added);
+        }
         for (key, change) in &self.below {
             let Some(node) = set.get_mut(key) else { continue };
             let member = set::is_member(node) && change.mark == Mark::Kept;
@@ -233,6 +249,9 @@ impl Change {
 
     /// The elements of a set that are new or have another value.
     pub fn touched_in(&self, set: &Map) -> Map {
+        if let Some(added) = &self.added {
+            return set::intersection(set, added);
+        }
         let mut found = Vec::new();
         for (key, change) in &self.below {
             let Some(node) = set.get(key) else { continue };
@@ -253,12 +272,50 @@ impl Change {
 
     fn touched_below(self) -> Vec<(Str, Value)> {
         let mut found = Vec::with_capacity(self.below.len());
-        for (key, change) in self.below {
+        for (key, mut change) in self.below {
+            if let Some(added) = change.added.take() {
+                found.push((key, added.into()));
+                continue;
+            }
             let member = change.mark == Mark::Touched;
             found.extend(set::node_of(member, change.touched_below()).map(|node| (key, node)));
         }
         found
     }
+}
+
+/// The node of a set whose members are a value that is new and all that is in it.
+fn added(form: Form<'_>, new: &Value) -> Result<Map, ItemError> {
+    let mut below = Vec::new();
+    // Where nothing is below, the node is bare; else its own mark comes first.
+    let begin = |below: &mut Vec<_>, count: usize| {
+        below.reserve_exact(count + 1);
+        below.push((Str::const_new(element::SELF), Value::object()));
+    };
+    match form.parts(new) {
+        Parts::Leaf => {}
+        Parts::Items(_) if items(Some(new)).is_empty() => {}
+        Parts::Items(list) => {
+            let (form, index) = (Form::of_shape(&list.item), Items::index(list, items(Some(new)))?);
+            begin(&mut below, index.items.len());
+            for element in index.identities() {
+                let node = match index.positions(element) {
+                    [at] => added(form, &index.items[*at])?,
+                    _ => Map::new(),
+                };
+                below.push((element.clone(), node.into()));
+            }
+        }
+        Parts::Members => {
+            let Some(members) = members(Some(new)) else { return Ok(Map::new()) };
+            let mut form = Members::of(form);
+            begin(&mut below, members.len());
+            for (key, value) in members.iter() {
+                below.push((element::of_name(key), added(form.any(key), value)?.into()));
+            }
+        }
+    }
+    Ok(set::of_entries(below))
 }
 
 /// A list's items by identity.
@@ -267,6 +324,8 @@ struct Items<'v> {
     elements: Vec<Str>,
     /// Positions, sorted by identity; those of one identity in the list's order.
     sorted: Vec<usize>,
+    /// Whether no two items share an identity.
+    distinct: bool,
 }
 
 impl<'v> Items<'v> {
@@ -274,10 +333,15 @@ impl<'v> Items<'v> {
         let elements = items.iter().map(|item| element::of_item(list, item)).collect::<Result<Vec<_>, _>>()?;
         let mut sorted: Vec<usize> = (0..elements.len()).collect();
         sorted.sort_by_key(|&at| &elements[at]);
-        Ok(Self { items, elements, sorted })
+        let distinct = sorted.windows(2).all(|pair| elements[pair[0]] != elements[pair[1]]);
+        Ok(Self { items, elements, sorted, distinct })
     }
 
     fn positions(&self, element: &Str) -> &[usize] {
+        if self.distinct {
+            let found = self.sorted.binary_search_by(|&at| self.elements[at].cmp(element));
+            return found.map_or(&[], |at| &self.sorted[at..=at]);
+        }
         let from = self.sorted.partition_point(|&at| self.elements[at] < *element);
         let rest = &self.sorted[from..];
         &rest[..rest.iter().take_while(|&&at| self.elements[at] == *element).count()]
@@ -285,7 +349,7 @@ impl<'v> Items<'v> {
 
     /// Each identity once, in order of the first items.
     fn identities(&self) -> impl Iterator<Item = &Str> {
-        let first = |(at, element): &(usize, &Str)| self.positions(element).first() == Some(at);
+        let first = |(at, element): &(usize, &Str)| self.distinct || self.positions(element).first() == Some(at);
         self.elements.iter().enumerate().filter(first).map(|(_, element)| element)
     }
 

@@ -45,7 +45,7 @@ pub fn of_entries(mut entries: Vec<(Str, Value)>) -> Map {
     if !entries.is_sorted_by(|a, b| element::compare(&a.0, &b.0).is_lt()) {
         entries.sort_by(|a, b| element::compare(&a.0, &b.0));
     }
-    Map::from_entries(entries).0
+    Map::from_unique(entries)
 }
 
 /// As [`node`], of elements that are all different.
