@@ -77,54 +77,71 @@ impl Served {
 /// All served resources, found by group, version and plural name. Replaced as a whole when the set changes.
 #[derive(Debug)]
 pub struct Resources {
-    sorted: ArcSwap<Vec<Arc<Served>>>,
+    known: ArcSwap<Known>,
+}
+
+#[derive(Debug)]
+struct Known {
+    /// Every resource in every served version, by group, version and plural name.
+    sorted: Arc<Vec<Arc<Served>>>,
+    /// Every resource in its stored version, by group and plural name.
+    stored: Vec<Arc<Served>>,
+}
+
+impl Known {
+    fn of(mut all: Vec<Arc<Served>>) -> Self {
+        all.sort_by(|a, b| order(a).cmp(&order(b)));
+        let mut stored: Vec<_> = all.iter().filter(|of| of.is_stored_version()).cloned().collect();
+        stored.sort_by(|a, b| stored_order(a).cmp(&stored_order(b)));
+        Self { sorted: Arc::new(all), stored }
+    }
 }
 
 impl Resources {
     /// The built-in resources.
     pub fn builtin() -> Self {
-        let mut all: Vec<Arc<Served>> = catalogue::resources()
-            .filter(|resource| !resource.verbs.is_empty())
-            .map(|resource| Arc::new(served(resource)))
-            .collect();
-        all.sort_by(|a, b| order(a).cmp(&order(b)));
-        Self { sorted: ArcSwap::from_pointee(all) }
+        let served = |resource| Arc::new(served(resource));
+        let all = catalogue::resources().filter(|resource| !resource.verbs.is_empty()).map(served).collect();
+        Self { known: ArcSwap::from_pointee(Known::of(all)) }
     }
 
     /// The resource of this plural name.
     pub fn find(&self, group: &str, version: &str, name: &str) -> Option<Arc<Served>> {
-        let sorted = self.sorted.load();
-        let at = sorted.binary_search_by(|of| order(of).cmp(&(group, version, name))).ok()?;
-        Some(sorted[at].clone())
+        let known = self.known.load();
+        let at = known.sorted.binary_search_by(|of| order(of).cmp(&(group, version, name))).ok()?;
+        Some(known.sorted[at].clone())
     }
 
     /// Every resource in every served version.
     pub fn all(&self) -> Arc<Vec<Arc<Served>>> {
-        self.sorted.load_full()
+        self.known.load().sorted.clone()
     }
 
     /// Every resource once, in its stored version.
     pub fn stored(&self) -> Vec<Arc<Served>> {
-        self.sorted.load().iter().filter(|of| of.is_stored_version()).cloned().collect()
+        self.known.load().sorted.iter().filter(|of| of.is_stored_version()).cloned().collect()
     }
 
     /// The stored version of the resource that holds objects of a kind.
     pub fn of_kind(&self, group: &str, kind: &str) -> Option<Arc<Served>> {
-        let sorted = self.sorted.load();
-        sorted.iter().find(|of| of.is_stored_version() && of.group() == group && of.kind().name == kind).cloned()
+        let known = self.known.load();
+        known.stored.iter().find(|of| of.group() == group && of.kind().name == kind).cloned()
     }
 
     /// The stored version of a resource by group and plural name.
     pub fn of_resource(&self, group: &str, name: &str) -> Option<Arc<Served>> {
-        let sorted = self.sorted.load();
-        let from = sorted.partition_point(|of| of.group() < group);
-        let mut own = sorted[from..].iter().take_while(|of| of.group() == group);
-        own.find(|of| of.resource.name == name && of.is_stored_version()).cloned()
+        let known = self.known.load();
+        let at = known.stored.binary_search_by(|of| stored_order(of).cmp(&(group, name))).ok()?;
+        Some(known.stored[at].clone())
     }
 }
 
 fn order(of: &Served) -> (&str, &str, &str) {
     (&of.resource.group, &of.resource.version, &of.resource.name)
+}
+
+fn stored_order(of: &Served) -> (&str, &str) {
+    (&of.resource.group, &of.resource.name)
 }
 
 /// Kinds that are stored in another version than one that serves them: served (group, version, resource), stored

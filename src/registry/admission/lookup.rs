@@ -3,7 +3,7 @@
 use flotilla_cluster::{Scope, Selection};
 use flotilla_proto::value::Value;
 
-use super::super::{Registry, stored_value};
+use super::super::{Registry, stored_tree};
 use crate::status::{ApiError, ApiResult};
 
 /// Objects that are read at a time.
@@ -13,7 +13,7 @@ impl Registry {
     /// An object of a built-in resource, if there is one of this name.
     pub(super) fn look_up(&self, group: &str, resource: &str, namespace: &str, name: &str) -> ApiResult<Option<Value>> {
         let served = self.resources.of_resource(group, resource).ok_or_else(ApiError::no_such_path)?;
-        self.current(&served, namespace, name).map(|object| stored_value(&object)).transpose()
+        self.current(&served, namespace, name).map(|object| stored_tree(&object)).transpose()
     }
 
     /// All objects of a built-in resource, of a namespace or cluster-wide.
@@ -30,7 +30,7 @@ impl Registry {
                 .read(CHUNK, &mut objects)
                 .map_err(|error| ApiError::internal(format!("cannot read {resource}: {error:?}")))?;
             for object in objects.drain(..) {
-                all.push(stored_value(&object)?);
+                all.push(stored_tree(&object)?);
             }
             if !more {
                 return Ok(all);

@@ -2,7 +2,7 @@
 
 use flotilla_proto::value::Value;
 
-use super::super::{Registry, Target, stored_value};
+use super::super::{Registry, Target, stored_tree};
 use crate::status::{ApiError, ApiResult, Cause};
 
 impl Registry {
@@ -18,7 +18,7 @@ impl Registry {
             return Err(ApiError::not_found("", "namespaces", target.namespace));
         };
         if namespace.terms().field("status.phase") != Some("Terminating")
-            && stored_value(&namespace)?.at(&["metadata", "deletionTimestamp"]).is_null()
+            && stored_tree(&namespace)?.at(&["metadata", "deletionTimestamp"]).is_null()
         {
             return Ok(());
         }
