@@ -2,6 +2,7 @@
 
 use bytes::Bytes;
 use flotilla_proto::replication::{self as message, append_result};
+use openraft::EntryPayload;
 use openraft::raft::{
     AppendEntriesRequest, AppendEntriesResponse, SnapshotResponse, TransferLeaderError, TransferLeaderRequest,
     TransferLeaderResponse, VoteRequest, VoteResponse,
@@ -30,7 +31,10 @@ pub(super) fn vote(ballot: &message::Ballot) -> Vote {
 
 pub(super) fn put_append(group: &str, request: &AppendEntriesRequest<TypeConfig>) -> message::Append {
     let body = |entry: &Entry| {
-        let mut body = Vec::new();
+        let mut body = Vec::with_capacity(match &entry.payload {
+            EntryPayload::Normal(batch) => batch.bytes(),
+            _ => 0,
+        });
         types::put_entry(entry, &mut body);
         message::Entry { at: place(&entry.log_id), body: Bytes::from(body) }
     };

@@ -16,6 +16,7 @@ pub(crate) trait DiskFile: Send + Sync {
     fn size(&self) -> io::Result<u64>;
     /// Fills `out` from `offset`; what lies beyond the end of the file reads as nothing. The bytes read.
     fn read_at(&self, offset: u64, out: &mut [u8]) -> io::Result<usize>;
+    /// Writes at an offset; whole pages of [`Pages`] in a preallocated file cost least.
     fn write_at(&self, offset: u64, bytes: &[u8]) -> io::Result<()>;
     /// Makes everything that was written durable.
     fn sync(&self) -> io::Result<()>;
@@ -58,10 +59,16 @@ pub(crate) async fn aside<T: Send + 'static>(
 /// Bytes of zeros written at once.
 const ZEROS: usize = 1 << 20;
 
-/// Fills a file with zeros past the page cache, which spares the processor the copying; not every file system can.
-fn write_zeros_directly(path: &Path, size: u64) -> io::Result<()> {
+/// Opens a file to be written past the page cache, which spares the processor the copying, and memory that nobody reads
+/// again; not every file system can. What is written so must begin at a page in memory and in the file, and be pages.
+fn open_directly(path: &Path) -> io::Result<File> {
     let flags = rustix::fs::OFlags::DIRECT.bits() as i32;
-    let file = OpenOptions::new().write(true).custom_flags(flags).open(path)?;
+    OpenOptions::new().write(true).custom_flags(flags).open(path)
+}
+
+/// Fills a file with zeros past the page cache.
+fn write_zeros_directly(path: &Path, size: u64) -> io::Result<()> {
+    let file = open_directly(path)?;
     let zeros = vec![0; ZEROS + PAGE];
     let aligned = zeros.as_ptr().align_offset(PAGE);
     for offset in (0..size).step_by(ZEROS) {
@@ -74,17 +81,33 @@ fn write_zeros_directly(path: &Path, size: u64) -> io::Result<()> {
 /// The file system of this machine.
 pub(crate) struct LocalDisk;
 
-struct LocalFile(File);
+struct LocalFile {
+    file: File,
+    /// The same file past the page cache.
+    direct: Option<File>,
+}
+
+impl LocalFile {
+    fn cached(file: File) -> Box<dyn DiskFile> {
+        Box::new(LocalFile { file, direct: None })
+    }
+
+    /// The file past the page cache, if these bytes can be written there.
+    fn direct_for(&self, offset: u64, bytes: &[u8]) -> Option<&File> {
+        let whole = offset.is_multiple_of(PAGE as u64) && bytes.len().is_multiple_of(PAGE);
+        self.direct.as_ref().filter(|_| whole && bytes.as_ptr().align_offset(PAGE) == 0)
+    }
+}
 
 impl DiskFile for LocalFile {
     fn size(&self) -> io::Result<u64> {
-        Ok(self.0.metadata()?.len())
+        Ok(self.file.metadata()?.len())
     }
 
     fn read_at(&self, offset: u64, out: &mut [u8]) -> io::Result<usize> {
         let mut filled = 0;
         while filled < out.len() {
-            match self.0.read_at(&mut out[filled..], offset + filled as u64) {
+            match self.file.read_at(&mut out[filled..], offset + filled as u64) {
                 Ok(0) => break,
                 Ok(count) => filled += count,
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
@@ -95,11 +118,16 @@ impl DiskFile for LocalFile {
     }
 
     fn write_at(&self, offset: u64, bytes: &[u8]) -> io::Result<()> {
-        self.0.write_all_at(bytes, offset)
+        match self.direct_for(offset, bytes).map(|direct| direct.write_all_at(bytes, offset)) {
+            // The device has larger sectors than pages.
+            Some(Err(error)) if error.kind() == io::ErrorKind::InvalidInput => self.file.write_all_at(bytes, offset),
+            Some(written) => written,
+            None => self.file.write_all_at(bytes, offset),
+        }
     }
 
     fn sync(&self) -> io::Result<()> {
-        self.0.sync_data()
+        self.file.sync_data()
     }
 }
 
@@ -113,12 +141,12 @@ impl Disk for LocalDisk {
     }
 
     fn open(&self, path: &Path) -> io::Result<Box<dyn DiskFile>> {
-        Ok(Box::new(LocalFile(OpenOptions::new().read(true).write(true).open(path)?)))
+        Ok(LocalFile::cached(OpenOptions::new().read(true).write(true).open(path)?))
     }
 
     fn create(&self, path: &Path) -> io::Result<Box<dyn DiskFile>> {
         let file = OpenOptions::new().read(true).write(true).create(true).truncate(true).open(path)?;
-        Ok(Box::new(LocalFile(file)))
+        Ok(LocalFile::cached(file))
     }
 
     fn preallocate(&self, path: &Path, size: u64) -> io::Result<Box<dyn DiskFile>> {
@@ -133,7 +161,7 @@ impl Disk for LocalDisk {
             }
         }
         file.sync_all()?;
-        Ok(Box::new(LocalFile(file)))
+        Ok(Box::new(LocalFile { file, direct: open_directly(path).ok() }))
     }
 
     fn rename(&self, from: &Path, to: &Path) -> io::Result<()> {

@@ -12,6 +12,7 @@ pub(crate) mod disk;
 mod drive;
 mod frame;
 mod ledger;
+mod pages;
 mod record;
 mod recovery;
 mod segment;

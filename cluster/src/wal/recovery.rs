@@ -8,6 +8,7 @@ use std::sync::Arc;
 use super::disk::{Disk, DiskFile};
 use super::frame::{self, Found, HEADER};
 use super::ledger::{Ledger, Position};
+use super::pages::Pages;
 use super::record::Record;
 use super::segment::{self, Headed, SEGMENT_HEADER};
 use super::writer::Active;
@@ -49,6 +50,7 @@ pub(super) fn recover(disk: &dyn Disk, options: &WalOptions, names: &[String]) -
             let mut page = vec![0; offset as usize % PAGE];
             file.read_at(offset - page.len() as u64, &mut page).map_err(failed(&path))?;
             let sequence = reader.sequence;
+            let page = Pages::of(&page);
             active = Some(Active { number: *number, file: file.clone(), offset, size, sequence, page });
         }
         segments.insert(*number, Segment { path, file });
@@ -66,7 +68,8 @@ fn first_segment(disk: &dyn Disk, options: &WalOptions, segments: &mut BTreeMap<
     let blank = segment::prepare(disk, directory, size, 0)?;
     let file: Arc<dyn DiskFile> = blank.number(disk, directory, number)?.into();
     segments.insert(number, Segment { path: segment::path(directory, number), file: file.clone() });
-    Ok(Active { number, file, offset: SEGMENT_HEADER as u64, size, sequence: 0, page: segment::header(number) })
+    let page = Pages::of(&segment::header(number));
+    Ok(Active { number, file, offset: SEGMENT_HEADER as u64, size, sequence: 0, page })
 }
 
 /// Reads one segment; where its frames end, and its size. The last segment may end with a torn frame, which is cut

@@ -8,6 +8,7 @@ use std::{io, mem, thread};
 use super::GroupId;
 use super::disk::DiskFile;
 use super::ledger::{Ledger, Position};
+use super::pages::Pages;
 use super::record::Record;
 use super::segment::{self, SEGMENT_HEADER};
 use super::{Draft, PAGE, Segment, Shared, frame};
@@ -22,7 +23,7 @@ pub(super) struct Active {
     /// Number of the last frame.
     pub(super) sequence: u64,
     /// What the page in which `offset` lies holds before it.
-    pub(super) page: Vec<u8>,
+    pub(super) page: Pages,
 }
 
 /// The writer and the preparer of a log.
@@ -176,14 +177,13 @@ impl Writer {
         page.extend_from_slice(frame);
         *offset += frame.len() as u64;
         let end = page.len();
-        page.resize(end.next_multiple_of(PAGE).min((*size - start) as usize), 0);
+        page.resize(end.next_multiple_of(PAGE).min((*size - start) as usize));
         let began = Instant::now();
-        file.write_at(start, page)?;
+        file.write_at(start, page.as_slice())?;
         self.shared.flushing.fetch_add(began.elapsed().as_nanos() as u64, Ordering::Relaxed);
         *sequence += 1;
-        page.truncate(end);
-        page.drain(..end / PAGE * PAGE);
-        page.shrink_to(1 << 20);
+        page.resize(end);
+        page.advance(end / PAGE * PAGE, 1 << 20);
         self.shared.active_left.store(*size - *offset, Ordering::Release);
         self.shared.written.fetch_add(frame.len() as u64, Ordering::Relaxed);
         Ok(())
@@ -212,7 +212,7 @@ impl Writer {
         let file: Arc<dyn DiskFile> = blank.number(&*shared.disk, directory, number)?.into();
         let size = shared.options.segment_bytes;
         let sequence = self.active.sequence;
-        let (offset, page) = (SEGMENT_HEADER as u64, segment::header(number));
+        let (offset, page) = (SEGMENT_HEADER as u64, Pages::of(&segment::header(number)));
         self.active = Active { number, file: file.clone(), offset, size, sequence, page };
         shared.segments.lock().insert(number, Segment { path: segment::path(directory, number), file });
         shared.spare.want();
