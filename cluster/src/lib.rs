@@ -77,5 +77,5 @@ pub use self::table::{Change, ChangeKind, Cursor, Selection, Snapshot, Table, Ta
 pub use self::wal::{WalError, WalUsage};
 pub use self::watch::{Interest, Subscription};
 pub use self::write::{
-    Compacted, Expectation, Mutation, Outcome, ReadError, SnapshotError, TooLarge, Write, WriteError,
+    Compacted, Expectation, Mutation, Outcome, ReadError, SnapshotError, Tenure, TooLarge, Write, WriteError,
 };

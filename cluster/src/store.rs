@@ -24,7 +24,9 @@ use crate::replica::reads::Reads;
 use crate::replica::standing::Standing;
 use crate::shard_map::DEFAULT_GROUP;
 use crate::wal::{Wal, WalUsage};
-use crate::{Mutation, OpenError, Options, Outcome, ReadError, Revision, Table, TableId, TooLarge, Write, WriteError};
+use crate::{
+    Mutation, OpenError, Options, Outcome, ReadError, Revision, Table, TableId, Tenure, TooLarge, Write, WriteError,
+};
 
 /// A handle on the store of this replica. Cheap to clone; usable from any thread and runtime. The store ends with its
 /// last handle, or by [`Store::shutdown`].
@@ -186,16 +188,38 @@ impl Store {
     ///
     /// # Errors
     /// See [`WriteError`], which also says what may be concluded. A caller that stops waiting may conclude nothing.
-    pub async fn write(&self, write: Write) -> Result<Outcome, WriteError> {
+    pub fn write(&self, write: Write) -> impl Future<Output = Result<Outcome, WriteError>> + Send {
+        self.write_from(write, None)
+    }
+
+    /// As [`Store::write`]; what was decided in a tenure is written only while that lasts.
+    ///
+    /// # Errors
+    /// As [`Store::write`]; [`WriteError::NotLeader`] when the tenure is over and the write was not made.
+    pub async fn write_from(&self, write: Write, tenure: Option<Tenure>) -> Result<Outcome, WriteError> {
         let bytes = check(&write)?;
         let table = self.shared.tables.table(&write.table);
         let clock = table.clock_of(write.key.as_str());
         let group = self.shared.running.groups.get(clock.name()).ok_or(WriteError::Unavailable)?;
         let bytes = bytes + write.key.as_str().len();
         if !group.leader.has_others() {
-            return group.leader.propose(write, bytes).await;
+            return group.leader.propose(write, bytes, None).await;
         }
-        Attempts::new(table, write).make(&group.leader, bytes).await
+        Attempts::new(table, write).make(&group.leader, bytes, tenure).await
+    }
+
+    /// The tenure of this replica, when it leads the group `default` and that has all of a table; also when it is the
+    /// only replica.
+    pub fn tenure(&self, table: &Table) -> Option<Tenure> {
+        let own = table.clocks().first().filter(|_| !table.is_spread())?;
+        let group = self.shared.running.groups.get(own.name()).filter(|_| **own.name() == *DEFAULT_GROUP)?;
+        group.leader.node().tenure().map(Tenure)
+    }
+
+    /// Whether this replica leads the group `default` still, in the same term, as far as it knows.
+    pub fn holds(&self, tenure: Tenure) -> bool {
+        let default = self.shared.running.groups.get(DEFAULT_GROUP);
+        default.is_some_and(|group| group.leader.node().tenure() == Some(tenure.0))
     }
 
     /// Whether this replica leads the group `default`, now and from then on: what of several replicas one should do,

@@ -1,5 +1,6 @@
 //! Writes and what comes of them.
 
+use std::num::NonZeroU64;
 use std::sync::Arc;
 
 use crate::{Draft, Key, Object, Revision, TableId};
@@ -97,6 +98,14 @@ impl WriteError {
         !matches!(self, WriteError::Unknown)
     }
 }
+
+/// That this replica led a group in some term, and had applied all that was acknowledged before.
+///
+/// What was decided then by the tables of the group was decided by all that had been acknowledged, if a write of the same
+/// term is committed afterwards: had others been acknowledged by a later leader before, a majority would have left the
+/// term for that leader's, and nothing of it could be committed any more. A quorum that confirms the leader says the same.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Tenure(pub(crate) NonZeroU64);
 
 /// Why a linearizable read point could not be had.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]

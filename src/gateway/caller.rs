@@ -2,6 +2,8 @@
 
 use std::sync::Arc;
 
+use flotilla_cluster::Tenure;
+
 use crate::access::{Attributes, Authorizer, Impersonation, User};
 use crate::status::ApiResult;
 
@@ -21,13 +23,15 @@ pub struct Caller {
     /// Whether what is known here may be older than what the client was told elsewhere: see
     /// [`crate::registry::Registry::stands`].
     pub behind: bool,
+    /// By what the request is decided, where that is known to be current once a write is made.
+    pub tenure: Option<Tenure>,
 }
 
 impl Caller {
     /// A caller with nothing to be told yet.
     pub fn new(user: Arc<User>, user_agent: &str) -> Self {
         let user_agent = user_agent.to_owned();
-        Self { user, user_agent, impersonation: None, verb: "", warnings: Vec::new(), behind: false }
+        Self { user, user_agent, impersonation: None, verb: "", warnings: Vec::new(), behind: false, tenure: None }
     }
 
     /// Lets a request pass or not. Whoever acts for somebody else must be allowed to do so, and is that user from then

@@ -251,6 +251,12 @@ impl<'r> Request<'r> {
             self.caller.behind = true;
             return Ok(());
         }
+        if verb == Verb::Create && matches!(door, Door::Object) {
+            self.caller.tenure = registry.tenure(self.target());
+            if self.caller.tenure.is_some() {
+                return Ok(());
+            }
+        }
         match self.subresource.is_empty() && verb != Verb::DeleteCollection {
             true => registry.catch_up_with(&self.served, self.namespace, self.name).await,
             false => registry.catch_up().await,
@@ -309,36 +315,48 @@ impl<'r> Request<'r> {
         watch::respond(self.gateway, &self.served, self.namespace, listing, show, &self.caller.warnings).await
     }
 
-    /// Reads what a create or replacement brings: how the answer is to look, options of the kind named, the object.
+    /// Reads what a create or replacement brings: how the answer is to look, options of the kind named, the object as
+    /// often as it is asked for.
     async fn object(
         &self,
         payload: web::Payload,
         options: &str,
-    ) -> ApiResult<(Representation, WriteOptions, Incoming)> {
+    ) -> ApiResult<(Representation, WriteOptions, impl Fn() -> ApiResult<Incoming> + use<'r>)> {
         let representation = self.head.representation(Offer::Objects)?;
         let media = body::media(self.head.content_type)?;
         let bytes = body::read(payload).await?;
         let options = WriteOptions::read(&self.head.query, options, &self.caller.user_agent, false)?;
-        let decoded = body::decode(&bytes, media, self.served.kind(), options.validation)?;
-        Ok((representation, options, decoded))
+        let (served, validation) = (Arc::clone(&self.served), options.validation);
+        Ok((representation, options, move || body::decode(&bytes, media, served.kind(), validation)))
     }
 
     async fn create(self, payload: web::Payload) -> ApiResult<HttpResponse> {
-        let (representation, options, decoded) = self.object(payload, "CreateOptions").await?;
-        self.caller.warnings.extend(decoded.warnings.iter().cloned());
+        let (representation, options, object) = self.object(payload, "CreateOptions").await?;
+        let told = self.caller.warnings.len();
+        let decode = |caller: &mut Caller| {
+            let decoded = object()?;
+            caller.warnings.truncate(told);
+            caller.warnings.extend(decoded.warnings.iter().cloned());
+            Ok::<_, ApiError>(decoded)
+        };
+        let target =
+            Target { served: &self.served, namespace: self.namespace, name: self.name, subresource: self.subresource };
         let registry = &self.gateway.registry;
-        let written = registry.create(
-            Target { served: &self.served, namespace: self.namespace, name: self.name, subresource: self.subresource },
-            decoded,
-            &options,
-            self.caller,
-        );
-        let written = written.await?;
+        if let Some(tenure) = self.caller.tenure {
+            let decoded = decode(self.caller)?;
+            let created = registry.create_in_tenure(target, decoded, &options, self.caller, tenure).await?;
+            if let Some(written) = created {
+                return self.respond_written(&written, representation);
+            }
+        }
+        let decoded = decode(self.caller)?;
+        let written = registry.create(target, decoded, &options, self.caller).await?;
         self.respond_written(&written, representation)
     }
 
     async fn update(self, payload: web::Payload) -> ApiResult<HttpResponse> {
-        let (representation, options, decoded) = self.object(payload, "UpdateOptions").await?;
+        let (representation, options, object) = self.object(payload, "UpdateOptions").await?;
+        let decoded = object()?;
         let registry = &self.gateway.registry;
         let written = registry.replace(
             Target { served: &self.served, namespace: self.namespace, name: self.name, subresource: self.subresource },

@@ -2,13 +2,15 @@
 
 use std::sync::Arc;
 
-use flotilla_cluster::{Expectation, Object, Outcome};
+use flotilla_cluster::{Expectation, Mutation, Object, Outcome, Tenure, Write};
 use flotilla_proto::conform;
 use flotilla_proto::schema::{Presence, Shape, Type};
 use flotilla_proto::value::Value;
 use rand::Rng;
 
-use super::{Entity, Incoming, Registry, Target, WriteOptions, Written, convert, encode, now, owners, ownership};
+use super::{
+    Entity, Incoming, Registry, Target, WriteOptions, Written, allocation, convert, encode, now, owners, ownership,
+};
 use crate::field::Errors;
 use crate::gateway::Caller;
 use crate::kinds::{Generation, Strategy, metadata};
@@ -23,6 +25,37 @@ const SUFFIX_LENGTH: usize = 5;
 const GENERATED_NAME_MAX: usize = 63;
 
 impl Registry {
+    /// By what an object may be created without asking whether it is current: see [`Registry::create_in_tenure`].
+    pub fn tenure(&self, target: Target<'_>) -> Option<Tenure> {
+        // What is written beside the object has no tenure.
+        self.store.tenure(&self.table(target.served)).filter(|_| !allocation::is_service(target))
+    }
+
+    /// Creates an object on the leader, which asks nobody first whether what it decides by is current: that it makes the
+    /// write in the same term proves it. What makes no write is told once a quorum has confirmed the leader. None when
+    /// it was the leader no more: then the object is to be created anew.
+    pub async fn create_in_tenure(
+        &self,
+        target: Target<'_>,
+        incoming: Incoming,
+        options: &WriteOptions,
+        caller: &mut Caller,
+        tenure: Tenure,
+    ) -> ApiResult<Option<Written>> {
+        let told = caller.warnings.len();
+        caller.tenure = Some(tenure);
+        let created = self.create(target, incoming, options, caller).await;
+        caller.tenure = None;
+        if !matches!(&created, Ok(written) if written.stored) {
+            self.catch_up_with(target.served, target.namespace, target.name).await?;
+            if !self.store.holds(tenure) {
+                caller.warnings.truncate(told);
+                return Ok(None);
+            }
+        }
+        created.map(Some)
+    }
+
     /// Creates an object that was decoded from a body, in the version of the request.
     pub async fn create(
         &self,
@@ -39,7 +72,7 @@ impl Registry {
             convert::default(served, &mut object);
             ownership::record(served, "", options, None, &mut object, incoming.untracked);
         }
-        conform::forget_empty(served.of(), &mut object);
+        conform::forget_empty(served.of(), &mut object, &Value::Null);
         let mut object = convert::to_stored(served, object);
         self.admit_create(target, &mut object, options, caller).await?;
         self.store_new(target, object, options, caller).await
@@ -112,7 +145,7 @@ impl Registry {
         self.validate_create(target, object, caller)?;
         self.check_create(target, object, caller)?;
         self.charge_quotas(target, object, None, options, caller).await?;
-        self.insert(target, object, options).await
+        self.insert(target, object, options, caller.tenure).await
     }
 
     fn validate_create(&self, target: Target<'_>, object: &Value, caller: &mut Caller) -> ApiResult<()> {
@@ -132,7 +165,13 @@ impl Registry {
     }
 
     /// Writes a finished object under a name that must be free.
-    async fn insert(&self, target: Target<'_>, object: &Value, options: &WriteOptions) -> ApiResult<Entity> {
+    async fn insert(
+        &self,
+        target: Target<'_>,
+        object: &Value,
+        options: &WriteOptions,
+        tenure: Option<Tenure>,
+    ) -> ApiResult<Entity> {
         let served = target.served;
         let name = object.str_at(&["metadata", "name"]);
         let key = served.key(target.namespace, name);
@@ -147,7 +186,9 @@ impl Registry {
                 }
             };
         }
-        match self.put(served, key, Expectation::Absent, encode::draft(served, object)).await? {
+        let mutation = Mutation::Put(encode::draft(served, object));
+        let write = Write { table: served.table.clone(), key, expectation: Expectation::Absent, mutation };
+        match self.write_from(write, tenure).await? {
             Outcome::Committed { object, .. } => Ok(Entity::Stored(object)),
             Outcome::Conflict { current } => Err(taken(current)),
         }

@@ -25,13 +25,13 @@ mod update;
 use std::sync::Arc;
 use std::time::Instant;
 
-use flotilla_cluster::{Draft, Expectation, Key, Mutation, Object, Outcome, Store, Table, Write, WriteError};
+use flotilla_cluster::{Draft, Expectation, Key, Mutation, Object, Outcome, Store, Table, Tenure, Write, WriteError};
 use flotilla_proto::time::Timestamp;
 use flotilla_proto::value::Value;
 
 pub use allocation::NodePorts;
 pub use delete::{FOREGROUND, ORPHAN};
-pub use encode::{order_members, stored_part, stored_value, text as stored_text};
+pub use encode::{order_members, stored_part, stored_tree, stored_value, text as stored_text};
 pub use list::{Listing, Page, selects};
 pub use options::{DeleteOptions, FieldValidation, Propagation, WriteOptions};
 pub use patch::PatchBody;
@@ -139,14 +139,18 @@ impl Registry {
         self.write(Write { table: served.table.clone(), key, expectation, mutation: Mutation::Put(draft) }).await
     }
 
-    async fn write(&self, write: Write) -> ApiResult<Outcome> {
+    fn write(&self, write: Write) -> impl Future<Output = ApiResult<Outcome>> + Send {
+        self.write_from(write, None)
+    }
+
+    async fn write_from(&self, write: Write, tenure: Option<Tenure>) -> ApiResult<Outcome> {
         let operation = match (&write.mutation, &write.expectation) {
             (Mutation::Put(_), Expectation::Absent) => "create",
             (Mutation::Put(_), _) => "update",
             _ => "delete",
         };
         let (table, began) = (write.table.clone(), Instant::now());
-        let written = self.store.write(write).await;
+        let written = self.store.write_from(write, tenure).await;
         self.metrics.stored(operation, table, began.elapsed());
         written.map_err(|error| write_failed(&error))
     }

@@ -9,7 +9,7 @@ use tokio::sync::oneshot;
 use super::{Batch, Close, Command, GroupClock, Operation, Permit, Sequencer};
 use crate::limits::{BATCH_BYTES_MAX, BATCH_WRITES_MAX, BATCHES_IN_FLIGHT_MAX, GROUP_CLOSES_MAX, GROUP_WRITES_MAX};
 use crate::machine::WallClock;
-use crate::{Mutation, Outcome, ReadError, Revision, Write, WriteError};
+use crate::{Mutation, Outcome, ReadError, Revision, Tenure, Write, WriteError};
 
 /// What a writer waits for.
 pub(crate) type Reply = oneshot::Sender<Result<Outcome, WriteError>>;
@@ -35,8 +35,9 @@ impl Replies {
 
 /// Where batches are proposed.
 pub(crate) trait Log: Unpin + 'static {
-    /// Proposes a batch. The replies are answered when it is applied or has failed; the future ends then.
-    fn propose(&mut self, batch: Batch, replies: Replies) -> impl Future<Output = ()> + 'static;
+    /// Proposes a batch, in this term or not at all. The replies are answered when it is applied or has failed; the
+    /// future ends then.
+    fn propose(&mut self, batch: Batch, term: u64, replies: Replies) -> impl Future<Output = ()> + 'static;
 }
 
 /// The actor that batches the writes of one group while this replica leads it.
@@ -47,6 +48,8 @@ pub(crate) struct Proposer<L: Log> {
     /// There is one while this replica leads.
     sequencer: Option<Sequencer>,
     leader: Option<u64>,
+    /// The term in which this replica leads.
+    term: u64,
     queue: VecDeque<Propose>,
     /// Who waits for the group to be closed and for no batch that is in flight. What is proposed next closes it for them.
     closes: Vec<Close>,
@@ -59,8 +62,8 @@ pub(crate) struct Proposer<L: Log> {
 impl<L: Log> Proposer<L> {
     pub(crate) fn new(log: L, clock: Arc<GroupClock>, wall_clock: WallClock) -> Proposer<L> {
         let (queue, closes, proposed) = (VecDeque::new(), Vec::new(), Revision::ZERO);
-        let (sequencer, leader, in_flight, flush_is_due) = (None, None, 0, false);
-        Proposer { log, clock, wall_clock, sequencer, leader, queue, closes, proposed, in_flight, flush_is_due }
+        let (sequencer, leader, term, in_flight, flush_is_due) = (None, None, 0, 0, false);
+        Proposer { log, clock, wall_clock, sequencer, leader, term, queue, closes, proposed, in_flight, flush_is_due }
     }
 
     /// Takes the next batch off the queue.
@@ -68,8 +71,9 @@ impl<L: Log> Proposer<L> {
         let (mut commands, mut replies, mut bytes) = (Vec::new(), Vec::new(), 0);
         let unix_ms = self.wall_clock.unix_ms();
         while commands.len() < BATCH_WRITES_MAX && bytes < BATCH_BYTES_MAX {
-            let Some(Propose { write, reply, permit }) = self.queue.pop_front() else { break };
-            let Some(sequencer) = &mut self.sequencer else {
+            let Some(Propose { write, tenure, reply, permit }) = self.queue.pop_front() else { break };
+            let stands = tenure.is_none_or(|Tenure(term)| term.get() == self.term);
+            let Some(sequencer) = self.sequencer.as_mut().filter(|_| stands) else {
                 let _ = reply.send(Err(WriteError::NotLeader { leader: self.leader }));
                 continue;
             };
@@ -108,7 +112,7 @@ impl<L: Log> Proposer<L> {
         self.in_flight += 1;
         self.proposed = self.proposed.max(batch.last().unwrap_or_default());
         let closes = std::mem::take(&mut self.closes);
-        let proposed = self.log.propose(batch, replies);
+        let proposed = self.log.propose(batch, self.term, replies);
         let done = proposed.into_actor(self).map(|(), proposer, ctx| {
             for Close { revision, reply } in closes {
                 let closed = proposer.clock.closed() >= revision;
@@ -170,6 +174,8 @@ impl<L: Log> Actor for Proposer<L> {
 /// Proposes one write.
 pub(crate) struct Propose {
     pub(crate) write: Write,
+    /// What it was decided by.
+    pub(crate) tenure: Option<Tenure>,
     pub(crate) reply: Reply,
     pub(crate) permit: Permit,
 }
@@ -223,6 +229,8 @@ pub(crate) struct Lead {
     pub(crate) above: Option<Revision>,
     /// The leader, when known.
     pub(crate) leader: Option<u64>,
+    /// The term, when this replica leads.
+    pub(crate) term: u64,
 }
 
 impl Message for Lead {
@@ -235,7 +243,7 @@ impl<L: Log> Handler<Lead> for Proposer<L> {
     fn handle(&mut self, lead: Lead, ctx: &mut Context<Proposer<L>>) {
         let slot = self.clock.slot();
         self.sequencer = lead.above.map(|above| Sequencer::above(above, slot));
-        self.leader = lead.leader;
+        (self.leader, self.term) = (lead.leader, lead.term);
         for close in &self.closes {
             self.sequencer.iter_mut().for_each(|sequencer| sequencer.pass(close.revision));
         }

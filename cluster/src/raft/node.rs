@@ -2,8 +2,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
+use std::num::NonZeroU64;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
 use actix::Addr;
@@ -22,7 +23,7 @@ use super::rest::Phase;
 use super::resting::rouse;
 use super::snapshot_sending::Receiver;
 use super::state_machine::StateMachine;
-use super::types::{Reaction, Replica, TypeConfig};
+use super::types::{LeaderId, Reaction, Replica, TypeConfig};
 use crate::group::{Applier, Batch, Lead, Log, Proposer, Replies};
 use crate::limits::{
     ELECTION_TIMEOUT, HEARTBEAT_INTERVAL, HEARTBEAT_PAUSE, LEADER_TIMEOUT, LONE_INTERVAL, QUORUM_SILENCE_MAX,
@@ -77,6 +78,8 @@ pub(crate) struct Node {
     pub(super) log: LogStore,
     /// Index of the last entry that is applied.
     applied: watch::Receiver<u64>,
+    /// The term in which this replica leads and has applied all that was in the log before; zero when it does not.
+    tenure: Arc<AtomicU64>,
     snapshot_log_bytes: u64,
     /// Bytes appended when the last snapshot was begun, while none is being written.
     snapshot_at: Arc<Mutex<u64>>,
@@ -150,8 +153,9 @@ impl Node {
         let network = Network { peers: peers.clone(), group: name.clone(), node, excluded: excluded.clone(), rest };
         let raft = GroupRaft::new(node, config, network, log.clone(), machine).await.map_err(refused)?;
         let snapshot_log_bytes = options.snapshot_log_bytes;
-        let proposals = Proposals { raft: raft.clone(), log: log.clone(), order: Arc::default() };
+        let proposals = Proposals { node, raft: raft.clone(), log: log.clone(), order: Arc::default() };
         let (snapshot_at, stopping, on_fatal) = (Arc::default(), Arc::default(), options.on_fatal);
+        let tenure = Arc::default();
         let node = Node {
             node,
             name,
@@ -161,6 +165,7 @@ impl Node {
             excluded,
             log,
             applied,
+            tenure,
             snapshot_log_bytes,
             snapshot_at,
             stopping,
@@ -248,15 +253,18 @@ impl Node {
                 (metrics.current_leader, metrics.vote.leader_id.term)
             };
             if leader == Some(self.node) && term != Some(current) {
-                if let Some(above) = self.begin_to_lead(genesis).await {
-                    term = Some(current);
-                    let _ = proposer.send(Lead { above: Some(above), leader }).await;
+                self.tenure.store(0, Ordering::Release);
+                if let Some((above, begun)) = self.begin_to_lead(genesis).await {
+                    term = Some(begun);
+                    let _ = proposer.send(Lead { above: Some(above), leader, term: begun }).await;
+                    self.tenure.store(begun, Ordering::Release);
                     leads.send_replace(true);
                 }
             } else if leader != Some(self.node) {
                 term = None;
+                self.tenure.store(0, Ordering::Release);
                 leads.send_replace(false);
-                let _ = proposer.send(Lead { above: None, leader }).await;
+                let _ = proposer.send(Lead { above: None, leader, term: 0 }).await;
             }
             if server.changed().await.is_err() {
                 break;
@@ -267,9 +275,14 @@ impl Node {
         }
     }
 
+    /// The term in which this replica leads, as far as it knows, having applied all that was acknowledged before it did.
+    pub(crate) fn tenure(&self) -> Option<NonZeroU64> {
+        NonZeroU64::new(self.tenure.load(Ordering::Acquire))
+    }
+
     /// Waits until everything is applied that was in the log before this replica began to lead; the largest revision
-    /// of it. None when it does not lead after all.
-    async fn begin_to_lead(&self, genesis: Revision) -> Option<Revision> {
+    /// of it, and the term. None when it does not lead after all.
+    async fn begin_to_lead(&self, genesis: Revision) -> Option<(Revision, u64)> {
         let node = self.node;
         let decided = move |metrics: &Metrics| leads(metrics, node) || metrics.current_leader != Some(node);
         let wait = self.raft.wait(Some(LEADER_TIMEOUT));
@@ -281,7 +294,8 @@ impl Node {
         if base.ok()? <= Revision::FIRST {
             self.raft.client_write(Batch::closing(genesis)).await.ok()?;
         }
-        self.raft.with_state_machine(|machine| Box::pin(async { machine.applier().last() })).await.ok()
+        let last = self.raft.with_state_machine(|machine| Box::pin(async { machine.applier().last() })).await;
+        Some((last.ok()?, metrics.current_term))
     }
 
     /// Who leads, as far as this replica knows.
@@ -442,12 +456,14 @@ type Metrics = openraft::RaftMetrics<TypeConfig>;
 
 /// Whether a node leads and has applied an entry of its term, and with it everything before.
 fn leads(metrics: &Metrics, node: u64) -> bool {
-    let applied = metrics.last_applied.as_ref().map(|applied| applied.committed_leader_id().term);
-    metrics.state.is_leader() && metrics.current_leader == Some(node) && applied == Some(metrics.current_term)
+    let own = LeaderId { term: metrics.current_term, node_id: node };
+    let applied = metrics.last_applied.as_ref().map(|applied| *applied.committed_leader_id());
+    metrics.state.is_leader() && metrics.current_leader == Some(node) && applied == Some(own)
 }
 
 /// Proposes batches to a group.
 pub(crate) struct Proposals {
+    node: u64,
     raft: GroupRaft,
     log: LogStore,
     /// Batches are proposed in the order of their revisions, also when one has to wait for room.
@@ -455,8 +471,9 @@ pub(crate) struct Proposals {
 }
 
 impl Log for Proposals {
-    fn propose(&mut self, batch: Batch, replies: Replies) -> impl Future<Output = ()> + 'static {
+    fn propose(&mut self, batch: Batch, term: u64, replies: Replies) -> impl Future<Output = ()> + 'static {
         let (raft, log, order) = (self.raft.clone(), self.log.clone(), self.order.clone());
+        let leader = LeaderId { term, node_id: self.node };
         async move {
             let (done, decided) = oneshot::channel();
             let in_order = order.lock().await;
@@ -482,7 +499,7 @@ impl Log for Proposals {
                 let _ = done.send(());
             }));
             // When the group is shut down the reaction is dropped, and with it the replies: the outcome is unknown.
-            let _ = raft.client_write_ff(batch, Some(reaction)).await;
+            let _ = raft.write(batch).responder(reaction).with_leader(leader).await;
             drop(in_order);
             let _ = decided.await;
         }

@@ -9,7 +9,9 @@ use tokio::time::Instant;
 
 use super::leader::{Decided, Leader};
 use crate::limits::{ATTEMPT_INTERVAL, ATTEMPTS_TIMEOUT, WRITE_TIMEOUT};
-use crate::{Change, ChangeKind, Expectation, Key, Mutation, Object, Outcome, Revision, Table, Write, WriteError};
+use crate::{
+    Change, ChangeKind, Expectation, Key, Mutation, Object, Outcome, Revision, Table, Tenure, Write, WriteError,
+};
 
 /// One write, and what is known of its attempts.
 pub(crate) struct Attempts {
@@ -31,20 +33,36 @@ impl Attempts {
     ///
     /// # Errors
     /// See [`WriteError`]; `Unknown` only when no leader could be asked for long.
-    pub(crate) async fn make(mut self, leader: &Leader, bytes: usize) -> Result<Outcome, WriteError> {
+    pub(crate) async fn make(
+        mut self,
+        leader: &Leader,
+        bytes: usize,
+        tenure: Option<Tenure>,
+    ) -> Result<Outcome, WriteError> {
         let _permit = leader.admission().admit(bytes).ok_or(WriteError::QueueFull)?;
         let deadline = Instant::now() + ATTEMPTS_TIMEOUT;
         loop {
-            match leader.write(&self.write).await {
+            match leader.write(&self.write, tenure).await {
                 Ok(decided) => return self.outcome(decided).await,
                 Err(WriteError::Unknown) if Instant::now() < deadline => {
                     self.unknown = true;
                     tokio::time::sleep(ATTEMPT_INTERVAL).await;
                 }
+                Err(WriteError::NotLeader { .. }) if self.unknown && tenure.is_some() => {
+                    return Box::pin(self.found(leader)).await; // hardly ever
+                }
                 Err(_) if self.unknown => return Err(WriteError::Unknown),
                 Err(error) => return Err(error),
             }
         }
+    }
+
+    /// What became of an attempt in a term that is over, now that no leader can commit it any more that has not.
+    async fn found(&self, leader: &Leader) -> Result<Outcome, WriteError> {
+        let index = leader.read_index().await.map_err(|_| WriteError::Unknown)?;
+        leader.node().reached(index).await.map_err(|_| WriteError::Unknown)?;
+        let made = self.made_before()?;
+        made.map(|change| committed(&change)).ok_or(WriteError::NotLeader { leader: None })
     }
 
     /// What the write came to, as this replica shows it.

@@ -194,7 +194,7 @@ async fn write(served: &Served, tables: &Tables, request: message::Write) -> mes
     let bytes = request.draft.as_ref().map_or(0, |draft| draft.bytes.len());
     let table = tables.table(&TableId::new(&request.table));
     let clock = table.clock_of(&request.key).clone();
-    let outcome = served.leader.propose(leader::read_write(request), bytes).await;
+    let outcome = served.leader.propose(leader::read_write(request), bytes, None).await;
     let outcome = match outcome {
         Ok(outcome) => outcome,
         Err(error) => return leader::put_write_error(&error),

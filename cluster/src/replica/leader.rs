@@ -16,7 +16,7 @@ use crate::object::Term;
 use crate::peer::{Lane, PeerError, Peers, Target};
 use crate::raft::{Node, Proposals, Unchanged};
 use crate::{
-    Draft, Expectation, Key, Layout, Mutation, Outcome, ReadError, Revision, TableId, Terms, Write, WriteError,
+    Draft, Expectation, Key, Layout, Mutation, Outcome, ReadError, Revision, TableId, Tenure, Terms, Write, WriteError,
 };
 
 /// The leader of one group. Cheap to clone.
@@ -117,16 +117,19 @@ impl Leader {
         self.peers.is_some()
     }
 
-    /// Makes a write on the leader, whoever that is.
+    /// Makes a write on the leader, whoever that is; only here and in that term where it was decided by a tenure.
     ///
     /// # Errors
     /// See [`WriteError`].
-    pub(crate) async fn write(&self, write: &Write) -> Result<Decided, WriteError> {
+    pub(crate) async fn write(&self, write: &Write, tenure: Option<Tenure>) -> Result<Decided, WriteError> {
+        if tenure.is_some() {
+            return self.propose(write.clone(), 0, tenure).await.map(Decided::Here);
+        }
         let deadline = Instant::now() + LEADER_WAIT;
         loop {
             let Some(place) = self.place(deadline).await else { return Err(WriteError::Unavailable) };
             let tried = match place {
-                Place::Here => self.propose(write.clone(), 0).await.map(Decided::Here),
+                Place::Here => self.propose(write.clone(), 0, None).await.map(Decided::Here),
                 Place::There(target) => {
                     self.unless_succeeded(self.write_there(&target, write), WriteError::Unknown).await
                 }
@@ -143,10 +146,15 @@ impl Leader {
     }
 
     /// Makes a write, if this replica leads.
-    pub(crate) async fn propose(&self, write: Write, bytes: usize) -> Result<Outcome, WriteError> {
+    pub(crate) async fn propose(
+        &self,
+        write: Write,
+        bytes: usize,
+        tenure: Option<Tenure>,
+    ) -> Result<Outcome, WriteError> {
         let permit = self.admission.admit(bytes).ok_or(WriteError::QueueFull)?;
         let (reply, outcome) = oneshot::channel();
-        self.proposer.try_send(Propose { write, reply, permit }).map_err(|refused| match refused {
+        self.proposer.try_send(Propose { write, tenure, reply, permit }).map_err(|refused| match refused {
             actix::dev::SendError::Full(_) => WriteError::QueueFull,
             actix::dev::SendError::Closed(_) => WriteError::Closed,
         })?;
