@@ -263,6 +263,30 @@ async fn a_leader_without_a_majority_is_not_available() {
 }
 
 #[tokio::test]
+async fn what_was_decided_in_a_tenure_is_not_written_in_another() {
+    let cluster = Cluster::new(&["a", "b", "c"], 0);
+    let stores = cluster.open_all().await;
+    let tenure = |store: &Store| store.tenure(&store.table(&pods()));
+    stores[0].transfer(None, "a").await.unwrap();
+    until("a leads", || tenure(&stores[0]).is_some() && tenure(&stores[1]).is_none()).await;
+    let first = tenure(&stores[0]).unwrap();
+    let made = stores[0].write_from(put("ns/first", Expectation::Absent), Some(first)).await.unwrap();
+    assert!(matches!(made, Outcome::Committed { .. }) && stores[0].holds(first));
+
+    stores[0].transfer(None, "b").await.unwrap();
+    until("b leads", || tenure(&stores[0]).is_none() && tenure(&stores[1]).is_some()).await;
+    let refused = |outcome: Result<Outcome, WriteError>| matches!(outcome, Err(WriteError::NotLeader { .. }));
+    assert!(refused(stores[0].write_from(put("ns/second", Expectation::Absent), Some(first)).await));
+    stores[0].transfer(None, "a").await.unwrap();
+    until("a leads again", || tenure(&stores[0]).is_some()).await;
+    assert!(tenure(&stores[0]) != Some(first) && !stores[0].holds(first));
+    assert!(refused(stores[0].write_from(put("ns/second", Expectation::Absent), Some(first)).await));
+    assert_eq!(read(&stores[2], "ns/second").await, None);
+    let now = tenure(&stores[0]);
+    assert!(stores[0].write_from(put("ns/second", Expectation::Absent), now).await.is_ok());
+}
+
+#[tokio::test]
 async fn a_member_is_removed_and_a_new_one_joins() {
     let cluster = Cluster::new(&["a", "b", "c"], 1);
     let stores = cluster.open_all().await;
