@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::fs::{File, TryLockError};
+use std::rc::Rc;
 use std::sync::Arc;
 
 use actix::{Actor, Addr, System};
@@ -16,18 +17,23 @@ use crate::peer::{Hello, Network, Peers, Transport, TransportOptions};
 use crate::raft::{Node, NodeOptions, Proposals, Replica};
 use crate::replica::balance;
 use crate::replica::closer::Closer;
-use crate::replica::exchange::{Exchange, Served};
+use crate::replica::dividing;
+use crate::replica::exchange::Exchange;
 use crate::replica::formation;
+use crate::replica::groups::{Group, Groups};
 use crate::replica::identity::{Identity, IdentityFile};
 use crate::replica::leader::Leader;
+use crate::replica::mapping;
 use crate::replica::placement::Placement;
 use crate::replica::pulse;
 use crate::replica::reads::Reads;
 use crate::replica::sight::Sight;
 use crate::replica::standing::{self, Standing};
 use crate::replica::succession;
+use crate::shard_map::{DEFAULT_GROUP, ShardMap, Slot, group_slot};
 use crate::snapshot::Snapshots;
-use crate::store::{Group, Running};
+use crate::store::Running;
+use crate::task::Task;
 use crate::wal::disk::Disk;
 use crate::wal::{Wal, WalOptions};
 use crate::{Founder, Membership, OpenError, Options, Revision};
@@ -57,13 +63,13 @@ pub(crate) async fn run(
     started: oneshot::Sender<Result<Running, OpenError>>,
     stopped: oneshot::Receiver<()>,
 ) {
-    let Started { running, transport, joining } = match start(&machine, &options, &tables).await {
+    let Started { running, transport, joining, tasks } = match start(&machine, &options, &tables).await {
         Ok(started) => started,
         Err(error) => return drop(started.send(Err(error))),
     };
-    let nodes: Vec<Node> = running.groups.values().map(|group| group.leader.node().clone()).collect();
+    let groups = running.groups.clone();
     let wal = running.wal.clone();
-    actix::spawn(close_on_demand(tables.clocks().to_vec(), tables.demands().clone()));
+    actix::spawn(close_on_demand(tables.clone()));
     // What was seen before the last stop is to be seen again soon, whoever asks how.
     tables.demand();
     let placement = running.placement.clone();
@@ -75,15 +81,17 @@ pub(crate) async fn run(
     if started.send(Ok(running)).is_ok() {
         tokio::select! {
             biased;
-            () = maintain(&nodes, &tables, &machine.clock) => {}
+            () = maintain(&groups, &tables, &machine.clock) => {}
             () = balance::keep_balanced(&placement) => {}
             _ = stopped => {}
         }
     }
     joining.abort();
+    drop(tasks);
     if let Some(succession) = succession {
         succession.abort();
     }
+    let nodes = groups.nodes();
     // Whoever leads hands over, so that writes need not wait for an election.
     futures_util::future::join_all(nodes.iter().map(Node::give_up_leadership)).await;
     for node in &nodes {
@@ -101,6 +109,8 @@ struct Started {
     transport: Option<Arc<Transport>>,
     /// Becomes a member, and finds out what this replica is to its cluster, for as long as it is run.
     joining: LocalBoxFuture<'static, ()>,
+    /// What goes on as long as it is run.
+    tasks: [Task; 2],
 }
 
 async fn start(machine: &Machine, options: &Options, tables: &Arc<Tables>) -> Result<Started, OpenError> {
@@ -109,44 +119,41 @@ async fn start(machine: &Machine, options: &Options, tables: &Arc<Tables>) -> Re
     let directory = options.directory.join("wal");
     let failed = |source| OpenError::Directory { directory: options.directory.clone(), source };
     disk.create_directory(&directory).map_err(failed)?;
-    let is_new = disk.list(&directory).map_err(failed)?.is_empty();
-    tables.map().keep(&**disk, &options.directory, is_new)?;
-    let names: Vec<Arc<str>> = tables.clocks().iter().map(|clock| clock.name().clone()).collect();
+    ShardMap::founding(options, &BTreeMap::new())?; // what cannot be is told at once
     let (segment_bytes, on_fatal, drive) = (options.wal_segment_bytes, options.on_fatal.clone(), machine.drive.clone());
     let wal_options = WalOptions { directory, segment_bytes, on_fatal, drive };
-    let here = Here::open(disk.clone(), options, tables.map().checksum())?;
-    let wal = Wal::open(disk.clone(), wal_options, &names)?;
+    let here = Here::open(disk.clone(), options)?;
+    let wal = Wal::open(disk.clone(), wal_options, &[DEFAULT_GROUP.into()])?;
     tracing::info!(entries = wal.usage().entries, elapsed_ms = elapsed_ms(began), "read the write-ahead log");
-    let id = here.identity.get().id;
-    let placement = Arc::new(Placement::new(id, here.hello.clone()));
+    let (id, groups) = (here.identity.get().id, Groups::default());
+    let placement = Arc::new(Placement::new(id, here.hello.clone(), groups.clone()));
     let sight = Arc::<Sight>::default();
-    let exchange = Arc::new(here.exchange(tables, &placement, &sight));
+    let exchange = Arc::new(here.exchange(&groups, &placement, &sight));
     let transport = here.listen(&machine.network, &exchange)?;
     let peers = transport.clone().map(|transport| transport as Arc<dyn Peers>);
-    let mut groups = BTreeMap::new();
-    for clock in tables.clocks() {
-        let name = clock.name();
-        let snapshots = Snapshots::open(disk.clone(), options.directory.join("snapshots").join(&**name))?;
-        let starting = Starting { machine, options, tables, wal: &wal, id, clock, peers: peers.clone() };
-        let failed = |source| OpenError::Group { group: name.to_string(), source };
-        groups.insert(name.clone(), starting.start(snapshots).await.map_err(failed)?);
+    let (machine, options, tables) = (machine.clone(), options.clone(), tables.clone());
+    let starter = Starter { machine, options, tables, groups, wal, id, peers };
+    let default = starter.start(0).await?;
+    default.leader.node().recovered().await;
+    mapping::look(&starter.tables);
+    // What there are entries of here is gone on with, whatever is known of the map.
+    for slot in starter.wal.groups().iter().filter_map(|name| group_slot(name)) {
+        starter.start(slot).await?;
     }
-    let served = |(name, group): (&Arc<str>, &Group)| {
-        (name.clone(), Served { node: group.leader.node().clone(), leader: group.leader.clone() })
-    };
-    exchange.open(groups.iter().map(served).collect());
-    placement.open(groups.iter().map(|(name, group)| (name.clone(), group.leader.node().clone())).collect());
-    if let Some(peers) = &peers {
-        let nodes = groups.values().map(|group| group.leader.node().clone()).collect();
-        actix::spawn(pulse::keep(nodes, peers.clone(), sight));
+    if let Some(peers) = &starter.peers {
+        actix::spawn(pulse::keep(starter.groups.clone(), peers.clone(), sight));
     }
+    let starter = Rc::new(starter);
+    let tasks = [Task::spawn(mapping::follow(starter.clone())), Task::spawn(dividing::follow(starter.clone()))];
     let standing = watch::Sender::new(Standing::Waiting);
     let (identity, shown) = (here.identity.clone(), standing.subscribe());
-    let joining = here.join_in(&groups, peers.clone(), standing).await?;
-    let objects: u64 = tables.all().iter().map(|table| table.len()).sum();
-    tracing::info!(objects, groups = groups.len(), elapsed_ms = elapsed_ms(began), "the store is open");
+    let joining = here.join_in(&starter, standing).await?;
+    let Starter { tables, groups, wal, peers, .. } = &*starter;
+    let objects: u64 = tables.of_users().iter().map(|table| table.len()).sum();
+    tracing::info!(objects, groups = groups.all().len(), elapsed_ms = elapsed_ms(began), "the store is open");
+    let (groups, wal, peers) = (groups.clone(), wal.clone(), peers.clone());
     let running = Running { id, identity, peers, groups, wal, standing: shown, placement };
-    Ok(Started { running, transport, joining })
+    Ok(Started { running, transport, joining, tasks })
 }
 
 /// This replica, before its groups are started.
@@ -158,7 +165,7 @@ struct Here<'a> {
 }
 
 impl<'a> Here<'a> {
-    fn open(disk: Arc<dyn Disk>, options: &'a Options, shards: u32) -> Result<Here<'a>, OpenError> {
+    fn open(disk: Arc<dyn Disk>, options: &'a Options) -> Result<Here<'a>, OpenError> {
         let membership = options.membership.as_ref();
         let founder = options.founder.as_ref();
         let named = membership.map(|membership| &membership.name).or(founder.map(|founder| &founder.name));
@@ -167,15 +174,14 @@ impl<'a> Here<'a> {
         let identity = Arc::new(IdentityFile::open(disk, &options.directory, name).map_err(failed)?);
         let Identity { name, id, cluster } = identity.get();
         let address = membership.map_or_else(String::new, |membership| membership.advertise.clone());
-        let hello =
-            Hello { cluster, member: id, name, version: PEER_VERSION, shards, address, drained: false, sees: 0 };
+        let hello = Hello { cluster, member: id, name, version: PEER_VERSION, address, drained: false, sees: 0 };
         Ok(Here { membership, founder, identity, hello: watch::Sender::new(hello) })
     }
 
-    fn exchange(&self, tables: &Arc<Tables>, placement: &Arc<Placement>, sight: &Arc<Sight>) -> Exchange {
+    fn exchange(&self, groups: &Groups, placement: &Arc<Placement>, sight: &Arc<Sight>) -> Exchange {
         let (hello, identity) = (self.hello.clone(), self.identity.clone());
         let belongs = move || hello.send_modify(|hello| hello.cluster = identity.get().cluster);
-        Exchange::new(self.identity.clone(), tables.clone(), placement.clone(), sight.clone(), belongs)
+        Exchange::new(self.identity.clone(), placement.clone(), groups.clone(), sight.clone(), belongs)
     }
 
     /// Listens for other replicas, if there are to be any.
@@ -192,21 +198,20 @@ impl<'a> Here<'a> {
         started.map(Some).map_err(|source| OpenError::Listen { address, source })
     }
 
-    /// Makes this replica one of the members of every group: now when it is the only one, else as the future that is
-    /// answered goes on, since that takes the others.
+    /// Makes this replica one of the members of a cluster: now when it is the only one, else as the future that is answered
+    /// goes on, since that takes the others.
     async fn join_in(
         self,
-        groups: &BTreeMap<Arc<str>, Group>,
-        peers: Option<Arc<dyn Peers>>,
+        starter: &Rc<Starter>,
         standing: watch::Sender<Standing>,
     ) -> Result<LocalBoxFuture<'static, ()>, OpenError> {
-        let nodes: Vec<Node> = groups.values().map(|group| group.leader.node().clone()).collect();
-        if let (Some(membership), Some(peers)) = (self.membership, peers) {
-            let (initial, groups) = (membership.initial.clone(), groups.clone());
+        let default = starter.start(0).await?.leader.node().clone();
+        if let (Some(membership), Some(peers)) = (self.membership, starter.peers.clone()) {
+            let (initial, starter) = (membership.initial.clone(), starter.clone());
             Ok(Box::pin(async move {
-                formation::form(&nodes, &*peers, &initial, &self.identity, &self.hello).await;
-                stand_alone(&nodes).await;
-                standing::follow(groups, standing).await;
+                default.stand_if_alone().await; // as it was before
+                formation::form(&default, &*peers, &initial, &self.identity, &self.hello).await;
+                standing::follow(starter, standing).await;
             }))
         } else {
             let Hello { member, name, .. } = self.hello.borrow().clone();
@@ -214,24 +219,11 @@ impl<'a> Here<'a> {
             if self.founder.is_some() {
                 self.identity.belong(&formation::new_cluster()).map_err(OpenError::Identity)?;
             }
-            let alone = BTreeMap::from([(member, Replica { name, address })]);
-            for (name, node) in groups.keys().zip(&nodes) {
-                let failed = |source| OpenError::Group { group: name.to_string(), source: Box::new(source) };
-                node.form(alone.clone()).await.map_err(failed)?;
-            }
-            stand_alone(&nodes).await;
-            standing::ready(groups).await?;
+            let failed = |source| OpenError::Group { group: DEFAULT_GROUP.into(), source: Box::new(source) };
+            default.form(BTreeMap::from([(member, Replica { name, address })])).await.map_err(failed)?;
+            standing::ready(starter).await?;
             standing.send_replace(Standing::Member);
             Ok(Box::pin(std::future::ready(())))
-        }
-    }
-}
-
-/// Leads the groups that have no other member: nobody's lease needs to be waited for.
-async fn stand_alone(nodes: &[Node]) {
-    for node in nodes {
-        if node.members().len() == 1 {
-            node.stand().await;
         }
     }
 }
@@ -240,25 +232,43 @@ fn elapsed_ms(since: Instant) -> u64 {
     since.elapsed().as_millis() as u64
 }
 
-/// A group that is to be started.
-struct Starting<'a> {
-    machine: &'a Machine,
-    options: &'a Options,
-    tables: &'a Arc<Tables>,
-    wal: &'a Wal,
-    id: u64,
-    clock: &'a Arc<GroupClock>,
+/// Starts groups, before and while the store is open.
+pub(crate) struct Starter {
+    machine: Machine,
+    pub(crate) options: Options,
+    pub(crate) tables: Arc<Tables>,
+    pub(crate) groups: Groups,
+    wal: Wal,
+    /// Id of this replica.
+    pub(crate) id: u64,
     peers: Option<Arc<dyn Peers>>,
 }
 
-impl Starting<'_> {
-    async fn start(self, snapshots: Snapshots) -> Result<Group, Box<dyn std::error::Error + Send + Sync>> {
-        let Starting { machine, options, tables, wal, id, clock, peers } = self;
+impl Starter {
+    /// The group with a number, started if it was not.
+    pub(crate) async fn start(&self, slot: Slot) -> Result<Arc<Group>, OpenError> {
+        let clock = self.tables.clock(slot);
+        if let Some(group) = self.groups.get(clock.name()) {
+            return Ok(group);
+        }
+        let directory = self.options.directory.join("snapshots").join(&**clock.name());
+        let snapshots = Snapshots::open(self.machine.disk.clone(), directory)?;
+        let started = self.start_with(&clock, snapshots).await;
+        let failed = |source| OpenError::Group { group: clock.name().to_string(), source };
+        Ok(self.groups.insert(clock.name().clone(), started.map_err(failed)?))
+    }
+
+    async fn start_with(
+        &self,
+        clock: &Arc<GroupClock>,
+        snapshots: Snapshots,
+    ) -> Result<Group, Box<dyn std::error::Error + Send + Sync>> {
+        let Starter { machine, options, tables, wal, id, peers, .. } = self;
         let thread = System::current().arbiter().clone();
         let applier = Applier::new(thread, clock.clone(), tables.clone(), options);
         let node_options = NodeOptions {
-            node: id,
-            group: clock.slot().into(),
+            node: *id,
+            group: wal.group(clock.name()),
             name: clock.name().clone(),
             wal: wal.clone(),
             peers: peers.clone(),
@@ -274,7 +284,7 @@ impl Starting<'_> {
         let genesis = Revision::from_unix_ms(machine.clock.unix_ms()).max(options.above);
         actix::spawn(node.clone().keep_time());
         actix::spawn(node.clone().follow_leadership(proposer.clone(), leads, genesis));
-        let leader = Leader::new(node, id, clock.clone(), proposer.clone(), peers);
+        let leader = Leader::new(node, *id, clock.clone(), proposer.clone(), peers.clone());
         clock.serve(match leader.has_others() {
             true => Closer::new(leader.clone()).start().recipient(),
             false => proposer.recipient(),
@@ -284,13 +294,14 @@ impl Starting<'_> {
 }
 
 /// What is to be done from time to time.
-async fn maintain(nodes: &[Node], tables: &Tables, clock: &WallClock) {
+async fn maintain(groups: &Groups, tables: &Tables, clock: &WallClock) {
     loop {
         tokio::time::sleep(TRIM_INTERVAL).await;
         tables.demand();
         let aging = tables.aging();
-        for node in nodes {
-            if aging.contains(&node.group()) {
+        for group in groups.all().values() {
+            let node = group.leader.node();
+            if aging.contains(&group.leader.clock().slot()) {
                 node.trim(clock.unix_ms(), Instant::now()).await;
             }
             if node.has_grown() {

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 use compact_str::CompactString;
 
-use crate::group::{Batch, Command, Operation};
+use crate::group::{Action, Batch, Command, Filling, Operation, ShardId, Step};
 use crate::object::Term;
 use crate::{Expectation, Key, Layout, Object, Revision, TableId, Terms};
 
@@ -89,8 +89,9 @@ impl<'a> Decoder<'a> {
             1 => Expectation::Revision(self.revision()?),
             _ => return None,
         };
+        let (epoch, shard) = (self.word()?, self.short()?);
         let (key, revision, operation) = self.operation()?;
-        Some(Command { table, key, revision, expectation, operation })
+        Some(Command { table, epoch, shard, key, revision, expectation, operation })
     }
 
     /// A version of an object or a deletion.
@@ -108,10 +109,35 @@ impl<'a> Decoder<'a> {
     pub(crate) fn batch(&mut self) -> Option<Batch> {
         let close = self.long()?;
         let (count, mut table) = (self.word()?, None);
-        let commands: Option<Vec<Command>> = (0..count).map(|_| self.command(&mut table)).collect();
-        Some(Batch::restored(commands?, (close > 0).then_some(Revision::new(close))))
+        let commands = (0..count).map(|_| self.command(&mut table)).collect::<Option<Vec<Command>>>()?;
+        let step = if self.byte()? == 0 { None } else { Some(self.step()?) };
+        Some(Batch::restored(commands, (close > 0).then_some(Revision::new(close)), step))
+    }
+
+    pub(crate) fn optional_revision(&mut self) -> Option<Option<Revision>> {
+        self.long().map(|revision| (revision > 0).then_some(Revision::new(revision)))
+    }
+
+    fn step(&mut self) -> Option<Step> {
+        let shard = ShardId { table: TableId::new(self.text()?), epoch: self.word()?, number: self.short()? };
+        let action = match self.byte()? {
+            FILL => {
+                let (step, anew, through) = (self.long()?, self.byte()? != 0, self.optional_revision()?);
+                let count = self.word()?;
+                let operations = (0..count).map(|_| self.operation()).collect::<Option<Vec<_>>>()?;
+                Action::Fill(Filling { step, anew, operations, through })
+            }
+            OPEN => Action::Open { above: self.revision()? },
+            END => Action::End,
+            _ => return None,
+        };
+        Some(Step { shard, action })
     }
 }
+
+const FILL: u8 = 0;
+const OPEN: u8 = 1;
+const END: u8 = 2;
 
 pub(crate) fn put_text(text: &str, out: &mut Vec<u8>) {
     // Names of Kubernetes objects and label values have at most a few hundred bytes; what is longer was refused.
@@ -175,7 +201,36 @@ pub(crate) fn put_batch(batch: &Batch, out: &mut Vec<u8>) {
                 put_long(revision.get(), out);
             }
         }
+        out.extend_from_slice(&command.epoch.to_le_bytes());
+        out.extend_from_slice(&command.shard.to_le_bytes());
         put_operation(&command.key, command.revision, &command.operation, out);
+    }
+    out.push(u8::from(batch.step().is_some()));
+    if let Some(step) = batch.step() {
+        put_step(step, out);
+    }
+}
+
+fn put_step(step: &Step, out: &mut Vec<u8>) {
+    put_text(step.shard.table.as_str(), out);
+    out.extend_from_slice(&step.shard.epoch.to_le_bytes());
+    out.extend_from_slice(&step.shard.number.to_le_bytes());
+    match &step.action {
+        Action::Fill(filling) => {
+            out.push(FILL);
+            put_long(filling.step, out);
+            out.push(u8::from(filling.anew));
+            put_long(filling.through.map_or(0, Revision::get), out);
+            out.extend_from_slice(&(filling.operations.len() as u32).to_le_bytes());
+            for (key, revision, operation) in &filling.operations {
+                put_operation(key, *revision, operation, out);
+            }
+        }
+        Action::Open { above } => {
+            out.push(OPEN);
+            put_long(above.get(), out);
+        }
+        Action::End => out.push(END),
     }
 }
 
@@ -192,14 +247,19 @@ mod tests {
         let object = Arc::new(draft.seal(Key::new("ns/a"), Revision::FIRST).unwrap());
         let command = |key: &str, expectation, operation| {
             let (table, key, revision) = (TableId::new("pods"), Key::new(key), Revision::FIRST);
-            Command { table, key, revision, expectation, operation }
+            Command { table, epoch: 3, shard: 7, key, revision, expectation, operation }
         };
+        let shard = ShardId { table: TableId::new("pods"), epoch: 4, number: 5 };
+        let delete = (Key::new("ns/c"), Revision::LAST, Operation::Delete);
+        let put = (Key::new("ns/a"), Revision::FIRST, Operation::Put(object.clone()));
+        let filling = Filling { step: 9, anew: true, operations: vec![put, delete], through: Some(Revision::LAST) };
         let batch = Batch::restored(
             vec![
                 command("ns/a", Expectation::Absent, Operation::Put(object)),
                 command("ns/b", Expectation::Revision(Revision::FIRST), Operation::Delete),
             ],
             Some(Revision::LAST),
+            Some(Step { shard, action: Action::Fill(filling) }),
         );
         let mut bytes = Vec::new();
         put_batch(&batch, &mut bytes);

@@ -18,7 +18,8 @@
 //! A table may have several shards ([`shard_map`]), each replicated by a group of its own. Every group has a clock that
 //! says up to which revision it is closed: nothing up to there is added by it any more. What is read of a table as a
 //! whole, lists and watches, is read up to where all of its groups are closed, and merged. A group without writes is
-//! asked to close by who waits for it: a consistent read at once, watches at a pace.
+//! asked to close by who waits for it: a consistent read at once, watches at a pace. How many shards a table has may be
+//! changed while it is used ([`replica::dividing`]).
 //!
 //! # After a crash
 //! Each group is restored from its newest snapshot ([`snapshot`]) and the log since, with the history window, so that
@@ -49,6 +50,7 @@ mod raft;
 mod replica;
 mod revision;
 mod shard_map;
+mod shards;
 #[cfg(test)]
 #[allow(dead_code, reason = "simulations are about to use it")]
 mod simulation;
@@ -57,6 +59,7 @@ mod store;
 #[cfg(test)]
 mod store_tests;
 mod table;
+mod task;
 mod wal;
 mod watch;
 mod write;
@@ -72,6 +75,7 @@ pub use self::raft::{GroupStatus, Member};
 pub use self::replica::standing::Standing;
 pub use self::revision::Revision;
 pub use self::shard_map::ShardMapError;
+pub use self::shards::{DivideError, TableShards};
 pub use self::store::{Status, Store};
 pub use self::table::{Change, ChangeKind, Cursor, Selection, Snapshot, Table, TableUsage};
 pub use self::wal::{WalError, WalUsage};

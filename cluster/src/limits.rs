@@ -117,14 +117,35 @@ pub const PEER_MEMBERS_MAX: usize = 256;
 pub const SHARDS_MAX: u16 = 64;
 /// Data groups, besides the default one: what the eight bits of a revision that tell groups apart can number.
 pub const GROUPS_MAX: u16 = 255;
-/// Size of the file with the shard map.
-pub const SHARD_MAP_BYTES_MAX: usize = 1 << 20;
+/// Former divisions of a table that are remembered: how often its shards can be changed within the history window before
+/// what is older can no longer be read.
+pub const DIVISIONS_MAX: usize = 16;
+/// Bytes of objects after which a step that fills a shard takes no further object.
+pub const FILLING_BYTES_MAX: usize = 512 << 10;
+/// Objects in a step that fills a shard.
+pub const FILLING_OBJECTS_MAX: usize = 512;
+/// How far behind the newest change a shard that is being filled may be when the one before it is to end, in milliseconds.
+pub const FILLING_LAG_MS: u64 = 100;
+/// How long changes are gathered before a shard that is being filled takes them over.
+pub const FILLING_INTERVAL: Duration = Duration::from_millis(10);
+/// How long the state that a shard is filled from is held.
+pub const FILLING_HOLD: Duration = Duration::from_secs(900);
+/// How long a change of a table's shards waits before it looks again when nothing tells it to.
+pub const DIVIDING_INTERVAL: Duration = Duration::from_millis(100);
+/// How long a step of it that failed waits before it is tried again.
+pub const DIVIDING_RETRY_INTERVAL: Duration = Duration::from_millis(50);
+/// How often the founders of a new group look whether it is formed.
+pub const FORMATION_POLL_INTERVAL: Duration = Duration::from_millis(10);
+/// How long the other founders of a new group wait for the leader of the group `default` to form it.
+pub const GROUP_FORMATION_WAIT: Duration = Duration::from_secs(3);
 /// Requests to close a group up to a revision that may wait in it. Beyond, the read that needs one fails.
 pub const GROUP_CLOSES_MAX: usize = 16_384;
 /// How often groups are asked to close for the sake of subscribers: at most one entry of each group in this time.
 pub const CLOSING_INTERVAL: Duration = Duration::from_millis(2);
 /// How long to wait before a group that could not be closed is asked again.
 pub const CLOSING_RETRY_INTERVAL: Duration = Duration::from_millis(100);
+/// How often a read that waits for a revision looks anew which groups it waits for.
+pub const REACHING_INTERVAL: Duration = Duration::from_millis(200);
 /// How long a read waits until a group is closed up to a revision.
 pub const CLOSING_TIMEOUT: Duration = Duration::from_secs(10);
 /// How often a leader tells the others that it is there, when it has nothing else to tell; and how long such a message

@@ -97,7 +97,7 @@ impl Store {
             _ => running.placement.is_drained(),
         };
         let mut members: Vec<MemberStatus> = Vec::new();
-        for (name, group) in &running.groups {
+        for (name, group) in &running.groups.all() {
             let leader = group.leader.node().leader();
             for member in group.leader.node().members() {
                 let reachable = || running.peers.as_ref().is_some_and(|peers| peers.is_reachable(member.id));
@@ -167,7 +167,7 @@ impl Store {
     pub async fn transfer(&self, group: Option<&str>, name: &str) -> Result<(), MembersError> {
         let member = self.member(name)?;
         if let Some(group) = group
-            && !self.running().groups.contains_key(group)
+            && self.running().groups.get(group).is_none()
         {
             return Err(MembersError::UnknownGroup(group.to_owned()));
         }
@@ -227,11 +227,12 @@ impl Store {
 
 async fn administer(running: &Running, group: Option<&str>, request: &Administer) -> Result<(), MembersError> {
     if let Some(group) = group
-        && !running.groups.contains_key(group)
+        && running.groups.get(group).is_none()
     {
         return Err(MembersError::UnknownGroup(group.to_owned()));
     }
-    for (name, target) in running.groups.iter().filter(|(name, _)| group.is_none_or(|group| ***name == *group)) {
+    let groups = running.groups.all();
+    for (name, target) in groups.iter().filter(|(name, _)| group.is_none_or(|group| ***name == *group)) {
         target.leader.administer(request.clone()).await.map_err(|error| MembersError::Refused {
             group: name.to_string(),
             reason: match error {

@@ -1,44 +1,96 @@
 //! Which table has how many shards, and which group replicates each of them.
 //!
-//! A key belongs to shard `crc32c(key) % shards` of its table. The shards of a table go to consecutive data groups,
-//! beginning with number `crc32c(table) % groups`, so that tables with few shards do not all meet in the first group.
-//! Neither may ever change for a map that is in use: the log says of a write only its table and its key.
+//! The map is an object of a table of its own, of the group `default`: written by comparing and setting like any other,
+//! so that it is in the log, in snapshots, and on every replica. Options only say what a new cluster begins with.
+//!
+//! A table has one [`Division`] after the other. A key belongs to shard `crc32c(key) % shards` of a division, and the log
+//! says of every write which division and shard it is for: what the map says may be known earlier on one replica than on
+//! another, and nothing that is applied depends on it.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
-use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use crate::limits::{GROUPS_MAX, SHARD_MAP_BYTES_MAX, SHARDS_MAX};
-use crate::wal::disk::Disk;
-use crate::{Options, TableId};
+use crate::limits::{DIVISIONS_MAX, GROUPS_MAX, SHARDS_MAX};
+use crate::raft::Replica;
+use crate::{Draft, Layout, Options, Revision, TableId, Terms};
 
 /// Name of the group of every table that is not spread over data groups.
 pub(crate) const DEFAULT_GROUP: &str = "default";
-/// Name of the file that keeps the map; a directory without it has no data groups.
-const FILE: &str = "shards";
-/// What the file begins with.
-const HEAD: &str = "flotilla shards 1\n";
+/// Name of the table that holds the map. No resource can be called so.
+pub(crate) const MAP_TABLE: &str = "#shards";
+/// The only key of that table.
+pub(crate) const MAP_KEY: &str = "map";
+/// What follows the revision at the beginning of the map.
+const HEAD: &str = "flotilla shards 2";
 
-/// Number of a group in a map: 0 is the default group, and from 1 on there are the data groups. It stands in the
-/// low bits of the revisions that the group assigns.
+/// Number of a group: 0 is the default group, and from 1 on there are the data groups. It stands in the low bits of the
+/// revisions that the group assigns.
 pub(crate) type Slot = u8;
+
+/// Number of a division of a table, rising. Divisions up to [`FOUNDING_EPOCH`] take writes from the beginning, later ones
+/// once they were filled and opened.
+pub(crate) type Epoch = u32;
+
+/// The epoch of what a cluster is founded with.
+pub(crate) const FOUNDING_EPOCH: Epoch = 1;
+
+/// Whether the shards of a division take writes from the beginning.
+pub(crate) fn takes_writes(epoch: Epoch) -> bool {
+    epoch <= FOUNDING_EPOCH
+}
 
 /// The shard of a key, among so many.
 pub(crate) fn shard_of(key: &str, shards: usize) -> usize {
     if shards == 1 { 0 } else { crc32c::crc32c(key.as_bytes()) as usize % shards }
 }
 
-/// Which table has how many shards, and which group replicates each of them.
+/// Name of the group with a number.
+pub(crate) fn group_name(slot: Slot) -> Arc<str> {
+    if slot == 0 { DEFAULT_GROUP.into() } else { format!("g{slot}").into() }
+}
+
+/// Number of the group with a name.
+pub(crate) fn group_slot(name: &str) -> Option<Slot> {
+    match name.strip_prefix('g') {
+        _ if name == DEFAULT_GROUP => Some(0),
+        Some(number) => number.parse().ok().filter(|slot| *slot > 0),
+        None => None,
+    }
+}
+
+/// How a table is divided into shards: the group of each.
 #[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Division {
+    pub(crate) epoch: Epoch,
+    pub(crate) slots: Vec<Slot>,
+}
+
+/// How a table that is not in the default group alone is kept.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Placement {
+    /// Former divisions, oldest first: what was read of them within the history window still is.
+    pub(crate) retired: Vec<Division>,
+    /// The division that takes writes.
+    pub(crate) serving: Division,
+    /// The division that is being filled, to take its place.
+    pub(crate) next: Option<Division>,
+    /// Whether the serving division is to take no more writes, because the next one is about to.
+    pub(crate) ending: bool,
+}
+
+/// Which table has how many shards, and which group replicates each of them.
+#[derive(Clone, Debug, PartialEq, Eq, Default)]
 pub(crate) struct ShardMap {
-    epoch: u64,
-    data_groups: u8,
-    tables: BTreeMap<TableId, u16>,
+    /// Counts the changes of the map; zero as long as it is not known.
+    pub(crate) epoch: Epoch,
+    /// Who founds each data group. What becomes of its members later is in its own log.
+    pub(crate) groups: Vec<BTreeMap<u64, Replica>>,
+    pub(crate) tables: BTreeMap<TableId, Placement>,
 }
 
 /// Why tables cannot be kept in shards as asked.
-#[derive(Debug, thiserror::Error)]
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ShardMapError {
     /// A table is asked to have no shards, or too many.
     #[error("{table} cannot have {shards} shards: at least 1 and at most {SHARDS_MAX} are possible")]
@@ -56,171 +108,240 @@ pub enum ShardMapError {
         /// How many shards were asked for.
         shards: u16,
     },
-    /// The directory holds objects that are kept in other shards.
-    #[error("the data directory is kept with {kept}, which cannot be changed to {wanted}")]
-    Changed {
-        /// What the directory has.
-        kept: String,
-        /// What was asked for.
-        wanted: String,
-    },
-    /// The file with the map is not what this release writes.
-    #[error("{path} cannot be read: line {line}")]
+    /// The map is not what this release writes.
+    #[error("the shard map cannot be read: line {line}")]
     Unreadable {
-        /// The file.
-        path: PathBuf,
         /// The first line that makes no sense, counted from 1.
         line: usize,
     },
-    /// The file with the map cannot be read or written.
-    #[error("{path}")]
-    Io {
-        /// The file.
-        path: PathBuf,
-        /// What went wrong.
-        source: std::io::Error,
-    },
+}
+
+fn check(table: &TableId, shards: u16) -> Result<(), ShardMapError> {
+    let is_word = |name: &str| !name.is_empty() && !name.contains(char::is_whitespace);
+    match (1..=SHARDS_MAX).contains(&shards) && is_word(table.as_str()) {
+        true => Ok(()),
+        false => Err(ShardMapError::Shards { table: table.clone(), shards }),
+    }
+}
+
+/// The group of every shard of a table. They go to consecutive data groups, beginning with number
+/// `crc32c(table) % groups`, so that tables with few shards do not all meet in the first group.
+fn slots(table: &TableId, shards: u16, groups: usize) -> Vec<Slot> {
+    let groups = groups.max(1) as u32;
+    let first = crc32c::crc32c(table.as_str().as_bytes()) % groups;
+    (0..u32::from(shards)).map(|shard| 1 + ((first + shard) % groups) as Slot).collect()
+}
+
+impl Placement {
+    fn founding(slots: Vec<Slot>) -> Placement {
+        let serving = Division { epoch: FOUNDING_EPOCH, slots };
+        Placement { retired: Vec::new(), serving, next: None, ending: false }
+    }
+
+    /// Every division, oldest first.
+    pub(crate) fn divisions(&self) -> impl Iterator<Item = &Division> {
+        self.retired.iter().chain([&self.serving]).chain(&self.next)
+    }
 }
 
 impl ShardMap {
-    /// The map that the options ask for.
+    /// The map that a cluster is founded with.
     ///
     /// # Errors
     /// A table asks for shards that cannot be.
-    pub(crate) fn of(options: &Options) -> Result<ShardMap, ShardMapError> {
+    pub(crate) fn founding(options: &Options, founders: &BTreeMap<u64, Replica>) -> Result<ShardMap, ShardMapError> {
         let mut tables = BTreeMap::new();
         for (table, own) in &options.tables {
             let Some(shards) = own.shards else { continue };
-            let table = table.clone();
-            if !(1..=SHARDS_MAX).contains(&shards) {
-                return Err(ShardMapError::Shards { table, shards });
-            }
+            check(table, shards)?;
             if options.groups == 0 {
-                return Err(ShardMapError::NoGroups { table, shards });
+                return Err(ShardMapError::NoGroups { table: table.clone(), shards });
             }
-            tables.insert(table, shards);
+            let slots = slots(table, shards, usize::from(options.groups));
+            tables.insert(table.clone(), Placement::founding(slots));
         }
-        Ok(ShardMap { epoch: 1, data_groups: options.groups, tables })
-    }
-
-    /// What two replicas compare to know that they keep tables alike.
-    pub(crate) fn checksum(&self) -> u32 {
-        crc32c::crc32c(self.text().as_bytes())
-    }
-
-    /// Counts the changes of the map.
-    pub(crate) fn epoch(&self) -> u64 {
-        self.epoch
+        let groups = vec![founders.clone(); usize::from(options.groups)];
+        Ok(ShardMap { epoch: FOUNDING_EPOCH, groups, tables })
     }
 
     /// How many data groups there are.
     pub(crate) fn data_groups(&self) -> u8 {
-        self.data_groups
+        self.groups.len() as u8 // bounded when read
     }
 
     /// How many shards tables have, as far as that was said.
-    pub(crate) fn tables(&self) -> &BTreeMap<TableId, u16> {
-        &self.tables
+    pub(crate) fn shards(&self) -> BTreeMap<TableId, u16> {
+        let shards = |placement: &Placement| placement.serving.slots.len() as u16;
+        self.tables.iter().map(|(table, placement)| (table.clone(), shards(placement))).collect()
     }
 
-    /// The names of all groups, by their slots.
-    pub(crate) fn groups(&self) -> impl Iterator<Item = Arc<str>> + '_ {
-        std::iter::once(DEFAULT_GROUP.into()).chain((1..=self.data_groups).map(|number| format!("g{number}").into()))
+    /// The groups, by their numbers.
+    pub(crate) fn slots(&self) -> std::ops::RangeInclusive<Slot> {
+        0..=self.data_groups()
     }
 
-    /// The group of every shard of a table.
-    pub(crate) fn slots(&self, table: &TableId) -> Vec<Slot> {
-        let Some(shards) = self.tables.get(table) else { return vec![0] };
-        let groups = u32::from(self.data_groups);
-        let first = crc32c::crc32c(table.as_str().as_bytes()) % groups;
-        (0..u32::from(*shards)).map(|shard| 1 + ((first + shard) % groups) as Slot).collect()
+    /// The groups that replicate what is read and written now, the default group among them.
+    pub(crate) fn serving_slots(&self) -> BTreeSet<Slot> {
+        self.tables.values().flat_map(|placement| placement.serving.slots.iter().copied()).chain([0]).collect()
     }
 
-    /// Checks the map against the one that a data directory is kept with; a new directory keeps this one.
+    /// Every division of a table, oldest first.
+    pub(crate) fn divisions(&self, table: &TableId) -> Vec<Division> {
+        let whole = || vec![Division { epoch: 0, slots: vec![0] }];
+        self.tables.get(table).map_or_else(whole, |placement| placement.divisions().cloned().collect())
+    }
+
+    /// The map after it was begun to divide a table anew; `founders` found the groups that it takes besides. None when
+    /// the table has so many shards already, or is about to.
     ///
     /// # Errors
-    /// The directory is kept with another map.
-    pub(crate) fn keep(&self, disk: &dyn Disk, directory: &Path, is_new: bool) -> Result<(), ShardMapError> {
-        let path = directory.join(FILE);
-        let failed = |source| ShardMapError::Io { path: path.clone(), source };
-        let plain = ShardMap { epoch: 1, data_groups: 0, tables: BTreeMap::new() };
-        let present = disk.list(directory).map_err(failed)?.contains(&path);
-        if !present && is_new && *self != plain {
-            return self.write(disk, directory).map_err(failed);
+    /// It cannot have so many.
+    pub(crate) fn dividing(
+        &self,
+        table: &TableId,
+        shards: u16,
+        founders: &BTreeMap<u64, Replica>,
+    ) -> Result<Option<ShardMap>, ShardMapError> {
+        check(table, shards)?;
+        let mut map = ShardMap { epoch: self.epoch + 1, ..self.clone() };
+        let whole = || Placement { serving: Division { epoch: 0, slots: vec![0] }, ..Placement::founding(Vec::new()) };
+        let placement = map.tables.entry(table.clone()).or_insert_with(whole);
+        let current = placement.next.as_ref().unwrap_or(&placement.serving).slots.len();
+        if current == usize::from(shards) && (self.tables.contains_key(table) || shards == 1) {
+            return Ok(None);
         }
-        let kept = match present {
-            true => read(disk, &path).map_err(failed)?.map_err(|line| ShardMapError::Unreadable { path, line })?,
-            false => plain,
-        };
-        match kept == *self {
-            true => Ok(()),
-            false => Err(ShardMapError::Changed { kept: kept.to_string(), wanted: self.to_string() }),
+        if placement.next.is_some() {
+            return Ok(None); // one after the other
         }
+        let groups = self.groups.len().max(usize::from(shards.min(GROUPS_MAX)));
+        map.groups.resize(groups, founders.clone());
+        placement.next = Some(Division { epoch: map.epoch, slots: slots(table, shards, groups) });
+        Ok(Some(map))
     }
 
-    /// The map as it is kept.
+    /// The map once the next division of a table was filled so far that the serving one is to end.
+    pub(crate) fn ending(&self, table: &TableId, next: Epoch) -> Option<ShardMap> {
+        let mut map = ShardMap { epoch: self.epoch + 1, ..self.clone() };
+        let placement = map.tables.get_mut(table)?;
+        let is_next = placement.next.as_ref().is_some_and(|division| division.epoch == next);
+        (is_next && !std::mem::replace(&mut placement.ending, true)).then_some(map)
+    }
+
+    /// The map once the next division of a table takes writes.
+    pub(crate) fn divided(&self, table: &TableId, next: Epoch) -> Option<ShardMap> {
+        let mut map = ShardMap { epoch: self.epoch + 1, ..self.clone() };
+        let placement = map.tables.get_mut(table)?;
+        let division = placement.next.take_if(|division| division.epoch == next)?;
+        placement.retired.push(std::mem::replace(&mut placement.serving, division));
+        let excess = placement.retired.len().saturating_sub(DIVISIONS_MAX);
+        placement.retired.drain(..excess);
+        placement.ending = false;
+        Some(map)
+    }
+
+    /// The map as an object.
+    pub(crate) fn draft(&self) -> Draft {
+        let layout = Layout { revision_at: 0, head: 0, metadata: 0..0 };
+        let text = format!("{}{}", "0".repeat(Revision::DIGITS), self.text());
+        Draft { bytes: text.into_bytes(), layout, terms: Terms::default() }
+    }
+
+    /// The map of an object.
+    ///
+    /// # Errors
+    /// It is of a later release.
+    pub(crate) fn read(bytes: &[u8]) -> Result<ShardMap, ShardMapError> {
+        let text = bytes.get(Revision::DIGITS..).and_then(|text| std::str::from_utf8(text).ok());
+        parse(text.unwrap_or_default()).map_err(|line| ShardMapError::Unreadable { line })
+    }
+
     fn text(&self) -> String {
-        let mut text = format!("{HEAD}epoch {}\ngroups {}\n", self.epoch, self.data_groups);
-        for (table, shards) in &self.tables {
-            let _ = writeln!(text, "table {} {shards}", table.as_str()); // a String takes everything
+        let mut text = format!(" {HEAD}\nepoch {}\n", self.epoch);
+        for (number, founders) in self.groups.iter().enumerate() {
+            let _ = writeln!(text, "group {}", number + 1); // a String takes everything
+            for (id, Replica { name, address }) in founders {
+                let _ = writeln!(text, "founder {id:x} {name} {address}");
+            }
+        }
+        for (table, placement) in &self.tables {
+            for (number, Division { epoch, slots }) in placement.divisions().enumerate() {
+                let stage = match number.cmp(&placement.retired.len()) {
+                    std::cmp::Ordering::Less => "retired",
+                    std::cmp::Ordering::Equal => "serving",
+                    std::cmp::Ordering::Greater if placement.ending => "succeeding",
+                    std::cmp::Ordering::Greater => "next",
+                };
+                let slots: Vec<String> = slots.iter().map(Slot::to_string).collect();
+                let _ = writeln!(text, "table {} {stage} {epoch} {}", table.as_str(), slots.join(","));
+            }
         }
         text
-    }
-
-    fn write(&self, disk: &dyn Disk, directory: &Path) -> std::io::Result<()> {
-        let unfinished = directory.join("shards.tmp");
-        let file = disk.create(&unfinished)?;
-        file.write_at(0, self.text().as_bytes())?;
-        file.sync()?;
-        disk.rename(&unfinished, &directory.join(FILE))?;
-        disk.sync_directory(directory)
     }
 }
 
 impl std::fmt::Display for ShardMap {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "{} data groups", self.data_groups)?;
-        for (number, (table, shards)) in self.tables.iter().enumerate() {
+        write!(f, "{} data groups", self.groups.len())?;
+        for (number, (table, shards)) in self.shards().iter().enumerate() {
             write!(f, "{}{}={shards}", if number == 0 { " and shards " } else { "," }, table.as_str())?;
         }
         Ok(())
     }
 }
 
-/// The map of a file, or the number of the line that cannot be read.
-fn read(disk: &dyn Disk, path: &Path) -> std::io::Result<Result<ShardMap, usize>> {
-    let mut bytes = vec![0; SHARD_MAP_BYTES_MAX];
-    let read = disk.open(path)?.read_at(0, &mut bytes)?;
-    Ok(parse(std::str::from_utf8(&bytes[..read]).unwrap_or_default()))
+/// The map of a text, or the number of the line that cannot be read.
+fn parse(text: &str) -> Result<ShardMap, usize> {
+    let mut map = ShardMap::default();
+    let mut lines = text.lines();
+    if lines.next().map(str::trim) != Some(HEAD) {
+        return Err(1);
+    }
+    for (number, line) in lines.enumerate() {
+        parse_line(&mut map, line).ok_or(number + 2)?;
+    }
+    let is_placed = |division: &Division| division.slots.iter().all(|slot| usize::from(*slot) <= map.groups.len());
+    let is_whole = |placement: &Placement| !placement.serving.slots.is_empty() && placement.divisions().all(is_placed);
+    match map.epoch > 0 && map.tables.values().all(is_whole) {
+        true => Ok(map),
+        false => Err(1),
+    }
 }
 
-fn parse(text: &str) -> Result<ShardMap, usize> {
-    let mut map = ShardMap { epoch: 0, data_groups: 0, tables: BTreeMap::new() };
-    let lines = text.strip_prefix(HEAD).ok_or(1_usize)?.lines();
-    for (number, line) in lines.enumerate() {
-        let words: Vec<&str> = line.split(' ').collect();
-        let taken = match words[..] {
-            ["epoch", epoch] => epoch.parse().map(|epoch| map.epoch = epoch).is_ok(),
-            ["groups", groups] => groups.parse().map(|groups| map.data_groups = groups).is_ok(),
-            ["table", table, shards] => {
-                let shards =
-                    shards.parse().ok().filter(|shards| map.data_groups > 0 && (1..=SHARDS_MAX).contains(shards));
-                shards.map(|shards| map.tables.insert(TableId::new(table), shards)).is_some()
-            }
-            _ => false,
-        };
-        if !taken {
-            return Err(number + 2);
+fn parse_line(map: &mut ShardMap, line: &str) -> Option<()> {
+    let words: Vec<&str> = line.split(' ').collect();
+    match words[..] {
+        ["epoch", epoch] => map.epoch = epoch.parse().ok()?,
+        ["group", number] if map.groups.len() < usize::from(GROUPS_MAX) => {
+            map.groups.push(BTreeMap::new());
+            (number.parse() == Ok(map.groups.len())).then_some(())?;
         }
+        ["founder", id, name, address] => {
+            let replica = Replica { name: name.to_owned(), address: address.to_owned() };
+            map.groups.last_mut()?.insert(u64::from_str_radix(id, 16).ok()?, replica);
+        }
+        ["table", table, stage, epoch, slots] => {
+            let slots = slots.split(',').map(|slot| slot.parse().ok()).collect::<Option<Vec<Slot>>>()?;
+            (slots.len() <= usize::from(SHARDS_MAX)).then_some(())?;
+            let division = Division { epoch: epoch.parse().ok()?, slots };
+            let blank = || Placement::founding(Vec::new());
+            let placement = map.tables.entry(TableId::new(table)).or_insert_with(blank);
+            match stage {
+                "retired" => placement.retired.push(division),
+                "serving" => placement.serving = division,
+                "next" => placement.next = Some(division),
+                "succeeding" => (placement.next, placement.ending) = (Some(division), true),
+                _ => return None,
+            }
+        }
+        _ => return None,
     }
-    if map.epoch == 0 || u16::from(map.data_groups) > GROUPS_MAX { Err(1) } else { Ok(map) }
+    Some(())
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::TableOptions;
-    use crate::wal::simulated_disk::SimulatedDisk;
+    use crate::{Key, TableOptions};
 
     fn options(groups: u8, tables: &[(&str, u16)]) -> Options {
         let sharded = |shards| TableOptions { shards: Some(shards), ..TableOptions::default() };
@@ -228,15 +349,28 @@ mod tests {
         Options { groups, tables, ..Options::new("/store") }
     }
 
+    fn founders() -> BTreeMap<u64, Replica> {
+        let replica = |name: &str, address: &str| Replica { name: name.into(), address: address.into() };
+        [(0xab, replica("a", "h:1")), (7, replica("b", ""))].into()
+    }
+
+    fn founding(groups: u8, tables: &[(&str, u16)]) -> Result<ShardMap, ShardMapError> {
+        ShardMap::founding(&options(groups, tables), &founders())
+    }
+
     #[test]
     fn shards_go_round_the_data_groups_and_keys_spread_evenly() {
-        let map = ShardMap::of(&options(3, &[("pods", 8), ("leases", 1)])).unwrap();
-        let slots = map.slots(&TableId::new("pods"));
-        assert_eq!(slots.len(), 8);
-        assert!(slots.windows(2).all(|pair| pair[1] == pair[0] % 3 + 1), "{slots:?}");
-        assert_eq!(map.slots(&TableId::new("services")), [0]);
-        assert!((1..=3).contains(&map.slots(&TableId::new("leases"))[0]));
-        assert_eq!(map.groups().map(|name| name.to_string()).collect::<Vec<_>>(), ["default", "g1", "g2", "g3"]);
+        let map = founding(3, &[("pods", 8), ("leases", 1)]).unwrap();
+        let slots = |table: &str| map.divisions(&TableId::new(table)).pop().unwrap().slots;
+        assert_eq!(slots("pods").len(), 8);
+        assert!(slots("pods").windows(2).all(|pair| pair[1] == pair[0] % 3 + 1), "{:?}", slots("pods"));
+        assert_eq!(slots("services"), [0]);
+        assert!((1..=3).contains(&slots("leases")[0]));
+        assert_eq!(
+            map.slots().map(group_name).map(|name| name.to_string()).collect::<Vec<_>>(),
+            ["default", "g1", "g2", "g3"]
+        );
+        assert!((0..=255).all(|slot| group_slot(&group_name(slot)) == Some(slot)) && group_slot("g0").is_none());
         for shards in [2, 3, 8] {
             let mut counts = vec![0; shards];
             for number in 0..10_000 {
@@ -251,29 +385,54 @@ mod tests {
 
     #[test]
     fn what_cannot_be_is_refused() {
-        assert!(matches!(ShardMap::of(&options(3, &[("pods", 0)])), Err(ShardMapError::Shards { .. })));
-        assert!(matches!(ShardMap::of(&options(3, &[("pods", SHARDS_MAX + 1)])), Err(ShardMapError::Shards { .. })));
-        assert!(matches!(ShardMap::of(&options(0, &[("pods", 2)])), Err(ShardMapError::NoGroups { .. })));
+        assert!(matches!(founding(3, &[("pods", 0)]), Err(ShardMapError::Shards { .. })));
+        assert!(matches!(founding(3, &[("pods", SHARDS_MAX + 1)]), Err(ShardMapError::Shards { .. })));
+        assert!(matches!(founding(0, &[("pods", 2)]), Err(ShardMapError::NoGroups { .. })));
+        let map = founding(3, &[("pods", 2)]).unwrap();
+        assert!(map.dividing(&TableId::new("pods"), 0, &founders()).is_err());
+        assert!(map.dividing(&TableId::new("two words"), 2, &founders()).is_err());
     }
 
     #[test]
-    fn a_directory_keeps_its_map() {
-        let disk = SimulatedDisk::default();
-        let directory = Path::new("/store");
-        let map = ShardMap::of(&options(3, &[("pods", 8), ("apps/deployments", 2)])).unwrap();
-        map.keep(&disk, directory, true).unwrap();
-        map.keep(&disk, directory, false).unwrap();
-        for other in [options(3, &[("pods", 8)]), options(4, &[("pods", 8), ("apps/deployments", 2)]), options(0, &[])]
-        {
-            let refused = ShardMap::of(&other).unwrap().keep(&disk, directory, false).unwrap_err();
-            assert!(refused.to_string().contains("pods=8"), "{refused}");
+    fn a_table_is_divided_in_stages_and_every_map_reads_back_as_written() {
+        let (pods, widgets) = (TableId::new("pods"), TableId::new("example.com/widgets"));
+        let map = founding(3, &[("pods", 2)]).unwrap();
+        assert_eq!(map.dividing(&pods, 2, &founders()), Ok(None));
+        assert_eq!(map.dividing(&widgets, 1, &founders()), Ok(None), "it has one");
+        let next = map.dividing(&pods, 5, &founders()).unwrap().unwrap();
+        assert_eq!((next.epoch, next.data_groups(), next.divisions(&pods).len()), (2, 5, 2));
+        assert_eq!(next.shards()[&pods], 2, "it has what it had as long as the change goes on");
+        assert_eq!(next.dividing(&pods, 8, &founders()), Ok(None), "one after the other");
+        let both = next.dividing(&widgets, 4, &founders()).unwrap().unwrap();
+        let ending = both.ending(&pods, 2).unwrap();
+        assert_eq!((ending.ending(&pods, 2), ending.divided(&pods, 3)), (None, None));
+        let divided = ending.divided(&pods, 2).unwrap();
+        assert_eq!((divided.shards()[&pods], divided.divisions(&pods).len()), (5, 2));
+        for map in [&map, &next, &both, &ending, &divided] {
+            let object = map.draft().seal(Key::new(MAP_KEY), Revision::FIRST).unwrap();
+            assert_eq!(ShardMap::read(object.bytes()).as_ref(), Ok(map));
         }
-        let plain = SimulatedDisk::default();
-        assert!(matches!(map.keep(&plain, directory, false), Err(ShardMapError::Changed { .. })));
-        ShardMap::of(&options(0, &[])).unwrap().keep(&plain, directory, false).unwrap();
-        assert!(plain.files().is_empty());
-        for text in ["", "flotilla shards 2\n", "flotilla shards 1\nepoch 1\ngroups 2\ntable pods x\n"] {
+        let mut map = divided;
+        for round in 0..2 * DIVISIONS_MAX as u16 {
+            let next = map.dividing(&pods, 1 + round % 2, &founders()).unwrap().unwrap();
+            map = next.divided(&pods, next.epoch).unwrap();
+        }
+        assert_eq!(map.divisions(&pods).len(), DIVISIONS_MAX + 1);
+    }
+
+    #[test]
+    fn nonsense_is_refused() {
+        let texts = [
+            "",
+            " flotilla shards 1\n",
+            "group 2",
+            "founder 1 a b",
+            "table pods serving x 1",
+            "table pods serving 1 1",
+        ];
+        for text in texts {
             assert!(parse(text).is_err(), "{text}");
+            assert!(parse(&format!(" {HEAD}\nepoch 1\n{text}\n")).is_err(), "{text}");
         }
     }
 }

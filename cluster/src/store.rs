@@ -1,6 +1,6 @@
 //! The handle on a store: writing, read points, shutting down.
 
-use std::collections::BTreeMap;
+use std::collections::BTreeSet;
 use std::fs::File;
 use std::sync::Arc;
 
@@ -12,17 +12,17 @@ use tokio::time::Instant;
 use crate::backup::check_finished;
 use crate::boot;
 use crate::group::{GroupClock, Tables};
-use crate::limits::OBJECT_BYTES_MAX;
+use crate::limits::{CLOSING_TIMEOUT, OBJECT_BYTES_MAX, REACHING_INTERVAL};
 use crate::machine::Machine;
 use crate::peer::Peers;
-use crate::raft::GroupStatus;
+use crate::raft::{GroupStatus, Node};
 use crate::replica::attempts::Attempts;
+use crate::replica::groups::{Group, Groups};
 use crate::replica::identity::IdentityFile;
-use crate::replica::leader::Leader;
 use crate::replica::placement::Placement;
-use crate::replica::reads::Reads;
 use crate::replica::standing::Standing;
-use crate::shard_map::DEFAULT_GROUP;
+use crate::shard_map::{DEFAULT_GROUP, MAP_KEY, Slot, group_name};
+use crate::table::Extent;
 use crate::wal::{Wal, WalUsage};
 use crate::{
     Mutation, OpenError, Options, Outcome, ReadError, Revision, Table, TableId, Tenure, TooLarge, Write, WriteError,
@@ -49,21 +49,12 @@ pub(crate) struct Running {
     pub(crate) identity: Arc<IdentityFile>,
     /// How other replicas are reached; none when there are to be none.
     pub(crate) peers: Option<Arc<dyn Peers>>,
-    pub(crate) groups: BTreeMap<Arc<str>, Group>,
+    pub(crate) groups: Groups,
     pub(crate) wal: Wal,
     /// What it is to lead.
     pub(crate) placement: Arc<Placement>,
     /// What this replica is to its cluster.
     pub(crate) standing: watch::Receiver<Standing>,
-}
-
-/// What readers and writers need of a group. Cheap to clone.
-#[derive(Clone)]
-pub(crate) struct Group {
-    pub(crate) leader: Leader,
-    pub(crate) reads: Reads,
-    /// Whether this replica leads it.
-    pub(crate) leads: watch::Receiver<bool>,
 }
 
 /// What a store is doing, for metrics.
@@ -132,7 +123,7 @@ impl Store {
         options: &Options,
         start: impl FnOnce(Arc<Tables>, Life) -> Result<(), OpenError>,
     ) -> Result<Store, OpenError> {
-        let tables = Arc::new(Tables::new(options)?);
+        let tables = Arc::new(Tables::new(options));
         let (started, running) = oneshot::channel();
         let (stop, stopped) = oneshot::channel();
         let (ended, end) = oneshot::channel();
@@ -181,7 +172,7 @@ impl Store {
 
     /// Every table that was asked for or written to.
     pub fn tables(&self) -> Vec<Arc<Table>> {
-        self.shared.tables.all()
+        self.shared.tables.of_users()
     }
 
     /// Makes one conditional write, and waits until it is durable and visible here.
@@ -197,22 +188,16 @@ impl Store {
     /// # Errors
     /// As [`Store::write`]; [`WriteError::NotLeader`] when the tenure is over and the write was not made.
     pub async fn write_from(&self, write: Write, tenure: Option<Tenure>) -> Result<Outcome, WriteError> {
-        let bytes = check(&write)?;
-        let table = self.shared.tables.table(&write.table);
-        let clock = table.clock_of(write.key.as_str());
-        let group = self.shared.running.groups.get(clock.name()).ok_or(WriteError::Unavailable)?;
-        let bytes = bytes + write.key.as_str().len();
-        if !group.leader.has_others() {
-            return group.leader.propose(write, bytes, None).await;
-        }
-        Attempts::new(table, write).make(&group.leader, bytes, tenure).await
+        make(&self.shared.tables, &self.shared.running.groups, write, tenure).await
     }
 
     /// The tenure of this replica, when it leads the group `default` and that has all of a table; also when it is the
     /// only replica.
     pub fn tenure(&self, table: &Table) -> Option<Tenure> {
-        let own = table.clocks().first().filter(|_| !table.is_spread())?;
-        let group = self.shared.running.groups.get(own.name()).filter(|_| **own.name() == *DEFAULT_GROUP)?;
+        if table.is_spread() || table.clocks().first().is_none_or(|clock| clock.slot() != 0) {
+            return None;
+        }
+        let group = self.shared.running.groups.get(DEFAULT_GROUP)?;
         group.leader.node().tenure().map(Tenure)
     }
 
@@ -235,8 +220,18 @@ impl Store {
     /// # Errors
     /// Leadership cannot be confirmed.
     pub async fn catch_up(&self) -> Result<(), ReadError> {
-        let groups = self.shared.running.groups.values();
-        try_join_all(groups.map(|group| group.reads.barrier())).await.map(drop)
+        loop {
+            let groups = self.shared.running.groups.all();
+            try_join_all(groups.values().map(|group| group.reads.barrier())).await?;
+            self.learned().await?;
+            let map = self.shared.tables.map();
+            for slot in map.slots() {
+                self.shared.running.groups.wait_for(&group_name(slot)).await;
+            }
+            if groups.len() == self.shared.running.groups.all().len() {
+                return Ok(());
+            }
+        }
     }
 
     /// Waits for the same of one object and of every table that is not spread over groups.
@@ -244,9 +239,12 @@ impl Store {
     /// # Errors
     /// Leadership cannot be confirmed.
     pub async fn catch_up_with(&self, table: &Table, key: &str) -> Result<(), ReadError> {
-        let own = table.clock_of(key).name();
-        let groups = self.shared.running.groups.iter().filter(|(name, _)| *name == own || ***name == *DEFAULT_GROUP);
-        try_join_all(groups.map(|(_, group)| group.reads.barrier())).await.map(drop)
+        let home = table.home(key);
+        if home.clock.slot() == 0 && table.is_home(key, &home) {
+            return self.barrier_of(table, key).await;
+        }
+        let default = self.group(DEFAULT_GROUP)?;
+        futures_util::try_join!(default.reads.barrier(), self.barrier_of(table, key)).map(drop)
     }
 
     /// A linearizable read point: whatever was acknowledged before this call is visible in the table at the revision
@@ -255,12 +253,24 @@ impl Store {
     /// # Errors
     /// Leadership cannot be confirmed, or a group cannot be closed.
     pub async fn barrier(&self, table: &Table) -> Result<Revision, ReadError> {
-        try_join_all(table.clocks().iter().map(|clock| self.confirm(clock))).await?;
-        if table.is_spread() {
+        let slots = |clocks: &[Arc<GroupClock>]| clocks.iter().map(|clock| clock.slot()).collect::<Vec<_>>();
+        let clocks = loop {
+            // What was acknowledged is in the division that is read, or in the next one once that has ended.
+            let clocks = table.clocks();
+            try_join_all(clocks.iter().map(|clock| self.confirm(clock))).await?;
+            if matches!(table.front().extent(), Extent::Ended(_)) && table.after(table.front().epoch()).is_none() {
+                self.learn().await?;
+            } else if slots(&table.clocks()) == slots(&clocks) {
+                break clocks;
+            }
+        };
+        if clocks.len() > 1 {
             // Only changes are to be seen: groups that closed further without one, as they do for other tables, do not
             // matter, so that reading an idle table writes nothing.
             let last = table.last_change();
-            try_join_all(table.clocks().iter().map(|clock| clock.close_to(last))).await?;
+            try_join_all(clocks.iter().map(|clock| clock.close_to(last))).await?;
+            let deadline = Instant::now() + CLOSING_TIMEOUT;
+            table.wait_applied(last, deadline).await.map_err(|_| ReadError::Unavailable)?;
         }
         Ok(table.revision())
     }
@@ -271,7 +281,24 @@ impl Store {
     /// # Errors
     /// Leadership cannot be confirmed.
     pub async fn barrier_of(&self, table: &Table, key: &str) -> Result<(), ReadError> {
-        self.confirm(table.clock_of(key)).await
+        loop {
+            let home = table.home(key);
+            self.confirm(&home.clock).await?;
+            if table.is_home(key, &home) {
+                return Ok(());
+            }
+            // It may have been written to elsewhere since.
+            match table.after(home.epoch) {
+                None => self.learn().await?,
+                Some(next) if table.home(key).epoch == home.epoch => {
+                    self.confirm(&next.place(key).clock).await?;
+                    if table.home(key).epoch == home.epoch {
+                        return Ok(()); // nobody could yet
+                    }
+                }
+                Some(_) => {}
+            }
+        }
     }
 
     /// Waits until everything of a table up to `revision` is visible here and nothing can be added to that any more. A
@@ -281,40 +308,72 @@ impl Store {
     /// # Errors
     /// The deadline passed before.
     pub async fn reach(&self, table: &Table, revision: Revision, deadline: Instant) -> Result<(), TooLarge> {
-        if table.is_spread() && table.revision() < revision {
-            let any = select_all(table.clocks().iter().map(|clock| Box::pin(clock.reached(revision))));
-            let closed = async {
-                any.await;
-                try_join_all(table.clocks().iter().map(|clock| clock.close_to(revision))).await
-            };
-            let _ = tokio::time::timeout_at(deadline, closed).await; // what came of it is seen below
+        loop {
+            // Which groups these are changes when the table is divided anew.
+            let pause = deadline.min(Instant::now() + REACHING_INTERVAL);
+            if table.is_spread() && table.revision() < revision {
+                let clocks = table.clocks();
+                let any = select_all(clocks.iter().map(|clock| Box::pin(clock.reached(revision))));
+                let closed = async {
+                    any.await;
+                    try_join_all(clocks.iter().map(|clock| clock.close_to(revision))).await
+                };
+                let _ = tokio::time::timeout_at(pause, closed).await; // what came of it is seen below
+            }
+            match table.wait_applied(revision, pause).await {
+                Err(_) if pause < deadline => {}
+                reached => return reached,
+            }
         }
-        table.wait_applied(revision, deadline).await
     }
 
     async fn confirm(&self, clock: &GroupClock) -> Result<(), ReadError> {
-        let group = self.shared.running.groups.get(clock.name()).ok_or(ReadError::Unavailable)?;
-        group.reads.barrier().await
+        self.group(clock.name())?.reads.barrier().await
+    }
+
+    fn group(&self, name: &str) -> Result<Arc<Group>, ReadError> {
+        self.shared.running.groups.get(name).ok_or(ReadError::Unavailable)
+    }
+
+    /// Waits until this replica keeps to the newest shard map.
+    pub(crate) async fn learn(&self) -> Result<(), ReadError> {
+        self.group(DEFAULT_GROUP)?.reads.barrier().await?;
+        self.learned().await
+    }
+
+    /// Waits until this replica keeps to the shard map that it has.
+    async fn learned(&self) -> Result<(), ReadError> {
+        let tables = &self.shared.tables;
+        let map = tables.map_table().get(MAP_KEY).map_or(Revision::ZERO, |map| map.revision());
+        let learned = tables.maps().wait_for(|(_, revision)| *revision >= map).await.map(drop);
+        learned.map_err(|_| ReadError::Closed)
     }
 
     /// Writes a snapshot of every group now.
     pub(crate) async fn write_snapshots(&self) -> Result<(), Box<dyn std::error::Error + Send + Sync>> {
-        for group in self.shared.running.groups.values() {
+        for group in self.shared.running.groups.all().values() {
             group.leader.node().snapshot_now().await?;
         }
         Ok(())
     }
 
+    /// The groups in which tables are kept now; one that is being founded for the shards to come is none yet.
+    fn serving_nodes(&self) -> Vec<Node> {
+        let slots: BTreeSet<Slot> = self.shared.tables.map().serving_slots();
+        let groups = slots.into_iter().filter_map(|slot| self.shared.running.groups.get(&group_name(slot)));
+        groups.map(|group| group.leader.node().clone()).collect()
+    }
+
     /// Whether this replica is a member that has started and every group has a leader, so that writes and linearizable
     /// reads can be tried.
     pub fn is_available(&self) -> bool {
-        *self.shared.running.standing.borrow() == Standing::Member
-            && self.shared.running.groups.values().all(|group| group.leader.node().is_led())
+        *self.shared.running.standing.borrow() == Standing::Member && self.serving_nodes().iter().all(Node::is_led)
     }
 
     /// What the store is doing.
     pub fn status(&self) -> Status {
         let Running { groups, wal, .. } = &self.shared.running;
+        let groups = groups.all();
         Status {
             writes_waiting: groups.values().map(|group| group.leader.admission().writes()).sum(),
             writes_waiting_bytes: groups.values().map(|group| group.leader.admission().bytes()).sum(),
@@ -329,6 +388,25 @@ impl Store {
         let _ = stop.send(());
         let _ = ended.await;
     }
+}
+
+/// Makes one conditional write, and waits until it is durable and visible here.
+pub(crate) async fn make(
+    tables: &Tables,
+    groups: &Groups,
+    write: Write,
+    tenure: Option<Tenure>,
+) -> Result<Outcome, WriteError> {
+    let bytes = check(&write)? + write.key.as_str().len();
+    let table = tables.table(&write.table);
+    let home = table.home(write.key.as_str());
+    let group = groups.get(home.clock.name()).ok_or(WriteError::Unavailable)?;
+    // Whoever may be asked to repeat a write keeps it.
+    if group.leader.has_others() || table.after(home.epoch).is_some() {
+        return Attempts::new(groups, table, write).make(bytes, tenure).await;
+    }
+    let outcome = group.leader.propose(write, (home.epoch, home.shard), bytes, None).await;
+    outcome.map_err(|error| if error == WriteError::Moved { WriteError::Unavailable } else { error })
 }
 
 /// Checks what every replica must be able to take. The size of the object.

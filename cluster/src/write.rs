@@ -64,6 +64,9 @@ pub enum WriteError {
         /// The replica to ask instead.
         leader: Option<u64>,
     },
+    /// The table is being divided into other shards, and those of before take no writes any more.
+    #[error("the object is kept in another shard now")]
+    Moved,
     /// No leader can be asked right now.
     #[error("the store has no leader")]
     Unavailable,

@@ -55,9 +55,6 @@ pub struct Hello {
     /// What the connection is for, said by who made it.
     #[prost(enumeration = "Lane", tag = "5")]
     pub lane: i32,
-    /// Checksum of the shard map that it keeps tables by.
-    #[prost(fixed32, tag = "6")]
-    pub shards: u32,
     /// Whether it is to lead nothing.
     #[prost(bool, tag = "7")]
     pub drained: bool,

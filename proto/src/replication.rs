@@ -315,6 +315,12 @@ pub struct Write {
     /// The group that the sender takes the object's shard to be in.
     #[prost(string, tag = "5")]
     pub group: String,
+    /// The division of the table that the sender takes it to have.
+    #[prost(uint32, tag = "6")]
+    pub epoch: u32,
+    /// The object's shard there.
+    #[prost(uint32, tag = "7")]
+    pub shard: u32,
 }
 
 /// What became of a [`Write`].
@@ -354,6 +360,8 @@ pub mod write_result {
     pub const CLOSED: u32 = 7;
     /// The write may have happened.
     pub const UNKNOWN: u32 = 8;
+    /// The shard takes no writes any more; the write did not happen.
+    pub const MOVED: u32 = 9;
 }
 
 /// The question for a read point.

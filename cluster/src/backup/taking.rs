@@ -69,7 +69,7 @@ impl Store {
             cluster: self.cluster().cluster,
             revision,
             groups: registry.map().data_groups(),
-            shards: registry.map().tables().clone(),
+            shards: registry.map().shards(),
         };
         let head = Some(head(&header));
         let clocks = registry.clone();

@@ -6,13 +6,12 @@ use std::time::Duration;
 
 use actix::{Addr, ArbiterHandle};
 
-use super::{Batch, GroupClock, Tables};
-use crate::table::actor::{Apply, HistoryWindow, Restore, ShardActor, Trim};
-use crate::table::shard::{Capture, Content};
-use crate::{Options, Outcome, Revision, Table, TableId};
-
-/// A shard: its table, and its number there.
-pub(crate) type ShardId = (TableId, u16);
+use super::{Batch, GroupClock, ShardId, Step, Tables};
+use crate::shard_map::takes_writes;
+use crate::table::Extent;
+use crate::table::actor::{Apply, HistoryWindow, Restore, ShardActor, Take, Trim};
+use crate::table::shard::{Capture, Content, Shard};
+use crate::{Options, Outcome, Revision, Table};
 
 /// The state machine of one group: the actors of its shards. Lives on the thread of the store.
 pub(crate) struct Applier {
@@ -20,17 +19,21 @@ pub(crate) struct Applier {
     clock: Arc<GroupClock>,
     tables: Arc<Tables>,
     history: HistoryWindow,
-    present: HashMap<TableId, Present>,
+    present: HashMap<ShardId, Present>,
 }
 
-/// A table of which the group has shards, and their actors.
+/// A shard of the group, its table, and its actor.
 struct Present {
     table: Arc<Table>,
-    actors: Vec<Option<Addr<ShardActor>>>,
+    shard: Arc<Shard>,
+    actor: Addr<ShardActor>,
 }
 
 /// The commands of some batches for one shard: of each the batch, and its place in it.
-type Positions<'a> = (&'a TableId, u16, Vec<(u32, u32)>);
+type Positions = (ShardId, Vec<(u32, u32)>);
+
+/// What came of the commands of one batch; nothing of those whose shard takes no writes.
+pub(crate) type Outcomes = Vec<Option<Outcome>>;
 
 impl Applier {
     /// For one group, with actors on this thread.
@@ -44,38 +47,30 @@ impl Applier {
         Applier { thread, clock, tables, history, present: HashMap::new() }
     }
 
-    fn present(&mut self, id: &TableId) -> &mut Present {
+    fn present(&mut self, id: &ShardId) -> &Present {
         self.present.entry(id.clone()).or_insert_with(|| {
-            let table = self.tables.table(id);
-            let actors = (0..table.shard_count()).map(|_| None).collect();
-            Present { table, actors }
+            let shard = self.tables.shard(id, self.clock.slot());
+            let table = self.tables.table(&id.table);
+            let divisions = table.divisions();
+            let division = divisions.iter().find(|division| division.epoch() == id.epoch);
+            let mut history = self.history;
+            history.bytes_max /= division.map_or(1, |division| division.places().len());
+            let actor = ShardActor::spawn(&self.thread, shard.clone(), history);
+            Present { table, shard, actor }
         })
     }
 
-    fn actor(&mut self, id: &TableId, shard: u16) -> Option<Addr<ShardActor>> {
-        let (thread, mut history) = (self.thread.clone(), self.history);
-        let Present { table, actors } = self.present(id);
-        let actor = actors.get_mut(usize::from(shard))?;
-        history.bytes_max /= usize::from(table.shard_count()).max(1);
-        let start = || ShardActor::spawn(&thread, table.shard(shard).clone(), history);
-        Some(actor.get_or_insert_with(start).clone())
-    }
-
     /// Which commands of the batches are for which shard, in their order.
-    fn positions<'a>(&mut self, batches: &'a [Batch]) -> Vec<Positions<'a>> {
-        let mut positions: Vec<Positions<'a>> = Vec::new();
-        let mut table: Option<Arc<Table>> = None;
+    fn positions(batches: &[Batch]) -> Vec<Positions> {
+        let mut positions: Vec<Positions> = Vec::new();
         for (number, batch) in batches.iter().enumerate() {
             for (place, command) in batch.commands().iter().enumerate() {
-                let table = match &table {
-                    Some(table) if *table.id() == command.table => table,
-                    _ => table.insert(self.present(&command.table).table.clone()),
-                };
-                let shard = table.shard_number(command.key.as_str());
                 let place = (number as u32, place as u32);
-                match positions.iter_mut().find(|(table, of, _)| *of == shard && *table == &command.table) {
-                    Some((_, _, places)) => places.push(place),
-                    None => positions.push((&command.table, shard, vec![place])),
+                let is_its =
+                    |id: &ShardId| (id.number, id.epoch) == (command.shard, command.epoch) && id.table == command.table;
+                match positions.iter_mut().find(|(id, _)| is_its(id)) {
+                    Some((_, places)) => places.push(place),
+                    None => positions.push((command.shard_id(), vec![place])),
                 }
             }
         }
@@ -86,21 +81,57 @@ impl Applier {
     ///
     /// # Errors
     /// A shard actor ended.
-    pub(crate) async fn apply(&mut self, batches: Arc<[Batch]>) -> Result<Vec<Vec<Outcome>>, ShardEnded> {
-        let positions = self.positions(&batches);
+    pub(crate) async fn apply(&mut self, batches: Vec<Batch>) -> Result<Vec<Outcomes>, ShardEnded> {
+        if batches.iter().all(|batch| batch.step().is_none()) {
+            return self.write(batches.into()).await;
+        }
+        // Few batches are steps, and what is before one in the log is applied before it.
+        let mut outcomes = Vec::with_capacity(batches.len());
+        for batch in batches {
+            if let Some(step) = batch.step().cloned() {
+                self.take(step, batch.close()).await?;
+            }
+            outcomes.extend(self.write([batch].into()).await?);
+        }
+        Ok(outcomes)
+    }
+
+    /// Has a shard take a step.
+    async fn take(&mut self, step: Arc<Step>, close: Option<Revision>) -> Result<(), ShardEnded> {
+        let Present { table, shard, actor } = self.present(&step.shard);
+        let divisions = table.divisions();
+        let before = divisions.iter().take_while(|division| division.epoch() < step.shard.epoch).last().cloned();
+        let taken = actor.send(Take { step: step.clone(), close, before });
+        let (table, shard) = (table.clone(), shard.clone());
+        let stage = shard.stage();
+        let (opened, ended) = (stage.opened(), stage.ended());
+        taken.await.map_err(|_| ShardEnded)?;
+        if let Some(close) = close {
+            self.clock.raise(close); // before anybody is told
+        }
+        if (opened, ended) != (stage.opened(), stage.ended()) {
+            tracing::debug!(shard = ?step.shard, stage = ?stage.get(), "a shard takes writes now, or none any more");
+            table.tell(&self.thread);
+        }
+        table.turn();
+        Ok(())
+    }
+
+    /// Applies the commands of batches.
+    async fn write(&mut self, batches: Arc<[Batch]>) -> Result<Vec<Outcomes>, ShardEnded> {
+        let positions = Self::positions(&batches);
         let mut answers = Vec::with_capacity(positions.len());
         let mut touched: Vec<Arc<Table>> = Vec::with_capacity(positions.len());
-        for (table, shard, positions) in positions {
+        for (id, positions) in positions {
             // All shards get their work before the first answer is awaited.
-            let actor = self.actor(table, shard).ok_or(ShardEnded)?;
+            let Present { table, actor, .. } = self.present(&id);
             answers.push(actor.send(Apply { batches: batches.clone(), positions }));
-            if touched.last().is_none_or(|last| last.id() != table) {
-                touched.push(self.present(table).table.clone());
+            if touched.last().is_none_or(|last| last.id() != table.id()) {
+                touched.push(table.clone());
             }
         }
-        let conflict = || Outcome::Conflict { current: None };
-        let blank = |batch: &Batch| batch.commands().iter().map(|_| conflict()).collect::<Vec<_>>();
-        let mut outcomes: Vec<Vec<Outcome>> = batches.iter().map(blank).collect();
+        let blank = |batch: &Batch| batch.commands().iter().map(|_| None).collect::<Outcomes>();
+        let mut outcomes: Vec<Outcomes> = batches.iter().map(blank).collect();
         for answer in answers {
             for ((batch, position), outcome) in answer.await.map_err(|_| ShardEnded)? {
                 outcomes[batch as usize][position as usize] = outcome;
@@ -127,12 +158,8 @@ impl Applier {
     /// The state of every shard of the group, as of now.
     pub(crate) fn capture(&self, hold: Duration) -> Captured {
         let base = self.clock.closed();
-        let mut shards = Vec::new();
-        for table in self.tables.of_group(self.clock.slot()) {
-            let own = table.shards_of(self.clock.slot());
-            shards.extend(own.map(|(number, shard)| ((table.id().clone(), number), shard.capture(base, hold))));
-        }
-        Captured { base, shards }
+        let shards = self.tables.shards_of(self.clock.slot()).into_iter();
+        Captured { base, shards: shards.map(|(id, shard)| (id, shard.capture(base, hold))).collect() }
     }
 
     /// Replaces the state of the group by that of a snapshot.
@@ -141,43 +168,35 @@ impl Applier {
         base: Revision,
         mut contents: BTreeMap<ShardId, Content>,
     ) -> Result<(), ShardEnded> {
-        for table in self.tables.of_group(self.clock.slot()) {
-            for (number, shard) in table.shards_of(self.clock.slot()) {
-                // A shard of which the snapshot knows nothing is empty since the group began.
-                let blank = || Content { floor: shard.floor(), ..Content::default() };
-                contents.entry((table.id().clone(), number)).or_insert_with(blank);
-            }
+        for (id, shard) in self.tables.shards_of(self.clock.slot()) {
+            // A shard of which the snapshot knows nothing is as it was when the group began.
+            contents.entry(id).or_insert_with_key(|id| Content::blank(shard.floor(), takes_writes(id.epoch)));
         }
         let mut restored = Vec::with_capacity(contents.len());
-        for ((id, number), content) in contents {
-            let actor = self.actor(&id, number).ok_or(ShardEnded)?;
-            actor.send(Restore { content }).await.map_err(|_| ShardEnded)?;
-            restored.push(self.present(&id).table.clone());
+        for (id, content) in contents {
+            let Present { table, actor, .. } = self.present(&id);
+            let (table, restoring) = (table.clone(), actor.send(Restore { content }));
+            restoring.await.map_err(|_| ShardEnded)?;
+            restored.push(table);
         }
         self.close(base, &restored);
+        restored.iter().for_each(|table| table.turn());
         Ok(())
     }
 
     /// Memory of all objects of the group now, in bytes.
     pub(crate) fn object_bytes(&self) -> usize {
-        let shards = |table: Arc<Table>| {
-            let own = table.shards_of(self.clock.slot());
-            own.map(|(_, shard)| shard.object_bytes()).sum::<usize>()
-        };
-        self.tables.of_group(self.clock.slot()).into_iter().map(shards).sum()
+        self.tables.shards_of(self.clock.slot()).iter().map(|(_, shard)| shard.object_bytes()).sum()
     }
 
     /// Drops history that nobody may ask for any more.
     pub(crate) fn trim(&mut self, unix_ms: u64, now: tokio::time::Instant) {
-        for table in self.tables.of_group(self.clock.slot()) {
-            // A table must be readable at its closed revision, which an idle group may hold far back.
-            let through = table.revision();
-            let aging = table.shards_of(self.clock.slot()).filter(|(_, shard)| shard.has_history());
-            let aging: Vec<u16> = aging.map(|(number, _)| number).collect();
-            for number in aging {
-                if let Some(actor) = self.actor(table.id(), number) {
-                    actor.do_send(Trim { unix_ms, now, through });
-                }
+        for (id, shard) in self.tables.shards_of(self.clock.slot()) {
+            let table = self.tables.table(&id.table);
+            if shard.is_aging() {
+                // A table must be readable at its closed revision, which an idle group may hold far back.
+                let (through, ended) = (table.revision(), ended(&table, &id));
+                self.present(&id).actor.do_send(Trim { unix_ms, now, through, ended });
             }
         }
     }
@@ -190,6 +209,20 @@ impl Applier {
     /// The largest revision that this group assigned or closed.
     pub(crate) fn last(&self) -> Revision {
         self.clock.closed()
+    }
+}
+
+/// After which revision a shard is not read any more: its division has ended, and another one is read.
+fn ended(table: &Table, id: &ShardId) -> Option<Revision> {
+    let front = table.front();
+    if front.epoch() <= id.epoch {
+        return None;
+    }
+    let divisions = table.divisions();
+    match divisions.iter().find(|division| division.epoch() == id.epoch).map(|division| division.extent()) {
+        Some(Extent::Ended(end)) => Some(end),
+        Some(Extent::Closed(_)) => None,
+        None => front.base(), // it is so old that the map does not name it any more
     }
 }
 

@@ -2,6 +2,8 @@
 
 use std::sync::Arc;
 
+use super::{ShardId, Step};
+use crate::shard_map::Epoch;
 use crate::{Expectation, Key, Object, Revision, TableId};
 
 /// What a committed command does when its expectation holds.
@@ -16,6 +18,9 @@ pub(crate) enum Operation {
 #[derive(Clone, Debug)]
 pub(crate) struct Command {
     pub(crate) table: TableId,
+    /// The division of the table and the shard there that the proposer took the key to be in.
+    pub(crate) epoch: Epoch,
+    pub(crate) shard: u16,
     pub(crate) key: Key,
     pub(crate) revision: Revision,
     pub(crate) expectation: Expectation,
@@ -23,17 +28,27 @@ pub(crate) struct Command {
 }
 
 impl Command {
+    /// The shard that it is for.
+    pub(crate) fn shard_id(&self) -> ShardId {
+        ShardId { table: self.table.clone(), epoch: self.epoch, number: self.shard }
+    }
+
     /// About how many bytes the command takes in the log, and no less than it does.
     pub(crate) fn bytes(&self) -> usize {
-        let names = 64 + self.table.as_str().len() + self.key.as_str().len();
-        names
-            + match &self.operation {
-                // A term of two short texts takes a little more written down than in memory.
-                Operation::Put(object) => {
-                    object.memory() + 8 * (object.terms().labels().len() + object.terms().fields().len())
-                }
-                Operation::Delete => 0,
+        64 + self.table.as_str().len() + self.key.as_str().len() + self.operation.bytes()
+    }
+}
+
+impl Operation {
+    /// About how many bytes it takes in the log besides its key, and no less than it does.
+    pub(crate) fn bytes(&self) -> usize {
+        match self {
+            // A term of two short texts takes a little more written down than in memory.
+            Operation::Put(object) => {
+                object.memory() + 8 * (object.terms().labels().len() + object.terms().fields().len())
             }
+            Operation::Delete => 0,
+        }
     }
 }
 
@@ -43,31 +58,38 @@ impl std::fmt::Display for Batch {
     }
 }
 
-/// What one log entry says: writes of any tables of the group, in revision order. Cheap to clone.
+/// What one log entry says: writes of any tables of the group, in revision order, or a step of a shard. Cheap to clone.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Batch {
     commands: Arc<[Command]>,
     close: Option<Revision>,
+    step: Option<Arc<Step>>,
 }
 
 impl Batch {
     pub(crate) fn of(commands: Vec<Command>) -> Batch {
-        Batch { commands: commands.into(), close: None }
+        Batch { commands: commands.into(), ..Batch::default() }
     }
 
     /// A batch as it was read back.
-    pub(crate) fn restored(commands: Vec<Command>, close: Option<Revision>) -> Batch {
-        Batch { commands: commands.into(), close }
+    pub(crate) fn restored(commands: Vec<Command>, close: Option<Revision>, step: Option<Step>) -> Batch {
+        Batch { commands: commands.into(), close, step: step.map(Arc::new) }
+    }
+
+    /// A step of a shard, which closes the group up to a revision if that is said.
+    pub(crate) fn stepping(step: Step, close: Option<Revision>) -> Batch {
+        Batch { close, step: Some(Arc::new(step)), ..Batch::default() }
     }
 
     /// About how many bytes the batch takes in the log, and no less than it does.
     pub(crate) fn bytes(&self) -> usize {
-        64 + self.commands.iter().map(Command::bytes).sum::<usize>()
+        let step = self.step.as_ref().map_or(0, |step| step.bytes());
+        64 + step + self.commands.iter().map(Command::bytes).sum::<usize>()
     }
 
     /// Promises, for all tables of the group, that no later write gets this revision or a smaller one.
     pub(crate) fn closing(revision: Revision) -> Batch {
-        Batch { commands: Arc::default(), close: Some(revision) }
+        Batch { close: Some(revision), ..Batch::default() }
     }
 
     pub(crate) fn commands(&self) -> &[Command] {
@@ -76,6 +98,10 @@ impl Batch {
 
     pub(crate) fn close(&self) -> Option<Revision> {
         self.close
+    }
+
+    pub(crate) fn step(&self) -> Option<&Arc<Step>> {
+        self.step.as_ref()
     }
 
     /// The largest revision that the batch assigns or closes: nothing up to it comes after.

@@ -1,27 +1,27 @@
 //! Closes groups that subscribers wait for, at a pace.
 
 use std::cell::Cell;
+use std::collections::BTreeMap;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use tokio::sync::Notify;
-
-use super::GroupClock;
+use super::{GroupClock, Tables};
 use crate::Revision;
 use crate::limits::{CLOSING_INTERVAL, CLOSING_RETRY_INTERVAL};
+use crate::shard_map::Slot;
 
 /// Has groups closed as their clocks are asked to, for ever. All of them are asked together and no oftener than once
 /// in an interval, so that their entries are made durable by one fsync.
-pub(crate) async fn close_on_demand(clocks: Vec<Arc<GroupClock>>, demands: Arc<Notify>) {
-    let groups: Vec<(Arc<GroupClock>, Rc<Cell<bool>>)> =
-        clocks.into_iter().map(|clock| (clock, Rc::new(Cell::new(false)))).collect();
+pub(crate) async fn close_on_demand(tables: Arc<Tables>) {
+    let mut closing: BTreeMap<Slot, Rc<Cell<bool>>> = BTreeMap::new();
     loop {
-        demands.notified().await;
-        for (clock, busy) in &groups {
+        tables.demands().notified().await;
+        for clock in tables.clocks() {
             let wanted = Revision::new(clock.wanted.load(Ordering::Acquire));
+            let busy = closing.entry(clock.slot()).or_default();
             if wanted > clock.closed() && !busy.replace(true) {
-                actix::spawn(close(clock.clone(), wanted, busy.clone()));
+                actix::spawn(close(clock, wanted, busy.clone()));
             }
         }
         tokio::time::sleep(CLOSING_INTERVAL).await;

@@ -6,29 +6,42 @@ use std::sync::Arc;
 use actix::{Actor, ActorFutureExt, AsyncContext, Context, Handler, Message, WrapFuture};
 use tokio::sync::oneshot;
 
-use super::{Batch, Close, Command, GroupClock, Operation, Permit, Sequencer};
+use super::applier::Outcomes;
+use super::{Action, Batch, Close, Command, GroupClock, Operation, Permit, Sequencer, Step};
 use crate::limits::{BATCH_BYTES_MAX, BATCH_WRITES_MAX, BATCHES_IN_FLIGHT_MAX, GROUP_CLOSES_MAX, GROUP_WRITES_MAX};
 use crate::machine::WallClock;
+use crate::shard_map::Epoch;
 use crate::{Mutation, Outcome, ReadError, Revision, Tenure, Write, WriteError};
 
 /// What a writer waits for.
 pub(crate) type Reply = oneshot::Sender<Result<Outcome, WriteError>>;
 
-/// The writers of one proposed batch, in the order of its commands.
-pub(crate) struct Replies(Vec<(Reply, Permit)>);
+/// Who waits for one proposed batch.
+pub(crate) enum Replies {
+    /// Writers, in the order of its commands.
+    Writers(Vec<(Reply, Permit)>),
+    /// Whoever has a step taken.
+    Stepper(oneshot::Sender<Result<(), WriteError>>),
+}
 
 impl Replies {
     /// Answers every writer with its outcome.
-    pub(crate) fn outcomes(self, outcomes: Vec<Outcome>) {
-        for ((reply, _permit), outcome) in self.0.into_iter().zip(outcomes) {
-            let _ = reply.send(Ok(outcome)); // a writer that went away does not want it
+    pub(crate) fn outcomes(self, outcomes: Outcomes) {
+        match self {
+            Replies::Writers(writers) => {
+                for ((reply, _permit), outcome) in writers.into_iter().zip(outcomes) {
+                    let _ = reply.send(outcome.ok_or(WriteError::Moved)); // a writer that went away does not want it
+                }
+            }
+            Replies::Stepper(reply) => drop(reply.send(Ok(()))),
         }
     }
 
     /// Answers every writer with the same error.
     pub(crate) fn fail(self, error: WriteError) {
-        for (reply, _permit) in self.0 {
-            let _ = reply.send(Err(error));
+        match self {
+            Replies::Writers(writers) => writers.into_iter().for_each(|(reply, _permit)| drop(reply.send(Err(error)))),
+            Replies::Stepper(reply) => drop(reply.send(Err(error))),
         }
     }
 }
@@ -71,13 +84,13 @@ impl<L: Log> Proposer<L> {
         let (mut commands, mut replies, mut bytes) = (Vec::new(), Vec::new(), 0);
         let unix_ms = self.wall_clock.unix_ms();
         while commands.len() < BATCH_WRITES_MAX && bytes < BATCH_BYTES_MAX {
-            let Some(Propose { write, tenure, reply, permit }) = self.queue.pop_front() else { break };
+            let Some(Propose { write, shard, tenure, reply, permit }) = self.queue.pop_front() else { break };
             let stands = tenure.is_none_or(|Tenure(term)| term.get() == self.term);
             let Some(sequencer) = self.sequencer.as_mut().filter(|_| stands) else {
                 let _ = reply.send(Err(WriteError::NotLeader { leader: self.leader }));
                 continue;
             };
-            let command = sequencer.next(unix_ms).and_then(|revision| command(write, revision));
+            let command = sequencer.next(unix_ms).and_then(|revision| command(write, shard, revision));
             let Some(command) = command else {
                 let _ = reply.send(Err(WriteError::Malformed));
                 continue;
@@ -96,10 +109,10 @@ impl<L: Log> Proposer<L> {
             if !self.queue.is_empty() {
                 let (commands, replies) = self.batch();
                 if !commands.is_empty() {
-                    self.propose(Batch::of(commands), Replies(replies), ctx);
+                    self.propose(Batch::of(commands), Replies::Writers(replies), ctx);
                 }
             } else if let Some(revision) = self.unclosed() {
-                self.propose(Batch::closing(revision), Replies(Vec::new()), ctx);
+                self.propose(Batch::closing(revision), Replies::Writers(Vec::new()), ctx);
             } else {
                 return;
             }
@@ -154,13 +167,13 @@ impl<L: Log> Proposer<L> {
     }
 }
 
-fn command(write: Write, revision: Revision) -> Option<Command> {
+fn command(write: Write, (epoch, shard): (Epoch, u16), revision: Revision) -> Option<Command> {
     let Write { table, key, expectation, mutation } = write;
     let operation = match mutation {
         Mutation::Put(draft) => Operation::Put(draft.seal(key.clone(), revision)?.into()),
         Mutation::Delete => Operation::Delete,
     };
-    Some(Command { table, key, revision, expectation, operation })
+    Some(Command { table, epoch, shard, key, revision, expectation, operation })
 }
 
 impl<L: Log> Actor for Proposer<L> {
@@ -174,6 +187,8 @@ impl<L: Log> Actor for Proposer<L> {
 /// Proposes one write.
 pub(crate) struct Propose {
     pub(crate) write: Write,
+    /// The division of the table, and the shard there.
+    pub(crate) shard: (Epoch, u16),
     /// What it was decided by.
     pub(crate) tenure: Option<Tenure>,
     pub(crate) reply: Reply,
@@ -190,6 +205,46 @@ impl<L: Log> Handler<Propose> for Proposer<L> {
     fn handle(&mut self, propose: Propose, ctx: &mut Context<Proposer<L>>) {
         self.queue.push_back(propose);
         self.flush_soon(ctx);
+    }
+}
+
+/// Proposes a step of a shard of the group.
+pub(crate) struct Advance {
+    pub(crate) step: Step,
+    /// Answered once it is applied here, whether it had any effect or not.
+    pub(crate) reply: oneshot::Sender<Result<(), WriteError>>,
+}
+
+impl Message for Advance {
+    type Result = ();
+}
+
+impl<L: Log> Handler<Advance> for Proposer<L> {
+    type Result = ();
+
+    fn handle(&mut self, Advance { step, reply }: Advance, ctx: &mut Context<Proposer<L>>) {
+        let Some(sequencer) = &mut self.sequencer else {
+            let _ = reply.send(Err(WriteError::NotLeader { leader: self.leader }));
+            return;
+        };
+        let above = match step.action {
+            Action::Fill(_) => None,
+            Action::Open { above } => Some(above),
+            Action::End => Some(Revision::FIRST),
+        };
+        let close = above.and_then(|above| sequencer.close(above, self.wall_clock.unix_ms()));
+        if above.is_some() && close.is_none() {
+            let _ = reply.send(Err(WriteError::Malformed));
+            return;
+        }
+        self.in_flight += 1;
+        self.proposed = self.proposed.max(close.unwrap_or_default());
+        let proposed = self.log.propose(Batch::stepping(step, close), self.term, Replies::Stepper(reply));
+        let done = proposed.into_actor(self).map(|(), proposer, ctx| {
+            proposer.in_flight -= 1;
+            proposer.flush(ctx);
+        });
+        ctx.spawn(done);
     }
 }
 
@@ -242,7 +297,8 @@ impl<L: Log> Handler<Lead> for Proposer<L> {
 
     fn handle(&mut self, lead: Lead, ctx: &mut Context<Proposer<L>>) {
         let slot = self.clock.slot();
-        self.sequencer = lead.above.map(|above| Sequencer::above(above, slot));
+        // What this replica proposed may be behind the entry with which it began to lead once more, and not applied yet.
+        self.sequencer = lead.above.map(|above| Sequencer::above(above.max(self.proposed), slot));
         (self.leader, self.term) = (lead.leader, lead.term);
         for close in &self.closes {
             self.sequencer.iter_mut().for_each(|sequencer| sequencer.pass(close.revision));

@@ -71,8 +71,6 @@ pub(crate) struct Hello {
     pub(crate) name: String,
     /// What it understands.
     pub(crate) version: u32,
-    /// Checksum of the shard map that it keeps tables by: only those with the same can be members of one cluster.
-    pub(crate) shards: u32,
     /// Whether it is to lead nothing.
     pub(crate) drained: bool,
     /// Where others reach it, `HOST:PORT`; empty when they know it otherwise.

@@ -65,6 +65,11 @@ impl LogStore {
         LogStore { wal, group, recent: Arc::default(), appended: Arc::default(), rest: Arc::default() }
     }
 
+    /// Index of the last entry that is known to be committed.
+    pub(crate) fn committed(&self) -> Option<u64> {
+        self.wal.state(self.group).committed.map(|committed| committed.index)
+    }
+
     /// Bytes appended since opened.
     pub(crate) fn appended(&self) -> u64 {
         self.appended.load(Ordering::Relaxed)
@@ -73,11 +78,6 @@ impl LogStore {
     /// Bytes of the log that all groups share which cannot be given back because of this group.
     pub(crate) fn held(&self) -> u64 {
         self.wal.held_by(self.group)
-    }
-
-    /// Number of the group.
-    pub(super) fn group(&self) -> GroupId {
-        self.group
     }
 
     /// Whether the group rests.

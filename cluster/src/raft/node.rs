@@ -153,7 +153,7 @@ impl Node {
         let network = Network { peers: peers.clone(), group: name.clone(), node, excluded: excluded.clone(), rest };
         let raft = GroupRaft::new(node, config, network, log.clone(), machine).await.map_err(refused)?;
         let snapshot_log_bytes = options.snapshot_log_bytes;
-        let proposals = Proposals { node, raft: raft.clone(), log: log.clone(), order: Arc::default() };
+        let proposals = Proposals { node, raft: raft.clone(), log: log.clone(), before: None };
         let (snapshot_at, stopping, on_fatal) = (Arc::default(), Arc::default(), options.on_fatal);
         let tenure = Arc::default();
         let node = Node {
@@ -179,11 +179,6 @@ impl Node {
         self.node
     }
 
-    /// Number of the group.
-    pub(crate) fn group(&self) -> GroupId {
-        self.log.group()
-    }
-
     /// Name of the group.
     pub(super) fn name(&self) -> &Arc<str> {
         &self.name
@@ -204,17 +199,28 @@ impl Node {
         self.raft.is_initialized().await.unwrap_or(false)
     }
 
-    /// Forms the group of these members, this one among them; without effect when it is formed already.
+    /// Forms the group of these members, this one among them, and stands for election. One that is formed already is left
+    /// as it is, unless this replica is alone in it.
     pub(crate) async fn form(&self, members: BTreeMap<u64, Replica>) -> Result<(), StartError> {
         if self.is_formed().await {
+            self.stand_if_alone().await;
             return Ok(());
         }
         self.raft.initialize(members).await.map_err(refused)
     }
 
-    /// Lets this replica stand for election at once, as it may when nobody else can lead.
-    pub(crate) async fn stand(&self) {
-        let _ = self.raft.trigger().elect(false).await; // a group that is shut down has no elections
+    /// Lets this replica stand for election at once if it is the only member: nobody else can lead, and nobody's lease
+    /// needs to be waited for.
+    pub(crate) async fn stand_if_alone(&self) {
+        if self.members().len() == 1 && self.leader().is_none() {
+            let _ = self.raft.trigger().elect(false).await; // a group that is shut down has no elections
+        }
+    }
+
+    /// Waits until everything is applied that was known to be committed when the log was opened.
+    pub(crate) async fn recovered(&self) {
+        let committed = self.log.committed();
+        let _ = self.reached(committed.unwrap_or_default()).await; // a group that is shut down has nothing
     }
 
     /// The ids and descriptions of all members that this replica knows of, and whether each has a vote.
@@ -466,17 +472,22 @@ pub(crate) struct Proposals {
     node: u64,
     raft: GroupRaft,
     log: LogStore,
-    /// Batches are proposed in the order of their revisions, also when one has to wait for room.
-    order: Arc<Mutex<()>>,
+    /// Told once the batch before is proposed. Batches are proposed in the order of their revisions, also when one has to
+    /// wait for room, and whichever of them is polled first.
+    before: Option<oneshot::Receiver<()>>,
 }
 
 impl Log for Proposals {
     fn propose(&mut self, batch: Batch, term: u64, replies: Replies) -> impl Future<Output = ()> + 'static {
-        let (raft, log, order) = (self.raft.clone(), self.log.clone(), self.order.clone());
+        let (raft, log) = (self.raft.clone(), self.log.clone());
         let leader = LeaderId { term, node_id: self.node };
+        let (proposed, next) = oneshot::channel();
+        let before = self.before.replace(next);
         async move {
+            if let Some(before) = before {
+                let _ = before.await; // however that went
+            }
             let (done, decided) = oneshot::channel();
-            let in_order = order.lock().await;
             rouse(&raft, log.rest()).await;
             let reservation = match log.wal().reserve(batch.bytes()).await {
                 Ok(reservation) => reservation,
@@ -500,7 +511,7 @@ impl Log for Proposals {
             }));
             // When the group is shut down the reaction is dropped, and with it the replies: the outcome is unknown.
             let _ = raft.write(batch).responder(reaction).with_leader(leader).await;
-            drop(in_order);
+            let _ = proposed.send(()); // nothing may come after this one
             let _ = decided.await;
         }
     }

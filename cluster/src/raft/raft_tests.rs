@@ -37,7 +37,7 @@ impl StoreBuilder<TypeConfig, LogStore, StateMachine, Closing> for Builder {
         };
         let wal = Wal::open(disk.clone(), wal_options, &["default".into()]).unwrap();
         let options = Options::new("/unused");
-        let tables = Arc::new(Tables::new(&options).unwrap());
+        let tables = Arc::new(Tables::new(&options));
         let thread = actix::System::current().arbiter().clone();
         let applier = Applier::new(thread, tables.clocks()[0].clone(), tables.clone(), &options);
         let snapshots = Snapshots::open(disk, PathBuf::from("/snapshots")).unwrap();

@@ -166,7 +166,7 @@ impl StateMachine {
         last: Option<LogIdentity>,
         responders: &mut Vec<(Option<ApplyResponder<TypeConfig>>, bool)>,
     ) -> io::Result<()> {
-        let mut outcomes = self.applier.apply(batches.into()).await?.into_iter();
+        let mut outcomes = self.applier.apply(batches).await?.into_iter();
         self.last = last;
         self.tell_progress();
         for (responder, is_batch) in responders.drain(..) {

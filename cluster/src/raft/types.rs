@@ -9,9 +9,8 @@ use openraft::raft::responder::Responder;
 use openraft::vote::RaftLeaderId;
 use openraft::{EntryPayload, LogId, Membership, OptionalSend, RaftTypeConfig};
 
-use crate::Outcome;
 use crate::codec::{Decoder, put_batch, put_long, put_text};
-use crate::group::Batch;
+use crate::group::{Batch, Outcomes};
 use crate::wal::{Ballot, LogRef};
 
 #[cfg(not(test))]
@@ -68,7 +67,7 @@ impl fmt::Display for Replica {
 
 /// What applying an entry came to: an outcome for each of its commands.
 #[derive(Debug, Default)]
-pub(crate) struct Applied(pub(crate) Vec<Outcome>);
+pub(crate) struct Applied(pub(crate) Outcomes);
 
 /// What to do with the result of a proposal, at once and on the thread that learns it.
 pub(crate) struct Reaction<T>(pub(crate) Box<dyn FnOnce(T) + Send>);

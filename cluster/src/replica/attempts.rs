@@ -2,67 +2,96 @@
 //!
 //! The expectation of a write can hold only once: of several attempts at most one changes anything. When an attempt
 //! finds that it does not hold, the history tells whether that is because an earlier one was made after all.
+//!
+//! A write that finds its shard ended, because the table is being divided anew, waits until the key is written to in
+//! another one.
 
 use std::sync::Arc;
 
 use tokio::time::Instant;
 
+use super::groups::Groups;
 use super::leader::{Decided, Leader};
 use crate::limits::{ATTEMPT_INTERVAL, ATTEMPTS_TIMEOUT, WRITE_TIMEOUT};
+use crate::table::Home;
 use crate::{
     Change, ChangeKind, Expectation, Key, Mutation, Object, Outcome, Revision, Table, Tenure, Write, WriteError,
 };
 
 /// One write, and what is known of its attempts.
-pub(crate) struct Attempts {
+pub(crate) struct Attempts<'a> {
+    groups: &'a Groups,
     table: Arc<Table>,
     write: Write,
+    /// Where it is to be made.
+    home: Home,
     /// Where the group of the key stood before the first attempt.
     since: Revision,
     /// Whether an attempt may have been made without an answer.
     unknown: bool,
 }
 
-impl Attempts {
-    pub(crate) fn new(table: Arc<Table>, write: Write) -> Attempts {
-        let since = table.clock_of(write.key.as_str()).closed();
-        Attempts { table, write, since, unknown: false }
+impl<'a> Attempts<'a> {
+    pub(crate) fn new(groups: &'a Groups, table: Arc<Table>, write: Write) -> Attempts<'a> {
+        let home = table.home(write.key.as_str());
+        let since = home.clock.closed();
+        Attempts { groups, table, write, home, since, unknown: false }
     }
 
     /// Makes the write, through whoever leads, until it is decided.
     ///
     /// # Errors
     /// See [`WriteError`]; `Unknown` only when no leader could be asked for long.
-    pub(crate) async fn make(
-        mut self,
-        leader: &Leader,
-        bytes: usize,
-        tenure: Option<Tenure>,
-    ) -> Result<Outcome, WriteError> {
+    pub(crate) async fn make(mut self, bytes: usize, tenure: Option<Tenure>) -> Result<Outcome, WriteError> {
+        let leader = self.leader()?;
         let _permit = leader.admission().admit(bytes).ok_or(WriteError::QueueFull)?;
         let deadline = Instant::now() + ATTEMPTS_TIMEOUT;
         loop {
-            match leader.write(&self.write, tenure).await {
+            let decided = match self.leader() {
+                Ok(leader) => leader.write(&self.write, (self.home.epoch, self.home.shard), tenure).await,
+                Err(error) => Err(error),
+            };
+            match decided {
                 Ok(decided) => return self.outcome(decided).await,
+                // What was decided in a tenure of the default group can be written nowhere else.
+                Err(WriteError::Moved) if tenure.is_none() && Instant::now() < deadline => self.follow(deadline).await,
                 Err(WriteError::Unknown) if Instant::now() < deadline => {
                     self.unknown = true;
                     tokio::time::sleep(ATTEMPT_INTERVAL).await;
                 }
                 Err(WriteError::NotLeader { .. }) if self.unknown && tenure.is_some() => {
-                    return Box::pin(self.found(leader)).await; // hardly ever
+                    return Box::pin(self.found()).await; // hardly ever
                 }
                 Err(_) if self.unknown => return Err(WriteError::Unknown),
+                Err(WriteError::Moved) if tenure.is_some() => return Err(WriteError::NotLeader { leader: None }),
+                Err(WriteError::Moved) => return Err(WriteError::Unavailable),
                 Err(error) => return Err(error),
             }
         }
     }
 
     /// What became of an attempt in a term that is over, now that no leader can commit it any more that has not.
-    async fn found(&self, leader: &Leader) -> Result<Outcome, WriteError> {
+    async fn found(&self) -> Result<Outcome, WriteError> {
+        let leader = self.leader()?;
         let index = leader.read_index().await.map_err(|_| WriteError::Unknown)?;
         leader.node().reached(index).await.map_err(|_| WriteError::Unknown)?;
         let made = self.made_before()?;
         made.map(|change| committed(&change)).ok_or(WriteError::NotLeader { leader: None })
+    }
+
+    fn leader(&self) -> Result<Leader, WriteError> {
+        let group = self.groups.get(self.home.clock.name()).ok_or(WriteError::Unavailable)?;
+        Ok(group.leader.clone())
+    }
+
+    /// Goes on where the key is written to now, as soon as that is somewhere else.
+    async fn follow(&mut self, deadline: Instant) {
+        let key = self.write.key.as_str();
+        let _ = tokio::time::timeout_at(deadline, self.table.moved(key, self.home.epoch)).await;
+        self.home = self.table.home(key);
+        let closed = self.home.clock.closed();
+        // An attempt that was made before is somewhere after where the first one began.
+        self.since = if self.unknown { self.since.min(closed) } else { closed };
     }
 
     /// What the write came to, as this replica shows it.
@@ -83,7 +112,7 @@ impl Attempts {
     /// The outcome of a write that was decided on another replica, once this one is that far.
     async fn shown(&self, revision: Option<Revision>, closed: Revision) -> Result<Outcome, WriteError> {
         let key = self.write.key.as_str();
-        let reached = tokio::time::timeout(WRITE_TIMEOUT, self.table.clock_of(key).reached(closed)).await;
+        let reached = tokio::time::timeout(WRITE_TIMEOUT, self.home.clock.reached(closed)).await;
         reached.map_err(|_| WriteError::Unknown)?;
         match revision {
             None => Ok(Outcome::Conflict { current: self.table.get(key) }),

@@ -8,9 +8,9 @@ use crate::limits::BALANCE_INTERVAL;
 /// Hands groups over, one at a time, while this replica leads more than its share and another leads less; and all of
 /// them while it is drained.
 pub(crate) async fn keep_balanced(placement: &Placement) {
-    let groups = placement.groups();
     loop {
         tokio::time::sleep(BALANCE_INTERVAL).await;
+        let groups = placement.groups();
         if placement.is_drained() {
             let _ = hand_over_all(placement).await; // what nobody can take yet is tried again
             continue;
@@ -18,7 +18,7 @@ pub(crate) async fn keep_balanced(placement: &Placement) {
         let leaders: Option<Vec<u64>> = groups.iter().map(|(_, node)| node.leader()).collect();
         let Some(leaders) = leaders else { continue }; // let elections come to an end first
         let own = placement.own();
-        let Some(to) = underloaded(own, &leaders, &able(own, groups)) else { continue };
+        let Some(to) = underloaded(own, &leaders, &able(own, &groups)) else { continue };
         let movable = |(name, node): &Named| node.has_caught_up(to) && !placement.is_held(name);
         let handed = groups.iter().zip(&leaders).find(|(group, leader)| **leader == own && movable(group));
         if let Some(((_, node), _)) = handed
@@ -38,7 +38,7 @@ pub(crate) async fn hand_over_all(placement: &Placement) -> Result<(), String> {
     let mut kept = Vec::new();
     for (name, node) in groups.iter().filter(|(_, node)| node.leader() == Some(own)) {
         let led = |member: u64| groups.iter().filter(|(_, node)| node.leader() == Some(member)).count();
-        let others = able(own, groups).into_iter().filter(|other| *other != own && node.has_caught_up(*other));
+        let others = able(own, &groups).into_iter().filter(|other| *other != own && node.has_caught_up(*other));
         let handed = match others.min_by_key(|other| led(*other)) {
             Some(to) => node.hand_over(to).await.is_ok(),
             None => false,

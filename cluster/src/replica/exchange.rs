@@ -1,37 +1,27 @@
 //! Answers what other replicas ask.
 
-use std::collections::BTreeMap;
 use std::fmt::Display;
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 
 use bytes::Bytes;
 use flotilla_proto::replication::{self as message, Method, write_result};
 use futures_util::future::BoxFuture;
 use prost::Message;
 
+use super::groups::{Group, Groups};
 use super::identity::IdentityFile;
-use super::leader::{self, Leader};
+use super::leader::{Leader, put_write_error, read_write};
 use super::placement::{self, Placement};
 use super::sight::Sight;
-use crate::group::Tables;
 use crate::peer::{Hello, Refusal, Reply, Service};
 use crate::raft::{Node, Unchanged};
-use crate::{Outcome, ReadError, Revision, TableId};
-
-/// What a group needs to answer.
-#[derive(Clone)]
-pub(crate) struct Served {
-    pub(crate) node: Node,
-    /// None until the group takes writes.
-    pub(crate) leader: Leader,
-}
+use crate::{Outcome, ReadError, Revision};
 
 /// Answers other replicas, on the thread of the store.
 pub(crate) struct Exchange {
     identity: Arc<IdentityFile>,
-    tables: Arc<Tables>,
     placement: Arc<Placement>,
-    groups: OnceLock<BTreeMap<Arc<str>, Served>>,
+    groups: Groups,
     sight: Arc<Sight>,
     /// Told when this replica has become a member of a cluster because another one said so.
     belongs: Box<dyn Fn() + Send + Sync>,
@@ -50,25 +40,17 @@ fn encoded(answer: &impl Message) -> Bytes {
 impl Exchange {
     pub(crate) fn new(
         identity: Arc<IdentityFile>,
-        tables: Arc<Tables>,
         placement: Arc<Placement>,
+        groups: Groups,
         sight: Arc<Sight>,
         belongs: impl Fn() + Send + Sync + 'static,
     ) -> Exchange {
-        Exchange { identity, tables, placement, groups: OnceLock::new(), sight, belongs: Box::new(belongs) }
-    }
-
-    /// From now on the groups are there.
-    pub(crate) fn open(&self, groups: BTreeMap<Arc<str>, Served>) {
-        let _ = self.groups.set(groups); // a store has its groups once
+        Exchange { identity, placement, groups, sight, belongs: Box::new(belongs) }
     }
 
     /// Whether a replica may ask anything of this one: it must be of the same cluster. A replica without one joins
     /// that of whoever first treats it as a member.
     fn check(&self, from: &Hello) -> Result<(), Refusal> {
-        if from.shards != self.tables.map().checksum() {
-            return Err(Refusal("this replica was started with other shards".into()));
-        }
         let own = self.identity.get();
         if own.cluster.is_empty() && !from.cluster.is_empty() {
             self.identity.belong(&from.cluster).map_err(refused)?;
@@ -82,9 +64,12 @@ impl Exchange {
         }
     }
 
-    fn group(&self, name: &str) -> Result<Served, Refusal> {
-        let groups = self.groups.get().ok_or_else(|| Refusal("this replica is starting".into()))?;
-        groups.get(name).cloned().ok_or_else(|| Refusal(format!("this replica has no group {name:?}")))
+    fn group(&self, name: &str) -> Result<Arc<Group>, Refusal> {
+        self.groups.get(name).ok_or_else(|| Refusal(format!("this replica does not have the group {name:?} yet")))
+    }
+
+    fn node(&self, name: &str) -> Result<Node, Refusal> {
+        Ok(self.group(name)?.leader.node().clone())
     }
 }
 
@@ -112,12 +97,12 @@ impl Exchange {
         Ok(match method {
             Method::Append => {
                 let request = message::Append::decode(payload).map_err(refused)?;
-                let Served { node, .. } = self.group(&request.group)?;
+                let node = self.node(&request.group)?;
                 Box::pin(async move { node.append(&request).await.map(|answer| encoded(&answer)).map_err(refused) })
             }
             Method::Vote | Method::PreVote => {
                 let request = message::VoteCall::decode(payload).map_err(refused)?;
-                let Served { node, .. } = self.group(&request.group)?;
+                let node = self.node(&request.group)?;
                 let rehearsal = method == Method::PreVote;
                 Box::pin(async move {
                     node.vote(from, &request, rehearsal).await.map(|answer| encoded(&answer)).map_err(refused)
@@ -125,37 +110,36 @@ impl Exchange {
             }
             Method::Transfer => {
                 let request = message::Transfer::decode(payload).map_err(refused)?;
-                let Served { node, .. } = self.group(&request.group)?;
+                let node = self.node(&request.group)?;
                 Box::pin(async move { node.take_over(&request).await.map(|answer| encoded(&answer)).map_err(refused) })
             }
             Method::SnapshotPiece => {
                 let request = message::SnapshotPiece::decode(payload).map_err(refused)?;
-                let Served { node, .. } = self.group(&request.group)?;
+                let node = self.node(&request.group)?;
                 Box::pin(
                     async move { node.snapshot_piece(request).await.map(|answer| encoded(&answer)).map_err(refused) },
                 )
             }
             Method::SnapshotInstall => {
                 let request = message::SnapshotInstall::decode(payload).map_err(refused)?;
-                let Served { node, .. } = self.group(&request.group)?;
+                let node = self.node(&request.group)?;
                 Box::pin(
                     async move { node.snapshot_install(request).await.map(|answer| encoded(&answer)).map_err(refused) },
                 )
             }
             Method::Write => {
                 let request = message::Write::decode(payload).map_err(refused)?;
-                let served = self.group(&request.group)?;
-                let tables = self.tables.clone();
-                Box::pin(async move { Ok(encoded(&write(&served, &tables, request).await)) })
+                let leader = self.group(&request.group)?.leader.clone();
+                Box::pin(async move { Ok(encoded(&write(&leader, request).await)) })
             }
             Method::ReadIndex => {
                 let request = message::ReadIndex::decode(payload).map_err(refused)?;
-                let Served { node, .. } = self.group(&request.group)?;
+                let node = self.node(&request.group)?;
                 Box::pin(async move { read_index(&node).await.map(|answer| encoded(&answer)).map_err(refused) })
             }
             Method::Close => {
                 let request = message::Close::decode(payload).map_err(refused)?;
-                let Served { leader, .. } = self.group(&request.group)?;
+                let leader = self.group(&request.group)?.leader.clone();
                 Box::pin(async move { close(&leader, &request).await.map(|answer| encoded(&answer)).map_err(refused) })
             }
             Method::Administer => {
@@ -167,7 +151,7 @@ impl Exchange {
                         Ok(encoded(&message::AdministerAnswer { refusal, ..Default::default() }))
                     }));
                 }
-                let Served { node, .. } = self.group(&request.group)?;
+                let node = self.node(&request.group)?;
                 Box::pin(async move { Ok(encoded(&administer(&node, &request).await)) })
             }
             Method::Rest => {
@@ -182,22 +166,20 @@ impl Exchange {
     /// Lets groups rest.
     fn rest(&self, request: &message::Rest) -> message::RestAnswer {
         let rests = |resting: &message::Resting| {
-            let served = self.group(&resting.group);
-            served.is_ok_and(|served| served.node.agree_to_rest(resting, &self.sight))
+            self.node(&resting.group).is_ok_and(|node| node.agree_to_rest(resting, &self.sight))
         };
         message::RestAnswer { rests: request.groups.iter().map(rests).collect() }
     }
 }
 
 /// Makes a write for a replica that found this one to lead.
-async fn write(served: &Served, tables: &Tables, request: message::Write) -> message::WriteOutcome {
+async fn write(leader: &Leader, request: message::Write) -> message::WriteOutcome {
     let bytes = request.draft.as_ref().map_or(0, |draft| draft.bytes.len());
-    let table = tables.table(&TableId::new(&request.table));
-    let clock = table.clock_of(&request.key).clone();
-    let outcome = served.leader.propose(leader::read_write(request), bytes, None).await;
+    let shard = (request.epoch, request.shard as u16); // there are at most SHARDS_MAX
+    let outcome = leader.propose(read_write(request), shard, bytes, None).await;
     let outcome = match outcome {
         Ok(outcome) => outcome,
-        Err(error) => return leader::put_write_error(&error),
+        Err(error) => return put_write_error(&error),
     };
     let (result, revision) = match &outcome {
         Outcome::Committed { object, .. } => (write_result::COMMITTED, object.revision().get()),
@@ -205,7 +187,7 @@ async fn write(served: &Served, tables: &Tables, request: message::Write) -> mes
             (write_result::CONFLICT, current.as_ref().map_or(0, |current| current.revision().get()))
         }
     };
-    message::WriteOutcome { result, revision, closed: clock.closed().get(), leader: 0 }
+    message::WriteOutcome { result, revision, closed: leader.clock().closed().get(), leader: 0 }
 }
 
 async fn administer(node: &Node, request: &message::Administer) -> message::AdministerAnswer {

@@ -25,8 +25,6 @@ enum Gathering {
     Incomplete,
     /// There is a cluster already, of which this replica is not.
     Formed,
-    /// One was started with other shards.
-    Different(String),
     /// More are there than are to form it, or two have this name.
     Ambiguous(String),
     /// Somebody else is to found it.
@@ -40,9 +38,6 @@ fn gathering(own: &Hello, initial: &Initial, found: &[Hello]) -> Gathering {
     let founded = found.iter().any(|hello| !hello.cluster.is_empty() && hello.cluster != own.cluster);
     if founded {
         return Gathering::Formed;
-    }
-    if let Some(other) = found.iter().find(|hello| hello.shards != own.shards) {
-        return Gathering::Different(other.name.clone());
     }
     let members = match members(initial, found) {
         Ok(members) => members,
@@ -87,9 +82,9 @@ fn sight(found: &[Hello]) -> u32 {
     crc32c::crc32c(format!("{seen:?}").as_bytes())
 }
 
-/// Takes part in forming a cluster, until every group has members as far as this replica knows.
+/// Takes part in forming a cluster, until the default group has members as far as this replica knows.
 pub(crate) async fn form(
-    nodes: &[Node],
+    node: &Node,
     peers: &dyn Peers,
     initial: &Initial,
     identity: &IdentityFile,
@@ -97,11 +92,7 @@ pub(crate) async fn form(
 ) {
     let mut told = None;
     loop {
-        let mut formed = true;
-        for node in nodes {
-            formed &= node.is_formed().await;
-        }
-        if formed {
+        if node.is_formed().await {
             return;
         }
         let own = hello.borrow().clone();
@@ -114,7 +105,7 @@ pub(crate) async fn form(
             tell(&gathering, initial, &found);
         }
         if let Gathering::Founding(members) = gathering
-            && let Err(error) = found_with(nodes, members, identity, hello).await
+            && let Err(error) = found_with(node, members, identity, hello).await
         {
             tracing::error!(%error, "the cluster cannot be founded");
         }
@@ -155,9 +146,6 @@ fn tell(gathering: &Gathering, initial: &Initial, found: &[Hello]) {
         Gathering::Formed => tracing::warn!(
             "the others have formed a cluster of which this replica is not a member: admit it with `flotilla cluster join`"
         ),
-        Gathering::Different(name) => {
-            tracing::error!(name, "a member was started with other --shards or --groups than this one")
-        }
         Gathering::Ambiguous(names) => {
             tracing::error!(names, "more members are there than are to form the cluster, or several of one name")
         }
@@ -175,7 +163,7 @@ pub(crate) fn new_cluster() -> String {
 
 /// Founds the cluster. Safe to repeat: whoever has begun it goes on under the same id of the cluster.
 async fn found_with(
-    nodes: &[Node],
+    node: &Node,
     members: BTreeMap<u64, Replica>,
     identity: &IdentityFile,
     hello: &watch::Sender<Hello>,
@@ -187,19 +175,7 @@ async fn found_with(
     };
     identity.belong(&cluster)?;
     hello.send_modify(|hello| hello.cluster = cluster);
-    // Whoever was interrupted goes on with those that it began with, although others may have come since.
-    let begun = nodes.iter().map(Node::members).find(|begun| !begun.is_empty());
-    let members = match begun {
-        Some(begun) => begun
-            .into_iter()
-            .map(|member| (member.id, Replica { name: member.name, address: member.address }))
-            .collect(),
-        None => members,
-    };
-    for node in nodes {
-        node.form(members.clone()).await?;
-    }
-    Ok(())
+    Ok(node.form(members).await?)
 }
 
 #[cfg(test)]
@@ -229,14 +205,6 @@ mod tests {
         let Gathering::Founding(members) = gathering(&a, &initial, &all) else { panic!() };
         assert_eq!(members.keys().copied().collect::<Vec<_>>(), [11, 22, 33]);
         assert_eq!(members[&22].address, "h:2");
-    }
-
-    #[test]
-    fn nobody_founds_with_whoever_has_other_shards() {
-        let initial = initial(&[("a", "h:1"), ("b", "h:2")]);
-        let mut both = found(&[("a", 11, ""), ("b", 22, "")]);
-        both[1].shards = 7;
-        assert_eq!(gathering(&hello("a", 11, ""), &initial, &both), Gathering::Different("b".into()));
     }
 
     #[test]

@@ -10,11 +10,12 @@ use prost::Message;
 use tokio::sync::oneshot;
 use tokio::time::Instant;
 
-use crate::group::{Admission, Close, GroupClock, Propose, Proposer};
+use crate::group::{Admission, Advance, Close, GroupClock, Propose, Proposer, Step};
 use crate::limits::{CATCH_UP_TIMEOUT, LEADER_CALL_TIMEOUT, LEADER_RETRY_INTERVAL, LEADER_WAIT, WRITE_TIMEOUT};
 use crate::object::Term;
 use crate::peer::{Lane, PeerError, Peers, Target};
 use crate::raft::{Node, Proposals, Unchanged};
+use crate::shard_map::Epoch;
 use crate::{
     Draft, Expectation, Key, Layout, Mutation, Outcome, ReadError, Revision, TableId, Tenure, Terms, Write, WriteError,
 };
@@ -63,6 +64,11 @@ impl Leader {
     /// The group on this replica.
     pub(crate) fn node(&self) -> &Node {
         &self.node
+    }
+
+    /// The clock of the group on this replica.
+    pub(crate) fn clock(&self) -> &Arc<GroupClock> {
+        &self.clock
     }
 
     /// The writes of this replica that wait for the group.
@@ -121,17 +127,22 @@ impl Leader {
     ///
     /// # Errors
     /// See [`WriteError`].
-    pub(crate) async fn write(&self, write: &Write, tenure: Option<Tenure>) -> Result<Decided, WriteError> {
+    pub(crate) async fn write(
+        &self,
+        write: &Write,
+        shard: (Epoch, u16),
+        tenure: Option<Tenure>,
+    ) -> Result<Decided, WriteError> {
         if tenure.is_some() {
-            return self.propose(write.clone(), 0, tenure).await.map(Decided::Here);
+            return self.propose(write.clone(), shard, 0, tenure).await.map(Decided::Here);
         }
         let deadline = Instant::now() + LEADER_WAIT;
         loop {
             let Some(place) = self.place(deadline).await else { return Err(WriteError::Unavailable) };
             let tried = match place {
-                Place::Here => self.propose(write.clone(), 0, None).await.map(Decided::Here),
+                Place::Here => self.propose(write.clone(), shard, 0, None).await.map(Decided::Here),
                 Place::There(target) => {
-                    self.unless_succeeded(self.write_there(&target, write), WriteError::Unknown).await
+                    self.unless_succeeded(self.write_there(&target, write, shard), WriteError::Unknown).await
                 }
             };
             match tried {
@@ -149,12 +160,13 @@ impl Leader {
     pub(crate) async fn propose(
         &self,
         write: Write,
+        shard: (Epoch, u16),
         bytes: usize,
         tenure: Option<Tenure>,
     ) -> Result<Outcome, WriteError> {
         let permit = self.admission.admit(bytes).ok_or(WriteError::QueueFull)?;
         let (reply, outcome) = oneshot::channel();
-        self.proposer.try_send(Propose { write, tenure, reply, permit }).map_err(|refused| match refused {
+        self.proposer.try_send(Propose { write, shard, tenure, reply, permit }).map_err(|refused| match refused {
             actix::dev::SendError::Full(_) => WriteError::QueueFull,
             actix::dev::SendError::Closed(_) => WriteError::Closed,
         })?;
@@ -164,8 +176,15 @@ impl Leader {
         }
     }
 
-    async fn write_there(&self, target: &Target, write: &Write) -> Result<Decided, WriteError> {
-        let request = Bytes::from(put_write(self.clock.name(), write).encode_to_vec());
+    /// Has a shard of the group take a step, if this replica leads, and waits until it is applied here.
+    pub(crate) async fn advance(&self, step: Step) -> Result<(), WriteError> {
+        let (reply, taken) = oneshot::channel();
+        self.proposer.send(Advance { step, reply }).await.map_err(|_| WriteError::Closed)?;
+        taken.await.unwrap_or(Err(WriteError::Unknown))
+    }
+
+    async fn write_there(&self, target: &Target, write: &Write, shard: (Epoch, u16)) -> Result<Decided, WriteError> {
+        let request = Bytes::from(put_write(self.clock.name(), write, shard).encode_to_vec());
         let answer: Result<message::WriteOutcome, PeerError> =
             self.call(target, Lane::Bulk, Method::Write, request, WRITE_TIMEOUT).await;
         let answer = answer.map_err(|error| unanswered(&error))?;
@@ -304,7 +323,7 @@ fn put_terms(terms: &[Term]) -> Vec<message::Term> {
     terms.iter().map(|(name, value)| message::Term { name: name.to_string(), value: value.to_string() }).collect()
 }
 
-fn put_write(group: &str, write: &Write) -> message::Write {
+fn put_write(group: &str, write: &Write, (epoch, shard): (Epoch, u16)) -> message::Write {
     let draft = match &write.mutation {
         Mutation::Delete => None,
         Mutation::Put(draft) => Some(message::Draft {
@@ -322,7 +341,7 @@ fn put_write(group: &str, write: &Write) -> message::Write {
         Expectation::Revision(revision) => revision.get(),
     };
     let (table, key) = (write.table.to_string(), write.key.to_string());
-    message::Write { table, key, expected, draft, group: group.to_owned() }
+    message::Write { table, key, expected, draft, group: group.to_owned(), epoch, shard: shard.into() }
 }
 
 /// What is known of a write that the leader was asked for and has not answered. A refusal says nothing: a leader that
@@ -368,6 +387,7 @@ pub(super) fn put_write_error(error: &WriteError) -> message::WriteOutcome {
         WriteError::QueueFull => write_result::QUEUE_FULL,
         WriteError::TooLarge { .. } | WriteError::Malformed => write_result::MALFORMED,
         WriteError::Closed => write_result::CLOSED,
+        WriteError::Moved => write_result::MOVED,
         WriteError::Unknown => write_result::UNKNOWN,
     };
     let leader = if let WriteError::NotLeader { leader } = error { leader.unwrap_or(0) } else { 0 };
@@ -381,6 +401,7 @@ fn write_error(outcome: &message::WriteOutcome) -> WriteError {
         write_result::NO_SPACE => WriteError::NoSpace,
         write_result::QUEUE_FULL => WriteError::QueueFull,
         write_result::MALFORMED => WriteError::Malformed,
+        write_result::MOVED => WriteError::Moved,
         _ => WriteError::Unknown,
     }
 }

@@ -1,6 +1,7 @@
 //! This replica among the others.
 //!
-//! [`identity`] says who it is, [`formation`] makes a cluster of replicas that have none yet, [`exchange`] answers
+//! [`identity`] says who it is, [`groups`] what it takes part in, [`formation`] makes a cluster of replicas that have none
+//! yet, [`mapping`] keeps to the shard map and [`dividing`] changes the shards of tables, [`exchange`] answers
 //! what others ask and [`leader`] asks the leader of a group, wherever it is; [`attempts`] makes a write happen once
 //! although it may have to be asked for twice; [`placement`] knows what people want it to lead, [`balance`] spreads
 //! leaders; [`standing`] tells whether it is a member; [`reads`] gathers reads that need to know how far a replica must
@@ -10,10 +11,15 @@
 pub(crate) mod attempts;
 pub(crate) mod balance;
 pub(crate) mod closer;
+pub(crate) mod dividing;
+#[cfg(test)]
+mod dividing_tests;
 pub(crate) mod exchange;
 pub(crate) mod formation;
+pub(crate) mod groups;
 pub(crate) mod identity;
 pub(crate) mod leader;
+pub(crate) mod mapping;
 pub(crate) mod placement;
 pub(crate) mod pulse;
 pub(crate) mod reads;

@@ -4,7 +4,7 @@
 //! its hello that a replica is drained.
 
 use std::collections::BTreeMap;
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 
 use flotilla_proto::replication::{Administer, administration};
 use parking_lot::Mutex;
@@ -12,6 +12,7 @@ use tokio::sync::watch;
 use tokio::time::Instant;
 
 use super::balance;
+use super::groups::Groups;
 use crate::limits::{DRAIN_WAIT, PEER_RETRY_INTERVAL, TRANSFER_HOLD};
 use crate::peer::Hello;
 use crate::raft::Node;
@@ -23,19 +24,14 @@ pub(crate) type Named = (Arc<str>, Node);
 pub(crate) struct Placement {
     own: u64,
     hello: watch::Sender<Hello>,
-    groups: OnceLock<Vec<Named>>,
+    groups: Groups,
     /// The groups that were transferred here, and until when they stay.
     held: Mutex<BTreeMap<Arc<str>, Instant>>,
 }
 
 impl Placement {
-    pub(crate) fn new(own: u64, hello: watch::Sender<Hello>) -> Placement {
-        Placement { own, hello, groups: OnceLock::new(), held: Mutex::default() }
-    }
-
-    /// From now on the groups are there.
-    pub(crate) fn open(&self, groups: Vec<Named>) {
-        let _ = self.groups.set(groups); // a store has its groups once
+    pub(crate) fn new(own: u64, hello: watch::Sender<Hello>, groups: Groups) -> Placement {
+        Placement { own, hello, groups, held: Mutex::default() }
     }
 
     /// Id of this replica.
@@ -43,8 +39,8 @@ impl Placement {
         self.own
     }
 
-    pub(crate) fn groups(&self) -> &[Named] {
-        self.groups.get().map_or(&[], Vec::as_slice)
+    pub(crate) fn groups(&self) -> Vec<Named> {
+        self.groups.all().into_iter().map(|(name, group)| (name, group.leader.node().clone())).collect()
     }
 
     /// Whether this replica is to lead nothing, as long as others can.
@@ -100,8 +96,8 @@ impl Placement {
             return Err("the member is drained".into());
         }
         let until = Instant::now() + TRANSFER_HOLD;
-        let groups = self.groups().iter().filter(|(name, _)| group.is_empty() || **name == *group);
-        self.held.lock().extend(groups.map(|(name, _)| (name.clone(), until)));
+        let groups = self.groups().into_iter().filter(|(name, _)| group.is_empty() || **name == *group);
+        self.held.lock().extend(groups.map(|(name, _)| (name, until)));
         Ok(())
     }
 }

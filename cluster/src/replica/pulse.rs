@@ -14,16 +14,21 @@ use futures_util::future::join_all;
 use prost::Message;
 use tokio::time::{Instant, sleep_until};
 
+use super::groups::Groups;
 use super::sight::Sight;
 use crate::limits::{HEARTBEAT_INTERVAL, PULSE_INTERVAL, REST_INTERVAL, REST_TIMEOUT};
 use crate::peer::{Lane, Peers, Target};
 use crate::raft::{Node, Settling};
 
 /// Keeps the time of groups, until all of them are shut down.
-pub(crate) async fn keep(nodes: Vec<Node>, peers: Arc<dyn Peers>, sight: Arc<Sight>) {
+pub(crate) async fn keep(groups: Groups, peers: Arc<dyn Peers>, sight: Arc<Sight>) {
     let mut at = Instant::now();
     let (mut beat_at, mut rest_at) = (at, at);
-    while nodes.iter().any(|node| !node.is_stopping()) {
+    loop {
+        let nodes = groups.nodes();
+        if nodes.iter().all(Node::is_stopping) {
+            return;
+        }
         let now = Instant::now();
         if sight.look(&peers.contacts(), now) {
             nodes.iter().for_each(|node| node.looked(&sight));

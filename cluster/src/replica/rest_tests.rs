@@ -53,7 +53,7 @@ async fn who_asks_for_votes_under_a_leader_that_rests_gets_none_and_wakes_it() {
     let cluster = Cluster::new(&["a", "b", "c"], 0);
     let stores = cluster.open_all().await;
     let terms = all_rest(&stores).await;
-    let node = |store: &Store| store.running().groups.values().next().map(|group| group.leader.node().clone()).unwrap();
+    let node = |store: &Store| store.running().groups.nodes().remove(0);
     let follower = stores.iter().map(node).find(|node| node.leader() != Some(node.id())).unwrap();
     let leader = follower.leader();
     wait_for_elections().await; // nobody remembers the last heartbeat

@@ -1,15 +1,16 @@
 //! What this replica is to its cluster: whether what it shows counts.
 
-use std::collections::BTreeMap;
-use std::sync::Arc;
+use std::rc::Rc;
+
+use tokio::sync::watch;
 use tokio::time::Instant;
 
-use futures_util::future::select_all;
-use tokio::sync::watch;
-
+use super::groups::Group;
+use super::mapping;
+use crate::boot::Starter;
 use crate::limits::READY_WARNING_INTERVAL;
 use crate::raft::{Node, Votes};
-use crate::store::Group;
+use crate::shard_map::{DEFAULT_GROUP, group_name};
 use crate::{OpenError, ReadError};
 
 /// What a replica is to its cluster.
@@ -32,24 +33,28 @@ impl Standing {
     }
 }
 
-/// Finds out what this replica is to its cluster, for as long as the store is open.
-pub(crate) async fn follow(groups: BTreeMap<Arc<str>, Group>, standing: watch::Sender<Standing>) {
-    let nodes: Vec<Node> = groups.values().map(|group| group.leader.node().clone()).collect();
-    let mut votes: Vec<Votes> = nodes.iter().map(Node::votes).collect();
+/// Finds out what this replica is to its cluster, for as long as the store is open. Members come and go group by group,
+/// the default one first.
+pub(crate) async fn follow(starter: Rc<Starter>, standing: watch::Sender<Standing>) {
+    let default = starter.groups.wait_for(DEFAULT_GROUP).await.leader.node().clone();
+    let mut votes = default.votes();
     loop {
-        changes(&nodes, &mut votes, true).await;
+        changes(&default, &mut votes, true).await;
         standing.send_replace(Standing::Starting);
         tokio::select! {
             biased;
-            ready = ready(&groups) => match ready {
+            ready = ready(&starter) => match ready {
                 Ok(()) => {
                     standing.send_replace(Standing::Member);
                     tracing::info!("this replica is a member and has everything that was acknowledged");
-                    changes(&nodes, &mut votes, false).await;
+                    changes(&default, &mut votes, false).await;
                 }
-                Err(_) => return, // the store is being closed
+                Err(error) => {
+                    tracing::debug!(%error, "this replica does not become a member");
+                    return; // the store is being closed, or cannot read what there is
+                }
             },
-            () = changes(&nodes, &mut votes, false) => {}
+            () = changes(&default, &mut votes, false) => {}
         }
         standing.send_replace(Standing::Removed);
         tracing::error!(
@@ -59,34 +64,43 @@ pub(crate) async fn follow(groups: BTreeMap<Arc<str>, Group>, standing: watch::S
     }
 }
 
-/// Waits until this replica has a vote in every group, or until it has not.
-async fn changes(nodes: &[Node], votes: &mut [Votes], has: bool) {
-    while nodes.iter().all(Node::has_vote) != has {
-        select_all(votes.iter_mut().map(|votes| Box::pin(votes.changed()))).await;
+/// Waits until this replica has a vote in a group, or until it has not.
+async fn changes(node: &Node, votes: &mut Votes, has: bool) {
+    while node.has_vote() != has {
+        votes.changed().await;
     }
 }
 
-/// Waits until what is read here is not stale: each group has a leader, and this replica everything that was
-/// acknowledged.
-pub(crate) async fn ready(groups: &BTreeMap<Arc<str>, Group>) -> Result<(), OpenError> {
-    for (name, group) in groups {
-        let mut waiting = Instant::now();
-        loop {
-            match group.reads.barrier().await {
-                // Whoever leads alone takes writes only once it has told its proposer.
-                Ok(()) if group.leader.node().leads_alone() => {
-                    let _ = group.leads.clone().wait_for(|leads| *leads).await;
-                    break;
-                }
-                Ok(()) => break,
-                Err(ReadError::Closed) => return Err(OpenError::Ended),
-                Err(_) if waiting.elapsed() >= READY_WARNING_INTERVAL => {
-                    tracing::warn!(group = &**name, "waiting for a quorum of the members");
-                    waiting = Instant::now();
-                }
-                Err(_) => {}
-            }
-        }
+/// Waits until what is read here is not stale: each group that the shard map names has a leader, and this replica
+/// everything that was acknowledged.
+pub(crate) async fn ready(starter: &Starter) -> Result<(), OpenError> {
+    let default = starter.groups.wait_for(DEFAULT_GROUP).await;
+    ready_in(DEFAULT_GROUP, &default).await?;
+    mapping::settle(starter).await?;
+    for slot in starter.tables.map().slots() {
+        let name = group_name(slot);
+        let group = starter.groups.wait_for(&name).await;
+        ready_in(&name, &group).await?;
     }
     Ok(())
+}
+
+async fn ready_in(name: &str, group: &Group) -> Result<(), OpenError> {
+    let mut waiting = Instant::now();
+    loop {
+        match group.reads.barrier().await {
+            // Whoever leads alone takes writes only once it has told its proposer.
+            Ok(()) if group.leader.node().leads_alone() => {
+                let _ = group.leads.clone().wait_for(|leads| *leads).await;
+                return Ok(());
+            }
+            Ok(()) => return Ok(()),
+            Err(ReadError::Closed) => return Err(OpenError::Ended),
+            Err(_) if waiting.elapsed() >= READY_WARNING_INTERVAL => {
+                tracing::warn!(group = name, "waiting for a quorum of the members");
+                waiting = Instant::now();
+            }
+            Err(_) => {}
+        }
+    }
 }

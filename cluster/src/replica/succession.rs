@@ -26,8 +26,8 @@ pub(crate) async fn succeed(placement: Arc<Placement>, peers: Arc<dyn Peers>, ne
 }
 
 async fn succeed_one(placement: Arc<Placement>, member: u64, network: Arc<dyn Network>) {
-    let groups = placement.groups().iter().map(|(_, node)| node);
-    let led: Vec<&Node> = groups.filter(|node| node.leader() == Some(member)).collect();
+    let groups = placement.groups().into_iter().map(|(_, node)| node);
+    let led: Vec<Node> = groups.filter(|node| node.leader() == Some(member)).collect();
     let Some(address) = led.first().and_then(|node| node.address(member)) else { return };
     if !is_gone(&*network, &address).await {
         return;
@@ -36,7 +36,7 @@ async fn succeed_one(placement: Arc<Placement>, member: u64, network: Arc<dyn Ne
     // One after the other, so that those who can succeed do not stand against each other.
     let mut waited = 0;
     for node in led {
-        let rank = rank(&placement, member, node);
+        let rank = rank(&placement, member, &node);
         tokio::time::sleep(SUCCESSION_INTERVAL * rank.saturating_sub(waited)).await;
         waited = waited.max(rank);
         if node.leader() == Some(member) {

@@ -1,8 +1,8 @@
 //! Snapshots: the tables of a group with their history as of one log position, in one checksummed file.
 //!
 //! A file is a header and then chunks, `length | checksum | kind | content`. It first says the position and up to where
-//! the group is closed there, then of each shard its table, number and floor, its objects as of the floor, and what
-//! changed since; last it says that it is complete. It has its name only once it is whole and durable.
+//! the group is closed there, then of each shard its table, division, number and floor and whether it takes writes, its
+//! objects as of the floor, and what changed since; last it says that it is complete. It has its name only once it is whole and durable.
 
 mod reader;
 #[cfg(test)]
@@ -25,7 +25,7 @@ pub(crate) use self::transfer::{Incoming, Outgoing};
 
 const MAGIC: &[u8; 8] = b"FLOTSNP\n";
 /// The format of snapshots that this release writes, and the only one that it reads.
-const FORMAT: u32 = 2;
+const FORMAT: u32 = 3;
 
 const KIND_META: u8 = 1;
 const KIND_SHARD: u8 = 2;

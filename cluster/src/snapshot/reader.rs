@@ -10,6 +10,7 @@ use crate::chunk;
 use crate::codec::Decoder;
 use crate::group::ShardId;
 use crate::table::shard::Content;
+use crate::table::stage::{Progress, StageContent};
 use crate::wal::disk::{Disk, DiskFile};
 use crate::wal::{LogRef, WalError};
 
@@ -78,9 +79,13 @@ impl Loading {
                 self.loaded.meta = Meta { last: known.then_some(last), membership, base };
             }
             KIND_SHARD => {
-                let shard = (TableId::new(decoder.text()?), decoder.short()?);
+                let shard =
+                    ShardId { table: TableId::new(decoder.text()?), epoch: decoder.word()?, number: decoder.short()? };
                 let floor = decoder.revision()?;
-                self.loaded.shards.insert(shard.clone(), Content { floor, ..Content::default() });
+                let filled = Progress { step: decoder.long()?, through: decoder.optional_revision()? };
+                let (opened, ended) = (decoder.optional_revision()?, decoder.optional_revision()?);
+                let stage = StageContent { filled, opened, ended };
+                self.loaded.shards.insert(shard.clone(), Content { floor, stage, ..Content::default() });
                 self.shard = Some(shard);
             }
             KIND_OBJECTS => {

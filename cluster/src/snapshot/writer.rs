@@ -3,13 +3,14 @@
 use std::path::Path;
 
 use super::{FORMAT, KIND_CHANGES, KIND_END, KIND_META, KIND_OBJECTS, KIND_SHARD, MAGIC, Meta, SnapshotWriteError};
-use crate::Change;
 use crate::chunk;
 use crate::codec::{put_blob, put_long, put_object, put_operation, put_text};
 use crate::group::{Captured, Operation, ShardId};
 use crate::limits::SNAPSHOT_CHUNK_BYTES;
 use crate::table::shard::Capture;
+use crate::table::stage::StageContent;
 use crate::wal::disk::{Disk, DiskFile};
+use crate::{Change, Revision};
 
 /// Writes and syncs the whole file.
 pub(super) fn write(disk: &dyn Disk, path: &Path, meta: &Meta, captured: &Captured) -> Result<(), SnapshotWriteError> {
@@ -32,11 +33,17 @@ pub(super) fn write(disk: &dyn Disk, path: &Path, meta: &Meta, captured: &Captur
     Ok(chunks.file.sync()?)
 }
 
-fn write_shard(chunks: &mut Chunks, (table, number): &ShardId, capture: &Capture) -> Result<(), SnapshotWriteError> {
+fn write_shard(chunks: &mut Chunks, id: &ShardId, capture: &Capture) -> Result<(), SnapshotWriteError> {
     chunks.begin(KIND_SHARD);
-    put_text(table.as_str(), &mut chunks.chunk);
-    chunks.chunk.extend_from_slice(&number.to_le_bytes());
+    put_text(id.table.as_str(), &mut chunks.chunk);
+    chunks.chunk.extend_from_slice(&id.epoch.to_le_bytes());
+    chunks.chunk.extend_from_slice(&id.number.to_le_bytes());
     put_long(capture.floor.get(), &mut chunks.chunk);
+    let StageContent { filled, opened, ended } = capture.stage;
+    put_long(filled.step, &mut chunks.chunk);
+    for revision in [filled.through, opened, ended] {
+        put_long(revision.map_or(0, Revision::get), &mut chunks.chunk);
+    }
     chunks.end()?;
 
     let (mut objects, mut after) = (Vec::new(), None);

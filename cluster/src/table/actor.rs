@@ -6,10 +6,11 @@ use std::time::Duration;
 use actix::{Actor, Addr, ArbiterHandle, Context, Handler, Message};
 use tokio::time::Instant;
 
+use super::division::Division;
 use super::shard::{Content, Shard};
-use crate::group::Batch;
+use crate::group::{Action, Batch, Step};
 use crate::limits::MAILBOX_MESSAGES_MAX;
-use crate::{Outcome, Revision, limits};
+use crate::{Object, Outcome, Revision, limits};
 
 /// The only writer of one shard's state on this replica.
 pub(crate) struct ShardActor {
@@ -48,7 +49,7 @@ pub(crate) struct Apply {
 }
 
 impl Message for Apply {
-    type Result = Vec<((u32, u32), Outcome)>;
+    type Result = Vec<((u32, u32), Option<Outcome>)>;
 }
 
 impl Handler<Apply> for ShardActor {
@@ -62,6 +63,36 @@ impl Handler<Apply> for ShardActor {
             .collect();
         let outcomes = self.shard.apply(&commands);
         actix::MessageResult(apply.positions.into_iter().zip(outcomes).collect())
+    }
+}
+
+/// Takes a step.
+pub(crate) struct Take {
+    pub(crate) step: Arc<Step>,
+    /// Up to where the entry closes the group, if it does.
+    pub(crate) close: Option<Revision>,
+    /// Shares memory with the division before: its shard of a key.
+    pub(crate) before: Option<Arc<Division>>,
+}
+
+impl Message for Take {
+    type Result = ();
+}
+
+impl Handler<Take> for ShardActor {
+    type Result = ();
+
+    fn handle(&mut self, Take { step, close, before }: Take, _: &mut Context<ShardActor>) {
+        let present = |object: &Object| {
+            let shard = &before.as_ref()?.place(object.key().as_str()).shard;
+            let live = shard.keyspace.read().live(object.key().as_str()).cloned();
+            live.filter(|live| **live == *object)
+        };
+        match &step.action {
+            Action::Fill(filling) => self.shard.fill(filling, present),
+            Action::Open { above } => self.shard.open(*above),
+            Action::End => close.into_iter().for_each(|at| self.shard.end(at)),
+        }
     }
 }
 
@@ -88,6 +119,8 @@ pub(crate) struct Trim {
     pub(crate) now: Instant,
     /// The closed revision of the table, which stays readable.
     pub(crate) through: Revision,
+    /// After which revision the shard is not read any more, when its division has ended and the next one is read.
+    pub(crate) ended: Option<Revision>,
 }
 
 impl Message for Trim {
@@ -101,5 +134,8 @@ impl Handler<Trim> for ShardActor {
         let before = |age: Duration| Revision::from_unix_ms(trim.unix_ms.saturating_sub(age.as_millis() as u64));
         self.shard.trim(before(self.history.age_max), self.history.bytes_max, trim.through, trim.now);
         self.shard.forget_shared(before(limits::SHARED_ENCODING_AGE));
+        if let Some(ended) = trim.ended.filter(|ended| *ended <= before(self.history.age_max)) {
+            self.shard.clear(ended, trim.now);
+        }
     }
 }

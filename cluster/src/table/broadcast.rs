@@ -64,7 +64,7 @@ impl Table {
     pub(crate) fn demand(&self) {
         if self.is_spread() {
             let last = self.last_change();
-            self.clocks.iter().for_each(|clock| clock.demand(last));
+            self.clocks().iter().for_each(|clock| clock.demand(last));
         }
     }
 }

@@ -82,7 +82,7 @@ impl Eq for Next {}
 impl Cursor {
     pub(super) fn new(snapshot: Snapshot, selection: Selection, after: Option<Key>) -> Cursor {
         let position = Position { after, done: false };
-        let count = snapshot.shards().len();
+        let count = snapshot.shard_count();
         let shards = match count {
             1 => Shards::One(position),
             _ => {
@@ -128,7 +128,7 @@ fn read(
     if !position.done {
         let field = selection.field.as_ref().map(|(field, value)| (field.as_str(), value.as_str()));
         let scan = Scan { scope: &selection.scope, after: position.after.as_ref(), field };
-        let keyspace = snapshot.shards()[shard].keyspace.read();
+        let keyspace = snapshot.shard(shard).keyspace.read();
         let next = keyspace.scan(&scan, snapshot.revision(), max, SCAN_UNDER_LOCK_MAX, out)?;
         *position = Position { done: next.is_none(), after: next };
     }

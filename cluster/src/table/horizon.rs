@@ -18,6 +18,11 @@ impl Horizon {
         Horizon { floor, pins: BTreeMap::new(), pinned: 0 }
     }
 
+    /// The history begins here, whoever holds what was before.
+    pub(crate) fn begin(&mut self, floor: Revision) {
+        self.floor = floor;
+    }
+
     pub(crate) fn floor(&self) -> Revision {
         self.floor
     }

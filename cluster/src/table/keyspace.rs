@@ -90,6 +90,35 @@ impl Keyspace {
         self.keys = objects.into_iter().map(|object| (object.key().clone(), Versions::new(object))).collect();
     }
 
+    /// Makes `object` the only version of its key, with the revision that it has, as if it had always been there.
+    pub(crate) fn take_over(&mut self, object: Arc<Object>) {
+        self.give_up(object.key());
+        self.counts.add(object.key(), Revision::ZERO, 1);
+        self.live_bytes += object.memory();
+        self.indexes.iter_mut().for_each(|index| index.add(&object));
+        self.keys.insert(object.key().clone(), Versions::new(object));
+    }
+
+    /// Forgets a key that was taken over.
+    pub(crate) fn give_up(&mut self, key: &Key) {
+        let Some(versions) = self.keys.remove(key) else { return };
+        versions.each(|version| self.indexes.iter_mut().for_each(|index| index.remove(version)));
+        self.live_bytes -= versions.live().map_or(0, |object| object.memory()).min(self.live_bytes);
+        self.counts.add(key, Revision::ZERO, -1);
+        self.counts.trim(key, Revision::ZERO);
+    }
+
+    /// What was taken over is the state as of `floor`, and changes begin after it.
+    pub(crate) fn begin(&mut self, floor: Revision) {
+        self.floor = floor;
+        self.last = self.last.max(floor);
+    }
+
+    /// The fields by which there is an index.
+    pub(crate) fn fields(&self) -> impl Iterator<Item = &str> {
+        self.indexes.iter().map(Index::field)
+    }
+
     /// The object as it is now.
     pub(crate) fn live(&self, key: &str) -> Option<&Arc<Object>> {
         self.keys.get(key)?.live()

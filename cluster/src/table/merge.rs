@@ -2,7 +2,8 @@
 
 use std::sync::Arc;
 
-use super::{Change, Place};
+use super::Change;
+use super::division::Place;
 use crate::{Compacted, Revision};
 
 /// Appends changes after `after` and up to `through`, at most `max`, and at least one if there is any. The revision up

@@ -1,14 +1,16 @@
 //! Tables: what there is of one resource type, now and within the history window.
 //!
 //! Read in this order: [`keyspace`] decides writes, [`change`] and [`log`] say what happened, [`shard`] puts them
-//! together for one writer and many readers, [`actor`] is that writer. A table merges its shards: by key in [`cursor`],
-//! by revision in [`merge`] and, for watchers, in [`broadcast`].
+//! together for one writer and many readers, [`actor`] is that writer; [`stage`] says whether a shard takes writes.
+//! A table has one [`division`] into shards after the other, and merges the shards of one: by key in [`cursor`], by
+//! revision in [`merge`] and, for watchers, in [`broadcast`].
 
 pub(crate) mod actor;
 mod broadcast;
 mod change;
 mod counts;
 mod cursor;
+mod division;
 mod horizon;
 mod index;
 pub(crate) mod keyspace;
@@ -18,6 +20,7 @@ pub(crate) mod shard;
 mod snapshot;
 #[cfg(test)]
 mod spread_tests;
+pub(crate) mod stage;
 #[cfg(test)]
 mod table_tests;
 mod versions;
@@ -27,29 +30,31 @@ use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use actix::Addr;
+use futures_util::future::join_all;
+use parking_lot::RwLock;
+use tokio::sync::Notify;
 use tokio::time::Instant;
 
 use self::broadcast::Broadcaster;
 pub use self::change::{Change, ChangeKind};
 pub use self::cursor::Cursor;
-use self::shard::Shard;
+pub(crate) use self::division::{Division, Divisions, Extent, Place};
 pub use self::snapshot::{Selection, Snapshot};
 use crate::group::GroupClock;
-use crate::shard_map::{Slot, shard_of};
+use crate::shard_map::{Epoch, Slot};
 use crate::watch::{Interest, Subscribers, Subscription};
 use crate::{Compacted, Object, Revision, SnapshotError, TableId, TooLarge};
 
 /// All objects of one resource type, to be read from any thread without waiting for the writer.
 ///
 /// A table has one or more shards, each with the group that replicates it. What is read of several of them is read at
-/// one revision, which is closed in all of their groups.
+/// one revision, which is closed in all of their groups. How it is divided into shards may change while it is used: each
+/// division knows the revisions from where it was opened to where it has ended.
 pub struct Table {
     id: TableId,
-    shards: Box<[Place]>,
-    /// The clocks of its groups, each once.
-    clocks: Box<[Arc<GroupClock>]>,
-    /// Of the shard map by which the shards were made.
-    epoch: u64,
+    divisions: RwLock<Divisions>,
+    /// Told when the divisions are others, or one of their shards is opened or ended.
+    turned: Notify,
     pub(crate) subscribers: Subscribers,
     announced: AtomicU64,
     /// Whether the broadcaster has been told of changes that it has not looked for yet.
@@ -58,31 +63,28 @@ pub struct Table {
     snapshot_hold: Duration,
 }
 
-/// A shard and the clock of its group.
-struct Place {
-    shard: Arc<Shard>,
-    clock: Arc<GroupClock>,
+/// Where a key is written to.
+#[derive(Clone)]
+pub(crate) struct Home {
+    /// The division of the table.
+    pub(crate) epoch: Epoch,
+    /// The number of the shard there.
+    pub(crate) shard: u16,
+    /// The clock of its group.
+    pub(crate) clock: Arc<GroupClock>,
 }
 
 /// How often a snapshot is tried again whose revision leaves the history while it is taken.
 const SNAPSHOT_ATTEMPTS: usize = 64;
 
 impl Table {
-    pub(crate) fn new(
-        id: TableId,
-        shards: Vec<(Arc<Shard>, Arc<GroupClock>)>,
-        base: Revision,
-        epoch: u64,
-        snapshot_hold: Duration,
-    ) -> Table {
-        let mut clocks: Vec<Arc<GroupClock>> = shards.iter().map(|(_, clock)| clock.clone()).collect();
-        clocks.sort_by_key(|clock| clock.slot());
-        clocks.dedup_by_key(|clock| clock.slot());
+    /// A table with divisions, oldest first; there must be one.
+    pub(crate) fn new(id: TableId, divisions: Divisions, snapshot_hold: Duration) -> Table {
+        let base = divisions[0].base().unwrap_or_default();
         Table {
             id,
-            shards: shards.into_iter().map(|(shard, clock)| Place { shard, clock }).collect(),
-            clocks: clocks.into(),
-            epoch,
+            divisions: RwLock::new(divisions),
+            turned: Notify::new(),
             subscribers: Subscribers::default(),
             announced: AtomicU64::new(base.get()),
             telling: AtomicBool::default(),
@@ -91,50 +93,100 @@ impl Table {
         }
     }
 
-    /// How many shards there are.
-    pub(crate) fn shard_count(&self) -> u16 {
-        self.shards.len() as u16 // the shard map bounds it
+    /// Every division, oldest first.
+    pub(crate) fn divisions(&self) -> Divisions {
+        self.divisions.read().clone()
     }
 
-    /// The number of the shard that a key belongs to.
-    pub(crate) fn shard_number(&self, key: &str) -> u16 {
-        shard_of(key, self.shards.len()) as u16
+    /// Has other divisions from now on, oldest first; there must be one.
+    pub(crate) fn divide(&self, divisions: Divisions) {
+        *self.divisions.write() = divisions;
+        self.turn();
     }
 
-    /// A shard by its number.
-    pub(crate) fn shard(&self, number: u16) -> &Arc<Shard> {
-        &self.shards[usize::from(number)].shard
+    /// Tells that a shard was opened or has ended.
+    pub(crate) fn turn(&self) {
+        self.turned.notify_waiters();
     }
 
-    /// The shards that a group replicates, with their numbers.
-    pub(crate) fn shards_of(&self, slot: Slot) -> impl Iterator<Item = (u16, &Arc<Shard>)> {
-        let places = self.shards.iter().enumerate();
-        let own = places.filter(move |(_, place)| place.clock.slot() == slot);
-        own.map(|(number, place)| (number as u16, &place.shard))
+    /// Told when the divisions are others, or one of their shards is opened or ended.
+    pub(crate) fn turned(&self) -> &Notify {
+        &self.turned
     }
 
-    /// All shards, each with the group that replicates it.
-    pub(crate) fn slots(&self) -> impl Iterator<Item = (Slot, &Arc<Shard>)> {
-        self.shards.iter().map(|place| (place.clock.slot(), &place.shard))
+    /// The divisions that may have what was written last: the one that is read, and once that has ended also the next.
+    pub(crate) fn current(&self) -> impl Iterator<Item = Arc<Division>> + use<> {
+        let divisions = self.divisions();
+        let (front, _) = division::front(&divisions);
+        let count = if matches!(divisions[front].extent(), Extent::Ended(_)) { 2 } else { 1 };
+        (front..divisions.len()).take(count).map(move |number| divisions[number].clone())
     }
 
-    /// The clocks of the groups that replicate the table.
-    pub(crate) fn clocks(&self) -> &[Arc<GroupClock>] {
-        &self.clocks
+    #[cfg(test)]
+    fn shard(&self, number: u16) -> Arc<shard::Shard> {
+        self.front().places()[usize::from(number)].shard.clone()
     }
 
-    /// The clock of the group that replicates a key.
-    pub(crate) fn clock_of(&self, key: &str) -> &Arc<GroupClock> {
-        &self.place(key).clock
+    #[cfg(test)]
+    fn shard_count(&self) -> u16 {
+        self.front().places().len() as u16
     }
 
-    /// Whether several groups replicate the table.
+    /// The division after another one, once it is known here.
+    pub(crate) fn after(&self, epoch: Epoch) -> Option<Arc<Division>> {
+        self.divisions().iter().find(|division| division.epoch() > epoch).cloned()
+    }
+
+    /// The division that shows the newest here.
+    pub(crate) fn front(&self) -> Arc<Division> {
+        let divisions = self.divisions();
+        divisions[division::front(&divisions).0].clone()
+    }
+
+    /// Where a key is written to.
+    pub(crate) fn home(&self, key: &str) -> Home {
+        let divisions = self.divisions();
+        let (division, place) = division::newest(&divisions, key);
+        Home { epoch: division.epoch(), shard: division.number_of(key), clock: place.clock.clone() }
+    }
+
+    /// Whether a key is written to there, as far as is known here, or to nowhere else yet.
+    pub(crate) fn is_home(&self, key: &str, home: &Home) -> bool {
+        let divisions = self.divisions();
+        let (division, place) = division::newest(&divisions, key);
+        division.epoch() == home.epoch && place.shard.stage().ended().is_none()
+    }
+
+    /// Waits until a key is written to elsewhere than there.
+    pub(crate) async fn moved(&self, key: &str, from: Epoch) {
+        loop {
+            let turned = self.turned.notified();
+            tokio::pin!(turned);
+            turned.as_mut().enable(); // before looking
+            if self.home(key).epoch > from {
+                return;
+            }
+            turned.await;
+        }
+    }
+
+    /// Whether groups have to be closed for what was written to be seen: several replicate the table, or are about to.
     pub(crate) fn is_spread(&self) -> bool {
-        self.clocks.len() > 1
+        let mut current = self.current();
+        current.next().is_some_and(|front| front.clocks().len() > 1) || current.next().is_some()
     }
 
-    fn place(&self, key: &str) -> &Place {
-        &self.shards[shard_of(key, self.shards.len())]
+    /// The clocks of the groups that replicate the table now, and of those that are about to.
+    pub(crate) fn clocks(&self) -> Vec<Arc<GroupClock>> {
+        let mut clocks: Vec<_> = self.current().flat_map(|division| division.clocks().to_vec()).collect();
+        clocks.sort_by_key(|clock| clock.slot());
+        clocks.dedup_by_key(|clock| clock.slot());
+        clocks
+    }
+
+    /// Whether a group replicates any shard of it, or did.
+    pub(crate) fn concerns(&self, slot: Slot) -> bool {
+        self.divisions().iter().any(|division| division.clocks().iter().any(|clock| clock.slot() == slot))
     }
 
     /// The name of the table.
@@ -143,18 +195,19 @@ impl Table {
     }
 
     /// The Raft groups that replicate the table.
-    pub fn groups(&self) -> impl Iterator<Item = &str> {
-        self.clocks.iter().map(|clock| &**clock.name())
+    pub fn groups(&self) -> impl Iterator<Item = String> {
+        self.clocks().into_iter().map(|clock| clock.name().to_string())
     }
 
-    /// Counts the changes of the map that says how many shards tables have.
+    /// Which division of the table into shards is read; it rises with each change of them.
     pub fn epoch(&self) -> u64 {
-        self.epoch
+        self.front().epoch().into()
     }
 
     /// The object as it is now on this replica.
     pub fn get(&self, key: &str) -> Option<Arc<Object>> {
-        self.place(key).shard.keyspace.read().live(key).cloned()
+        let divisions = self.divisions.read();
+        division::newest(&divisions, key).1.shard.keyspace.read().live(key).cloned()
     }
 
     /// The object as it was at a revision, which must not be above [`Table::revision`].
@@ -162,18 +215,29 @@ impl Table {
     /// # Errors
     /// The revision is older than the history.
     pub fn get_at(&self, key: &str, revision: Revision) -> Result<Option<Arc<Object>>, Compacted> {
-        Ok(self.place(key).shard.keyspace.read().at(key, revision)?.cloned())
+        let divisions = self.divisions();
+        let division = &divisions[division::at(&divisions, revision)];
+        Ok(division.place(key).shard.keyspace.read().at(key, revision)?.cloned())
     }
 
     /// The closed revision: everything up to it is visible here, and nothing can be added to that any more. Never
     /// zero, even of an empty table.
     pub fn revision(&self) -> Revision {
-        self.clocks.iter().map(|clock| clock.closed()).min().unwrap_or_default()
+        division::front(&self.divisions.read()).1
     }
 
     /// The oldest revision that can be read, and after which changes can be read.
     pub fn floor(&self) -> Revision {
-        self.shards.iter().map(|place| place.shard.floor()).max().unwrap_or_default()
+        let divisions = self.divisions();
+        let mut floor = Revision::ZERO;
+        for division in divisions.iter() {
+            floor = division.floor();
+            match division.extent() {
+                Extent::Ended(end) if floor > end => {} // nothing is left of it
+                Extent::Ended(_) | Extent::Closed(_) => break,
+            }
+        }
+        floor
     }
 
     /// Waits until this replica has everything up to `revision`. Does nothing to bring that about: see
@@ -182,13 +246,31 @@ impl Table {
     /// # Errors
     /// The deadline passed before.
     pub(crate) async fn wait_applied(&self, revision: Revision, deadline: Instant) -> Result<(), TooLarge> {
-        for clock in &self.clocks {
-            if tokio::time::timeout_at(deadline, clock.reached(revision)).await.is_err() {
-                break;
+        let waiting = async {
+            loop {
+                let turned = self.turned.notified();
+                tokio::pin!(turned);
+                turned.as_mut().enable(); // before looking
+                if self.revision() >= revision {
+                    return;
+                }
+                let front = self.front();
+                let closing = join_all(front.clocks().iter().map(|clock| clock.reached(revision)));
+                let closed = async {
+                    closing.await;
+                    if self.revision() < revision {
+                        std::future::pending::<()>().await; // the division has ended before, and the next is not open
+                    }
+                };
+                tokio::select! {
+                    biased;
+                    () = turned => {}
+                    () = closed => {}
+                }
             }
-        }
-        let current = self.revision();
-        if current >= revision { Ok(()) } else { Err(TooLarge { current }) }
+        };
+        let waited = tokio::time::timeout_at(deadline, waiting).await;
+        waited.map_err(|_| TooLarge { current: self.revision() })
     }
 
     /// The table as of its closed revision.
@@ -200,7 +282,8 @@ impl Table {
             }
         }
         // A group is so far behind that others do not have its revision any more: every read will say so.
-        self.pin(self.revision(), Vec::new())
+        let (divisions, revision) = (self.divisions(), self.revision());
+        Snapshot::new(revision, divisions[division::at(&divisions, revision)].clone(), Vec::new())
     }
 
     /// The table as of a revision.
@@ -216,16 +299,15 @@ impl Table {
     /// # Errors
     /// The revision is older than the history or not reached yet.
     pub(crate) fn snapshot_for(&self, revision: Revision, hold: Duration) -> Result<Snapshot, SnapshotError> {
-        let current = self.revision();
+        let divisions = self.divisions();
+        let (_, current) = division::front(&divisions);
         if revision > current {
             return Err(TooLarge { current }.into());
         }
-        let holds = self.shards.iter().map(|place| place.shard.pin(revision, hold));
-        Ok(self.pin(revision, holds.collect::<Result<_, _>>()?))
-    }
-
-    fn pin(&self, revision: Revision, holds: Vec<shard::Hold>) -> Snapshot {
-        Snapshot::new(revision, self.shards.iter().map(|place| place.shard.clone()).collect(), holds)
+        let division = &divisions[division::at(&divisions, revision)];
+        let holds = division.places().iter().map(|place| place.shard.pin(revision, hold));
+        let holds = holds.collect::<Result<Vec<_>, _>>()?;
+        Ok(Snapshot::new(revision, division.clone(), holds))
     }
 
     /// Up to `max` changes after a revision, in revision order and no further than [`Table::revision`].
@@ -242,18 +324,35 @@ impl Table {
 
     /// The change that a write of a revision made to a key, while the history has it; closed or not.
     pub(crate) fn change(&self, key: &str, revision: Revision) -> Option<Arc<Change>> {
+        let divisions = self.divisions();
         let mut changes = Vec::with_capacity(1);
-        self.place(key).shard.log.read().read(revision.previous(), revision, 1, &mut changes).ok()?;
+        for division in divisions.iter().rev() {
+            let shard = &division.place(key).shard;
+            if shard.stage().opened().is_some_and(|base| base < revision)
+                && shard.log.read().read(revision.previous(), revision, 1, &mut changes).is_ok()
+                && !changes.is_empty()
+            {
+                break;
+            }
+        }
         changes.pop()
     }
 
-    /// The changes of the shard of a key after a revision, closed or not.
+    /// The changes of the shards of a key after a revision, closed or not.
     ///
     /// # Errors
     /// The revision is older than the history.
     pub(crate) fn changes_beside(&self, key: &str, after: Revision) -> Result<Vec<Arc<Change>>, Compacted> {
+        let divisions = self.divisions();
         let mut changes = Vec::new();
-        self.place(key).shard.log.read().read(after, Revision::LAST, usize::MAX, &mut changes)?;
+        for division in divisions.iter() {
+            let shard = &division.place(key).shard;
+            let Some(base) = shard.stage().opened() else { continue };
+            if shard.stage().ended().is_none_or(|end| end > after) {
+                let after = if std::ptr::eq(division, &divisions[0]) { after } else { after.max(base) };
+                shard.log.read().read(after, Revision::LAST, usize::MAX, &mut changes)?;
+            }
+        }
         Ok(changes)
     }
 
@@ -266,12 +365,18 @@ impl Table {
         max: usize,
         out: &mut Vec<Arc<Change>>,
     ) -> Result<Revision, Compacted> {
-        merge::changes(&self.shards, after, through, max, out)
+        let divisions = self.divisions();
+        let division = &divisions[division::at(&divisions, after)];
+        let through = match division.extent() {
+            Extent::Ended(end) => through.min(end), // from there on the next one knows
+            Extent::Closed(_) => through,
+        };
+        division.changes(after, through, max, out)
     }
 
     /// The revision of the last change of any shard, closed or not, or the floor of the history when there is none.
     pub(crate) fn last_change(&self) -> Revision {
-        self.shards.iter().map(|place| place.shard.last_change()).max().unwrap_or_default()
+        self.current().map(|division| division.last_change()).max().unwrap_or_default()
     }
 
     /// Starts to follow the changes after a revision that concern `interest`.
@@ -285,16 +390,13 @@ impl Table {
     /// Keeps an index by a selectable field from now on; without effect when there is one. A shard with objects is
     /// locked while its index is built.
     pub fn index(&self, field: &str) {
-        for Place { shard, .. } in &self.shards {
-            if !shard.keyspace.read().is_indexed(field) {
-                shard.keyspace.write().index(field);
-            }
-        }
+        let divisions = self.divisions();
+        divisions.iter().flat_map(|division| division.places()).for_each(|place| place.shard.index(field));
     }
 
     /// How many objects there are now.
     pub fn len(&self) -> u64 {
-        self.shards.iter().map(|place| place.shard.keyspace.read().len()).sum()
+        self.front().places().iter().map(|place| place.shard.keyspace.read().len()).sum()
     }
 
     /// Whether there is no object now.
@@ -305,12 +407,13 @@ impl Table {
     /// What the table holds, for metrics.
     pub fn usage(&self) -> TableUsage {
         let mut usage = TableUsage { subscriptions: self.subscribers.len(), ..TableUsage::default() };
-        for Place { shard, .. } in &self.shards {
-            {
-                let keyspace = shard.keyspace.read();
-                usage.objects += keyspace.len();
-                usage.object_bytes += keyspace.live_bytes();
-            }
+        let front = self.front();
+        for Place { shard, .. } in front.places() {
+            let keyspace = shard.keyspace.read();
+            usage.objects += keyspace.len();
+            usage.object_bytes += keyspace.live_bytes();
+        }
+        for Place { shard, .. } in self.divisions().iter().flat_map(|division| division.places()) {
             {
                 let log = shard.log.read();
                 usage.changes += log.len();

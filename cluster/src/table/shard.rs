@@ -12,6 +12,7 @@ use super::change::Change;
 use super::horizon::Horizon;
 use super::keyspace::{Keyspace, Scan};
 use super::log::ChangeLog;
+use super::stage::{Stage, StageContent};
 use crate::group::{Command, Operation};
 use crate::limits::{APPLY_UNDER_LOCK_MAX, CHANGES_UNDER_LOCK_MAX, SCAN_UNDER_LOCK_MAX};
 use crate::{Compacted, Key, Object, Outcome, Revision, Scope};
@@ -25,18 +26,44 @@ pub(crate) struct Shard {
     pub(super) keyspace: RwLock<Keyspace>,
     pub(super) log: RwLock<ChangeLog>,
     pub(super) horizon: Mutex<Horizon>,
+    /// Whether it takes writes.
+    pub(super) stage: Stage,
     /// The revision of the last change, or the floor when there was none.
-    last: AtomicU64,
+    pub(super) last: AtomicU64,
 }
 
 impl Shard {
+    /// A shard that takes writes above a revision, and is empty before.
     pub(crate) fn new(base: Revision, indexed: impl IntoIterator<Item = CompactString>) -> Shard {
         Shard {
             keyspace: RwLock::new(Keyspace::new(base, indexed)),
             log: RwLock::new(ChangeLog::new(base)),
             horizon: Mutex::new(Horizon::new(base)),
+            stage: Stage::open(base),
             last: AtomicU64::new(base.get()),
         }
+    }
+
+    /// A shard that is to be filled before it takes writes.
+    pub(crate) fn blank(indexed: impl IntoIterator<Item = CompactString>) -> Shard {
+        Shard { stage: Stage::default(), ..Shard::new(Revision::ZERO, indexed) }
+    }
+
+    /// Whether it takes writes, has taken them, or is being filled.
+    pub(crate) fn stage(&self) -> &Stage {
+        &self.stage
+    }
+
+    /// Keeps an index by a field from now on; without effect when there is one.
+    pub(crate) fn index(&self, field: &str) {
+        if !self.keyspace.read().is_indexed(field) {
+            self.keyspace.write().index(field);
+        }
+    }
+
+    /// The fields by which there is an index.
+    pub(crate) fn fields(&self) -> Vec<CompactString> {
+        self.keyspace.read().fields().map(CompactString::new).collect()
     }
 
     /// The revision of the last change, closed or not, or the floor of the history when there was none.
@@ -64,15 +91,19 @@ impl Shard {
         self.log.read().read(after, through, max, out)
     }
 
-    /// Decides and records writes in order. The closed revision does not rise yet.
-    pub(crate) fn apply(&self, commands: &[&Command]) -> Vec<Outcome> {
+    /// Decides and records writes in order. The closed revision does not rise yet. No outcome for those of a shard that
+    /// takes no writes.
+    pub(crate) fn apply(&self, commands: &[&Command]) -> Vec<Option<Outcome>> {
+        if !self.stage.is_writable() {
+            return commands.iter().map(|_| None).collect();
+        }
         let mut outcomes = Vec::with_capacity(commands.len());
         let mut changes = Vec::with_capacity(commands.len().min(APPLY_UNDER_LOCK_MAX));
         for commands in commands.chunks(APPLY_UNDER_LOCK_MAX) {
             let mut keyspace = self.keyspace.write();
             for command in commands {
                 let (outcome, change) = keyspace.apply(command);
-                outcomes.push(outcome);
+                outcomes.push(Some(outcome));
                 changes.extend(change);
             }
             drop(keyspace);
@@ -83,7 +114,7 @@ impl Shard {
 
     /// Replaces the whole state by that of a snapshot. Watchers who stand before its floor start over.
     pub(crate) fn restore(&self, content: Content) {
-        let Content { floor, objects, changes } = content;
+        let Content { floor, stage, objects, changes } = content;
         self.keyspace.write().restore(floor, objects);
         *self.log.write() = ChangeLog::new(floor);
         *self.horizon.lock() = Horizon::new(floor);
@@ -103,19 +134,24 @@ impl Shard {
             self.append(&mut recorded);
         }
         self.last.store(self.log.read().last().get(), Ordering::Release);
+        self.stage.restore(&stage);
     }
 
     /// The state up to the closed revision of the group, to be read at leisure; it stays as it is for `hold`.
+    ///
+    /// What is read of a shard that is being filled may have more of later steps. They do it no harm when they are taken
+    /// again, which all of them are that follow the entry up to which the snapshot is: they say what is to be there.
     pub(crate) fn capture(self: &Arc<Shard>, closed: Revision, hold: Duration) -> Capture {
         loop {
             let floor = self.floor();
             if let Ok(hold) = self.pin(floor, hold) {
-                return Capture { hold, floor, closed };
+                let stage = self.stage.get();
+                return Capture { hold, floor, closed, stage };
             }
         }
     }
 
-    fn append(&self, changes: &mut Vec<Change>) {
+    pub(super) fn append(&self, changes: &mut Vec<Change>) {
         let mut log = self.log.write();
         changes.drain(..).for_each(|change| log.push(Arc::new(change)));
         self.last.store(log.last().get(), Ordering::Release);
@@ -150,9 +186,9 @@ impl Shard {
         self.keyspace.read().live_bytes()
     }
 
-    /// Whether there is history that time makes superfluous.
-    pub(crate) fn has_history(&self) -> bool {
-        self.log.read().len() > 0
+    /// Whether it has what time makes superfluous: history, or everything of one that has ended.
+    pub(crate) fn is_aging(&self) -> bool {
+        self.log.read().len() > 0 || self.stage.ended().is_some_and(|ended| self.floor() <= ended)
     }
 
     /// Keeps `revision` readable for at most `hold`.
@@ -167,16 +203,26 @@ impl Shard {
 pub(crate) struct Content {
     /// Where the history begins.
     pub(crate) floor: Revision,
+    pub(crate) stage: StageContent,
     /// The objects as of the floor, sorted by key.
     pub(crate) objects: Vec<Arc<Object>>,
     /// What changed since, in revision order.
     pub(crate) changes: Vec<(Key, Revision, Operation)>,
 }
 
+impl Content {
+    /// That of a shard that has nothing yet.
+    pub(crate) fn blank(floor: Revision, takes_writes: bool) -> Content {
+        let stage = StageContent { opened: takes_writes.then_some(floor), ..StageContent::default() };
+        Content { floor, stage, ..Content::default() }
+    }
+}
+
 /// The state of a shard with its history as of one moment, read chunk by chunk while the shard goes on.
 pub(crate) struct Capture {
     hold: Hold,
     pub(crate) floor: Revision,
+    pub(crate) stage: StageContent,
     closed: Revision,
 }
 
@@ -185,11 +231,17 @@ impl Capture {
     pub(crate) fn objects(&self, after: Option<&Key>, out: &mut Vec<Arc<Object>>) -> Result<Option<Key>, Compacted> {
         let scan = Scan { scope: &Scope::All, after, field: None };
         let keyspace = self.hold.shard.keyspace.read();
-        keyspace.scan(&scan, self.floor, SCAN_UNDER_LOCK_MAX, SCAN_UNDER_LOCK_MAX, out)
+        // A shard that was being filled has versions of one kind only until it is opened, and then up to there.
+        let filled = || self.hold.shard.stage.opened().unwrap_or(Revision::LAST);
+        let at = if self.stage.opened.is_some() { self.floor } else { filled() };
+        keyspace.scan(&scan, at, SCAN_UNDER_LOCK_MAX, SCAN_UNDER_LOCK_MAX, out)
     }
 
     /// Appends the next changes after a revision; none when that was the last.
     pub(crate) fn changes(&self, after: Revision, out: &mut Vec<Arc<Change>>) -> Result<(), Compacted> {
+        if self.stage.opened.is_none() {
+            return Ok(());
+        }
         self.hold.shard.log.read().read(after, self.closed, CHANGES_UNDER_LOCK_MAX, out)
     }
 }

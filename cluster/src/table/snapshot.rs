@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use super::cursor::Cursor;
+use super::division::Division;
 use super::shard::{Hold, Shard};
-use crate::shard_map::shard_of;
 use crate::{Compacted, Key, Object, Revision, Scope};
 
 /// A table as of one revision, kept readable while this or a clone of it lives, and at most for the time that the
@@ -18,7 +18,8 @@ pub struct Snapshot {
 
 struct Pinned {
     revision: Revision,
-    shards: Vec<Arc<Shard>>,
+    /// The division that knows the revision.
+    division: Arc<Division>,
     /// Fewer than shards when the revision is not readable any more, which every read then says.
     _holds: Vec<Hold>,
 }
@@ -34,12 +35,16 @@ pub struct Selection {
 }
 
 impl Snapshot {
-    pub(super) fn new(revision: Revision, shards: Vec<Arc<Shard>>, holds: Vec<Hold>) -> Snapshot {
-        Snapshot { pinned: Arc::new(Pinned { revision, shards, _holds: holds }) }
+    pub(super) fn new(revision: Revision, division: Arc<Division>, holds: Vec<Hold>) -> Snapshot {
+        Snapshot { pinned: Arc::new(Pinned { revision, division, _holds: holds }) }
     }
 
-    pub(super) fn shards(&self) -> &[Arc<Shard>] {
-        &self.pinned.shards
+    pub(super) fn shard(&self, number: usize) -> &Arc<Shard> {
+        &self.pinned.division.places()[number].shard
+    }
+
+    pub(super) fn shard_count(&self) -> usize {
+        self.pinned.division.places().len()
     }
 
     /// The revision of everything that is read from it.
@@ -52,7 +57,8 @@ impl Snapshot {
     /// # Errors
     /// The snapshot was held for too long.
     pub fn count(&self, scope: &Scope) -> Result<u64, Compacted> {
-        self.shards().iter().map(|shard| shard.keyspace.read().count(scope, self.revision())).sum()
+        let places = self.pinned.division.places().iter();
+        places.map(|place| place.shard.keyspace.read().count(scope, self.revision())).sum()
     }
 
     /// One object.
@@ -60,7 +66,7 @@ impl Snapshot {
     /// # Errors
     /// The snapshot was held for too long.
     pub fn get(&self, key: &str) -> Result<Option<Arc<Object>>, Compacted> {
-        let shard = &self.shards()[shard_of(key, self.shards().len())];
+        let shard = &self.pinned.division.place(key).shard;
         Ok(shard.keyspace.read().at(key, self.revision())?.cloned())
     }
 

@@ -7,7 +7,7 @@ use std::time::Duration;
 use tokio::time::Instant;
 
 use super::shard::Shard;
-use super::{Change, ChangeKind, Selection, Snapshot, Table};
+use super::{Change, ChangeKind, Division, Place, Selection, Snapshot, Table};
 use crate::group::{Command, GroupClock, Operation};
 use crate::shard_map::Slot;
 use crate::watch::{Interest, Subscription};
@@ -53,10 +53,10 @@ impl World {
         clocks.iter().for_each(|clock| clock.raise(base));
         let shard = |number: u16| {
             let shard = Arc::new(Shard::new(base, ["spec.nodeName".into()]));
-            (shard, clocks[usize::from(number) % usize::from(groups)].clone())
+            Place { shard, clock: clocks[usize::from(number) % usize::from(groups)].clone() }
         };
-        let shards = (0..shards).map(shard).collect();
-        let table = Arc::new(Table::new(TableId::new("pods"), shards, base, 1, Duration::from_secs(60)));
+        let divisions = [Arc::new(Division::new(1, (0..shards).map(shard).collect()))].into();
+        let table = Arc::new(Table::new(TableId::new("pods"), divisions, Duration::from_secs(60)));
         let states = BTreeMap::from([(base, State::new())]);
         let (random, logs, changes) = (Random(seed * 7919), BTreeMap::new(), Vec::new());
         World { random, table, time: 0, logs, state: State::new(), states, changes }
@@ -71,14 +71,15 @@ impl World {
     fn write(&mut self) {
         let (namespace, name) = (self.random.below(3) as usize, self.random.below(12));
         let key = format!("{}/o{name}", NAMESPACES[namespace]);
-        let slot = self.table.clock_of(&key).slot();
+        let slot = self.table.home(&key).clock.slot();
         let revision = self.revision(slot);
         let current = self.state.get(&key).map(|(revision, _)| *revision);
         let expectation = current.map_or(Expectation::Absent, Expectation::Revision);
         let node = format!("n{}", self.random.below(3));
         let deletes = current.is_some() && self.random.below(3) == 0;
         let operation = if deletes { Operation::Delete } else { put(&key, &node, revision) };
-        let command = Command { table: TableId::new("pods"), key: Key::new(&key), revision, expectation, operation };
+        let (table, shard) = (TableId::new("pods"), self.table.home(&key).shard);
+        let command = Command { table, epoch: 1, shard, key: Key::new(&key), revision, expectation, operation };
         self.logs.entry(slot).or_default().push_back((revision, Some(command)));
         match deletes {
             true => drop(self.state.remove(&key)),
@@ -101,9 +102,9 @@ impl World {
         for _ in 0..count {
             let Some((revision, command)) = self.logs.entry(slot).or_default().pop_front() else { break };
             if let Some(command) = command {
-                let number = self.table.shard_number(command.key.as_str());
+                let number = command.shard;
                 let outcome = self.table.shard(number).apply(&[&command]).remove(0);
-                assert!(matches!(outcome, Outcome::Committed { .. }));
+                assert!(matches!(outcome, Some(Outcome::Committed { .. })));
             }
             last = Some(revision);
         }
@@ -314,15 +315,16 @@ fn history_is_kept_from_the_closed_revision_on() {
     let closed = world.table.revision();
     // One group writes on, the others are idle: what they close up to must stay readable.
     let key = world.changes[0].1.clone();
-    let slot = world.table.clock_of(&key).slot();
+    let slot = world.table.home(&key).clock.slot();
     while world.changes.last().unwrap().0 < Revision::new(closed.get() + 20 * 256) {
         let revision = world.revision(slot);
         let current = world.table.get(&key).map(|object| object.revision());
         let expectation = current.map_or(Expectation::Absent, Expectation::Revision);
         let (table, operation) = (TableId::new("pods"), put(&key, "n0", revision));
-        let command = Command { table, key: Key::new(&key), revision, expectation, operation };
-        world.table.shard(world.table.shard_number(&key)).apply(&[&command]);
-        world.table.clock_of(&key).raise(revision);
+        let shard = world.table.home(&key).shard;
+        let command = Command { table, epoch: 1, shard, key: Key::new(&key), revision, expectation, operation };
+        world.table.shard(shard).apply(&[&command]);
+        world.table.home(&key).clock.raise(revision);
         world.changes.push((revision, key.clone(), false));
     }
     for number in 0..world.table.shard_count() {

@@ -7,7 +7,7 @@ use std::time::Duration;
 use tokio::time::Instant;
 
 use super::shard::{Content, Shard};
-use super::{Change, ChangeKind, Selection, Table};
+use super::{Change, ChangeKind, Division, Place, Selection, Table};
 use crate::group::{Command, GroupClock, Operation};
 use crate::watch::Interest;
 use crate::{Draft, Expectation, Key, Layout, Object, Outcome, Revision, Scope, SnapshotError, TableId, Terms};
@@ -18,8 +18,9 @@ fn table() -> Arc<Table> {
     let shard = Shard::new(Revision::new(BASE), ["spec.nodeName".into()]);
     let clock = GroupClock::new("default".into(), 0, Arc::default());
     clock.raise(Revision::new(BASE));
-    let shards = vec![(Arc::new(shard), Arc::new(clock))];
-    Arc::new(Table::new(TableId::new("pods"), shards, Revision::new(BASE), 1, Duration::from_secs(60)))
+    let places = vec![Place { shard: Arc::new(shard), clock: Arc::new(clock) }];
+    let divisions = [Arc::new(Division::new(1, places))].into();
+    Arc::new(Table::new(TableId::new("pods"), divisions, Duration::from_secs(60)))
 }
 
 fn revision(number: u64) -> Revision {
@@ -33,16 +34,16 @@ fn put(key: &str, node: &str, expectation: Expectation, number: u64) -> Command 
     let key = Key::new(key);
     let object = draft.seal(key.clone(), revision(number)).unwrap();
     let operation = Operation::Put(object.into());
-    Command { table: TableId::new("pods"), key, revision: revision(number), expectation, operation }
+    Command { table: TableId::new("pods"), epoch: 1, shard: 0, key, revision: revision(number), expectation, operation }
 }
 
 fn delete(key: &str, expectation: Expectation, number: u64) -> Command {
     let (table, key, revision) = (TableId::new("pods"), Key::new(key), revision(number));
-    Command { table, key, revision, expectation, operation: Operation::Delete }
+    Command { table, epoch: 1, shard: 0, key, revision, expectation, operation: Operation::Delete }
 }
 
 fn commit(table: &Table, command: &Command) -> Outcome {
-    let outcome = table.shard(0).apply(&[command]).remove(0);
+    let outcome = table.shard(0).apply(&[command]).remove(0).unwrap();
     table.clocks()[0].raise(command.revision);
     table.announce();
     outcome
@@ -166,7 +167,8 @@ fn a_replayed_log_gives_the_same_state() {
         (change.object().key().clone(), change.revision(), operation)
     };
     let changes_of = changes.iter().map(replayed).collect();
-    replica.shard(0).restore(Content { floor: revision(0), objects: Vec::new(), changes: changes_of });
+    let content = Content { changes: changes_of, ..Content::blank(revision(0), true) };
+    replica.shard(0).restore(content);
     replica.clocks()[0].raise(table.revision());
     let summary = |change: &Arc<Change>| {
         let previous = change.previous().map(|previous| previous.revision());

@@ -145,7 +145,8 @@ struct Segment {
 struct Shared {
     options: WalOptions,
     disk: Arc<dyn Disk>,
-    names: Vec<String>,
+    /// Names of the groups, by their numbers. Held only for a moment, and never while a lock below is waited for.
+    names: Mutex<Vec<String>>,
     queue: Mutex<Queue>,
     queued: Condvar,
     ledgers: Mutex<Vec<Ledger>>,
@@ -181,11 +182,12 @@ pub(crate) struct Wal {
 }
 
 impl Wal {
-    /// Opens the log of a directory, for these groups, whose places in `groups` are their numbers from now on.
+    /// Opens the log of a directory, for these groups, whose places in `groups` are their numbers from now on. Groups
+    /// that it has entries of besides are numbered after them.
     pub(crate) fn open(disk: Arc<dyn Disk>, mut options: WalOptions, groups: &[Arc<str>]) -> Result<Wal, WalError> {
         options.segment_bytes = options.segment_bytes.max(4 * PAGE as u64).next_multiple_of(PAGE as u64);
         let names: Vec<String> = groups.iter().map(|group| group.to_string()).collect();
-        let recovered = recovery::recover(&*disk, &options, &names)?;
+        let recovered = recovery::recover(&*disk, &options, names)?;
         let queue = Queue {
             drafts: [Draft::new(Vec::new())].into(),
             spare: Vec::new(),
@@ -199,7 +201,7 @@ impl Wal {
             spare: segment::Spare::default(),
             options,
             disk,
-            names,
+            names: Mutex::new(recovered.names),
             queue: Mutex::new(queue),
             queued: Condvar::new(),
             ledgers: Mutex::new(recovered.ledgers),
@@ -215,6 +217,33 @@ impl Wal {
         let driven = shared.options.drive.start(writer, preparer).map_err(failed)?;
         shared.spare.want();
         Ok(Wal { shared, driven: Arc::new(Mutex::new(Some(driven))) })
+    }
+
+    /// The names of the groups that the log knows.
+    pub(crate) fn groups(&self) -> Vec<String> {
+        self.shared.names.lock().clone()
+    }
+
+    /// The number of a group, which is made known to the log if it was not.
+    pub(crate) fn group(&self, name: &str) -> GroupId {
+        let mut queue = self.shared.queue.lock();
+        let number = {
+            let mut names = self.shared.names.lock();
+            if let Some(number) = names.iter().position(|known| known == name) {
+                return number as GroupId;
+            }
+            names.push(name.to_owned());
+            (names.len() - 1) as GroupId
+        };
+        self.shared.ledgers.lock().push(Ledger::default());
+        // What this frame begins with is repeated at the beginning of every later segment.
+        if queue.drafts.is_empty() {
+            queue.drafts.push_back(Draft::new(Vec::new()));
+        }
+        if let Some(draft) = queue.drafts.back_mut() {
+            Record::Group(name).encode(number, &mut draft.frame);
+        }
+        number
     }
 
     /// Appends records of a group, and calls back once they are durable. Without a callback they become so with the

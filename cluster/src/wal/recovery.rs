@@ -16,6 +16,8 @@ use super::{PAGE, Segment, WalError, WalOptions};
 
 /// What the log adds up to.
 pub(super) struct Recovered {
+    /// The groups that were asked for, and then those of which there are records besides.
+    pub(super) names: Vec<String>,
     pub(super) ledgers: Vec<Ledger>,
     pub(super) segments: BTreeMap<u64, Segment>,
     pub(super) active: Active,
@@ -26,7 +28,7 @@ fn failed(path: &Path) -> impl Fn(io::Error) -> WalError + '_ {
 }
 
 /// Reads all segments, cuts off what was never completed, and refuses what is damaged.
-pub(super) fn recover(disk: &dyn Disk, options: &WalOptions, names: &[String]) -> Result<Recovered, WalError> {
+pub(super) fn recover(disk: &dyn Disk, options: &WalOptions, names: Vec<String>) -> Result<Recovered, WalError> {
     let directory = &options.directory;
     disk.create_directory(directory).map_err(failed(directory))?;
     let paths = disk.list(directory).map_err(failed(directory))?;
@@ -55,12 +57,12 @@ pub(super) fn recover(disk: &dyn Disk, options: &WalOptions, names: &[String]) -
         }
         segments.insert(*number, Segment { path, file });
     }
-    let ledgers = reader.finish(directory)?;
+    let (names, ledgers) = reader.finish(directory)?;
     let active = match active {
         Some(active) => active,
         None => first_segment(disk, options, &mut segments).map_err(failed(directory))?,
     };
-    Ok(Recovered { ledgers, segments, active })
+    Ok(Recovered { names, ledgers, segments, active })
 }
 
 fn first_segment(disk: &dyn Disk, options: &WalOptions, segments: &mut BTreeMap<u64, Segment>) -> io::Result<Active> {
@@ -75,7 +77,7 @@ fn first_segment(disk: &dyn Disk, options: &WalOptions, segments: &mut BTreeMap<
 /// Reads one segment; where its frames end, and its size. The last segment may end with a torn frame, which is cut
 /// off: of the others every frame was durable before the next segment was begun.
 fn read_segment(
-    reader: &mut Reader<'_>,
+    reader: &mut Reader,
     bytes: &mut Vec<u8>,
     file: &dyn DiskFile,
     path: &Path,
@@ -117,8 +119,8 @@ fn read_segment(
 }
 
 /// Adds up the records of the log.
-struct Reader<'a> {
-    names: &'a [String],
+struct Reader {
+    names: Vec<String>,
     /// The places among `names` of the numbers that groups have in the segment that is being read.
     groups: BTreeMap<u16, usize>,
     ledgers: Vec<Ledger>,
@@ -128,8 +130,8 @@ struct Reader<'a> {
     begun: bool,
 }
 
-impl<'a> Reader<'a> {
-    fn new(names: &'a [String]) -> Reader<'a> {
+impl Reader {
+    fn new(names: Vec<String>) -> Reader {
         let ledgers = vec![Ledger::default(); names.len()];
         Reader { names, groups: BTreeMap::new(), ledgers, sequence: 0, begun: false }
     }
@@ -152,8 +154,13 @@ impl<'a> Reader<'a> {
         while at < body.len() {
             let (number, record, length) = Record::decode(&body[at..]).ok_or((at, "a record cannot be read"))?;
             if let Record::Group(name) = record {
-                let place = self.names.iter().position(|candidate| candidate == name);
-                self.groups.insert(number, place.ok_or((at, "it has entries of a group that no table is placed in"))?);
+                let known = self.names.iter().position(|candidate| candidate == name);
+                let place = known.unwrap_or_else(|| {
+                    self.names.push(name.to_owned());
+                    self.ledgers.push(Ledger::default());
+                    self.names.len() - 1
+                });
+                self.groups.insert(number, place);
             }
             let place = *self.groups.get(&number).ok_or((at, "a record is of no group"))?;
             let position = Position { segment, offset: start + at as u64, length: length as u32 };
@@ -164,9 +171,9 @@ impl<'a> Reader<'a> {
         Ok(())
     }
 
-    fn finish(self, directory: &Path) -> Result<Vec<Ledger>, WalError> {
+    fn finish(self, directory: &Path) -> Result<(Vec<String>, Vec<Ledger>), WalError> {
         match self.ledgers.iter().all(Ledger::is_whole) {
-            true => Ok(self.ledgers),
+            true => Ok((self.names, self.ledgers)),
             false => {
                 let (path, what) = (directory.to_path_buf(), "the oldest entries are missing");
                 Err(WalError::Damaged { path, offset: 0, what })

@@ -160,11 +160,18 @@ impl Writer {
         let mut at = 0;
         while let Some((group, record, length)) = Record::decode(&body[at..]) {
             if !matches!(record, Record::Entry(..) | Record::Truncate(_)) {
-                let _ = self.ledgers[group as usize].note(&record, None);
+                let _ = self.ledger(group).note(&record, None);
             }
             at += length;
         }
         if at == body.len() { Ok(()) } else { Err(io::Error::other("a record cannot be read back")) }
+    }
+
+    /// The ledger of a group, which may have come to the log since it was opened.
+    fn ledger(&mut self, group: GroupId) -> &mut Ledger {
+        let count = self.ledgers.len().max(usize::from(group) + 1);
+        self.ledgers.resize_with(count, Ledger::default);
+        &mut self.ledgers[usize::from(group)]
     }
 
     fn put_frame(&mut self, frame: &mut Vec<u8>) -> io::Result<()> {
@@ -222,9 +229,11 @@ impl Writer {
     /// Writes what the rest of a segment refers to.
     fn begin_segment(&mut self) -> io::Result<()> {
         let mut frame = vec![0; frame::HEADER];
-        for (group, name) in self.shared.names.iter().enumerate() {
+        let names = self.shared.names.lock().clone();
+        for (group, name) in names.iter().enumerate() {
             Record::Group(name).encode(group as GroupId, &mut frame);
-            self.ledgers[group].checkpoint().for_each(|record| record.encode(group as GroupId, &mut frame));
+            let checkpoint = self.ledger(group as GroupId).checkpoint();
+            checkpoint.for_each(|record| record.encode(group as GroupId, &mut frame));
         }
         if self.active.offset + frame::frame_length(frame.len() - frame::HEADER) as u64 > self.active.size {
             return self.roll();

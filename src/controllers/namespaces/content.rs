@@ -45,7 +45,7 @@ pub async fn empty(agent: &Agent, namespace: &str) -> ApiResult<Emptied> {
     for served in pods.iter().chain(&others) {
         // What was acknowledged anywhere is to be seen here; one question answers that for all tables of a group alone.
         let table = agent.registry.table(served);
-        let of: Vec<String> = table.groups().map(str::to_owned).collect();
+        let of: Vec<String> = table.groups().collect();
         if of.len() > 1 || groups.insert(of) {
             agent.registry.barrier(&table).await?;
         }

@@ -1,0 +1,67 @@
+//! The groups of this replica.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use parking_lot::RwLock;
+use tokio::sync::{Notify, watch};
+
+use super::leader::Leader;
+use super::reads::Reads;
+use crate::raft::Node;
+
+/// What readers and writers need of a group.
+#[derive(Clone)]
+pub(crate) struct Group {
+    pub(crate) leader: Leader,
+    pub(crate) reads: Reads,
+    /// Whether this replica leads it.
+    pub(crate) leads: watch::Receiver<bool>,
+}
+
+/// The groups of this replica, by name. More may come while the store is open; none goes. Cheap to clone.
+#[derive(Clone, Default)]
+pub(crate) struct Groups(Arc<Known>);
+
+#[derive(Default)]
+struct Known {
+    groups: RwLock<BTreeMap<Arc<str>, Arc<Group>>>,
+    /// Told when a group comes.
+    came: Notify,
+}
+
+impl Groups {
+    pub(crate) fn insert(&self, name: Arc<str>, group: Group) -> Arc<Group> {
+        let group = Arc::new(group);
+        self.0.groups.write().insert(name, group.clone());
+        self.0.came.notify_waiters();
+        group
+    }
+
+    pub(crate) fn get(&self, name: &str) -> Option<Arc<Group>> {
+        self.0.groups.read().get(name).cloned()
+    }
+
+    /// All groups that there are now, by name.
+    pub(crate) fn all(&self) -> BTreeMap<Arc<str>, Arc<Group>> {
+        self.0.groups.read().clone()
+    }
+
+    /// What this replica is in each of them.
+    pub(crate) fn nodes(&self) -> Vec<Node> {
+        self.0.groups.read().values().map(|group| group.leader.node().clone()).collect()
+    }
+
+    /// Waits until there is a group of this name.
+    pub(crate) async fn wait_for(&self, name: &str) -> Arc<Group> {
+        loop {
+            let came = self.0.came.notified();
+            tokio::pin!(came);
+            came.as_mut().enable(); // before looking
+            if let Some(group) = self.get(name) {
+                return group;
+            }
+            came.await;
+        }
+    }
+}

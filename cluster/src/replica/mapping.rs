@@ -1,0 +1,134 @@
+//! Keeping to the shard map: founding it, learning it, and taking part in the groups that it names.
+
+use std::collections::BTreeMap;
+use std::rc::Rc;
+use std::sync::Arc;
+
+use tokio::time::{Instant, sleep};
+
+use super::groups::{Group, Groups};
+use crate::boot::Starter;
+use crate::group::Tables;
+use crate::limits::{ATTEMPT_INTERVAL, DIVIDING_RETRY_INTERVAL, FORMATION_POLL_INTERVAL, GROUP_FORMATION_WAIT};
+use crate::raft::{Node, Replica};
+use crate::shard_map::{DEFAULT_GROUP, MAP_KEY, MAP_TABLE, ShardMap, group_name};
+use crate::store::make;
+use crate::task::Task;
+use crate::{Expectation, Interest, Key, Mutation, OpenError, Outcome, Table, TableId, Write, WriteError};
+
+/// Learns the map that this replica has, if it has one.
+pub(crate) fn look(tables: &Tables) {
+    let Some(object) = tables.map_table().get(MAP_KEY) else { return };
+    match ShardMap::read(object.bytes()) {
+        Ok(map) => tables.learn(map, object.revision()),
+        Err(error) => {
+            tracing::error!(%error, "a later release has changed the shard map: this one goes on with the last")
+        }
+    }
+}
+
+/// Learns every map, and takes part in the groups that it names, for as long as the store is open.
+pub(crate) async fn follow(starter: Rc<Starter>) {
+    let mut forming: BTreeMap<Arc<str>, Task> = BTreeMap::new();
+    loop {
+        look(&starter.tables);
+        let map = starter.tables.map();
+        for (slot, founders) in map.slots().skip(1).zip(&map.groups) {
+            match starter.start(slot).await {
+                Ok(group) => {
+                    let form = || Task::spawn(form(starter.clone(), group, founders.clone()));
+                    forming.entry(group_name(slot)).or_insert_with(form);
+                }
+                Err(error) => {
+                    (starter.options.on_fatal)(&format!("a group cannot be started: {error}"));
+                    return;
+                }
+            }
+        }
+        changed(&starter.tables.map_table()).await;
+    }
+}
+
+/// Waits until the map may be another one than when this was called.
+async fn changed(table: &Arc<Table>) {
+    let known = table.get(MAP_KEY).map(|object| object.revision());
+    loop {
+        let from = table.revision().max(table.floor());
+        let Ok(mut subscription) = table.subscribe(Interest::default(), from) else {
+            sleep(ATTEMPT_INTERVAL).await;
+            continue;
+        };
+        loop {
+            if table.get(MAP_KEY).map(|object| object.revision()) != known {
+                return;
+            }
+            subscription.changed().await;
+            if subscription.read(usize::MAX, &mut Vec::new()).is_err() {
+                break; // it was restored
+            }
+        }
+    }
+}
+
+/// Forms a new group of its founders. Whoever leads the default group does so at once, the others when it does not: all
+/// begin the log with the same entry.
+async fn form(starter: Rc<Starter>, group: Arc<Group>, founders: BTreeMap<u64, Replica>) {
+    let node = group.leader.node();
+    let waited = Instant::now() + GROUP_FORMATION_WAIT;
+    node.stand_if_alone().await;
+    while !node.is_formed().await && founders.contains_key(&starter.id) {
+        let default = starter.groups.get(DEFAULT_GROUP);
+        let leads = default.is_some_and(|default| default.leader.node().leader() == Some(starter.id));
+        if !leads && Instant::now() < waited {
+            sleep(FORMATION_POLL_INTERVAL).await;
+            continue;
+        }
+        if let Err(error) = node.form(founders.clone()).await {
+            tracing::warn!(%error, group = %group.leader.clock().name(), "a new group cannot be formed yet");
+            sleep(DIVIDING_RETRY_INTERVAL).await;
+        }
+    }
+}
+
+/// Waits until this replica keeps to the map of its cluster, which is founded with one if it has none.
+///
+/// # Errors
+/// The store was closed, or its map is of a later release.
+pub(crate) async fn settle(starter: &Starter) -> Result<(), OpenError> {
+    let Starter { tables, groups, options, .. } = starter;
+    let table = tables.map_table();
+    let default = groups.wait_for(DEFAULT_GROUP).await;
+    while table.get(MAP_KEY).is_none() {
+        let founding = ShardMap::founding(options, &voters(default.leader.node()))?;
+        match write(tables, groups, Expectation::Absent, &founding).await {
+            Err(WriteError::Closed) => return Err(OpenError::Ended),
+            Err(_) => sleep(ATTEMPT_INTERVAL).await,
+            Ok(_) => {}
+        }
+        let _ = default.reads.barrier().await; // what another one has founded
+    }
+    look(tables);
+    let map = table.get(MAP_KEY).map(|object| ShardMap::read(object.bytes())).transpose()?.unwrap_or_default();
+    let wanted = ShardMap::founding(options, &BTreeMap::new())?;
+    if (map.shards(), map.data_groups()) != (wanted.shards(), wanted.data_groups()) {
+        tracing::info!(%map, "tables are kept in shards as the cluster has them; what this server was started with only founds");
+    }
+    Ok(())
+}
+
+/// Who has a vote.
+pub(crate) fn voters(node: &Node) -> BTreeMap<u64, Replica> {
+    let voters = node.members().into_iter().filter(|member| member.votes);
+    voters.map(|member| (member.id, Replica { name: member.name, address: member.address })).collect()
+}
+
+/// Makes a map the one of the cluster, if that is as it is expected to be.
+pub(crate) async fn write(
+    tables: &Tables,
+    groups: &Groups,
+    expectation: Expectation,
+    map: &ShardMap,
+) -> Result<Outcome, WriteError> {
+    let (table, key, mutation) = (TableId::new(MAP_TABLE), Key::new(MAP_KEY), Mutation::Put(map.draft()));
+    make(tables, groups, Write { table, key, expectation, mutation }, None).await
+}
