@@ -10,9 +10,9 @@ use serde::Serialize;
 
 use super::client::{Changed, Client, ClientError};
 use super::kubeconfig::{Kubeconfig, KubeconfigError};
-use super::messages::{self, ClusterView, Drain, Join, Named, Transfer};
+use super::messages::{self, ClusterView, Divide, Drain, Join, Named, Transfer};
 use super::shown;
-use crate::config::{self, is_member_address, is_member_name};
+use crate::config::{self, Shards, ShardsError, is_member_address, is_member_name};
 
 /// A command about a cluster.
 #[derive(Debug, Args)]
@@ -85,6 +85,17 @@ enum Command {
         #[arg(long)]
         undo: bool,
     },
+    /// Show how many shards resources have, or change that while they are used.
+    ///
+    /// Whoever reads or watches notices nothing; writers wait for some milliseconds in the end. A change goes on when this
+    /// command or a server is stopped, and the same command waits for it again. It takes as long as it takes to write the
+    /// objects once more, and as much disk and memory until the history of the former shards is over.
+    Shards {
+        /// Resources, with how many shards each is to have: `pods=8`, `apps/deployments=2`, or of a custom resource
+        /// `example.com/widgets=4`, which need not exist yet. `large` stands for what large clusters write most.
+        #[arg(value_name = "RESOURCE=N")]
+        shards: Vec<String>,
+    },
 }
 
 /// Who is to be a member.
@@ -112,6 +123,9 @@ pub enum CommandError {
     /// It is not known whom to ask.
     #[error(transparent)]
     Kubeconfig(#[from] KubeconfigError),
+    /// What is asked for cannot be.
+    #[error(transparent)]
+    Shards(#[from] ShardsError),
     /// The server does not do it.
     #[error(transparent)]
     Client(#[from] ClientError),
@@ -163,6 +177,15 @@ impl Cluster {
                 let sentence =
                     if *undo { format!("{name} may lead again\n") } else { format!("others lead what {name} led\n") };
                 (self.change(&client, messages::DRAIN, &drain)?, sentence)
+            }
+            Command::Shards { shards } => {
+                let shards: Shards = shards.join(",").parse()?;
+                let view = match shards.largest() {
+                    0 => client.status()?,
+                    _ => self.change(&client, messages::SHARDS, &Divide { shards })?,
+                };
+                let text = shown::shards(&view);
+                (view, text)
             }
         };
         self.tell(&view, &sentence)

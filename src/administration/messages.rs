@@ -2,6 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::config::Shards;
+
 /// GET: the cluster as the server sees it, a [`ClusterView`]. What can be asked for with POST is below it.
 pub const CLUSTER_PATH: &str = "/flotilla/v1/cluster";
 /// POST of [`Join`]: makes the replica that listens at an address a member.
@@ -12,6 +14,9 @@ pub const REMOVE: &str = "remove";
 pub const TRANSFER: &str = "transfer";
 /// POST of [`Drain`]: lets others lead what a member leads from now on, or ends that.
 pub const DRAIN: &str = "drain";
+
+/// POST of [`Divide`]: changes how many shards resources have.
+pub const SHARDS: &str = "shards";
 
 /// A cluster, as one of its members sees it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -25,6 +30,22 @@ pub struct ClusterView {
     pub members: Vec<MemberView>,
     /// Every group, by name, as it is on the member that tells.
     pub groups: Vec<GroupView>,
+    /// Every resource of which it was said how many shards it has, by name.
+    #[serde(default)]
+    pub shards: Vec<ShardsView>,
+}
+
+/// How a resource is kept.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ShardsView {
+    /// The resource, as in `pods` or `apps/deployments`.
+    pub resource: String,
+    /// The group of each of its shards.
+    pub groups: Vec<String>,
+    /// The group of each shard that it is to have, while that is being changed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub next: Option<Vec<String>>,
 }
 
 /// A member.
@@ -66,6 +87,14 @@ pub struct GroupView {
     pub applied_index: u64,
     /// Index of the last entry that a snapshot includes.
     pub snapshot_index: u64,
+}
+
+/// How many shards resources are to have.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Divide {
+    /// As in `pods=8,apps/deployments=2`. Others keep theirs.
+    pub shards: Shards,
 }
 
 /// Who is to be a member.

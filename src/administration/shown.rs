@@ -1,6 +1,6 @@
 //! A cluster as people read it.
 
-use super::messages::{ClusterView, GroupView, MemberView};
+use super::messages::{ClusterView, GroupView, MemberView, ShardsView};
 
 /// Two tables: members, and groups.
 pub fn cluster(view: &ClusterView) -> String {
@@ -36,6 +36,23 @@ pub fn cluster(view: &ClusterView) -> String {
     )
 }
 
+/// A table of the resources that do not just have one shard in the group `default`.
+pub fn shards(view: &ClusterView) -> String {
+    if view.shards.is_empty() {
+        return "every resource has one shard, in the group default\n".to_owned();
+    }
+    let count = |groups: &[String]| groups.len().to_string();
+    let row = |shards: &ShardsView| {
+        let next = shards.next.as_deref().map_or_else(|| "-".to_owned(), count);
+        [shards.resource.clone(), count(&shards.groups), next, shards.groups.join(",")]
+    };
+    let rows: Vec<_> = view.shards.iter().map(row).collect();
+    format!(
+        "{}every other resource has one shard, in the group default\n",
+        table(["RESOURCE", "SHARDS", "NEXT", "GROUPS"], &rows)
+    )
+}
+
 /// How many groups it leads, and whether that is to be none.
 fn leads(member: &MemberView) -> String {
     let note = if member.drained { " (drained)" } else { "" };
@@ -67,6 +84,26 @@ mod tests {
     use super::*;
 
     #[test]
+    fn shards_stand_in_columns() {
+        let blank = || ClusterView {
+            cluster: String::new(),
+            told_by: "a".into(),
+            members: Vec::new(),
+            groups: Vec::new(),
+            shards: Vec::new(),
+        };
+        assert_eq!(shards(&blank()), "every resource has one shard, in the group default\n");
+        let groups = vec!["g1".to_owned(), "g2".to_owned()];
+        let pods = ShardsView { resource: "pods".into(), groups, next: Some(vec!["g3".into(); 8]) };
+        assert_eq!(
+            shards(&ClusterView { shards: vec![pods], ..blank() }),
+            "RESOURCE   SHARDS   NEXT   GROUPS\n\
+             pods       2        8      g1,g2\n\
+             every other resource has one shard, in the group default\n"
+        );
+    }
+
+    #[test]
     fn members_and_groups_stand_in_columns() {
         let member = |name: &str, votes, leads: &[&str]| MemberView {
             name: name.into(),
@@ -91,6 +128,7 @@ mod tests {
             told_by: "a".into(),
             members: vec![member("a", true, &["g1", "g2"]), member("longer", false, &[])],
             groups: vec![group],
+            shards: Vec::new(),
         };
         let want = "\
 cluster c0, as a sees it

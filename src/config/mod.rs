@@ -132,15 +132,16 @@ pub struct Config {
 
     /// How many shards resources have, as in `pods=8,apps/deployments=2`; one for every other.
     ///
-    /// A shard has a part of the objects, and the shards of a resource take writes independently of each other. A data
-    /// directory keeps what it was first started with.
+    /// A shard has a part of the objects, and the shards of a resource take writes independently of each other. `large`
+    /// stands for 8 of each of pods, events, nodes, leases and endpoint slices. Custom resources are named as in
+    /// example.com/widgets. This says what a new cluster begins with; `flotilla cluster shards` changes it later.
     #[arg(long, value_name = "RESOURCE=N,...", default_value_t = Shards::default())]
     pub shards: Shards,
 
     /// Groups that replicate the resources of --shards; 0 is as many as the largest of them has shards.
     ///
-    /// Every group has a log of its own. Resources without shards are replicated by one more group. A data directory
-    /// keeps what it was first started with.
+    /// Every group has a log of its own. Resources without shards are replicated by one more group. This says what a new
+    /// cluster begins with.
     #[arg(long, value_name = "N", default_value_t = 0)]
     pub groups: u8,
 

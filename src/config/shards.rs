@@ -1,4 +1,4 @@
-//! How many shards tables have, as `pods=8,apps/deployments=2`.
+//! How many shards tables have, as `pods=8,apps/deployments=2`, or `large`.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -9,6 +9,9 @@ use serde::{Deserialize, Serialize};
 
 /// Tables that cannot have several shards: what a write takes is looked up in the latest state of all of them.
 const WHOLE: [&str; 1] = ["services"];
+
+/// What `large` stands for: the resources that large clusters write or read most.
+const LARGE: &str = "pods=8,events=8,nodes=8,coordination.k8s.io/leases=8,discovery.k8s.io/endpointslices=8";
 
 /// How many shards tables have, for those of which it is said.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
@@ -63,7 +66,9 @@ impl FromStr for Shards {
 
     fn from_str(text: &str) -> Result<Self, ShardsError> {
         let mut shards = BTreeMap::new();
-        for part in text.split(',').map(str::trim).filter(|part| !part.is_empty()) {
+        let is_large = |part: &str| part == "large";
+        let parts = || text.split(',').map(str::trim).filter(|part| !part.is_empty());
+        for part in parts().filter(|part| !is_large(part)) {
             let (resource, count) = part.split_once('=').ok_or_else(|| ShardsError::Syntax(part.to_owned()))?;
             if !is_resource(resource) {
                 return Err(ShardsError::Resource(resource.to_owned()));
@@ -75,6 +80,11 @@ impl FromStr for Shards {
             }
             if shards.insert(resource.to_owned(), number).is_some() {
                 return Err(ShardsError::Twice(resource.to_owned()));
+            }
+        }
+        if parts().any(is_large) {
+            for (resource, count) in LARGE.parse::<Self>()?.0 {
+                shards.entry(resource).or_insert(count);
             }
         }
         Ok(Self(shards))
@@ -115,6 +125,9 @@ mod tests {
         assert_eq!(shards.to_string().parse(), Ok(shards.clone()));
         assert_eq!((shards.largest(), shards.iter().count()), (8, 3));
         assert_eq!("".parse::<Shards>(), Ok(Shards::default()));
+        let large: Shards = "large,pods=16".parse().unwrap();
+        assert_eq!((large.largest(), large.iter().count()), (16, 5));
+        assert!(large.to_string().contains("events=8,nodes=8,pods=16"), "{large}");
     }
 
     #[test]

@@ -1,11 +1,11 @@
-//! The administration of a cluster over HTTP: who its members are, and who leads. It is no part of Kubernetes, so that
+//! The administration of a cluster over HTTP: who its members are, who leads, and in how many shards resources are kept. It is no part of Kubernetes, so that
 //! it shows neither in discovery nor among the paths of `/`; members of `system:masters` may.
 
 use std::sync::Arc;
 
 use actix_web::{HttpResponse, web};
 use bytes::Bytes;
-use flotilla_cluster::{ClusterStatus, MembersError, Store};
+use flotilla_cluster::{ClusterStatus, DivideError, MembersError, Store, TableId};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use tokio::sync::Mutex;
@@ -17,7 +17,7 @@ use super::handler::Head;
 use super::negotiate::Media;
 use super::{Gateway, answer, body};
 use crate::administration::messages::{
-    self, CLUSTER_PATH, ClusterView, Drain, GroupView, Join, MemberView, Named, Transfer,
+    self, CLUSTER_PATH, ClusterView, Divide, Drain, GroupView, Join, MemberView, Named, ShardsView, Transfer,
 };
 use crate::config::{is_member_address, is_member_name};
 use crate::field::quote;
@@ -30,6 +30,7 @@ use crate::status::{ApiError, ApiResult, Details};
 pub struct Turns {
     membership: Arc<Mutex<()>>,
     leadership: Arc<Mutex<()>>,
+    shards: Arc<Mutex<()>>,
 }
 
 /// What a path asks for: nothing after [`CLUSTER_PATH`], or the name of a change. `None` for paths elsewhere.
@@ -55,7 +56,9 @@ pub(super) async fn respond(
     }
     let allowed = match asked {
         "" => reads,
-        messages::JOIN | messages::REMOVE | messages::TRANSFER | messages::DRAIN => head.method == "POST",
+        messages::JOIN | messages::REMOVE | messages::TRANSFER | messages::DRAIN | messages::SHARDS => {
+            head.method == "POST"
+        }
         _ => return Err(ApiError::no_such_path()),
     };
     if !allowed {
@@ -96,6 +99,16 @@ async fn change(gateway: &Gateway, asked: &str, body: &[u8], deadline: Instant) 
             check_name(&name)?;
             finish(&turns.leadership, deadline, async move { store.transfer(group.as_deref(), &name).await }).await
         }
+        messages::SHARDS => {
+            let Divide { shards } = decoded(body)?;
+            let change = async move {
+                for (resource, count) in shards.iter() {
+                    store.divide(&TableId::new(resource), count).await?;
+                }
+                Ok::<(), DivideError>(())
+            };
+            finish(&turns.shards, deadline, change).await
+        }
         _ => {
             let Drain { name, undo } = decoded(body)?;
             check_name(&name)?;
@@ -119,10 +132,10 @@ fn check_name(name: &str) -> ApiResult<()> {
 
 /// Makes a change when it is its turn. It goes on when nobody waits for it any more: who repeats the request waits
 /// for it again, and what is half done is best finished.
-async fn finish(
+async fn finish<E: Refusal>(
     turn: &Arc<Mutex<()>>,
     deadline: Instant,
-    change: impl Future<Output = Result<(), MembersError>> + 'static,
+    change: impl Future<Output = Result<(), E>> + 'static,
 ) -> ApiResult<()> {
     let going_on = || ApiError::timeout("the cluster is being changed; repeat the request to wait for it", 1);
     let turn = timeout_at(deadline, Arc::clone(turn).lock_owned()).await.map_err(|_| going_on())?;
@@ -137,7 +150,28 @@ async fn finish(
     match timeout_at(deadline, changing).await {
         Err(_) => Err(going_on()),
         Ok(Err(ended)) => Err(ApiError::internal(ended)),
-        Ok(Ok(changed)) => changed.map_err(|error| refusal(&error)),
+        Ok(Ok(changed)) => changed.map_err(|error| error.refusal()),
+    }
+}
+
+/// Why a change was not made.
+trait Refusal: std::fmt::Display + 'static {
+    /// As clients are told.
+    fn refusal(&self) -> ApiError;
+}
+
+impl Refusal for MembersError {
+    fn refusal(&self) -> ApiError {
+        refusal(self)
+    }
+}
+
+impl Refusal for DivideError {
+    fn refusal(&self) -> ApiError {
+        match self {
+            Self::Shards(_) => ApiError::bad_request(self.to_string()),
+            Self::Read(_) | Self::Write(_) => ApiError::unavailable(self.to_string(), 1),
+        }
     }
 }
 
@@ -181,7 +215,12 @@ fn view(store: &Store) -> ClusterView {
         drained: member.drained,
         leads: member.leads,
     });
-    ClusterView { cluster, told_by, members: members.collect(), groups }
+    let shards = store.shards().into_iter().map(|table| ShardsView {
+        resource: table.table.to_string(),
+        groups: table.groups,
+        next: table.next,
+    });
+    ClusterView { cluster, told_by, members: members.collect(), groups, shards: shards.collect() }
 }
 
 fn encoded(view: &impl Serialize, pretty: bool) -> ApiResult<HttpResponse> {
@@ -229,12 +268,15 @@ mod tests {
         let soon = || Instant::now() + std::time::Duration::from_millis(20);
         let first = finish(&turn, soon(), async move {
             let _ = told.await;
-            Ok(())
+            Ok::<(), MembersError>(())
         });
         assert_eq!(first.await.expect_err("it takes longer").code, 504);
-        assert_eq!(finish(&turn, soon(), async { Ok(()) }).await.expect_err("not its turn").code, 504);
+        assert_eq!(
+            finish(&turn, soon(), async { Ok::<(), MembersError>(()) }).await.expect_err("not its turn").code,
+            504
+        );
         tell.send(()).expect("it goes on");
         let later = Instant::now() + std::time::Duration::from_secs(5);
-        finish(&turn, later, async { Ok(()) }).await.expect("its turn comes");
+        finish(&turn, later, async { Ok::<(), MembersError>(()) }).await.expect("its turn comes");
     }
 }

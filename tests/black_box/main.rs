@@ -8,6 +8,7 @@ mod cluster;
 mod crash;
 mod damage;
 mod disk;
+mod dividing;
 mod drain;
 mod floods;
 mod lifecycle;

@@ -1,0 +1,96 @@
+//! Resources that are divided into other shards while they are written, listed page by page and watched.
+
+use std::process::Command;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use serde_json::Value;
+
+use crate::support::{CONFIG_MAPS, DataDir, Server, config_map, config_map_path, revision};
+
+/// Runs `flotilla cluster shards`; what it says.
+fn shards(server: &Server, arguments: &[&str]) -> Result<String, String> {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_flotilla"));
+    command.args(["cluster", "shards"]).args(arguments).arg("--kubeconfig").arg(server.data().join("admin.kubeconfig"));
+    let output = command.output().expect("the program can be run");
+    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+    if output.status.success() { Ok(text(&output.stdout)) } else { Err(text(&output.stderr)) }
+}
+
+/// Updates one object over and over, each time as it was answered before; how often, and the longest time it took.
+fn keep_updating(server: &Server, name: &str, stopped: &AtomicBool) -> (u64, Duration) {
+    let (mut client, mut slowest) = (server.connect(), Duration::ZERO);
+    let mut object = client.post(CONFIG_MAPS, &config_map(name, "0")).expect(201);
+    let mut count = 0;
+    while !stopped.load(Ordering::SeqCst) {
+        count += 1;
+        object["data"]["value"] = Value::from(count.to_string());
+        let began = Instant::now();
+        object = client.put(&config_map_path(name), &object).expect(200);
+        slowest = slowest.max(began.elapsed());
+    }
+    (count, slowest)
+}
+
+#[test]
+fn a_resource_is_divided_while_it_is_used() {
+    let directory = DataDir::new();
+    let server = directory.start();
+    let mut client = server.connect();
+    for number in 0..60 {
+        client.post(CONFIG_MAPS, &config_map(&format!("divided-{number:02}"), "1")).expect(201);
+    }
+    assert!(shards(&server, &[]).expect("an answer").contains("every resource has one shard"));
+    let start = revision(&client.get(CONFIG_MAPS).expect(200));
+    let first = client.get(&format!("{CONFIG_MAPS}?limit=20")).expect(200);
+    let watch = server.connect().watch(&format!("{CONFIG_MAPS}?watch=1&resourceVersion={start}")).expect("an answer");
+    let mut watch = watch.unwrap_or_else(|refused| panic!("{}", refused.text()));
+    let stopped = AtomicBool::new(false);
+    let updates = std::thread::scope(|scope| {
+        let names = ["busy-0", "busy-1", "busy-2"];
+        let writers = names.map(|name| scope.spawn(|| keep_updating(&server, name, &stopped)));
+        for wanted in ["8", "3"] {
+            std::thread::sleep(Duration::from_millis(200));
+            let told =
+                shards(&server, &[&format!("configmaps={wanted}"), "example.com/widgets=2"]).expect("it is done");
+            let row = told.lines().find(|line| line.starts_with("configmaps")).expect("a row");
+            assert!(row.split_whitespace().nth(1) == Some(wanted), "{told}");
+        }
+        std::thread::sleep(Duration::from_millis(200));
+        stopped.store(true, Ordering::SeqCst);
+        writers.map(|writer| writer.join().expect("a writer"))
+    });
+    for (count, slowest) in updates {
+        assert!(count > 10 && slowest < Duration::from_secs(1), "{count} updates, one of them took {slowest:?}");
+    }
+    assert!(shards(&server, &["services=4"]).is_err() && shards(&server, &["configmaps=0"]).is_err());
+
+    // The list goes on as of where it began.
+    let (mut names, mut page) = (Vec::new(), first);
+    loop {
+        let items = page["items"].as_array().expect("items");
+        names.extend(items.iter().map(|item| item["metadata"]["name"].as_str().expect("a name").to_owned()));
+        assert_eq!(revision(&page), start, "every page is of the revision of the first");
+        let Some(token) = page["metadata"]["continue"].as_str().filter(|token| !token.is_empty()) else { break };
+        page = client.get(&format!("{CONFIG_MAPS}?limit=20&continue={token}")).expect(200);
+    }
+    assert!(names.is_sorted() && names.iter().filter(|name| name.starts_with("divided-")).count() == 60, "{names:?}");
+
+    // The watch was told of every update once and in order, and what it told of last can be gone on from.
+    let (mut last, mut seen) = (start, 0);
+    let wanted: u64 = updates.iter().map(|(count, _)| count + 1).sum();
+    while seen < wanted {
+        let event = watch.next().expect("an event");
+        assert!(revision(&event["object"]) > last, "{event}");
+        last = revision(&event["object"]);
+        seen += u64::from(event["object"]["metadata"]["name"].as_str().is_some_and(|name| name.starts_with("busy-")));
+    }
+    drop((client, watch));
+    server.kill();
+    let server = directory.start();
+    let again = server.connect().watch(&format!("{CONFIG_MAPS}?watch=1&resourceVersion={start}")).expect("an answer");
+    let mut again = again.unwrap_or_else(|refused| panic!("{}", refused.text()));
+    assert!(revision(&again.next().expect("an event")["object"]) > start, "the history is there after a restart");
+    let table = shards(&server, &[]).expect("an answer");
+    assert!(table.contains("configmaps") && table.contains("example.com/widgets"), "{table}");
+}
