@@ -92,7 +92,11 @@ impl Restore {
 
     fn options(&self, header: &BackupHeader) -> Options {
         let (groups, shards): (u8, BTreeMap<TableId, u16>) = match &self.shards {
-            None => (header.groups, header.shards.clone()),
+            None => {
+                // There may be groups left over from shards that were more once.
+                let all = header.shards.values().fold(0, |all: u16, shards| all.saturating_add(*shards));
+                (header.groups.min(u8::try_from(all).unwrap_or(u8::MAX)), header.shards.clone())
+            }
             Some(shards) => {
                 let largest = u8::try_from(shards.largest()).unwrap_or(u8::MAX);
                 let tables = shards.iter().map(|(resource, count)| (TableId::new(resource), count));
