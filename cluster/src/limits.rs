@@ -34,6 +34,8 @@ pub const WRITE_TIMEOUT: Duration = Duration::from_secs(10);
 pub const WAL_SEGMENT_BYTES: u64 = 32 << 20;
 /// Bytes after which a frame of the log takes no further record; one more record of a full batch may go beyond.
 pub const WAL_FRAME_BYTES: usize = 4 << 20;
+/// Bytes of the log that are read at once when it is read back, unless a frame is longer.
+pub const WAL_READ_BYTES: usize = 256 << 10;
 /// Room in the log that is never reserved for writes: for votes and other records of the groups themselves.
 pub const WAL_HEADROOM_BYTES: usize = 1 << 20;
 /// How long to wait before trying again to make room for what must be written and was not reserved for.

@@ -52,6 +52,11 @@ pub(crate) fn frame_length(body: usize) -> usize {
     (HEADER + body + TRAILER).next_multiple_of(ALIGNMENT)
 }
 
+/// Length of the frame that these bytes begin, if its header can be read.
+pub(crate) fn length(bytes: &[u8]) -> Option<usize> {
+    Header::decode(bytes).map(|header| header.frame_length())
+}
+
 /// Completes a frame in place: `frame` holds room for the header and then the body.
 pub(crate) fn seal(frame: &mut Vec<u8>, segment: u64, sequence: u64) {
     let body = frame.len() - HEADER;

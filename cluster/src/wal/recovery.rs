@@ -13,6 +13,7 @@ use super::record::Record;
 use super::segment::{self, Headed, SEGMENT_HEADER};
 use super::writer::Active;
 use super::{PAGE, Segment, WalError, WalOptions};
+use crate::limits::WAL_READ_BYTES;
 
 /// What the log adds up to.
 pub(super) struct Recovered {
@@ -39,7 +40,7 @@ pub(super) fn recover(disk: &dyn Disk, options: &WalOptions, names: Vec<String>)
     numbers.sort_unstable();
     let mut reader = Reader::new(names);
     let mut segments = BTreeMap::new();
-    let (mut active, mut bytes) = (None, Vec::new());
+    let (mut active, mut buffer) = (None, Vec::new());
     for (place, number) in numbers.iter().enumerate() {
         let path = segment::path(directory, *number);
         if place > 0 && numbers[place - 1] + 1 != *number {
@@ -47,7 +48,7 @@ pub(super) fn recover(disk: &dyn Disk, options: &WalOptions, names: Vec<String>)
         }
         let file: Arc<dyn DiskFile> = disk.open(&path).map_err(failed(&path))?.into();
         let is_last = place + 1 == numbers.len();
-        let (offset, size) = read_segment(&mut reader, &mut bytes, &*file, &path, *number, is_last)?;
+        let (offset, size) = read_segment(&mut reader, &mut buffer, &*file, &path, *number, is_last)?;
         if is_last {
             let mut page = vec![0; offset as usize % PAGE];
             file.read_at(offset - page.len() as u64, &mut page).map_err(failed(&path))?;
@@ -78,17 +79,15 @@ fn first_segment(disk: &dyn Disk, options: &WalOptions, segments: &mut BTreeMap<
 /// off: of the others every frame was durable before the next segment was begun.
 fn read_segment(
     reader: &mut Reader,
-    bytes: &mut Vec<u8>,
+    buffer: &mut Vec<u8>,
     file: &dyn DiskFile,
     path: &Path,
     number: u64,
     is_last: bool,
 ) -> Result<(u64, u64), WalError> {
-    let size = file.size().map_err(failed(path))?;
-    bytes.resize(size as usize, 0);
-    file.read_at(0, bytes).map_err(failed(path))?;
+    let mut window = Window::new(file, buffer).map_err(failed(path))?;
     let damaged = |offset: usize, what| WalError::Damaged { path: path.to_path_buf(), offset: offset as u64, what };
-    match segment::read_header(bytes) {
+    match segment::read_header(window.bytes(0, SEGMENT_HEADER).map_err(failed(path))?) {
         Headed::Segment(found) if found == number => {}
         Headed::Newer(version) => {
             return Err(WalError::Newer { path: path.to_path_buf(), version, supported: segment::FORMAT });
@@ -96,18 +95,20 @@ fn read_segment(
         _ => return Err(damaged(0, "the header of the segment does not match its checksum")),
     }
     let mut offset = SEGMENT_HEADER;
-    while offset < bytes.len() {
-        match frame::look(&bytes[offset..], offset as u64, number, reader.next_sequence()) {
+    while offset < window.size {
+        let expected = reader.next_sequence();
+        match window.look(offset, number, expected).map_err(failed(path))? {
             Found::Frame(header) => {
-                let body = offset + HEADER..offset + HEADER + header.body_length();
-                let records = reader.read_frame(&bytes[body.clone()], number, body.start as u64, header.sequence);
-                records.map_err(|(within, what)| damaged(body.start + within, what))?;
+                let at = offset + HEADER;
+                let body = window.bytes(at, header.body_length()).map_err(failed(path))?;
+                let records = reader.read_frame(body, number, at as u64, header.sequence);
+                records.map_err(|(within, what)| damaged(at + within, what))?;
                 offset += header.frame_length();
             }
             Found::End => break,
             Found::Torn if is_last => {
                 tracing::warn!(segment = %path.display(), offset, "cutting off a frame that was never completed");
-                let zeros = vec![0; bytes.len() - offset];
+                let zeros = vec![0; window.size - offset];
                 file.write_at(offset as u64, &zeros).and_then(|()| file.sync()).map_err(failed(path))?;
                 break;
             }
@@ -115,7 +116,62 @@ fn read_segment(
             Found::Damaged(what) => return Err(damaged(offset, what)),
         }
     }
-    Ok((offset as u64, size))
+    Ok((offset as u64, window.size as u64))
+}
+
+/// A part of a segment in memory: all of it would be far more than what is looked at, at once and mostly at all.
+struct Window<'a> {
+    file: &'a dyn DiskFile,
+    buffer: &'a mut Vec<u8>,
+    /// Where in the segment the buffer begins.
+    start: usize,
+    /// Size of the segment.
+    size: usize,
+}
+
+impl<'a> Window<'a> {
+    fn new(file: &'a dyn DiskFile, buffer: &'a mut Vec<u8>) -> io::Result<Window<'a>> {
+        buffer.clear();
+        let size = file.size()? as usize;
+        Ok(Window { file, buffer, start: 0, size })
+    }
+
+    /// These bytes of the segment, as far as it has them.
+    fn bytes(&mut self, offset: usize, length: usize) -> io::Result<&[u8]> {
+        let end = offset.saturating_add(length).min(self.size);
+        if offset < self.start || end > self.start + self.buffer.len() {
+            let read = (end - offset).max(WAL_READ_BYTES).min(self.size - offset);
+            self.buffer.clear();
+            self.buffer.resize(read, 0);
+            self.file.read_at(offset as u64, self.buffer)?;
+            self.start = offset;
+        }
+        Ok(&self.buffer[offset - self.start..end - self.start])
+    }
+
+    /// What is at an offset. A frame that is whole is judged by itself, anything else by all that follows it.
+    fn look(&mut self, offset: usize, number: u64, expected: Option<u64>) -> io::Result<Found> {
+        let length = frame::length(self.bytes(offset, HEADER)?);
+        if let Some(length) = length
+            && let Found::Frame(header) = frame::look(self.bytes(offset, length)?, offset as u64, number, expected)
+        {
+            return Ok(Found::Frame(header));
+        }
+        if self.is_blank_from(offset)? {
+            return Ok(Found::End);
+        }
+        Ok(frame::look(self.bytes(offset, usize::MAX)?, offset as u64, number, expected))
+    }
+
+    /// Whether nothing was written from an offset on.
+    fn is_blank_from(&mut self, offset: usize) -> io::Result<bool> {
+        for offset in (offset..self.size).step_by(WAL_READ_BYTES) {
+            if !frame::is_blank(self.bytes(offset, WAL_READ_BYTES)?) {
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    }
 }
 
 /// Adds up the records of the log.
