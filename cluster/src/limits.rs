@@ -44,6 +44,10 @@ pub const WAL_RETRY_INTERVAL: Duration = Duration::from_millis(200);
 pub const ENTRY_CACHE_BYTES: usize = 32 << 20;
 /// Bytes after which a chunk of a snapshot takes nothing more.
 pub const SNAPSHOT_CHUNK_BYTES: usize = 1 << 20;
+/// Bytes of a snapshot that are written and made durable at once.
+pub const SNAPSHOT_WRITE_BYTES: usize = 4 << 20;
+/// How often that is done for a snapshot that nobody waits for: 16 MiB/s, twice that after a minute, and so on.
+pub const SNAPSHOT_WRITE_INTERVAL: Duration = Duration::from_millis(250);
 /// How long the state that a snapshot is written of is held; a snapshot that takes longer is given up.
 pub const SNAPSHOT_WRITE_TIMEOUT: Duration = Duration::from_secs(900);
 /// Bytes after which a chunk of a backup takes nothing more.

@@ -30,7 +30,7 @@ use crate::limits::{
     SNAPSHOT_HELD_FACTOR,
 };
 use crate::peer::Peers;
-use crate::snapshot::Snapshots;
+use crate::snapshot::{Pace, Snapshots};
 use crate::wal::{GroupId, Wal};
 use crate::{ReadError, Revision, WriteError};
 
@@ -364,7 +364,14 @@ impl Node {
 
     /// Whether the log has grown so much since the last snapshot that another may be due, while none is being written.
     pub(crate) fn has_grown(&self) -> bool {
-        self.snapshot_at.try_lock().is_ok_and(|snapshot_at| self.grown(*snapshot_at) >= self.snapshot_log_bytes)
+        self.snapshot_at.try_lock().is_ok_and(|snapshot_at| self.grown(*snapshot_at) >= self.snapshot_log_bytes())
+    }
+
+    /// How much the log grows before a snapshot: not as much on every member, so that they do not write at the same time.
+    fn snapshot_log_bytes(&self) -> u64 {
+        let voters = self.voters();
+        let before = voters.iter().filter(|voter| **voter < self.node).count() as u64;
+        self.snapshot_log_bytes + self.snapshot_log_bytes / 2 * before / (voters.len() as u64).max(1)
     }
 
     /// How much the log has grown since so many bytes were appended.
@@ -378,11 +385,11 @@ impl Node {
     pub(crate) async fn snapshot_when_due(&self) {
         let Ok(mut snapshot_at) = self.snapshot_at.try_lock() else { return };
         let (appended, grown) = (self.log.appended(), self.grown(*snapshot_at));
-        if grown < self.snapshot_log_bytes {
+        if grown < self.snapshot_log_bytes() {
             return;
         }
         let live = self.raft.with_state_machine(|machine| Box::pin(async { machine.applier().object_bytes() })).await;
-        if live.is_ok_and(|live| grown >= live as u64) && self.snapshot().await.is_ok() {
+        if live.is_ok_and(|live| grown >= live as u64) && self.snapshot(Pace::Gentle).await.is_ok() {
             *snapshot_at = appended;
         }
     }
@@ -391,16 +398,16 @@ impl Node {
     pub(crate) async fn snapshot_now(&self) -> Result<(), StartError> {
         let mut snapshot_at = self.snapshot_at.lock().await;
         let appended = self.log.appended();
-        self.snapshot().await?;
+        self.snapshot(Pace::Fast).await?;
         *snapshot_at = appended;
         Ok(())
     }
 
-    async fn snapshot(&self) -> Result<(), StartError> {
+    async fn snapshot(&self, pace: Pace) -> Result<(), StartError> {
         let started = Instant::now();
         let building = self.raft.with_state_machine(|machine| Box::pin(async { machine.capture() })).await;
         let building = building.map_err(refused)?;
-        let written = building.write_aside().await;
+        let written = building.write(pace).await;
         let (meta, path) = written.inspect_err(|error| tracing::warn!(%error, "a snapshot could not be written"))?;
         let index = meta.last_log_id.map(|last| last.index());
         let announced = self.raft.with_state_machine(move |machine| Box::pin(async { machine.announce(meta, path) }));

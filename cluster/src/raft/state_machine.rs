@@ -14,7 +14,7 @@ use tokio::sync::watch;
 use super::types::{self, Applied, LogIdentity, StoredMembership, TypeConfig, log_ref};
 use crate::group::{Applier, Batch, Captured};
 use crate::limits::{APPLY_ENTRIES_MAX, SNAPSHOT_WRITE_TIMEOUT};
-use crate::snapshot::{Loaded, Meta, Outgoing, Snapshots};
+use crate::snapshot::{Loaded, Meta, Outgoing, Pace, Snapshots};
 
 /// A snapshot: a file of this replica.
 #[derive(Clone)]
@@ -218,11 +218,11 @@ impl RaftStateMachine<TypeConfig> for StateMachine {
         if std::mem::take(&mut self.unannounced) {
             return self.snapshot().map(Builder::Written);
         }
-        force.then(|| Builder::Unwritten(Arc::new(self.capture())))
+        force.then(|| Builder::Unwritten(Some(self.capture())))
     }
 
     async fn get_snapshot_builder(&mut self) -> Builder {
-        Builder::Unwritten(Arc::new(self.capture()))
+        Builder::Unwritten(Some(self.capture()))
     }
 
     async fn install_snapshot(&mut self, meta: &SnapshotMeta, snapshot: SnapshotFile) -> Result<(), io::Error> {
@@ -257,18 +257,12 @@ pub(crate) struct Building {
 
 impl Building {
     /// Writes the snapshot, where that holds nobody up.
-    pub(crate) async fn write_aside(self) -> io::Result<(SnapshotMeta, PathBuf)> {
-        let snapshots = self.snapshots.clone();
-        snapshots.aside(move || self.write()).await?
-    }
-
-    /// Writes the snapshot; takes as long as the disk does.
-    fn write(&self) -> io::Result<(SnapshotMeta, PathBuf)> {
+    pub(crate) async fn write(self, pace: Pace) -> io::Result<(SnapshotMeta, PathBuf)> {
         let last = self.meta.last_log_id.as_ref().map(log_ref);
         let membership = types::put_stored_membership(&self.meta.last_membership);
         let meta = Meta { last, membership, base: self.captured.base };
-        let path = self.snapshots.write(&meta, &self.captured).map_err(io::Error::other)?;
-        Ok((self.meta.clone(), path))
+        let path = self.snapshots.write(meta, self.captured, pace).await.map_err(io::Error::other)?;
+        Ok((self.meta, path))
     }
 }
 
@@ -277,7 +271,7 @@ pub(crate) enum Builder {
     /// It is durable already.
     Written(Snapshot),
     /// It is to be written now.
-    Unwritten(Arc<Building>),
+    Unwritten(Option<Building>),
 }
 
 impl RaftSnapshotBuilder<TypeConfig> for Builder {
@@ -287,9 +281,9 @@ impl RaftSnapshotBuilder<TypeConfig> for Builder {
         match self {
             Builder::Written(snapshot) => Ok(snapshot.clone()),
             Builder::Unwritten(building) => {
-                let building = building.clone();
+                let building = building.take().ok_or_else(|| io::Error::other("the snapshot was written already"))?;
                 let snapshots = building.snapshots.clone();
-                let (meta, path) = snapshots.aside(move || building.write()).await??;
+                let (meta, path) = building.write(Pace::Fast).await?;
                 Ok(Snapshot { meta, snapshot: SnapshotFile::new(&snapshots, path) })
             }
         }

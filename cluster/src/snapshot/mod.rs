@@ -14,14 +14,19 @@ use std::collections::BTreeMap;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::time::Instant;
 
 use crate::group::{Captured, ShardId};
+use crate::limits::{SNAPSHOT_WRITE_BYTES, SNAPSHOT_WRITE_INTERVAL};
 use crate::table::shard::Content;
 use crate::wal::disk::{Disk, aside};
 use crate::wal::{LogRef, WalError};
 use crate::{Compacted, Revision};
 
 pub(crate) use self::transfer::{Incoming, Outgoing};
+use self::writer::Writing;
 
 const MAGIC: &[u8; 8] = b"FLOTSNP\n";
 /// The format of snapshots that this release writes, and the only one that it reads.
@@ -57,6 +62,30 @@ pub(crate) enum SnapshotWriteError {
     Io(#[from] io::Error),
     #[error("the snapshot took so long that the history it is of is gone")]
     Compacted(#[from] Compacted),
+}
+
+/// How fast a snapshot is written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Pace {
+    /// As fast as can be: somebody waits for it.
+    Fast,
+    /// So that others hardly notice; faster the longer it takes, because it holds what it is of.
+    Gentle,
+}
+
+impl Pace {
+    /// How long to pause after a piece that took this long, so long after the beginning.
+    fn pause(self, elapsed: Duration, took: Duration) -> Duration {
+        match self {
+            Pace::Fast => Duration::ZERO,
+            Pace::Gentle => {
+                let period = SNAPSHOT_WRITE_INTERVAL.as_secs_f64();
+                let minutes = elapsed.as_secs_f64() / 60.0;
+                // A slow disk is left to others for at least as long as it was used.
+                Duration::from_secs_f64(period / minutes.floor().exp2()).saturating_sub(took).max(took)
+            }
+        }
+    }
 }
 
 /// The snapshots of one group.
@@ -97,18 +126,29 @@ impl Snapshots {
         reader::load(&*self.disk, path)
     }
 
-    /// Writes a snapshot of what was captured, and removes those before it once it is durable.
-    pub(crate) fn write(&self, meta: &Meta, captured: &Captured) -> Result<PathBuf, SnapshotWriteError> {
-        let path = self.path(meta);
-        let unfinished = path.with_extension("tmp");
-        let written = writer::write(&*self.disk, &unfinished, meta, captured);
-        if let Err(error) = written {
-            let _ = self.disk.remove(&unfinished); // what there is of it takes space that others need
-            return Err(error);
+    /// Writes a snapshot of what was captured, aside and piece by piece, and removes those before it once it is durable.
+    pub(crate) async fn write(
+        &self,
+        meta: Meta,
+        captured: Captured,
+        pace: Pace,
+    ) -> Result<PathBuf, SnapshotWriteError> {
+        let (snapshots, began) = (self.clone(), Instant::now());
+        let mut writing = self.aside(move || Writing::begin(&snapshots, &meta, captured)).await??;
+        loop {
+            let piece_began = Instant::now();
+            let (rest, written) = self
+                .aside(move || {
+                    let written = writing.write(SNAPSHOT_WRITE_BYTES);
+                    (writing, written)
+                })
+                .await?;
+            if let Some(path) = written? {
+                return Ok(path);
+            }
+            writing = rest;
+            tokio::time::sleep(pace.pause(began.elapsed(), piece_began.elapsed())).await;
         }
-        self.disk.rename(&unfinished, &path)?;
-        self.keep_only(&path)?;
-        Ok(path)
     }
 
     /// Where a snapshot has its place.

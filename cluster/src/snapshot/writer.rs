@@ -1,77 +1,156 @@
 //! Writing a snapshot while the tables go on.
 
-use std::path::Path;
+use std::io;
+use std::path::{Path, PathBuf};
 
-use super::{FORMAT, KIND_CHANGES, KIND_END, KIND_META, KIND_OBJECTS, KIND_SHARD, MAGIC, Meta, SnapshotWriteError};
+use super::{
+    FORMAT, KIND_CHANGES, KIND_END, KIND_META, KIND_OBJECTS, KIND_SHARD, MAGIC, Meta, SnapshotWriteError, Snapshots,
+};
 use crate::chunk;
 use crate::codec::{put_blob, put_long, put_object, put_operation, put_text};
 use crate::group::{Captured, Operation, ShardId};
 use crate::limits::SNAPSHOT_CHUNK_BYTES;
 use crate::table::shard::Capture;
 use crate::table::stage::StageContent;
-use crate::wal::disk::{Disk, DiskFile};
-use crate::{Change, Revision};
+use crate::wal::disk::DiskFile;
+use crate::{Change, Key, Revision};
 
-/// Writes and syncs the whole file.
-pub(super) fn write(disk: &dyn Disk, path: &Path, meta: &Meta, captured: &Captured) -> Result<(), SnapshotWriteError> {
-    let mut chunks = Chunks { file: disk.create(path)?, offset: 0, chunk: Vec::new(), count: 0 };
-    chunks.head()?;
-    chunks.begin(KIND_META);
-    chunks.chunk.push(u8::from(meta.last.is_some()));
-    let last = meta.last.map_or([0; 3], |last| [last.term, last.node, last.index]);
-    last.into_iter().for_each(|number| put_long(number, &mut chunks.chunk));
-    put_long(captured.base.get(), &mut chunks.chunk);
-    put_blob(&meta.membership, &mut chunks.chunk);
-    chunks.end()?;
-    for (shard, capture) in &captured.shards {
-        write_shard(&mut chunks, shard, capture)?;
-    }
-    let count = chunks.count;
-    chunks.begin(KIND_END);
-    put_long(count, &mut chunks.chunk);
-    chunks.end()?;
-    Ok(chunks.file.sync()?)
+/// A snapshot that is being written, piece by piece. What was captured is let go shard by shard.
+pub(crate) struct Writing {
+    snapshots: Snapshots,
+    /// Where it will be once it is whole.
+    path: PathBuf,
+    chunks: Chunks,
+    current: Option<(ShardId, Capture)>,
+    shards: std::vec::IntoIter<(ShardId, Capture)>,
+    place: Place,
 }
 
-fn write_shard(chunks: &mut Chunks, id: &ShardId, capture: &Capture) -> Result<(), SnapshotWriteError> {
-    chunks.begin(KIND_SHARD);
-    put_text(id.table.as_str(), &mut chunks.chunk);
-    chunks.chunk.extend_from_slice(&id.epoch.to_le_bytes());
-    chunks.chunk.extend_from_slice(&id.number.to_le_bytes());
-    put_long(capture.floor.get(), &mut chunks.chunk);
+/// Where in a shard the next piece begins.
+enum Place {
+    /// At its objects, after this key.
+    Objects(Option<Key>),
+    /// At what changed, after this revision.
+    Changes(Revision),
+}
+
+impl Writing {
+    /// Begins to write.
+    pub(super) fn begin(snapshots: &Snapshots, meta: &Meta, captured: Captured) -> io::Result<Writing> {
+        let path = snapshots.path(meta);
+        let file = snapshots.disk.create(&unfinished(&path))?;
+        let mut chunks = Chunks { file, offset: 0, chunk: Vec::new(), count: 0 };
+        chunks.head()?;
+        chunks.begin(KIND_META);
+        chunks.chunk.push(u8::from(meta.last.is_some()));
+        let last = meta.last.map_or([0; 3], |last| [last.term, last.node, last.index]);
+        last.into_iter().for_each(|number| put_long(number, &mut chunks.chunk));
+        put_long(captured.base.get(), &mut chunks.chunk);
+        put_blob(&meta.membership, &mut chunks.chunk);
+        chunks.end()?;
+        let (snapshots, shards) = (snapshots.clone(), captured.shards.into_iter());
+        Ok(Writing { snapshots, path, chunks, current: None, shards, place: Place::Objects(None) })
+    }
+
+    /// Writes about so many bytes more and makes them durable, so that never much waits for the disk at once. Where the
+    /// snapshot is when that was the last of it; then those before it are removed.
+    pub(crate) fn write(&mut self, bytes: usize) -> Result<Option<PathBuf>, SnapshotWriteError> {
+        let written = self.write_on(bytes);
+        if written.is_err() {
+            let _ = self.snapshots.disk.remove(&unfinished(&self.path)); // it takes space that others need
+        }
+        written
+    }
+
+    fn write_on(&mut self, bytes: usize) -> Result<Option<PathBuf>, SnapshotWriteError> {
+        let end = self.chunks.offset + bytes as u64;
+        while self.chunks.offset < end {
+            if self.current.is_none() && !self.next_shard()? {
+                return self.finish().map(Some);
+            }
+            self.write_some()?;
+        }
+        self.chunks.file.sync()?;
+        Ok(None)
+    }
+
+    /// Goes on with the next shard, if there is one.
+    fn next_shard(&mut self) -> io::Result<bool> {
+        let Some((shard, capture)) = self.shards.next() else { return Ok(false) };
+        self.chunks.begin(KIND_SHARD);
+        put_shard(&shard, &capture, &mut self.chunks.chunk);
+        self.chunks.end()?;
+        self.chunks.begin(KIND_OBJECTS);
+        self.current = Some((shard, capture));
+        self.place = Place::Objects(None);
+        Ok(true)
+    }
+
+    /// Writes as much of the shard as one look at it shows.
+    fn write_some(&mut self) -> Result<(), SnapshotWriteError> {
+        let Some((_, capture)) = &self.current else { return Ok(()) };
+        let chunks = &mut self.chunks;
+        match &self.place {
+            Place::Objects(after) => {
+                let mut objects = Vec::new();
+                let after = capture.objects(after.as_ref(), &mut objects)?;
+                for object in objects {
+                    put_object(&object, &mut chunks.chunk);
+                    chunks.end_when_full(KIND_OBJECTS)?;
+                }
+                self.place = match after {
+                    Some(key) => Place::Objects(Some(key)),
+                    None => {
+                        chunks.end()?;
+                        chunks.begin(KIND_CHANGES);
+                        Place::Changes(capture.floor)
+                    }
+                };
+            }
+            Place::Changes(after) => {
+                let mut changes = Vec::new();
+                capture.changes(*after, &mut changes)?;
+                let Some(last) = changes.last().map(|change| change.revision()) else {
+                    self.current = None;
+                    return Ok(chunks.end()?);
+                };
+                for change in changes {
+                    put_change(&change, &mut chunks.chunk);
+                    chunks.end_when_full(KIND_CHANGES)?;
+                }
+                self.place = Place::Changes(last);
+            }
+        }
+        Ok(())
+    }
+
+    fn finish(&mut self) -> Result<PathBuf, SnapshotWriteError> {
+        let count = self.chunks.count;
+        self.chunks.begin(KIND_END);
+        put_long(count, &mut self.chunks.chunk);
+        self.chunks.end()?;
+        self.chunks.file.sync()?;
+        self.snapshots.disk.rename(&unfinished(&self.path), &self.path)?;
+        self.snapshots.keep_only(&self.path)?;
+        Ok(self.path.clone())
+    }
+}
+
+/// Where a snapshot is until it is whole.
+fn unfinished(path: &Path) -> PathBuf {
+    path.with_extension("tmp")
+}
+
+fn put_shard(shard: &ShardId, capture: &Capture, out: &mut Vec<u8>) {
+    put_text(shard.table.as_str(), out);
+    out.extend_from_slice(&shard.epoch.to_le_bytes());
+    out.extend_from_slice(&shard.number.to_le_bytes());
+    put_long(capture.floor.get(), out);
     let StageContent { filled, opened, ended } = capture.stage;
-    put_long(filled.step, &mut chunks.chunk);
+    put_long(filled.step, out);
     for revision in [filled.through, opened, ended] {
-        put_long(revision.map_or(0, Revision::get), &mut chunks.chunk);
+        put_long(revision.map_or(0, Revision::get), out);
     }
-    chunks.end()?;
-
-    let (mut objects, mut after) = (Vec::new(), None);
-    chunks.begin(KIND_OBJECTS);
-    loop {
-        after = capture.objects(after.as_ref(), &mut objects)?;
-        for object in objects.drain(..) {
-            put_object(&object, &mut chunks.chunk);
-            chunks.end_when_full(KIND_OBJECTS)?;
-        }
-        if after.is_none() {
-            break;
-        }
-    }
-    chunks.end()?;
-
-    let (mut changes, mut after) = (Vec::new(), capture.floor);
-    chunks.begin(KIND_CHANGES);
-    loop {
-        capture.changes(after, &mut changes)?;
-        let Some(last) = changes.last().map(|change| change.revision()) else { break };
-        after = last;
-        for change in changes.drain(..) {
-            put_change(&change, &mut chunks.chunk);
-            chunks.end_when_full(KIND_CHANGES)?;
-        }
-    }
-    Ok(chunks.end()?)
 }
 
 fn put_change(change: &Change, out: &mut Vec<u8>) {

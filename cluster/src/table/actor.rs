@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use actix::{Actor, Addr, ArbiterHandle, Context, Handler, Message};
+use actix::{Actor, Addr, ArbiterHandle, AsyncContext, Context, Handler, Message};
 use tokio::time::Instant;
 
 use super::division::Division;
@@ -130,11 +130,12 @@ impl Message for Trim {
 impl Handler<Trim> for ShardActor {
     type Result = ();
 
-    fn handle(&mut self, trim: Trim, _: &mut Context<ShardActor>) {
+    fn handle(&mut self, trim: Trim, ctx: &mut Context<ShardActor>) {
         let before = |age: Duration| Revision::from_unix_ms(trim.unix_ms.saturating_sub(age.as_millis() as u64));
-        self.shard.trim(before(self.history.age_max), self.history.bytes_max, trim.through, trim.now);
         self.shard.forget_shared(before(limits::SHARED_ENCODING_AGE));
-        if let Some(ended) = trim.ended.filter(|ended| *ended <= before(self.history.age_max)) {
+        if self.shard.trim(before(self.history.age_max), self.history.bytes_max, trim.through, trim.now) {
+            ctx.notify(trim); // after the writes that wait
+        } else if let Some(ended) = trim.ended.filter(|ended| *ended <= before(self.history.age_max)) {
             self.shard.clear(ended, trim.now);
         }
     }

@@ -158,21 +158,18 @@ impl Shard {
     }
 
     /// Forgets changes not newer than `aged`, and more of the oldest while the history holds more than `bytes_max`,
-    /// as far as nobody has pinned them, and none after `through`.
-    pub(crate) fn trim(&self, aged: Revision, bytes_max: usize, through: Revision, now: Instant) {
+    /// as far as nobody has pinned them, and none after `through`. Whether there may be more to forget: one call forgets
+    /// what takes a bounded time.
+    pub(crate) fn trim(&self, aged: Revision, bytes_max: usize, through: Revision, now: Instant) -> bool {
         let wanted = self.log.read().excess(aged, bytes_max).min(through);
         let floor = self.horizon.lock().raise(wanted, now);
-        loop {
-            let trimmed = self.log.write().trim(floor, CHANGES_UNDER_LOCK_MAX);
-            for changes in trimmed.chunks(APPLY_UNDER_LOCK_MAX) {
-                let mut keyspace = self.keyspace.write();
-                keyspace.raise_floor(floor);
-                changes.iter().for_each(|change| keyspace.trim(change));
-            }
-            if trimmed.len() < CHANGES_UNDER_LOCK_MAX {
-                return;
-            }
+        let trimmed = self.log.write().trim(floor, CHANGES_UNDER_LOCK_MAX);
+        for changes in trimmed.chunks(APPLY_UNDER_LOCK_MAX) {
+            let mut keyspace = self.keyspace.write();
+            keyspace.raise_floor(floor);
+            changes.iter().for_each(|change| keyspace.trim(change));
         }
+        trimmed.len() >= CHANGES_UNDER_LOCK_MAX
     }
 
     /// Drops the shared encodings of changes not newer than `aged`.
