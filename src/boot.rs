@@ -11,7 +11,6 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use actix_web::web::ServiceConfig;
-use actix_web::{App, HttpServer};
 use flotilla_cluster::{Initial, Membership, OpenError, Options, Standing, Store, TableId, TableOptions};
 use tokio::sync::watch;
 
@@ -24,6 +23,7 @@ use crate::config::{Config, InitialCluster};
 use crate::gateway::StartError;
 use crate::limits;
 use crate::pki::{PeerPki, Pki, PkiError, PkiOptions, RENEWAL_CHECK_INTERVAL};
+use crate::transport;
 use crate::version;
 
 /// Why the server did not start, or ended other than by being told to.
@@ -157,20 +157,9 @@ impl Boot {
         let tls = self.pki.server_config()?;
         let renewal = actix_web::rt::spawn(renew(Arc::clone(&self.pki), self.peers.clone()));
         let drain = self.drain.clone();
-        let server = HttpServer::new(move || App::new().configure(configure.clone()))
-            .on_connect(connection::identify(self.pki.client_roots()))
-            .workers(self.config.worker_count())
-            .max_connections(limits::WORKER_CONNECTIONS)
-            .max_connection_rate(limits::WORKER_HANDSHAKES)
-            .tls_handshake_timeout(limits::HANDSHAKE_TIMEOUT)
-            .client_request_timeout(limits::REQUEST_HEAD_TIMEOUT)
-            .keep_alive(limits::IDLE_TIMEOUT)
-            .tcp_nodelay(true)
-            .shutdown_timeout(limits::LINGER_SECONDS)
-            .disable_signals()
-            .listen_rustls_0_23(self.listener, tls)
-            .map_err(BootError::Http)?
-            .run();
+        let identify = connection::identify(self.pki.client_roots());
+        let workers = self.config.worker_count();
+        let server = transport::start(self.listener, tls, workers, configure, identify).map_err(BootError::Http)?;
         let (handle, grace) = (server.handle(), self.config.shutdown_grace());
         let stopping = actix_web::rt::spawn(async move {
             drain.begun().await;

@@ -26,7 +26,10 @@ fn config(name: &str) -> Config {
     Flags::from_arg_matches(&Flags::command().try_get_matches_from(args).unwrap()).unwrap().config
 }
 
-/// A server that answers with what it found about the connection, slowly at `/slow`.
+/// Bytes of the answer at `/large`: more than a socket takes at once.
+const LARGE: usize = 8 << 20;
+
+/// A server that answers with what it found about the connection, slowly at `/slow`, with much at `/large`.
 struct Server {
     url: String,
     pki: PathBuf,
@@ -37,6 +40,9 @@ struct Server {
 async fn identity(request: HttpRequest) -> HttpResponse {
     if request.path() == "/slow" {
         actix_web::rt::time::sleep(Duration::from_millis(300)).await;
+    }
+    if request.path() == "/large" {
+        return HttpResponse::Ok().body(vec![b'x'; LARGE]);
     }
     let identity = request.conn_data::<ConnectionIdentity>().cloned();
     HttpResponse::Ok().body(match identity {
@@ -115,6 +121,26 @@ fn who_a_connection_belongs_to() {
     }
     server.stop();
     other.stop();
+}
+
+#[test]
+fn an_answer_arrives_although_nobody_read_the_request() {
+    let server = Server::start(config("unread"));
+    let client = server.client(None, &rustls::version::TLS13);
+    let connection = ClientConnection::new(client, "localhost".try_into().unwrap()).unwrap();
+    let mut stream = StreamOwned::new(connection, TcpStream::connect(&server.url).unwrap());
+    write!(stream, "PUT /large HTTP/1.1\r\nHost: x\r\nContent-Length: 1000000\r\n\r\n").unwrap();
+    let (mut answer, mut part) = (Vec::new(), vec![0; 1 << 20]);
+    while answer.len() < LARGE {
+        let read = stream.read(&mut part).unwrap();
+        assert!(read > 0, "{} bytes of the answer arrived", answer.len());
+        answer.extend_from_slice(&part[..read]);
+        // The body comes while the answer does.
+        if answer.len() > LARGE / 2 {
+            let _ = stream.write_all(&[b'y'; 1000]);
+        }
+    }
+    server.stop();
 }
 
 #[test]

@@ -23,5 +23,6 @@ pub mod pki;
 pub mod printing;
 pub mod registry;
 pub mod status;
+pub mod transport;
 pub mod version;
 pub mod watch;

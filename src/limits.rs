@@ -25,6 +25,10 @@ pub const HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(10);
 /// Time that a client has to send the head of a request.
 pub const REQUEST_HEAD_TIMEOUT: Duration = Duration::from_secs(32);
 
+/// Time that a connection which is to be closed is still read from: a client that sends on would miss its answer
+/// otherwise.
+pub const FAREWELL_TIMEOUT: Duration = Duration::from_secs(1);
+
 /// Time that a connection without a request is kept.
 pub const IDLE_TIMEOUT: Duration = Duration::from_secs(180);
 
@@ -46,6 +50,9 @@ pub const ADMINISTRATION_ANSWER_BYTES: u64 = 4 * 1_048_576;
 
 /// Shortest time after which a watch without `timeoutSeconds` ends; the longest is twice that.
 pub const WATCH_TIMEOUT_MIN: Duration = Duration::from_secs(1_800);
+
+/// Bytes that a connection gathers before it sends them without waiting for its task's next turn.
+pub const CONNECTION_WRITE_BYTES: usize = 65_536;
 
 /// Time between bookmarks of a watch that asked for them.
 pub const BOOKMARK_INTERVAL: Duration = Duration::from_secs(60);

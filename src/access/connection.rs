@@ -1,12 +1,10 @@
 //! Who a connection belongs to: found once, when it opens, from its client certificate.
 
-use std::any::Any;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use actix_tls::accept::rustls_0_23::TlsStream;
 use actix_web::dev::Extensions;
-use actix_web::rt::net::TcpStream;
+use rustls::ServerConnection;
 use rustls::pki_types::{CertificateDer, UnixTime};
 use x509_parser::prelude::{FromDer, X509Certificate};
 use x509_parser::x509::AttributeTypeAndValue;
@@ -58,15 +56,12 @@ impl ConnectionIdentity {
     }
 }
 
-/// A function for `HttpServer::on_connect`: puts the [`ConnectionIdentity`] of each TLS connection where requests find
-/// it with `HttpRequest::conn_data`.
-pub fn identify(roots: Arc<ClientRoots>) -> impl Fn(&dyn Any, &mut Extensions) + Clone + Send + Sync + 'static {
+/// A function for each new TLS connection: puts its [`ConnectionIdentity`] where requests find it with
+/// `HttpRequest::conn_data`.
+pub fn identify(roots: Arc<ClientRoots>) -> impl Fn(&ServerConnection, &mut Extensions) + Clone + Send + 'static {
     move |connection, data| {
-        let identity = connection.downcast_ref::<TlsStream<TcpStream>>().map_or(ConnectionIdentity::None, |stream| {
-            let chain = stream.get_ref().1.peer_certificates().unwrap_or_default();
-            ConnectionIdentity::of_chain(chain, &roots, UnixTime::now())
-        });
-        data.insert(identity);
+        let chain = connection.peer_certificates().unwrap_or_default();
+        data.insert(ConnectionIdentity::of_chain(chain, &roots, UnixTime::now()));
     }
 }
 

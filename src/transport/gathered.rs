@@ -1,0 +1,153 @@
+//! A TLS connection that sends what HTTP/2 writes a turn at a time.
+//!
+//! HTTP/2 flushes its connection behind every frame. Done as told, each frame is a TLS record and a system call of its
+//! own, although a turn of the connection's task writes all frames that wait: an answer and its end, or an event for
+//! each of a hundred watches. So a flush only promises: the task has itself woken once more, and what was written is
+//! sent when it reads again, behind whatever else was ready meanwhile. Much is sent at once, without waiting.
+
+use std::io::{self, IoSlice, Write};
+use std::pin::Pin;
+use std::task::{Context, Poll, ready};
+
+use actix_tls::accept::rustls_0_23::TlsStream;
+use actix_web::rt::net::TcpStream;
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+
+use crate::limits;
+
+/// Bytes of a full TLS record (RFC 8446, section 5.1).
+const RECORD: usize = 16_384;
+
+/// Buffers of one write that are looked at; HTTP/2 writes two.
+const SLICES: usize = 8;
+
+/// An accepted TLS connection.
+pub struct Gathered {
+    tls: TlsStream<TcpStream>,
+    /// Whether writes are gathered at all: who speaks HTTP/1.1 writes whole answers already.
+    gathers: bool,
+    /// What was written last and is less than a record.
+    tail: Vec<u8>,
+    /// Bytes that were encrypted and not sent.
+    held: usize,
+    /// Whether the connection's task will come to read again, and send first.
+    promised: bool,
+}
+
+impl Gathered {
+    /// A connection whose handshake is done.
+    pub fn new(mut tls: TlsStream<TcpStream>) -> Self {
+        let session = tls.get_mut().1;
+        let gathers = session.alpn_protocol() == Some(b"h2");
+        if gathers {
+            // What is held is counted here; rustls would refuse some of it.
+            session.set_buffer_limit(None);
+        }
+        Self { tls, gathers, tail: Vec::new(), held: 0, promised: false }
+    }
+
+    /// The TLS stream.
+    pub fn tls(&self) -> &TlsStream<TcpStream> {
+        &self.tls
+    }
+
+    /// Whether HTTP/2 was agreed on.
+    pub fn is_http2(&self) -> bool {
+        self.gathers
+    }
+
+    /// Takes what is written: full records are encrypted, the rest waits for more.
+    fn gather(&mut self, cx: &mut Context<'_>, bufs: &[IoSlice<'_>]) -> Poll<io::Result<usize>> {
+        if self.held >= limits::CONNECTION_WRITE_BYTES {
+            ready!(self.send(cx))?;
+        }
+        let total: usize = bufs.iter().map(|buf| buf.len()).sum();
+        if self.tail.len() + total < RECORD {
+            bufs.iter().for_each(|buf| self.tail.extend_from_slice(buf));
+            return Poll::Ready(Ok(total));
+        }
+        let mut slices = [IoSlice::new(&[]); SLICES + 1];
+        slices[0] = IoSlice::new(&self.tail);
+        let bufs = bufs.iter().filter(|buf| !buf.is_empty()).take(SLICES);
+        let offered: usize = bufs.clone().map(|buf| buf.len()).sum();
+        let limit = self.tail.len() + offered;
+        let mut room =
+            (limit - limit % RECORD).clamp(RECORD.min(limit), limits::CONNECTION_WRITE_BYTES) - self.tail.len();
+        for (slice, buf) in slices[1..].iter_mut().zip(bufs) {
+            let taken = &buf[..buf.len().min(room)];
+            room -= taken.len();
+            *slice = IoSlice::new(taken);
+        }
+        let written = self.tls.get_mut().1.writer().write_vectored(&slices)?;
+        self.held += written;
+        let of_tail = written.min(self.tail.len());
+        self.tail.drain(..of_tail);
+        Poll::Ready(Ok(written - of_tail))
+    }
+
+    /// Sends everything that was written.
+    fn send(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        if !self.tail.is_empty() {
+            self.held += self.tail.len();
+            self.tls.get_mut().1.writer().write_all(&self.tail)?;
+            self.tail.clear();
+        }
+        ready!(Pin::new(&mut self.tls).poll_flush(cx))?;
+        self.held = 0;
+        self.promised = false;
+        Poll::Ready(Ok(()))
+    }
+}
+
+impl AsyncRead for Gathered {
+    fn poll_read(self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
+        let this = self.get_mut();
+        if this.promised
+            && let Poll::Ready(Err(error)) = this.send(cx)
+        {
+            return Poll::Ready(Err(error));
+        }
+        Pin::new(&mut this.tls).poll_read(cx, buf)
+    }
+}
+
+impl AsyncWrite for Gathered {
+    fn poll_write(self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &[u8]) -> Poll<io::Result<usize>> {
+        self.poll_write_vectored(cx, &[IoSlice::new(buf)])
+    }
+
+    fn poll_write_vectored(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        bufs: &[IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        let this = self.get_mut();
+        if this.gathers { this.gather(cx, bufs) } else { Pin::new(&mut this.tls).poll_write_vectored(cx, bufs) }
+    }
+
+    fn is_write_vectored(&self) -> bool {
+        true
+    }
+
+    fn poll_flush(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        let this = self.get_mut();
+        if !this.gathers {
+            return Pin::new(&mut this.tls).poll_flush(cx);
+        }
+        if !this.promised && (this.held > 0 || !this.tail.is_empty()) {
+            this.promised = true;
+            cx.waker().wake_by_ref();
+        }
+        Poll::Ready(Ok(()))
+    }
+
+    fn poll_shutdown(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        let this = self.get_mut();
+        ready!(this.send(cx))?;
+        Pin::new(&mut this.tls).poll_shutdown(cx)
+    }
+}
+
+#[cfg(test)]
+#[path = "gathered_tests.rs"]
+mod tests;

@@ -1,0 +1,156 @@
+use std::future::poll_fn;
+use std::io::Read;
+use std::net::TcpListener;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::task::Wake;
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use actix_service::{Service, ServiceFactory};
+use actix_tls::accept::rustls_0_23::Acceptor;
+use actix_web::rt::time::timeout;
+use rustls::pki_types::{PrivateKeyDer, PrivatePkcs8KeyDer};
+use rustls::{ClientConfig, ClientConnection, RootCertStore, ServerConfig, StreamOwned};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+
+use super::*;
+
+/// A client that has connected and does `read` with the connection; and the server's side of it.
+async fn connected<T: Send + 'static>(
+    protocol: &str,
+    read: impl FnOnce(StreamOwned<ClientConnection, std::net::TcpStream>) -> T + Send + 'static,
+) -> (Gathered, JoinHandle<T>) {
+    let provider = Arc::new(rustls::crypto::ring::default_provider());
+    let made = rcgen::generate_simple_self_signed(["localhost".to_owned()]).unwrap();
+    let key = PrivateKeyDer::from(PrivatePkcs8KeyDer::from(made.signing_key.serialize_der()));
+    let mut roots = RootCertStore::empty();
+    roots.add(made.cert.der().clone()).unwrap();
+    let builder = ServerConfig::builder_with_provider(Arc::clone(&provider)).with_safe_default_protocol_versions();
+    let mut server =
+        builder.unwrap().with_no_client_auth().with_single_cert(vec![made.cert.der().clone()], key).unwrap();
+    let builder = ClientConfig::builder_with_provider(provider).with_safe_default_protocol_versions().unwrap();
+    let mut client = builder.with_root_certificates(roots).with_no_client_auth();
+    for protocols in [&mut server.alpn_protocols, &mut client.alpn_protocols] {
+        protocols.push(protocol.as_bytes().to_vec());
+    }
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = listener.local_addr().unwrap();
+    let thread = std::thread::spawn(move || {
+        let mut connection = ClientConnection::new(Arc::new(client), "localhost".try_into().unwrap()).unwrap();
+        let mut socket = std::net::TcpStream::connect(address).unwrap();
+        while connection.is_handshaking() {
+            connection.complete_io(&mut socket).unwrap();
+        }
+        read(StreamOwned::new(connection, socket))
+    });
+    let (socket, _) = listener.accept().unwrap();
+    socket.set_nonblocking(true).unwrap();
+    let acceptor = ServiceFactory::<TcpStream>::new_service(&Acceptor::new(server), ()).await.unwrap();
+    let tls = acceptor.call(TcpStream::from_std(socket).unwrap()).await.unwrap();
+    (Gathered::new(tls), thread)
+}
+
+fn read_all(mut stream: StreamOwned<ClientConnection, std::net::TcpStream>) -> Vec<u8> {
+    let mut all = Vec::new();
+    // The connection ends without a farewell of TLS.
+    let _ = stream.read_to_end(&mut all);
+    all
+}
+
+/// Reads for as long as a client takes to see what has been sent.
+async fn turn(connection: &mut Gathered) {
+    let _ = timeout(Duration::from_millis(20), connection.read_u8()).await;
+}
+
+/// Counts how often it wakes.
+#[derive(Default)]
+struct Count(AtomicUsize);
+
+impl Wake for Count {
+    fn wake(self: Arc<Self>) {
+        self.0.fetch_add(1, Ordering::Relaxed);
+    }
+}
+
+#[actix_web::test]
+async fn what_is_flushed_is_sent_with_the_next_turn_in_one_record() {
+    let (mut connection, client) = connected("h2", |mut stream| {
+        let mut first = [0; 64];
+        let read = stream.read(&mut first).unwrap();
+        first[..read].to_vec()
+    })
+    .await;
+    assert!(connection.is_http2());
+    for frame in ["a frame, ", "another one, ", "and the last"] {
+        connection.write_all(frame.as_bytes()).await.unwrap();
+        connection.flush().await.unwrap();
+        assert!(connection.promised && connection.held == 0);
+    }
+    turn(&mut connection).await;
+    assert!(!connection.promised && connection.tail.is_empty());
+    assert_eq!(client.join().unwrap(), b"a frame, another one, and the last");
+}
+
+#[actix_web::test]
+async fn a_flush_has_the_task_woken_once() {
+    let (mut connection, client) = connected("h2", read_all).await;
+    connection.write_all(b"frame").await.unwrap();
+    let count = Arc::new(Count::default());
+    let waker = Arc::clone(&count).into();
+    let mut cx = Context::from_waker(&waker);
+    for _ in 0..3 {
+        assert!(Pin::new(&mut connection).poll_flush(&mut cx).is_ready());
+    }
+    assert_eq!(count.0.load(Ordering::Relaxed), 1);
+    connection.shutdown().await.unwrap();
+    drop(connection);
+    assert_eq!(client.join().unwrap(), b"frame");
+}
+
+#[actix_web::test]
+async fn everything_arrives_in_order_however_it_is_written() {
+    let (mut connection, client) = connected("h2", |stream| {
+        // Long enough for the socket to be full.
+        std::thread::sleep(Duration::from_millis(100));
+        read_all(stream)
+    })
+    .await;
+    let mut expected = Vec::new();
+    for round in 0..400_usize {
+        let length = [9, 100, RECORD - 1, RECORD, RECORD + 9, 3 * RECORD, 200_000][round % 7];
+        let (head, body) = (vec![round as u8; 9], vec![(round >> 3) as u8; length]);
+        let mut at = 0;
+        while at < 9 + length {
+            let slices =
+                [IoSlice::new(&head[at.min(9)..]), IoSlice::new(&[]), IoSlice::new(&body[at.saturating_sub(9)..])];
+            at += poll_fn(|cx| Pin::new(&mut connection).poll_write_vectored(cx, &slices)).await.unwrap();
+            assert!(connection.held <= 2 * limits::CONNECTION_WRITE_BYTES && connection.tail.len() < RECORD);
+        }
+        expected.extend_from_slice(&head);
+        expected.extend_from_slice(&body);
+        if round % 3 == 0 {
+            connection.flush().await.unwrap();
+        }
+        if round % 10 == 0 {
+            turn(&mut connection).await;
+        }
+    }
+    connection.shutdown().await.unwrap();
+    drop(connection);
+    assert!(client.join().unwrap() == expected);
+}
+
+#[actix_web::test]
+async fn answers_of_http_1_are_sent_when_they_are_flushed() {
+    let (mut connection, client) = connected("http/1.1", |mut stream| {
+        let mut answer = [0; 6];
+        stream.read_exact(&mut answer).unwrap();
+        answer
+    })
+    .await;
+    connection.write_all(b"answer").await.unwrap();
+    connection.flush().await.unwrap();
+    assert!(!connection.is_http2() && !connection.promised);
+    assert_eq!(&client.join().unwrap(), b"answer");
+}
