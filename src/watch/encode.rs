@@ -8,6 +8,7 @@ use flotilla_proto::value::Value;
 use flotilla_proto::{catalogue, conform, json, protobuf};
 
 use super::event::{EventType, Shown};
+use super::events::Events;
 use crate::gateway::lists::Show;
 use crate::gateway::{Form, Media, Representation, answer};
 use crate::metrics::watches::WatchEvents;
@@ -50,17 +51,17 @@ impl Encoder {
     }
 
     /// Appends the event of a change.
-    pub fn change(&mut self, change: &Change, kind: EventType, shown: &Shown, out: &mut Vec<u8>) -> ApiResult<()> {
+    pub fn change(&mut self, change: &Change, kind: EventType, shown: &Shown, out: &mut Events) -> ApiResult<()> {
         let before = out.len();
         self.shared_or_own(change, kind, shown, out)?;
         self.measured.sent(out.len() - before);
         Ok(())
     }
 
-    fn shared_or_own(&mut self, change: &Change, kind: EventType, shown: &Shown, out: &mut Vec<u8>) -> ApiResult<()> {
+    fn shared_or_own(&mut self, change: &Change, kind: EventType, shown: &Shown, out: &mut Events) -> ApiResult<()> {
         let own = matches!(shown, Shown::Object(_)) && self.served.is_stored_version();
         if !own || self.representation.form != Form::Object {
-            return self.event(kind, shown, out);
+            return self.event(kind, shown, out.text());
         }
         let encodings = change.shared(Encodings::default);
         let slot = match kind {
@@ -70,12 +71,12 @@ impl Encoder {
         };
         let slots = if self.representation.media == Media::Json { &encodings.json } else { &encodings.protobuf };
         if let Some(bytes) = slots[slot].get() {
-            out.extend_from_slice(bytes);
+            out.share(bytes);
             return Ok(());
         }
         let mut bytes = Vec::with_capacity(change.object().bytes().len() + 64);
         self.event(kind, shown, &mut bytes)?;
-        out.extend_from_slice(slots[slot].get_or_init(|| bytes.into()));
+        out.share(slots[slot].get_or_init(|| bytes.into()));
         Ok(())
     }
 
@@ -152,7 +153,7 @@ impl Encoder {
     }
 
     /// Appends a bookmark: an object of the kind of which only the revision is set.
-    pub fn bookmark(&mut self, revision: Revision, initial_end: bool, out: &mut Vec<u8>) -> ApiResult<()> {
+    pub fn bookmark(&mut self, revision: Revision, initial_end: bool, out: &mut Events) -> ApiResult<()> {
         let mut value = conform::zero(self.served.of());
         value.set_at(&["kind"], &*self.served.kind().name);
         value.set_at(&["apiVersion"], self.served.api_version());
@@ -162,23 +163,23 @@ impl Encoder {
         }
         crate::registry::order_members(&mut value, self.served.of());
         let before = out.len();
-        self.value(EventType::Bookmark, &value, out)?;
+        self.value(EventType::Bookmark, &value, out.text())?;
         self.measured.sent(out.len() - before);
         Ok(())
     }
 
     /// Appends an error, which ends the stream.
-    pub fn error(&mut self, error: &ApiError, out: &mut Vec<u8>) {
+    pub fn error(&mut self, error: &ApiError, out: &mut Events) {
         let status = error.to_value();
-        if self.frame(EventType::Error, &status, out).is_err() {
+        if self.frame(EventType::Error, &status, out.text()).is_err() {
             tracing::error!(%error, "an error of a watch could not be encoded");
         }
     }
 
     /// An object of the present, as the first events show them.
-    pub fn present(&mut self, object: &Arc<Object>, out: &mut Vec<u8>) -> ApiResult<()> {
+    pub fn present(&mut self, object: &Arc<Object>, out: &mut Events) -> ApiResult<()> {
         let before = out.len();
-        self.event(EventType::Added, &Shown::Object(Arc::clone(object)), out)?;
+        self.event(EventType::Added, &Shown::Object(Arc::clone(object)), out.text())?;
         self.measured.sent(out.len() - before);
         Ok(())
     }

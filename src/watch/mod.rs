@@ -4,8 +4,10 @@
 //! A watch is a cursor into its table's change log. It holds no events: what a slow client has not taken yet is still
 //! in the log.
 
+mod bell;
 mod encode;
 mod event;
+mod events;
 mod stream;
 
 use std::sync::Arc;

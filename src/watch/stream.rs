@@ -1,15 +1,20 @@
 //! The stream itself: what to send next, and when to end.
 
+use std::pin::{Pin, pin};
 use std::sync::Arc;
+use std::task::Poll;
 use std::time::Duration;
 
 use bytes::Bytes;
 use flotilla_cluster::{Change, Interest, Revision, SnapshotError, Subscription, Table};
+use futures_util::future::{LocalBoxFuture, poll_fn};
 use rand::Rng;
-use tokio::time::Instant;
+use tokio::time::{Instant, Sleep};
 
+use super::bell::Rope;
 use super::encode::Encoder;
 use super::event::judge;
+use super::events::Events;
 use super::{Start, lost};
 use crate::boot::Drain;
 use crate::limits;
@@ -42,7 +47,11 @@ pub struct Stream {
     tell_end: bool,
     next_bookmark: Instant,
     ends: Instant,
-    drain: Drain,
+    /// Sleeps until the next bookmark or the end. Made once, as is the next: a watch of many changes waits often.
+    alarm: Pin<Box<Sleep>>,
+    drained: LocalBoxFuture<'static, ()>,
+    /// What a change wakes this watch by.
+    rope: Rope,
 }
 
 impl Stream {
@@ -85,10 +94,15 @@ impl Stream {
             }
         };
         let now = Instant::now();
+        let ends = now + duration(listing.timeout_seconds);
+        let next_bookmark = if listing.bookmarks { now + limits::BOOKMARK_INTERVAL } else { ends };
         Self {
             selection: listing.selection.clone(),
-            ends: now + duration(listing.timeout_seconds),
-            next_bookmark: now + limits::BOOKMARK_INTERVAL,
+            ends,
+            next_bookmark,
+            alarm: Box::pin(tokio::time::sleep_until(ends.min(next_bookmark))),
+            drained: Box::pin(drain.begun()),
+            rope: Rope::new(),
             bookmarks: listing.bookmarks,
             table,
             interest,
@@ -97,14 +111,13 @@ impl Stream {
             failure,
             beyond,
             tell_end,
-            drain,
         }
     }
 
     /// The stream as an HTTP body.
     pub fn into_stream(self) -> impl futures_util::Stream<Item = Result<Bytes, ApiError>> {
-        futures_util::stream::unfold(self, |mut watch| async move {
-            let mut out = Vec::new();
+        futures_util::stream::unfold(Box::new(self), |mut watch| async move {
+            let mut out = Events::default();
             if let Err(error) = watch.next(&mut out).await {
                 watch.encoder.error(&error, &mut out);
                 watch.phase = Phase::Ended;
@@ -117,7 +130,7 @@ impl Stream {
     }
 
     /// Appends what comes next; nothing when the stream ends.
-    async fn next(&mut self, out: &mut Vec<u8>) -> ApiResult<()> {
+    async fn next(&mut self, out: &mut Events) -> ApiResult<()> {
         if let Some(failure) = self.failure.take() {
             return Err(failure);
         }
@@ -137,7 +150,7 @@ impl Stream {
     }
 
     /// Sends present objects; behind the last one, begins to follow.
-    fn objects(&mut self, out: &mut Vec<u8>) -> ApiResult<()> {
+    fn objects(&mut self, out: &mut Events) -> ApiResult<()> {
         let Phase::Objects(page) = &mut self.phase else { return Ok(()) };
         let mut objects = Vec::new();
         while out.len() < limits::WATCH_WRITE_BYTES {
@@ -158,17 +171,29 @@ impl Stream {
         Ok(())
     }
 
-    /// Sends what changed, waiting for it; false when the watch is over.
-    async fn follow(&mut self, out: &mut Vec<u8>) -> ApiResult<bool> {
-        let Phase::Following(subscription) = &mut self.phase else { return Ok(false) };
-        if !subscription.has_changed() {
-            let wake = if self.bookmarks { self.ends.min(self.next_bookmark) } else { self.ends };
-            tokio::select! {
-                () = subscription.changed() => {}
-                () = tokio::time::sleep_until(wake) => {}
-                () = self.drain.clone().begun() => return Ok(false),
-            }
+    /// Waits for a change, or for something else to do; false when the server stops.
+    async fn wait(&mut self) -> bool {
+        let Phase::Following(subscription) = &mut self.phase else { return true };
+        if subscription.has_changed() {
+            return true;
         }
+        let (rope, alarm, drained) = (&self.rope, &mut self.alarm, &mut self.drained);
+        let mut changed = pin!(subscription.changed());
+        poll_fn(|cx| {
+            if rope.poll(cx, changed.as_mut()).is_ready() || alarm.as_mut().poll(cx).is_ready() {
+                return Poll::Ready(true);
+            }
+            drained.as_mut().poll(cx).map(|()| false)
+        })
+        .await
+    }
+
+    /// Sends what changed, waiting for it; false when the watch is over.
+    async fn follow(&mut self, out: &mut Events) -> ApiResult<bool> {
+        if !self.wait().await {
+            return Ok(false);
+        }
+        let Phase::Following(subscription) = &mut self.phase else { return Ok(false) };
         let now = Instant::now();
         if now >= self.ends {
             return Ok(false);
@@ -190,6 +215,7 @@ impl Stream {
         }
         if self.bookmarks && now >= self.next_bookmark {
             self.next_bookmark = now + limits::BOOKMARK_INTERVAL;
+            self.alarm.as_mut().reset(self.ends.min(self.next_bookmark));
             self.encoder.bookmark(subscription.position().max(self.beyond), false, out)?;
         }
         Ok(true)
