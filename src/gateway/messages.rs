@@ -32,6 +32,7 @@ pub struct Messages {
     begun: bool,
     ended: bool,
     transcoder: Transcoder,
+    /// Room for what is only measured.
     message: Vec<u8>,
 }
 
@@ -99,7 +100,10 @@ impl Messages {
             let length = match note {
                 Some(length) => length.get() as usize,
                 None => {
-                    self.encode(&object)?;
+                    let mut message = std::mem::take(&mut self.message);
+                    message.clear();
+                    self.encode(&object, &mut message)?;
+                    self.message = message;
                     encoded += object.bytes().len();
                     self.message.len()
                 }
@@ -120,13 +124,14 @@ impl Messages {
             protobuf::write_list_head(api_version, kind, metadata, self.lengths.iter().copied(), out);
         }
         while let Some(object) = self.objects.get(self.written).cloned() {
-            self.encode(&object)?;
-            if self.message.len() != self.lengths[self.written] {
+            let length = self.lengths[self.written];
+            protobuf::write_item_head(length, out);
+            let start = out.len();
+            self.encode(&object, out)?;
+            if out.len() - start != length {
                 return Err(ApiError::internal(format_args!("the length of {} changed", object.key())));
             }
             self.written += 1;
-            protobuf::write_item_head(self.message.len(), out);
-            out.extend_from_slice(&self.message);
             if out.len() >= end {
                 return Ok(());
             }
@@ -136,17 +141,16 @@ impl Messages {
         Ok(())
     }
 
-    /// Encodes an item.
-    fn encode(&mut self, object: &Object) -> ApiResult<()> {
+    /// Appends an item's message.
+    fn encode(&mut self, object: &Object, out: &mut Vec<u8>) -> ApiResult<()> {
         let served = &self.served;
-        self.message.clear();
         if !served.is_stored_version() {
             let shown = self.registry.shown(served, object)?;
-            return protobuf::encode(served.of(), &shown, &mut self.message).map_err(ApiError::internal);
+            return protobuf::encode(served.of(), &shown, out).map_err(ApiError::internal);
         }
-        let text = stored_text(object);
-        self.transcoder.transcode(served.of(), text, &mut self.message).map_err(ApiError::internal)?;
-        object.take_note(u32::try_from(self.message.len()).unwrap_or(0));
+        let start = out.len();
+        self.transcoder.transcode(served.of(), stored_text(object), out).map_err(ApiError::internal)?;
+        object.take_note(u32::try_from(out.len() - start).unwrap_or(0));
         Ok(())
     }
 }

@@ -1,5 +1,6 @@
 //! From a conformed value, or its JSON text, to a message.
 
+use super::forward::{self, Room};
 use super::source::Source;
 use super::tape::Index;
 use super::wire::{self, Writer};
@@ -24,16 +25,24 @@ pub fn encode(of: &Type, value: &Value, out: &mut Vec<u8>) -> Result<(), Error> 
 /// Turns JSON text into messages without making trees of it; the room that it needs is used again each time.
 #[derive(Debug, Default)]
 pub struct Transcoder {
+    room: Room,
     index: Index,
 }
 
 impl Transcoder {
-    /// Appends the message of an object that is stored as JSON and conforms to the type (see [`encode`]).
+    /// Appends the message of an object that is stored as JSON and conforms to the type (see [`encode`]). The text must
+    /// have been accepted by the parser once.
     ///
     /// # Errors
     ///
     /// As for [`encode`], and [`Error::Json`] where the text is no JSON.
     pub fn transcode(&mut self, of: &Type, json: &[u8], out: &mut Vec<u8>) -> Result<(), Error> {
+        if of.message.is_empty() {
+            return Err(json_only(of));
+        }
+        if forward::transcode(of, json, &mut self.room, out).is_some() {
+            return Ok(());
+        }
         let indexed = std::str::from_utf8(json).ok().and_then(|text| self.index.read(text));
         match indexed {
             // Messages are shorter than the text, so that room for that much need not grow.
@@ -46,7 +55,7 @@ impl Transcoder {
 
 fn encode_source<'s>(of: &Type, value: impl Source<'s>, room: usize, out: &mut Vec<u8>) -> Result<(), Error> {
     if of.message.is_empty() {
-        return Err(Error::JsonOnly(format!("{}.{}", of.package, of.name)));
+        return Err(json_only(of));
     }
     let mut encoder = Encoder { out: Writer::new(room, out), json: Vec::new(), depth: 0, failed: false };
     encoder.message(of, Some(value));
@@ -56,6 +65,17 @@ fn encode_source<'s>(of: &Type, value: impl Source<'s>, room: usize, out: &mut V
     }
     encoder.out.finish();
     Ok(())
+}
+
+fn json_only(of: &Type) -> Error {
+    Error::JsonOnly(format!("{}.{}", of.package, of.name))
+}
+
+/// Appends what stands in a message for a field that is absent.
+pub(super) fn absent(field: &Field, number: u32, out: &mut Vec<u8>) {
+    let mut encoder = Encoder { out: Writer::new(wire::ROOM, out), json: Vec::new(), depth: 0, failed: false };
+    encoder.field::<&Value>(number, field, None);
+    encoder.out.finish();
 }
 
 struct Encoder<'a> {

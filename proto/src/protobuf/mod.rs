@@ -6,6 +6,8 @@
 mod decode;
 mod encode;
 mod envelope;
+mod forward;
+mod plan;
 mod scalar;
 mod source;
 mod tape;

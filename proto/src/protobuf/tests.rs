@@ -109,6 +109,11 @@ fn comes_back(of: &Type, value: Value) {
     let json = crate::json::to_vec(&value);
     Transcoder::default().transcode(of, &json, &mut transcoded).expect("JSON");
     assert_eq!(transcoded, bytes, "{}", of.name);
+    // Text with spaces is not what is stored, and takes the other way.
+    let spaced = [b" ", &*json].concat();
+    transcoded.clear();
+    Transcoder::default().transcode(of, &spaced, &mut transcoded).expect("JSON");
+    assert_eq!(transcoded, bytes, "{} with a space", of.name);
     let back = decode(of, &bytes).unwrap_or_else(|error| panic!("{}: {error}", of.name));
     assert_eq!(crate::json::to_vec(&back), json, "{}", of.name);
     assert_eq!(message(of, &back), bytes, "{}", of.name);
@@ -122,6 +127,61 @@ fn full_objects_of_every_type_come_back() {
     let mut random = Random(1);
     for of in with_messages() {
         comes_back(of, sample(of, &mut random, 100));
+    }
+}
+
+#[test]
+fn what_is_stored_is_written_as_it_is_met() {
+    let (mut random, mut room) = (Random(3), forward::Room::default());
+    let mut ways = [Vec::new(), Vec::new()];
+    for of in with_messages() {
+        let (json, mut out) = (crate::json::to_vec(&sample(of, &mut random, 50)), vec![1]);
+        let written = forward::transcode(of, &json, &mut room, &mut out);
+        assert!(written.is_some() || out == [1], "{}", of.name);
+        ways[usize::from(written.is_some())].push(&*of.name);
+    }
+    let [otherwise, directly] = ways;
+    assert!(otherwise.len() * 20 < directly.len(), "{otherwise:?}");
+    assert!(["Pod", "Node", "Service", "EndpointSlice", "Lease"].iter().all(|name| directly.contains(name)));
+}
+
+#[test]
+fn members_in_any_order_are_the_same_message() {
+    let of = of_type("core.v1.Container");
+    let texts = [
+        r#"{"name":"a","image":"i","env":[{"name":"x","value":"\"y\""}],"tty":true}"#,
+        r#"{"tty":true,"env":[{"value":"\u0022y\u0022","name":"x"}],"image":"i","name":"a"}"#,
+        r#"{"name":"a","image":"i","unknown":[1,{"a":"}"}],"env":[{"name":"x","value":"\"y\""}],"tty":true}"#,
+        r#" { "name" : "a", "image":"i","env":[{"name":"x","value":"\"y\""}],"tty":true }"#,
+    ];
+    let messages = texts.map(|text| {
+        let mut out = Vec::new();
+        Transcoder::default().transcode(of, text.as_bytes(), &mut out).expect("JSON");
+        out
+    });
+    assert!(messages.iter().all(|message| *message == messages[0]));
+    assert_eq!(messages[0], message(of, &crate::json::parse(texts[0].as_bytes()).expect("JSON")));
+}
+
+#[test]
+fn damaged_text_is_no_panic_on_any_way() {
+    let of = of_type("core.v1.Pod");
+    let mut random = Random(11);
+    let whole = crate::json::to_vec(&sample(of, &mut random, 20));
+    let mut transcoder = Transcoder::default();
+    for _ in 0..3000 {
+        let mut text = whole.clone();
+        let at = random.below(text.len() as u64) as usize;
+        match random.below(3) {
+            0 => text[at] = b"\"{}[],:\\n1 "[random.below(11) as usize],
+            1 => text.truncate(at),
+            _ => text.insert(at, b"\"{}[],:\\n1 "[random.below(11) as usize]),
+        }
+        let mut out = vec![1];
+        match transcoder.transcode(of, &text, &mut out) {
+            Ok(()) => assert_eq!(out[0], 1),
+            Err(_) => assert_eq!(out, [1]),
+        }
     }
 }
 

@@ -1,0 +1,382 @@
+//! From stored JSON to a message in one pass.
+//!
+//! What is stored is canonical: no spaces, the members of an object in the order of its type, those of a map by key. So
+//! the next key is nearly always the next field's, and a value can be written where it is met; lengths, which stand
+//! before what they are the length of, are filled in behind it. Whatever is otherwise than expected, or seldom, is left
+//! to [`super::tape`]: `None` says so.
+
+use super::plan::{Plan, Step};
+use super::wire::{Writer, push_head, push_varint, varint_size};
+use super::{DEPTH_MAX, scalar, wire};
+use crate::json::scan;
+use crate::schema::{AnyKind, Shape, Type};
+
+/// Room that is used again for each object.
+#[derive(Debug, Default)]
+pub(super) struct Room {
+    /// Members of objects whose order is not that of their messages, in stacks: slot, start and end of what was written.
+    written: Vec<(usize, usize, usize)>,
+    /// What is being put in order.
+    moved: Vec<u8>,
+}
+
+/// Appends the message of a stored object; `None`, and nothing is appended, where that takes another way.
+pub(super) fn transcode(of: &Type, json: &[u8], room: &mut Room, out: &mut Vec<u8>) -> Option<()> {
+    let plan = Plan::of(of)?;
+    let start = out.len();
+    room.written.clear();
+    let mut forward = Forward { text: json, at: 0, out, room, depth: 0 };
+    let done = forward.message(&plan).filter(|()| forward.is_at_end());
+    if done.is_none() {
+        out.truncate(start);
+    }
+    done
+}
+
+struct Forward<'a> {
+    text: &'a [u8],
+    at: usize,
+    out: &'a mut Vec<u8>,
+    room: &'a mut Room,
+    depth: usize,
+}
+
+/// How far the message of a plan is written.
+struct Place<'p> {
+    plan: &'p Plan,
+    /// The next slot.
+    slot: usize,
+    /// The next group.
+    group: usize,
+    /// Where the open group's length stands.
+    open: Option<usize>,
+}
+
+impl<'p> Place<'p> {
+    fn new(plan: &'p Plan) -> Self {
+        Self { plan, slot: 0, group: 0, open: None }
+    }
+
+    /// Writes what lies before a slot, which must not be written yet.
+    fn advance(&mut self, to: usize, out: &mut Vec<u8>) -> Option<()> {
+        while let Some(group) = self.plan.groups.get(self.group) {
+            if to < group.first {
+                break;
+            }
+            if self.open.is_none() {
+                out.extend_from_slice(self.plan.zeros(self.slot, group.first));
+                self.slot = group.first;
+                if to < group.end {
+                    push_varint(u64::from(group.number) << 3 | u64::from(wire::BYTES), out);
+                    self.open = Some(reserve(1, out));
+                } else {
+                    out.extend_from_slice(&group.zero);
+                    self.slot = group.end;
+                    self.group += 1;
+                    continue;
+                }
+            }
+            if to < group.end {
+                break;
+            }
+            out.extend_from_slice(self.plan.zeros(self.slot, group.end));
+            close(self.open.take()?, 1, out);
+            self.slot = group.end;
+            self.group += 1;
+        }
+        if to != self.slot {
+            out.extend_from_slice(self.plan.zeros_between(self.slot, to)?);
+            self.slot = to;
+        }
+        Some(())
+    }
+}
+
+/// Leaves room for a length.
+fn reserve(size: usize, out: &mut Vec<u8>) -> usize {
+    let at = out.len();
+    out.resize(at + size, 0);
+    at
+}
+
+/// Fills in the length of everything behind the room that was left for it.
+fn close(at: usize, reserved: usize, out: &mut Vec<u8>) {
+    let (from, to) = (at + reserved, out.len());
+    let mut length = (to - from) as u64;
+    let size = varint_size(length);
+    if size > reserved {
+        out.resize(to + size - reserved, 0);
+    }
+    if size != reserved {
+        out.copy_within(from..to, at + size);
+        out.truncate(at + size + to - from);
+    }
+    for byte in &mut out[at..at + size - 1] {
+        *byte = length as u8 | 0x80;
+        length >>= 7;
+    }
+    out[at + size - 1] = length as u8;
+}
+
+impl Forward<'_> {
+    /// Passes a byte that must be there.
+    fn expect(&mut self, byte: u8) -> Option<()> {
+        (*self.text.get(self.at)? == byte).then(|| self.at += 1)
+    }
+
+    /// Passes what follows a part of a container; whether it was the last one.
+    fn ends(&mut self, close: u8) -> Option<bool> {
+        let next = *self.text.get(self.at)?;
+        self.at += 1;
+        (next == b',' || next == close).then_some(next == close)
+    }
+
+    fn is_at_end(&self) -> bool {
+        self.text[self.at..].iter().all(u8::is_ascii_whitespace)
+    }
+
+    /// Passes a word that may be there.
+    fn takes(&mut self, word: &[u8]) -> bool {
+        // Mostly the first byte tells.
+        let found = self.text.get(self.at) == word.first() && self.text[self.at..].starts_with(word);
+        self.at += if found { word.len() } else { 0 };
+        found
+    }
+
+    /// Writes the contents of a struct's message.
+    fn message(&mut self, plan: &Plan) -> Option<()> {
+        if self.depth == DEPTH_MAX {
+            return None;
+        }
+        self.depth += 1;
+        let mut place = Place::new(plan);
+        let (start, first) = (self.out.len(), self.room.written.len());
+        self.members(plan, &mut place)?;
+        if !plan.is_ordered {
+            self.arrange(start, first, &mut place)?;
+        }
+        place.advance(plan.slots(), self.out)?;
+        self.depth -= 1;
+        Some(())
+    }
+
+    fn members(&mut self, plan: &Plan, place: &mut Place<'_>) -> Option<()> {
+        self.expect(b'{')?;
+        if self.takes(b"}") {
+            return Some(());
+        }
+        let mut expected = 0;
+        loop {
+            let field = plan.find(&self.text[self.at..], expected)?;
+            expected = field + 1;
+            let step = &plan.steps[field];
+            self.at += step.key_length();
+            match step.slot {
+                None => self.at = scan::value_end(self.text, self.at)?,
+                Some(_) if self.takes(b"null") => {}
+                Some(slot) if plan.is_ordered => {
+                    place.advance(slot, self.out)?;
+                    place.slot = slot + 1;
+                    self.field(step)?;
+                }
+                Some(slot) => {
+                    let from = self.out.len();
+                    self.field(step)?;
+                    self.room.written.push((slot, from, self.out.len()));
+                }
+            }
+            if self.ends(b'}')? {
+                return Some(());
+            }
+        }
+    }
+
+    /// Puts members that were written from `start` on into the order of their slots, and what is absent between them.
+    fn arrange(&mut self, start: usize, first: usize, place: &mut Place<'_>) -> Option<()> {
+        let Room { written, moved } = &mut *self.room;
+        moved.clear();
+        moved.extend_from_slice(&self.out[start..]);
+        self.out.truncate(start);
+        written[first..].sort_unstable();
+        for (slot, from, to) in written.drain(first..) {
+            place.advance(slot, self.out)?;
+            place.slot = slot + 1;
+            self.out.extend_from_slice(&moved[from - start..to - start]);
+        }
+        Some(())
+    }
+
+    fn field(&mut self, step: &Step) -> Option<()> {
+        match step.shape {
+            Shape::List(list) if list.boxed => None,
+            Shape::List(list) => {
+                self.expect(b'[')?;
+                if self.takes(b"]") {
+                    return Some(());
+                }
+                loop {
+                    self.single(step.number, &list.item, step)?;
+                    if self.ends(b']')? {
+                        return Some(());
+                    }
+                }
+            }
+            Shape::Map(map) => self.map(step, &map.value),
+            shape => self.single(step.number, shape, step),
+        }
+    }
+
+    fn map(&mut self, step: &Step, shape: &Shape) -> Option<()> {
+        self.expect(b'{')?;
+        if self.takes(b"}") {
+            return Some(());
+        }
+        let mut before: Option<&[u8]> = None;
+        loop {
+            let key = self.plain()?;
+            // Written backwards, equal keys are met in another order.
+            if before.is_some_and(|before| before >= key) {
+                return None;
+            }
+            before = Some(key);
+            self.expect(b':')?;
+            self.head(step.number);
+            let length = reserve(1, self.out);
+            push_head(1, key.len(), self.out);
+            self.out.extend_from_slice(key);
+            self.single(2, shape, step)?;
+            close(length, 1, self.out);
+            if self.ends(b'}')? {
+                return Some(());
+            }
+        }
+    }
+
+    /// Writes the tag of a field that has a length.
+    fn head(&mut self, number: u32) {
+        push_varint(u64::from(number) << 3 | u64::from(wire::BYTES), self.out);
+    }
+
+    /// Writes one field, list item or map value.
+    fn single(&mut self, number: u32, shape: &Shape, step: &Step) -> Option<()> {
+        match shape {
+            Shape::Bool => {
+                let truth = self.takes(b"true");
+                (truth || self.takes(b"false")).then_some(())?;
+                self.number(number, truth.into());
+            }
+            Shape::Int32 | Shape::Int64 | Shape::Uint(_) => {
+                let value = self.int()?;
+                self.number(number, value);
+            }
+            Shape::String { .. } => self.string(number)?,
+            Shape::Bytes => {
+                let bytes = scalar::from_base64(std::str::from_utf8(self.plain()?).ok()?);
+                push_head(number, bytes.len(), self.out);
+                self.out.extend_from_slice(&bytes);
+            }
+            Shape::Quantity => {
+                let text = self.plain()?;
+                push_head(number, 1 + varint_size(text.len() as u64) + text.len(), self.out);
+                push_head(1, text.len(), self.out);
+                self.out.extend_from_slice(text);
+            }
+            Shape::IntOrString if self.text.get(self.at)? != &b'"' => {
+                let value = self.int()?;
+                self.small(number, |out| scalar::write_int_or_string(None, value, out));
+            }
+            Shape::IntOrString => self.scalar(number, |text, out| scalar::write_int_or_string(Some(text), 0, out))?,
+            Shape::Time => self.scalar(number, |text, out| scalar::write_time(Some(text), false, out))?,
+            Shape::MicroTime => self.scalar(number, |text, out| scalar::write_time(Some(text), true, out))?,
+            Shape::Duration => self.scalar(number, |text, out| scalar::write_duration(Some(text), out))?,
+            Shape::Any(AnyKind::RawExtension | AnyKind::FieldsV1 | AnyKind::Json) => self.raw(number)?,
+            Shape::Struct(_) => {
+                let plan = step.nested()?;
+                self.head(number);
+                let length = reserve(plan.length_size, self.out);
+                self.message(plan)?;
+                close(length, plan.length_size, self.out);
+            }
+            Shape::Double | Shape::Any(_) | Shape::List(_) | Shape::Map(_) => return None,
+        }
+        Some(())
+    }
+
+    fn number(&mut self, number: u32, value: i64) {
+        push_varint(u64::from(number) << 3 | u64::from(wire::VARINT), self.out);
+        push_varint(value as u64, self.out);
+    }
+
+    /// Writes a field whose contents are made of a text.
+    fn scalar(&mut self, number: u32, contents: impl FnOnce(&str, &mut Writer<'_>)) -> Option<()> {
+        let text = std::str::from_utf8(self.plain()?).ok()?;
+        self.small(number, |out| contents(text, out));
+        Some(())
+    }
+
+    fn small(&mut self, number: u32, contents: impl FnOnce(&mut Writer<'_>)) {
+        let mut writer = Writer::new(SMALL, self.out);
+        contents(&mut writer);
+        writer.close(number, 0);
+        writer.finish();
+    }
+
+    /// Passes an integer.
+    fn int(&mut self) -> Option<i64> {
+        let rest = &self.text[self.at..];
+        let length = rest.iter().position(|byte| !(byte.is_ascii_digit() || *byte == b'-')).unwrap_or(rest.len());
+        self.at += length;
+        std::str::from_utf8(&rest[..length]).ok()?.parse().ok()
+    }
+
+    /// Writes a string.
+    fn string(&mut self, number: u32) -> Option<()> {
+        let from = self.at;
+        if *self.text.get(from)? != b'"' {
+            return None;
+        }
+        let (end, escapes) = scan::string_end(self.text, from)?;
+        self.at = end;
+        if escapes {
+            let value = crate::json::parse(&self.text[from..end]).ok()?;
+            let text = value.as_str()?;
+            push_head(number, text.len(), self.out);
+            self.out.extend_from_slice(text.as_bytes());
+            return Some(());
+        }
+        let text = &self.text[from + 1..end - 1];
+        push_head(number, text.len(), self.out);
+        self.out.extend_from_slice(text);
+        Some(())
+    }
+
+    /// Writes a value as the JSON that it is.
+    fn raw(&mut self, number: u32) -> Option<()> {
+        let from = self.at;
+        self.at = scan::value_end(self.text, from)?;
+        let raw = &self.text[from..self.at];
+        if raw == b"null" {
+            return None;
+        }
+        push_head(number, 1 + varint_size(raw.len() as u64) + raw.len(), self.out);
+        push_head(1, raw.len(), self.out);
+        self.out.extend_from_slice(raw);
+        Some(())
+    }
+}
+
+impl<'a> Forward<'a> {
+    /// Passes a string without escapes.
+    fn plain(&mut self) -> Option<&'a [u8]> {
+        let from = self.at;
+        if *self.text.get(from)? != b'"' {
+            return None;
+        }
+        let (end, escapes) = scan::string_end(self.text, from)?;
+        self.at = end;
+        (!escapes).then(|| &self.text[from + 1..end - 1])
+    }
+}
+
+/// What the contents of most times, durations and numbers take at most, in bytes.
+const SMALL: usize = 32;
