@@ -19,13 +19,14 @@ pub const READS: Part = Part::only(&[
             ("name", Part::Whole),
             ("creationTimestamp", Part::Whole),
             ("deletionTimestamp", Part::Whole),
-            ("annotations", Part::Whole),
+            ("annotations", Part::only(&[(super::table::INITIAL_EVENTS_END, Part::Whole)])),
+            ("managedFields", Part::Rest),
         ]),
     ),
     (
         "spec",
         Part::only(&[
-            ("containers", Part::only(&[("name", Part::Whole)])),
+            ("containers", Part::only(&[("name", Part::Whole), ("image", Part::Rest)])),
             ("initContainers", Part::only(&[("name", Part::Whole), ("restartPolicy", Part::Whole)])),
             ("nodeName", Part::Whole),
             ("readinessGates", Part::Whole),

@@ -56,8 +56,8 @@ pub trait Rows {
     }
 }
 
-/// What the rows of most kinds read. Annotations tell a bookmark from other objects.
-pub const ALL_BUT_OWNERS: Part = Part::but(&[("metadata", Part::but(&[("managedFields", Part::Nothing)]))]);
+/// What the rows of most kinds read: nothing behind `managedFields`, the last member of metadata. Annotations tell a bookmark from other objects.
+pub const ALL_BUT_OWNERS: Part = Part::but(&[("metadata", Part::but(&[("managedFields", Part::Rest)]))]);
 
 /// The rows of a built-in kind.
 #[derive(Debug, Clone, Copy)]
@@ -200,7 +200,7 @@ pub struct Table<'a> {
 }
 
 /// Objects with this annotation mark the end of a watch's initial events; their metadata is always included.
-const INITIAL_EVENTS_END: &str = "k8s.io/initial-events-end";
+pub const INITIAL_EVENTS_END: &str = "k8s.io/initial-events-end";
 
 impl<'a> Table<'a> {
     /// A table of `rows` under `columns`, with ages counted to `now`.

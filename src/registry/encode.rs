@@ -115,7 +115,9 @@ pub fn stored_tree(object: &Object) -> ApiResult<Value> {
 
 /// A part of the tree of a stored object, in its stored version.
 pub fn stored_part(object: &Object, part: Part) -> ApiResult<Value> {
-    json::parse_part(object.bytes(), part).map_or_else(|| stored_value(object), Ok)
+    let metadata = &object.layout().metadata;
+    let known = metadata.start as usize..metadata.end as usize;
+    json::parse_part(object.bytes(), part, known).map_or_else(|| stored_value(object), Ok)
 }
 
 /// The stored bytes without the newline.

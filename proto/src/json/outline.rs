@@ -1,5 +1,7 @@
 //! Parts of a text as a tree, for readers who know what they will look at.
 
+use std::ops::Range;
+
 use super::{parse, scan};
 use crate::value::{Map, Str, Value};
 
@@ -10,6 +12,9 @@ pub enum Part {
     Whole,
     /// Nothing: the member is left out.
     Nothing,
+    /// Nothing of this member and of those behind it in the same object: what is last need not be passed over where the
+    /// object's end is known.
+    Rest,
     /// Of an object, or of each object in a list, these members; the others as a whole, or not at all.
     Members {
         /// Parts of members by their key.
@@ -31,17 +36,18 @@ impl Part {
     }
 }
 
-/// The wanted part of a JSON text that a parser has accepted before; what is not wanted is passed over. `None` where the
-/// text turns out not to be JSON.
-pub fn parse_part(text: &[u8], part: Part) -> Option<Value> {
-    let text = std::str::from_utf8(text).ok()?;
-    Reader { text, bytes: text.as_bytes(), at: 0 }.part(part)
+/// The wanted part of a JSON text that a parser has accepted before; what is not wanted is passed over, and so is what
+/// lies between where a value in it is known to start and to end, as far as it is not wanted. `None` where the text turns
+/// out not to be JSON.
+pub fn parse_part(bytes: &[u8], part: Part, known: Range<usize>) -> Option<Value> {
+    Reader { bytes, at: 0, known }.part(part)
 }
 
 struct Reader<'a> {
-    text: &'a str,
     bytes: &'a [u8],
     at: usize,
+    /// Where a value starts and ends.
+    known: Range<usize>,
 }
 
 impl Reader<'_> {
@@ -62,6 +68,7 @@ impl Reader<'_> {
 
     fn object(&mut self, named: &'static [(&'static str, Part)], others: bool) -> Option<Value> {
         let rest = if others { Part::Whole } else { Part::Nothing };
+        let start = self.at;
         let mut entries = Vec::new();
         self.at += 1;
         if self.peek()? == b'}' {
@@ -73,6 +80,10 @@ impl Reader<'_> {
             let part = named.iter().find(|(name, _)| *name == key.as_str()).map_or(rest, |(_, part)| *part);
             self.peek()?;
             match part {
+                Part::Rest => {
+                    self.at = self.object_end(start)?;
+                    return Some(Map::from_entries(entries).0.into());
+                }
                 Part::Nothing => self.at = scan::value_end(self.bytes, self.at)?,
                 part => entries.push((key, self.part(part)?)),
             }
@@ -80,6 +91,13 @@ impl Reader<'_> {
                 return Some(Map::from_entries(entries).0.into());
             }
         }
+    }
+
+    /// The position behind the object that starts here.
+    fn object_end(&self, start: usize) -> Option<usize> {
+        let known = (start == self.known.start).then_some(self.known.end);
+        let ends = |end: &usize| *end > self.at && self.bytes.get(*end - 1) == Some(&b'}');
+        known.filter(ends).or_else(|| scan::value_end(self.bytes, start))
     }
 
     fn list(&mut self, part: Part) -> Option<Value> {
@@ -105,7 +123,7 @@ impl Reader<'_> {
         let (end, escapes) = scan::string_end(self.bytes, from)?;
         self.at = end;
         let key = match escapes {
-            false => Str::from(self.text.get(from + 1..end - 1)?),
+            false => Str::from(std::str::from_utf8(self.bytes.get(from + 1..end - 1)?).ok()?),
             true => parse(&self.bytes[from..end]).ok()?.as_str()?.into(),
         };
         (self.peek()? == b':').then(|| self.at += 1)?;
@@ -140,9 +158,9 @@ mod tests {
 
     #[test]
     fn the_whole_is_what_the_parser_makes_of_it() {
-        assert_eq!(parse_part(TEXT, Part::Whole), json::parse(TEXT).ok());
-        assert_eq!(parse_part(TEXT, Part::but(&[])), json::parse(TEXT).ok());
-        assert_eq!(parse_part(TEXT, Part::only(&[])), Some(Value::object()));
+        assert_eq!(parse_part(TEXT, Part::Whole, 0..0), json::parse(TEXT).ok());
+        assert_eq!(parse_part(TEXT, Part::but(&[]), 0..0), json::parse(TEXT).ok());
+        assert_eq!(parse_part(TEXT, Part::only(&[]), 0..0), Some(Value::object()));
     }
 
     #[test]
@@ -154,7 +172,22 @@ mod tests {
         ]);
         let expected = br#"{"metadata":{"name":"a","labels":{"a":"\"b"}},
             "spec":{"containers":[{"name":"c"},{"name":"e"}]},"status":null}"#;
-        assert_eq!(parse_part(TEXT, PART), json::parse(expected).ok());
+        assert_eq!(parse_part(TEXT, PART, 0..0), json::parse(expected).ok());
+    }
+
+    #[test]
+    fn the_rest_of_an_object_is_left_out_wherever_it_ends() {
+        const PART: Part = Part::only(&[
+            ("metadata", Part::but(&[("managedFields", Part::Rest)])),
+            ("spec", Part::only(&[("x", Part::Whole), ("containers", Part::Rest)])),
+            ("status", Part::Whole),
+        ]);
+        let expected = json::parse(br#"{"metadata":{"name":"a"},"spec":{},"status":null}"#).ok();
+        let start = TEXT.windows(8).position(|bytes| bytes == br#"{"name":"#).unwrap();
+        let end = scan::value_end(TEXT, start).unwrap();
+        for known in [0..0, start..end, start..TEXT.len() * 2, start..start] {
+            assert_eq!(parse_part(TEXT, PART, known), expected);
+        }
     }
 
     #[test]
@@ -162,13 +195,13 @@ mod tests {
         const PART: Part =
             Part::but(&[("metadata", Part::Nothing), ("spec", Part::only(&[("containers", Part::Whole)]))]);
         for end in 0..TEXT.len() - 2 {
-            assert_eq!(parse_part(&TEXT[..end], PART), None, "{end}");
+            assert_eq!(parse_part(&TEXT[..end], PART, 0..0), None, "{end}");
         }
         for at in 0..TEXT.len() {
             let mut text = TEXT.to_vec();
             for byte in [b'"', b'{', b']', b'\\', b',', 0xff] {
                 text[at] = byte;
-                let _ = parse_part(&text, PART);
+                let _ = parse_part(&text, PART, 0..0);
             }
         }
     }
