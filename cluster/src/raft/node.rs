@@ -316,11 +316,16 @@ impl Node {
         metrics.membership_config.membership().get_node(&member).map(|replica| replica.address.clone())
     }
 
-    /// Waits until somebody else leads than now, or somebody at all.
-    pub(crate) async fn leader_changed(&self) {
+    /// Waits until somebody else leads than now, or somebody at all. False when the group is shut down.
+    pub(crate) async fn leader_changed(&self) -> bool {
         let mut server = self.raft.server_metrics();
         let known = server.borrow_watched().current_leader;
-        while server.changed().await.is_ok() && server.borrow_watched().current_leader == known {}
+        while server.changed().await.is_ok() {
+            if server.borrow_watched().current_leader != known {
+                return true;
+            }
+        }
+        false
     }
 
     /// Whether this replica leads and is the only one that votes: then it has acknowledged nothing that it has not

@@ -87,7 +87,7 @@ impl Leader {
                     return Some(Place::There(Target { address, member: Some(leader) }));
                 }
             }
-            if tokio::time::timeout_at(deadline, self.node.leader_changed()).await.is_err() {
+            if tokio::time::timeout_at(deadline, self.node.leader_changed()).await != Ok(true) {
                 return None;
             }
         }
@@ -100,7 +100,7 @@ impl Leader {
         tokio::select! {
             biased;
             answer = asked => answer,
-            () = succeeded => Err(otherwise),
+            _ = succeeded => Err(otherwise),
         }
     }
 

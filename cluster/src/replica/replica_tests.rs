@@ -275,6 +275,16 @@ async fn a_drained_member_leads_rather_than_nobody() {
 }
 
 #[tokio::test]
+async fn a_store_that_is_shut_down_refuses_writes_at_once_although_nobody_leads() {
+    let cluster = Cluster::new(&["a", "b", "c"], 0);
+    let alone = cluster.begin("a").await;
+    alone.clone().shutdown().await;
+    let began = Instant::now();
+    alone.write(put("ns/a", Expectation::Absent)).await.unwrap_err();
+    assert!(began.elapsed() < crate::limits::LEADER_WAIT, "{:?}", began.elapsed());
+}
+
+#[tokio::test]
 async fn a_leader_without_a_majority_is_not_available() {
     let cluster = Cluster::new(&["a", "b", "c"], 0);
     let mut stores: BTreeMap<String, Store> = cluster.addresses.keys().cloned().zip(cluster.open_all().await).collect();
