@@ -32,6 +32,20 @@
 //! - No lock is held across an await, and none for longer than a bounded chunk of work.
 //! - Every bound is in [`limits`].
 
+/// Whether a mistake is made that simulations must find: never but in such a simulation.
+#[cfg(test)]
+macro_rules! seeded {
+    ($bug:ident) => {
+        crate::simulation::bugs::Bug::$bug.is_made()
+    };
+}
+#[cfg(not(test))]
+macro_rules! seeded {
+    ($bug:ident) => {
+        false
+    };
+}
+
 mod backup;
 mod boot;
 mod chance;
@@ -52,7 +66,6 @@ mod revision;
 mod shard_map;
 mod shards;
 #[cfg(test)]
-#[allow(dead_code, reason = "simulations are about to use it")]
 mod simulation;
 mod snapshot;
 mod store;

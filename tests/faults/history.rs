@@ -11,25 +11,31 @@ pub type Micros = u64;
 /// A `resourceVersion`.
 pub type Revision = u64;
 
-/// A resource type under test.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Table {
-    ConfigMaps,
-    Leases,
-    Pods,
+/// A table under test.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Table {
+    pub name: &'static str,
+    /// Whether a PUT that names the uid of an absent object is answered with 409, because PUT may create this kind.
+    pub is_created_by_put: bool,
+    /// Whether an object is marked before it is deleted, which is a change of its own.
+    pub marks_deletions: bool,
 }
 
 impl Table {
-    pub const ALL: [Table; 3] = [Table::ConfigMaps, Table::Leases, Table::Pods];
+    pub const CONFIG_MAPS: Table = Table::plain("ConfigMaps");
+    pub const LEASES: Table = Table { is_created_by_put: true, ..Table::plain("Leases") };
+    pub const PODS: Table = Table { marks_deletions: true, ..Table::plain("Pods") };
+    pub const ALL: [Table; 3] = [Table::CONFIG_MAPS, Table::LEASES, Table::PODS];
 
-    /// Whether a PUT that names the uid of an absent object is answered with 409, because PUT may create this kind.
-    pub fn is_created_by_put(self) -> bool {
-        self == Table::Leases
+    /// A table without peculiarities.
+    pub const fn plain(name: &'static str) -> Table {
+        Table { name, is_created_by_put: false, marks_deletions: false }
     }
+}
 
-    /// Whether an object is marked before it is deleted, which is a change of its own.
-    pub fn marks_deletions(self) -> bool {
-        self == Table::Pods
+impl fmt::Debug for Table {
+    fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
+        f.write_str(self.name)
     }
 }
 
@@ -115,6 +121,8 @@ pub enum WriteOutcome {
     Conflict,
     /// 404.
     NotFound,
+    /// An answer that says that it did not happen and never will, and nothing of why.
+    NotDone,
     /// No answer, or one that does not say: the write happened, will happen, or will not.
     Unknown,
     /// An answer that no such write should get.

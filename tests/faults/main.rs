@@ -11,6 +11,8 @@
 //! FLOTILLA_FAULT_SEED repeats a schedule of faults; what the threads do in it stays as it comes. Clocks are not
 //! changed: what the server reads of them cannot be without changing the machine's.
 //!
+//! The checker also judges the simulations of the store, in `cluster/src/simulation`, which seeds repeat exactly.
+//!
 //! Read in this order: [`history`] (what is recorded), [`check`] (what is promised), [`fleet`] (members and the links
 //! between them), [`traffic`] (clients), [`faults`] (what is done to members), [`run`] (all of it together),
 //! [`interruption`] (what is measured).

@@ -22,7 +22,7 @@ impl Sequencer {
 
     /// The next revision at this wall time; none when the 18 digits are used up.
     pub(crate) fn next(&mut self, unix_ms: u64) -> Option<Revision> {
-        let above = self.last.next();
+        let above = if seeded!(RevisionFromClockAlone) { Revision::FIRST } else { self.last.next() };
         let revision = self.own(above.max(Revision::from_unix_ms(unix_ms)));
         // A clock that stands beyond the last revision must not use up those that are left.
         let revision = if revision >= Revision::LAST { self.own(above) } else { revision };

@@ -36,8 +36,7 @@ pub(crate) mod test_net;
 
 pub(crate) use self::transport::{Transport, TransportOptions};
 #[cfg(test)]
-#[allow(unused_imports, reason = "simulations are about to use it")]
-pub(crate) use self::wire::{Connecting, Listener, Stream};
+pub(crate) use self::wire::{Connected, Connecting, Listener};
 pub(crate) use self::wire::{Network, TlsNetwork};
 
 /// Which of the connections to a peer a call takes.

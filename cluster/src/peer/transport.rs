@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -40,7 +41,6 @@ pub(crate) struct TransportOptions {
 pub(crate) struct Transport {
     address: SocketAddr,
     shared: Arc<Shared>,
-    stop: watch::Sender<bool>,
 }
 
 /// What the tasks of a transport have in common.
@@ -54,7 +54,9 @@ pub(super) struct Shared {
     pub(super) heard_of_someone: Notify,
     links: Mutex<BTreeMap<LinkKey, Arc<Link>>>,
     runtime: Handle,
-    stopped: watch::Receiver<bool>,
+    stopped: AtomicBool,
+    /// Told to all tasks, in the order in which they were started.
+    stopping: Notify,
 }
 
 impl Transport {
@@ -65,7 +67,6 @@ impl Transport {
     pub(crate) fn start(options: TransportOptions, service: Arc<dyn Service>) -> Result<Arc<Transport>, io::Error> {
         let listener = options.network.listen(options.listen, &options.tls)?;
         let address = listener.address();
-        let (stop, stopped) = watch::channel(false);
         let shared = Arc::new(Shared {
             network: options.network,
             tls: options.tls,
@@ -75,10 +76,11 @@ impl Transport {
             heard_of_someone: Notify::new(),
             links: Mutex::default(),
             runtime: Handle::try_current().map_err(io::Error::other)?,
-            stopped,
+            stopped: AtomicBool::new(false),
+            stopping: Notify::new(),
         });
         shared.spawn(served::accept(shared.clone(), listener));
-        Ok(Arc::new(Transport { address, shared, stop }))
+        Ok(Arc::new(Transport { address, shared }))
     }
 
     /// Where it listens.
@@ -88,7 +90,7 @@ impl Transport {
 
     /// Lets go of the address and of all connections, and makes no more.
     pub(crate) fn shutdown(&self) {
-        self.stop.send_replace(true);
+        self.shared.stop();
         let links: Vec<_> = self.shared.links.lock().values().cloned().collect();
         links.iter().for_each(|link| link.rest(&PeerError::Closed));
     }
@@ -97,10 +99,16 @@ impl Transport {
         if payload.len() > PEER_FRAME_BYTES_MAX - PEER_FRAME_HEADER_BYTES {
             return Err(PeerError::TooLarge { bytes: payload.len() });
         }
-        if *self.stop.borrow() {
+        if self.shared.is_stopped() {
             return Err(PeerError::Closed);
         }
         self.shared.link(&to.address, lane)?.session()?.begin(to.member, kind, method, payload)
+    }
+}
+
+impl Drop for Transport {
+    fn drop(&mut self) {
+        self.shared.stop();
     }
 }
 
@@ -153,19 +161,29 @@ impl Peers for Transport {
 impl Shared {
     /// Runs a task until it is done or the transport is stopped.
     pub(super) fn spawn(self: &Arc<Self>, task: impl Future<Output = ()> + Send + 'static) {
-        let mut stopped = self.stopped.clone();
+        let shared = self.clone();
         self.runtime.spawn(async move {
+            let mut stopping = std::pin::pin!(shared.stopping.notified());
+            stopping.as_mut().enable(); // before looking, so that it does not go unseen
+            if shared.is_stopped() {
+                return;
+            }
             tokio::select! {
                 biased;
-                _ = stopped.wait_for(|stopped| *stopped) => {}
+                () = stopping => {}
                 () = task => {}
             }
         });
     }
 
+    fn stop(&self) {
+        self.stopped.store(true, Ordering::Release);
+        self.stopping.notify_waiters();
+    }
+
     /// Whether the transport was stopped.
     pub(super) fn is_stopped(&self) -> bool {
-        *self.stopped.borrow() || self.stopped.has_changed().is_err()
+        self.stopped.load(Ordering::Acquire)
     }
 
     fn link(self: &Arc<Self>, address: &str, lane: Lane) -> Result<Arc<Link>, PeerError> {

@@ -51,9 +51,10 @@ impl Votes {
     /// Waits until something has changed; for ever once the group is shut down.
     pub(crate) async fn changed(&mut self) {
         let changed = tokio::select! {
-            changed = self.server.changed() => changed.is_ok(),
-            changed = self.excluded.changed() => changed.is_ok(),
-        };
+        biased;
+                    changed = self.server.changed() => changed.is_ok(),
+                    changed = self.excluded.changed() => changed.is_ok(),
+                };
         if !changed {
             std::future::pending::<()>().await;
         }

@@ -173,6 +173,9 @@ impl RaftLogStorage<TypeConfig> for LogStore {
 
     async fn save_vote(&mut self, vote: &Vote) -> Result<(), io::Error> {
         self.rest.stir();
+        if seeded!(ForgottenVote) {
+            return Ok(());
+        }
         let (done, durable) = tokio::sync::oneshot::channel();
         let callback = Box::new(move |result| drop(done.send(result)));
         self.wal.append(self.group, Some(callback), |appender| appender.vote(types::ballot(vote)));

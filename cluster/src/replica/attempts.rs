@@ -57,6 +57,9 @@ impl<'a> Attempts<'a> {
                 Err(WriteError::Moved) if tenure.is_none() && Instant::now() < deadline => self.follow(deadline).await,
                 Err(WriteError::Unknown) if Instant::now() < deadline => {
                     self.unknown = true;
+                    if seeded!(DuplicateOnRetry) {
+                        self.write.expectation = self.present();
+                    }
                     tokio::time::sleep(ATTEMPT_INTERVAL).await;
                 }
                 Err(WriteError::NotLeader { .. }) if self.unknown && tenure.is_some() => {
@@ -94,6 +97,12 @@ impl<'a> Attempts<'a> {
         self.since = if self.unknown { self.since.min(closed) } else { closed };
     }
 
+    /// The expectation that holds now.
+    fn present(&self) -> Expectation {
+        let object = self.table.get(self.write.key.as_str());
+        object.map_or(Expectation::Absent, |object| Expectation::Revision(object.revision()))
+    }
+
     /// What the write came to, as this replica shows it.
     async fn outcome(&self, decided: Decided) -> Result<Outcome, WriteError> {
         let outcome = match decided {
@@ -101,7 +110,7 @@ impl<'a> Attempts<'a> {
             Decided::Elsewhere { committed, closed } => self.shown(committed, closed).await?,
         };
         match outcome {
-            Outcome::Conflict { .. } if self.unknown => match self.made_before()? {
+            Outcome::Conflict { .. } if self.unknown && !seeded!(LostAnswer) => match self.made_before()? {
                 Some(change) => Ok(committed(&change)),
                 None => Ok(outcome),
             },

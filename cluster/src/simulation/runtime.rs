@@ -8,6 +8,7 @@ use openraft::impls::TokioRuntime;
 use openraft::rt::AsyncRuntime;
 use openraft::rt::deterministic_rng::DeterministicRng;
 
+use super::watch::SeededWatch;
 use crate::chance;
 
 /// Tokio, with randomness from the seed of a simulation when there is one.
@@ -23,7 +24,7 @@ impl AsyncRuntime for SeededRuntime {
     type Timeout<R, T: Future<Output = R> + OptionalSend> = <TokioRuntime as AsyncRuntime>::Timeout<R, T>;
     type ThreadLocalRng = <DeterministicRng<TokioRuntime> as AsyncRuntime>::ThreadLocalRng;
     type Mpsc = <TokioRuntime as AsyncRuntime>::Mpsc;
-    type Watch = <TokioRuntime as AsyncRuntime>::Watch;
+    type Watch = SeededWatch;
     type Oneshot = <TokioRuntime as AsyncRuntime>::Oneshot;
     type Mutex<T: OptionalSend + 'static> = <TokioRuntime as AsyncRuntime>::Mutex<T>;
 

@@ -56,11 +56,14 @@ impl Handler<Apply> for ShardActor {
     type Result = actix::MessageResult<Apply>;
 
     fn handle(&mut self, apply: Apply, _: &mut Context<ShardActor>) -> actix::MessageResult<Apply> {
-        let commands: Vec<_> = apply
+        let mut commands: Vec<_> = apply
             .positions
             .iter()
             .filter_map(|(batch, command)| apply.batches.get(*batch as usize)?.commands().get(*command as usize))
             .collect();
+        if seeded!(ReorderedApply) {
+            commands.reverse();
+        }
         let outcomes = self.shard.apply(&commands);
         actix::MessageResult(apply.positions.into_iter().zip(outcomes).collect())
     }

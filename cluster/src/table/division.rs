@@ -86,6 +86,7 @@ impl Division {
             base = base.max(stage.opened().unwrap_or_default());
             match stage.ended() {
                 Some(ended) => end = end.max(ended),
+                None if seeded!(SkippedClosedRevision) => closed = closed.max(Some(of_group)),
                 None => closed = Some(closed.map_or(of_group, |closed| closed.min(of_group))),
             }
         }

@@ -38,6 +38,7 @@ impl Keyspace {
         let current = self.live(command.key.as_str()).cloned();
         let expected = match command.expectation {
             Expectation::Absent => current.is_none() && matches!(command.operation, Operation::Put(_)),
+            Expectation::Revision(_) if seeded!(StaleExpectation) => current.is_some(),
             Expectation::Revision(revision) => current.as_ref().is_some_and(|object| object.revision() == revision),
         };
         // Leaders assign revisions in increasing order; a write that came out of order must not rewrite history.

@@ -143,7 +143,7 @@ impl Shard {
     /// again, which all of them are that follow the entry up to which the snapshot is: they say what is to be there.
     pub(crate) fn capture(self: &Arc<Shard>, closed: Revision, hold: Duration) -> Capture {
         loop {
-            let floor = self.floor();
+            let floor = if seeded!(SnapshotWithoutHistory) { closed } else { self.floor() };
             if let Ok(hold) = self.pin(floor, hold) {
                 let stage = self.stage.get();
                 return Capture { hold, floor, closed, stage };

@@ -19,7 +19,6 @@ mod segment;
 #[cfg(test)]
 pub(crate) mod simulated_disk;
 #[cfg(test)]
-#[allow(dead_code, reason = "simulations are about to use it")]
 pub(crate) mod simulated_drive;
 #[cfg(test)]
 mod wal_tests;
@@ -421,6 +420,10 @@ impl Appender<'_> {
 
     /// Drops entries after this index, or all.
     pub(crate) fn truncate(&mut self, last: Option<u64>) {
+        if seeded!(LostTruncate) {
+            let _ = self.ledger.note(&Record::Truncate(last), None);
+            return;
+        }
         self.record(&Record::Truncate(last));
     }
 }

@@ -119,7 +119,6 @@ impl Spare {
 
     /// Whether one is to be made.
     #[cfg(test)]
-    #[allow(dead_code, reason = "simulations are about to use it")]
     pub(crate) fn is_wanted(&self) -> bool {
         self.state.lock().wanted
     }

@@ -5,9 +5,12 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use futures_util::FutureExt;
+use futures_util::future::BoxFuture;
 use parking_lot::Mutex;
 
 use super::disk::{Disk, DiskFile};
+use super::simulated_drive::Pace;
 
 #[derive(Clone, Default)]
 struct Content {
@@ -22,6 +25,7 @@ struct State {
     files: BTreeMap<PathBuf, Arc<Mutex<Content>>>,
     room: Option<u64>,
     syncs_until_failure: Option<u64>,
+    pace: Option<Pace>,
 }
 
 /// A disk in memory. Names of files are durable at once; contents when synced.
@@ -33,7 +37,7 @@ impl SimulatedDisk {
     /// `kept(file size, sector)` decides. Files opened before go on writing to the old disk.
     pub(crate) fn crash(&self, mut kept: impl FnMut(usize, usize) -> bool) -> SimulatedDisk {
         let state = self.0.lock();
-        let mut after = State::default();
+        let mut after = State { pace: state.pace.clone(), ..State::default() };
         for (path, content) in &state.files {
             let content = content.lock();
             let mut bytes = content.durable.clone();
@@ -51,6 +55,11 @@ impl SimulatedDisk {
             after.files.insert(path.clone(), Arc::new(Mutex::new(content)));
         }
         SimulatedDisk(Arc::new(Mutex::new(after)))
+    }
+
+    /// From now on work that waits for the disk takes as long as this says, of time that a test lets pass.
+    pub(crate) fn set_pace(&self, pace: Pace) {
+        self.0.lock().pace = Some(pace);
     }
 
     /// From now on there is room for this many more bytes, or as many as one likes.
@@ -169,5 +178,19 @@ impl Disk for SimulatedDisk {
 
     fn sync_directory(&self, _: &Path) -> io::Result<()> {
         Ok(())
+    }
+
+    fn work(&self, work: Box<dyn FnOnce() + Send>) -> BoxFuture<'static, ()> {
+        let pace = self.0.lock().pace.clone();
+        async move {
+            match pace {
+                Some(pace) => {
+                    tokio::time::sleep(pace()).await;
+                    work();
+                }
+                None => drop(tokio::task::spawn_blocking(work).await),
+            }
+        }
+        .boxed()
     }
 }

@@ -131,7 +131,11 @@ impl Writer {
             self.roll()?;
         }
         self.note(&draft.frame[frame::HEADER..])?;
-        self.put_frame(&mut draft.frame)
+        self.put_frame(&mut draft.frame)?;
+        if seeded!(AckBeforeFsync) {
+            draft.callbacks.drain(..).for_each(|callback| callback(Ok(())));
+        }
+        Ok(())
     }
 
     /// Makes durable what was put, which can be read then.

@@ -184,8 +184,9 @@ impl Subscribers {
         let buckets = self.0.lock();
         let values = buckets.fields.values().flat_map(|values| values.values());
         let named = buckets.namespaces.values().chain(buckets.names.values()).chain(buckets.keys.values());
-        for signal in std::iter::once(&buckets.all).chain(named).chain(values).flat_map(|bucket| bucket.values()) {
-            signal.mark(Revision::ZERO, through);
-        }
+        let all = std::iter::once(&buckets.all).chain(named).chain(values).flatten();
+        // In the order in which they came, as they are woken otherwise.
+        let all: BTreeMap<u64, &Arc<Signal>> = all.map(|(number, signal)| (*number, signal)).collect();
+        all.into_values().for_each(|signal| signal.mark(Revision::ZERO, through));
     }
 }

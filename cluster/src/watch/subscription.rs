@@ -24,6 +24,7 @@ impl Subscription {
         if after > current {
             return Err(TooLarge { current }.into());
         }
+        let after = if seeded!(WatchSkipsAtResume) { after.max(table.revision()) } else { after };
         let signal = Arc::new(Signal::new(interest, None));
         let number = table.subscribers.insert(signal.clone());
         let subscription = Subscription { table, signal, number, position: after };
@@ -86,6 +87,7 @@ impl Subscription {
         let announced = self.table.announced(); // before looking for what is pending
         match self.signal.pending() {
             None => self.position.max(announced),
+            Some(_) if seeded!(BookmarkAhead) => self.table.revision(),
             Some((first, _)) => self.position.max(first.previous().min(announced)),
         }
     }

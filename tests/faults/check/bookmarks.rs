@@ -1,7 +1,7 @@
 //! A bookmark is never ahead of a change that has not been told, and never goes back.
 
 use super::Timeline;
-use crate::history::{Delivery, History, Session, Start};
+use super::history::{Delivery, History, Session, Start};
 
 pub fn check(history: &History, _timeline: &Timeline, found: &mut Vec<String>) {
     for session in history.streams.iter().flat_map(|stream| &stream.sessions) {

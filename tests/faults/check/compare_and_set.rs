@@ -1,8 +1,8 @@
 //! A write with an expectation changed exactly the state that it expected.
 
 use super::Timeline;
+use super::history::{History, Intent, Write, WriteOutcome};
 use super::timeline::followed;
-use crate::history::{History, Intent, Write, WriteOutcome};
 
 pub fn check(history: &History, timeline: &Timeline, found: &mut Vec<String>) {
     for write in &history.writes {

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::Timeline;
-use crate::history::{Delivery, History, Micros, Revision, Table, WriteOutcome};
+use super::history::{Delivery, History, Micros, Revision, Table, WriteOutcome};
 
 pub fn check(history: &History, timeline: &Timeline, found: &mut Vec<String>) {
     let mut known: BTreeMap<Table, Vec<(Micros, Revision)>> = BTreeMap::new();

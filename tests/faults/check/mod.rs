@@ -25,7 +25,7 @@ use std::fmt;
 
 pub use timeline::Timeline;
 
-use crate::history::History;
+use super::history::{self, History};
 
 /// A promise that was broken.
 #[derive(Debug, Clone, PartialEq, Eq)]

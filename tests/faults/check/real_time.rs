@@ -4,7 +4,7 @@
 //! nobody had asked for when it was answered; a write takes its place after everything known before it was sent.
 
 use super::Timeline;
-use crate::history::{Get, History, Write, WriteOutcome};
+use super::history::{Get, History, Write, WriteOutcome};
 
 pub fn check(history: &History, timeline: &Timeline, found: &mut Vec<String>) {
     for write in &history.writes {

@@ -1,8 +1,8 @@
 //! A 404 or 409 is true of some state that the object may have had while the operation was under way.
 
 use super::Timeline;
+use super::history::{History, Intent, Write, WriteOutcome};
 use super::timeline::State;
-use crate::history::{History, Intent, Write, WriteOutcome};
 
 pub fn check(history: &History, timeline: &Timeline, found: &mut Vec<String>) {
     for write in &history.writes {
@@ -33,12 +33,10 @@ fn is_justified(write: &Write, state: &State) -> bool {
     match (&write.outcome, &write.intent) {
         (WriteOutcome::AlreadyExists, Intent::Create { .. }) => state.object.is_some(),
         (WriteOutcome::NotFound, Intent::Delete { .. }) => state.object.is_none(),
-        (WriteOutcome::NotFound, Intent::Update { .. }) => {
-            state.object.is_none() && !write.key.table.is_created_by_put()
-        }
+        (WriteOutcome::NotFound, Intent::Update { .. }) => state.object.is_none() && !write.key.table.is_created_by_put,
         (WriteOutcome::Conflict, Intent::Update { expected, .. }) => match state.object {
             Some(_) => state.revision != *expected,
-            None => write.key.table.is_created_by_put(),
+            None => write.key.table.is_created_by_put,
         },
         (WriteOutcome::Conflict, Intent::Delete { expected: Some(expected) }) => {
             state.object.is_some() && state.revision != *expected

@@ -1,7 +1,7 @@
 //! A stream can go on from what it was told last, on any member, as long as the history window reaches.
 
 use super::Timeline;
-use crate::history::{End, History, Start};
+use super::history::{End, History, Start};
 
 pub fn check(history: &History, _timeline: &Timeline, found: &mut Vec<String>) {
     for stream in &history.streams {

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::Timeline;
-use crate::history::{Delivery, EventKind, History, Key, List, Revision, Scope, Seen, Session, Start};
+use super::history::{Delivery, EventKind, History, Key, List, Revision, Scope, Seen, Session, Start};
 
 type Objects<'a> = BTreeMap<&'a Key, &'a Seen>;
 

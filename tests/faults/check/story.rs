@@ -1,6 +1,6 @@
 //! Short histories for the checker's tests.
 
-use crate::history::{
+use super::history::{
     Delivery, End, EventKind, Get, History, Intent, Interval, Key, List, Micros, Revision, Scope, Seen, Session, Start,
     Stream, Table, Write, WriteOutcome,
 };
@@ -8,7 +8,7 @@ use crate::history::{
 pub const WINDOW: Micros = 1_000;
 
 pub fn key(name: &str) -> Key {
-    Key { table: Table::ConfigMaps, namespace: "x".to_owned(), name: name.to_owned() }
+    Key { table: Table::CONFIG_MAPS, namespace: "x".to_owned(), name: name.to_owned() }
 }
 
 pub fn seen(revision: Revision, uid: &str, value: &str) -> Seen {
@@ -16,7 +16,7 @@ pub fn seen(revision: Revision, uid: &str, value: &str) -> Seen {
 }
 
 pub fn scope() -> Scope {
-    Scope { table: Table::ConfigMaps, namespace: None }
+    Scope { table: Table::CONFIG_MAPS, namespace: None }
 }
 
 fn at((invoked, returned): (Micros, Micros)) -> Interval {

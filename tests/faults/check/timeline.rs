@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, HashMap};
 
-use crate::history::{
+use super::history::{
     Delivery, EventKind, History, Intent, Key, List, Micros, Revision, Seen, Table, Write, WriteOutcome,
 };
 
@@ -134,7 +134,7 @@ impl Timeline {
             let states = self.states.entry(change.key.clone()).or_insert_with(absent);
             let object = change.value.clone();
             let object = object.map(|value| Seen { revision: *revision, uid: change.uid.clone(), value });
-            let is_mark = change.key.table.marks_deletions()
+            let is_mark = change.key.table.marks_deletions
                 && object.is_some()
                 && states
                     .last()

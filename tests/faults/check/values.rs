@@ -1,7 +1,7 @@
 //! A revision is one change, and every change was asked for: what was refused never shows, and nothing comes of itself.
 
 use super::Timeline;
-use crate::history::{History, WriteOutcome};
+use super::history::{History, WriteOutcome};
 
 pub fn check(history: &History, timeline: &Timeline, found: &mut Vec<String>) {
     found.extend(timeline.contradictions().iter().cloned());

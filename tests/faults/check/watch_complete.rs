@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 
 use super::Timeline;
+use super::history::{Delivery, EventKind, History, Revision, Scope, Session, Start};
 use super::timeline::Change;
-use crate::history::{Delivery, EventKind, History, Revision, Scope, Session, Start};
 
 pub fn check(history: &History, timeline: &Timeline, found: &mut Vec<String>) {
     for stream in &history.streams {

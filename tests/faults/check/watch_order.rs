@@ -1,7 +1,7 @@
 //! A watch tells of every change once, in the order of revisions, and only of what it is about.
 
 use super::Timeline;
-use crate::history::{Delivery, History, Revision, Scope, Session, Start};
+use super::history::{Delivery, History, Revision, Scope, Session, Start};
 
 pub fn check(history: &History, _timeline: &Timeline, found: &mut Vec<String>) {
     for stream in &history.streams {

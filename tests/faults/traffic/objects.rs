@@ -81,17 +81,18 @@ pub fn seen(object: &Value) -> Option<Seen> {
 pub fn new_object(key: &Key, value: &str) -> Value {
     let metadata = json!({"name": key.name, "namespace": key.namespace, "annotations": {VALUE: value}});
     match key.table {
-        Table::ConfigMaps => json!({
+        Table::CONFIG_MAPS => json!({
             "apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": {"text": "x".repeat(500)},
         }),
-        Table::Leases => json!({
+        Table::LEASES => json!({
             "apiVersion": "coordination.k8s.io/v1", "kind": "Lease", "metadata": metadata,
             "spec": {"holderIdentity": "x", "leaseDurationSeconds": 10},
         }),
-        Table::Pods => json!({
+        Table::PODS => json!({
             "apiVersion": "v1", "kind": "Pod", "metadata": metadata,
             "spec": {"automountServiceAccountToken": false, "containers": [{"name": "x", "image": "x"}]},
         }),
+        other => panic!("no objects of {other:?} are made"),
     }
 }
 
@@ -105,9 +106,10 @@ pub fn changed(known: &Known, value: &str) -> Value {
 /// Where a scope is listed and watched.
 pub fn collection(scope: &Scope) -> String {
     let (prefix, resource) = match scope.table {
-        Table::ConfigMaps => ("/api/v1", "configmaps"),
-        Table::Leases => ("/apis/coordination.k8s.io/v1", "leases"),
-        Table::Pods => ("/api/v1", "pods"),
+        Table::CONFIG_MAPS => ("/api/v1", "configmaps"),
+        Table::LEASES => ("/apis/coordination.k8s.io/v1", "leases"),
+        Table::PODS => ("/api/v1", "pods"),
+        other => panic!("{other:?} are not served"),
     };
     match &scope.namespace {
         None => format!("{prefix}/{resource}"),

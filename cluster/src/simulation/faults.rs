@@ -1,0 +1,184 @@
+//! What is done to hosts and links, as the seed has it.
+
+use std::sync::atomic::Ordering;
+
+use super::draw;
+use super::host::Crash;
+use super::traffic::Traffic;
+use super::world::World;
+
+/// Room on a disk that is full but for a little.
+const LITTLE_ROOM: u64 = 8 << 10;
+/// How far wall clocks are set off at most, in milliseconds.
+const SKEW_MS: u64 = 3_600_000;
+
+/// How often a process ends while processes do again and again, in milliseconds.
+const FLICKER_MS: u64 = 60;
+
+/// Something that is to be undone at a time.
+struct Undoing {
+    due_ms: u64,
+    host: usize,
+    fault: Fault,
+}
+
+/// What can be done.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Fault {
+    Kill,
+    PowerLoss,
+    /// The process is asked to end, and does.
+    Stop,
+    /// All hosts lose their power at once.
+    Blackout,
+    Freeze,
+    /// Nothing passes between a host and the others.
+    Isolate,
+    /// Nothing passes from a host to another.
+    CutTo(usize),
+    SlowDisk,
+    FullDisk,
+    /// The wall clock jumps.
+    Clock,
+    /// Messages take long, and very different times.
+    SlowNetwork,
+    /// Any processes end and start again at once, now and then.
+    Flicker,
+    /// Clients do nothing.
+    Quiet,
+    /// Every group writes a snapshot and forgets the log before it.
+    Snapshot,
+}
+
+/// What is done when.
+pub(super) struct Schedule {
+    next_ms: u64,
+    undoing: Vec<Undoing>,
+}
+
+impl Schedule {
+    pub(super) fn new(from_ms: u64) -> Schedule {
+        Schedule { next_ms: from_ms, undoing: Vec::new() }
+    }
+
+    /// Does and undoes what is due.
+    pub(super) fn step(&mut self, world: &mut World, traffic: &Traffic) {
+        let now = world.time.now_ms();
+        while let Some(place) = self.undoing.iter().position(|undoing| undoing.due_ms <= now) {
+            let undoing = self.undoing.remove(place);
+            undo(world, traffic, &undoing);
+        }
+        if self.undoing.iter().any(|undoing| undoing.fault == Fault::Flicker) && draw::once_in(FLICKER_MS) {
+            let host = draw::below(world.hosts.len() as u64) as usize;
+            world.hosts[host].crash(*draw::one_of(&[Crash::Kill, Crash::PowerLoss]));
+            world.hosts[host].restart();
+        }
+        if now >= self.next_ms {
+            self.next_ms = now + draw::within(50..1_500);
+            let host = draw::below(world.hosts.len() as u64) as usize;
+            let fault = drawn(host, world.hosts.len());
+            if self.undoing.iter().any(|undoing| undoing.host == host || undoing.fault == fault) {
+                return;
+            }
+            let lasts_ms = inject(world, traffic, host, fault);
+            self.undoing.push(Undoing { due_ms: now + lasts_ms, host, fault });
+        }
+    }
+
+    /// Undoes everything.
+    pub(super) fn end(&mut self, world: &mut World, traffic: &Traffic) {
+        for undoing in self.undoing.drain(..) {
+            undo(world, traffic, &undoing);
+        }
+    }
+}
+
+fn drawn(host: usize, hosts: usize) -> Fault {
+    let other = (host + 1 + draw::below(hosts as u64 - 1) as usize) % hosts;
+    match draw::below(32) {
+        0..3 => Fault::Kill,
+        3..6 => Fault::PowerLoss,
+        6 => Fault::Blackout,
+        7..10 => Fault::Freeze,
+        10..13 => Fault::Isolate,
+        13..16 => Fault::CutTo(other),
+        16 => Fault::SlowDisk,
+        17 => Fault::FullDisk,
+        18..20 => Fault::Clock,
+        20 => Fault::SlowNetwork,
+        21..24 => Fault::Stop,
+        24 => Fault::Quiet,
+        25 => Fault::Blackout,
+        26..28 => Fault::Flicker,
+        _ => Fault::Snapshot,
+    }
+}
+
+/// Does something to a host; for how long, in milliseconds.
+fn inject(world: &mut World, traffic: &Traffic, host: usize, fault: Fault) -> u64 {
+    let names = world.hosts[host].name.clone();
+    world.trace.note(&format!("{names}: {fault:?}"));
+    match fault {
+        Fault::Kill => world.hosts[host].crash(Crash::Kill),
+        Fault::PowerLoss => world.hosts[host].crash(Crash::PowerLoss),
+        Fault::Blackout => world.hosts.iter_mut().for_each(|host| host.crash(Crash::PowerLoss)),
+        Fault::Freeze => world.hosts[host].is_frozen = true,
+        Fault::Isolate => isolate(world, host, true),
+        Fault::CutTo(other) => world.fabric.cut(host, other, true),
+        Fault::SlowDisk => world.hosts[host].condition.disk_ms.store(draw::within(10..200), Ordering::Relaxed),
+        Fault::FullDisk => world.hosts[host].disk.set_room(Some(LITTLE_ROOM)),
+        Fault::Clock => {
+            let skew = draw::below(2 * SKEW_MS) as i64 - SKEW_MS as i64;
+            world.hosts[host].condition.skew_ms.store(skew, Ordering::Relaxed);
+        }
+        Fault::SlowNetwork => world.fabric.set_jitter(draw::within(20..150)),
+        Fault::Stop => world.hosts[host].stop(),
+        Fault::Flicker => {}
+        Fault::Quiet => traffic.set_quiet(true),
+        Fault::Snapshot => snapshot(world, host),
+    }
+    match fault {
+        Fault::Snapshot => 0,
+        Fault::Quiet => draw::within(1_000..8_000),
+        _ if draw::once_in(3) => draw::within(1_500..6_000),
+        _ => draw::within(1..1_200),
+    }
+}
+
+fn undo(world: &mut World, traffic: &Traffic, undoing: &Undoing) {
+    let host = undoing.host;
+    world.trace.note(&format!("{}: no more {:?}", world.hosts[host].name, undoing.fault));
+    match undoing.fault {
+        Fault::Stop => {
+            world.hosts[host].crash(Crash::Kill);
+            world.hosts[host].restart();
+        }
+        Fault::Kill | Fault::PowerLoss | Fault::Blackout => {
+            world.hosts.iter_mut().filter(|host| !host.is_running()).for_each(|host| host.restart());
+        }
+        Fault::Freeze => world.hosts[host].is_frozen = false,
+        Fault::Isolate => isolate(world, host, false),
+        Fault::CutTo(other) => world.fabric.cut(host, other, false),
+        Fault::SlowDisk => world.calm_disk(host),
+        Fault::FullDisk => world.hosts[host].disk.set_room(None),
+        // It may stay off, or be set right.
+        Fault::Clock if draw::once_in(2) => world.hosts[host].condition.skew_ms.store(0, Ordering::Relaxed),
+        Fault::SlowNetwork => world.calm_network(),
+        Fault::Quiet => traffic.set_quiet(false),
+        Fault::Clock | Fault::Snapshot | Fault::Flicker => {}
+    }
+}
+
+fn isolate(world: &World, host: usize, is_cut: bool) {
+    for other in (0..world.hosts.len()).filter(|other| *other != host) {
+        world.fabric.cut(host, other, is_cut);
+        world.fabric.cut(other, host, is_cut);
+    }
+}
+
+fn snapshot(world: &World, host: usize) {
+    let door = world.hosts[host].door.clone();
+    world.spawn(async move {
+        let _ = door.ask(|store| async move { drop(store.write_snapshots().await) }).await;
+    });
+}

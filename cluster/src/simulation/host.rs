@@ -1,0 +1,236 @@
+//! A host: a disk, a clock that may be off, and the process of a replica, which is killed, frozen and started again.
+//!
+//! A process has a runtime of its own, in which time stands still until the simulation lets it pass. To kill it is to
+//! drop that runtime with all its tasks; to freeze it is not to run it.
+
+use std::cell::{Cell, RefCell};
+use std::rc::Rc;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
+use std::time::Duration;
+
+use actix::{System, SystemRunner};
+use futures_util::future::LocalBoxFuture;
+use tokio::sync::mpsc;
+use tokio::time::Instant;
+
+use super::draw;
+use super::fabric::Fabric;
+use super::network::HostNetwork;
+use super::time::Time;
+use super::trace::Trace;
+use crate::machine::{Machine, WallClock};
+use crate::wal::simulated_disk::SimulatedDisk;
+use crate::wal::simulated_drive::{Pace, Tasks};
+use crate::{Options, Store};
+
+/// The wall clock of every host when a simulation begins.
+const EPOCH_MS: u64 = 1_790_000_000_000;
+
+/// What a process is asked to do with its store.
+type Request = Box<dyn FnOnce(Store) -> LocalBoxFuture<'static, ()>>;
+
+/// Where a process takes requests, once its store is open. Cheap to clone.
+#[derive(Clone, Default)]
+pub(super) struct Door(Rc<RefCell<Option<mpsc::UnboundedSender<Request>>>>);
+
+/// The process has ended, or has no store yet: what was asked for may have happened, unless it was never taken.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Gone {
+    Refused,
+    Lost,
+}
+
+impl Door {
+    /// Has the process do something with its store.
+    pub(super) async fn ask<T: 'static, F: Future<Output = T> + 'static>(
+        &self,
+        work: impl FnOnce(Store) -> F + 'static,
+    ) -> Result<T, Gone> {
+        let (reply, answer) = tokio::sync::oneshot::channel();
+        let request: Request = Box::new(move |store| {
+            Box::pin(async move {
+                let _ = reply.send(work(store).await); // whoever asked may have given up
+            })
+        });
+        let taken = self.0.borrow().as_ref().is_some_and(|door| door.send(request).is_ok());
+        if !taken {
+            return Err(Gone::Refused);
+        }
+        answer.await.map_err(|_| Gone::Lost)
+    }
+
+    pub(super) fn is_open(&self) -> bool {
+        self.0.borrow().is_some()
+    }
+}
+
+/// How a host is to behave from now on; drawn faults change it.
+#[derive(Clone, Default)]
+pub(super) struct Condition {
+    /// How far the wall clock is off, in milliseconds.
+    pub(super) skew_ms: Arc<AtomicI64>,
+    /// How long an access to the disk takes at most, in milliseconds.
+    pub(super) disk_ms: Arc<AtomicU64>,
+}
+
+/// A host.
+pub(super) struct Host {
+    pub(super) index: usize,
+    pub(super) name: String,
+    pub(super) door: Door,
+    pub(super) condition: Condition,
+    pub(super) disk: SimulatedDisk,
+    pub(super) is_frozen: bool,
+    options: Options,
+    fabric: Arc<Fabric>,
+    time: Time,
+    trace: Trace,
+    process: Option<Process>,
+}
+
+struct Process {
+    runner: SystemRunner,
+    system: System,
+    started_ms: u64,
+    start: Instant,
+    /// Why it has to end.
+    fatal: Rc<Cell<Option<&'static str>>>,
+}
+
+/// How a process ends that is not asked to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Crash {
+    /// It is killed; the system goes on, and writes what it was given.
+    Kill,
+    /// The host loses its power: of what was not durable, each sector is there or not.
+    PowerLoss,
+}
+
+impl Host {
+    pub(super) fn new(index: usize, options: Options, fabric: Arc<Fabric>, time: Time, trace: Trace) -> Host {
+        let name = options.membership.as_ref().map_or_else(String::new, |membership| membership.name.clone());
+        let condition = Condition::default();
+        condition.disk_ms.store(1, Ordering::Relaxed);
+        let (door, disk) = (Door::default(), SimulatedDisk::default());
+        disk.set_pace(pace(&condition));
+        Host { index, name, door, condition, disk, is_frozen: false, options, fabric, time, trace, process: None }
+    }
+
+    pub(super) fn is_running(&self) -> bool {
+        self.process.is_some()
+    }
+
+    /// Starts the process.
+    pub(super) fn start(&mut self) {
+        let runtime = || {
+            let built = tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build();
+            built.expect("a runtime")
+        };
+        let runner = System::with_tokio_rt(runtime);
+        let system = System::current();
+        let fatal = Rc::new(Cell::new(None));
+        let started = run(self.machine(), self.options.clone(), self.door.clone(), fatal.clone(), self.trace.clone());
+        let start = runner.block_on(async {
+            actix::spawn(started);
+            Instant::now()
+        });
+        self.process = Some(Process { runner, system, started_ms: self.time.now_ms(), start, fatal });
+        self.trace.note(&format!("{} starts", self.name));
+    }
+
+    fn machine(&self) -> Machine {
+        let (time, skew) = (self.time.clone(), self.condition.skew_ms.clone());
+        let clock = move || (EPOCH_MS + time.now_ms()).saturating_add_signed(skew.load(Ordering::Relaxed));
+        Machine {
+            disk: Arc::new(self.disk.clone()),
+            network: Arc::new(HostNetwork { fabric: self.fabric.clone(), host: self.index }),
+            clock: WallClock::new(clock),
+            drive: Arc::new(Tasks { pace: pace(&self.condition) }),
+        }
+    }
+
+    /// Lets time pass for the process. One that was frozen finds that much time has passed at once. Why it ended, if it
+    /// did by itself.
+    pub(super) fn step(&mut self) -> Option<&'static str> {
+        let process = self.process.as_ref().filter(|_| !self.is_frozen)?;
+        System::set_current(process.system.clone());
+        let until = process.start + Duration::from_millis(self.time.now_ms() - process.started_ms);
+        process.runner.block_on(async {
+            let missed = until.saturating_duration_since(Instant::now());
+            if missed > Duration::from_millis(1) {
+                tokio::time::advance(missed - Duration::from_millis(1)).await;
+            }
+            tokio::time::sleep_until(until).await;
+        });
+        process.fatal.get()
+    }
+
+    /// Ends the process.
+    pub(super) fn crash(&mut self, crash: Crash) {
+        self.door.0.borrow_mut().take();
+        if crash == Crash::PowerLoss {
+            self.fabric.power(self.index, false);
+        }
+        if let Some(process) = self.process.take() {
+            System::set_current(process.system.clone());
+            drop(process);
+        }
+        self.is_frozen = false;
+        self.disk = match crash {
+            Crash::Kill => self.disk.crash(|_, _| true),
+            Crash::PowerLoss => self.disk.crash(|_, _| draw::once_in(2)),
+        };
+        self.trace.note(&format!("{} ends: {crash:?}", self.name));
+    }
+
+    /// Asks the process to end: it takes no more requests, and lets go of what it leads.
+    pub(super) fn stop(&mut self) {
+        let Some(door) = self.door.0.borrow_mut().take() else { return };
+        let stop: Request = Box::new(|store| Box::pin(store.shutdown()));
+        let _ = door.send(stop); // it may be ending already
+    }
+
+    /// Starts the process again, after the host has its power back.
+    pub(super) fn restart(&mut self) {
+        self.fabric.power(self.index, true);
+        self.start();
+    }
+}
+
+/// How long accesses to a disk take.
+fn pace(condition: &Condition) -> Pace {
+    let disk_ms = condition.disk_ms.clone();
+    Arc::new(move || Duration::from_millis(1 + draw::below(disk_ms.load(Ordering::Relaxed))))
+}
+
+/// What a process does: opens its store, and does with it what it is asked to.
+async fn run(machine: Machine, options: Options, door: Door, fatal: Rc<Cell<Option<&'static str>>>, trace: Trace) {
+    let failed = Arc::new(parking_lot::Mutex::new(None));
+    let failure = failed.clone();
+    let options = Options { on_fatal: Arc::new(move |reason| *failure.lock() = Some(reason.to_owned())), ..options };
+    let store = match Store::open_here(machine, options).await {
+        Ok(store) => store,
+        Err(error) => {
+            trace.note(&format!("a store cannot be opened: {error}"));
+            return fatal.set(Some("its store cannot be opened"));
+        }
+    };
+    let (sender, mut requests) = mpsc::unbounded_channel::<Request>();
+    *door.0.borrow_mut() = Some(sender);
+    let mut check = tokio::time::interval(Duration::from_millis(1));
+    loop {
+        tokio::select! {
+            biased;
+            request = requests.recv() => match request {
+                Some(request) => drop(actix::spawn(request(store.clone()))),
+                None => return,
+            },
+            _ = check.tick() => {
+                if failed.lock().is_some() {
+                    return fatal.set(Some("its log is not durable any more"));
+                }
+            }
+        }
+    }
+}

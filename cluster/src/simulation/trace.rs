@@ -1,0 +1,75 @@
+//! What happened in a simulation, in order: two runs are the same when their traces are.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+use parking_lot::Mutex;
+
+use super::time::Time;
+
+/// How many of the last events are kept to be shown.
+const SHOWN_MAX: usize = 64;
+
+/// A record of everything. Cheap to clone.
+#[derive(Clone)]
+pub(super) struct Trace {
+    time: Time,
+    state: Arc<Mutex<State>>,
+}
+
+#[derive(Default)]
+struct State {
+    digest: u64,
+    events: u64,
+    notes: VecDeque<String>,
+    is_told: bool,
+}
+
+impl Trace {
+    /// `is_told`: notes are printed as they come.
+    pub(super) fn new(time: Time, is_told: bool) -> Trace {
+        Trace { time, state: Arc::new(Mutex::new(State { is_told, ..State::default() })) }
+    }
+
+    /// Bytes went somewhere, or something else happened that is not worth a word.
+    pub(super) fn event(&self, numbers: [u64; 3], bytes: &[u8]) {
+        let mut state = self.state.lock();
+        let content = u64::from(crc32c::crc32c(bytes)) << 32 | bytes.len() as u64;
+        for number in [self.time.now_ms()].into_iter().chain(numbers).chain([content]) {
+            state.digest = (state.digest ^ number).wrapping_mul(0x9e37_79b9_7f4a_7c15).rotate_left(29);
+        }
+        state.events += 1;
+    }
+
+    /// Something happened that whoever looks for the cause of a failure wants to know.
+    pub(super) fn note(&self, what: &str) {
+        self.event([0; 3], what.as_bytes());
+        let note = format!("{:>9.3} s {what}", self.time.now_ms() as f64 / 1_000.0);
+        let mut state = self.state.lock();
+        if state.is_told {
+            eprintln!("{note}");
+        }
+        state.notes.push_back(note);
+        if state.notes.len() > SHOWN_MAX {
+            state.notes.pop_front();
+        }
+    }
+
+    /// Prints what somebody wants to know who looks at one run, if somebody does.
+    pub(super) fn tell(&self, what: impl FnOnce() -> String) {
+        if self.state.lock().is_told {
+            eprintln!("{:>9.3} s   {}", self.time.now_ms() as f64 / 1_000.0, what());
+        }
+    }
+
+    /// What two runs must have in common: a digest of all events, and how many there were.
+    pub(super) fn digest(&self) -> (u64, u64) {
+        let state = self.state.lock();
+        (state.digest, state.events)
+    }
+
+    /// The last notes.
+    pub(super) fn notes(&self) -> Vec<String> {
+        self.state.lock().notes.iter().cloned().collect()
+    }
+}

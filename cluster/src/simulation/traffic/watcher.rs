@@ -1,0 +1,182 @@
+//! Watchers: each goes on from what it was told last, on any host.
+
+use std::time::Duration;
+
+use tokio::sync::mpsc;
+use tokio::time::{Instant, timeout};
+
+use super::super::draw;
+use super::super::history::{Delivery, End, EventKind, Key, Scope, Seen, Session, Start, Stream, Table};
+use super::{Traffic, objects};
+use crate::{ChangeKind, Interest, Revision, Selection, SnapshotError, Store};
+
+/// How often a watcher is told how far it is when there is nothing else to tell.
+const BOOKMARK_INTERVAL: Duration = Duration::from_millis(100);
+/// How long a host may take to be as far as a watcher wants to begin.
+const REACH: Duration = Duration::from_secs(2);
+
+/// What a watcher is to do.
+pub(super) struct Plan {
+    scope: Scope,
+    start: Start,
+}
+
+/// One of all namespaces, one of a single one, and one that begins with the present objects, and often anew.
+pub(super) fn plans(table: Table, start: Start) -> Vec<Plan> {
+    let of = |namespace: Option<&str>, start| {
+        let scope = Scope { table, namespace: namespace.map(str::to_owned) };
+        Plan { scope, start }
+    };
+    vec![of(None, start), of(Some(objects::NAMESPACES[0]), start), of(None, Start::InitialEvents)]
+}
+
+/// What a host tells.
+enum Told {
+    Event(EventKind, Key, Seen),
+    Bookmark(u64, bool),
+    Expired,
+}
+
+/// Watches until everything was told.
+pub(super) async fn watch(traffic: Traffic, plan: Plan) {
+    let Plan { scope, mut start } = plan;
+    let begins_anew = matches!(start, Start::InitialEvents);
+    let mut stream = Stream { scope, sessions: Vec::new(), is_caught_up: false };
+    let number = {
+        let mut history = traffic.history.borrow_mut();
+        history.streams.push(stream.clone());
+        history.streams.len() - 1
+    };
+    while !stream.is_caught_up {
+        let session = traffic.follow(&stream.scope, start).await;
+        let resumed = resume(&session);
+        start = match session.end {
+            End::Expired => Start::InitialEvents,
+            End::Closed if begins_anew && draw::once_in(2) => Start::InitialEvents,
+            End::Closed => resumed.unwrap_or(start),
+        };
+        let last = traffic.last.borrow().get(&stream.scope.table).copied();
+        let began = match session.start {
+            Start::After { revision, .. } => Some(revision),
+            Start::InitialEvents => None,
+        };
+        let told = session.deliveries.iter().map(revision_of).max().max(began);
+        stream.is_caught_up = last.is_some_and(|last| told.is_some_and(|told| told >= last));
+        stream.sessions.push(session);
+        traffic.history.borrow_mut().streams[number] = stream.clone();
+        traffic.pause(1..50).await;
+    }
+}
+
+/// Where a session can be gone on with.
+fn resume(session: &Session) -> Option<Start> {
+    let begun = |delivery: &Delivery| matches!(delivery, Delivery::Bookmark { ends_initial: true, .. });
+    if matches!(session.start, Start::InitialEvents) && !session.deliveries.iter().any(begun) {
+        return None;
+    }
+    let revision = session.deliveries.iter().map(revision_of).max()?;
+    Some(Start::After { revision, delivered: session.told_at })
+}
+
+fn revision_of(delivery: &Delivery) -> u64 {
+    match delivery {
+        Delivery::Event { seen, .. } => seen.revision,
+        Delivery::Bookmark { revision, .. } => *revision,
+    }
+}
+
+impl Traffic {
+    /// Has one session, for some time.
+    async fn follow(&self, scope: &Scope, start: Start) -> Session {
+        let (member, invoked) = (self.anywhere(), self.now());
+        let mut session = Session { member, start, invoked, told_at: 0, deliveries: Vec::new(), end: End::Closed };
+        let (tell, mut told) = mpsc::unbounded_channel();
+        let (served, door) = (scope.clone(), self.doors[member].clone());
+        // Whoever serves a watch is done when nobody listens any more.
+        let serving = door.ask(move |store| serve(store, served, start, tell));
+        tokio::pin!(serving);
+        let until = Instant::now() + Duration::from_millis(draw::within(50..3_000));
+        let listening = async {
+            while let Ok(Some(next)) = tokio::time::timeout_at(until, told.recv()).await {
+                let at = self.now();
+                session.told_at = at;
+                match next {
+                    Told::Event(kind, key, seen) => session.deliveries.push(Delivery::Event { kind, key, seen, at }),
+                    Told::Bookmark(revision, ends_initial) => {
+                        session.deliveries.push(Delivery::Bookmark { revision, ends_initial });
+                    }
+                    Told::Expired => session.end = End::Expired,
+                }
+            }
+        };
+        tokio::select! {
+            biased;
+            () = listening => {}
+            _ = &mut serving => {}
+        }
+        session
+    }
+}
+
+/// Serves one session on a host, until nobody listens.
+async fn serve(store: Store, scope: Scope, start: Start, tell: mpsc::UnboundedSender<Told>) {
+    let table = store.table(&objects::store_table(scope.table));
+    let after = match start {
+        Start::After { revision, .. } => {
+            let revision = Revision::new(revision);
+            if store.reach(&table, revision, Instant::now() + REACH).await.is_err() {
+                return;
+            }
+            revision
+        }
+        Start::InitialEvents => {
+            let Some(revision) = begin(&store, &scope, &tell).await else { return };
+            revision
+        }
+    };
+    let interest = Interest { namespace: scope.namespace.as_deref().map(Into::into), ..Interest::default() };
+    let mut subscription = match table.subscribe(interest, after) {
+        Ok(subscription) => subscription,
+        Err(SnapshotError::Compacted(_)) => return drop(tell.send(Told::Expired)),
+        Err(SnapshotError::Future(_)) => return,
+    };
+    let mut marked = after;
+    while !tell.is_closed() {
+        let waited = timeout(BOOKMARK_INTERVAL, subscription.changed()).await;
+        let mut changes = Vec::new();
+        if waited.is_ok() && subscription.read(8, &mut changes).is_err() {
+            return drop(tell.send(Told::Expired));
+        }
+        for change in changes {
+            let kind = match change.kind() {
+                ChangeKind::Added => EventKind::Added,
+                ChangeKind::Modified => EventKind::Modified,
+                ChangeKind::Deleted => EventKind::Deleted,
+            };
+            let (key, seen) = objects::read(scope.table, change.object());
+            let _ = tell.send(Told::Event(kind, key, seen));
+        }
+        let position = subscription.position();
+        if position > marked {
+            marked = position;
+            let _ = tell.send(Told::Bookmark(position.get(), false));
+        }
+    }
+}
+
+/// Tells the present objects; their revision.
+async fn begin(store: &Store, scope: &Scope, tell: &mpsc::UnboundedSender<Told>) -> Option<Revision> {
+    let table = store.table(&objects::store_table(scope.table));
+    store.barrier(&table).await.ok()?;
+    let snapshot = table.snapshot();
+    let (mut cursor, mut present) = (snapshot.cursor(Selection::default(), None), Vec::new());
+    while cursor.read(8, &mut present).ok()? {}
+    for object in present {
+        let (key, seen) = objects::read(scope.table, &object);
+        if scope.holds(&key) {
+            let _ = tell.send(Told::Event(EventKind::Added, key, seen));
+        }
+    }
+    let _ = tell.send(Told::Bookmark(snapshot.revision().get(), true));
+    Some(snapshot.revision())
+}

@@ -1,0 +1,156 @@
+//! Hosts, the network between them, and the clients outside: all that time passes for.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::sync::OnceLock;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use tokio::runtime::Runtime;
+use tokio::task::LocalSet;
+use tokio::time::Instant;
+
+use super::chance::Seeded;
+use super::draw;
+use super::fabric::Fabric;
+use super::host::{Crash, Door, Host};
+use super::network::address;
+use super::time::Time;
+use super::trace::Trace;
+use crate::peer::test_net::Authority;
+use crate::{Initial, Membership, Options, PeerTls, TableId, TableOptions};
+
+/// A table that is in the group `default`.
+pub(super) const PLAIN: &str = "plain";
+/// A table that is spread over groups.
+pub(super) const SPREAD: &str = "spread";
+/// How long changes can be read; longer than what a simulation takes.
+const HISTORY: Duration = Duration::from_secs(300);
+
+/// Everything of one simulation.
+pub(super) struct World {
+    pub(super) hosts: Vec<Host>,
+    pub(super) fabric: Arc<Fabric>,
+    pub(super) time: Time,
+    pub(super) trace: Trace,
+    /// What went wrong that no fault explains.
+    pub(super) failures: Vec<String>,
+    climate: Climate,
+    outside: Outside,
+    _seeded: Seeded,
+}
+
+/// What hosts and links are like when nothing is wrong with them.
+#[derive(Clone, Copy)]
+struct Climate {
+    /// How long an access to a disk takes at most, in milliseconds.
+    disk_ms: u64,
+    /// How much longer than others a message takes at most, in milliseconds.
+    jitter_ms: u64,
+}
+
+/// Where clients run.
+struct Outside {
+    runtime: Runtime,
+    tasks: LocalSet,
+    start: Instant,
+}
+
+impl World {
+    pub(super) fn new(seed: u64, hosts: usize, is_told: bool) -> World {
+        let seeded = Seeded::with(seed);
+        let time = Time::default();
+        let trace = Trace::new(time.clone(), is_told);
+        let fabric = Fabric::new(hosts, time.clone(), trace.clone());
+        let host = |index| Host::new(index, options(index, hosts), fabric.clone(), time.clone(), trace.clone());
+        let hosts = (0..hosts).map(host).collect();
+        let built = tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build();
+        let (runtime, tasks) = (built.expect("a runtime"), LocalSet::new());
+        let start = runtime.block_on(async { Instant::now() });
+        let outside = Outside { runtime, tasks, start };
+        let climate = Climate { disk_ms: *draw::one_of(&[2, 5, 30]), jitter_ms: *draw::one_of(&[2, 2, 20]) };
+        let world = World { hosts, fabric, time, trace, failures: Vec::new(), climate, outside, _seeded: seeded };
+        (0..world.hosts.len()).for_each(|host| world.calm_disk(host));
+        world.calm_network();
+        world
+    }
+
+    /// Makes a disk as fast as it is when nothing is wrong with it.
+    pub(super) fn calm_disk(&self, host: usize) {
+        self.hosts[host].condition.disk_ms.store(self.climate.disk_ms, Ordering::Relaxed);
+    }
+
+    /// Makes links as fast as they are when nothing is wrong with them.
+    pub(super) fn calm_network(&self) {
+        self.fabric.set_jitter(self.climate.jitter_ms);
+    }
+
+    /// Starts a client.
+    pub(super) fn spawn(&self, client: impl Future<Output = ()> + 'static) {
+        self.outside.tasks.spawn_local(client);
+    }
+
+    pub(super) fn doors(&self) -> Vec<Door> {
+        self.hosts.iter().map(|host| host.door.clone()).collect()
+    }
+
+    /// Lets a millisecond pass.
+    pub(super) fn step(&mut self) {
+        self.time.set(self.time.now_ms() + 1);
+        self.fabric.tick();
+        let mut order: Vec<usize> = (0..self.hosts.len()).collect();
+        draw::shuffle(&mut order);
+        for index in order {
+            if let Some(why) = self.hosts[index].step() {
+                self.failures.push(format!("{} ended: {why}", self.hosts[index].name));
+                self.hosts[index].crash(Crash::Kill);
+            }
+        }
+        let until = self.outside.start + Duration::from_millis(self.time.now_ms());
+        let Outside { runtime, tasks, .. } = &self.outside;
+        runtime.block_on(tasks.run_until(async move { tokio::time::sleep_until(until).await }));
+    }
+
+    /// Lets time pass until something is so, or for this long. Whether it is so.
+    pub(super) fn wait(&mut self, for_ms: u64, mut is_so: impl FnMut(&World) -> bool) -> bool {
+        let end = self.time.now_ms() + for_ms;
+        while !is_so(self) {
+            if self.time.now_ms() >= end {
+                return false;
+            }
+            self.step();
+        }
+        true
+    }
+}
+
+impl Drop for World {
+    fn drop(&mut self) {
+        // While there is still chance to be drawn from.
+        self.hosts.iter_mut().filter(|host| host.is_running()).for_each(|host| host.crash(Crash::Kill));
+    }
+}
+
+/// How the store of a host is opened.
+fn options(host: usize, hosts: usize) -> Options {
+    let name = |host: usize| format!("host{}", host + 1);
+    let initial: BTreeMap<String, String> = (0..hosts).map(|host| (name(host), address(host).to_string())).collect();
+    let (peer_listen, advertise) = (address(host), address(host).to_string());
+    let initial = Initial::Members(initial);
+    let membership = Membership { name: name(host), peer_listen, advertise, initial, tls: tls() };
+    let spread = TableOptions { shards: Some(4), ..TableOptions::default() };
+    Options {
+        history_age_max: HISTORY,
+        wal_segment_bytes: 64 << 10,
+        membership: Some(membership),
+        groups: 2,
+        tables: [(TableId::new(SPREAD), spread)].into(),
+        ..Options::new("/store")
+    }
+}
+
+/// What no simulated connection looks at.
+fn tls() -> PeerTls {
+    static TLS: OnceLock<PeerTls> = OnceLock::new();
+    TLS.get_or_init(|| Authority::new().issue("anybody")).clone()
+}
