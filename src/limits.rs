@@ -131,3 +131,10 @@ pub const SEED_CHECK_INTERVAL: Duration = Duration::from_millis(100);
 
 /// Users of whom it is remembered in which way they were allowed to act for others.
 pub const IMPERSONATORS: usize = 10_000;
+
+/// Pods of a namespace that are looked at when it demands more of them, as the reference has it; the client is told of
+/// the rest.
+pub const NAMESPACE_PODS_CHECKED: usize = 3_000;
+
+/// Time after which looking at them ends.
+pub const NAMESPACE_PODS_CHECK: Duration = Duration::from_secs(1);

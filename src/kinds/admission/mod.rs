@@ -7,6 +7,7 @@
 mod classes;
 mod limits;
 mod nodes;
+pub mod pod_security;
 mod priority;
 mod quota;
 mod runtime_class;

@@ -10,11 +10,13 @@ mod classes;
 mod grants;
 mod lookup;
 mod namespaces;
+mod pod_security;
 mod pods;
 mod quotas;
 
 use flotilla_cluster::Scope;
 use flotilla_proto::value::Value;
+use parking_lot::Mutex;
 
 use super::{Registry, Target, WriteOptions, allocation};
 use crate::access::{Attributes, ResourceAttributes};
@@ -32,6 +34,8 @@ struct Request<'a> {
     caller: &'a Caller,
     operation: Operation,
     phase: Phase,
+    /// What the client is to be told.
+    warnings: Mutex<Vec<String>>,
 }
 
 /// Changes or refuses a new object.
@@ -60,6 +64,7 @@ static CREATES: &[(&str, &str, OnCreate)] = &[
 static UPDATES: &[(&str, &str, OnUpdate)] = &[("", "pods", pods::update)];
 
 static FINISHED: &[(&str, &str, OnFinished)] = &[
+    ("", "namespaces", pod_security::namespace),
     ("", "persistentvolumeclaims", classes::finished_claim),
     ("", "pods", pods::finished),
     ("certificates.k8s.io", "certificatesigningrequests", certificates::subject),
@@ -70,13 +75,14 @@ static FINISHED: &[(&str, &str, OnFinished)] = &[
 /// index, wherever it is asked): group, resource, and the
 /// subresources of which that does not hold.
 static INTROSPECTIVE: &[(&str, &str, &[&str])] =
-    &[("", "pods", &["resize"]), ("certificates.k8s.io", "certificatesigningrequests", &[])];
+    &[("", "namespaces", &[]), ("", "pods", &["resize"]), ("certificates.k8s.io", "certificatesigningrequests", &[])];
 
 /// Refuses a finished part of an object; the last argument is the object before.
 type OnPart = fn(&Request<'_>, &Value, &Value) -> ApiResult<()>;
 
 /// By group, resource and subresource.
 static PARTS: &[(&str, &str, &str, OnPart)] = &[
+    ("", "pods", "ephemeralcontainers", |request, pod, old| pod_security::pod(request, pod, Some(old))),
     ("", "pods", "resize", pods::resized),
     ("certificates.k8s.io", "certificatesigningrequests", "approval", certificates::approval),
     ("certificates.k8s.io", "certificatesigningrequests", "status", certificates::signing),
@@ -104,7 +110,7 @@ impl Registry {
         _options: &WriteOptions,
         caller: &mut Caller,
     ) -> ApiResult<()> {
-        let request = Request { registry: self, target, caller, operation: Operation::Create, phase: Phase::Admit };
+        let request = Request::new(self, target, caller, Operation::Create, Phase::Admit);
         self.metrics.by_step(request.operation, request.phase, || {
             request.by("NamespaceLifecycle", || self.check_namespace(target, object))?;
             of(CREATES, target).map_or(Ok(()), |plugin| plugin(&request, object))
@@ -132,7 +138,7 @@ impl Registry {
         _options: &WriteOptions,
         caller: &mut Caller,
     ) -> ApiResult<()> {
-        let request = Request { registry: self, target, caller, operation: Operation::Update, phase: Phase::Admit };
+        let request = Request::new(self, target, caller, Operation::Update, Phase::Admit);
         self.metrics.by_step(request.operation, request.phase, || {
             of(UPDATES, target).map_or(Ok(()), |plugin| plugin(&request, object, old))
         })?;
@@ -143,17 +149,21 @@ impl Registry {
     ///
     /// # Errors
     /// 403 also for those who may write objects that are there, but not create any.
-    pub(super) fn check_create(&self, target: Target<'_>, object: &Value, caller: &Caller) -> ApiResult<()> {
+    pub(super) fn check_create(&self, target: Target<'_>, object: &Value, caller: &mut Caller) -> ApiResult<()> {
         if matches!(caller.verb, "update" | "patch") {
             let Target { served, namespace, name, subresource } = target;
             let (group, resource, fields) = (served.group(), &*served.resource.name, "");
             let of = ResourceAttributes { verb: "create", group, resource, subresource, namespace, name, fields };
             self.authorizer.authorize(&caller.user, &Attributes::Resource(of))?;
         }
-        let request = Request { registry: self, target, caller, operation: Operation::Create, phase: Phase::Validate };
-        self.metrics.by_step(request.operation, request.phase, || {
-            of(FINISHED, target).map_or(Ok(()), |plugin| plugin(&request, object, None))
-        })
+        let request = Request::new(self, target, caller, Operation::Create, Phase::Validate);
+        let checked = self.metrics.by_step(request.operation, request.phase, || {
+            of(FINISHED, target).map_or(Ok(()), |plugin| plugin(&request, object, None))?;
+            pod_security::template(&request, object)
+        });
+        let told = request.warnings.into_inner();
+        caller.warnings.extend(told);
+        checked
     }
 
     /// Admission of a finished object that is about to replace another.
@@ -162,17 +172,21 @@ impl Registry {
         target: Target<'_>,
         object: &Value,
         old: &Value,
-        caller: &Caller,
+        caller: &mut Caller,
     ) -> ApiResult<()> {
-        let request = Request { registry: self, target, caller, operation: Operation::Update, phase: Phase::Validate };
-        self.metrics.by_step(request.operation, request.phase, || {
+        let request = Request::new(self, target, caller, Operation::Update, Phase::Validate);
+        let checked = self.metrics.by_step(request.operation, request.phase, || {
             if target.subresource.is_empty() {
-                return of(FINISHED, target).map_or(Ok(()), |plugin| plugin(&request, object, Some(old)));
+                of(FINISHED, target).map_or(Ok(()), |plugin| plugin(&request, object, Some(old)))?;
+                return pod_security::template(&request, object);
             }
             let place = (&*target.served.stored.group, &*target.served.resource.name, target.subresource);
             let plugin = PARTS.iter().find(|(group, resource, part, _)| (*group, *resource, *part) == place);
             plugin.map_or(Ok(()), |(_, _, _, plugin)| plugin(&request, object, old))
-        })
+        });
+        let told = request.warnings.into_inner();
+        caller.warnings.extend(told);
+        checked
     }
 }
 
@@ -192,7 +206,16 @@ impl Registry {
     }
 }
 
-impl Request<'_> {
+impl<'a> Request<'a> {
+    fn new(registry: &'a Registry, target: Target<'a>, caller: &'a Caller, operation: Operation, phase: Phase) -> Self {
+        Self { registry, target, caller, operation, phase, warnings: Mutex::default() }
+    }
+
+    /// Tells the client something, if the write is not refused by others.
+    fn warn(&self, text: String) {
+        self.warnings.lock().push(text);
+    }
+
     /// Does the work of a plugin, which is measured under its name.
     fn by<T>(&self, plugin: &'static str, work: impl FnOnce() -> ApiResult<T>) -> ApiResult<T> {
         self.registry.metrics.by_plugin(plugin, self.operation, self.phase, work)

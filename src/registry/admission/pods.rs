@@ -4,7 +4,7 @@ use flotilla_cluster::Scope;
 use flotilla_proto::value::Value;
 
 use super::super::create::suffix;
-use super::Request;
+use super::{Request, pod_security};
 use crate::kinds::admission;
 use crate::status::{ApiError, ApiResult};
 
@@ -59,17 +59,18 @@ pub(super) fn update(request: &Request<'_>, pod: &mut Value, old: &Value) -> Api
     })
 }
 
-/// A finished pod is within the limits of its namespace and has the overhead of its runtime class. Both are settled at
-/// its creation.
+/// A finished pod meets what its namespace demands, and is within its limits. It has the overhead of its runtime class;
+/// both of these are settled at its creation.
 pub(super) fn finished(request: &Request<'_>, pod: &Value, old: Option<&Value>) -> ApiResult<()> {
     if old.is_some() {
-        return Ok(());
+        return pod_security::pod(request, pod, old);
     }
     request.by("LimitRanger", || {
         let ranges = request.limit_ranges()?;
         let checked = ranges.iter().try_for_each(|range| admission::check_pod_limits(pod, range));
         checked.map_err(|why| request.refuse(pod, &why))
     })?;
+    pod_security::pod(request, pod, None)?;
     request.by("RuntimeClass", || {
         let class = runtime_class(request, pod)?;
         admission::check_overhead(pod, class.as_ref()).map_err(|why| request.refuse(pod, &why))
@@ -117,6 +118,7 @@ fn runtime_class(request: &Request<'_>, pod: &Value) -> ApiResult<Option<Value>>
 
 /// Whether a node can resize its pods is the node's to say, so it must be known (KEP-5328).
 pub(super) fn resized(request: &Request<'_>, pod: &Value, old: &Value) -> ApiResult<()> {
+    pod_security::pod(request, pod, Some(old))?;
     request.by("NodeDeclaredFeatureValidator", || node_of_resized(request, pod, old))
 }
 

@@ -49,7 +49,7 @@ impl Registry {
             }
         }
         let operation = if old.is_some() { Operation::Update } else { Operation::Create };
-        let request = Request { registry: self, target, caller, operation, phase: Phase::Validate };
+        let request = Request::new(self, target, caller, operation, Phase::Validate);
         let charge = |quota: &Value| {
             admission::charge_quota(quota, resource, object, old.is_none(), &usage)
                 .map_err(|why| request.refuse(object, &why))

@@ -1,0 +1,115 @@
+//! Pods as checks see them, and what checks find.
+
+use std::collections::BTreeSet;
+
+use flotilla_proto::value::Value;
+
+/// Something about a pod that a standard does not allow.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Finding {
+    /// In short.
+    pub reason: String,
+    /// Where, and what.
+    pub detail: String,
+}
+
+impl Finding {
+    pub(super) fn new(reason: impl Into<String>, detail: impl Into<String>) -> Option<Self> {
+        Some(Self { reason: reason.into(), detail: detail.into() })
+    }
+}
+
+/// A pod, or the template of one.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Pod<'a> {
+    pub(super) metadata: &'a Value,
+    pub(super) spec: &'a Value,
+}
+
+impl<'a> Pod<'a> {
+    /// All containers of every sort.
+    pub(super) fn containers(self) -> impl Iterator<Item = &'a Value> {
+        let lists = ["initContainers", "containers", "ephemeralContainers"];
+        lists.into_iter().flat_map(move |list| self.spec.list_at(&[list]))
+    }
+
+    /// Names of the containers that are so.
+    pub(super) fn names(self, mut so: impl FnMut(&'a Value) -> bool) -> Vec<&'a str> {
+        self.containers().filter(|container| so(container)).map(|container| container.str_at(&["name"])).collect()
+    }
+
+    /// A field of the pod's security context.
+    pub(super) fn security(self, field: &str) -> &'a Value {
+        self.spec.at(&["securityContext", field])
+    }
+
+    pub(super) fn annotation(self, key: &str) -> Option<&'a str> {
+        self.metadata.at(&["annotations", key]).as_str()
+    }
+
+    pub(super) fn is_windows(self) -> bool {
+        self.spec.str_at(&["os", "name"]) == "windows"
+    }
+
+    /// Whether the pod has users of its own, so that root in it is nobody outside.
+    pub(super) fn has_own_users(self) -> bool {
+        self.spec.at(&["hostUsers"]).as_bool() == Some(false)
+    }
+}
+
+/// A field of a container's security context.
+pub(super) fn security<'a>(container: &'a Value, field: &str) -> &'a Value {
+    container.at(&["securityContext", field])
+}
+
+/// `container "a"`, or `containers "a", "b"`.
+pub(super) fn containers(names: &[&str]) -> String {
+    format!("{} {}", plural("container", names.len()), quoted(names.iter()))
+}
+
+/// A word, with an s unless there is one of it.
+pub(super) fn plural(word: &str, count: usize) -> String {
+    if count == 1 { word.to_owned() } else { format!("{word}s") }
+}
+
+pub(super) fn quoted<T: AsRef<str>>(texts: impl Iterator<Item = T>) -> String {
+    texts.map(|text| format!("\"{}\"", text.as_ref())).collect::<Vec<_>>().join(", ")
+}
+
+/// Who sets something: the pod, containers, or both. `None` when nobody does.
+pub(super) fn setters(pod: bool, names: &[&str]) -> Option<String> {
+    let mut who = Vec::new();
+    if pod {
+        who.push("pod".to_owned());
+    }
+    if !names.is_empty() {
+        who.push(containers(names));
+    }
+    (!who.is_empty()).then(|| who.join(" and "))
+}
+
+/// Values that are not allowed, in order and each once, and who sets them.
+#[derive(Debug, Default)]
+pub(super) struct Bad<'a> {
+    pub(super) values: BTreeSet<&'a str>,
+    pub(super) pod: bool,
+    pub(super) names: Vec<&'a str>,
+}
+
+impl<'a> Bad<'a> {
+    /// Looks at an object of the security contexts of a pod and its containers, where it is there.
+    pub(super) fn types(pod: Pod<'a>, field: &str, allowed: impl Fn(&str) -> bool) -> Self {
+        let mut values = BTreeSet::new();
+        let mut is_bad = |profile: &'a Value| {
+            let kind = profile.str_at(&["type"]);
+            let bad = !profile.is_null() && !allowed(kind);
+            if bad {
+                values.insert(kind);
+            }
+            bad
+        };
+        let of_pod = is_bad(pod.security(field));
+        let names = pod.names(|container| is_bad(security(container, field)));
+        Self { values, pod: of_pod, names }
+    }
+}
