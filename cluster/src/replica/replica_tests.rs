@@ -443,6 +443,48 @@ async fn a_member_that_was_removed_while_it_was_down_learns_of_it_when_it_starts
     until("c knows", || *c.standing().borrow() == Standing::Removed).await;
 }
 
+/// What a member knows of the others: names, and whether all have votes everywhere.
+fn voters(store: &Store) -> Vec<(String, bool)> {
+    store.cluster().members.into_iter().map(|member| (member.name, member.votes)).collect()
+}
+
+#[tokio::test]
+async fn a_join_that_a_leader_left_half_done_is_finished_by_asking_again() {
+    for pause_ms in [0, 3, 10, 30] {
+        let cluster = Cluster::new(&["a", "b", "c", "d"], 2);
+        let three = |name: &str| {
+            let mut membership = cluster.membership(name);
+            if let Initial::Members(members) = &mut membership.initial {
+                members.remove("d");
+            }
+            cluster.begin_as(Machine::with_disk(Arc::new(cluster.disks[name].clone())), membership)
+        };
+        let stores = futures_util::future::join_all(["a", "b", "c"].map(&three)).await;
+        for store in &stores {
+            tokio::time::timeout(Duration::from_secs(60), store.ready()).await.expect("a cluster");
+        }
+        let [a, b, c] = <[Store; 3]>::try_from(stores).unwrap_or_else(|_| panic!("three"));
+        b.transfer(None, "a").await.unwrap();
+        create(&b, "ns/first").await;
+        let d = cluster.begin("d").await;
+        let address = cluster.addresses["d"].to_string();
+        let stop = async {
+            tokio::time::sleep(Duration::from_millis(pause_ms)).await;
+            a.shutdown().await;
+        };
+        let (_, ()) = tokio::join!(b.admit("d", &address), stop);
+        c.admit("d", &address).await.unwrap();
+        tokio::time::timeout(Duration::from_secs(30), d.ready()).await.expect("d is a member");
+        let all: Vec<(String, bool)> = ["a", "b", "c", "d"].map(|name| (name.to_owned(), true)).into();
+        assert_eq!(voters(&b), all, "after {pause_ms} ms");
+        create(&d, "ns/second").await;
+        let a = three("a").await;
+        tokio::time::timeout(Duration::from_secs(30), a.ready()).await.expect("a is a member again");
+        assert!(read(&a, "ns/second").await.is_some());
+        assert_eq!(voters(&a), all);
+    }
+}
+
 /// A network on which one name has addresses that change.
 struct Named {
     addresses: Arc<Mutex<Vec<String>>>,
