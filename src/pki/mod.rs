@@ -40,7 +40,7 @@ pub const LEAF_RENEWAL: Duration = days(30);
 /// How often a running server looks whether a certificate is to be renewed.
 pub const RENEWAL_CHECK_INTERVAL: Duration = Duration::from_secs(6 * 3_600);
 /// How far clocks may differ: certificates are valid from this long before they are made.
-const CLOCK_SKEW: Duration = Duration::from_secs(300);
+const CLOCK_SKEW: Duration = Duration::from_secs(24 * 3_600);
 
 /// Group that may do everything.
 pub const MASTERS: &str = "system:masters";

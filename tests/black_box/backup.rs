@@ -1,5 +1,6 @@
 //! Backups over HTTP and by the command line, and servers on data directories that are made of them.
 
+use std::collections::BTreeMap;
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
@@ -9,6 +10,7 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
+use crate::cluster::{Places, cluster, until};
 use crate::support::{CONFIG_MAPS, Connection, DataDir, Server, config_map, config_map_path, revision};
 
 const BACKUP: &str = "/flotilla/v1/backup";
@@ -202,4 +204,116 @@ fn a_backup_is_whole_or_refused() {
     assert_eq!(fs::read(&backup).expect("a backup"), bytes);
     assert!(restore(&backup, &second).status.success());
     assert_eq!(second.start().connect().get(&config_map_path("kept")).expect(200)["data"]["value"], "1");
+}
+
+/// What an informer does: lists, follows the changes after that, and begins anew when it is told to.
+struct Informer {
+    /// Values and UIDs by name.
+    known: BTreeMap<String, (Value, Value)>,
+    revision: u64,
+    /// How often it has listed.
+    lists: usize,
+}
+
+impl Informer {
+    fn new() -> Informer {
+        Informer { known: BTreeMap::new(), revision: 0, lists: 0 }
+    }
+
+    fn list(&mut self, server: &Server) {
+        let list = server.connect().get(CONFIG_MAPS).expect(200);
+        self.known.clear();
+        list["items"].as_array().expect("items").iter().for_each(|object| self.learn(object));
+        self.revision = revision(&list);
+        self.lists += 1;
+    }
+
+    fn learn(&mut self, object: &Value) {
+        let name = object["metadata"]["name"].as_str().expect("a name").to_owned();
+        self.known.insert(name, (object["data"].clone(), object["metadata"]["uid"].clone()));
+        self.revision = self.revision.max(revision(object));
+    }
+
+    /// Goes on from where it is until it knows of an object.
+    fn follow(&mut self, server: &Server, name: &str) {
+        while !self.known.contains_key(name) {
+            let watch = format!("{CONFIG_MAPS}?watch=1&resourceVersion={}", self.revision);
+            let Ok(mut watch) = server.connect().watch(&watch).expect("an answer") else {
+                self.list(server);
+                continue;
+            };
+            while let Ok(event) = watch.next() {
+                if event["type"] == "ERROR" {
+                    assert_eq!(event["object"]["code"], 410, "{event}");
+                    self.list(server);
+                    break;
+                }
+                self.learn(&event["object"]);
+                if self.known.contains_key(name) {
+                    return;
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn three_members_are_backed_up_under_writes_and_restored_as_three() {
+    let (mut first, mut second) = (Places::new(), Places::new());
+    first.more = ["--shards", "configmaps=4"].map(str::to_owned).to_vec();
+    second.more = first.more.clone();
+    second.pki = first.pki.clone(); // it would be put there from a copy
+    let servers = first.start_all();
+    for number in 0..150 {
+        let object = config_map(&format!("kept-{number:03}"), &"x".repeat(3000));
+        servers[number % 3].connect().post(CONFIG_MAPS, &object).expect(201);
+    }
+    let mut informer = Informer::new();
+    informer.list(&servers[1]);
+    let kept = informer.known.clone();
+    let (backup, writing) = (beside(&first.directories[0], "backup"), AtomicBool::new(true));
+    let later = std::thread::scope(|scope| {
+        let writer = scope.spawn(|| {
+            let (mut client, mut last) = (servers[2].connect(), 0);
+            for number in 0.. {
+                if !writing.load(Ordering::SeqCst) {
+                    break;
+                }
+                let object = config_map(&format!("more-{number}"), "1");
+                last = revision(&client.post(CONFIG_MAPS, &object).expect(201));
+            }
+            last
+        });
+        back_up(&servers[1], &backup);
+        writing.store(false, Ordering::SeqCst);
+        writer.join().expect("a writer")
+    });
+    informer.revision = informer.revision.max(later);
+    servers.into_iter().for_each(Server::kill);
+
+    let address = second.address(0);
+    let flags = ["restore", "--name", "a", "--peer-address", &address];
+    let made = flotilla(&flags, &[("--from", &backup), ("--data-dir", &second.directories[0].path())]);
+    assert!(made.status.success(), "{}", errors(&made));
+    let servers = [0, 1, 2].map(|member| second.begin(member));
+    for (member, name) in [(1, "b"), (2, "c")] {
+        let join = format!("{name}={}", second.address(member));
+        until("it is admitted", || cluster(&servers[0], &["join", &join]).status.success());
+    }
+    for server in &servers {
+        until("it is ready", || server.connect().get("/readyz").status == 200);
+    }
+    // Informers that know the old cluster come to what the new one holds, through any member.
+    let after = servers[0].connect().post(CONFIG_MAPS, &config_map("after", "1")).expect(201);
+    assert!(revision(&after) > later);
+    for server in &servers {
+        let mut informer = Informer { known: informer.known.clone(), ..informer };
+        informer.follow(server, "after");
+        assert_eq!(informer.lists, 2, "it was told to begin anew, once");
+        assert!(kept.iter().all(|(name, object)| informer.known.get(name) == Some(object)));
+        let mut fresh = Informer::new();
+        fresh.list(&servers[0]);
+        assert_eq!(informer.known, fresh.known);
+    }
+    assert_eq!(servers.map(|server| server.terminate().code()), [Some(0); 3]);
 }

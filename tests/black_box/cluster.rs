@@ -17,47 +17,53 @@ const CLUSTER: &str = "/flotilla/v1/cluster";
 const PATIENCE: Duration = Duration::from_secs(30);
 
 /// Where three servers are to be.
-struct Places {
-    directories: [DataDir; 3],
+pub struct Places {
+    pub directories: [DataDir; 3],
     ports: [u16; 3],
-    pki: PathBuf,
+    pub pki: PathBuf,
+    /// Flags of all of them.
+    pub more: Vec<String>,
 }
 
 impl Places {
-    fn new() -> Places {
+    pub fn new() -> Places {
         let directories = [DataDir::new(), DataDir::new(), DataDir::new()];
         // The ports are free once these are dropped; nobody else is likely to be given them so soon.
         let listeners = [(); 3].map(|()| TcpListener::bind("127.0.0.1:0").expect("a port"));
         let ports = listeners.each_ref().map(|listener| listener.local_addr().expect("an address").port());
         let pki = directories[0].path().with_file_name("shared-pki");
-        Places { directories, ports, pki }
+        Places { directories, ports, pki, more: Vec::new() }
     }
 
-    fn address(&self, member: usize) -> String {
+    pub fn address(&self, member: usize) -> String {
         format!("127.0.0.1:{}", self.ports[member])
     }
 
     /// Starts a member, and waits until it is ready.
     fn start(&self, member: usize) -> Server {
-        self.directories[member].start_with(&self.flags(member).each_ref().map(String::as_str))
+        let flags = self.flags(member);
+        self.directories[member].start_with(&flags.iter().map(String::as_str).collect::<Vec<_>>())
     }
 
     /// Starts a member, and waits until it answers, ready or not.
-    fn begin(&self, member: usize) -> Server {
-        self.directories[member].begin_with(&self.flags(member).each_ref().map(String::as_str))
+    pub fn begin(&self, member: usize) -> Server {
+        let flags = self.flags(member);
+        self.directories[member].begin_with(&flags.iter().map(String::as_str).collect::<Vec<_>>())
     }
 
-    fn flags(&self, member: usize) -> [String; 8] {
+    fn flags(&self, member: usize) -> Vec<String> {
         let others = NAMES.iter().zip(self.ports).map(|(name, port)| format!("{name}=127.0.0.1:{port}"));
         let (initial, pki) = (others.collect::<Vec<_>>().join(","), self.pki.display().to_string());
         let address = self.address(member);
         let (name, peer_listen) = (NAMES[member].to_owned(), "--peer-listen".to_owned());
         let initial_cluster = "--initial-cluster".to_owned();
-        ["--name".to_owned(), name, peer_listen, address, initial_cluster, initial, "--pki-dir".to_owned(), pki]
+        let own =
+            ["--name".to_owned(), name, peer_listen, address, initial_cluster, initial, "--pki-dir".to_owned(), pki];
+        own.into_iter().chain(self.more.iter().cloned()).collect()
     }
 
     /// Starts all of them, which form a cluster.
-    fn start_all(&self) -> [Server; 3] {
+    pub fn start_all(&self) -> [Server; 3] {
         scope(|scope| {
             let starting = [0, 1, 2].map(|member| scope.spawn(move || self.start(member)));
             starting.map(|started| started.join().expect("a server"))
@@ -66,7 +72,7 @@ impl Places {
 }
 
 /// Runs `flotilla cluster` with a server.
-fn cluster(server: &Server, arguments: &[&str]) -> Output {
+pub fn cluster(server: &Server, arguments: &[&str]) -> Output {
     let mut command = Command::new(env!("CARGO_BIN_EXE_flotilla"));
     command.arg("cluster").args(arguments).arg("--kubeconfig").arg(server.data().join("admin.kubeconfig"));
     command.output().expect("the program can be run")
@@ -105,7 +111,7 @@ fn led(server: &Server, name: &str) -> usize {
     member["leads"].as_array().expect("groups").len()
 }
 
-fn until(what: &str, mut holds: impl FnMut() -> bool) {
+pub fn until(what: &str, mut holds: impl FnMut() -> bool) {
     let deadline = Instant::now() + PATIENCE;
     while !holds() {
         assert!(Instant::now() < deadline, "{what}: not in time");
@@ -217,6 +223,37 @@ fn a_member_that_starts_alone_serves_what_it_has() {
     drop(b);
     until("c is alone again", || client.get("/readyz").status == 500);
     assert_eq!(c.terminate().code(), Some(0));
+}
+
+#[test]
+fn a_join_whose_leader_is_killed_is_finished_by_asking_again() {
+    let places = Places::new();
+    let [a, b, c] = places.start_all();
+    write(&a, "first");
+    told(&b, &["transfer", "a"]);
+    c.kill();
+    fs::remove_dir_all(places.directories[2].path()).expect("the disk is lost");
+    let c = places.begin(2);
+    let join = format!("c={}", places.address(2));
+    scope(|scope| {
+        let joining = scope.spawn(|| cluster(&b, &["join", &join, "--timeout", "5"]));
+        sleep(Duration::from_millis(60));
+        a.kill();
+        joining.join().expect("it ends");
+    });
+    let a = places.begin(0);
+    until("asking again finishes it", || cluster(&b, &["join", &join]).status.success());
+    for server in [&a, &b, &c] {
+        until("it is ready", || server.connect().get("/readyz").status == 200);
+        assert_eq!(
+            (each(&status(server), "name"), each(&status(server), "votes")),
+            (NAMES.map(Value::from).to_vec(), vec![json!(true); 3])
+        );
+        read(server, "first");
+    }
+    // The one that lost its disk counts.
+    b.kill();
+    write(&c, "second");
 }
 
 #[test]

@@ -32,10 +32,18 @@ enum Fault {
     Deafen,
     /// Two members do not reach each other; a third one reaches both.
     Separate,
+    /// SIGKILL of whoever leads, which has taken in writes of the others.
+    KillLeader,
+    /// One member loses its disk, and is replaced by one of its name, which may be removed first.
+    Replace,
+    /// The clock of one member is an hour ahead.
+    Ahead,
+    /// The clock of one member is an hour behind.
+    Behind,
 }
 
 const OF_ONE: [Fault; 3] = [Fault::Kill, Fault::Roll, Fault::Pause];
-const OF_SEVERAL: [Fault; 9] = [
+const OF_SEVERAL: [Fault; 11] = [
     Fault::Kill,
     Fault::KillAll,
     Fault::Roll,
@@ -45,7 +53,11 @@ const OF_SEVERAL: [Fault; 9] = [
     Fault::Mute,
     Fault::Deafen,
     Fault::Separate,
+    Fault::KillLeader,
+    Fault::Replace,
 ];
+const OF_CLOCKS: [Fault; 4] = [Fault::Ahead, Fault::Behind, Fault::Roll, Fault::KillLeader];
+const HOUR: i32 = 3_600;
 
 /// The faults of one run.
 pub struct Schedule {
@@ -68,12 +80,23 @@ impl Schedule {
     /// Injects one fault, ends it, and waits until every member is ready. Says what it was.
     pub fn inject(&mut self, fleet: &mut Fleet, endpoints: &Endpoints) -> String {
         std::thread::sleep(self.random.random_range(CALM));
-        let fault = self.choose(fleet.size());
-        let member = self.random.random_range(0..fleet.size());
+        let fault = self.choose(fleet.size(), fleet.has_clocks());
+        let member = match fault {
+            Fault::KillLeader => fleet.leader(endpoints),
+            _ => self.random.random_range(0..fleet.size()),
+        };
         let duration = self.random.random_range(FAULT);
         let began = Instant::now();
         match fault {
-            Fault::Kill | Fault::KillAll | Fault::Roll => self.end_processes(fault, fleet, endpoints, member, duration),
+            Fault::Kill | Fault::KillAll | Fault::KillLeader | Fault::Roll => {
+                self.end_processes(fault, fleet, endpoints, member, duration);
+            }
+            Fault::Replace => fleet.replace(member, duration, self.random.random_bool(0.5)),
+            Fault::Ahead | Fault::Behind => {
+                fleet.set_clock(member, if fault == Fault::Ahead { HOUR } else { -HOUR });
+                std::thread::sleep(duration);
+                fleet.set_clock(member, 0);
+            }
             Fault::Pause | Fault::PauseAll => {
                 let paused = if fault == Fault::Pause { member..member + 1 } else { 0..fleet.size() };
                 paused.clone().for_each(|number| fleet.pause(number));
@@ -89,9 +112,13 @@ impl Schedule {
     }
 
     /// A fault that had its turn less often than others.
-    fn choose(&mut self, members: usize) -> Fault {
+    fn choose(&mut self, members: usize, has_clocks: bool) -> Fault {
         if self.waiting.is_empty() {
-            self.waiting = if members == 1 { OF_ONE.to_vec() } else { OF_SEVERAL.to_vec() };
+            self.waiting = match members {
+                1 => OF_ONE.to_vec(),
+                _ if has_clocks => OF_CLOCKS.to_vec(),
+                _ => OF_SEVERAL.to_vec(),
+            };
         }
         let index = self.random.random_range(0..self.waiting.len());
         self.waiting.swap_remove(index)

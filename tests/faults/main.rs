@@ -8,8 +8,8 @@
 //! FLOTILLA_FAULT_MEASURE=50 cargo test --release --test faults -- --include-ignored --nocapture interruption
 //! ```
 //!
-//! FLOTILLA_FAULT_SEED repeats a schedule of faults; what the threads do in it stays as it comes. Clocks are not
-//! changed: what the server reads of them cannot be without changing the machine's.
+//! FLOTILLA_FAULT_SEED repeats a schedule of faults; what the threads do in it stays as it comes. Clocks jump where
+//! libfaketime is installed.
 //!
 //! The checker also judges the simulations of the store, in `cluster/src/simulation`, which seeds repeat exactly.
 //!
@@ -57,6 +57,11 @@ fn one_member_keeps_its_promises() {
 #[test]
 fn three_members_keep_their_promises() {
     run::run(3, duration());
+}
+
+#[test]
+fn three_members_whose_clocks_jump_keep_their_promises() {
+    run::run_with_clocks(duration());
 }
 
 #[test]

@@ -27,6 +27,8 @@ pub struct Member {
     address: SocketAddr,
     peers: Option<Peers>,
     child: Option<Child>,
+    /// The library that shows another time, and the file that says which.
+    clock: Option<(PathBuf, PathBuf)>,
 }
 
 /// The name of a member in its cluster.
@@ -36,7 +38,7 @@ pub fn name(number: usize) -> String {
 
 impl Member {
     pub fn new(number: usize, directory: &Path, address: SocketAddr, peers: Option<Peers>) -> Member {
-        Member { number, directory: directory.to_owned(), address, peers, child: None }
+        Member { number, directory: directory.to_owned(), address, peers, child: None, clock: None }
     }
 
     pub fn name(&self) -> String {
@@ -45,6 +47,43 @@ impl Member {
 
     pub fn kubeconfig(&self) -> PathBuf {
         self.data_dir().join("admin.kubeconfig")
+    }
+
+    /// Gives it a clock of its own, which a library shows to its process.
+    pub fn with_clock(mut self, library: &Path) -> Member {
+        self.clock = Some((library.to_owned(), self.directory.join(format!("{}.clock", self.name()))));
+        self.set_clock(0);
+        self
+    }
+
+    /// Sets its clock, in seconds beside the time of this machine.
+    pub fn set_clock(&self, seconds: i32) {
+        let (_, file) = self.clock.as_ref().expect("a clock of its own");
+        let unfinished = file.with_extension("tmp");
+        fs::write(&unfinished, format!("{seconds:+}")).expect("a file");
+        fs::rename(&unfinished, file).expect("a file");
+    }
+
+    pub fn has_clock(&self) -> bool {
+        self.clock.is_some()
+    }
+
+    /// Everything that it has kept is gone.
+    pub fn lose_disk(&self) {
+        assert!(self.child.is_none(), "{} runs", self.name());
+        fs::remove_dir_all(self.data_dir()).expect("a directory");
+    }
+
+    /// Runs `flotilla cluster` with this member; whether that succeeds.
+    pub fn administer(&self, arguments: &[&str]) -> bool {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_flotilla"));
+        command.arg("cluster").args(arguments).args(["--timeout", "10", "--kubeconfig"]).arg(self.kubeconfig());
+        command.stdout(Stdio::null()).stderr(Stdio::null()).status().expect("the program can be run").success()
+    }
+
+    /// Where the others reach it.
+    pub fn peer_address(&self) -> SocketAddr {
+        self.peers.as_ref().expect("other members").members[self.number].1
     }
 
     /// Starts the process, and returns its id.
@@ -58,6 +97,11 @@ impl Member {
             let cluster: Vec<String> = peers.members.iter().map(|(name, at)| format!("{name}={at}")).collect();
             command.arg("--name").arg(self.name()).arg("--peer-listen").arg(peers.listen.to_string());
             command.arg("--initial-cluster").arg(cluster.join(",")).arg("--pki-dir").arg(&peers.pki_dir);
+        }
+        if let Some((library, file)) = &self.clock {
+            command.env("LD_PRELOAD", library).env("FAKETIME_TIMESTAMP_FILE", file);
+            // Time that only passes is left as it is.
+            command.env("FAKETIME_DONT_FAKE_MONOTONIC", "1").env("FAKETIME_CACHE_DURATION", "1");
         }
         command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(messages);
         let child = command.spawn().expect("the server can be run");

@@ -43,6 +43,17 @@ pub struct Fleet {
 impl Fleet {
     /// Starts members and waits until all are ready.
     pub fn start(size: usize) -> (Fleet, Endpoints) {
+        Fleet::start_with(size, None)
+    }
+
+    /// The same of members with clocks of their own; `None` on a machine without libfaketime.
+    pub fn start_with_clocks(size: usize) -> Option<(Fleet, Endpoints)> {
+        let directories = fs::read_dir("/usr/lib").ok()?.flatten().map(|entry| entry.path());
+        let mut libraries = directories.map(|path| path.join("faketime/libfaketimeMT.so.1"));
+        Some(Fleet::start_with(size, Some(&libraries.find(|library| library.exists())?)))
+    }
+
+    fn start_with(size: usize, clocks: Option<&Path>) -> (Fleet, Endpoints) {
         static NUMBER: AtomicUsize = AtomicUsize::new(0);
         let turn = TURN.lock();
         let number = NUMBER.fetch_add(1, Ordering::Relaxed);
@@ -57,7 +68,11 @@ impl Fleet {
                 members: (0..size).map(|other| (member::name(other), links.address(other))).collect(),
                 pki_dir: directory.join("pki"),
             });
-            Member::new(number, &directory, *address, peers)
+            let member = Member::new(number, &directory, *address, peers);
+            match clocks {
+                Some(library) => member.with_clock(library),
+                None => member,
+            }
         });
         let mut fleet = Fleet { members: members.collect(), links, directory, _turn: turn };
         for number in 0..size {
@@ -97,6 +112,48 @@ impl Fleet {
     /// SIGTERM; returns once it has ended, and panics unless with success.
     pub fn terminate(&mut self, number: usize) {
         self.members[number].terminate();
+    }
+
+    pub fn has_clocks(&self) -> bool {
+        self.members.iter().all(Member::has_clock)
+    }
+
+    /// Sets the clock of a member, in seconds beside the time of this machine.
+    pub fn set_clock(&self, number: usize, seconds: i32) {
+        self.members[number].set_clock(seconds);
+    }
+
+    /// Who leads; the first member when nobody says so.
+    pub fn leader(&self, endpoints: &Endpoints) -> usize {
+        let ask = |address| {
+            let mut open = Connection::open_within(address, &endpoints.administrator, PROBE_TIMEOUT).ok()?;
+            let answer = open.call("GET", "/flotilla/v1/cluster", &[], b"").ok()?;
+            let cluster: serde_json::Value = serde_json::from_str(&answer.text()).ok()?;
+            let name = cluster["groups"][0]["leader"].as_str()?.to_owned();
+            (0..self.size()).find(|number| member::name(*number) == name)
+        };
+        endpoints.members.iter().find_map(|address| ask(*address)).unwrap_or(0)
+    }
+
+    /// SIGKILL of a member whose disk is lost, and another in its place after a while.
+    pub fn replace(&mut self, number: usize, after: Duration, removes: bool) {
+        let (name, other) = (self.members[number].name(), (number + 1) % self.size());
+        self.kill(number);
+        self.members[number].lose_disk();
+        let deadline = Instant::now() + READY_TIMEOUT;
+        let until = |what: &str, arguments: &[&str], members: &[Member]| {
+            while !members[other].administer(arguments) {
+                assert!(Instant::now() < deadline, "{name} is not {what}: {}", members[other].messages());
+                std::thread::sleep(POLL_INTERVAL);
+            }
+        };
+        if removes {
+            until("removed", &["remove", &name], &self.members);
+        }
+        std::thread::sleep(after);
+        self.start_member(number);
+        let join = format!("{name}={}", self.members[number].peer_address());
+        until("admitted", &["join", &join], &self.members);
     }
 
     /// SIGSTOP.

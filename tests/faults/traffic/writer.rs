@@ -119,8 +119,10 @@ impl Writer<'_> {
 
 fn outcome(intent: &Intent, answer: Option<&Answer>) -> WriteOutcome {
     let Some(answer) = answer else { return WriteOutcome::Unknown };
-    if answer.status >= 500 || answer.status == 429 {
-        return WriteOutcome::Unknown;
+    match answer.status {
+        429 => return WriteOutcome::NotDone,
+        500.. => return WriteOutcome::Unknown,
+        _ => {}
     }
     let body = answer.json();
     // The answer to a deletion is a status that names the uid, or the object as it was.
