@@ -20,6 +20,7 @@
 mod check;
 mod faults;
 mod fleet;
+#[allow(dead_code, reason = "simulations of the store record more")]
 mod history;
 mod interruption;
 mod run;

@@ -1,6 +1,7 @@
 //! One seed: a cluster, traffic, faults, and the judgement of the checker.
 
 use std::collections::BTreeMap;
+use std::sync::mpsc;
 
 use super::bugs::{Bug, Making};
 use super::check;
@@ -50,7 +51,7 @@ impl Report {
 fn run(seed: u64, bug: Option<Bug>, is_told: bool) -> Report {
     let _making = Making::of(bug);
     let mut world = World::new(seed, 3, is_told);
-    watch_over(seed, bug, &world.time);
+    let _watched = watch_over(seed, bug, &world.time);
     world.hosts.iter_mut().for_each(|host| host.start());
     let mut found = Vec::new();
     if !world.wait(FORMING_MS, |world| world.hosts.iter().all(|host| host.door.is_open())) {
@@ -72,19 +73,22 @@ fn run(seed: u64, bug: Option<Bug>, is_told: bool) -> Report {
     Report { seed, found, digest, acknowledged: traffic.acknowledged(), simulated_ms, notes }
 }
 
-/// Ends the process when time stands still: something in the store goes round in circles, which nothing else can end.
-fn watch_over(seed: u64, bug: Option<Bug>, time: &Time) {
-    let passing = time.watch();
+/// Ends the process when time stands still before what is answered is dropped: something in the store goes round in
+/// circles, which nothing else can end.
+fn watch_over(seed: u64, bug: Option<Bug>, time: &Time) -> mpsc::Sender<()> {
+    let (watched, ended) = mpsc::channel();
+    let time = time.clone();
     std::thread::spawn(move || {
         let mut last = None;
-        while let Some(now) = passing() {
+        while ended.recv_timeout(STANDSTILL) == Err(mpsc::RecvTimeoutError::Timeout) {
+            let now = time.now_ms();
             if last.replace(now) == Some(now) {
                 eprintln!("seed {seed} with {bug:?}: time stands still at {now} ms");
                 std::process::abort();
             }
-            std::thread::sleep(STANDSTILL);
         }
     });
+    watched
 }
 
 /// Injects faults for some time, and lets everything come to rest. What did not, otherwise.
@@ -157,7 +161,7 @@ fn is_told() -> bool {
 #[test]
 fn promises_are_kept_whatever_happens() {
     let mut broken = Vec::new();
-    for seed in seeds(1..4) {
+    for seed in seeds(1..3) {
         let began = std::time::Instant::now();
         let report = run(seed, bug(), is_told());
         println!(

@@ -19,12 +19,6 @@ impl Time {
         self.now_ms.store(now_ms, Ordering::Relaxed);
     }
 
-    /// Shows it to another thread, until this and all its clones are dropped.
-    pub(super) fn watch(&self) -> impl Fn() -> Option<u64> + Send + 'static {
-        let now_ms = Arc::downgrade(&self.now_ms);
-        move || now_ms.upgrade().map(|now_ms| now_ms.load(Ordering::Relaxed))
-    }
-
     /// Microseconds since the simulation began, no two the same: what is stamped later happened later.
     pub(super) fn stamp(&self) -> u64 {
         let stamp = (self.now_ms() * 1_000).max(self.stamped.load(Ordering::Relaxed) + 1);

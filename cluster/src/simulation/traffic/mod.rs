@@ -6,7 +6,7 @@ mod watcher;
 mod writer;
 
 use std::cell::{Cell, RefCell};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
 use std::time::Duration;
 
@@ -35,6 +35,8 @@ pub(super) struct Traffic {
     /// What is known of each key, by whoever asked last.
     known: Rc<RefCell<BTreeMap<Key, Option<Seen>>>>,
     values: Rc<Cell<u64>>,
+    /// Deletions that were asked for. Nothing tells one from another of the same version, so that it is asked for once.
+    deletions: Rc<RefCell<BTreeSet<Revision>>>,
     /// Writers and readers are to end.
     is_over: Rc<Cell<bool>>,
     /// Watchers are to end when they were told of everything up to here.
@@ -56,6 +58,7 @@ impl Traffic {
             history: Rc::default(),
             known: Rc::default(),
             values: Rc::default(),
+            deletions: Rc::default(),
             is_over: Rc::default(),
             last: Rc::default(),
             is_quiet: Rc::default(),

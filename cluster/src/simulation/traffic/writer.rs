@@ -67,7 +67,7 @@ impl Traffic {
                 let draft = objects::draft(&format!("u{number}"), &value);
                 (Intent::Create { value }, Expectation::Absent, Mutation::Put(draft))
             }
-            Some(seen) if draw::once_in(4) => {
+            Some(seen) if draw::once_in(4) && self.deletions.borrow_mut().insert(seen.revision) => {
                 let intent = Intent::Delete { expected: Some(seen.revision) };
                 (intent, Expectation::Revision(Revision::new(seen.revision)), Mutation::Delete)
             }
