@@ -1,7 +1,6 @@
 //! Three servers that are one cluster, and its administration by `flotilla cluster`.
 
 use std::fs;
-use std::net::TcpListener;
 use std::path::PathBuf;
 use std::process::{Command, Output};
 use std::thread::{scope, sleep};
@@ -9,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
-use crate::support::{Answer, CONFIG_MAPS, DataDir, Server, config_map, config_map_path, revision};
+use crate::support::{Answer, CONFIG_MAPS, DataDir, Server, config_map, config_map_path, ports, revision};
 
 const NAMES: [&str; 3] = ["a", "b", "c"];
 const CLUSTER: &str = "/flotilla/v1/cluster";
@@ -28,9 +27,8 @@ pub struct Places {
 impl Places {
     pub fn new() -> Places {
         let directories = [DataDir::new(), DataDir::new(), DataDir::new()];
-        // The ports are free once these are dropped; nobody else is likely to be given them so soon.
-        let listeners = [(); 3].map(|()| TcpListener::bind("127.0.0.1:0").expect("a port"));
-        let ports = listeners.each_ref().map(|listener| listener.local_addr().expect("an address").port());
+        let addresses = ports::free(3);
+        let ports = [0, 1, 2].map(|member: usize| addresses[member].port());
         let pki = directories[0].path().with_file_name("shared-pki");
         Places { directories, ports, pki, more: Vec::new() }
     }

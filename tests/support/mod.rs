@@ -2,6 +2,8 @@
 
 mod client;
 mod credentials;
+#[allow(dead_code, reason = "not every program of tests chooses ports")]
+pub mod ports;
 mod server;
 
 pub use client::{Answer, Connection, Watch};

@@ -47,7 +47,7 @@ impl Links {
         let state = Mutex::new(State { processes: vec![0; targets.len()], ..State::default() });
         let shared = Arc::new(Shared { state, targets: targets.to_vec(), is_closed: AtomicBool::new(false) });
         let listen = |(target, _): (usize, &SocketAddr)| {
-            let address = super::ports::free(1)[0];
+            let address = crate::support::ports::free(1)[0];
             let listener = TcpListener::bind(address).expect("a port for a link");
             let shared = Arc::clone(&shared);
             std::thread::spawn(move || shared.accept(&listener, target));

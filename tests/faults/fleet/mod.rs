@@ -2,7 +2,6 @@
 
 mod links;
 mod member;
-mod ports;
 
 use std::fs;
 use std::net::SocketAddr;
@@ -14,7 +13,7 @@ use std::time::{Duration, Instant};
 use parking_lot::{Mutex, MutexGuard};
 use rustls::ClientConfig;
 
-use crate::support::{Connection, Credentials};
+use crate::support::{Connection, Credentials, ports};
 pub use links::Links;
 use member::{Member, Peers};
 
