@@ -5,11 +5,12 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use bytes::Bytes;
 use futures_util::future::try_join_all;
+use tokio::time::Instant;
 
 use super::{BackupHeader, FORMAT, KIND_END, KIND_HEADER, KIND_OBJECTS, MAGIC};
 use crate::codec::{put_long, put_object, put_text};
 use crate::group::Tables;
-use crate::limits::{BACKUP_ATTEMPTS, BACKUP_CHUNK_BYTES, BACKUP_TIMEOUT, SCAN_UNDER_LOCK_MAX};
+use crate::limits::{BACKUP_ATTEMPTS, BACKUP_CHUNK_BYTES, BACKUP_TIMEOUT, CLOSING_TIMEOUT, SCAN_UNDER_LOCK_MAX};
 use crate::{
     Compacted, Cursor, Object, ReadError, Revision, Selection, Snapshot, SnapshotError, Store, TableId, chunk,
 };
@@ -60,6 +61,10 @@ impl Store {
         let clocks = registry.clocks();
         let revision = clocks.iter().map(|clock| clock.closed()).max().unwrap_or_default();
         try_join_all(clocks.iter().map(|clock| clock.close_to(revision))).await?;
+        for table in self.tables() {
+            // One that is being divided anew goes on in a moment; what it cannot is seen below.
+            let _ = table.wait_applied(revision, Instant::now() + CLOSING_TIMEOUT).await;
+        }
         // Whatever was written up to there has its table by now. A table that begins later cannot be held: again.
         let hold = |table: Arc<crate::Table>| Ok((table.id().clone(), table.snapshot_for(revision, BACKUP_TIMEOUT)?));
         let mut tables = self.tables().into_iter().map(hold).collect::<Result<Vec<_>, SnapshotError>>()?;

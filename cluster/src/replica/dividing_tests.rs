@@ -309,6 +309,36 @@ async fn what_was_divided_is_there_after_a_restart() {
     store.shutdown().await;
 }
 
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_was_divided_is_given_back_once_it_is_history() {
+    let disk = SimulatedDisk::default();
+    let short = Options { history_age_max: Duration::from_secs(1), ..options() };
+    let machine = || Machine::with_disk(Arc::new(disk.clone()));
+    let store = Store::open_on(machine(), None, short.clone()).await.unwrap();
+    fill(&store, 300).await;
+    store.divide(&pods(), 3).await.unwrap();
+    let table = store.table(&pods());
+    let former = table.divisions()[0].clone();
+    assert_eq!(former.places()[0].shard.keyspace_len(), 300);
+    let began = Instant::now();
+    while former.places()[0].shard.keyspace_len() > 0 {
+        assert!(began.elapsed() < Duration::from_secs(20), "it keeps what nobody can ask for any more");
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    }
+    let all = list(&table.snapshot(), 100);
+    assert!(all.len() == 300 && table.floor() <= table.revision());
+    store.write_snapshots().await.unwrap();
+    store.shutdown().await;
+    let store = Store::open_on(machine(), None, short).await.unwrap();
+    let table = store.table(&pods());
+    store.barrier(&table).await.unwrap();
+    assert!(list(&table.snapshot(), 100) == all);
+    create(&store, "ns/after").await;
+    store.divide(&pods(), 2).await.unwrap();
+    assert_eq!(table.len(), 301);
+    store.shutdown().await;
+}
+
 impl Outcome {
     fn is_committed(&self) -> bool {
         matches!(self, Outcome::Committed { .. })
@@ -339,7 +369,8 @@ fn next(store: &Store, is_so: fn(&crate::table::stage::StageContent) -> bool) ->
 /// Waits for a moment, or until it is over.
 pub(super) async fn until(store: &Store, (what, is_now): &Stage) {
     let began = Instant::now();
-    while !is_now(store) {
+    let is_over = || store.shards().iter().any(|table| table.next.is_none());
+    while !is_now(store) && !is_over() {
         assert!(began.elapsed() < Duration::from_secs(20), "{what}");
         tokio::task::yield_now().await;
     }

@@ -178,6 +178,11 @@ impl Shard {
         forgotten.iter().for_each(|change| change.forget_shared());
     }
 
+    #[cfg(test)]
+    pub(crate) fn keyspace_len(&self) -> u64 {
+        self.keyspace.read().len()
+    }
+
     /// Memory of the objects now, in bytes.
     pub(crate) fn object_bytes(&self) -> usize {
         self.keyspace.read().live_bytes()
@@ -210,6 +215,7 @@ pub(crate) struct Content {
 impl Content {
     /// That of a shard that has nothing yet.
     pub(crate) fn blank(floor: Revision, takes_writes: bool) -> Content {
+        let floor = if takes_writes { floor } else { Revision::ZERO };
         let stage = StageContent { opened: takes_writes.then_some(floor), ..StageContent::default() };
         Content { floor, stage, ..Content::default() }
     }
