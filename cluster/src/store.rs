@@ -21,7 +21,7 @@ use crate::replica::groups::{Group, Groups};
 use crate::replica::identity::IdentityFile;
 use crate::replica::placement::Placement;
 use crate::replica::standing::Standing;
-use crate::shard_map::{DEFAULT_GROUP, MAP_KEY, Slot, group_name};
+use crate::shard_map::{DEFAULT_GROUP, MAP_KEY, MAP_TABLE, Slot, group_name};
 use crate::table::Extent;
 use crate::wal::{Wal, WalUsage};
 use crate::{
@@ -252,6 +252,7 @@ impl Store {
     /// # Errors
     /// Leadership cannot be confirmed, or a group cannot be closed.
     pub async fn barrier(&self, table: &Table) -> Result<Revision, ReadError> {
+        self.founded().await?;
         let slots = |clocks: &[Arc<GroupClock>]| clocks.iter().map(|clock| clock.slot()).collect::<Vec<_>>();
         let clocks = loop {
             // What was acknowledged is in the division that is read, or in the next one once that has ended.
@@ -280,6 +281,7 @@ impl Store {
     /// # Errors
     /// Leadership cannot be confirmed.
     pub async fn barrier_of(&self, table: &Table, key: &str) -> Result<(), ReadError> {
+        self.founded().await?;
         loop {
             let home = table.home(key);
             self.confirm(&home.clock).await?;
@@ -307,6 +309,11 @@ impl Store {
     /// # Errors
     /// The deadline passed before.
     pub async fn reach(&self, table: &Table, revision: Revision, deadline: Instant) -> Result<(), TooLarge> {
+        let mut maps = self.shared.tables.maps();
+        let founded = maps.wait_for(|(_, founded)| *founded > Revision::ZERO);
+        if !matches!(tokio::time::timeout_at(deadline, founded).await, Ok(Ok(_))) {
+            return Err(TooLarge { current: table.revision() });
+        }
         loop {
             // Which groups these are changes when the table is divided anew.
             let pause = deadline.min(Instant::now() + REACHING_INTERVAL);
@@ -332,6 +339,15 @@ impl Store {
 
     fn group(&self, name: &str) -> Result<Arc<Group>, ReadError> {
         self.shared.running.groups.get(name).ok_or(ReadError::Unavailable)
+    }
+
+    /// Waits until this replica has a shard map: before that, where tables are is not known.
+    async fn founded(&self) -> Result<(), ReadError> {
+        let tables = &self.shared.tables;
+        if !tables.is_founded() {
+            self.learn().await?;
+        }
+        if tables.is_founded() { Ok(()) } else { Err(ReadError::Unavailable) }
     }
 
     /// Waits until this replica keeps to the newest shard map.
@@ -397,6 +413,10 @@ pub(crate) async fn make(
     tenure: Option<Tenure>,
 ) -> Result<Outcome, WriteError> {
     let bytes = check(&write)? + write.key.as_str().len();
+    // Before that it is not known where the table is to be, and what is written elsewhere is never seen.
+    if write.table.as_str() != MAP_TABLE && !tables.is_founded() {
+        return Err(WriteError::Unavailable);
+    }
     let table = tables.table(&write.table);
     let home = table.home(write.key.as_str());
     let group = groups.get(home.clock.name()).ok_or(WriteError::Unavailable)?;

@@ -20,6 +20,8 @@ pub(crate) struct GroupClock {
     name: Arc<str>,
     slot: Slot,
     closed: AtomicU64,
+    /// The first closed revision that was known here; zero before.
+    begun: AtomicU64,
     /// Told whenever the closed revision rises.
     closing: Notify,
     /// Where the group is asked to close: the proposer here, once there is one.
@@ -32,8 +34,8 @@ pub(crate) struct GroupClock {
 
 impl GroupClock {
     pub(crate) fn new(name: Arc<str>, slot: Slot, demands: Arc<Notify>) -> GroupClock {
-        let (closed, wanted) = (AtomicU64::new(Revision::FIRST.get()), AtomicU64::default());
-        GroupClock { name, slot, closed, closing: Notify::new(), closer: OnceLock::new(), wanted, demands }
+        let (closed, begun, wanted) = (AtomicU64::new(Revision::FIRST.get()), AtomicU64::new(0), AtomicU64::default());
+        GroupClock { name, slot, closed, begun, closing: Notify::new(), closer: OnceLock::new(), wanted, demands }
     }
 
     /// Name of the group.
@@ -51,8 +53,18 @@ impl GroupClock {
         Revision::new(self.closed.load(Ordering::Acquire))
     }
 
+    /// Where the log of the group begins, as far as this replica has it: a table that nothing here tells of was empty
+    /// then and ever since, whenever it is asked for first.
+    pub(crate) fn begun(&self) -> Revision {
+        match self.begun.load(Ordering::Acquire) {
+            0 => self.closed(),
+            begun => Revision::new(begun),
+        }
+    }
+
     /// Everything up to `revision` is applied.
     pub(crate) fn raise(&self, revision: Revision) {
+        let _ = self.begun.compare_exchange(0, revision.get(), Ordering::AcqRel, Ordering::Acquire);
         if self.closed.fetch_max(revision.get(), Ordering::AcqRel) < revision.get() {
             self.closing.notify_waiters();
         }

@@ -53,6 +53,11 @@ impl Tables {
         self.map.borrow().0.clone()
     }
 
+    /// Whether there is a map, so that it is known where tables are.
+    pub(crate) fn is_founded(&self) -> bool {
+        self.map.borrow().1 > Revision::ZERO
+    }
+
     /// Told of every map, with its revision.
     pub(crate) fn maps(&self) -> watch::Receiver<(Arc<ShardMap>, Revision)> {
         self.map.subscribe()
@@ -102,8 +107,9 @@ impl Tables {
 
     fn division(&self, id: &TableId, division: &shard_map::Division, fields: &[CompactString]) -> Division {
         let clocks: Vec<Arc<GroupClock>> = division.slots.iter().map(|slot| self.clock(*slot)).collect();
-        // A new table is empty up to now. Its history begins where all of its groups are, so that it can be read.
-        let base = clocks.iter().map(|clock| clock.closed()).min().unwrap_or_default();
+        // A new table has been empty so far. Its history begins where the logs do, wherever they are by now: replicas ask
+        // for it at different times, and who read it on one of them goes on from there on another.
+        let base = clocks.iter().map(|clock| clock.begun().min(clock.closed())).min().unwrap_or_default();
         let place = |(number, clock): (usize, Arc<GroupClock>)| {
             let shard = ShardId { table: id.clone(), epoch: division.epoch, number: number as u16 };
             let shard = self.shard_from(&shard, clock.slot(), base);
@@ -130,7 +136,7 @@ impl Tables {
         if takes_writes(id.epoch) && !self.shards.contains_key(id) {
             self.table(&id.table); // all shards of a division begin together
         }
-        self.shard_from(id, slot, self.clock(slot).closed())
+        self.shard_from(id, slot, self.clock(slot).begun())
     }
 
     /// The shards that a group replicates, of any divisions, in order.

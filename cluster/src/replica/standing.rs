@@ -16,7 +16,7 @@ use crate::{OpenError, ReadError};
 /// What a replica is to its cluster.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Standing {
-    /// It is none of the members yet: what it has is nothing, or a part.
+    /// It is none of the members yet, or does not know where tables are: what it has is nothing, or a part.
     Waiting,
     /// It is a member, and shows what its log holds; what the others have done since is not all here.
     Starting,
@@ -40,7 +40,9 @@ pub(crate) async fn follow(starter: Rc<Starter>, standing: watch::Sender<Standin
     let mut votes = default.votes();
     loop {
         changes(&default, &mut votes, true).await;
-        standing.send_replace(Standing::Starting);
+        if starter.tables.is_founded() {
+            standing.send_replace(Standing::Starting);
+        }
         tokio::select! {
             biased;
             ready = ready(&starter) => match ready {
