@@ -119,8 +119,8 @@ impl Traffic {
                 let is_there = current.is_some();
                 learn(current);
                 match (intent, is_there) {
-                    (Intent::Create { .. }, true) => WriteOutcome::AlreadyExists,
-                    (Intent::Create { .. }, false) => WriteOutcome::Unexpected("a conflict with nothing".into()),
+                    // It may be gone again by the time that the replica that was asked shows it.
+                    (Intent::Create { .. }, _) => WriteOutcome::AlreadyExists,
                     (_, true) => WriteOutcome::Conflict,
                     (_, false) => WriteOutcome::NotFound,
                 }
