@@ -350,7 +350,6 @@ fn unanswered(error: &PeerError) -> WriteError {
     match error {
         PeerError::QueueFull | PeerError::TooLarge { .. } => WriteError::QueueFull,
         PeerError::Identity { .. } => WriteError::Unavailable,
-        PeerError::Refused(_) if seeded!(RefusalIsNever) => WriteError::Unavailable,
         PeerError::Refused(_) | PeerError::Unreachable(_) | PeerError::Timeout | PeerError::Closed => {
             WriteError::Unknown
         }
