@@ -72,6 +72,8 @@ impl Registry {
             let decided = match &tried {
                 Ok(Some(deleted)) if deleted.stored => true,
                 Ok(None) => false,
+                // What has become of the write is not known: trying again might refuse what was made.
+                Err(error) if error.code >= 500 => true,
                 _ => self.stands(target, Some(&current), caller).await?,
             };
             if decided && let Some(deleted) = tried.transpose() {

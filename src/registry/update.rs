@@ -145,6 +145,8 @@ impl Registry {
             let decided = match &tried {
                 Ok(Some(written)) if written.stored => true,
                 Ok(None) => false,
+                // What has become of the write is not known: trying again might refuse what was made.
+                Err(error) if error.code >= 500 => true,
                 _ => self.stands(target, Some(&current), caller).await?,
             };
             if decided && let Some(written) = tried.transpose() {
