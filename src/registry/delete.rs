@@ -69,14 +69,9 @@ impl Registry {
                 }
             };
             let tried = self.try_delete(target, &current, &mut options).await;
-            let decided = match &tried {
-                Ok(Some(deleted)) if deleted.stored => true,
-                Ok(None) => false,
-                // What has become of the write is not known: trying again might refuse what was made.
-                Err(error) if error.code >= 500 => true,
-                _ => self.stands(target, Some(&current), caller).await?,
-            };
-            if decided && let Some(deleted) = tried.transpose() {
+            if self.is_final(target, &current, &tried, |deleted| deleted.stored, caller).await?
+                && let Some(deleted) = tried.transpose()
+            {
                 return deleted;
             }
         }

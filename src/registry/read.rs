@@ -80,6 +80,25 @@ impl Registry {
         Ok(now.map(|object| object.revision()) == seen.map(Object::revision))
     }
 
+    /// Whether what came of an attempt to change an object is to be told, rather than tried again upon a newer state.
+    /// `seen` is the state that it was made on; of what is written, `stored` says whether the store made the write.
+    pub(super) async fn is_final<T>(
+        &self,
+        target: Target<'_>,
+        seen: &Object,
+        tried: &ApiResult<Option<T>>,
+        stored: fn(&T) -> bool,
+        caller: &mut Caller,
+    ) -> ApiResult<bool> {
+        match tried {
+            Ok(None) => Ok(false),
+            Ok(Some(done)) if stored(done) => Ok(true),
+            // What has become of the write is not known: trying again might refuse what was made.
+            Err(error) if error.code >= 500 => Ok(true),
+            _ => self.stands(target, Some(seen), caller).await,
+        }
+    }
+
     /// Whether this replica is the one to do what one of several should, now and from then on.
     pub fn leadership(&self) -> watch::Receiver<bool> {
         self.store.leadership()
@@ -106,3 +125,7 @@ pub(super) fn too_large(revision: u64, current: Revision) -> ApiError {
     let message = format!("Timeout: Too large resource version: {revision}, current: {current}");
     ApiError { details: Some(Box::new(details)), ..ApiError::new(504, "Timeout", message) }
 }
+
+#[cfg(test)]
+#[path = "read_tests.rs"]
+mod tests;

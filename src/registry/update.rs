@@ -142,14 +142,9 @@ impl Registry {
                 }
             };
             let tried = self.try_update(target, change, &current, options, caller).await;
-            let decided = match &tried {
-                Ok(Some(written)) if written.stored => true,
-                Ok(None) => false,
-                // What has become of the write is not known: trying again might refuse what was made.
-                Err(error) if error.code >= 500 => true,
-                _ => self.stands(target, Some(&current), caller).await?,
-            };
-            if decided && let Some(written) = tried.transpose() {
+            if self.is_final(target, &current, &tried, |written| written.stored, caller).await?
+                && let Some(written) = tried.transpose()
+            {
                 return written;
             }
             caller.warnings.truncate(told);

@@ -1,0 +1,47 @@
+use std::sync::Arc;
+
+use flotilla_cluster::{Options, Store};
+use flotilla_proto::value;
+use flotilla_proto::{conform, value::Value};
+
+use super::*;
+use crate::access::User;
+use crate::config::PortRange;
+use crate::registry::{DeleteOptions, Incoming, WriteOptions};
+
+fn caller() -> Caller {
+    Caller::new(Arc::new(User::default()), "test")
+}
+
+/// What is decided about an object that is no more the one that was seen.
+#[actix_web::test]
+async fn a_write_of_unknown_fate_is_not_tried_again() {
+    let dir = std::env::temp_dir().join(format!("flotilla-registry-read-{}", std::process::id()));
+    let _ = std::fs::remove_dir_all(&dir);
+    let store = Store::open(Options::new(dir.join("store"))).await.unwrap();
+    let registry = Registry::new(store.clone(), PortRange::NODE_PORTS);
+    let served = registry.resources.find("", "v1", "namespaces").unwrap();
+    let target = Target { served: &served, namespace: "", name: "", subresource: "" };
+    let mut value: Value = value!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "seen"}});
+    conform::conform(served.of(), &mut value).unwrap();
+    let incoming = Incoming { value, ..Incoming::default() };
+    registry.create(target, incoming, &WriteOptions::default(), &mut caller()).await.unwrap();
+    let seen = registry.current(&served, "", "seen").unwrap();
+    let target = Target { name: "seen", ..target };
+    registry.delete(target, &DeleteOptions::default(), &mut caller()).await.unwrap();
+    assert_ne!(registry.current(&served, "", "seen").map(|now| now.revision()), Some(seen.revision()));
+
+    type Tried = ApiResult<Option<bool>>;
+    let is_final = async |tried: Tried| {
+        let mut caller = Caller { behind: true, ..caller() };
+        registry.is_final(target, &seen, &tried, |stored| *stored, &mut caller).await.unwrap()
+    };
+    assert!(is_final(Ok(Some(true))).await, "the store has proved it");
+    assert!(!is_final(Ok(None)).await, "there is a newer state");
+    assert!(!is_final(Ok(Some(false))).await, "what changed nothing was decided upon an old state");
+    assert!(!is_final(Err(ApiError::bad_request("refused"))).await, "so was what was refused");
+    let unknown = ApiError::new(504, "Timeout", "it may have been made");
+    assert!(is_final(Err(unknown)).await, "trying again could refuse what was made");
+    store.shutdown().await;
+    let _ = std::fs::remove_dir_all(&dir);
+}
