@@ -12,7 +12,7 @@ use tokio::time::Instant;
 
 use crate::group::{Applier, GroupClock, Proposer, Tables, close_on_demand};
 use crate::limits::{PEER_VERSION, TRIM_INTERVAL};
-use crate::machine::{Machine, WallClock};
+use crate::machine::Machine;
 use crate::peer::{Hello, Network, Peers, Transport, TransportOptions};
 use crate::raft::{Node, NodeOptions, Proposals, Replica};
 use crate::replica::balance;
@@ -81,7 +81,7 @@ pub(crate) async fn run(
     if started.send(Ok(running)).is_ok() {
         tokio::select! {
             biased;
-            () = maintain(&groups, &tables, &machine.clock) => {}
+            () = maintain(&groups, &tables) => {}
             () = balance::keep_balanced(&placement) => {}
             _ = stopped => {}
         }
@@ -294,7 +294,7 @@ impl Starter {
 }
 
 /// What is to be done from time to time.
-async fn maintain(groups: &Groups, tables: &Tables, clock: &WallClock) {
+async fn maintain(groups: &Groups, tables: &Tables) {
     loop {
         tokio::time::sleep(TRIM_INTERVAL).await;
         tables.demand();
@@ -302,7 +302,7 @@ async fn maintain(groups: &Groups, tables: &Tables, clock: &WallClock) {
         for group in groups.all().values() {
             let node = group.leader.node();
             if aging.contains(&group.leader.clock().slot()) {
-                node.trim(clock.unix_ms(), Instant::now()).await;
+                node.trim(Instant::now()).await;
             }
             if node.has_grown() {
                 let node = node.clone();

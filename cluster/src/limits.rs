@@ -26,6 +26,8 @@ pub const CHANGES_UNDER_LOCK_MAX: usize = 512;
 pub const CHANGES_PER_READ_MAX: usize = 4_096;
 /// How often tables are asked to drop what left the history window.
 pub const TRIM_INTERVAL: Duration = Duration::from_secs(1);
+/// How many moments of the history window are remembered at most, to tell how old history is.
+pub const AGE_MARKS_MAX: u32 = 1_024;
 /// Age after which the encodings that the server shares between watchers of a change are dropped.
 pub const SHARED_ENCODING_AGE: Duration = Duration::from_secs(5);
 /// How long a write may take before its outcome is called unknown.

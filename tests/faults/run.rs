@@ -23,20 +23,20 @@ const VIOLATIONS_SHOWN: usize = 20;
 pub fn run(members: usize, duration: Duration) {
     let seed = number("FLOTILLA_FAULT_SEED").unwrap_or_else(rand::random);
     println!("{members} members for {duration:?}, seed {seed}");
-    try_out(Fleet::start(members), duration, seed, WINDOW);
+    try_out(Fleet::start(members), duration, seed);
 }
 
-/// Runs three members whose clocks jump. What is older than the window by a clock that is ahead may be forgotten.
+/// Runs three members whose clocks jump.
 pub fn run_with_clocks(duration: Duration) {
     let seed = number("FLOTILLA_FAULT_SEED").unwrap_or_else(rand::random);
     println!("3 members with clocks that jump for {duration:?}, seed {seed}");
     match Fleet::start_with_clocks(3) {
-        Some(fleet) => try_out(fleet, duration, seed, Duration::ZERO),
+        Some(fleet) => try_out(fleet, duration, seed),
         None => eprintln!("skipped: there is no libfaketime on this machine"),
     }
 }
 
-fn try_out((mut fleet, endpoints): (Fleet, Endpoints), duration: Duration, seed: u64, window: Duration) {
+fn try_out((mut fleet, endpoints): (Fleet, Endpoints), duration: Duration, seed: u64) {
     let traffic = Traffic::new(endpoints.clone());
     traffic.prepare();
     let mut schedule = Schedule::new(seed, duration);
@@ -47,7 +47,7 @@ fn try_out((mut fleet, endpoints): (Fleet, Endpoints), duration: Duration, seed:
             await_progress(&traffic, &mut fleet);
         }
     });
-    history.window = window.as_micros() as u64;
+    history.window = WINDOW.as_micros() as u64;
     report(&history, &traffic);
     let began = Instant::now();
     let violations = check::check(&history);

@@ -5,11 +5,14 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use actix::{Addr, ArbiterHandle};
+use tokio::time::Instant;
 
+use super::ages::Ages;
 use super::{Batch, GroupClock, ShardId, Step, Tables};
+use crate::limits::SHARED_ENCODING_AGE;
 use crate::shard_map::takes_writes;
 use crate::table::Extent;
-use crate::table::actor::{Apply, HistoryWindow, Restore, ShardActor, Take, Trim};
+use crate::table::actor::{Apply, Restore, ShardActor, Take, Trim};
 use crate::table::shard::{Capture, Content, Shard};
 use crate::{Options, Outcome, Revision, Table};
 
@@ -18,7 +21,10 @@ pub(crate) struct Applier {
     thread: ArbiterHandle,
     clock: Arc<GroupClock>,
     tables: Arc<Tables>,
-    history: HistoryWindow,
+    history_age_max: Duration,
+    /// Bytes of history that a table keeps.
+    history_bytes_max: usize,
+    ages: Ages,
     present: HashMap<ShardId, Present>,
 }
 
@@ -43,8 +49,9 @@ impl Applier {
         tables: Arc<Tables>,
         options: &Options,
     ) -> Applier {
-        let history = HistoryWindow { age_max: options.history_age_max, bytes_max: options.history_bytes_max };
-        Applier { thread, clock, tables, history, present: HashMap::new() }
+        let Options { history_age_max, history_bytes_max, .. } = *options;
+        let ages = Ages::new(history_age_max.max(SHARED_ENCODING_AGE));
+        Applier { thread, clock, tables, history_age_max, history_bytes_max, ages, present: HashMap::new() }
     }
 
     fn present(&mut self, id: &ShardId) -> &Present {
@@ -53,9 +60,8 @@ impl Applier {
             let table = self.tables.table(&id.table);
             let divisions = table.divisions();
             let division = divisions.iter().find(|division| division.epoch() == id.epoch);
-            let mut history = self.history;
-            history.bytes_max /= division.map_or(1, |division| division.places().len());
-            let actor = ShardActor::spawn(&self.thread, shard.clone(), history);
+            let history_bytes_max = self.history_bytes_max / division.map_or(1, |division| division.places().len());
+            let actor = ShardActor::spawn(&self.thread, shard.clone(), history_bytes_max);
             Present { table, shard, actor }
         })
     }
@@ -190,13 +196,16 @@ impl Applier {
     }
 
     /// Drops history that nobody may ask for any more.
-    pub(crate) fn trim(&mut self, unix_ms: u64, now: tokio::time::Instant) {
+    pub(crate) fn trim(&mut self, now: Instant) {
+        self.ages.note(now, self.clock.closed());
+        let aged = self.ages.closed_for(self.history_age_max, now);
+        let unshared = self.ages.closed_for(SHARED_ENCODING_AGE, now);
         for (id, shard) in self.tables.shards_of(self.clock.slot()) {
             let table = self.tables.table(&id.table);
             if shard.is_aging() {
                 // A table must be readable at its closed revision, which an idle group may hold far back.
                 let (through, ended) = (table.revision(), ended(&table, &id));
-                self.present(&id).actor.do_send(Trim { unix_ms, now, through, ended });
+                self.present(&id).actor.do_send(Trim { aged, unshared, now, through, ended });
             }
         }
     }

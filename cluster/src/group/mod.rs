@@ -2,6 +2,7 @@
 //! hands what is committed to the shards; its clock says how far it is closed.
 
 mod admission;
+mod ages;
 mod applier;
 mod batch;
 mod clock;

@@ -365,10 +365,10 @@ impl Node {
     }
 
     /// Drops history that nobody may ask for any more.
-    pub(crate) async fn trim(&self, unix_ms: u64, now: Instant) {
-        let trim = self.raft.external_state_machine_request(move |machine| {
-            Box::pin(async move { machine.applier().trim(unix_ms, now) })
-        });
+    pub(crate) async fn trim(&self, now: Instant) {
+        let trim = self
+            .raft
+            .external_state_machine_request(move |machine| Box::pin(async move { machine.applier().trim(now) }));
         let _ = trim.await; // a group that is shut down has nothing to trim
     }
 

@@ -1,7 +1,6 @@
 //! The only writer of a shard.
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use actix::{Actor, Addr, ArbiterHandle, AsyncContext, Context, Handler, Message};
 use tokio::time::Instant;
@@ -10,25 +9,18 @@ use super::division::Division;
 use super::shard::{Content, Shard};
 use crate::group::{Action, Batch, Step};
 use crate::limits::MAILBOX_MESSAGES_MAX;
-use crate::{Object, Outcome, Revision, limits};
+use crate::{Object, Outcome, Revision};
 
 /// The only writer of one shard's state on this replica.
 pub(crate) struct ShardActor {
     shard: Arc<Shard>,
-    history: HistoryWindow,
-}
-
-/// How much history a shard keeps.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct HistoryWindow {
-    pub(crate) age_max: Duration,
-    pub(crate) bytes_max: usize,
+    history_bytes_max: usize,
 }
 
 impl ShardActor {
     /// Starts the actor on a thread.
-    pub(crate) fn spawn(thread: &ArbiterHandle, shard: Arc<Shard>, history: HistoryWindow) -> Addr<ShardActor> {
-        ShardActor::start_in_arbiter(thread, move |_| ShardActor { shard, history })
+    pub(crate) fn spawn(thread: &ArbiterHandle, shard: Arc<Shard>, history_bytes_max: usize) -> Addr<ShardActor> {
+        ShardActor::start_in_arbiter(thread, move |_| ShardActor { shard, history_bytes_max })
     }
 }
 
@@ -118,7 +110,10 @@ impl Handler<Restore> for ShardActor {
 
 /// Drops history that nobody may ask for any more.
 pub(crate) struct Trim {
-    pub(crate) unix_ms: u64,
+    /// What has left the history window by its age.
+    pub(crate) aged: Revision,
+    /// Of what the encodings are not shared any more.
+    pub(crate) unshared: Revision,
     pub(crate) now: Instant,
     /// The closed revision of the table, which stays readable.
     pub(crate) through: Revision,
@@ -134,11 +129,10 @@ impl Handler<Trim> for ShardActor {
     type Result = ();
 
     fn handle(&mut self, trim: Trim, ctx: &mut Context<ShardActor>) {
-        let before = |age: Duration| Revision::from_unix_ms(trim.unix_ms.saturating_sub(age.as_millis() as u64));
-        self.shard.forget_shared(before(limits::SHARED_ENCODING_AGE));
-        if self.shard.trim(before(self.history.age_max), self.history.bytes_max, trim.through, trim.now) {
+        self.shard.forget_shared(trim.unshared);
+        if self.shard.trim(trim.aged, self.history_bytes_max, trim.through, trim.now) {
             ctx.notify(trim); // after the writes that wait
-        } else if let Some(ended) = trim.ended.filter(|ended| *ended <= before(self.history.age_max)) {
+        } else if let Some(ended) = trim.ended.filter(|ended| *ended <= trim.aged) {
             self.shard.clear(ended, trim.now);
         }
     }
