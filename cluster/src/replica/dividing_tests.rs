@@ -268,8 +268,7 @@ async fn a_table_is_divided_under_traffic() {
     tokio::time::sleep(Duration::from_millis(150)).await;
     let slowest = traffic.end(&store).await;
     eprintln!("the slowest write took {slowest:?}");
-    // An idle machine takes a fraction of a second; one that is busy with other things must not fail for that.
-    assert!(slowest < Duration::from_secs(10), "{slowest:?}");
+    assert!(slowest < Duration::from_secs(1), "{slowest:?}");
     assert!(matches!(store.divide(&pods(), 0).await, Err(crate::DivideError::Shards(_))));
     store.shutdown().await;
 }
