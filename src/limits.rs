@@ -35,6 +35,9 @@ pub const IDLE_TIMEOUT: Duration = Duration::from_secs(180);
 /// Seconds that connections of a stopping server have to take what was answered.
 pub const LINGER_SECONDS: u64 = 2;
 
+/// Questions to the gateway of a worker that wait at a time; who asks more waits to ask.
+pub const GATEWAY_MESSAGES: usize = 1_024;
+
 /// Longest time that a request other than a watch may take, as the reference has it; then it is answered with 504.
 pub const REQUEST_TIMEOUT: Duration = Duration::from_secs(60);
 

@@ -5,13 +5,14 @@ use std::time::Duration;
 
 use flotilla_proto::duration;
 
+use super::Gateway;
 use super::attempt::Course;
 use super::caller::Caller;
 use super::flow::Lane;
 use super::handler::Head;
 use super::path::ResourcePath;
+use super::routing::RequestInfo;
 use super::verb::Verb;
-use super::{Gateway, resources};
 use crate::field::quote;
 use crate::metrics::requests::{self as metrics, DryRun, Route, Scope};
 use crate::pki::MASTERS;
@@ -22,19 +23,13 @@ use crate::status::{ApiError, ApiResult};
 const CONNECTS: [&str; 5] = ["attach", "exec", "log", "portforward", "proxy"];
 
 /// Whether a path reaches something else, for as long as it takes.
-pub(super) fn connects(of: &ResourcePath<'_>) -> bool {
+pub(super) fn connects(of: &ResourcePath) -> bool {
     of.subresource.as_deref().is_some_and(|name| CONNECTS.contains(&name))
 }
 
 /// Takes a place among the requests in progress; false when there is none.
-pub(super) fn enter(
-    gateway: &Gateway,
-    of: &ResourcePath<'_>,
-    verb: Option<Verb>,
-    caller: &Caller,
-    course: &mut Course,
-) -> bool {
-    let mutating = verb.is_none_or(Verb::writes);
+pub(super) fn enter(gateway: &Gateway, info: &RequestInfo, caller: &Caller, course: &mut Course) -> bool {
+    let mutating = info.verb.is_none_or(Verb::writes);
     let lane = match mutating {
         _ if caller.user.is_member(MASTERS) => Lane::Exempt { mutating },
         true => Lane::Mutating,
@@ -43,15 +38,15 @@ pub(super) fn enter(
     if gateway.flow.has_room(lane) {
         return course.enter(gateway, lane);
     }
-    if let (Some(verb), Ok(served)) = (verb, resources::find(gateway, of)) {
-        course.route = Some(route(&served, None, of, verb));
+    if let (Some(verb), Ok(served)) = (info.verb, &info.served) {
+        course.route = Some(route(served, None, &info.of, verb));
     }
     course.terminated(gateway, 429);
     false
 }
 
 /// What a request is counted as.
-pub(super) fn route(served: &Arc<Served>, head: Option<&Head<'_>>, of: &ResourcePath<'_>, verb: Verb) -> Route {
+pub(super) fn route(served: &Arc<Served>, head: Option<&Head<'_>>, of: &ResourcePath, verb: Verb) -> Route {
     let scope = match () {
         () if of.name.is_some() || verb == Verb::Create => Scope::Resource,
         () if of.namespace.is_some() => Scope::Namespace,

@@ -24,7 +24,7 @@ impl Request<'_> {
         self,
         door: Door,
         verb: Verb,
-        of: &ResourcePath<'_>,
+        of: &ResourcePath,
         payload: web::Payload,
     ) -> ApiResult<HttpResponse> {
         match door {
@@ -84,7 +84,7 @@ impl Request<'_> {
         }
     }
 
-    async fn connect(self, connection: Connection, of: &ResourcePath<'_>) -> ApiResult<HttpResponse> {
+    async fn connect(self, connection: Connection, of: &ResourcePath) -> ApiResult<HttpResponse> {
         let slash = self.head.path.ends_with('/').then_some("");
         let connect = Connect {
             registry: &self.gateway.registry,

@@ -1,5 +1,6 @@
 //! HTTP: from a request to what it asks for, and from a result to an answer.
 
+mod actor;
 mod admittance;
 pub mod answer;
 mod attempt;
@@ -8,6 +9,7 @@ mod beginning;
 pub mod body;
 mod caller;
 mod deprecation;
+mod documents;
 mod doors;
 pub mod flow;
 mod former;
@@ -19,6 +21,7 @@ pub mod negotiate;
 mod path;
 pub mod query;
 mod resources;
+mod routing;
 mod server;
 mod verb;
 

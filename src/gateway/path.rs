@@ -2,11 +2,13 @@
 
 use std::borrow::Cow;
 
+use compact_str::CompactString;
+
 /// The two kinds of paths.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Target<'a> {
+pub enum Target {
     /// Objects: a collection, one object, or a part of one.
-    Resource(ResourcePath<'a>),
+    Resource(ResourcePath),
     /// Anything else: discovery, health, metrics, documents, unknown paths.
     Other,
     /// `/api/v1/watch` without anything to watch.
@@ -15,27 +17,27 @@ pub enum Target<'a> {
 
 /// A path below `/api/VERSION` or `/apis/GROUP/VERSION`.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct ResourcePath<'a> {
+pub struct ResourcePath {
     /// API group; empty for the core group.
-    pub group: Cow<'a, str>,
+    pub group: CompactString,
     /// API version.
-    pub version: Cow<'a, str>,
+    pub version: CompactString,
     /// Whether the path begins with the deprecated `watch/`.
     pub watch: bool,
     /// Namespace; `None` when the path has none, or an empty one.
-    pub namespace: Option<Cow<'a, str>>,
+    pub namespace: Option<CompactString>,
     /// Resource, as it stands in the path.
-    pub resource: Cow<'a, str>,
+    pub resource: CompactString,
     /// Name of the object.
-    pub name: Option<Cow<'a, str>>,
+    pub name: Option<CompactString>,
     /// Subresource.
-    pub subresource: Option<Cow<'a, str>>,
+    pub subresource: Option<CompactString>,
     /// What follows the subresource, with slashes: the path of a proxy request.
-    pub rest: Option<Cow<'a, str>>,
+    pub rest: Option<CompactString>,
 }
 
 /// Reads a decoded path. It must begin with a slash.
-pub fn parse(path: &str) -> Target<'_> {
+pub fn parse(path: &str) -> Target {
     let mut segments = path[1..].split('/').peekable();
     let (group, version) = match (segments.next(), segments.next(), segments.peek().copied()) {
         (Some("api"), Some(version), Some(next)) if !version.is_empty() && !next.is_empty() => ("", version),
@@ -51,15 +53,14 @@ pub fn parse(path: &str) -> Target<'_> {
         {
             // An empty segment in the middle names a resource of no name.
             return if segments.clone().nth(1).is_some() {
-                Target::Resource(ResourcePath { version: Cow::Borrowed(version), ..ResourcePath::default() })
+                Target::Resource(ResourcePath { version: version.into(), ..ResourcePath::default() })
             } else {
                 Target::Other
             };
         }
         _ => return Target::Other,
     };
-    let mut of =
-        ResourcePath { group: Cow::Borrowed(group), version: Cow::Borrowed(version), ..ResourcePath::default() };
+    let mut of = ResourcePath { group: group.into(), version: version.into(), ..ResourcePath::default() };
     let mut first = segments.next();
     if first == Some("watch") {
         of.watch = true;
@@ -78,37 +79,37 @@ pub fn parse(path: &str) -> Target<'_> {
 }
 
 /// Reads what follows `namespaces`: the namespaces themselves, or objects of one.
-fn namespaced<'a>(of: &mut ResourcePath<'a>, mut segments: impl Iterator<Item = &'a str>) {
+fn namespaced<'a>(of: &mut ResourcePath, mut segments: impl Iterator<Item = &'a str>) {
     let namespace = segments.next().filter(|name| !name.is_empty());
     match (namespace, segments.next()) {
         (None, None | Some("")) => of.resource = "namespaces".into(),
         (namespace, Some(resource)) if !resource.is_empty() && !matches!(resource, "status" | "finalize") => {
-            of.namespace = namespace.map(Cow::Borrowed);
+            of.namespace = namespace.map(Into::into);
             objects(of, resource, segments);
         }
         (name, subresource) => {
             of.resource = "namespaces".into();
-            of.name = name.map(Cow::Borrowed);
+            of.name = name.map(Into::into);
             // A namespace's parts are authorized in the namespace itself, but it lives in none.
-            of.subresource = subresource.filter(|s| !s.is_empty()).map(Cow::Borrowed);
+            of.subresource = subresource.filter(|s| !s.is_empty()).map(Into::into);
             let rest: Vec<&str> = segments.collect();
             of.rest = rest_of(&rest);
         }
     }
 }
 
-fn objects<'a>(of: &mut ResourcePath<'a>, resource: &'a str, mut segments: impl Iterator<Item = &'a str>) {
-    of.resource = Cow::Borrowed(resource);
-    of.name = segments.next().filter(|s| !s.is_empty()).map(Cow::Borrowed);
-    of.subresource = segments.next().filter(|s| !s.is_empty()).map(Cow::Borrowed);
+fn objects<'a>(of: &mut ResourcePath, resource: &str, mut segments: impl Iterator<Item = &'a str>) {
+    of.resource = resource.into();
+    of.name = segments.next().filter(|s| !s.is_empty()).map(Into::into);
+    of.subresource = segments.next().filter(|s| !s.is_empty()).map(Into::into);
     let rest: Vec<&str> = segments.collect();
     of.rest = rest_of(&rest);
 }
 
-fn rest_of<'a>(segments: &[&'a str]) -> Option<Cow<'a, str>> {
+fn rest_of(segments: &[&str]) -> Option<CompactString> {
     match segments {
         [] | [""] => None,
-        [one] => Some(Cow::Borrowed(one)),
+        [one] => Some((*one).into()),
         several => Some(several.join("/").into()),
     }
 }

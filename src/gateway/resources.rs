@@ -2,12 +2,13 @@
 
 use std::sync::Arc;
 
+use actix::Addr;
 use actix_web::{HttpResponse, web};
 use compact_str::CompactString;
-use flotilla_proto::schema::Subresource;
 use flotilla_proto::value;
 use flotilla_proto::value::Value;
 
+use super::actor::{Collect, GatewayActor, unrouted};
 use super::admittance::{asked_timeout, connects, enter, route};
 use super::answer::{self, respond};
 use super::attempt::{self, Course};
@@ -17,10 +18,10 @@ use super::handler::Head;
 use super::negotiate::{Form, Offer, Representation};
 use super::path::ResourcePath;
 use super::query::Query;
+use super::routing::{RequestInfo, allows};
 use super::verb::Verb;
 use super::{Gateway, body, deprecation, lists};
 use crate::access::{Attributes, ResourceAttributes};
-use crate::field::quote;
 use crate::kinds::names;
 use crate::patch::Format;
 use crate::registry::selector::{FieldOperator, FieldRequirement, FieldSelector};
@@ -32,6 +33,7 @@ use crate::watch;
 /// A request about objects whose path and method fit a resource.
 pub(super) struct Request<'r> {
     pub(super) gateway: &'r web::Data<Gateway>,
+    pub(super) router: &'r Addr<GatewayActor>,
     pub(super) head: &'r Head<'r>,
     pub(super) served: Arc<Served>,
     pub(super) namespace: &'r str,
@@ -43,31 +45,33 @@ pub(super) struct Request<'r> {
 /// Answers a request about objects.
 pub async fn answer(
     gateway: &web::Data<Gateway>,
+    router: &Addr<GatewayActor>,
     head: &Head<'_>,
-    of: &ResourcePath<'_>,
+    info: RequestInfo,
     payload: web::Payload,
     caller: &mut Caller,
     course: &mut Course,
 ) -> ApiResult<HttpResponse> {
     let longest = attempt::longest(asked_timeout(head)?);
-    let verb = Verb::of(head, of);
-    let long_running = verb == Some(Verb::Watch) || connects(of);
-    if !long_running && !enter(gateway, of, verb, caller, course) {
+    let long_running = info.verb == Some(Verb::Watch) || connects(&info.of);
+    if !long_running && !enter(gateway, &info, caller, course) {
         return Ok(answer::too_many_requests());
     }
-    let allowed = authorize(gateway, head, of, verb, caller);
+    let RequestInfo { of, verb, served } = info;
+    let allowed = authorize(gateway, head, &of, verb, caller);
     gateway.registry.metrics.access.decided(allowed.is_ok(), course.authenticated.elapsed());
     allowed?;
     gateway.beginning.check(&gateway.registry, verb.is_none_or(Verb::writes))?;
-    let served = find(gateway, of)?;
-    let routed = verb.is_some_and(|verb| verb == Verb::Watch || allows(&served, of, verb));
+    let served = served?;
+    let routed = verb.is_some_and(|verb| verb == Verb::Watch || allows(&served, &of, verb));
     caller.warnings.extend(routed.then(|| deprecation::warning(&served)).flatten().map(str::to_owned));
-    let verb = verb.filter(|verb| allows(&served, of, *verb)).or_else(|| is_passed_on(of, head).then_some(Verb::Get));
-    let verb = verb.ok_or_else(|| method_not_allowed(&served, of, head))?;
+    let verb = verb.filter(|verb| allows(&served, &of, *verb)).or_else(|| is_passed_on(&of, head).then_some(Verb::Get));
+    let verb = verb.ok_or_else(|| method_not_allowed(&served, &of, head))?;
     caller.verb = verb.name();
-    course.route = Some(route(&served, Some(head), of, verb));
+    course.route = Some(route(&served, Some(head), &of, verb));
     let request = Request {
         gateway,
+        router,
         head,
         served,
         namespace: of.namespace.as_deref().unwrap_or(""),
@@ -82,11 +86,11 @@ pub async fn answer(
         return request.watch(of.watch).await;
     }
     if long_running {
-        return request.answer(verb, of, payload).await;
+        return request.answer(verb, &of, payload).await;
     }
     let ends = course.began + longest;
     course.ends = Some(ends);
-    match tokio::time::timeout_at(ends.into(), request.answer(verb, of, payload)).await {
+    match tokio::time::timeout_at(ends.into(), request.answer(verb, &of, payload)).await {
         Ok(answered) => answered,
         Err(_) => {
             course.terminated(gateway, 504);
@@ -99,7 +103,7 @@ pub async fn answer(
 pub(super) fn authorize(
     gateway: &Gateway,
     head: &Head<'_>,
-    of: &ResourcePath<'_>,
+    of: &ResourcePath,
     verb: Option<Verb>,
     caller: &mut Caller,
 ) -> ApiResult<()> {
@@ -143,74 +147,12 @@ fn only_name(fields: &str, query: &Query<'_>) -> Option<CompactString> {
     names::path_segment(&name).is_empty().then_some(name)
 }
 
-/// The resource that a path names; 404 where there is none, or none in this shape.
-pub(super) fn find(gateway: &Gateway, of: &ResourcePath<'_>) -> ApiResult<Arc<Served>> {
-    let served = gateway.registry.resources.find(&of.group, &of.version, &of.resource);
-    let served = served.ok_or_else(ApiError::no_such_path)?;
-    let namespaced = served.resource.namespaced;
-    let misplaced =
-        of.namespace.is_some() && !namespaced || (namespaced && of.namespace.is_none() && of.name.is_some());
-    // Across namespaces things are listed, not made.
-    if namespaced && of.namespace.is_none() && !served.has_verb("list") {
-        return Err(ApiError::no_such_path());
-    }
-    let proxied = of.subresource.as_deref() == Some("proxy");
-    if misplaced || (of.rest.is_some() && !proxied) {
-        return Err(ApiError::no_such_path());
-    }
-    if let Some(name) = &of.subresource
-        && subresource(&served, name).is_none()
-    {
-        return Err(ApiError::no_such_path());
-    }
-    if let Some(name) = of.name.as_deref() {
-        check_segment(name)?;
-        // What is only created has no paths of its own.
-        if of.subresource.is_none() && !["get", "list", "update"].iter().any(|verb| served.has_verb(verb)) {
-            return Err(ApiError::no_such_path());
-        }
-    }
-    Ok(served)
-}
-
-/// Names that cannot stand in a path.
-fn check_segment(name: &str) -> ApiResult<()> {
-    if matches!(name, "." | "..") {
-        let message = format!("Name parameter invalid: {}: may not be '{name}'", quote(name));
-        return Err(ApiError::bad_request(message));
-    }
-    Ok(())
-}
-
-fn subresource<'s>(served: &'s Served, name: &str) -> Option<&'s Subresource> {
-    served.resource.subresources.iter().find(|subresource| subresource.name == name)
-}
-
-/// Whether the resource, or its subresource, has a verb on paths of this shape.
-fn allows(served: &Served, of: &ResourcePath<'_>, verb: Verb) -> bool {
-    if let Some(name) = of.subresource.as_deref() {
-        let verb = if verb == Verb::Watch { Verb::Get } else { verb };
-        return subresource(served, name).is_some_and(|sub| sub.verbs.iter().any(|v| v == verb.name()));
-    }
-    let named = of.name.is_some();
-    if of.watch && verb != Verb::Watch {
-        return false;
-    }
-    let fits = match verb {
-        Verb::Get | Verb::Update | Verb::Patch | Verb::Delete => named,
-        Verb::Watch => true,
-        Verb::List => !named,
-        Verb::Create | Verb::DeleteCollection => !named && (!served.resource.namespaced || of.namespace.is_some()),
-    };
-    fits && served.has_verb(verb.name())
-}
-
 /// Whether a proxy passes a method on that is no verb.
-fn is_passed_on(of: &ResourcePath<'_>, head: &Head<'_>) -> bool {
+fn is_passed_on(of: &ResourcePath, head: &Head<'_>) -> bool {
     of.subresource.as_deref() == Some("proxy") && matches!(head.method, "HEAD" | "OPTIONS")
 }
 
-fn method_not_allowed(served: &Served, of: &ResourcePath<'_>, head: &Head<'_>) -> ApiError {
+fn method_not_allowed(served: &Served, of: &ResourcePath, head: &Head<'_>) -> ApiError {
     let watching = of.watch || head.query.flag("watch").unwrap_or(false);
     if head.method == "GET" && watching && of.name.is_none() && served.has_verb("list") {
         return ApiError::method_not_supported(served.group(), &served.resource.name, "watch");
@@ -221,7 +163,7 @@ fn method_not_allowed(served: &Served, of: &ResourcePath<'_>, head: &Head<'_>) -
 
 impl<'r> Request<'r> {
     /// Does what is not a watch.
-    async fn answer(mut self, verb: Verb, of: &ResourcePath<'_>, payload: web::Payload) -> ApiResult<HttpResponse> {
+    async fn answer(mut self, verb: Verb, of: &ResourcePath, payload: web::Payload) -> ApiResult<HttpResponse> {
         let door = subresources::door(&self.served, self.subresource);
         if verb.writes() {
             self.prepare_to_decide(verb, door).await?;
@@ -300,7 +242,10 @@ impl<'r> Request<'r> {
     async fn list(self) -> ApiResult<HttpResponse> {
         let representation = self.head.representation(Offer::Collection)?;
         let listing = Listing::read(&self.head.query, &self.served, false)?;
-        let page = self.gateway.registry.list(&self.served, self.namespace, &listing).await?;
+        self.gateway.registry.reach_for_list(&self.served, &listing).await?;
+        let served = Arc::clone(&self.served);
+        let page = self.router.send(Collect { served, namespace: self.namespace.into(), listing }).await;
+        let page = page.map_err(unrouted)??;
         let show = lists::Show { representation, include: self.include(), gzip: self.head.gzip };
         lists::respond(&self.gateway.registry, &self.served, page, show, &self.caller.warnings)
     }

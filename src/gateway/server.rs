@@ -3,10 +3,12 @@
 use std::net::SocketAddr;
 use std::sync::Arc;
 
+use actix::Actor as _;
 use actix_web::rt::task::JoinHandle;
 use actix_web::web::{self, ServiceConfig};
 use tokio::sync::Semaphore;
 
+use super::actor::GatewayActor;
 use super::beginning::Beginning;
 use super::flow::Flow;
 use super::handler;
@@ -126,11 +128,12 @@ impl Gateway {
         page.0
     }
 
-    /// A function that routes every request of an HTTP server here.
+    /// A function that routes every request of an HTTP server here. It is called once on each worker.
     pub fn routes(self: &Arc<Self>) -> impl Fn(&mut ServiceConfig) + Clone + Send + 'static {
         let gateway = web::Data::from(Arc::clone(self));
         move |config: &mut ServiceConfig| {
-            config.app_data(gateway.clone()).default_service(web::to(handler::handle));
+            let actor = web::Data::new(GatewayActor::new(gateway.clone()).start());
+            config.app_data(gateway.clone()).app_data(actor).default_service(web::to(handler::handle));
         }
     }
 }

@@ -1,6 +1,5 @@
 //! What is to be done with objects.
 
-use super::handler::Head;
 use super::path::ResourcePath;
 
 /// What is to be done, by the method and the shape of the path.
@@ -37,10 +36,11 @@ impl Verb {
     }
 
     /// The verb of a method on a path, as authorization calls it; methods that have none are called by their name.
-    pub(super) fn of(head: &Head<'_>, of: &ResourcePath<'_>) -> Option<Self> {
+    /// `watch` is what the query says.
+    pub(super) fn of(method: &str, watch: bool, of: &ResourcePath) -> Option<Self> {
         let named = of.name.is_some();
-        let watching = of.watch || (!named && head.query.flag("watch").unwrap_or(false));
-        Some(match head.method {
+        let watching = of.watch || (!named && watch);
+        Some(match method {
             "GET" if watching => Self::Watch,
             "GET" if named => Self::Get,
             "GET" => Self::List,

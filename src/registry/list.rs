@@ -86,6 +86,11 @@ impl Listing {
         }
     }
 
+    /// The revision that is asked for; 0 for none.
+    fn wanted(&self) -> ApiResult<u64> {
+        parse_revision(&self.revision).map_err(|why| ApiError::bad_request(format!("invalid resource version: {why}")))
+    }
+
     fn check_list(&self, errors: &mut Errors) {
         let path = Path::root("resourceVersionMatch");
         let wanted = self.revision_match.as_str();
@@ -208,8 +213,27 @@ pub fn selects(selection: &Selection, object: &Object) -> bool {
 }
 
 impl Registry {
-    /// One page of a list.
+    /// One page of a list, once what it shows is here.
     pub async fn list(&self, served: &Served, namespace: &str, listing: &Listing) -> ApiResult<Page> {
+        self.reach_for_list(served, listing).await?;
+        self.page(served, namespace, listing)
+    }
+
+    /// Waits until what a list shows is here: every write that was acknowledged before, or the revision that it names.
+    pub async fn reach_for_list(&self, served: &Served, listing: &Listing) -> ApiResult<()> {
+        if !listing.token.is_empty() {
+            return Ok(());
+        }
+        let table = self.table(served);
+        match listing.wanted()? {
+            0 if listing.revision.is_empty() => self.barrier(&table).await,
+            0 => Ok(()),
+            revision => self.reach(&table, revision).await,
+        }
+    }
+
+    /// One page of a list of what is here, merged from all shards.
+    pub fn page(&self, served: &Served, namespace: &str, listing: &Listing) -> ApiResult<Page> {
         let table = self.table(served);
         if !listing.token.is_empty() {
             let token = Token::read(&listing.token)?;
@@ -217,56 +241,41 @@ impl Registry {
                 let message = "specifying resource version is not allowed when using continue";
                 return Err(ApiError::bad_request(message));
             }
-            return self.next_page(served, &table, namespace, listing, token);
+            return next_page(served, &table, namespace, listing, token);
         }
-        let snapshot = self.snapshot(&table, listing).await?;
+        let snapshot = snapshot(&table, listing)?;
         // A limit is a wish: what is served from memory at revision 0 ignores it, as the reference does.
         let limit = if listing.revision == "0" { 0 } else { listing.limit };
         page(&table, snapshot, listing, namespace, limit, None)
     }
+}
 
-    async fn snapshot(&self, table: &Table, listing: &Listing) -> ApiResult<Snapshot> {
-        let bad = |why: String| ApiError::bad_request(format!("invalid resource version: {why}"));
-        let revision = parse_revision(&listing.revision).map_err(bad)?;
-        if listing.revision.is_empty() {
-            self.barrier(table).await?;
-            return Ok(table.snapshot());
-        }
-        if revision == 0 {
-            return Ok(table.snapshot());
-        }
-        self.reach(table, revision).await?;
-        if listing.revision_match == "Exact" || (listing.revision_match.is_empty() && listing.limit > 0) {
-            return table.snapshot_at(Revision::new(revision)).map_err(|error| match error {
-                SnapshotError::Compacted(compacted) => too_old(revision, compacted),
-                SnapshotError::Future(future) => read::too_large(revision, future.current),
-            });
-        }
-        Ok(table.snapshot())
+fn snapshot(table: &Table, listing: &Listing) -> ApiResult<Snapshot> {
+    let revision = listing.wanted()?;
+    let exactly = listing.revision_match == "Exact" || (listing.revision_match.is_empty() && listing.limit > 0);
+    if revision == 0 || !exactly {
+        return Ok(table.snapshot());
     }
+    table.snapshot_at(Revision::new(revision)).map_err(|error| match error {
+        SnapshotError::Compacted(compacted) => too_old(revision, compacted),
+        SnapshotError::Future(future) => read::too_large(revision, future.current),
+    })
+}
 
-    fn next_page(
-        &self,
-        served: &Served,
-        table: &Table,
-        namespace: &str,
-        listing: &Listing,
-        token: Token,
-    ) -> ApiResult<Page> {
-        if token.table != served.table.as_str() {
-            return Err(ApiError::bad_request("invalid continue token: it belongs to another resource"));
-        }
-        let snapshot = match token.revision {
-            // The client goes on without a consistent view, after its token expired.
-            None => table.snapshot(),
-            Some(revision) => match table.snapshot_at(revision) {
-                Ok(snapshot) => snapshot,
-                Err(_) => return Err(token.expired()),
-            },
-        };
-        let limit = if listing.revision == "0" { 0 } else { listing.limit };
-        page(table, snapshot, listing, namespace, limit, Some(token))
+fn next_page(served: &Served, table: &Table, namespace: &str, listing: &Listing, token: Token) -> ApiResult<Page> {
+    if token.table != served.table.as_str() {
+        return Err(ApiError::bad_request("invalid continue token: it belongs to another resource"));
     }
+    let snapshot = match token.revision {
+        // The client goes on without a consistent view, after its token expired.
+        None => table.snapshot(),
+        Some(revision) => match table.snapshot_at(revision) {
+            Ok(snapshot) => snapshot,
+            Err(_) => return Err(token.expired()),
+        },
+    };
+    let limit = if listing.revision == "0" { 0 } else { listing.limit };
+    page(table, snapshot, listing, namespace, limit, Some(token))
 }
 
 /// Makes a page of a snapshot, from its start or from where a token says.

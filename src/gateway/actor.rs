@@ -1,0 +1,108 @@
+//! The gateway of a worker: says who answers a request, and gathers the pages of lists over all shards of a resource.
+//!
+//! What it is asked it answers at once, on the worker's own thread: a message costs a fraction of a microsecond and no
+//! lock. Whatever waits, for a quorum, a body or a client, is left to the task of the request.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+
+use actix::{Actor, Context, Handler, MailboxError, Message, MessageResult};
+use actix_web::http::{Method, Uri};
+use actix_web::web;
+use compact_str::CompactString;
+
+use super::Gateway;
+use super::routing::{self, Routed};
+use crate::limits;
+use crate::registry::{Listing, Page, Served};
+use crate::status::{ApiError, ApiResult};
+
+/// Routes the requests of one worker and gathers its lists.
+pub(super) struct GatewayActor {
+    gateway: web::Data<Gateway>,
+}
+
+impl GatewayActor {
+    pub(super) fn new(gateway: web::Data<Gateway>) -> Self {
+        Self { gateway }
+    }
+}
+
+impl Actor for GatewayActor {
+    type Context = Context<Self>;
+
+    fn started(&mut self, ctx: &mut Context<Self>) {
+        ctx.set_mailbox_capacity(limits::GATEWAY_MESSAGES);
+    }
+}
+
+/// Asks who answers a request.
+pub(super) struct Route {
+    /// How it asks.
+    pub(super) method: Method,
+    /// For what.
+    pub(super) uri: Uri,
+    /// Whether its query asks for a watch.
+    pub(super) watch: bool,
+}
+
+impl Message for Route {
+    type Result = ApiResult<Routed>;
+}
+
+impl Handler<Route> for GatewayActor {
+    type Result = MessageResult<Route>;
+
+    fn handle(&mut self, Route { method, uri, watch }: Route, _: &mut Context<Self>) -> MessageResult<Route> {
+        let Gateway { registry, documents, .. } = &**self.gateway;
+        let route = || Ok(routing::route(&registry.resources, documents, method.as_str(), uri.path(), watch));
+        MessageResult(unless_it_panics(route))
+    }
+}
+
+/// Asks for a page of a list. What it shows must have been waited for.
+pub(super) struct Collect {
+    /// Of what.
+    pub(super) served: Arc<Served>,
+    /// Where; empty for everywhere.
+    pub(super) namespace: CompactString,
+    /// Which of them.
+    pub(super) listing: Listing,
+}
+
+impl Message for Collect {
+    type Result = ApiResult<Page>;
+}
+
+impl Handler<Collect> for GatewayActor {
+    type Result = MessageResult<Collect>;
+
+    fn handle(&mut self, of: Collect, _: &mut Context<Self>) -> MessageResult<Collect> {
+        MessageResult(unless_it_panics(|| self.gateway.registry.page(&of.served, &of.namespace, &of.listing)))
+    }
+}
+
+/// A request that cannot be answered must not end what answers all others.
+fn unless_it_panics<T>(answer: impl FnOnce() -> ApiResult<T>) -> ApiResult<T> {
+    catch_unwind(AssertUnwindSafe(answer)).unwrap_or_else(|_| {
+        tracing::error!("the gateway failed unexpectedly");
+        Err(ApiError::internal("the server failed to answer; the failure has been logged"))
+    })
+}
+
+/// What a client is told where its worker is about to end.
+pub(super) fn unrouted(_: MailboxError) -> ApiError {
+    ApiError::unavailable("this server is stopping".to_owned(), 1)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_panic_is_an_answer() {
+        let answered: ApiResult<()> = unless_it_panics(|| panic!("not thought of"));
+        assert_eq!(answered.unwrap_err().code, 500);
+        assert_eq!(unless_it_panics(|| Ok(1)).unwrap(), 1);
+    }
+}

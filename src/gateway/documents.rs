@@ -1,0 +1,162 @@
+//! What is not about objects: discovery, health, documents, measurements, and what this server has besides Kubernetes.
+
+use actix_web::http::StatusCode;
+use actix_web::http::header::{CONTENT_TYPE, IF_NONE_MATCH};
+use actix_web::{HttpRequest, HttpResponse, web};
+
+use super::attempt::Course;
+use super::caller::Caller;
+use super::handler::Head;
+use super::negotiate::Media;
+use super::routing::Routed;
+use super::{Gateway, answer, backup, lists, members, path};
+use crate::access::tokens;
+use crate::discovery;
+use crate::metrics;
+use crate::metrics::requests::Route;
+use crate::status::{ApiError, ApiResult};
+
+/// Answers a request of somebody who may make it.
+pub(super) async fn respond(
+    gateway: &web::Data<Gateway>,
+    head: &Head<'_>,
+    of: Routed,
+    request: &HttpRequest,
+    payload: web::Payload,
+    caller: &Caller,
+    course: &mut Course,
+) -> ApiResult<HttpResponse> {
+    match of {
+        Routed::Metrics => measured(gateway, head, false, caller).await,
+        Routed::HealthMetrics => measured(gateway, head, true, caller).await,
+        Routed::Cluster(asked) => members::respond(gateway, head, &asked, payload, course).await,
+        Routed::Backup => backup::respond(gateway, head, course).await,
+        _ => document(gateway, head, request, caller, course),
+    }
+}
+
+/// Answers with what was measured. It is written elsewhere, since it grows with what is served.
+async fn measured(
+    gateway: &web::Data<Gateway>,
+    head: &Head<'_>,
+    health: bool,
+    caller: &Caller,
+) -> ApiResult<HttpResponse> {
+    if head.method == "DELETE" {
+        let message = "the server does not allow this method on the requested resource";
+        return Err(ApiError::new(405, "MethodNotAllowed", message));
+    }
+    let written = if health {
+        gateway.health_metrics()
+    } else {
+        let asked = gateway.clone();
+        web::block(move || asked.metrics()).await.map_err(ApiError::internal)?
+    };
+    let body = discovery::Body::Encoded(written.into());
+    let found =
+        discovery::Answer { status: 200, content_type: metrics::CONTENT_TYPE.into(), headers: Vec::new(), body };
+    Ok(respond_document(if head.gzip { packed(found, "Accept-Encoding") } else { found }, &caller.warnings))
+}
+
+/// The name by which requests for a document are counted; most are not.
+fn counted(path: &str) -> Option<Route> {
+    let name = match path {
+        "/api" | "/api/" => "api",
+        "/apis" | "/apis/" => "apis",
+        "/healthz" => "/healthz",
+        "/livez" => "/livez",
+        "/readyz" => "/readyz",
+        "/openapi/v3" => "openapi/v3",
+        below if below.starts_with("/openapi/v3/") => "openapi/v3/",
+        _ => return None,
+    };
+    Some(Route::Document(name))
+}
+
+/// Answers what is not about objects: discovery, health, documents; 404 for the rest.
+fn document(
+    gateway: &Gateway,
+    head: &Head<'_>,
+    request: &HttpRequest,
+    caller: &Caller,
+    course: &mut Course,
+) -> ApiResult<HttpResponse> {
+    let path = path::decode(head.path);
+    course.route = counted(&path).filter(|_| head.method == "GET");
+    let if_none_match = request.headers().get(IF_NONE_MATCH).and_then(|value| value.to_str().ok());
+    let asked = discovery::Request {
+        method: head.method,
+        path: &path,
+        query: head.query_text,
+        accept: head.accept,
+        if_none_match,
+        pretty: head.pretty,
+    };
+    if let Some(found) = gateway.health.answer(&asked) {
+        return Ok(respond_document(found, &caller.warnings));
+    }
+    if let Some(found) = issuer_document(gateway, &asked) {
+        return found.map(|found| respond_document(found, &caller.warnings));
+    }
+    if let Some(found) = discovery::version::answer(&asked).or_else(|| gateway.documents.answer(&asked)) {
+        return found.map(|found| respond_document(found, &caller.warnings));
+    }
+    let found = gateway.openapi.answer(&asked).or_else(|| discovery::root::answer(&asked, &gateway.documents));
+    let found = found.unwrap_or_else(discovery::Answer::not_found);
+    let packs = path == OPENAPI_V2 && head.gzip;
+    Ok(respond_document(if packs { packed(found, "Accept-Encoding, Accept") } else { found }, &caller.warnings))
+}
+
+/// The one document that is compressed for those who take it: it has megabytes.
+const OPENAPI_V2: &str = "/openapi/v2";
+
+fn packed(mut found: discovery::Answer, vary: &'static str) -> discovery::Answer {
+    if let discovery::Body::Encoded(bytes) = &found.body
+        && let Some(small) = lists::gzip(bytes)
+    {
+        found.body = discovery::Body::Encoded(small);
+        found.headers.retain(|(name, _)| *name != "vary");
+        found.headers.extend([("content-encoding", "gzip".into()), ("vary", vary.into())]);
+    }
+    found
+}
+
+/// What verifiers of service account tokens ask for (OpenID Connect Discovery 1.0).
+fn issuer_document(gateway: &Gateway, asked: &discovery::Request<'_>) -> Option<ApiResult<discovery::Answer>> {
+    let keys = gateway.authenticator.keys();
+    let (media, body) = match asked.path {
+        tokens::CONFIGURATION_PATH => {
+            (Media::Json.name(), tokens::configuration(gateway.issuer.name(), gateway.address, keys))
+        }
+        tokens::JWKS_PATH => (tokens::JWKS_MEDIA_TYPE, keys.jwks()),
+        _ => return None,
+    };
+    let mut clauses = asked.accept.split(',').map(|clause| clause.split(';').next().unwrap_or("").trim());
+    if !clauses.any(|clause| matches!(clause, "" | "*/*" | "application/*") || clause == media) {
+        let message = format!("406: Not Acceptable\n\nAvailable representations: {media}");
+        return Some(Err(ApiError { details: Some(Box::default()), ..ApiError::new(406, "NotAcceptable", message) }));
+    }
+    let headers = vec![("cache-control", tokens::CACHE_CONTROL.into())];
+    let body = discovery::Body::Encoded(body.into());
+    Some(Ok(discovery::Answer { status: 200, content_type: media.into(), headers, body }))
+}
+
+pub(super) fn respond_document(found: discovery::Answer, warnings: &[String]) -> HttpResponse {
+    let (bytes, content_type) = match found.body {
+        discovery::Body::Encoded(bytes) => (bytes, found.content_type),
+        discovery::Body::Object { value, kind, representation } => {
+            let encoded = answer::encode_kind(&value, kind, representation);
+            (encoded.bytes, found.content_type)
+        }
+    };
+    let mut response = HttpResponse::build(StatusCode::from_u16(found.status).unwrap_or(StatusCode::OK));
+    response.insert_header(("cache-control", "no-cache, private"));
+    if !content_type.is_empty() {
+        response.insert_header((CONTENT_TYPE, content_type.as_ref()));
+    }
+    for (name, value) in &found.headers {
+        response.insert_header((*name, value.as_ref()));
+    }
+    answer::append_warnings(&mut response, warnings);
+    response.body(bytes)
+}

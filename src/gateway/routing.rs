@@ -1,0 +1,136 @@
+//! Who answers a request: what its method and path come to, and whether there is such a thing.
+
+use std::sync::Arc;
+
+use compact_str::CompactString;
+use flotilla_proto::schema::Subresource;
+
+use super::members;
+use super::path::{self, ResourcePath, Target};
+use super::verb::Verb;
+use crate::backup::BACKUP_PATH;
+use crate::discovery::Documents;
+use crate::field::quote;
+use crate::registry::{Resources, Served};
+use crate::status::{ApiError, ApiResult};
+
+/// Where the server tells what it measured.
+const METRICS: &str = "/metrics";
+/// Where it tells what the checks of health say, in the same form.
+const HEALTH_METRICS: &str = "/metrics/slis";
+
+/// Who answers a request.
+#[derive(Debug)]
+pub(super) enum Routed {
+    /// Those who know objects.
+    Objects(RequestInfo),
+    /// Nobody: it is about objects of a group that is not served.
+    Unserved(RequestInfo),
+    /// Nobody: it watches, but no resource.
+    WatchOfNothing,
+    /// What was measured.
+    Metrics,
+    /// The results of the checks of health, as measurements.
+    HealthMetrics,
+    /// The administration of the cluster: what of it.
+    Cluster(CompactString),
+    /// A backup.
+    Backup,
+    /// Discovery, health, and other documents, if any.
+    Document,
+}
+
+/// What a request about objects asks for.
+#[derive(Debug)]
+pub(super) struct RequestInfo {
+    /// What the path names.
+    pub(super) of: ResourcePath,
+    /// The verb of the method on such a path, whether or not the resource has it.
+    pub(super) verb: Option<Verb>,
+    /// The resource; 404 where there is none, or none in this shape. Who may not ask is not told.
+    pub(super) served: ApiResult<Arc<Served>>,
+}
+
+/// Finds who answers a request for a path that is not decoded yet; `watch` is what its query says.
+pub(super) fn route(resources: &Resources, documents: &Documents, method: &str, path: &str, watch: bool) -> Routed {
+    let decoded = path::decode(path);
+    match path::parse(&decoded) {
+        Target::Resource(of) => {
+            let info = RequestInfo { verb: Verb::of(method, watch, &of), served: find(resources, &of), of };
+            if documents.has_group(&info.of.group) { Routed::Objects(info) } else { Routed::Unserved(info) }
+        }
+        Target::WatchOfNothing => Routed::WatchOfNothing,
+        Target::Other => match &*decoded {
+            METRICS => Routed::Metrics,
+            HEALTH_METRICS => Routed::HealthMetrics,
+            BACKUP_PATH => Routed::Backup,
+            other => members::asked(other).map_or(Routed::Document, |asked| Routed::Cluster(asked.into())),
+        },
+    }
+}
+
+/// The resource that a path names; 404 where there is none, or none in this shape.
+fn find(resources: &Resources, of: &ResourcePath) -> ApiResult<Arc<Served>> {
+    let served = resources.find(&of.group, &of.version, &of.resource);
+    let served = served.ok_or_else(ApiError::no_such_path)?;
+    let namespaced = served.resource.namespaced;
+    let misplaced =
+        of.namespace.is_some() && !namespaced || (namespaced && of.namespace.is_none() && of.name.is_some());
+    // Across namespaces things are listed, not made.
+    if namespaced && of.namespace.is_none() && !served.has_verb("list") {
+        return Err(ApiError::no_such_path());
+    }
+    let proxied = of.subresource.as_deref() == Some("proxy");
+    if misplaced || (of.rest.is_some() && !proxied) {
+        return Err(ApiError::no_such_path());
+    }
+    if let Some(name) = &of.subresource
+        && subresource(&served, name).is_none()
+    {
+        return Err(ApiError::no_such_path());
+    }
+    if let Some(name) = of.name.as_deref() {
+        check_segment(name)?;
+        // What is only created has no paths of its own.
+        if of.subresource.is_none() && !["get", "list", "update"].iter().any(|verb| served.has_verb(verb)) {
+            return Err(ApiError::no_such_path());
+        }
+    }
+    Ok(served)
+}
+
+/// Names that cannot stand in a path.
+fn check_segment(name: &str) -> ApiResult<()> {
+    if matches!(name, "." | "..") {
+        let message = format!("Name parameter invalid: {}: may not be '{name}'", quote(name));
+        return Err(ApiError::bad_request(message));
+    }
+    Ok(())
+}
+
+fn subresource<'s>(served: &'s Served, name: &str) -> Option<&'s Subresource> {
+    served.resource.subresources.iter().find(|subresource| subresource.name == name)
+}
+
+/// Whether the resource, or its subresource, has a verb on paths of this shape.
+pub(super) fn allows(served: &Served, of: &ResourcePath, verb: Verb) -> bool {
+    if let Some(name) = of.subresource.as_deref() {
+        let verb = if verb == Verb::Watch { Verb::Get } else { verb };
+        return subresource(served, name).is_some_and(|sub| sub.verbs.iter().any(|v| v == verb.name()));
+    }
+    let named = of.name.is_some();
+    if of.watch && verb != Verb::Watch {
+        return false;
+    }
+    let fits = match verb {
+        Verb::Get | Verb::Update | Verb::Patch | Verb::Delete => named,
+        Verb::Watch => true,
+        Verb::List => !named,
+        Verb::Create | Verb::DeleteCollection => !named && (!served.resource.namespaced || of.namespace.is_some()),
+    };
+    fits && served.has_verb(verb.name())
+}
+
+#[cfg(test)]
+#[path = "routing_tests.rs"]
+mod tests;
