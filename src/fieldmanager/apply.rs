@@ -298,7 +298,7 @@ fn keep_last_applied(outcome: &mut Applied, live: &Value, applied: &Value) {
     }
     let mut stated = applied.clone();
     stated.remove_at(&PATH);
-    sort(&mut stated);
+    stated.sort_members();
     let mut text = json::to_vec(&stated);
     text.push(b'\n');
     let text = String::from_utf8_lossy(&text).into_owned();
@@ -315,16 +315,5 @@ fn keep_last_applied(outcome: &mut Applied, live: &Value, applied: &Value) {
         object.set_at(&PATH, text);
     } else {
         object.remove_at(&PATH);
-    }
-}
-
-fn sort(value: &mut Value) {
-    match value {
-        Value::Object(map) => {
-            map.sort();
-            map.iter_mut().for_each(|(_, value)| sort(value));
-        }
-        Value::Array(items) => items.iter_mut().for_each(sort),
-        _ => {}
     }
 }

@@ -367,25 +367,17 @@ mod tests {
 
     use super::*;
 
-    fn broken(strategy: &Strategy, object: Value) -> Vec<String> {
-        let mut object = object;
-        (strategy.default)(&mut object);
-        let mut errors = Errors::default();
-        (strategy.validate)(&object, &mut errors);
-        errors.0.iter().map(|error| error.field.clone()).collect()
-    }
-
     #[test]
     fn policies_and_bindings() {
         let rule = value!({"operations": ["CREATE"], "apiGroups": [""], "apiVersions": ["v1"], "resources": ["pods"]});
         let spec = value!({"matchConstraints": {"resourceRules": [rule]}, "validations": [{"expression": "true"}]});
-        assert!(broken(&VALIDATING, value!({"metadata": {"name": "p"}, "spec": spec})).is_empty());
+        assert!(VALIDATING.broken_fields(value!({"metadata": {"name": "p"}, "spec": spec})).is_empty());
         assert_eq!(
-            broken(&VALIDATING, value!({"metadata": {"name": "p"}, "spec": {}})),
+            VALIDATING.broken_fields(value!({"metadata": {"name": "p"}, "spec": {}})),
             ["spec.matchConstraints", "spec.validations", "spec.auditAnnotations"]
         );
         assert_eq!(
-            broken(&VALIDATING_BINDING, value!({"spec": {"validationActions": ["Deny", "Warn"], "paramRef": {}}})),
+            VALIDATING_BINDING.broken_fields(value!({"spec": {"validationActions": ["Deny", "Warn"], "paramRef": {}}})),
             ["spec.policyName", "spec.paramRef", "spec.paramRef.parameterNotFoundAction", "spec.validationActions"]
         );
     }

@@ -327,26 +327,18 @@ mod tests {
 
     use super::*;
 
-    fn broken(strategy: &Strategy, object: Value) -> Vec<String> {
-        let mut object = object;
-        (strategy.default)(&mut object);
-        let mut errors = Errors::default();
-        (strategy.validate)(&object, &mut errors);
-        errors.0.iter().map(|error| error.field.clone()).collect()
-    }
-
     #[test]
     fn drivers_nodes_and_attachments() {
-        assert!(broken(&DRIVER, value!({"spec": {}})).is_empty());
+        assert!(DRIVER.broken_fields(value!({"spec": {}})).is_empty());
         let tokens = value!([{"audience": "a", "expirationSeconds": 5}, {"audience": "a"}]);
         assert_eq!(
-            broken(&DRIVER, value!({"spec": {"tokenRequests": tokens}})),
+            DRIVER.broken_fields(value!({"spec": {"tokenRequests": tokens}})),
             ["spec.tokenRequests[0].expirationSeconds", "spec.tokenRequests[1].audience"]
         );
         let driver = value!({"name": "d.example.com", "nodeID": ""});
-        assert_eq!(broken(&NODE, value!({"spec": {"drivers": [driver]}})), ["spec.drivers[0].nodeID"]);
+        assert_eq!(NODE.broken_fields(value!({"spec": {"drivers": [driver]}})), ["spec.drivers[0].nodeID"]);
         let attachment = |source: Value| value!({"spec": {"attacher": "a", "nodeName": "n", "source": source}});
-        assert!(broken(&ATTACHMENT, attachment(value!({"persistentVolumeName": "v"}))).is_empty());
-        assert_eq!(broken(&ATTACHMENT, attachment(value!({}))), ["spec.source"]);
+        assert!(ATTACHMENT.broken_fields(attachment(value!({"persistentVolumeName": "v"}))).is_empty());
+        assert_eq!(ATTACHMENT.broken_fields(attachment(value!({}))), ["spec.source"]);
     }
 }

@@ -12,7 +12,7 @@ use crate::field::{ErrorKind, Errors, Path, shown};
 /// Ways to mount a volume, as messages list them.
 pub const ACCESS_MODES: [&str; 4] = ["ReadOnlyMany", "ReadWriteMany", "ReadWriteOnce", "ReadWriteOncePod"];
 /// Forms in which a volume appears, as messages list them.
-pub const VOLUME_MODES: [&str; 2] = ["Block", "Filesystem"];
+const VOLUME_MODES: [&str; 2] = ["Block", "Filesystem"];
 const RECLAIM_POLICIES: [&str; 3] = ["Delete", "Recycle", "Retain"];
 const PROTECTION: &str = "kubernetes.io/pv-protection";
 const MOUNT_OPTIONS: &str = "volume.beta.kubernetes.io/mount-options";
@@ -83,6 +83,19 @@ fn prepare_status(object: &mut Value, old: &Value) {
     }
 }
 
+/// What volumes and claims say alike: the class of storage, and what is in the volume.
+pub fn validate_class_and_mode(spec: &Value, path: &Path<'_>, errors: &mut Errors) {
+    let class = spec.str_at(&["storageClassName"]);
+    if !class.is_empty() {
+        names::check(&path.child("storageClassName"), class, names::dns1123_subdomain, errors);
+    }
+    if let Some(mode) = spec.at(&["volumeMode"]).as_str()
+        && !VOLUME_MODES.contains(&mode)
+    {
+        errors.not_supported(&path.child("volumeMode"), mode, &VOLUME_MODES);
+    }
+}
+
 /// Checks access modes.
 pub fn validate_modes(modes: &[Value], path: &Path<'_>, errors: &mut Errors) {
     for mode in modes.iter().filter_map(Value::as_str).filter(|mode| !ACCESS_MODES.contains(mode)) {
@@ -148,15 +161,7 @@ pub fn validate_spec(spec: &Value, old: Option<&Value>, name: &str, path: &Path<
         let why = "may not be 'recycle' for a hostPath mount of '/'";
         errors.forbidden(&path.child("persistentVolumeReclaimPolicy"), why);
     }
-    let class = spec.str_at(&["storageClassName"]);
-    if !class.is_empty() {
-        names::check(&path.child("storageClassName"), class, names::dns1123_subdomain, errors);
-    }
-    if let Some(mode) = spec.at(&["volumeMode"]).as_str()
-        && !VOLUME_MODES.contains(&mode)
-    {
-        errors.not_supported(&path.child("volumeMode"), mode, &VOLUME_MODES);
-    }
+    validate_class_and_mode(spec, path, errors);
     if let Some(class) = spec.at(&["volumeAttributesClassName"]).as_str() {
         let place = path.child("volumeAttributesClassName");
         if class.is_empty() {

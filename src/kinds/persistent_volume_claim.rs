@@ -2,7 +2,7 @@
 
 use flotilla_proto::value::Value;
 
-use super::persistent_volume::{self, VOLUME_MODES};
+use super::persistent_volume;
 use super::{Generation, NameRule, Strategy, labels, metadata, names, resources, shown};
 use crate::field::{ErrorKind, Errors, Path, shown};
 
@@ -114,15 +114,7 @@ pub fn validate_spec(
         Value::Null => errors.required(&place, ""),
         size => resources::check_positive(&place, size, errors),
     }
-    let class = spec.str_at(&["storageClassName"]);
-    if !class.is_empty() {
-        names::check(&path.child("storageClassName"), class, names::dns1123_subdomain, errors);
-    }
-    if let Some(mode) = spec.at(&["volumeMode"]).as_str()
-        && !VOLUME_MODES.contains(&mode)
-    {
-        errors.not_supported(&path.child("volumeMode"), mode, &VOLUME_MODES);
-    }
+    persistent_volume::validate_class_and_mode(spec, path, errors);
     let (source, reference) = (spec.at(&["dataSource"]), spec.at(&["dataSourceRef"]));
     for (field, source) in [("dataSource", source), ("dataSourceRef", reference)] {
         if !source.is_null() {

@@ -221,21 +221,16 @@ pub(super) fn validate_conditions(object: &Value, errors: &mut Errors) {
 mod tests {
     use super::*;
 
-    fn broken(object: Value) -> Vec<String> {
-        let mut object = object;
-        (STRATEGY.default)(&mut object);
-        let mut errors = Errors::default();
-        (STRATEGY.validate)(&object, &mut errors);
-        errors.0.iter().map(ToString::to_string).collect()
-    }
-
     #[test]
     fn levels_are_checked() {
         let level =
             |limited: Value| value!({"metadata": {"name": "a"}, "spec": {"type": "Limited", "limited": limited}});
-        assert!(broken(level(value!({"limitResponse": {"type": "Queue", "queuing": {}}}))).is_empty());
+        assert!(STRATEGY.complaints(level(value!({"limitResponse": {"type": "Queue", "queuing": {}}}))).is_empty());
         let queuing = value!({"queues": 2, "handSize": 5, "queueLengthLimit": (-1)});
-        assert_eq!(broken(level(value!({"limitResponse": {"type": "Queue", "queuing": queuing}}))).len(), 2);
-        assert_eq!(broken(value!({"metadata": {"name": "a"}, "spec": {}})), ["spec.type: Required value"]);
+        assert_eq!(
+            STRATEGY.complaints(level(value!({"limitResponse": {"type": "Queue", "queuing": queuing}}))).len(),
+            2
+        );
+        assert_eq!(STRATEGY.complaints(value!({"metadata": {"name": "a"}, "spec": {}})), ["spec.type: Required value"]);
     }
 }

@@ -174,32 +174,27 @@ fn validate_binding_update(object: &Value, old: &Value, namespaced: bool, errors
 mod tests {
     use super::*;
 
-    fn broken(strategy: &Strategy, object: Value) -> Vec<String> {
-        let mut object = object;
-        (strategy.default)(&mut object);
-        let mut errors = Errors::default();
-        (strategy.validate)(&object, &mut errors);
-        errors.0.iter().map(|error| error.field.clone()).collect()
-    }
-
     #[test]
     fn rules_are_of_one_sort() {
         let rule = |rule: Value| value!({"rules": [rule]});
         let pods = value!({"verbs": ["get"], "apiGroups": [""], "resources": ["pods"]});
-        assert!(broken(&ROLE, rule(pods)).is_empty());
-        assert_eq!(broken(&ROLE, rule(value!({}))), ["rules[0].verbs", "rules[0].apiGroups", "rules[0].resources"]);
+        assert!(ROLE.broken_fields(rule(pods)).is_empty());
+        assert_eq!(
+            ROLE.broken_fields(rule(value!({}))),
+            ["rules[0].verbs", "rules[0].apiGroups", "rules[0].resources"]
+        );
         let urls = value!({"verbs": ["get"], "nonResourceURLs": ["/x"]});
-        assert_eq!(broken(&ROLE, rule(urls.clone())), ["rules[0].nonResourceURLs"]);
-        assert!(broken(&CLUSTER_ROLE, rule(urls)).is_empty());
+        assert_eq!(ROLE.broken_fields(rule(urls.clone())), ["rules[0].nonResourceURLs"]);
+        assert!(CLUSTER_ROLE.broken_fields(rule(urls)).is_empty());
     }
 
     #[test]
     fn bindings_name_a_role_and_subjects() {
         let binding = value!({"roleRef": {"kind": "Role", "name": "r"}, "subjects": [{"kind": "User", "name": "u"}]});
-        assert!(broken(&ROLE_BINDING, binding.clone()).is_empty());
-        assert_eq!(broken(&CLUSTER_ROLE_BINDING, binding), ["roleRef.kind"]);
+        assert!(ROLE_BINDING.broken_fields(binding.clone()).is_empty());
+        assert_eq!(CLUSTER_ROLE_BINDING.broken_fields(binding), ["roleRef.kind"]);
         let subject = value!({"kind": "ServiceAccount", "name": "s"});
         let binding = value!({"roleRef": {"kind": "ClusterRole", "name": "r"}, "subjects": [subject]});
-        assert_eq!(broken(&CLUSTER_ROLE_BINDING, binding), ["subjects[0].namespace"]);
+        assert_eq!(CLUSTER_ROLE_BINDING.broken_fields(binding), ["subjects[0].namespace"]);
     }
 }

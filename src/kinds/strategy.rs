@@ -117,6 +117,27 @@ pub struct Subresource {
 /// A field that `fieldSelector` may name: its name, and its value in an object.
 pub type Selectable = (&'static str, fn(&Value) -> String);
 
+#[cfg(test)]
+impl Strategy {
+    /// What is wrong with a new object, defaults filled in.
+    fn judge(&self, mut object: Value) -> Errors {
+        (self.default)(&mut object);
+        let mut errors = Errors::default();
+        (self.validate)(&object, &mut errors);
+        errors
+    }
+
+    /// The fields that are wrong in a new object.
+    pub(crate) fn broken_fields(&self, object: Value) -> Vec<String> {
+        self.judge(object).0.iter().map(|error| error.field.clone()).collect()
+    }
+
+    /// What a client is told that is wrong with a new object.
+    pub(crate) fn complaints(&self, object: Value) -> Vec<String> {
+        self.judge(object).0.iter().map(ToString::to_string).collect()
+    }
+}
+
 impl Strategy {
     /// The rules of a subresource that changes the object itself.
     pub fn subresource(&self, name: &str) -> Option<&'static Subresource> {

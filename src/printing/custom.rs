@@ -122,20 +122,9 @@ fn text(value: &Value) -> Str {
         Value::Str(text) => text.clone(),
         Value::Array(_) | Value::Object(_) => {
             let mut sorted = value.clone();
-            sort(&mut sorted);
+            sorted.sort_members();
             String::from_utf8(json::to_vec(&sorted)).unwrap_or_default().into()
         }
-    }
-}
-
-fn sort(value: &mut Value) {
-    match value {
-        Value::Object(map) => {
-            map.sort();
-            map.iter_mut().for_each(|(_, value)| sort(value));
-        }
-        Value::Array(items) => items.iter_mut().for_each(sort),
-        _ => {}
     }
 }
 

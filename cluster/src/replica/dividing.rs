@@ -26,7 +26,7 @@ use crate::limits::{
 };
 use crate::shard_map::{DEFAULT_GROUP, Epoch, Placement, ShardMap};
 use crate::table::shard::Shard;
-use crate::table::{Division, Extent};
+use crate::table::{Division, Extent, Stretch};
 use crate::task::Task;
 use crate::{
     Compacted, Expectation, Key, Object, Revision, Selection, Snapshot, SnapshotError, Table, TableId, WriteError,
@@ -286,7 +286,8 @@ impl Filler {
     /// What has changed after a revision and up to another, as far as one step takes.
     fn changes(&self, after: Revision, target: Revision) -> Result<Filling, Compacted> {
         let (mut changes, mut operations, mut bytes) = (Vec::new(), Vec::new(), 0);
-        let mut through = self.before.changes(after, target, FILLING_OBJECTS_MAX, &mut changes)?;
+        let of = Stretch { after, through: target, max: FILLING_OBJECTS_MAX };
+        let mut through = self.before.changes(of, &mut changes)?;
         for change in changes {
             if bytes >= FILLING_BYTES_MAX {
                 break;

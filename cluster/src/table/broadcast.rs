@@ -5,7 +5,7 @@ use std::sync::atomic::Ordering;
 
 use actix::{Actor, ArbiterHandle, Context, Handler, Message};
 
-use super::Table;
+use super::{Stretch, Table};
 use crate::Revision;
 use crate::limits::APPLY_UNDER_LOCK_MAX;
 
@@ -49,7 +49,8 @@ impl Table {
                 break;
             }
             changes.clear();
-            let read = self.changes_through(announced, closed, APPLY_UNDER_LOCK_MAX, &mut changes);
+            let of = Stretch { after: announced, through: closed, max: APPLY_UNDER_LOCK_MAX };
+            let read = self.read_changes(of, &mut changes);
             let through = read.unwrap_or_else(|_| {
                 self.subscribers.wake_all(closed);
                 closed

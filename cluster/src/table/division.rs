@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use super::log::Stretch;
 use super::merge;
 use super::shard::Shard;
 use crate::group::GroupClock;
@@ -98,16 +99,10 @@ impl Division {
         }
     }
 
-    /// Appends up to `max` changes after a revision and up to another, which must be closed. The revision up to which
-    /// that is all there are.
-    pub(crate) fn changes(
-        &self,
-        after: Revision,
-        through: Revision,
-        max: usize,
-        out: &mut Vec<Arc<Change>>,
-    ) -> Result<Revision, Compacted> {
-        merge::changes(&self.places, after, through, max, out)
+    /// Appends the changes of a stretch whose end is closed, at least one if there is any. The revision up to which that
+    /// is all there are.
+    pub(crate) fn changes(&self, of: Stretch, out: &mut Vec<Arc<Change>>) -> Result<Revision, Compacted> {
+        merge::changes(&self.places, of, out)
     }
 
     /// The oldest revision that can be read, and after which changes can be read.

@@ -6,6 +6,14 @@ use std::sync::Arc;
 use super::change::Change;
 use crate::{Compacted, Revision};
 
+/// Which changes are asked for: those after a revision and up to another, at most so many.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Stretch {
+    pub(crate) after: Revision,
+    pub(crate) through: Revision,
+    pub(crate) max: usize,
+}
+
 pub(crate) struct ChangeLog {
     changes: VecDeque<Arc<Change>>,
     /// Every change after this revision is present.
@@ -27,12 +35,10 @@ impl ChangeLog {
         self.changes.push_back(change);
     }
 
-    /// Appends changes after `after` and up to `through`, at most `max`.
+    /// Appends the changes of a stretch, the oldest first.
     pub(crate) fn read(
         &self,
-        after: Revision,
-        through: Revision,
-        max: usize,
+        Stretch { after, through, max }: Stretch,
         out: &mut Vec<Arc<Change>>,
     ) -> Result<(), Compacted> {
         if after < self.floor {

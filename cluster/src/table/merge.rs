@@ -4,20 +4,16 @@ use std::sync::Arc;
 
 use super::Change;
 use super::division::Place;
+use super::log::Stretch;
 use crate::{Compacted, Revision};
 
-/// Appends changes after `after` and up to `through`, at most `max`, and at least one if there is any. The revision up
-/// to which that is all: `through`, unless there may be more.
-pub(super) fn changes(
-    shards: &[Place],
-    after: Revision,
-    through: Revision,
-    max: usize,
-    out: &mut Vec<Arc<Change>>,
-) -> Result<Revision, Compacted> {
+/// Appends the changes of a stretch, at least one if there is any. The revision up to which that is all: its end, unless
+/// there may be more.
+pub(super) fn changes(shards: &[Place], of: Stretch, out: &mut Vec<Arc<Change>>) -> Result<Revision, Compacted> {
+    let Stretch { through, max, .. } = of;
     let from = out.len();
     if let [only] = shards {
-        only.shard.changes(after, through, max, out)?;
+        only.shard.changes(of, out)?;
         let is_all = out.len() - from < max;
         return Ok(out.last().filter(|_| !is_all).map_or(through, |last| last.revision()));
     }
@@ -25,7 +21,7 @@ pub(super) fn changes(
     let (mut runs, mut run, mut complete) = (Vec::new(), Vec::new(), through);
     let each = max.div_ceil(shards.len());
     for place in shards {
-        place.shard.changes(after, through, each, &mut run)?;
+        place.shard.changes(Stretch { max: each, ..of }, &mut run)?;
         if run.len() == each {
             complete = complete.min(run.last().map_or(through, |last| last.revision()));
         }

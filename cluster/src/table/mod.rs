@@ -39,6 +39,7 @@ use self::broadcast::Broadcaster;
 pub use self::change::{Change, ChangeKind};
 pub use self::cursor::Cursor;
 pub(crate) use self::division::{Division, Divisions, Extent, Place};
+pub(crate) use self::log::Stretch;
 pub use self::snapshot::{Selection, Snapshot};
 use crate::group::GroupClock;
 use crate::shard_map::{Epoch, Slot};
@@ -317,7 +318,8 @@ impl Table {
     pub fn changes(&self, mut after: Revision, max: usize) -> Result<Vec<Arc<Change>>, Compacted> {
         let (mut changes, through) = (Vec::new(), self.revision());
         while after < through && changes.len() < max {
-            after = self.changes_through(after, through, max - changes.len(), &mut changes)?;
+            let of = Stretch { after, through, max: max - changes.len() };
+            after = self.read_changes(of, &mut changes)?;
         }
         Ok(changes)
     }
@@ -328,8 +330,9 @@ impl Table {
         let mut changes = Vec::with_capacity(1);
         for division in divisions.iter().rev() {
             let shard = &division.place(key).shard;
+            let only = Stretch { after: revision.previous(), through: revision, max: 1 };
             if shard.stage().opened().is_some_and(|base| base < revision)
-                && shard.log.read().read(revision.previous(), revision, 1, &mut changes).is_ok()
+                && shard.log.read().read(only, &mut changes).is_ok()
                 && !changes.is_empty()
             {
                 break;
@@ -350,28 +353,23 @@ impl Table {
             let Some(base) = shard.stage().opened() else { continue };
             if shard.stage().ended().is_none_or(|end| end > after) {
                 let after = if std::ptr::eq(division, &divisions[0]) { after } else { after.max(base) };
-                shard.log.read().read(after, Revision::LAST, usize::MAX, &mut changes)?;
+                let all = Stretch { after, through: Revision::LAST, max: usize::MAX };
+                shard.log.read().read(all, &mut changes)?;
             }
         }
         Ok(changes)
     }
 
-    /// Appends up to `max` changes after a revision and up to another, which must be closed. The revision up to which
-    /// that is all there are.
-    pub(crate) fn changes_through(
-        &self,
-        after: Revision,
-        through: Revision,
-        max: usize,
-        out: &mut Vec<Arc<Change>>,
-    ) -> Result<Revision, Compacted> {
+    /// Appends the changes of a stretch whose end is closed, as far as one division of the table has them. The revision
+    /// up to which that is all there are.
+    pub(crate) fn read_changes(&self, of: Stretch, out: &mut Vec<Arc<Change>>) -> Result<Revision, Compacted> {
         let divisions = self.divisions();
-        let division = &divisions[division::at(&divisions, after)];
+        let division = &divisions[division::at(&divisions, of.after)];
         let through = match division.extent() {
-            Extent::Ended(end) => through.min(end), // from there on the next one knows
-            Extent::Closed(_) => through,
+            Extent::Ended(end) => of.through.min(end), // from there on the next one knows
+            Extent::Closed(_) => of.through,
         };
-        division.changes(after, through, max, out)
+        division.changes(Stretch { through, ..of }, out)
     }
 
     /// The revision of the last change of any shard, closed or not, or the floor of the history when there is none.

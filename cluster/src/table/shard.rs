@@ -11,7 +11,7 @@ use tokio::time::Instant;
 use super::change::Change;
 use super::horizon::Horizon;
 use super::keyspace::{Keyspace, Scan};
-use super::log::ChangeLog;
+use super::log::{ChangeLog, Stretch};
 use super::stage::{Stage, StageContent};
 use crate::group::{Command, Operation};
 use crate::limits::{APPLY_UNDER_LOCK_MAX, CHANGES_UNDER_LOCK_MAX, SCAN_UNDER_LOCK_MAX};
@@ -76,19 +76,13 @@ impl Shard {
         self.horizon.lock().floor()
     }
 
-    /// Appends up to `max` changes after a revision and up to another.
-    pub(super) fn changes(
-        &self,
-        after: Revision,
-        through: Revision,
-        max: usize,
-        out: &mut Vec<Arc<Change>>,
-    ) -> Result<(), Compacted> {
+    /// Appends the changes of a stretch, the oldest first.
+    pub(super) fn changes(&self, of: Stretch, out: &mut Vec<Arc<Change>>) -> Result<(), Compacted> {
         // Most shards of a table have nothing new, which needs no lock. The floor is never above the last change.
-        if self.last_change() <= after {
+        if self.last_change() <= of.after {
             return Ok(());
         }
-        self.log.read().read(after, through, max, out)
+        self.log.read().read(of, out)
     }
 
     /// Decides and records writes in order. The closed revision does not rise yet. No outcome for those of a shard that
@@ -245,7 +239,8 @@ impl Capture {
         if self.stage.opened.is_none() {
             return Ok(());
         }
-        self.hold.shard.log.read().read(after, self.closed, CHANGES_UNDER_LOCK_MAX, out)
+        let of = Stretch { after, through: self.closed, max: CHANGES_UNDER_LOCK_MAX };
+        self.hold.shard.log.read().read(of, out)
     }
 }
 

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use super::{Interest, Signal};
 use crate::limits::{CHANGES_PER_READ_MAX, CHANGES_UNDER_LOCK_MAX};
+use crate::table::Stretch;
 use crate::{Change, Compacted, Revision, SnapshotError, Table, TooLarge};
 
 /// Follows the changes of a table that concern an interest: a cursor, never a queue.
@@ -68,7 +69,8 @@ impl Subscription {
         while position < last && found < max && examined < CHANGES_PER_READ_MAX {
             changes.clear();
             let wanted = CHANGES_UNDER_LOCK_MAX.min(max - found);
-            position = self.table.changes_through(position, last, wanted, &mut changes)?;
+            let of = Stretch { after: position, through: last, max: wanted };
+            position = self.table.read_changes(of, &mut changes)?;
             examined += changes.len();
             for change in changes.drain(..) {
                 if self.signal.interest().concerns(&change) {

@@ -2,6 +2,7 @@
 
 mod outline;
 mod parse;
+pub(crate) mod pass;
 pub(crate) mod scan;
 mod write;
 

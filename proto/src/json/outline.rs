@@ -2,8 +2,9 @@
 
 use std::ops::Range;
 
-use super::{parse, scan};
-use crate::value::{Map, Str, Value};
+use super::pass::Pass;
+use super::scan;
+use crate::value::{Map, Value};
 
 /// What of a value is wanted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -40,12 +41,11 @@ impl Part {
 /// lies between where a value in it is known to start and to end, as far as it is not wanted. `None` where the text turns
 /// out not to be JSON.
 pub fn parse_part(bytes: &[u8], part: Part, known: Range<usize>) -> Option<Value> {
-    Reader { bytes, at: 0, known }.part(part)
+    Reader { pass: Pass { bytes, at: 0 }, known }.part(part)
 }
 
 struct Reader<'a> {
-    bytes: &'a [u8],
-    at: usize,
+    pass: Pass<'a>,
     /// Where a value starts and ends.
     known: Range<usize>,
 }
@@ -53,41 +53,33 @@ struct Reader<'a> {
 impl Reader<'_> {
     /// Reads a value; as deep as parts are named, which is never much.
     fn part(&mut self, part: Part) -> Option<Value> {
-        match (part, self.peek()?) {
+        match (part, self.pass.peek()?) {
             (Part::Members { named, others }, b'{') => self.object(named, others),
             (Part::Members { .. }, b'[') => self.list(part),
-            _ => self.whole(),
+            _ => self.pass.value(),
         }
-    }
-
-    fn whole(&mut self) -> Option<Value> {
-        let from = self.at;
-        self.at = scan::value_end(self.bytes, from)?;
-        parse(&self.bytes[from..self.at]).ok()
     }
 
     fn object(&mut self, named: &'static [(&'static str, Part)], others: bool) -> Option<Value> {
         let rest = if others { Part::Whole } else { Part::Nothing };
-        let start = self.at;
+        let start = self.pass.at;
         let mut entries = Vec::new();
-        self.at += 1;
-        if self.peek()? == b'}' {
-            self.at += 1;
+        if self.pass.is_empty(b'}')? {
             return Some(Value::object());
         }
         loop {
-            let key = self.key()?;
+            let key = self.pass.key()?;
             let part = named.iter().find(|(name, _)| *name == key.as_str()).map_or(rest, |(_, part)| *part);
-            self.peek()?;
+            self.pass.peek()?;
             match part {
                 Part::Rest => {
-                    self.at = self.object_end(start)?;
+                    self.pass.at = self.object_end(start)?;
                     return Some(Map::from_entries(entries).0.into());
                 }
-                Part::Nothing => self.at = scan::value_end(self.bytes, self.at)?,
+                Part::Nothing => self.pass.at = scan::value_end(self.pass.bytes, self.pass.at)?,
                 part => entries.push((key, self.part(part)?)),
             }
-            if self.ends(b'}')? {
+            if self.pass.ends(b'}')? {
                 return Some(Map::from_entries(entries).0.into());
             }
         }
@@ -96,53 +88,21 @@ impl Reader<'_> {
     /// The position behind the object that starts here.
     fn object_end(&self, start: usize) -> Option<usize> {
         let known = (start == self.known.start).then_some(self.known.end);
-        let ends = |end: &usize| *end > self.at && self.bytes.get(*end - 1) == Some(&b'}');
-        known.filter(ends).or_else(|| scan::value_end(self.bytes, start))
+        let ends = |end: &usize| *end > self.pass.at && self.pass.bytes.get(*end - 1) == Some(&b'}');
+        known.filter(ends).or_else(|| scan::value_end(self.pass.bytes, start))
     }
 
     fn list(&mut self, part: Part) -> Option<Value> {
         let mut items = Vec::new();
-        self.at += 1;
-        if self.peek()? == b']' {
-            self.at += 1;
+        if self.pass.is_empty(b']')? {
             return Some(Value::Array(items));
         }
         loop {
             items.push(self.part(part)?);
-            if self.ends(b']')? {
+            if self.pass.ends(b']')? {
                 return Some(Value::Array(items));
             }
         }
-    }
-
-    fn key(&mut self) -> Option<Str> {
-        if self.peek()? != b'"' {
-            return None;
-        }
-        let from = self.at;
-        let (end, escapes) = scan::string_end(self.bytes, from)?;
-        self.at = end;
-        let key = match escapes {
-            false => Str::from(std::str::from_utf8(self.bytes.get(from + 1..end - 1)?).ok()?),
-            true => parse(&self.bytes[from..end]).ok()?.as_str()?.into(),
-        };
-        (self.peek()? == b':').then(|| self.at += 1)?;
-        Some(key)
-    }
-
-    /// Passes what follows a member or item: whether it was the last one.
-    fn ends(&mut self, close: u8) -> Option<bool> {
-        let next = self.peek()?;
-        self.at += 1;
-        (next == b',' || next == close).then_some(next == close)
-    }
-
-    /// The next byte that is no space.
-    fn peek(&mut self) -> Option<u8> {
-        while let Some(b' ' | b'\n' | b'\r' | b'\t') = self.bytes.get(self.at) {
-            self.at += 1;
-        }
-        self.bytes.get(self.at).copied()
     }
 }
 

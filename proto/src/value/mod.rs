@@ -159,6 +159,18 @@ impl Value {
         }
     }
 
+    /// Sorts the members of every object in it by key.
+    pub fn sort_members(&mut self) {
+        match self {
+            Self::Object(map) => {
+                map.sort();
+                map.iter_mut().for_each(|(_, value)| value.sort_members());
+            }
+            Self::Array(items) => items.iter_mut().for_each(Self::sort_members),
+            _ => {}
+        }
+    }
+
     /// Whether this is `null`.
     pub fn is_null(&self) -> bool {
         matches!(self, Self::Null)

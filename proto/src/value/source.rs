@@ -5,7 +5,8 @@ use std::sync::Arc;
 use bytes::Bytes;
 
 use super::{Map, Str, Value};
-use crate::json::{DEPTH_MAX, parse, scan};
+use crate::json::pass::Pass;
+use crate::json::{DEPTH_MAX, scan};
 
 /// A JSON text, with where the objects in it are.
 #[derive(Debug)]
@@ -84,7 +85,8 @@ impl Text {
     /// text can be that nobody has written.
     pub(super) fn members(&self) -> Vec<(Str, Value)> {
         let at = self.span().start as usize;
-        let mut reader = Reader { source: &self.source, bytes: &self.source.text, at, next: self.object + 1 };
+        let pass = Pass { bytes: &self.source.text, at };
+        let mut reader = Reader { source: &self.source, pass, next: self.object + 1 };
         reader.members().unwrap_or_default()
     }
 }
@@ -92,8 +94,7 @@ impl Text {
 /// Reads one object of a text.
 struct Reader<'a> {
     source: &'a Arc<Source>,
-    bytes: &'a [u8],
-    at: usize,
+    pass: Pass<'a>,
     /// The number of the next object.
     next: u32,
 }
@@ -101,84 +102,49 @@ struct Reader<'a> {
 impl Reader<'_> {
     fn members(&mut self) -> Option<Vec<(Str, Value)>> {
         let mut members = Vec::with_capacity(8);
-        self.at += 1;
+        self.pass.at += 1;
         loop {
-            let Value::Str(key) = self.string()? else { return None };
-            (self.peek()? == b':').then(|| self.at += 1)?;
+            let key = self.pass.key()?;
             members.push((key, self.value()?));
-            if self.ends(b'}')? {
+            if self.pass.ends(b'}')? {
                 return Some(members);
             }
         }
     }
 
     fn value(&mut self) -> Option<Value> {
-        match self.peek()? {
-            b'"' => self.string(),
+        match self.pass.peek()? {
+            b'"' => self.pass.string().map(Value::Str),
             b'[' => self.list().map(Value::Array),
-            b'{' if self.bytes.get(self.at + 1) == Some(&b'}') => {
-                self.at += 2;
+            b'{' if self.pass.bytes.get(self.pass.at + 1) == Some(&b'}') => {
+                self.pass.at += 2;
                 Some(Value::object())
             }
             b'{' => {
                 let object = self.next;
                 let Span { start, end, after } = *self.source.objects.get(object as usize)?;
-                if start as usize != self.at {
+                if start as usize != self.pass.at {
                     return None;
                 }
-                (self.at, self.next) = (end as usize, after);
+                (self.pass.at, self.next) = (end as usize, after);
                 Some(Value::Object(Map::of_text(Text { source: Arc::clone(self.source), object })))
             }
-            _ => {
-                let from = self.at;
-                self.at = scan::value_end(self.bytes, from)?;
-                parse(&self.bytes[from..self.at]).ok()
-            }
+            _ => self.pass.value(),
         }
     }
 
     /// Reads a list; lists in lists are never many.
     fn list(&mut self) -> Option<Vec<Value>> {
         let mut items = Vec::new();
-        self.at += 1;
-        if self.peek()? == b']' {
-            self.at += 1;
+        if self.pass.is_empty(b']')? {
             return Some(items);
         }
         loop {
             items.push(self.value()?);
-            if self.ends(b']')? {
+            if self.pass.ends(b']')? {
                 return Some(items);
             }
         }
-    }
-
-    fn string(&mut self) -> Option<Value> {
-        if self.peek()? != b'"' {
-            return None;
-        }
-        let from = self.at;
-        let (end, escapes) = scan::string_end(self.bytes, from)?;
-        self.at = end;
-        match escapes {
-            false => Str::from_utf8(self.bytes.get(from + 1..end - 1)?).ok().map(Value::Str),
-            true => parse(&self.bytes[from..end]).ok(),
-        }
-    }
-
-    /// Passes what follows a member or item: whether it was the last one.
-    fn ends(&mut self, close: u8) -> Option<bool> {
-        let next = self.peek()?;
-        self.at += 1;
-        (next == b',' || next == close).then_some(next == close)
-    }
-
-    /// The next byte that is no space.
-    fn peek(&mut self) -> Option<u8> {
-        while let Some(b' ' | b'\n' | b'\r' | b'\t') = self.bytes.get(self.at) {
-            self.at += 1;
-        }
-        self.bytes.get(self.at).copied()
     }
 }
 
