@@ -8,7 +8,7 @@ use crate::base64;
 use crate::quantity::{self, Quantity};
 use crate::schema::{AnyKind, Field, List, Map as MapShape, Presence, Shape, Type};
 use crate::time::{self, Timestamp};
-use crate::value::{Map, Str, Value};
+use crate::value::{Str, Value};
 
 /// Why a value is not of the type, in the words of the reference's decoder.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -488,16 +488,4 @@ fn free_form(kind: AnyKind, value: &mut Value, place: &Place<'_>) -> Result<(), 
         AnyKind::SchemaOrArray | AnyKind::SchemaOrStrings => matches!(value, Value::Object(_) | Value::Array(_)),
     };
     if fits { Ok(()) } else { Err(mismatch(value, place, || go_type(&Shape::Any(kind)))) }
-}
-
-/// Sorts every map in a value by key.
-pub fn sort_maps(value: &mut Value) {
-    match value {
-        Value::Object(map) => {
-            map.iter_mut().for_each(|(_, member)| sort_maps(member));
-            Map::sort(map);
-        }
-        Value::Array(items) => items.iter_mut().for_each(sort_maps),
-        _ => {}
-    }
 }

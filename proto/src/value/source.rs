@@ -227,7 +227,7 @@ mod tests {
             for byte in [b'"', b'{', b'}', b'[', b']', b'\\', b',', b':', b'x', 0xff] {
                 text[at] = byte;
                 if let Some(mut tree) = read(&text.clone().into()) {
-                    conform::sort_maps(&mut tree);
+                    tree.sort_members();
                 }
             }
         }
