@@ -11,6 +11,7 @@ use rustls::{ClientConfig, ClientConnection, HandshakeKind, RootCertStore, Strea
 
 use super::*;
 use crate::access::ConnectionIdentity;
+use crate::scratch::Scratch;
 
 #[derive(Parser)]
 struct Flags {
@@ -18,11 +19,9 @@ struct Flags {
     config: Config,
 }
 
-fn config(name: &str) -> Config {
-    let dir = std::env::temp_dir().join(format!("flotilla-boot-{name}-{}", std::process::id()));
-    let _ = std::fs::remove_dir_all(&dir);
+fn config(dir: &Path) -> Config {
     let args = ["flotilla", "--listen", "127.0.0.1:0", "--workers", "1", "--shutdown-grace-seconds", "5", "--data-dir"];
-    let args = args.map(std::ffi::OsString::from).into_iter().chain([dir.into_os_string()]);
+    let args = args.map(std::ffi::OsString::from).into_iter().chain([dir.into()]);
     Flags::from_arg_matches(&Flags::command().try_get_matches_from(args).unwrap()).unwrap().config
 }
 
@@ -31,6 +30,7 @@ const LARGE: usize = 8 << 20;
 
 /// A server that answers with what it found about the connection, slowly at `/slow`, with much at `/large`.
 struct Server {
+    _directory: Scratch,
     url: String,
     pki: PathBuf,
     begin: DrainBegin,
@@ -53,7 +53,9 @@ async fn identity(request: HttpRequest) -> HttpResponse {
 }
 
 impl Server {
-    fn start(config: Config) -> Self {
+    fn start() -> Self {
+        let directory = Scratch::new();
+        let config = config(&directory);
         let (begin, drain) = Drain::new();
         let pki = config.pki_dir();
         let (address, bound) = std::sync::mpsc::channel();
@@ -67,7 +69,7 @@ impl Server {
                 boot.serve(configure, || true).await
             })
         });
-        Self { url: bound.recv().unwrap(), pki, begin, thread }
+        Self { _directory: directory, url: bound.recv().unwrap(), pki, begin, thread }
     }
 
     fn stop(self) {
@@ -105,8 +107,8 @@ impl Server {
 
 #[test]
 fn who_a_connection_belongs_to() {
-    let server = Server::start(config("identity"));
-    let other = Server::start(config("other"));
+    let server = Server::start();
+    let other = Server::start();
     for version in [&rustls::version::TLS12, &rustls::version::TLS13] {
         let anonymous = server.client(None, version);
         assert_eq!(server.get("/", &anonymous).0, "None");
@@ -125,7 +127,7 @@ fn who_a_connection_belongs_to() {
 
 #[test]
 fn an_answer_arrives_although_nobody_read_the_request() {
-    let server = Server::start(config("unread"));
+    let server = Server::start();
     let client = server.client(None, &rustls::version::TLS13);
     let connection = ClientConnection::new(client, "localhost".try_into().unwrap()).unwrap();
     let mut stream = StreamOwned::new(connection, TcpStream::connect(&server.url).unwrap());
@@ -145,7 +147,7 @@ fn an_answer_arrives_although_nobody_read_the_request() {
 
 #[test]
 fn open_requests_are_finished() {
-    let server = Server::start(config("drain"));
+    let server = Server::start();
     let client = server.client(None, &rustls::version::TLS13);
     std::thread::scope(|scope| {
         let slow = scope.spawn(|| server.get("/slow", &client).0);

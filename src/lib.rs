@@ -22,6 +22,8 @@ pub mod patch;
 pub mod pki;
 pub mod printing;
 pub mod registry;
+#[cfg(test)]
+mod scratch;
 pub mod status;
 pub mod transport;
 pub mod version;

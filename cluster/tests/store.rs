@@ -1,8 +1,7 @@
 //! The store on a real disk: what is acknowledged is there after a restart, with its history.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use flotilla_cluster::{
@@ -11,25 +10,15 @@ use flotilla_cluster::{
 };
 
 /// A directory that is removed in the end.
-struct Directory(PathBuf);
+struct Directory(tempfile::TempDir);
 
 impl Directory {
     fn new() -> Directory {
-        static COUNT: AtomicU64 = AtomicU64::new(0);
-        let name = format!("flotilla-{}-{}", std::process::id(), COUNT.fetch_add(1, Ordering::Relaxed));
-        let path = std::env::temp_dir().join(name);
-        std::fs::create_dir_all(&path).unwrap();
-        Directory(path)
+        Directory(tempfile::tempdir().unwrap())
     }
 
     fn options(&self) -> Options {
-        Options { wal_segment_bytes: 4 << 20, ..Options::new(&self.0) }
-    }
-}
-
-impl Drop for Directory {
-    fn drop(&mut self) {
-        let _ = std::fs::remove_dir_all(&self.0);
+        Options { wal_segment_bytes: 4 << 20, ..Options::new(self.0.path()) }
     }
 }
 
@@ -214,7 +203,7 @@ async fn a_snapshot_supersedes_the_log_and_keeps_the_history() {
         let write = if number % 11 == 10 { current.map(|current| delete("pods", &key, current)) } else { None };
         last = Some(commit(&store, write.unwrap_or_else(|| put("pods", &key, expectation, &padding))).await);
     }
-    let snapshots = directory.0.join("snapshots/default");
+    let snapshots = directory.0.path().join("snapshots/default");
     wait_for("a snapshot", || std::fs::read_dir(&snapshots).is_ok_and(|files| files.count() > 0)).await;
     wait_for("segments to be given back", || store.status().wal.segments <= 3).await;
     let (before, changes) = (keys(&store, "pods"), table.changes(start, usize::MAX).unwrap());
@@ -322,7 +311,7 @@ async fn a_killed_process_loses_nothing_that_it_acknowledged() {
     for round in 0..3 {
         let mut child = std::process::Command::new(std::env::current_exe().unwrap())
             .args(["--exact", "writes_until_killed", "--nocapture"])
-            .env("FLOTILLA_WRITE_UNTIL_KILLED", &directory.0)
+            .env("FLOTILLA_WRITE_UNTIL_KILLED", directory.0.path())
             .stdout(std::process::Stdio::piped())
             .spawn()
             .unwrap();

@@ -124,19 +124,14 @@ impl File<'_> {
 mod tests {
     use super::*;
     use crate::pki::{Pki, PkiOptions};
-
-    fn scratch(name: &str) -> PathBuf {
-        let dir = std::env::temp_dir().join(format!("flotilla-kubeconfig-{name}-{}", std::process::id()));
-        let _ = std::fs::remove_dir_all(&dir);
-        std::fs::create_dir_all(&dir).unwrap();
-        dir
-    }
+    use crate::scratch::Scratch;
 
     #[test]
     fn what_the_server_writes_is_read() {
-        let dir = scratch("own");
+        let dir = Scratch::new();
         let names = vec!["localhost".to_owned()];
-        let options = PkiOptions { dir: dir.clone(), own_dir: dir.clone(), names, serving: None, client_ca_file: None };
+        let options =
+            PkiOptions { dir: dir.to_owned(), own_dir: dir.to_owned(), names, serving: None, client_ca_file: None };
         let path = dir.join("admin.kubeconfig");
         Pki::open(options).unwrap().write_admin_kubeconfig(&path, "https://[::1]:6443").unwrap();
         let read = Kubeconfig::read(&path).unwrap();
@@ -146,7 +141,7 @@ mod tests {
 
     #[test]
     fn only_the_current_context_counts_and_files_are_found_beside_it() {
-        let dir = scratch("files");
+        let dir = Scratch::new();
         let text = "current-context: two\n\
             contexts:\n\
             - {name: one, context: {cluster: none, user: none}}\n\
@@ -165,7 +160,7 @@ mod tests {
 
     #[test]
     fn what_is_missing_is_named() {
-        let dir = scratch("missing");
+        let dir = Scratch::new();
         let path = dir.join("config");
         let cluster = "clusters: [{name: c, cluster: {server: 'https://h:1', certificate-authority-data: bm9uZQ==}}]";
         for (text, part) in [

@@ -1,6 +1,7 @@
 use clap::{CommandFactory, FromArgMatches, Parser};
 
 use super::*;
+use crate::scratch::Scratch;
 
 #[derive(Parser)]
 struct Cli {
@@ -16,12 +17,11 @@ fn load_from(args: &[&str]) -> Result<Config, ConfigError> {
     load(&cli.settings, &matches, cli.config.as_deref())
 }
 
-fn file(name: &str, text: &str) -> PathBuf {
-    let dir = std::env::temp_dir().join(format!("flotilla-config-{}", std::process::id()));
-    std::fs::create_dir_all(&dir).unwrap();
+fn file(name: &str, text: &str) -> (Scratch, PathBuf) {
+    let dir = Scratch::new();
     let path = dir.join(name);
     std::fs::write(&path, text).unwrap();
-    path
+    (dir, path)
 }
 
 #[test]
@@ -35,7 +35,7 @@ fn defaults() {
 
 #[test]
 fn flags_beat_the_file() {
-    let path = file(
+    let (_dir, path) = file(
         "flags.toml",
         "listen = \"0.0.0.0:1\"\nhistory-seconds = 7\ntls-san = [\"a\", \"b\"]\nlog-format = \"json\"",
     );
@@ -51,10 +51,10 @@ fn flags_beat_the_file() {
 
 #[test]
 fn wrong_values_are_named() {
-    let path = file("unknown.toml", "lissten = \"0.0.0.0:1\"");
+    let (_dir, path) = file("unknown.toml", "lissten = \"0.0.0.0:1\"");
     let error = load_from(&["--config", path.to_str().unwrap()]).unwrap_err().to_string();
     assert!(error.contains("lissten"), "{error}");
-    let path = file("range.toml", "service-cluster-ip-range = \"10.0.0.1/16\"");
+    let (_dir, path) = file("range.toml", "service-cluster-ip-range = \"10.0.0.1/16\"");
     let error = load_from(&["--config", path.to_str().unwrap()]).unwrap_err().to_string();
     assert!(error.contains("10.0.0.0/16") && error.contains("service-cluster-ip-range"), "{error}");
     let error = load_from(&["--config", "/does/not/exist.toml"]).unwrap_err().to_string();
@@ -68,9 +68,9 @@ fn shards_name_their_groups() {
     assert_eq!((config.shards.to_string().as_str(), config.data_groups()), ("leases=2,pods=8", 8));
     assert_eq!(load_from(&["--shards", "pods=8", "--groups", "3"]).unwrap().data_groups(), 3);
     assert_eq!(load_from(&[]).unwrap().data_groups(), 0);
-    let path = file("shards.toml", "shards = \"apps/deployments=4\"");
+    let (_dir, path) = file("shards.toml", "shards = \"apps/deployments=4\"");
     assert_eq!(load_from(&["--config", path.to_str().unwrap()]).unwrap().data_groups(), 4);
-    let path = file("no-shards.toml", "shards = \"pods=0\"");
+    let (_dir, path) = file("no-shards.toml", "shards = \"pods=0\"");
     let error = load_from(&["--config", path.to_str().unwrap()]).unwrap_err().to_string();
     assert!(error.contains("shards") && error.contains("pods"), "{error}");
     for more in [["--groups", "2"].as_slice(), &["--groups", "9", "--shards", "pods=8"]] {
@@ -90,7 +90,7 @@ fn a_server_is_alone_unless_told_otherwise() {
 #[test]
 fn members_of_a_cluster() {
     let two = "a=127.0.0.1:7001,b=b.example:7001";
-    let path = file("cluster.toml", &format!("name = \"b\"\ninitial-cluster = \"{two}\""));
+    let (_dir, path) = file("cluster.toml", &format!("name = \"b\"\ninitial-cluster = \"{two}\""));
     let config = load_from(&["--config", path.to_str().unwrap(), "--peer-listen", "0.0.0.0:7001"]).unwrap();
     assert_eq!(config.member_name(), "b");
     assert_eq!(config.initial_cluster.map(|cluster| cluster.to_string()).as_deref(), Some(two));

@@ -9,20 +9,20 @@ use crate::access::tokens::SpareKey;
 use crate::boot::DrainBegin;
 use crate::config::PortRange;
 use crate::registry::{DeleteOptions, Propagation, Target};
+use crate::scratch::Scratch;
 use crate::status::ApiError;
 
 /// Controllers over a store of their own.
 struct Cluster {
     agent: Agent,
-    dir: std::path::PathBuf,
+    _dir: Scratch,
     controllers: Controllers,
     _begin: DrainBegin,
 }
 
 impl Cluster {
-    async fn start(name: &str) -> Self {
-        let dir = std::env::temp_dir().join(format!("flotilla-controllers-{name}-{}", std::process::id()));
-        let _ = std::fs::remove_dir_all(&dir);
+    async fn start() -> Self {
+        let dir = Scratch::new();
         let spare = SpareKey::prepare(&dir);
         let store = Store::open(Options::new(dir.join("store"))).await.unwrap();
         let registry = Arc::new(Registry::new(store, PortRange::NODE_PORTS));
@@ -30,7 +30,7 @@ impl Cluster {
         let settings = Settings { issuer, root_ca: "ROOT".into(), host: "host".into() };
         let (begin, drain) = Drain::new();
         let controllers = start(&registry, &settings, &drain);
-        Self { agent: Agent::new(registry, settings), dir, controllers, _begin: begin }
+        Self { agent: Agent::new(registry, settings), _dir: dir, controllers, _begin: begin }
     }
 
     fn get(&self, resource: &str, namespace: &str, name: &str) -> Option<Value> {
@@ -78,19 +78,13 @@ impl Cluster {
     }
 }
 
-impl Drop for Cluster {
-    fn drop(&mut self) {
-        let _ = std::fs::remove_dir_all(&self.dir);
-    }
-}
-
 fn release(object: &mut Value) {
     object.remove_at(&["metadata", "finalizers"]);
 }
 
 #[actix_web::test]
 async fn it_is_known_whether_one_is_broken() {
-    let cluster = Cluster::start("broken").await;
+    let cluster = Cluster::start().await;
     let broken = cluster.controllers.broken();
     cluster.namespace("n").await;
     assert!(!broken.any());
@@ -109,7 +103,7 @@ async fn it_is_known_whether_one_is_broken() {
 
 #[actix_web::test]
 async fn namespaces_are_furnished_and_what_is_broken_is_restored() {
-    let cluster = Cluster::start("furnished").await;
+    let cluster = Cluster::start().await;
     cluster.namespace("n").await;
     let uid = cluster.get("serviceaccounts", "n", "default").unwrap().str_at(&["metadata", "uid"]).to_owned();
     cluster.delete("serviceaccounts", "n", "default", None).await;
@@ -126,7 +120,7 @@ async fn namespaces_are_furnished_and_what_is_broken_is_restored() {
 
 #[actix_web::test]
 async fn a_deleted_namespace_waits_for_finalizers_and_goes() {
-    let cluster = Cluster::start("namespace").await;
+    let cluster = Cluster::start().await;
     cluster.namespace("n").await;
     let held = value!({"metadata": {"name": "held", "namespace": "n", "finalizers": ["x.y/hold"]}});
     cluster.create("configmaps", held).await;
@@ -148,7 +142,7 @@ async fn a_deleted_namespace_waits_for_finalizers_and_goes() {
 
 #[actix_web::test]
 async fn token_secrets_are_filled_and_go_with_their_account() {
-    let cluster = Cluster::start("tokens").await;
+    let cluster = Cluster::start().await;
     cluster.namespace("n").await;
     let uid = cluster.create("serviceaccounts", value!({"metadata": {"name": "a", "namespace": "n"}})).await;
     let mut secret = value!({"metadata": {"name": "t", "namespace": "n"}});
@@ -181,7 +175,7 @@ fn plain(name: &str) -> Value {
 
 #[actix_web::test]
 async fn dependents_go_after_their_owner_or_before_or_stay() {
-    let cluster = Cluster::start("garbage").await;
+    let cluster = Cluster::start().await;
     cluster.namespace("n").await;
     let gone = |name: &'static str| move |cluster: &Cluster| cluster.get("configmaps", "n", name).is_none();
 
@@ -230,7 +224,7 @@ async fn dependents_go_after_their_owner_or_before_or_stay() {
 
 #[actix_web::test]
 async fn aggregated_roles_follow_their_parts() {
-    let cluster = Cluster::start("roles").await;
+    let cluster = Cluster::start().await;
     let served = cluster.agent.resource("rbac.authorization.k8s.io", "clusterroles").unwrap();
     let target = |name| Target { served: &served, namespace: "", name, subresource: "" };
     let sum = value!({"metadata": {"name": "sum"},

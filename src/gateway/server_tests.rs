@@ -1,6 +1,5 @@
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};
-use std::path::PathBuf;
 use std::sync::mpsc;
 use std::thread::JoinHandle;
 use std::time::Duration;
@@ -17,6 +16,7 @@ use crate::boot::{BootError, DrainBegin};
 use crate::config::Config;
 use crate::gateway::Caller;
 use crate::registry::{Incoming, Target, WriteOptions};
+use crate::scratch::Scratch;
 
 const CONFIG_MAPS: &str = "/api/v1/namespaces/default/configmaps";
 
@@ -46,17 +46,15 @@ async fn admit_ann(registry: &Registry) {
 
 /// A server for `ann`, who is no administrator.
 struct Server {
-    directory: PathBuf,
+    directory: Scratch,
     address: SocketAddr,
     begin: DrainBegin,
     thread: JoinHandle<Result<(), BootError>>,
 }
 
 impl Server {
-    fn start(name: &str, flags: &[&str]) -> Self {
-        let directory = std::env::temp_dir().join(format!("flotilla-gateway-{name}-{}", std::process::id()));
-        let _ = std::fs::remove_dir_all(&directory);
-        std::fs::create_dir_all(&directory).unwrap();
+    fn start(flags: &[&str]) -> Self {
+        let directory = Scratch::new();
         let tokens = directory.join("tokens.csv");
         std::fs::write(&tokens, "token-of-ann,ann,1\n").unwrap();
         let (data, tokens) = (directory.join("data").display().to_string(), tokens.display().to_string());
@@ -99,7 +97,6 @@ impl Server {
     fn stop(self) {
         self.begin.begin();
         self.thread.join().unwrap().unwrap();
-        std::fs::remove_dir_all(&self.directory).unwrap();
     }
 }
 
@@ -118,7 +115,7 @@ fn answer(mut stream: StreamOwned<ClientConnection, TcpStream>) -> String {
 
 #[test]
 fn more_than_may_be_in_progress_is_refused_for_now() {
-    let server = Server::start("flow", &["--max-mutating-requests-inflight", "1"]);
+    let server = Server::start(&["--max-mutating-requests-inflight", "1"]);
     let body = |name: &str| format!("{{\"metadata\":{{\"name\":\"{name}\"}}}}");
     let first = body("a");
     let mut slow = server.connect();

@@ -1,17 +1,11 @@
 use std::io::{Read, Write};
-use std::path::PathBuf;
 
 use rustls::pki_types::ServerName;
 use rustls::{ClientConnection, ServerConnection};
 
 use super::super::{Pki, PkiOptions};
 use super::*;
-
-fn scratch(name: &str) -> PathBuf {
-    let dir = std::env::temp_dir().join(format!("flotilla-peer-pki-{name}-{}", std::process::id()));
-    let _ = std::fs::remove_dir_all(&dir);
-    dir
-}
+use crate::scratch::Scratch;
 
 /// Connects two sides in memory; whether a byte gets from the client to the server and back.
 fn connect(client: Arc<ClientConfig>, server: Arc<ServerConfig>) -> Result<(), String> {
@@ -46,9 +40,9 @@ fn connect(client: Arc<ClientConfig>, server: Arc<ServerConfig>) -> Result<(), S
 
 #[test]
 fn members_that_start_at_once_trust_each_other() {
-    let dir = scratch("race");
+    let dir = Scratch::new();
     let open = |number: usize| {
-        let dir = dir.clone();
+        let dir = dir.to_owned();
         std::thread::spawn(move || PeerPki::open(&dir, &format!("m{number}")).unwrap())
     };
     let members: Vec<_> = (0..6).map(open).collect();
@@ -69,7 +63,7 @@ fn members_that_start_at_once_trust_each_other() {
 
 #[test]
 fn only_the_authority_of_members_opens_the_port() {
-    let (dir, other) = (scratch("only"), scratch("other"));
+    let (dir, other) = (Scratch::new(), Scratch::new());
     let member = PeerPki::open(&dir, "a").unwrap();
     let stranger = PeerPki::open(&other, "a").unwrap();
     let (tls, strange) = (member.tls().unwrap(), stranger.tls().unwrap());
@@ -80,7 +74,7 @@ fn only_the_authority_of_members_opens_the_port() {
 
     // Certificates of the API's own authority, with a client that trusts whom it must.
     let options =
-        PkiOptions { dir: dir.clone(), own_dir: dir.clone(), names: vec![], serving: None, client_ca_file: None };
+        PkiOptions { dir: dir.to_owned(), own_dir: dir.to_owned(), names: vec![], serving: None, client_ca_file: None };
     let pki = Pki::open(options).unwrap();
     pki.write_admin_kubeconfig(&dir.join("admin.kubeconfig"), "https://127.0.0.1:1").unwrap();
     let authority = Authority::open(&dir, "ca", "flotilla-ca").unwrap();

@@ -1,10 +1,5 @@
 use super::*;
-
-fn scratch(name: &str) -> PathBuf {
-    let dir = std::env::temp_dir().join(format!("flotilla-pki-{name}-{}", std::process::id()));
-    let _ = std::fs::remove_dir_all(&dir);
-    dir
-}
+use crate::scratch::Scratch;
 
 fn options(dir: &Path) -> PkiOptions {
     let names = ["127.0.0.1", "::1", "localhost"].map(String::from).into();
@@ -22,7 +17,7 @@ fn now() -> rustls::pki_types::UnixTime {
 
 #[test]
 fn certificates_are_kept() {
-    let dir = scratch("kept");
+    let dir = Scratch::new();
     let first = Pki::open(options(&dir)).unwrap();
     let path = dir.join("admin.kubeconfig");
     first.write_admin_kubeconfig(&path, "https://127.0.0.1:1").unwrap();
@@ -35,7 +30,7 @@ fn certificates_are_kept() {
     for secret in ["ca.key", "apiserver.key", "admin.key", "admin.kubeconfig"] {
         assert_eq!(std::fs::metadata(dir.join(secret)).unwrap().permissions().mode() & 0o777, 0o600, "{secret}");
     }
-    let drafts = std::fs::read_dir(&dir)
+    let drafts = std::fs::read_dir(&*dir)
         .unwrap()
         .filter(|e| e.as_ref().unwrap().file_name().to_string_lossy().contains("draft"));
     assert_eq!(drafts.count(), 0);
@@ -43,7 +38,7 @@ fn certificates_are_kept() {
 
 #[test]
 fn a_changed_name_makes_a_new_certificate_for_the_same_key() {
-    let dir = scratch("names");
+    let dir = Scratch::new();
     let _ = Pki::open(options(&dir)).unwrap();
     let (cert, key) = (dir.join("apiserver.crt"), dir.join("apiserver.key"));
     let before = (std::fs::read(&cert).unwrap(), std::fs::read(&key).unwrap());
@@ -56,11 +51,11 @@ fn a_changed_name_makes_a_new_certificate_for_the_same_key() {
 
 #[test]
 fn many_may_start_at_once() {
-    let dir = scratch("race");
+    let dir = Scratch::new();
     let starts: Vec<_> = (0..8)
         .map(|_| {
             std::thread::spawn({
-                let dir = dir.clone();
+                let dir = dir.to_owned();
                 move || Pki::open(options(&dir)).unwrap().authority_pem().to_owned()
             })
         })
@@ -71,8 +66,8 @@ fn many_may_start_at_once() {
 
 #[test]
 fn foreign_and_server_certificates_are_not_trusted() {
-    let pki = Pki::open(options(&scratch("own"))).unwrap();
-    let other = Pki::open(options(&scratch("foreign"))).unwrap();
+    let (dir, other_dir) = (Scratch::new(), Scratch::new());
+    let (pki, other) = (Pki::open(options(&dir)).unwrap(), Pki::open(options(&other_dir)).unwrap());
     let own = leaf(&pki, "joe").certificate().clone();
     assert_eq!(pki.client_roots().verify(std::slice::from_ref(&own), now()), Ok(()));
     let foreign = leaf(&other, "joe").certificate().clone();
@@ -87,7 +82,7 @@ fn foreign_and_server_certificates_are_not_trusted() {
 
 #[test]
 fn damage_is_told_and_nothing_overwritten() {
-    let dir = scratch("damage");
+    let dir = Scratch::new();
     let _ = Pki::open(options(&dir)).unwrap();
     std::fs::write(dir.join("ca.key"), "nonsense").unwrap();
     let error = Pki::open(options(&dir)).unwrap_err().to_string();

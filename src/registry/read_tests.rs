@@ -8,6 +8,7 @@ use super::*;
 use crate::access::User;
 use crate::config::PortRange;
 use crate::registry::{DeleteOptions, Incoming, WriteOptions};
+use crate::scratch::Scratch;
 
 fn caller() -> Caller {
     Caller::new(Arc::new(User::default()), "test")
@@ -16,8 +17,7 @@ fn caller() -> Caller {
 /// What is decided about an object that is no more the one that was seen.
 #[actix_web::test]
 async fn a_write_of_unknown_fate_is_not_tried_again() {
-    let dir = std::env::temp_dir().join(format!("flotilla-registry-read-{}", std::process::id()));
-    let _ = std::fs::remove_dir_all(&dir);
+    let dir = Scratch::new();
     let store = Store::open(Options::new(dir.join("store"))).await.unwrap();
     let registry = Registry::new(store.clone(), PortRange::NODE_PORTS);
     let served = registry.resources.find("", "v1", "namespaces").unwrap();
@@ -43,5 +43,4 @@ async fn a_write_of_unknown_fate_is_not_tried_again() {
     let unknown = ApiError::new(504, "Timeout", "it may have been made");
     assert!(is_final(Err(unknown)).await, "trying again could refuse what was made");
     store.shutdown().await;
-    let _ = std::fs::remove_dir_all(&dir);
 }

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use super::restoring::fill;
@@ -82,32 +82,12 @@ fn check(bytes: &[u8]) -> Result<(BackupHeader, BackupSummary), BackupReadError>
     BackupReader::open(bytes)?.check()
 }
 
-/// A directory of the machine, which is removed in the end.
-struct Directory(PathBuf);
-
-impl Directory {
-    fn new() -> Directory {
-        static NUMBER: AtomicUsize = AtomicUsize::new(0);
-        let number = NUMBER.fetch_add(1, Ordering::Relaxed);
-        let path = std::env::temp_dir().join(format!("flotilla-backup-{}-{number}", std::process::id()));
-        std::fs::create_dir_all(&path).unwrap();
-        Directory(path)
-    }
-
-    fn holding(bytes: &[u8]) -> (Directory, PathBuf) {
-        let directory = Directory::new();
-        let path = directory.0.join("backup");
-        std::fs::write(&path, bytes).unwrap();
-        (directory, path)
-    }
+fn holding(bytes: &[u8]) -> (tempfile::TempDir, PathBuf) {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("backup");
+    std::fs::write(&path, bytes).unwrap();
+    (directory, path)
 }
-
-impl Drop for Directory {
-    fn drop(&mut self) {
-        let _ = std::fs::remove_dir_all(&self.0);
-    }
-}
-
 #[tokio::test]
 async fn every_object_is_in_it_once_with_the_revision_of_all() {
     let store = seeded().await;
@@ -251,14 +231,14 @@ async fn a_restored_store_has_the_same_objects_above_every_revision() {
     let store = seeded().await;
     let bytes = taken(&store).await;
     store.shutdown().await;
-    let (_files, backup) = Directory::holding(&bytes);
+    let (_files, backup) = holding(&bytes);
     let original = read(&bytes).1;
     let hour_ahead = Revision::new(check(&bytes).unwrap().1.last.get() + (3_600_000 << 18));
     // The clock of this machine may be behind the one that gave the old revisions, and shards may be others.
     let single = |directory: &Path| Options { groups: 0, tables: BTreeMap::new(), ..options(directory) };
     for (above, sharded) in [(Revision::ZERO, true), (hour_ahead, false)] {
-        let directory = Directory::new();
-        let options = || if sharded { options(&directory.0) } else { single(&directory.0) };
+        let directory = tempfile::tempdir().unwrap();
+        let options = || if sharded { options(directory.path()) } else { single(directory.path()) };
         let restored = super::restore(Options { above, ..options() }, &backup).await.unwrap();
         assert!(restored.above > above && restored.above > restored.summary.last);
         assert_eq!(restored.summary.objects, 60);
@@ -284,14 +264,14 @@ async fn nothing_is_made_of_what_is_no_backup_or_where_something_is() {
     let store = seeded().await;
     let bytes = taken(&store).await;
     store.shutdown().await;
-    let (_files, whole) = Directory::holding(&bytes);
-    let (_parts, part) = Directory::holding(&bytes[..bytes.len() - 1]);
-    let directory = Directory::new();
-    let absent = directory.0.join("absent");
+    let (_files, whole) = holding(&bytes);
+    let (_parts, part) = holding(&bytes[..bytes.len() - 1]);
+    let directory = tempfile::tempdir().unwrap();
+    let absent = directory.path().join("absent");
     let error = super::restore(options(&absent), &part).await.unwrap_err();
     assert!(matches!(error, RestoreError::Backup(BackupReadError::Truncated { .. })) && !absent.exists(), "{error}");
 
-    let used = options(&directory.0.join("used"));
+    let used = options(&directory.path().join("used"));
     let running = Store::open(used.clone()).await.unwrap();
     let error = super::restore(used.clone(), &whole).await.unwrap_err();
     assert!(matches!(error, RestoreError::Open(OpenError::Locked { .. })), "{error}");
@@ -299,7 +279,7 @@ async fn nothing_is_made_of_what_is_no_backup_or_where_something_is() {
     assert!(matches!(super::restore(used, &whole).await.unwrap_err(), RestoreError::NotEmpty { .. }));
 
     // A restore that fails leaves nothing; one that was killed leaves what no server takes.
-    let wanting = options(&directory.0.join("wanting"));
+    let wanting = options(&directory.path().join("wanting"));
     let double = Options { groups: 0, ..wanting.clone() };
     assert!(matches!(super::restore(double, &whole).await.unwrap_err(), RestoreError::Open(OpenError::Shards(_))));
     super::restore(wanting.clone(), &whole).await.unwrap();

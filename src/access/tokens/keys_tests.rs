@@ -1,12 +1,5 @@
 use super::*;
-
-/// A directory of its own for a test.
-fn scratch(name: &str) -> PathBuf {
-    let dir = std::env::temp_dir().join(format!("flotilla-keys-{name}-{}", std::process::id()));
-    let _ = std::fs::remove_dir_all(&dir);
-    std::fs::create_dir_all(&dir).unwrap();
-    dir
-}
+use crate::scratch::Scratch;
 
 fn elliptic(algorithm: &'static rcgen::SignatureAlgorithm) -> SigningKey {
     SigningKey::parse(&rcgen::KeyPair::generate_for(algorithm).unwrap().serialize_pem()).unwrap()
@@ -14,7 +7,7 @@ fn elliptic(algorithm: &'static rcgen::SignatureAlgorithm) -> SigningKey {
 
 #[test]
 fn a_key_is_made_once() {
-    let dir = scratch("once");
+    let dir = Scratch::new();
     let key = SigningKey::open(&dir).unwrap();
     assert_eq!(key.public().algorithm, Algorithm::Rs256);
     assert_eq!(key.public(), SigningKey::open(&dir).unwrap().public());
@@ -27,7 +20,7 @@ fn a_key_is_made_once() {
 
 #[test]
 fn every_algorithm_verifies_what_it_signs() {
-    let rsa = SigningKey::open(&scratch("rsa")).unwrap();
+    let rsa = SigningKey::open(&Scratch::new()).unwrap();
     for key in [rsa, elliptic(&rcgen::PKCS_ECDSA_P256_SHA256), elliptic(&rcgen::PKCS_ECDSA_P384_SHA384)] {
         // Often enough that numbers of an ECDSA signature have leading zeros.
         for round in 0..200u32 {
@@ -41,7 +34,7 @@ fn every_algorithm_verifies_what_it_signs() {
 
 #[test]
 fn key_files_with_several_keys() {
-    let dir = scratch("several");
+    let dir = Scratch::new();
     let (signing, other) = (elliptic(&rcgen::PKCS_ECDSA_P256_SHA256), rcgen::KeyPair::generate().unwrap());
     let path = dir.join("keys.pem");
     std::fs::write(&path, format!("{}{}", other.public_key_pem(), other.serialize_pem())).unwrap();
