@@ -231,13 +231,13 @@ impl Source {
         let short_names = self.texts(&of.short_names);
         let categories = self.texts(&of.categories);
         let mut subresources = Vec::new();
-        for Subresource { name, api_version, kind, verbs } in &of.subresources {
+        for Subresource { name, api_version, kind, verbs, tables } in &of.subresources {
             let (group, version) =
                 if api_version.is_empty() { (group.to_owned(), version.to_owned()) } else { split(api_version) };
             find(&group, &version, kind)?;
             let verbs = self.texts(verbs);
             subresources.push(format!(
-                "Subresource {{ name: B({name:?}), response_kind: (B({group:?}), B({version:?}), B({kind:?})), verbs: {verbs} }}"
+                "Subresource {{ name: B({name:?}), response_kind: (B({group:?}), B({version:?}), B({kind:?})), verbs: {verbs}, tables: {tables} }}"
             ));
         }
         let subresources = self.slice("Subresource", &subresources);

@@ -41,6 +41,7 @@ pub struct Subresource {
     pub api_version: String,
     pub kind: String,
     pub verbs: Vec<String>,
+    pub tables: bool,
 }
 
 #[derive(Debug)]

@@ -147,11 +147,16 @@ fn resource_line(resource: &mut Resource, line: &Line<'_>) -> Result<(), Error> 
         ["list", kind] => resource.list_kind = (*kind).to_owned(),
         ["subresource", name, kind, verbs @ ..] => {
             let (api_version, kind) = kind.rsplit_once('.').unwrap_or(("", kind));
+            let (verbs, tables) = match verbs {
+                [verbs @ .., "untabled"] => (verbs, false),
+                verbs => (verbs, true),
+            };
             resource.subresources.push(Subresource {
                 name: (*name).to_owned(),
                 api_version: api_version.to_owned(),
                 kind: kind.to_owned(),
                 verbs: owned(verbs),
+                tables,
             });
         }
         ["column", priority, kind, format, _, ..] => {

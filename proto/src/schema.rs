@@ -318,6 +318,8 @@ pub struct Subresource {
     pub response_kind: (Text, Text, Text),
     /// Verbs in discovery's order.
     pub verbs: Cow<'static, [Text]>,
+    /// Whether its bodies can be had as Tables.
+    pub tables: bool,
 }
 
 /// A column of the Table representation.

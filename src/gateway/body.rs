@@ -45,6 +45,9 @@ pub fn too_large() -> ApiError {
 
 /// The encoding that a Content-Type names; JSON where there is none.
 pub fn media(content_type: &str) -> ApiResult<Media> {
+    if !has_sound_parameters(content_type) {
+        return Err(unsupported_media());
+    }
     match content_type.split(';').next().unwrap_or("").trim().to_ascii_lowercase().as_str() {
         "" if content_type.is_empty() => Ok(Media::Json),
         "application/json" => Ok(Media::Json),
@@ -52,6 +55,19 @@ pub fn media(content_type: &str) -> ApiResult<Media> {
         "application/vnd.kubernetes.protobuf" => Ok(Media::Protobuf),
         _ => Err(unsupported_media()),
     }
+}
+
+/// Whether what follows a media type is names with values (RFC 9110, 5.6.6); a lone semicolon at the end is none.
+fn has_sound_parameters(content_type: &str) -> bool {
+    let Some((_, parameters)) = content_type.split_once(';') else { return true };
+    let mut parts = parameters.split(';').map(str::trim).peekable();
+    while let Some(part) = parts.next() {
+        let is_pair = part.split_once('=').is_some_and(|(name, value)| !name.trim().is_empty() && !value.is_empty());
+        if !is_pair && !(part.is_empty() && parts.peek().is_none()) {
+            return false;
+        }
+    }
+    true
 }
 
 /// 415 of bodies that hold objects.
@@ -243,7 +259,9 @@ fn check_kind(value: &Value, told: &Told, expected: &Kind) -> ApiResult<()> {
     }
     let known = catalogue::kind(group, version, kind);
     let served = catalogue::group(group).is_some_and(|of| of.versions.iter().any(|of| of.name == version));
-    if known.is_none() && !former::is_known(stated, kind, served) {
+    let registered =
+        scheme(group) == scheme(&expected.group) && (known.is_some() || former::is_known(stated, kind, served));
+    if !registered {
         let why = format!(
             "no kind {} is registered for version {} in scheme \"pkg/runtime/scheme.go:111\"",
             quote(kind),
@@ -253,18 +271,27 @@ fn check_kind(value: &Value, told: &Told, expected: &Kind) -> ApiResult<()> {
     }
     let other_group = |known: &Kind| internal_package(&known.group) != internal_package(&expected.group);
     if kind != expected.name || known.is_some_and(other_group) {
-        let why = format!(
-            "converting ({version}.{kind}) to ({}.{}): unknown conversion",
-            internal_package(&expected.group),
-            expected.name
-        );
-        return Err(told.refuse(expected, &why));
+        return Err(told.refuse(expected, &unknown_conversion(version, kind, expected)));
     }
     let message = format!(
         "the API version in the data ({stated}) does not match the expected API version ({})",
         expected.api_version()
     );
     Err(ApiError::bad_request(message))
+}
+
+/// What is said of a kind that cannot become the one that is expected; `version` without its group.
+pub fn unknown_conversion(version: &str, kind: &str, expected: &Kind) -> String {
+    let package = internal_package(&expected.group);
+    format!("converting ({version}.{kind}) to ({package}.{}): unknown conversion", expected.name)
+}
+
+/// The servers of definitions and of aggregation know their own kinds only, and the other servers not those.
+fn scheme(group: &str) -> &str {
+    match group {
+        "apiextensions.k8s.io" | "apiregistration.k8s.io" => group,
+        _ => "",
+    }
 }
 
 /// The name by which the reference's errors call a group's own types.

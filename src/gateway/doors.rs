@@ -42,7 +42,7 @@ impl Request<'_> {
     }
 
     async fn act(self, action: Action, payload: web::Payload) -> ApiResult<HttpResponse> {
-        let representation = self.head.representation(Offer::Objects)?;
+        let representation = self.head.representation(Offer::Untabled)?;
         let media = body::media(self.head.content_type)?;
         let bytes = body::read(payload).await?;
         let options = WriteOptions::read(&self.head.query, "CreateOptions", &self.caller.user_agent, false)?;

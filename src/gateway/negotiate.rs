@@ -66,6 +66,8 @@ pub struct Representation {
 pub enum Offer {
     /// Objects in every form.
     Objects,
+    /// Objects in every form but Tables.
+    Untabled,
     /// Objects in every form, or a stream of events: the routes of collections.
     Collection,
     /// Bodies that have one form only, such as a `Status`.
@@ -129,25 +131,19 @@ pub fn negotiate(accept: &str, offer: Offer, pretty: bool) -> ApiResult<Represen
 /// The representation that a clause's parameters ask for, if the route has it.
 fn representation(media: Media, parameters: &[(&str, &str)], offer: Offer, pretty: bool) -> Option<Representation> {
     let get = |key: &str| parameters.iter().find(|(k, _)| *k == key).map(|(_, value)| *value);
-    let form = match get("as") {
-        None => Form::Object,
-        Some(_) if offer == Offer::Plain => return None,
-        Some(kind) => {
-            if get("g") != Some("meta.k8s.io") {
-                return None;
-            }
-            let version = match get("v") {
-                Some("v1") => "v1",
-                Some("v1beta1") => "v1beta1",
-                _ => return None,
-            };
+    let form = match ["as", "g", "v"].map(get) {
+        [None, None, None] => Form::Object,
+        _ if offer == Offer::Plain => return None,
+        [Some(kind), Some("meta.k8s.io"), Some(version)] => {
+            let version = ["v1", "v1beta1"].into_iter().find(|known| *known == version)?;
             match kind {
-                "Table" if media != Media::Protobuf => Form::Table { version },
+                "Table" if media != Media::Protobuf && offer != Offer::Untabled => Form::Table { version },
                 "PartialObjectMetadata" => Form::Metadata { version, list: false },
                 "PartialObjectMetadataList" => Form::Metadata { version, list: true },
                 _ => return None,
             }
         }
+        _ => return None,
     };
     Some(Representation { media, form, pretty: pretty || get("pretty") == Some("1") })
 }
@@ -191,9 +187,21 @@ mod tests {
             ("application/json;as=Table;v=v1;g=meta.k8s.io,application/json", Ok((Media::Json, table))),
             ("application/json;as=Table;v=v9;g=meta.k8s.io,application/json", Ok((Media::Json, Form::Object))),
             ("application/json;as=Nothing", Err(406)),
+            ("application/json;v=v1", Err(406)),
+            ("application/json;g=meta.k8s.io, application/yaml", Ok((Media::Yaml, Form::Object))),
         ] {
             assert_eq!(chosen(accept), want, "{accept}");
         }
+    }
+
+    #[test]
+    fn what_has_no_columns_is_shown_in_every_other_form() {
+        let form = |kind: &str| {
+            let accept = format!("application/json;as={kind};v=v1;g=meta.k8s.io");
+            negotiate(&accept, Offer::Untabled, false).map(|chosen| chosen.form).map_err(|error| error.code)
+        };
+        assert_eq!(form("Table"), Err(406));
+        assert_eq!(form("PartialObjectMetadata"), Ok(Form::Metadata { version: "v1", list: false }));
     }
 
     #[test]

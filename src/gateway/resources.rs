@@ -209,6 +209,12 @@ impl<'r> Request<'r> {
         Target { served: &self.served, namespace: self.namespace, name: self.name, subresource: self.subresource }
     }
 
+    /// In which forms the object is shown through this path.
+    pub(super) fn offer(&self) -> Offer {
+        let tables = subresource(&self.served, self.subresource).is_none_or(|known| known.tables);
+        if tables { Offer::Objects } else { Offer::Untabled }
+    }
+
     pub(super) fn include(&self) -> Option<&'r str> {
         self.head.query.get("includeObject")
     }
@@ -229,7 +235,7 @@ impl<'r> Request<'r> {
     }
 
     async fn get(self) -> ApiResult<HttpResponse> {
-        let representation = self.head.representation(Offer::Objects)?;
+        let representation = self.head.representation(self.offer())?;
         if self.head.query.flag("export").unwrap_or(false) {
             let message = "the export parameter, deprecated since v1.14, is no longer supported";
             return Err(ApiError::bad_request(message));
@@ -267,7 +273,7 @@ impl<'r> Request<'r> {
         payload: web::Payload,
         options: &str,
     ) -> ApiResult<(Representation, WriteOptions, impl Fn() -> ApiResult<Incoming> + use<'r>)> {
-        let representation = self.head.representation(Offer::Objects)?;
+        let representation = self.head.representation(self.offer())?;
         let media = body::media(self.head.content_type)?;
         let bytes = body::read(payload).await?;
         let options = WriteOptions::read(&self.head.query, options, &self.caller.user_agent, false)?;
@@ -315,7 +321,7 @@ impl<'r> Request<'r> {
 
     async fn patch(self, payload: web::Payload) -> ApiResult<HttpResponse> {
         let format = patch_format(self.head)?;
-        let representation = self.head.representation(Offer::Objects)?;
+        let representation = self.head.representation(self.offer())?;
         let bytes = body::read(payload).await?;
         let apply = format.is_none();
         let options = WriteOptions::read(&self.head.query, "PatchOptions", &self.caller.user_agent, apply)?;
@@ -330,14 +336,13 @@ impl<'r> Request<'r> {
     }
 
     async fn delete(self, payload: web::Payload) -> ApiResult<HttpResponse> {
-        let representation = self.head.representation(Offer::Objects);
+        let representation = self.head.representation(self.offer())?;
         let bytes = body::read(payload).await?;
         let options = body::decode_delete_options(&bytes, self.head.content_type)?;
         let options = DeleteOptions::read(&self.head.query, options.as_ref())?;
         let target =
             Target { served: &self.served, namespace: self.namespace, name: self.name, subresource: self.subresource };
         let deleted = self.gateway.registry.delete(target, &options, self.caller).await?;
-        let representation = representation?;
         if !deleted.gone || self.served.strategy.returns_deleted {
             return self.respond_entity(200, &deleted.entity, representation);
         }

@@ -12,6 +12,7 @@ const NOTE_BYTES_MAX: usize = 1024;
 pub static STRATEGY: Strategy = Strategy {
     repeats_metadata: false,
     known_finalizers: false,
+    metadata_last: true,
     name: NameRule::PathSegment,
     generation: Generation::ClientOwned,
     create_on_update: true,
@@ -136,6 +137,8 @@ fn limit(path: &Path<'_>, text: &str, max: usize, errors: &mut Errors) {
 
 fn validate_new(object: &Value, errors: &mut Errors) {
     validate_core(object, "reportingController", errors);
+    metadata::validate_create(NameRule::Subdomain, true, object, errors);
+    metadata::validate_finalizer_names(object, errors);
     validate_series(object, errors);
     if object.at(&["eventTime"]).is_null() {
         errors.required(&Path::root("eventTime"), "");
@@ -257,6 +260,17 @@ mod tests {
         );
         let core = value!({"metadata": {"namespace": "n"}, "involvedObject": {"namespace": "n"}, "source": {}});
         assert!(broken(STRATEGY.validate, &core).is_empty());
+    }
+
+    #[test]
+    fn metadata_is_asked_for_once_events_hold_and_within_the_rules_of_the_new_group() {
+        assert!(STRATEGY.metadata_last);
+        let event = value!({"metadata": {"name": "N_", "namespace": "n"}, "involvedObject": {"namespace": "o"}});
+        let fields =
+            |check| broken(check, &event).iter().map(|error| error.split(':').next().unwrap().to_owned()).collect();
+        let (core, new): (Vec<String>, Vec<String>) = (fields(STRATEGY.validate), fields(STRATEGY_V1.validate));
+        assert_eq!(core, ["involvedObject.namespace"]);
+        assert_eq!(new[..2], ["involvedObject.namespace", "metadata.name"]);
     }
 
     #[test]

@@ -9,6 +9,7 @@ use crate::field::{ErrorKind, Errors, Path};
 /// Rules of PodDisruptionBudgets.
 pub static STRATEGY: Strategy = Strategy {
     known_finalizers: false,
+    metadata_last: true,
     generation: Generation::Own,
     status: true,
     unconditional_update: false,

@@ -56,6 +56,9 @@ pub struct Strategy {
     /// Whether finalizers without a domain must be ones that the server knows: most kinds, but not those of some
     /// younger groups.
     pub known_finalizers: bool,
+    /// Whether the kind's rules of creation leave metadata to the general ones, which take any name that fits into a path
+    /// and are asked only once the kind's own hold.
+    pub metadata_last: bool,
     /// Whether the rules of updates state once more what is wrong with metadata, as those of most kinds do.
     pub repeats_metadata: bool,
     /// What the generation counts.
@@ -103,6 +106,8 @@ pub struct Strategy {
     /// For resources whose stored version calls fields otherwise: what `fieldSelector` may name instead, and which
     /// selectable field that is.
     pub selectors: &'static [(&'static str, &'static str)],
+    /// Former names of selectable fields that `fieldSelector` still takes, and what they are called now.
+    pub aliases: &'static [(&'static str, &'static str)],
 }
 
 /// The rules of a subresource that changes the object itself, as `resize` of pods does.
@@ -148,6 +153,7 @@ impl Strategy {
     pub const DEFAULT: Self = Self {
         name: NameRule::Subdomain,
         known_finalizers: true,
+        metadata_last: false,
         repeats_metadata: true,
         generation: Generation::None,
         status: false,
@@ -171,6 +177,7 @@ impl Strategy {
         subresources: &[],
         selectable: &[],
         selectors: &[],
+        aliases: &[],
     };
 
     /// What 400 says of a field that selects nothing of this kind.

@@ -64,7 +64,11 @@ impl Registry {
                 written => return written,
             }
         }
-        let mut object = change.merge(None)?.ok_or_else(|| ApiError::internal("an apply created nothing"))?;
+        let mut object = match change.merge(None)? {
+            Some(object) => object,
+            // It states nothing, and so not what it is called.
+            None => change.configuration.clone(),
+        };
         let namespace = object.str_at(&["metadata", "namespace"]);
         if namespace.is_empty() || namespace == target.namespace {
             check_identity(target, &object)?;

@@ -13,7 +13,7 @@ use super::{
 };
 use crate::field::Errors;
 use crate::gateway::Caller;
-use crate::kinds::{Generation, Strategy, metadata};
+use crate::kinds::{Generation, NameRule, Strategy, metadata};
 use crate::status::{ApiError, ApiResult};
 
 /// How often a name is generated before the server gives up.
@@ -151,11 +151,17 @@ impl Registry {
     fn validate_create(&self, target: Target<'_>, object: &Value, caller: &mut Caller) -> ApiResult<()> {
         let served = target.served;
         let mut errors = Errors::default();
-        metadata::validate_create(served.strategy.name, served.resource.namespaced, object, &mut errors);
-        if served.strategy.known_finalizers {
-            metadata::validate_finalizer_names(object, &mut errors);
+        let (strategy, namespaced) = (served.strategy, served.resource.namespaced);
+        if !strategy.metadata_last {
+            metadata::validate_create(strategy.name, namespaced, object, &mut errors);
+            if strategy.known_finalizers {
+                metadata::validate_finalizer_names(object, &mut errors);
+            }
         }
-        (served.strategy.validate)(object, &mut errors);
+        (strategy.validate)(object, &mut errors);
+        if strategy.metadata_last && errors.is_empty() {
+            metadata::validate_create(NameRule::PathSegment, namespaced, object, &mut errors);
+        }
         if errors.is_empty() {
             (served.strategy.warnings)(object, None, &mut caller.warnings);
             return Ok(());

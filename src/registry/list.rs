@@ -62,6 +62,7 @@ impl Listing {
         let mut fields = FieldSelector::parse(query.text("fieldSelector"))?;
         fields.check(served.strategy, served.resource.namespaced)?;
         fields.rename(served.strategy.selectors);
+        fields.rename(served.strategy.aliases);
         let listing = Self {
             selection: Selection { labels, fields },
             limit: usize::try_from(limit).unwrap_or(usize::MAX),

@@ -144,8 +144,11 @@ fn settle(
     Ok(())
 }
 
-/// A patch may not make an object of another kind.
+/// A patch may not make an object of another kind; one that is strategic knows the kind anyway, and is not asked.
 fn check_kind(target: Target<'_>, patched: &Value, patch: &Patch) -> ApiResult<()> {
+    if patch.is_strategic() {
+        return Ok(());
+    }
     let kind = target.served.kind();
     let (stated, version) = (patched.str_at(&["kind"]), patched.str_at(&["apiVersion"]));
     let same = (stated.is_empty() || stated == kind.name) && (version.is_empty() || version == kind.api_version());
@@ -155,7 +158,7 @@ fn check_kind(target: Target<'_>, patched: &Value, patch: &Patch) -> ApiResult<(
     let of = Some(target.served.of());
     let known = version.split_once('/').unwrap_or(("", version));
     let why = match flotilla_proto::catalogue::kind(known.0, known.1, stated) {
-        Some(_) => format!("unable to convert {stated} in version {} to {}", quote(version), kind.name),
+        Some(_) => body::unknown_conversion(known.1, stated, kind),
         None => format!(
             "no kind {} is registered for version {} in scheme \"pkg/runtime/scheme.go:111\"",
             quote(stated),

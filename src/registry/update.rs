@@ -116,7 +116,7 @@ impl Registry {
         if !stated.is_empty() {
             let why = format!(
                 "StorageError: invalid object, Code: 4, Key: {}, ResourceVersion: 0, AdditionalErrorMsg: Precondition failed: UID in precondition: {stated}, UID in object meta: ",
-                registry_key(target)
+                registry_key(target, options.dry_run)
             );
             return Err(ApiError::conflict(target.served.group(), &target.served.resource.name, target.name, &why));
         }
@@ -171,7 +171,7 @@ impl Registry {
             if let Some(uid) = uid {
                 let own = object.str_at(&["metadata", "uid"]);
                 if uid != own {
-                    return Err(conflict(&wrong_uid(target, uid, own)));
+                    return Err(conflict(&wrong_uid(target, uid, own, dry_run)));
                 }
             }
             if revision.is_some_and(|revision| revision != current.revision().to_string()) {
@@ -225,7 +225,7 @@ impl Registry {
         check_identity(target, &new)?;
         check_revision(target, &new, current)?;
         if change.names_uid() {
-            check_uid(target, &new, &old)?;
+            check_uid(target, &new, &old, options.dry_run)?;
         }
         if !change.owns_managed_fields() {
             ownership::record(served, target.subresource, options, Some(&shown), &mut new, change.untracked());
@@ -397,27 +397,29 @@ fn check_revision(target: Target<'_>, new: &Value, current: &Object) -> ApiResul
     Ok(())
 }
 
-fn check_uid(target: Target<'_>, new: &Value, old: &Value) -> ApiResult<()> {
+fn check_uid(target: Target<'_>, new: &Value, old: &Value, dry_run: bool) -> ApiResult<()> {
     let (stated, own) = (new.str_at(&["metadata", "uid"]), old.str_at(&["metadata", "uid"]));
     if stated.is_empty() || stated == own {
         return Ok(());
     }
-    let why = wrong_uid(target, stated, own);
+    let why = wrong_uid(target, stated, own, dry_run);
     Err(ApiError::conflict(target.served.group(), &target.served.resource.name, target.name, &why))
 }
 
-fn wrong_uid(target: Target<'_>, stated: &str, own: &str) -> String {
+fn wrong_uid(target: Target<'_>, stated: &str, own: &str, dry_run: bool) -> String {
     format!(
         "StorageError: invalid object, Code: 4, Key: {}, ResourceVersion: 0, AdditionalErrorMsg: Precondition failed: UID in precondition: {stated}, UID in object meta: {own}",
-        registry_key(target)
+        registry_key(target, dry_run)
     )
 }
 
-/// The place of an object in the reference's own store, which some of its messages tell.
-fn registry_key(target: Target<'_>) -> String {
+/// The place of an object in the reference's own store, which some of its messages tell. A dry run stops short of
+/// where the store puts its prefix before it.
+fn registry_key(target: Target<'_>, dry_run: bool) -> String {
+    let root = if dry_run { "" } else { "/registry" };
     let prefix = storage_prefix(target.served);
     let namespace = if target.served.resource.namespaced { format!("{}/", target.namespace) } else { String::new() };
-    format!("/registry/{prefix}/{namespace}{}", target.name)
+    format!("{root}/{prefix}/{namespace}{}", target.name)
 }
 
 /// Resources keep the names under which they were first stored.

@@ -46,8 +46,36 @@ fn methods_and_media_types_that_are_not_there() {
     refused(&client.request("PATCH", &path, JSON, b"{}"), 415, "UnsupportedMediaType");
     let answer = client.call("GET", &path, &[("Accept", "text/html")], b"").expect("an answer");
     refused(&answer, 406, "NotAcceptable");
+    let answer = client.call("DELETE", &path, &[("Accept", "text/html")], b"").expect("an answer");
+    refused(&answer, 406, "NotAcceptable");
+    refused(&client.request("POST", CONFIG_MAPS, "application/json;charset", b"{}"), 415, "UnsupportedMediaType");
+    let table = [("Accept", "application/json;as=Table;v=v1;g=meta.k8s.io")];
+    for (untabled, body) in
+        [("/api/v1/namespaces/default/pods/p/resize", ""), ("/apis/authentication.k8s.io/v1/selfsubjectreviews", "{}")]
+    {
+        let method = if body.is_empty() { "GET" } else { "POST" };
+        let answer = client.call(method, untabled, &table, body.as_bytes()).expect("an answer");
+        refused(&answer, 406, "NotAcceptable");
+    }
     assert_eq!(client.get("/api/v1/namespaces/default/nothings").status, 404);
     assert_eq!(client.get("/apis/none.example/v1/nothings").status, 404);
+    goes_on(&server);
+}
+
+#[test]
+fn patches_that_say_what_they_patch() {
+    let directory = DataDir::new();
+    let (server, mut client) = start(&directory);
+    let path = config_map_path("one");
+    let other = br#"{"kind":"Pod"}"#;
+    let merge = refused(&client.request("PATCH", &path, "application/merge-patch+json", other), 422, "Invalid");
+    let message = merge["message"].as_str().unwrap_or_default();
+    assert!(message.ends_with("converting (v1.Pod) to (core.ConfigMap): unknown conversion"), "{message}");
+    let strategic = client.request("PATCH", &path, "application/strategic-merge-patch+json", other).expect(200);
+    assert_eq!(strategic["kind"], "ConfigMap");
+    let apply = config_map_path("two?fieldManager=tests");
+    let nameless = br#"{"apiVersion":"v1","kind":"ConfigMap"}"#;
+    refused(&client.request("PATCH", &apply, "application/apply-patch+yaml", nameless), 400, "BadRequest");
     goes_on(&server);
 }
 

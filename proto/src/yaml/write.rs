@@ -185,7 +185,7 @@ fn style(text: &str, key: bool) -> Style {
         return Style::Double;
     }
     if text.contains('\n') {
-        let literal = !key && !text.contains(" \n");
+        let literal = !key && !text.contains(" \n") && !text.ends_with(' ');
         return if literal { Style::Literal } else { Style::Double };
     }
     if is_plain(text) { Style::Plain } else { Style::Single }
@@ -285,11 +285,11 @@ mod tests {
     fn objects_are_laid_out_in_blocks() {
         let object = value!({
             "kind": "X", "list": [{"b": 1, "a": [1, 2]}, []], "empty": {}, "none": null, "t": "2020-01-01T00:00:00Z",
-            "n": "5", "yes": "yes", "s": "a: b", "multi": "one\ntwo\n", "esc": "a\tb", "a10": 1, "a2": 2, "": ""
+            "n": "5", "yes": "yes", "s": "a: b", "multi": "one\ntwo\n", "trail": "one\ntwo ", "esc": "a\tb", "a10": 1, "a2": 2, "": ""
         });
         assert_eq!(
             yaml(&object),
-            "\"\": \"\"\na2: 2\na10: 1\nempty: {}\nesc: \"a\\tb\"\nkind: X\nlist:\n- a:\n  - 1\n  - 2\n  b: 1\n- []\nmulti: |\n  one\n  two\n\"n\": \"5\"\nnone: null\ns: 'a: b'\nt: \"2020-01-01T00:00:00Z\"\n\"yes\": \"yes\"\n"
+            "\"\": \"\"\na2: 2\na10: 1\nempty: {}\nesc: \"a\\tb\"\nkind: X\nlist:\n- a:\n  - 1\n  - 2\n  b: 1\n- []\nmulti: |\n  one\n  two\n\"n\": \"5\"\nnone: null\ns: 'a: b'\nt: \"2020-01-01T00:00:00Z\"\ntrail: \"one\\ntwo \"\n\"yes\": \"yes\"\n"
         );
     }
 

@@ -71,6 +71,7 @@ pub static STRATEGY: Strategy = Strategy {
         ("resize", Subresource { prepare: resize::prepare, validate: resize::validate }),
     ],
     selectable: SELECTABLE,
+    aliases: &[("spec.host", "spec.nodeName")],
     ..Strategy::DEFAULT
 };
 

@@ -58,7 +58,10 @@ impl FieldSelector {
     pub fn check(&self, strategy: &Strategy, namespaced: bool) -> ApiResult<()> {
         for FieldRequirement { field, .. } in &self.0 {
             let named = match strategy.selectors {
-                [] => strategy.selectable.iter().any(|(name, _)| name == field),
+                [] => {
+                    strategy.selectable.iter().any(|(name, _)| name == field)
+                        || strategy.aliases.iter().any(|(name, _)| name == field)
+                }
                 selectors => selectors.iter().any(|(name, _)| name == field),
             };
             // Kinds that state their own fields name the namespace only where they have one.
