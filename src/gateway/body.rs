@@ -63,7 +63,8 @@ fn has_sound_parameters(content_type: &str) -> bool {
     let mut parts = parameters.split(';').map(str::trim).peekable();
     while let Some(part) = parts.next() {
         let is_pair = part.split_once('=').is_some_and(|(name, value)| !name.trim().is_empty() && !value.is_empty());
-        if !is_pair && !(part.is_empty() && parts.peek().is_none()) {
+        let is_end = part.is_empty() && parts.peek().is_none();
+        if !is_pair && !is_end {
             return false;
         }
     }
