@@ -21,7 +21,7 @@ use crate::replica::dividing;
 use crate::replica::exchange::Exchange;
 use crate::replica::formation;
 use crate::replica::groups::{Group, Groups};
-use crate::replica::identity::{Identity, IdentityFile};
+use crate::replica::identity::{FORFEITED, Identity, IdentityFile};
 use crate::replica::leader::Leader;
 use crate::replica::mapping;
 use crate::replica::placement::Placement;
@@ -35,7 +35,7 @@ use crate::snapshot::Snapshots;
 use crate::store::Running;
 use crate::task::Task;
 use crate::wal::disk::Disk;
-use crate::wal::{Wal, WalOptions};
+use crate::wal::{Wal, WalError, WalOptions};
 use crate::{Founder, Membership, OpenError, Options, Revision};
 
 /// Name of a replica that is to be the only one.
@@ -121,9 +121,12 @@ async fn start(machine: &Machine, options: &Options, tables: &Arc<Tables>) -> Re
     disk.create_directory(&directory).map_err(failed)?;
     ShardMap::founding(options, &BTreeMap::new())?; // what cannot be is told at once
     let (segment_bytes, on_fatal, drive) = (options.wal_segment_bytes, options.on_fatal.clone(), machine.drive.clone());
-    let wal_options = WalOptions { directory, segment_bytes, on_fatal, drive };
+    let wal_options = WalOptions { directory: directory.clone(), segment_bytes, on_fatal, drive };
     let here = Here::open(disk.clone(), options)?;
     let wal = Wal::open(disk.clone(), wal_options, &[DEFAULT_GROUP.into()])?;
+    if wal.is_new() && !here.identity.get().cluster.is_empty() {
+        return Err(WalError::Missing { path: directory }.into()); // it voted in what it has no record of
+    }
     tracing::info!(entries = wal.usage().entries, elapsed_ms = elapsed_ms(began), "read the write-ahead log");
     let (id, groups) = (here.identity.get().id, Groups::default());
     let placement = Arc::new(Placement::new(id, here.hello.clone(), groups.clone()));
@@ -132,7 +135,8 @@ async fn start(machine: &Machine, options: &Options, tables: &Arc<Tables>) -> Re
     let transport = here.listen(&machine.network, &exchange)?;
     let peers = transport.clone().map(|transport| transport as Arc<dyn Peers>);
     let (machine, options, tables) = (machine.clone(), options.clone(), tables.clone());
-    let starter = Starter { machine, options, tables, groups, wal, id, peers };
+    let on_lost = here.when_lost(options.on_fatal.clone());
+    let starter = Starter { machine, options, tables, groups, wal, id, peers, on_lost };
     let default = starter.start(0).await?;
     default.leader.node().recovered().await;
     mapping::look(&starter.tables);
@@ -182,6 +186,17 @@ impl<'a> Here<'a> {
         let (hello, identity) = (self.hello.clone(), self.identity.clone());
         let belongs = move || hello.send_modify(|hello| hello.cluster = identity.get().cluster);
         Exchange::new(self.identity.clone(), placement.clone(), groups.clone(), sight.clone(), belongs)
+    }
+
+    /// What is done when this replica finds that it has lost what it acknowledged: it never votes again, and ends.
+    fn when_lost(&self, on_fatal: Arc<dyn Fn(&str) + Send + Sync>) -> Arc<dyn Fn() + Send + Sync> {
+        let identity = self.identity.clone();
+        Arc::new(move || {
+            if let Err(error) = identity.forfeit() {
+                tracing::error!(%error, "cannot note that this replica must not vote any more");
+            }
+            on_fatal(FORFEITED);
+        })
     }
 
     /// Listens for other replicas, if there are to be any.
@@ -242,6 +257,7 @@ pub(crate) struct Starter {
     /// Id of this replica.
     pub(crate) id: u64,
     peers: Option<Arc<dyn Peers>>,
+    on_lost: Arc<dyn Fn() + Send + Sync>,
 }
 
 impl Starter {
@@ -276,6 +292,7 @@ impl Starter {
             snapshots,
             snapshot_log_bytes: options.snapshot_log_bytes,
             on_fatal: options.on_fatal.clone(),
+            on_lost: self.on_lost.clone(),
         };
         let (node, proposals) = Node::start(node_options).await?;
         let proposer: Addr<Proposer<Proposals>> =

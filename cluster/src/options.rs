@@ -43,8 +43,9 @@ pub struct Options {
     pub groups: u8,
     /// What differs from the default, by table.
     pub tables: BTreeMap<TableId, TableOptions>,
-    /// Called when the log can no longer be trusted to be durable, after a failed write or fsync of it. It must end
-    /// the process; the store answers nothing any more.
+    /// Called with the reason when the store cannot go on: its log can no longer be trusted to be durable, after a failed
+    /// write or fsync of it, or it has lost what it acknowledged. It must end the process; the store answers nothing
+    /// any more.
     pub on_fatal: Arc<dyn Fn(&str) + Send + Sync>,
 }
 
@@ -64,7 +65,7 @@ impl Options {
             groups: 0,
             tables: BTreeMap::new(),
             on_fatal: Arc::new(|reason| {
-                tracing::error!(reason, "the log is not durable any more: ending the process");
+                tracing::error!(reason, "the store cannot go on: ending the process");
                 std::process::exit(70);
             }),
         }

@@ -114,6 +114,9 @@ pub struct Append {
     /// The entries, in order.
     #[prost(message, repeated, tag = "5")]
     pub entries: Vec<Entry>,
+    /// Index of the last entry that the receiver has told this leader to be durable; 0 when it told of none.
+    #[prost(uint64, tag = "6")]
+    pub acknowledged: u64,
 }
 
 /// What became of an [`Append`].

@@ -22,7 +22,7 @@ use crate::{
 /// A file that is in a data directory as long as it holds a part of a backup.
 const UNFINISHED: &str = "restoring";
 /// What a store makes in its data directory, besides its lock.
-const CONTENT: [&str; 3] = ["wal", "snapshots", "member"];
+const CONTENT: [&str; 4] = ["wal", "log", "snapshots", "member"];
 
 /// Why a backup was not restored. The data directory holds nothing then, unless that cannot be done either.
 #[derive(Debug, thiserror::Error)]

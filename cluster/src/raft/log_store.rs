@@ -16,7 +16,7 @@ use parking_lot::Mutex;
 use super::rest::Rest;
 use super::types::{self, Entry, LogIdentity, TypeConfig, Vote, log_id, log_ref};
 use crate::limits::{ENTRY_CACHE_BYTES, WAL_FRAME_BYTES};
-use crate::wal::{GroupId, Wal, WalError};
+use crate::wal::{GroupId, GroupState, Wal, WalError};
 
 /// Reads and writes the log of one group. Cheap to clone; all clones are the same log.
 #[derive(Clone)]
@@ -78,6 +78,11 @@ impl LogStore {
     /// Bytes of the log that all groups share which cannot be given back because of this group.
     pub(crate) fn held(&self) -> u64 {
         self.wal.held_by(self.group)
+    }
+
+    /// What the log says of the group, besides its entries.
+    pub(super) fn state(&self) -> GroupState {
+        self.wal.state(self.group)
     }
 
     /// Whether the group rests.

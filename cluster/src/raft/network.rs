@@ -1,5 +1,6 @@
 //! How a group reaches its other replicas.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -15,13 +16,14 @@ use openraft::raft::{
     TransferLeaderRequest, TransferLeaderResponse, VoteRequest, VoteResponse,
 };
 use openraft::{AnyError, OptionalSend};
+use parking_lot::Mutex;
 use prost::Message;
 
 use super::exclusion::Excluded;
 use super::rest::Rest;
 use super::snapshot_sending;
 use super::state_machine::SnapshotFile;
-use super::types::{LogIdentity, Replica, TypeConfig};
+use super::types::{LogIdentity, Replica, TypeConfig, Vote};
 use super::wire;
 use crate::limits::{APPENDS_IN_FLIGHT_MAX, PEER_RETRY_INTERVAL};
 use crate::peer::{Lane, PeerError, Peers, Target};
@@ -35,6 +37,26 @@ pub(super) struct Network {
     /// Where this replica is told that it is no member.
     pub(super) excluded: Excluded,
     pub(super) rest: Arc<Rest>,
+    pub(super) acknowledged: Acknowledged,
+}
+
+/// What each replica has told this one, as its leader, to be durable: with the vote by which this one led, the index of
+/// the last entry.
+#[derive(Clone, Default)]
+pub(super) struct Acknowledged(Arc<Mutex<BTreeMap<u64, (Vote, u64)>>>);
+
+impl Acknowledged {
+    fn note(&self, member: u64, vote: &Vote, index: u64) {
+        let mut all = self.0.lock();
+        let known = all.entry(member).or_insert((*vote, 0));
+        // Under another leader since, it may have given up what it had.
+        *known = if known.0 == *vote { (*vote, known.1.max(index)) } else { (*vote, index) };
+    }
+
+    /// What a replica told a leader of this vote; 0 for nothing.
+    fn to(&self, member: u64, vote: &Vote) -> u64 {
+        self.0.lock().get(&member).filter(|known| known.0 == *vote).map_or(0, |known| known.1)
+    }
 }
 
 impl Network {
@@ -48,6 +70,7 @@ impl Network {
             lane,
             excluded: self.excluded.clone(),
             rest: self.rest.clone(),
+            acknowledged: self.acknowledged.clone(),
         }
     }
 }
@@ -78,6 +101,7 @@ pub(super) struct Link {
     lane: Lane,
     excluded: Excluded,
     rest: Arc<Rest>,
+    acknowledged: Acknowledged,
 }
 
 type RpcResult<T> = Result<T, RPCError<TypeConfig>>;
@@ -155,13 +179,19 @@ impl Link {
         if self.peers.as_ref().is_some_and(|peers| peers.is_reachable(member)) {
             self.rest.wake(); // whoever hears of the leader again must not miss it afterwards
         }
-        let answer = self.call(self.lane, Method::Append, &wire::put_append(&self.group, request), timeout);
+        let (vote, last) = (request.vote, request.entries.last().map(|entry| entry.log_id.index()));
+        let message = wire::put_append(&self.group, request, self.acknowledged.to(member, &vote));
+        let answer = self.call(self.lane, Method::Append, &message, timeout);
         let link = self.clone();
         async move {
             let answer = answer.await.map_err(|error| link.failed(RPCTypes::AppendEntries, &error, timeout))?;
             let unreadable = || RPCError::Network(NetworkError::new(&AnyError::error("the answer cannot be read")));
             let answer = message::AppendAnswer::decode(answer).map_err(|_| unreadable())?;
-            wire::append_answer(&answer).ok_or_else(unreadable)
+            let answer = wire::append_answer(&answer).ok_or_else(unreadable)?;
+            if let (AppendEntriesResponse::Success, Some(last)) = (&answer, last) {
+                link.acknowledged.note(member, &vote, last);
+            }
+            Ok(answer)
         }
     }
 }

@@ -18,7 +18,7 @@ use tokio::time::Instant;
 
 use super::exclusion::Excluded;
 use super::log_store::LogStore;
-use super::network::Network;
+use super::network::{Acknowledged, Network};
 use super::rest::Phase;
 use super::resting::rouse;
 use super::snapshot_sending::Receiver;
@@ -49,6 +49,8 @@ pub(crate) struct NodeOptions {
     pub(crate) snapshot_log_bytes: u64,
     /// Called when the group stops by itself, as it does when its storage fails.
     pub(crate) on_fatal: Arc<dyn Fn(&str) + Send + Sync>,
+    /// Called when this replica finds that it has lost what it acknowledged.
+    pub(crate) on_lost: Arc<dyn Fn() + Send + Sync>,
 }
 
 /// Why a group cannot be started.
@@ -56,6 +58,8 @@ pub(crate) struct NodeOptions {
 pub(crate) enum StartError {
     #[error(transparent)]
     Storage(#[from] io::Error),
+    #[error("the snapshot that the log goes on after is missing; restore the data directory from a backup")]
+    NoSnapshot,
     #[error("the group cannot be started: {0}")]
     Raft(String),
 }
@@ -85,6 +89,7 @@ pub(crate) struct Node {
     snapshot_at: Arc<Mutex<u64>>,
     pub(super) stopping: Arc<AtomicBool>,
     on_fatal: Arc<dyn Fn(&str) + Send + Sync>,
+    pub(super) on_lost: Arc<dyn Fn() + Send + Sync>,
 }
 
 /// How a group is doing.
@@ -142,6 +147,8 @@ impl Node {
             // A leader that restarts must be elected anew: else it might serve reads before it applied everything.
             enable_leader_restore: Some(false),
             enable_pre_vote: Some(true),
+            // A replica that has lost entries is found out by itself (`Node::append`); its leader must outlive that.
+            allow_log_reversion: Some(true),
             ..Config::default()
         };
         let config = Arc::new(config.validate().map_err(refused)?);
@@ -149,12 +156,23 @@ impl Node {
         let receiver = Receiver::new(snapshots.clone());
         let machine = StateMachine::open(applier, snapshots).await?;
         let applied = machine.progress();
+        if log.state().purged.is_some_and(|purged| purged.index > *applied.borrow()) {
+            return Err(StartError::NoSnapshot);
+        }
         let (excluded, rest) = (Excluded::default(), log.rest().clone());
-        let network = Network { peers: peers.clone(), group: name.clone(), node, excluded: excluded.clone(), rest };
+        let network = Network {
+            peers: peers.clone(),
+            group: name.clone(),
+            node,
+            excluded: excluded.clone(),
+            rest,
+            acknowledged: Acknowledged::default(),
+        };
         let raft = GroupRaft::new(node, config, network, log.clone(), machine).await.map_err(refused)?;
         let snapshot_log_bytes = options.snapshot_log_bytes;
         let proposals = Proposals { node, raft: raft.clone(), log: log.clone(), before: None };
-        let (snapshot_at, stopping, on_fatal) = (Arc::default(), Arc::default(), options.on_fatal);
+        let (snapshot_at, stopping) = (Arc::default(), Arc::default());
+        let (on_fatal, on_lost) = (options.on_fatal, options.on_lost);
         let tenure = Arc::default();
         let node = Node {
             node,
@@ -170,6 +188,7 @@ impl Node {
             snapshot_at,
             stopping,
             on_fatal,
+            on_lost,
         };
         Ok((node, proposals))
     }

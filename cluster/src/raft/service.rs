@@ -1,5 +1,6 @@
 //! What other replicas of a group ask of this one.
 
+use std::cmp::Ordering;
 use std::io;
 
 use flotilla_proto::replication as message;
@@ -11,9 +12,27 @@ impl Node {
     /// Appends entries that the leader sent.
     pub(crate) async fn append(&self, request: &message::Append) -> io::Result<message::AppendAnswer> {
         self.rest().wake();
+        if self.has_forgotten(request) {
+            (self.on_lost)();
+            return Err(io::Error::other("this replica has lost entries that it had acknowledged"));
+        }
         let request = wire::append(request).ok_or_else(|| io::Error::other("an entry cannot be read"))?;
         let response = self.raft.append_entries(request).await.map_err(io::Error::other)?;
         Ok(wire::put_append_answer(&response))
+    }
+
+    /// Whether this replica told the leader that something is durable which it does not have: it runs on an older copy of
+    /// its data, or on a part of it, and has forgotten votes as well.
+    fn has_forgotten(&self, request: &message::Append) -> bool {
+        let state = self.log.state();
+        let (vote, last) = (state.vote.map(|ballot| (ballot.term, ballot.node)), state.last.map(|last| last.index));
+        let of = (request.ballot.term, request.ballot.node);
+        match vote.cmp(&Some(of)) {
+            _ if request.acknowledged == 0 => false,
+            Ordering::Less => true,
+            Ordering::Equal => last < Some(request.acknowledged),
+            Ordering::Greater => false, // another leader may have had it truncate its log since
+        }
     }
 
     /// Votes for a candidate, or says whether it would.

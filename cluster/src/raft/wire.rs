@@ -29,7 +29,11 @@ pub(super) fn vote(ballot: &message::Ballot) -> Vote {
     types::vote(Ballot { term: ballot.term, node: ballot.node, committed: ballot.committed })
 }
 
-pub(super) fn put_append(group: &str, request: &AppendEntriesRequest<TypeConfig>) -> message::Append {
+pub(super) fn put_append(
+    group: &str,
+    request: &AppendEntriesRequest<TypeConfig>,
+    acknowledged: u64,
+) -> message::Append {
     let body = |entry: &Entry| {
         let mut body = Vec::with_capacity(match &entry.payload {
             EntryPayload::Normal(batch) => batch.bytes(),
@@ -44,6 +48,7 @@ pub(super) fn put_append(group: &str, request: &AppendEntriesRequest<TypeConfig>
         previous: request.prev_log_id.as_ref().map(place),
         committed: request.leader_commit.as_ref().map(place),
         entries: request.entries.iter().map(body).collect(),
+        acknowledged,
     }
 }
 

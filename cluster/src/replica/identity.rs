@@ -22,6 +22,11 @@ pub(crate) struct Identity {
     pub(crate) cluster: String,
 }
 
+/// What is told of a replica that has forgotten what it acknowledged: it has forgotten votes as well, and would break the
+/// promises of others with them.
+pub(crate) const FORFEITED: &str = "this replica has lost entries that it had acknowledged: its data is an older copy, or a \
+    part of it is gone; start it with an empty data directory, and join it again";
+
 /// The identity of this replica and the file that it is kept in.
 pub(crate) struct IdentityFile {
     disk: Arc<dyn Disk>,
@@ -30,6 +35,8 @@ pub(crate) struct IdentityFile {
 }
 
 const FILE: &str = "member";
+/// The file that says that the identity must not be used any more.
+const FORFEIT: &str = "forfeit";
 const FORMAT: &str = "flotilla member 1";
 
 impl IdentityFile {
@@ -39,7 +46,11 @@ impl IdentityFile {
     /// The file cannot be read or written, is damaged, or is of a member of another name.
     pub(crate) fn open(disk: Arc<dyn Disk>, directory: &Path, name: &str) -> io::Result<IdentityFile> {
         let path = directory.join(FILE);
-        let known = disk.list(directory)?.contains(&path);
+        let files = disk.list(directory)?;
+        if files.contains(&directory.join(FORFEIT)) {
+            return Err(io::Error::other(FORFEITED));
+        }
+        let known = files.contains(&path);
         let found = match known {
             true => Some(parse(&read(&*disk, &path)?).ok_or_else(|| invalid(&path, "it is damaged"))?),
             false => None,
@@ -58,6 +69,12 @@ impl IdentityFile {
             file.write(&file.get())?;
         }
         Ok(file)
+    }
+
+    /// Gives the identity up for good, also after a restart.
+    pub(crate) fn forfeit(&self) -> io::Result<()> {
+        self.disk.create(&self.directory.join(FORFEIT))?.sync()?;
+        self.disk.sync_directory(&self.directory)
     }
 
     /// The identity.

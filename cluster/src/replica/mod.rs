@@ -15,6 +15,8 @@ pub(crate) mod dividing;
 #[cfg(test)]
 mod dividing_tests;
 pub(crate) mod exchange;
+#[cfg(test)]
+mod forgetting_tests;
 pub(crate) mod formation;
 pub(crate) mod groups;
 pub(crate) mod identity;

@@ -16,8 +16,8 @@ use crate::peer::test_net::Authority;
 use crate::peer::{Connecting, Listener, Network, TlsNetwork};
 use crate::wal::simulated_disk::SimulatedDisk;
 use crate::{
-    Draft, Expectation, Initial, Interest, Key, Layout, Membership, Mutation, Options, Outcome, PeerTls, ReadError,
-    Revision, Standing, Store, TableId, TableOptions, Write, WriteError,
+    Draft, Expectation, Initial, Interest, Key, Layout, Membership, Mutation, OpenError, Options, Outcome, PeerTls,
+    ReadError, Revision, Standing, Store, TableId, TableOptions, Write, WriteError,
 };
 
 /// The members of a cluster, each with its disk.
@@ -26,7 +26,7 @@ pub(super) struct Cluster {
     groups: u8,
     authority: Authority,
     pub(super) addresses: BTreeMap<String, SocketAddr>,
-    disks: BTreeMap<String, SimulatedDisk>,
+    pub(super) disks: BTreeMap<String, SimulatedDisk>,
 }
 
 impl Cluster {
@@ -49,8 +49,12 @@ impl Cluster {
     }
 
     /// Opens a member, which need not have the others.
-    async fn begin(&self, name: &str) -> Store {
-        self.begin_as(Machine::with_disk(Arc::new(self.disks[name].clone())), self.membership(name)).await
+    pub(super) async fn begin(&self, name: &str) -> Store {
+        self.try_to_open(name).await.unwrap()
+    }
+
+    pub(super) async fn try_to_open(&self, name: &str) -> Result<Store, OpenError> {
+        self.try_to_open_as(Machine::with_disk(Arc::new(self.disks[name].clone())), self.membership(name)).await
     }
 
     fn membership(&self, name: &str) -> Membership {
@@ -66,13 +70,17 @@ impl Cluster {
     }
 
     async fn begin_as(&self, machine: Machine, membership: Membership) -> Store {
+        self.try_to_open_as(machine, membership).await.unwrap()
+    }
+
+    async fn try_to_open_as(&self, machine: Machine, membership: Membership) -> Result<Store, OpenError> {
         let on_fatal: Arc<dyn Fn(&str) + Send + Sync> = Arc::new(|_| {});
         let (membership, groups) = (Some(membership), self.groups);
         let shards = (groups > 0).then_some(u16::from(groups));
         let tables = [(pods(), TableOptions { shards, ..TableOptions::default() })].into();
         let options =
             Options { wal_segment_bytes: 1 << 20, membership, groups, tables, on_fatal, ..Options::new("/store") };
-        Store::open_on(machine, None, options).await.unwrap()
+        Store::open_on(machine, None, options).await
     }
 
     pub(super) async fn open_all(&self) -> Vec<Store> {

@@ -13,6 +13,7 @@ mod drive;
 mod frame;
 mod ledger;
 mod pages;
+mod reach;
 mod record;
 mod recovery;
 mod segment;
@@ -74,6 +75,15 @@ pub enum WalError {
         offset: u64,
         /// What is wrong there.
         what: &'static str,
+    },
+    /// A file was there once and is not.
+    #[error(
+        "{path} is missing, and acknowledged writes with it; restore the data directory from a backup, or start a replica of \
+         several with an empty one and join it again"
+    )]
+    Missing {
+        /// The file.
+        path: PathBuf,
     },
     /// A file was written by a later release.
     #[error("{path} has format {version}, newer than {supported}, the newest that this release reads")]
@@ -178,6 +188,7 @@ pub(crate) struct NoRoom;
 pub(crate) struct Wal {
     shared: Arc<Shared>,
     driven: Arc<Mutex<Option<Box<dyn Driven>>>>,
+    is_new: bool,
 }
 
 impl Wal {
@@ -187,6 +198,7 @@ impl Wal {
         options.segment_bytes = options.segment_bytes.max(4 * PAGE as u64).next_multiple_of(PAGE as u64);
         let names: Vec<String> = groups.iter().map(|group| group.to_string()).collect();
         let recovered = recovery::recover(&*disk, &options, names)?;
+        let is_new = recovered.is_new;
         let queue = Queue {
             drafts: [Draft::new(Vec::new())].into(),
             spare: Vec::new(),
@@ -215,7 +227,12 @@ impl Wal {
         let failed = |source| WalError::Io { path: shared.options.directory.clone(), source };
         let driven = shared.options.drive.start(writer, preparer).map_err(failed)?;
         shared.spare.want();
-        Ok(Wal { shared, driven: Arc::new(Mutex::new(Some(driven))) })
+        Ok(Wal { shared, driven: Arc::new(Mutex::new(Some(driven))), is_new })
+    }
+
+    /// Whether there was no log before it was opened.
+    pub(crate) fn is_new(&self) -> bool {
+        self.is_new
     }
 
     /// The names of the groups that the log knows.

@@ -12,7 +12,7 @@ use super::pages::Pages;
 use super::record::Record;
 use super::segment::{self, Headed, SEGMENT_HEADER};
 use super::writer::Active;
-use super::{PAGE, Segment, WalError, WalOptions};
+use super::{PAGE, Segment, WalError, WalOptions, reach};
 use crate::limits::WAL_READ_BYTES;
 
 /// What the log adds up to.
@@ -22,6 +22,8 @@ pub(super) struct Recovered {
     pub(super) ledgers: Vec<Ledger>,
     pub(super) segments: BTreeMap<u64, Segment>,
     pub(super) active: Active,
+    /// Whether there was no log yet.
+    pub(super) is_new: bool,
 }
 
 fn failed(path: &Path) -> impl Fn(io::Error) -> WalError + '_ {
@@ -38,6 +40,7 @@ pub(super) fn recover(disk: &dyn Disk, options: &WalOptions, names: Vec<String>)
     }
     let mut numbers: Vec<u64> = paths.iter().filter_map(|path| segment::number(path)).collect();
     numbers.sort_unstable();
+    check_reach(disk, directory, numbers.last().copied())?;
     let mut reader = Reader::new(names);
     let mut segments = BTreeMap::new();
     let (mut active, mut buffer) = (None, Vec::new());
@@ -59,11 +62,24 @@ pub(super) fn recover(disk: &dyn Disk, options: &WalOptions, names: Vec<String>)
         segments.insert(*number, Segment { path, file });
     }
     let (names, ledgers) = reader.finish(directory)?;
+    let is_new = active.is_none();
     let active = match active {
         Some(active) => active,
         None => first_segment(disk, options, &mut segments).map_err(failed(directory))?,
     };
-    Ok(Recovered { names, ledgers, segments, active })
+    Ok(Recovered { names, ledgers, segments, active, is_new })
+}
+
+/// Refuses a log of which the newest segments are missing.
+fn check_reach(disk: &dyn Disk, directory: &Path, last: Option<u64>) -> Result<(), WalError> {
+    let reached = reach::read(disk, directory).map_err(failed(directory))?;
+    match (reached, last) {
+        (Some(reached), last) if last.is_none_or(|last| last < reached) => {
+            Err(WalError::Missing { path: segment::path(directory, reached) })
+        }
+        (None, Some(last)) => reach::note(disk, directory, last).map_err(failed(directory)),
+        _ => Ok(()),
+    }
 }
 
 fn first_segment(disk: &dyn Disk, options: &WalOptions, segments: &mut BTreeMap<u64, Segment>) -> io::Result<Active> {

@@ -5,8 +5,8 @@ use std::path::{Path, PathBuf};
 
 use parking_lot::{Condvar, Mutex};
 
-use super::PAGE;
 use super::disk::{Disk, DiskFile};
+use super::{PAGE, reach};
 
 /// Where frames begin.
 pub(crate) const SEGMENT_HEADER: usize = 64;
@@ -54,6 +54,7 @@ impl Blank {
         self.file.sync()?;
         disk.rename(&self.path, &path(directory, number))?;
         disk.sync_directory(directory)?;
+        reach::note(disk, directory, number)?;
         Ok(self.file)
     }
 }

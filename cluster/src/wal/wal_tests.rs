@@ -7,6 +7,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::mpsc;
 use std::time::Duration;
 
+use super::disk::Disk as _;
 use super::record::Record;
 use super::simulated_disk::SimulatedDisk;
 use super::{Ballot, LogRef, Threads, Wal, WalError, WalOptions, frame, segment};
@@ -164,6 +165,32 @@ fn a_flipped_bit_never_loses_an_entry_unnoticed() {
         }
     }
     assert!(refused > 100, "{refused}");
+}
+
+#[test]
+fn a_log_without_its_newest_segments_is_refused() {
+    let disk = SimulatedDisk::default();
+    let wal = open(&disk).unwrap();
+    for index in 0..200 {
+        append(&wal, 0, index).unwrap();
+    }
+    wal.close();
+    let segments: Vec<PathBuf> =
+        disk.files().into_iter().map(|(path, _)| path).filter(|path| segment::number(path).is_some()).collect();
+    assert!(segments.len() > 3, "{segments:?}");
+    for kept in 0..segments.len() {
+        let lacking = disk.crash(|_, _| true);
+        segments[kept..].iter().for_each(|path| lacking.remove(path).unwrap());
+        match open(&lacking) {
+            Err(WalError::Missing { path }) => assert_eq!(Some(&path), segments.last()),
+            opened => panic!("{kept} of {}: {:?}", segments.len(), opened.err()),
+        }
+    }
+    let unmarked = disk.crash(|_, _| true);
+    unmarked.remove(Path::new("/log")).unwrap();
+    let wal = open(&unmarked).unwrap();
+    check(&wal, 0, 0..200);
+    wal.close();
 }
 
 #[test]

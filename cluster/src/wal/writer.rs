@@ -273,7 +273,7 @@ impl Writer {
             queue.failed = true;
             queue.drafts.drain(..).flat_map(|draft| draft.callbacks).collect()
         };
-        (self.shared.options.on_fatal)(&reason);
+        (self.shared.options.on_fatal)(&format!("the write-ahead log is not durable any more: {reason}"));
         for callback in callbacks.into_iter().chain(waiting) {
             callback(Err(io::Error::other(reason.clone())));
         }

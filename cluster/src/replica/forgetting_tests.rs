@@ -1,0 +1,57 @@
+//! Members that come back with less than they acknowledged.
+
+use std::path::Path;
+
+use super::replica_tests::{Cluster, create, read, until};
+use crate::OpenError;
+use crate::wal::WalError;
+use crate::wal::disk::Disk;
+
+/// Where a member notes that it must not go on.
+const FORFEIT: &str = "/store/forfeit";
+
+fn has_forfeited(disk: &dyn Disk) -> bool {
+    disk.list(Path::new("/store")).unwrap().contains(&FORFEIT.into())
+}
+
+#[tokio::test]
+async fn a_member_with_an_older_copy_of_its_data_gives_up_and_harms_nobody() {
+    let mut cluster = Cluster::new(&["a", "b", "c"], 0);
+    let (a, b, c) = tokio::join!(cluster.open("a"), cluster.open("b"), cluster.open("c"));
+    a.transfer(None, "a").await.unwrap();
+    create(&a, "ns/first").await;
+    c.shutdown().await;
+    let older = cluster.disks["c"].crash(|_, _| true);
+    let c = cluster.open("c").await;
+    let second = create(&a, "ns/second").await;
+    assert_eq!(read(&c, "ns/second").await, Some(second), "c has acknowledged it");
+    c.shutdown().await;
+
+    cluster.disks.insert("c".into(), older.clone());
+    let c = cluster.begin("c").await;
+    until("c gives up", || has_forfeited(&older)).await;
+    let third = create(&a, "ns/third").await;
+    assert_eq!((read(&b, "ns/second").await, read(&b, "ns/third").await), (Some(second), Some(third)));
+    c.shutdown().await;
+    let again = cluster.try_to_open("c").await;
+    assert!(matches!(&again, Err(OpenError::Directory { source, .. }) if source.to_string().contains("acknowledged")));
+    tokio::join!(a.shutdown(), b.shutdown());
+}
+
+#[tokio::test]
+async fn a_member_without_its_log_does_not_come_back_under_its_id() {
+    let cluster = Cluster::new(&["a", "b", "c"], 0);
+    let stores = cluster.open_all().await;
+    create(&stores[0], "ns/first").await;
+    for store in stores {
+        store.shutdown().await;
+    }
+    let (disk, log) = (&cluster.disks["c"], Path::new("/store/wal"));
+    for segment in disk.list(log).unwrap() {
+        disk.remove(&segment).unwrap();
+    }
+    let refused = |found: Result<_, OpenError>| matches!(found, Err(OpenError::Storage(WalError::Missing { .. })));
+    assert!(refused(cluster.try_to_open("c").await.map(drop)));
+    disk.remove(Path::new("/store/log")).unwrap();
+    assert!(refused(cluster.try_to_open("c").await.map(drop)), "its identity says that there was a log");
+}
