@@ -45,7 +45,7 @@ enum Command {
     /// 507, and reads go on.
     ///
     /// `/readyz`, `/livez` and `/healthz` tell how the server is, to everybody. `/metrics` tells what it does in the text
-    /// form of Prometheus, to those who may: a client certificate or token of a member of system:masters.
+    /// form of Prometheus, to whoever may get that path, as the ClusterRole system:monitoring allows it.
     Serve(Box<Serve>),
     /// See and change who replicates the store together.
     ///

@@ -1,6 +1,6 @@
 //! Flotilla: a Kubernetes API server that needs no etcd.
 //!
-//! Modules in the order in which a request meets them; `ARCHITECTURE.md` tells the whole story.
+//! `ARCHITECTURE.md` tells what a request meets on its way through the modules.
 
 pub mod access;
 pub mod administration;

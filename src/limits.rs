@@ -10,6 +10,42 @@ pub const BODY_BYTES: usize = 3_145_728;
 /// Operations of one JSON patch; more is answered with 413.
 pub const JSON_PATCH_OPERATIONS: usize = 10_000;
 
+/// Bytes of JSON that the `copy` operations of a JSON patch may copy together, so that a patch cannot blow up an object.
+pub const JSON_PATCH_COPIED_BYTES: usize = 3 << 20;
+
+/// Attempts at an update or deletion while others change the same object.
+pub const CHANGE_ATTEMPTS: usize = 100;
+
+/// Attempts at an eviction while its pod changes.
+pub const EVICTION_ATTEMPTS: usize = 20;
+
+/// Attempts to give a service addresses while others take them first.
+pub const ALLOCATION_ATTEMPTS: usize = 16;
+
+/// Names that are generated for an object before the server gives up.
+pub const GENERATED_NAMES: usize = 8;
+
+/// How long a connection to a kubelet or pod may take to come about.
+pub const DIAL_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// How long a server may take to be connected with by the commands of administrators.
+pub const ADMINISTRATION_CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
+
+/// How long its answer may take; the server itself answers a change sooner, finished or not.
+pub const ADMINISTRATION_REQUEST_TIMEOUT: Duration = Duration::from_secs(30);
+
+/// Bytes of encoded OpenAPI documents that are kept for the next request.
+pub const OPENAPI_KEPT_BYTES: usize = 4 << 20;
+
+/// Namespaces that are emptied at a time.
+pub const NAMESPACES_EMPTIED: usize = 8;
+
+/// Tables of which the remaining content of one namespace is followed; elsewhere it is looked at now and then.
+pub const NAMESPACE_FOLLOWED_TABLES: usize = 16;
+
+/// Longest pause of a controller before it tries a key again that it failed with.
+pub const CONTROLLER_BACKOFF: Duration = Duration::from_secs(60);
+
 /// Connections that may wait to be accepted.
 pub const BACKLOG_CONNECTIONS: i32 = 1_024;
 

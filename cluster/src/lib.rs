@@ -60,6 +60,7 @@ mod object;
 mod options;
 #[allow(dead_code, unused_imports, reason = "replication is about to use it")]
 mod peer;
+mod progress;
 mod raft;
 mod replica;
 mod revision;

@@ -24,6 +24,8 @@ pub const SCAN_UNDER_LOCK_MAX: usize = 512;
 pub const CHANGES_UNDER_LOCK_MAX: usize = 512;
 /// Changes that one read of a subscription examines.
 pub const CHANGES_PER_READ_MAX: usize = 4_096;
+/// How often a store that is being opened tells how far it is.
+pub const OPENING_PROGRESS_INTERVAL: Duration = Duration::from_secs(1);
 /// How often tables are asked to drop what left the history window.
 pub const TRIM_INTERVAL: Duration = Duration::from_secs(1);
 /// How many moments of the history window are remembered at most, to tell how old history is.

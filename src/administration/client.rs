@@ -103,8 +103,8 @@ impl Client {
             .proxy(None)
             .max_redirects(0)
             .http_status_as_error(false)
-            .timeout_connect(Some(CONNECT_TIMEOUT))
-            .timeout_global(Some(REQUEST_TIMEOUT))
+            .timeout_connect(Some(limits::ADMINISTRATION_CONNECT_TIMEOUT))
+            .timeout_global(Some(limits::ADMINISTRATION_REQUEST_TIMEOUT))
             .user_agent(format!("flotilla/{}", version::GIT_VERSION))
             .build();
         Ok(Self { agent: config.into(), server: kubeconfig.server, token: kubeconfig.token })
@@ -132,7 +132,8 @@ impl Client {
         if let Some(token) = &self.token {
             request = request.header("Authorization", format!("Bearer {token}"));
         }
-        let request = request.config().timeout_global(None).timeout_recv_response(Some(REQUEST_TIMEOUT));
+        let request =
+            request.config().timeout_global(None).timeout_recv_response(Some(limits::ADMINISTRATION_REQUEST_TIMEOUT));
         let answered = request.timeout_recv_body(Some(DOWNLOAD_TIMEOUT)).build().call();
         if let Ok(answer) = &answered
             && answer.status() == 200
@@ -189,10 +190,6 @@ impl Client {
     }
 }
 
-/// How long the server may take to be connected with.
-const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
-/// How long an answer may take; the server itself answers a change sooner, finished or not.
-const REQUEST_TIMEOUT: Duration = Duration::from_secs(30);
 /// How long a download may take: about as long as a server holds the state that a backup is taken of.
 const DOWNLOAD_TIMEOUT: Duration = flotilla_cluster::limits::BACKUP_TIMEOUT;
 

@@ -10,14 +10,13 @@ use parking_lot::Mutex;
 use tokio::sync::Notify;
 use tokio::time::Instant;
 
+use crate::limits;
 use crate::metrics::Metrics;
 use crate::metrics::queues::QueueMetrics;
 use crate::status::ApiResult;
 
 /// Delay after the first failure; doubled with each further one.
 const BACKOFF_MIN: Duration = Duration::from_millis(5);
-/// Longest delay after failures.
-const BACKOFF_MAX: Duration = Duration::from_secs(60);
 
 /// What is to happen with a key after an attempt that did not fail.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -147,7 +146,7 @@ impl<K: Clone + Eq + Hash + Ord + Debug> Queue<K> {
 }
 
 fn backoff(failures: u32) -> Duration {
-    BACKOFF_MIN.saturating_mul(1 << failures.min(16)).min(BACKOFF_MAX)
+    BACKOFF_MIN.saturating_mul(1 << failures.min(16)).min(limits::CONTROLLER_BACKOFF)
 }
 
 impl<K: Clone + Eq + Hash + Ord> State<K> {
@@ -224,6 +223,6 @@ mod tests {
         queue.add("a");
         assert_eq!(queue.next().await, "a", "what is added does not wait for its delay");
         assert!(queue.state.lock().delayed.is_empty() && queue.state.lock().failures.is_empty());
-        assert_eq!(backoff(40), BACKOFF_MAX);
+        assert_eq!(backoff(40), limits::CONTROLLER_BACKOFF);
     }
 }

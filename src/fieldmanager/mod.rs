@@ -86,7 +86,7 @@ impl Versions for OneVersion {
 /// A request that writes.
 #[derive(Debug, Clone, Copy)]
 pub struct Write<'a> {
-    /// The field manager: the query's `fieldManager`, or what [`default_manager`] makes of the user agent.
+    /// The field manager: the query's `fieldManager`, or what is made of the user agent.
     pub manager: &'a str,
     /// The subresource written through (`status`, `scale`); empty for the object itself.
     pub subresource: &'a str,
@@ -96,18 +96,6 @@ pub struct Write<'a> {
 
 /// How many bytes the name of a field manager may have.
 pub const MANAGER_BYTES_MAX: usize = 128;
-
-/// The field manager of a request that names none: the user agent up to its first slash, printable characters only.
-pub fn default_manager(user_agent: &str) -> String {
-    let mut name = String::new();
-    for c in user_agent.split('/').next().unwrap_or("").chars().filter(|c| !c.is_control()) {
-        if name.len() + c.len_utf8() > MANAGER_BYTES_MAX {
-            break;
-        }
-        name.push(c);
-    }
-    name
-}
 
 impl Target<'_> {
     fn api_version(&self) -> String {

@@ -1,11 +1,16 @@
 //! From results to HTTP answers.
 
+use std::io::Write as _;
 use std::sync::Arc;
 
 use actix_web::HttpResponse;
 use actix_web::http::StatusCode;
-use actix_web::http::header::{CACHE_CONTROL, CONTENT_TYPE, HeaderName, HeaderValue, RETRY_AFTER, WARNING};
+use actix_web::http::header::{
+    CACHE_CONTROL, CONTENT_ENCODING, CONTENT_TYPE, HeaderName, HeaderValue, RETRY_AFTER, VARY, WARNING,
+};
 use bytes::Bytes;
+use flate2::Compression;
+use flate2::write::GzEncoder;
 use flotilla_cluster::Object;
 use flotilla_proto::schema::{Column, Kind};
 use flotilla_proto::value::Value;
@@ -36,6 +41,26 @@ pub fn respond(code: u16, encoded: Encoded, warnings: &[String]) -> HttpResponse
     response.insert_header(CACHING);
     append_warnings(&mut response, warnings);
     response.body(encoded.bytes)
+}
+
+/// Builds an answer with a whole body, compressed if the client takes that and it is worth it.
+pub fn respond_compressed(code: u16, encoded: Encoded, gzip: bool, warnings: &[String]) -> HttpResponse {
+    let packed = if gzip { compress(&encoded.bytes) } else { None };
+    let Some(bytes) = packed else { return respond(code, encoded, warnings) };
+    let mut response = respond(code, Encoded { bytes, ..encoded }, warnings);
+    response.headers_mut().insert(CONTENT_ENCODING, HeaderValue::from_static("gzip"));
+    response.headers_mut().insert(VARY, HeaderValue::from_static("Accept-Encoding"));
+    response
+}
+
+/// A body compressed, where that is worth it.
+pub fn compress(bytes: &[u8]) -> Option<Bytes> {
+    if bytes.len() <= limits::GZIP_BYTES_MIN {
+        return None;
+    }
+    let mut encoder = GzEncoder::new(Vec::with_capacity(bytes.len() / 4), Compression::fast());
+    encoder.write_all(bytes).ok()?;
+    Some(encoder.finish().ok()?.into())
 }
 
 /// Adds a `Warning` header a text (RFC 7234, section 5.5): each text once, and shortened where they are too long

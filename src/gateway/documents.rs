@@ -9,7 +9,7 @@ use super::caller::Caller;
 use super::handler::Head;
 use super::negotiate::Media;
 use super::routing::Routed;
-use super::{Gateway, answer, backup, lists, members, path};
+use super::{Gateway, answer, backup, members, path};
 use crate::access::tokens;
 use crate::discovery;
 use crate::metrics;
@@ -112,7 +112,7 @@ const OPENAPI_V2: &str = "/openapi/v2";
 
 fn packed(mut found: discovery::Answer, vary: &'static str) -> discovery::Answer {
     if let discovery::Body::Encoded(bytes) = &found.body
-        && let Some(small) = lists::gzip(bytes)
+        && let Some(small) = answer::compress(bytes)
     {
         found.body = discovery::Body::Encoded(small);
         found.headers.retain(|(name, _)| *name != "vary");

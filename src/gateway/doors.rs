@@ -15,7 +15,7 @@ use crate::access::{Attributes, Decision, ResourceAttributes};
 use crate::printing;
 use crate::registry::subresources::scale::{Paths, ScaleOf};
 use crate::registry::subresources::{self, Acted, Action, Call, Connect, Connected, Connection, Door, Powers, Shown};
-use crate::registry::{Entity, Listing, PatchBody, Target, WriteOptions, ownership};
+use crate::registry::{Entity, Listing, PatchBody, Target, WriteOptions, ownership, place};
 use crate::status::{ApiError, ApiResult};
 
 impl Request<'_> {
@@ -193,21 +193,4 @@ impl Request<'_> {
         });
         answer::encode_value(&list, representation)
     }
-}
-
-/// Puts a document into the namespace of the request; 400 when it says it belongs elsewhere.
-fn place(target: Target<'_>, document: &mut Value) -> ApiResult<()> {
-    if !target.served.resource.namespaced {
-        document.remove_at(&["metadata", "namespace"]);
-        return Ok(());
-    }
-    match document.str_at(&["metadata", "namespace"]) {
-        "" => document.set_at(&["metadata", "namespace"], target.namespace),
-        own if own == target.namespace => {}
-        _ => {
-            let message = "the namespace of the provided object does not match the namespace sent on the request";
-            return Err(ApiError::bad_request(message));
-        }
-    }
-    Ok(())
 }

@@ -52,7 +52,7 @@ pub fn respond(
     {
         let include = printing::Includer::from_query(show.include)?;
         let text = whole_table(registry, served, &mut page, version, include)?;
-        return Ok(respond_whole(answer::finish_table(text, representation)?, show, warnings));
+        return Ok(answer::respond_compressed(200, answer::finish_table(text, representation)?, show.gzip, warnings));
     }
     if representation.media == Media::Protobuf && representation.form == Form::Object {
         let metadata = list_metadata(&page);
@@ -62,14 +62,19 @@ pub fn respond(
     }
     if representation.media != Media::Json || representation.pretty {
         let whole = whole(registry, served, &mut page, show)?;
-        return Ok(respond_whole(whole, show, warnings));
+        return Ok(answer::respond_compressed(200, whole, show.gzip, warnings));
     }
     let mut writer = writer(registry, served, show)?;
     let mut first = Vec::with_capacity(8 << 10);
     writer.begin(&page, &mut first);
     let done = fill(&mut *writer, &mut page, &mut first)?;
     if done {
-        return Ok(respond_whole(Encoded { bytes: first.into(), content_type: Media::Json.name() }, show, warnings));
+        return Ok(answer::respond_compressed(
+            200,
+            Encoded { bytes: first.into(), content_type: Media::Json.name() },
+            show.gzip,
+            warnings,
+        ));
     }
     Ok(respond_stream(Chunks { writer, page, next: Some(first), done: false }, show, warnings))
 }
@@ -92,31 +97,9 @@ fn fill(writer: &mut dyn ItemWriter, page: &mut Page, out: &mut Vec<u8>) -> ApiR
     }
 }
 
-fn respond_whole(encoded: Encoded, show: Show<'_>, warnings: &[String]) -> HttpResponse {
-    if show.gzip
-        && let Some(bytes) = gzip(&encoded.bytes)
-    {
-        let mut response = answer::respond(200, Encoded { bytes, content_type: encoded.content_type }, warnings);
-        response.headers_mut().insert(CONTENT_ENCODING, HeaderValue::from_static("gzip"));
-        response.headers_mut().insert(VARY, HeaderValue::from_static("Accept-Encoding"));
-        return response;
-    }
-    answer::respond(200, encoded, warnings)
-}
-
-/// A body compressed, where that is worth it.
-pub fn gzip(bytes: &[u8]) -> Option<Bytes> {
-    if bytes.len() <= limits::GZIP_BYTES_MIN {
-        return None;
-    }
-    let mut encoder = GzEncoder::new(Vec::with_capacity(bytes.len() / 4), Compression::fast());
-    encoder.write_all(bytes).ok()?;
-    Some(encoder.finish().ok()?.into())
-}
-
 fn respond_messages(messages: Messages, show: Show<'_>, warnings: &[String]) -> ApiResult<HttpResponse> {
     if show.gzip || messages.is_short() {
-        return Ok(respond_whole(messages.whole()?, show, warnings));
+        return Ok(answer::respond_compressed(200, messages.whole()?, show.gzip, warnings));
     }
     Ok(streamed(Media::Protobuf, warnings).body(BodyStream::new(messages.chunks())))
 }

@@ -227,7 +227,7 @@ impl<'r> Request<'r> {
     ) -> ApiResult<HttpResponse> {
         let registry = &self.gateway.registry;
         let encoded = answer::encode_entity(registry, &self.served, entity, representation, self.include())?;
-        Ok(respond(code, encoded, &self.caller.warnings))
+        Ok(answer::respond_compressed(code, encoded, self.head.gzip, &self.caller.warnings))
     }
 
     fn respond_written(&self, written: &Written, representation: Representation) -> ApiResult<HttpResponse> {

@@ -4,12 +4,11 @@ use flotilla_proto::value::Value;
 
 use super::{NameRule, Strategy, labels, names};
 use crate::field::{Errors, Path, quote};
+use crate::fieldmanager::MANAGER_BYTES_MAX;
 
 /// What an error says of a field that must stay as it is.
 pub const IMMUTABLE: &str = "field is immutable";
 
-/// Most bytes in the name of a field manager.
-pub const FIELD_MANAGER_BYTES_MAX: usize = 128;
 /// Most bytes in the subresource of a `managedFields` entry.
 const SUBRESOURCE_BYTES_MAX: usize = 256;
 
@@ -242,8 +241,8 @@ fn validate_no_new_finalizers(metadata: &Value, old: &Value, path: &Path<'_>, er
 
 /// Checks the name of a field manager, in options and in `managedFields`.
 pub fn validate_field_manager(manager: &str, path: &Path<'_>, errors: &mut Errors) {
-    if manager.len() > FIELD_MANAGER_BYTES_MAX {
-        errors.too_long(path, FIELD_MANAGER_BYTES_MAX);
+    if manager.len() > MANAGER_BYTES_MAX {
+        errors.too_long(path, MANAGER_BYTES_MAX);
     }
     if manager.bytes().all(|b| (0x20..0x7f).contains(&b)) {
         return;

@@ -17,9 +17,8 @@ use super::document::{Content, Subject};
 use super::{v2, write};
 use crate::discovery::{Answer, Body, Request, hash};
 use crate::gateway::query::Query;
+use crate::limits;
 
-/// Bytes of encoded documents that are kept for the next request.
-const KEPT_BYTES_MAX: usize = 4 << 20;
 /// How long clients may keep a document that they asked for by its hash.
 const IMMUTABLE_FOR: Duration = Duration::from_secs(365 * 24 * 3600);
 
@@ -181,7 +180,7 @@ impl OpenApi {
         if find(&kept).is_none() {
             kept.bytes += bytes.len();
             kept.documents.push_back((path.to_owned(), form, bytes.clone()));
-            while kept.bytes > KEPT_BYTES_MAX {
+            while kept.bytes > limits::OPENAPI_KEPT_BYTES {
                 let Some((.., oldest)) = kept.documents.pop_front() else { break };
                 kept.bytes -= oldest.len();
             }

@@ -6,13 +6,8 @@ use flotilla_proto::value::{Map, Value};
 
 use super::{decoding, rejected, unmarshal};
 use crate::field::quote;
+use crate::limits;
 use crate::status::{ApiError, ApiResult};
-
-/// How many operations a patch may have.
-pub const OPERATIONS_MAX: usize = 10_000;
-
-/// How many bytes of JSON the `copy` operations of a patch may copy, so that a patch cannot blow up an object.
-const COPIED_BYTES_MAX: usize = 3 << 20;
 
 /// The operations of a patch, in order.
 #[derive(Debug, Clone)]
@@ -56,7 +51,7 @@ impl Operations {
             other => return Err(refuse(unmarshal(&other, list_type))),
         };
         let mut complaints = Vec::new();
-        let mut operations = Vec::with_capacity(items.len().min(OPERATIONS_MAX));
+        let mut operations = Vec::with_capacity(items.len().min(limits::JSON_PATCH_OPERATIONS));
         for (n, item) in items.into_iter().enumerate() {
             let map = match item {
                 Value::Object(map) => map,
@@ -68,9 +63,10 @@ impl Operations {
             }
             operations.push(Operation::read(map));
         }
-        if operations.len() > OPERATIONS_MAX {
+        if operations.len() > limits::JSON_PATCH_OPERATIONS {
             let message = format!(
-                "Request entity too large: The allowed maximum operations in a JSON patch is {OPERATIONS_MAX}, got {}",
+                "Request entity too large: The allowed maximum operations in a JSON patch is {}, got {}",
+                limits::JSON_PATCH_OPERATIONS,
                 operations.len()
             );
             return Err(ApiError::new(413, "RequestEntityTooLarge", message));
@@ -161,7 +157,7 @@ impl Operation {
                 let from = Place::find(document, self.from.as_deref().ok_or(DoesNotApply)?)?;
                 let value = from.get()?.cloned().unwrap_or_default();
                 *copied_bytes += to_vec(&value).len();
-                if *copied_bytes > COPIED_BYTES_MAX {
+                if *copied_bytes > limits::JSON_PATCH_COPIED_BYTES {
                     return Err(DoesNotApply);
                 }
                 add(document, path, value)

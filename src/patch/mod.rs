@@ -19,8 +19,6 @@ use flotilla_proto::value::{Map, Value};
 use crate::field::{ErrorKind, FieldError, quote};
 use crate::status::{ApiError, ApiResult, Details};
 
-pub use json::OPERATIONS_MAX;
-
 /// Which rules a body follows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Format {
@@ -52,7 +50,7 @@ impl Patch {
     /// Reads a body. `checked` is false for `fieldValidation=Ignore`, which looks less closely.
     ///
     /// # Errors
-    /// 400 when the body is no patch of its format, 413 for more than [`OPERATIONS_MAX`] operations.
+    /// 400 when the body is no patch of its format, 413 for more than [`limits::JSON_PATCH_OPERATIONS`](crate::limits::JSON_PATCH_OPERATIONS) operations.
     pub fn parse(format: Format, body: &[u8], checked: bool) -> ApiResult<Self> {
         let kept = |parsed: text::Parsed| if parsed.abyss { Err(text::Error::TooDeep) } else { Ok(parsed) };
         let parsed = text::parse_tracking(body).and_then(kept).map_err(|error| match format {

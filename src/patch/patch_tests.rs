@@ -75,7 +75,8 @@ fn json_patch_follows_the_reference() {
 
 #[test]
 fn json_patch_is_bounded() {
-    let many = format!("[{}]", vec![r#"{"op":"test","path":"/a"}"#; OPERATIONS_MAX + 1].join(","));
+    let many =
+        format!("[{}]", vec![r#"{"op":"test","path":"/a"}"#; crate::limits::JSON_PATCH_OPERATIONS + 1].join(","));
     assert_eq!(refused(Format::Json, "{}", &many).0, 413);
     // Nests the object into its own innermost object, over and over.
     let mut nest = Vec::new();

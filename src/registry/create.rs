@@ -14,10 +14,9 @@ use super::{
 use crate::field::Errors;
 use crate::gateway::Caller;
 use crate::kinds::{Generation, NameRule, Strategy, metadata};
+use crate::limits;
 use crate::status::{ApiError, ApiResult};
 
-/// How often a name is generated before the server gives up.
-const GENERATED_NAMES_MAX: usize = 8;
 /// Characters of a generated suffix: no vowels, nothing that looks like something else.
 const SUFFIX: &[u8] = b"bcdfghjklmnpqrstvwxz2456789";
 const SUFFIX_LENGTH: usize = 5;
@@ -103,7 +102,7 @@ impl Registry {
             }
             match self.store_named(target, named, options, caller).await {
                 Err(error) if error.reason != "AlreadyExists" => return Err(error),
-                Err(error) if !generated || attempt == GENERATED_NAMES_MAX => return Err(cannot_generate(error)),
+                Err(error) if !generated || attempt == limits::GENERATED_NAMES => return Err(cannot_generate(error)),
                 Err(_) => caller.warnings.truncate(told),
                 written => return written,
             }
@@ -222,7 +221,7 @@ fn cannot_generate(mut error: ApiError) -> ApiError {
 }
 
 /// Puts the object into the namespace of the request; 400 when it says it belongs elsewhere.
-pub(super) fn place(target: Target<'_>, object: &mut Value) -> ApiResult<()> {
+pub fn place(target: Target<'_>, object: &mut Value) -> ApiResult<()> {
     if !target.served.resource.namespaced {
         object.remove_at(&["metadata", "namespace"]);
         return Ok(());

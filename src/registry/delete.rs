@@ -10,10 +10,9 @@ use super::options::{DeleteOptions, Propagation};
 use super::{Entity, Registry, Served, Target, WriteOptions, convert, encode, now, stored_value};
 use crate::gateway::Caller;
 use crate::kinds::{Dependents, priority_class};
+use crate::limits;
 use crate::status::{ApiError, ApiResult};
 
-/// How often a deletion is tried again when others change the object meanwhile.
-const ATTEMPTS_MAX: usize = 100;
 /// Finalizer that the garbage collector takes away once dependents have lost their owner.
 pub const ORPHAN: &str = "orphan";
 /// Finalizer that the garbage collector takes away once dependents are gone.
@@ -61,7 +60,7 @@ impl Registry {
         if options.grace_seconds.is_some_and(|seconds| seconds < 0) {
             options.grace_seconds = Some(1);
         }
-        for _ in 0..ATTEMPTS_MAX {
+        for _ in 0..limits::CHANGE_ATTEMPTS {
             let Some(current) = self.current(served, target.namespace, target.name) else {
                 match self.stands(target, None, caller).await? {
                     true => return Err(served.not_found(target.name)),

@@ -3,6 +3,7 @@
 use flotilla_proto::value::Value;
 
 use crate::field::{ErrorKind, Errors, Path, shown};
+use crate::fieldmanager::MANAGER_BYTES_MAX;
 use crate::gateway::query::Query;
 use crate::kinds::metadata;
 use crate::status::{ApiError, ApiResult};
@@ -31,9 +32,6 @@ pub struct WriteOptions {
     /// Whether apply takes over fields of other managers.
     pub force: bool,
 }
-
-/// Longest name of a manager in bytes.
-const MANAGER_BYTES_MAX: usize = 128;
 
 /// The manager of a client that names none: what can be shown of its user agent up to the first slash.
 fn manager_of(user_agent: &str) -> String {

@@ -16,10 +16,8 @@ use crate::fieldmanager;
 use crate::gateway::Caller;
 use crate::gateway::query::parse_revision;
 use crate::kinds::{Generation, metadata};
+use crate::limits;
 use crate::status::{ApiError, ApiResult};
-
-/// How often a change is tried again when others change the same object meanwhile.
-const ATTEMPTS_MAX: usize = 100;
 
 /// What 409 says when the object is not the one that the client saw.
 const MODIFIED: &str = "the object has been modified; please apply your changes to the latest version and try again";
@@ -80,7 +78,7 @@ impl Registry {
             return self.update(target, &mut Replace(incoming), options, caller).await;
         }
         // Others may create or delete it in between.
-        for _ in 0..ATTEMPTS_MAX {
+        for _ in 0..limits::CHANGE_ATTEMPTS {
             let is_absent = self.current(target.served, target.namespace, target.name).is_none();
             if is_absent && !self.stands(target, None, caller).await? {
                 continue;
@@ -134,7 +132,7 @@ impl Registry {
     ) -> ApiResult<Written> {
         let served = target.served;
         let told = caller.warnings.len();
-        for _ in 0..ATTEMPTS_MAX {
+        for _ in 0..limits::CHANGE_ATTEMPTS {
             let Some(current) = self.current(served, target.namespace, target.name) else {
                 match self.stands(target, None, caller).await? {
                     true => return Err(served.not_found(target.name)),
@@ -164,7 +162,7 @@ impl Registry {
     ) -> ApiResult<Revision> {
         let served = target.served;
         let conflict = |why: &str| ApiError::conflict(served.group(), &served.resource.name, target.name, why);
-        for _ in 0..ATTEMPTS_MAX {
+        for _ in 0..limits::CHANGE_ATTEMPTS {
             let current = self.current(served, target.namespace, target.name);
             let current = current.ok_or_else(|| served.not_found(target.name))?;
             let mut object = stored_value(&current)?;

@@ -5,8 +5,7 @@
 //! everything acknowledged is there, in just that state and revision; a write whose answer never came may have
 //! happened or not; and nothing that was deleted is back.
 //!
-//! The server is killed 5 times, or as often as FLOTILLA_CRASH_ROUNDS says. The long run is
-//! `FLOTILLA_CRASH_ROUNDS=50 cargo test --test black_box crash`.
+//! The server is killed 50 times, or as often as FLOTILLA_CRASH_ROUNDS says.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
@@ -19,7 +18,7 @@ use serde_json::{Value, json};
 use crate::support::{Answer, CONFIG_MAPS, Connection, DataDir, Server, config_map, config_map_path, revision};
 
 const WRITERS: usize = 3;
-const ROUNDS: usize = 5;
+const ROUNDS: usize = 50;
 const NAMES_PER_WRITER: usize = 25;
 const COUNTER: &str = "crash-counter";
 

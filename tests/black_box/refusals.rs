@@ -42,6 +42,7 @@ fn methods_and_media_types_that_are_not_there() {
     let path = config_map_path("one");
     refused(&client.post(&path, &config_map("one", "1")), 405, "MethodNotAllowed");
     refused(&client.put(CONFIG_MAPS, &config_map("one", "1")), 405, "MethodNotAllowed");
+    refused(&client.request("FROB", CONFIG_MAPS, JSON, b""), 405, "MethodNotAllowed");
     refused(&client.request("POST", CONFIG_MAPS, "text/plain", b"x"), 415, "UnsupportedMediaType");
     refused(&client.request("PATCH", &path, JSON, b"{}"), 415, "UnsupportedMediaType");
     let answer = client.call("GET", &path, &[("Accept", "text/html")], b"").expect("an answer");
@@ -101,6 +102,40 @@ fn bodies_that_cannot_be_read() {
     for patch in ["application/merge-patch+json", "application/json-patch+json", "application/apply-patch+yaml"] {
         let answer = client.request("PATCH", &config_map_path("one?fieldManager=tests"), patch, b"[{");
         refused(&answer, 400, "BadRequest");
+    }
+    goes_on(&server);
+}
+
+#[test]
+fn objects_that_do_not_belong_where_they_are_sent() {
+    let directory = DataDir::new();
+    let (server, mut client) = start(&directory);
+    let elsewhere = json!({"metadata": {"name": "two", "namespace": "kube-system"}});
+    let told = refused(&client.post(CONFIG_MAPS, &elsewhere), 400, "BadRequest");
+    let why = "the namespace of the provided object does not match the namespace sent on the request";
+    assert_eq!(told["message"], why);
+    let told = refused(&client.put(&config_map_path("one"), &config_map("other", "2")), 400, "BadRequest");
+    let why = "the name of the object (other) does not match the name on the URL (one)";
+    assert_eq!(told["message"], why);
+    assert_eq!(client.get("/api/v1/namespaces/kube-system/configmaps/two").status, 404);
+    goes_on(&server);
+}
+
+#[test]
+fn names_and_labels_that_cannot_be() {
+    let directory = DataDir::new();
+    let (server, mut client) = start(&directory);
+    for (metadata, field) in [
+        (json!({"name": "Upper_Case"}), "metadata.name"),
+        (json!({"name": "n".repeat(254)}), "metadata.name"),
+        (json!({"generateName": "-"}), "metadata.generateName"),
+        (json!({"name": "two", "labels": {"a b": "c"}}), "metadata.labels"),
+        (json!({"name": "two", "labels": {"a": "-"}}), "metadata.labels"),
+        (json!({"name": "two", "annotations": {"a/b/c": ""}}), "metadata.annotations"),
+    ] {
+        let told = refused(&client.post(CONFIG_MAPS, &json!({"metadata": metadata})), 422, "Invalid");
+        let causes = told["details"]["causes"].as_array().expect("causes");
+        assert!(causes.iter().any(|cause| cause["field"] == field), "{field}: {told}");
     }
     goes_on(&server);
 }

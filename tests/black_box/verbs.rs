@@ -106,3 +106,23 @@ fn what_becomes_of_dependents_is_told_with_collections_too() {
     assert!(answer.header("warning").is_some_and(|warning| warning.contains("child pods are preserved")));
     assert_eq!(client.delete(&format!("{jobs}?propagationPolicy=Background")).header("warning"), None);
 }
+
+#[test]
+fn large_answers_are_compressed_for_those_who_take_it() {
+    let directory = DataDir::new();
+    let server = directory.start();
+    let mut client = server.connect();
+    client.post(CONFIG_MAPS, &config_map("large", &"x".repeat(200_000))).expect(201);
+    client.post(CONFIG_MAPS, &config_map("small", "x")).expect(201);
+    let mut get = |path: &str, coding| {
+        let answer = client.call("GET", path, &[("Accept-Encoding", coding)], b"").expect("an answer");
+        assert_eq!(answer.status, 200, "{}", answer.text());
+        (answer.header("content-encoding").map(str::to_owned), answer.body.len())
+    };
+    for path in [&*config_map_path("large"), CONFIG_MAPS] {
+        let (coding, length) = get(path, "deflate, gzip");
+        assert!(coding.as_deref() == Some("gzip") && length < 20_000, "{coding:?}, {length} bytes");
+        assert_eq!(get(path, "deflate").0, None);
+    }
+    assert_eq!(get(&config_map_path("small"), "gzip").0, None);
+}

@@ -26,10 +26,11 @@ use super::state_machine::StateMachine;
 use super::types::{LeaderId, Reaction, Replica, TypeConfig};
 use crate::group::{Applier, Batch, Lead, Log, Proposer, Replies};
 use crate::limits::{
-    ELECTION_TIMEOUT, HEARTBEAT_INTERVAL, HEARTBEAT_PAUSE, LEADER_TIMEOUT, LONE_INTERVAL, QUORUM_SILENCE_MAX,
-    SNAPSHOT_HELD_FACTOR,
+    ELECTION_TIMEOUT, HEARTBEAT_INTERVAL, HEARTBEAT_PAUSE, LEADER_TIMEOUT, LONE_INTERVAL, OPENING_PROGRESS_INTERVAL,
+    QUORUM_SILENCE_MAX, SNAPSHOT_HELD_FACTOR,
 };
 use crate::peer::Peers;
+use crate::progress::Progress;
 use crate::snapshot::{Pace, Snapshots};
 use crate::wal::{GroupId, Wal};
 use crate::{ReadError, Revision, WriteError};
@@ -238,8 +239,12 @@ impl Node {
 
     /// Waits until everything is applied that was known to be committed when the log was opened.
     pub(crate) async fn recovered(&self) {
-        let committed = self.log.committed();
-        let _ = self.reached(committed.unwrap_or_default()).await; // a group that is shut down has nothing
+        let committed = self.log.committed().unwrap_or_default();
+        let what = "applying the entries of the write-ahead log";
+        let mut progress = Progress::of(what, committed, OPENING_PROGRESS_INTERVAL);
+        while tokio::time::timeout(OPENING_PROGRESS_INTERVAL, self.reached(committed)).await.is_err() {
+            progress.at(*self.applied.borrow());
+        }
     }
 
     /// The ids and descriptions of all members that this replica knows of, and whether each has a vote.

@@ -9,6 +9,8 @@ use crate::TableId;
 use crate::chunk;
 use crate::codec::Decoder;
 use crate::group::ShardId;
+use crate::limits::OPENING_PROGRESS_INTERVAL;
+use crate::progress;
 use crate::table::shard::Content;
 use crate::table::stage::{Progress, StageContent};
 use crate::wal::disk::{Disk, DiskFile};
@@ -34,7 +36,10 @@ pub(super) fn load(disk: &dyn Disk, path: &Path) -> Result<Loaded, WalError> {
     let mut loading =
         Loading { loaded: Loaded { meta: Meta::default(), shards: BTreeMap::new() }, shard: None, count: 0 };
     let (mut offset, mut chunk) = (header.len() as u64, Vec::new());
+    let size = file.size().map_err(failed)?;
+    let mut progress = progress::Progress::of("reading the bytes of a snapshot", size, OPENING_PROGRESS_INTERVAL);
     loop {
+        progress.at(offset);
         let content = read_chunk(&*file, offset, &mut chunk).map_err(failed)?;
         let content = content.ok_or_else(|| damaged(offset, "a chunk does not match its checksum"))?;
         match loading.take(content) {

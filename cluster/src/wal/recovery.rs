@@ -13,7 +13,8 @@ use super::record::Record;
 use super::segment::{self, Headed, SEGMENT_HEADER};
 use super::writer::Active;
 use super::{PAGE, Segment, WalError, WalOptions, reach};
-use crate::limits::WAL_READ_BYTES;
+use crate::limits::{OPENING_PROGRESS_INTERVAL, WAL_READ_BYTES};
+use crate::progress::Progress;
 
 /// What the log adds up to.
 pub(super) struct Recovered {
@@ -44,8 +45,11 @@ pub(super) fn recover(disk: &dyn Disk, options: &WalOptions, names: Vec<String>)
     let mut reader = Reader::new(names);
     let mut segments = BTreeMap::new();
     let (mut active, mut buffer) = (None, Vec::new());
+    let what = "reading the segments of the write-ahead log";
+    let mut progress = Progress::of(what, numbers.len() as u64, OPENING_PROGRESS_INTERVAL);
     for (place, number) in numbers.iter().enumerate() {
         let path = segment::path(directory, *number);
+        progress.at(place as u64);
         if place > 0 && numbers[place - 1] + 1 != *number {
             return Err(WalError::Damaged { path, offset: 0, what: "the segment before it is missing" });
         }

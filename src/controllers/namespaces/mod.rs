@@ -19,13 +19,12 @@ use super::agent::Agent;
 use super::metadata::is_deleting;
 use super::queue::{Queue, Then};
 use crate::follow::{Seen, follow};
+use crate::limits;
 use crate::registry::{Served, Target, now};
 use crate::status::{ApiError, ApiResult};
 
 /// The finalizer in the spec of a namespace that stands for its content.
 const FINALIZER: &str = "kubernetes";
-/// Namespaces that are emptied at a time.
-const WORKERS: usize = 8;
 /// Time between the deletion of a namespace and the first look at its content. Writes that were admitted before land
 /// meanwhile, on every replica, and clients get to see that it is terminating, with its content, as long as they do of
 /// the reference.
@@ -34,8 +33,6 @@ const SETTLE: Duration = Duration::from_secs(5);
 const SWEEP: Duration = Duration::from_secs(2);
 /// Longest time without another look at what remains.
 const RECHECK: Duration = Duration::from_secs(15);
-/// Tables of which one namespace's remaining content is followed; what remains elsewhere is looked at now and then.
-const FOLLOWED_TABLES_MAX: usize = 16;
 
 struct Controller {
     agent: Rc<Agent>,
@@ -70,7 +67,7 @@ pub async fn run(agent: Rc<Agent>) -> ApiResult<()> {
                 }
             }
         }),
-        queue.work(WORKERS, |name| controller.attempt(name)),
+        queue.work(limits::NAMESPACES_EMPTIED, |name| controller.attempt(name)),
     );
     Ok(())
 }
@@ -126,7 +123,7 @@ impl Controller {
 
     /// Has the namespace looked at again as soon as something of what remains changes.
     fn hold(&self, name: String, emptied: Emptied) {
-        let followed = emptied.held.into_iter().take(FOLLOWED_TABLES_MAX);
+        let followed = emptied.held.into_iter().take(limits::NAMESPACE_FOLLOWED_TABLES);
         let subscribed: Option<Vec<Subscription>> =
             followed.map(|(table, after)| subscribe(&table, &name, after)).collect();
         let Some(mut subscriptions) = subscribed.filter(|subscriptions| !subscriptions.is_empty()) else {

@@ -19,10 +19,8 @@ use self::ports::Reservation;
 use self::taker::Taker;
 use super::{Registry, Target, WriteOptions, stored_value};
 use crate::kinds::service_allocation::{self, Held};
+use crate::limits;
 use crate::status::{ApiError, ApiResult};
-
-/// How often a service is given other addresses when somebody else takes them first.
-const ATTEMPTS_MAX: usize = 16;
 
 /// What a write took outside its own table, and what it gives back once it is stored.
 #[derive(Debug, Default)]
@@ -86,7 +84,7 @@ impl Registry {
         decide: impl Fn(&mut Value, &mut Taker<'_>) -> ApiResult<Held> + Send,
     ) -> ApiResult<Allocation> {
         let before = object.clone();
-        for _ in 0..ATTEMPTS_MAX {
+        for _ in 0..limits::ALLOCATION_ATTEMPTS {
             let mut taker = Taker::new(self, options.dry_run)?;
             let released = decide(object, &mut taker)?;
             let (wanted, ports) = taker.taken();

@@ -6,11 +6,9 @@ use flotilla_proto::value::Value;
 use super::{Acted, Call, Pending};
 use crate::gateway::query::Query;
 use crate::kinds::pod::eviction::{self, Decision};
+use crate::limits;
 use crate::registry::{DeleteOptions, Registry, Target, stored_value};
 use crate::status::{ApiError, ApiResult};
-
-/// How often an eviction is tried again when the pod changes meanwhile.
-const ATTEMPTS_MAX: usize = 20;
 
 /// POST to a pod's `eviction`.
 pub(super) fn evict(call: Call<'_>) -> Pending<'_, Acted> {
@@ -69,7 +67,7 @@ async fn delete_if_free(
             Err(error)
                 if error.reason == "Conflict"
                     && options.resource_version.is_none()
-                    && attempt < ATTEMPTS_MAX
+                    && attempt < limits::EVICTION_ATTEMPTS
                     && options.uid.is_none() =>
             {
                 attempt += 1;

@@ -1,17 +1,15 @@
 //! Reaching what runs on nodes.
 
 use std::net::IpAddr;
-use std::time::Duration;
 
 use flotilla_proto::value::Value;
 use tokio::net::TcpStream;
 
 use super::core;
+use crate::limits;
 use crate::registry::{Registry, stored_value};
 use crate::status::{ApiError, ApiResult};
 
-/// How long a connection may take to come about.
-const DIAL_TIMEOUT: Duration = Duration::from_secs(10);
 /// Kinds of addresses, in the order in which nodes are reached by them.
 const ADDRESS_TYPES: [&str; 5] = ["Hostname", "InternalDNS", "InternalIP", "ExternalDNS", "ExternalIP"];
 /// Port of kubelets that do not tell theirs.
@@ -72,7 +70,7 @@ fn not_allowed() -> ApiError {
 /// Connects; the error is the text that Go has for it.
 pub async fn dial(host: &str, port: u16) -> Result<TcpStream, String> {
     let shown = if host.contains(':') { format!("[{host}]:{port}") } else { format!("{host}:{port}") };
-    match tokio::time::timeout(DIAL_TIMEOUT, TcpStream::connect((host, port))).await {
+    match tokio::time::timeout(limits::DIAL_TIMEOUT, TcpStream::connect((host, port))).await {
         Err(_) => Err(format!("dial tcp {shown}: i/o timeout")),
         Ok(Err(error)) => Err(format!("dial tcp {shown}: {}", why(&error))),
         Ok(Ok(stream)) => Ok(stream),
