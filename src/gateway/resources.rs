@@ -18,7 +18,7 @@ use super::handler::Head;
 use super::negotiate::{Form, Offer, Representation};
 use super::path::ResourcePath;
 use super::query::Query;
-use super::routing::{RequestInfo, allows};
+use super::routing::{RequestInfo, allows, subresource};
 use super::verb::Verb;
 use super::{Gateway, body, deprecation, lists};
 use crate::access::{Attributes, ResourceAttributes};
