@@ -108,7 +108,7 @@ fn check_segment(name: &str) -> ApiResult<()> {
     Ok(())
 }
 
-fn subresource<'s>(served: &'s Served, name: &str) -> Option<&'s Subresource> {
+pub(super) fn subresource<'s>(served: &'s Served, name: &str) -> Option<&'s Subresource> {
     served.resource.subresources.iter().find(|subresource| subresource.name == name)
 }
 
