@@ -122,7 +122,7 @@ pub fn conform(of: &Type, value: &mut Value) -> Result<Vec<String>, Error> {
 pub fn conform_changed(of: &Type, value: &mut Value, before: &Value) -> Result<Vec<String>, Error> {
     let mut walk = Walk { unknown: Vec::new() };
     let root = Place { parent: None, step: Step::Root };
-    walk.structure(of, value, before, &root)?;
+    walk.structure(of, value, before, &root).map(drop)?;
     Ok(walk.unknown)
 }
 
@@ -138,16 +138,21 @@ struct Walk {
     unknown: Vec<String>,
 }
 
+/// Whether a value and all that is in it is in the form in which it is stored, if nobody changes it: see
+/// [`Map::settle`].
+type Settled = bool;
+
 impl Walk {
-    fn structure(&mut self, of: &Type, value: &mut Value, before: &Value, place: &Place<'_>) -> Result<(), Error> {
+    fn structure(&mut self, of: &Type, value: &mut Value, before: &Value, place: &Place<'_>) -> Result<Settled, Error> {
         if value.is_same(before) {
-            return Ok(());
+            return Ok(false);
         }
         let Value::Object(map) = value else {
             return Err(mismatch(value, place, || format!("{}.{}", of.package, of.name)));
         };
         debug_assert!(of.fields.len() <= 128, "the set of seen fields has 128 places");
         let (mut seen, mut ordered, mut next) = (0_u128, true, 0);
+        let mut settled = true;
         let mut failure = None;
         map.retain(|key, member| {
             if failure.is_some() {
@@ -163,13 +168,14 @@ impl Walk {
             let field = &of.fields[at];
             let here = Place { parent: Some(place), step: Step::Field(of, key) };
             match self.field(field, member, before.at(&[key]), &here) {
-                Ok(true) => {
+                Ok(Some(is_settled)) => {
+                    settled &= is_settled;
                     ordered &= at >= next;
                     next = at + 1;
                     seen |= 1 << at;
                     true
                 }
-                Ok(false) => false,
+                Ok(None) => false,
                 Err(error) => {
                     failure = Some(error);
                     true
@@ -198,55 +204,39 @@ impl Walk {
         if !ordered {
             map.sort_by_rank(|key| position(of, key, 0).unwrap_or(usize::MAX));
         }
-        Ok(())
+        if settled {
+            map.settle();
+        }
+        Ok(settled)
     }
 
-    /// Conforms a member; `false` when it is to be dropped.
-    fn field(&mut self, field: &Field, value: &mut Value, before: &Value, place: &Place<'_>) -> Result<bool, Error> {
+    /// Conforms a member; `None` when it is to be dropped.
+    fn field(
+        &mut self,
+        field: &Field,
+        value: &mut Value,
+        before: &Value,
+        place: &Place<'_>,
+    ) -> Result<Option<Settled>, Error> {
         if value.is_null() {
-            return Ok(false);
+            return Ok(None);
         }
-        self.shape(&field.shape, value, before, place)?;
+        let settled = self.shape(&field.shape, value, before, place)?;
         Ok(match field.presence {
-            Presence::OmitEmpty => !is_empty(value),
-            Presence::Always | Presence::Pointer | Presence::AlwaysPointer => true,
+            Presence::OmitEmpty => (!is_empty(value)).then_some(settled),
+            Presence::Always => Some(settled && !is_forgotten(field, value)),
+            Presence::Pointer | Presence::AlwaysPointer => Some(settled),
         })
     }
 
-    fn shape(&mut self, shape: &Shape, value: &mut Value, before: &Value, place: &Place<'_>) -> Result<(), Error> {
+    fn shape(&mut self, shape: &Shape, value: &mut Value, before: &Value, place: &Place<'_>) -> Result<Settled, Error> {
         match shape {
-            Shape::Bool => match value {
-                Value::Bool(_) => Ok(()),
-                _ => Err(mismatch(value, place, || "bool".into())),
-            },
-            Shape::Int32 => integer(value, i32::MIN.into(), i32::MAX.into(), place, "int32"),
-            Shape::Int64 => integer(value, i64::MIN, i64::MAX, place, "int64"),
-            Shape::Uint(8) => integer(value, 0, u8::MAX.into(), place, "uint8"),
-            Shape::Uint(16) => integer(value, 0, u16::MAX.into(), place, "uint16"),
-            Shape::Uint(32) => integer(value, 0, u32::MAX.into(), place, "uint32"),
-            Shape::Uint(_) => integer(value, 0, i64::MAX, place, "uint64"),
-            Shape::Double => match value {
-                Value::Int(_) | Value::Float(_) => Ok(()),
-                _ => Err(mismatch(value, place, || "float64".into())),
-            },
-            Shape::String { .. } => match value {
-                Value::Str(_) => Ok(()),
-                _ => Err(mismatch(value, place, || go_type(shape))),
-            },
-            Shape::Bytes => bytes(value, place),
-            Shape::Quantity => amount(value),
-            Shape::IntOrString => match value {
-                Value::Str(_) => Ok(()),
-                Value::Int(_) | Value::Float(_) => integer(value, i32::MIN.into(), i32::MAX.into(), place, "int32"),
-                _ => Err(mismatch(value, place, || "int32".into())),
-            },
-            Shape::Time | Shape::MicroTime => moment(value, matches!(shape, Shape::MicroTime), place),
-            Shape::Duration => duration(value, place),
-            Shape::Any(kind) => free_form(*kind, value, place),
-            Shape::Struct(of) => self.structure(of, value, before, place),
-            Shape::List(list) => self.list((list, shape), value, before, place),
-            Shape::Map(map) => self.map((map, shape), value, before, place),
+            Shape::Struct(of) => return self.structure(of, value, before, place),
+            Shape::List(list) => return self.list((list, shape), value, before, place),
+            Shape::Map(map) => return self.map((map, shape), value, before, place),
+            _ => {}
         }
+        scalar(shape, value, place).map(|()| true)
     }
 
     fn list(
@@ -255,10 +245,11 @@ impl Walk {
         value: &mut Value,
         before: &Value,
         place: &Place<'_>,
-    ) -> Result<(), Error> {
+    ) -> Result<Settled, Error> {
         let Value::Array(items) = value else {
             return Err(mismatch(value, place, || go_type(shape)));
         };
+        let mut settled = true;
         for (index, item) in items.iter_mut().enumerate() {
             if item.is_null() {
                 if !list.pointer_items {
@@ -267,9 +258,9 @@ impl Walk {
                 continue;
             }
             let here = Place { parent: Some(place), step: Step::Index(index) };
-            self.shape(&list.item, item, item_of(before, index), &here)?;
+            settled &= self.shape(&list.item, item, item_of(before, index), &here)?;
         }
-        Ok(())
+        Ok(settled)
     }
 
     fn map(
@@ -278,13 +269,14 @@ impl Walk {
         value: &mut Value,
         before: &Value,
         place: &Place<'_>,
-    ) -> Result<(), Error> {
+    ) -> Result<Settled, Error> {
         if value.is_same(before) {
-            return Ok(());
+            return Ok(false);
         }
         let Value::Object(members) = value else {
             return Err(mismatch(value, place, || go_type(shape)));
         };
+        let mut settled = true;
         for (key, member) in members.iter_mut() {
             if member.is_null() {
                 *member = match map.value {
@@ -295,10 +287,45 @@ impl Walk {
                 continue;
             }
             let here = Place { parent: Some(place), step: Step::Key(key) };
-            self.shape(&map.value, member, before.at(&[key]), &here)?;
+            settled &= self.shape(&map.value, member, before.at(&[key]), &here)?;
         }
         members.sort();
-        Ok(())
+        Ok(settled)
+    }
+}
+
+/// Conforms what is no struct, list or map of them.
+fn scalar(shape: &Shape, value: &mut Value, place: &Place<'_>) -> Result<(), Error> {
+    match shape {
+        Shape::Bool => match value {
+            Value::Bool(_) => Ok(()),
+            _ => Err(mismatch(value, place, || "bool".into())),
+        },
+        Shape::Int32 => integer(value, i32::MIN.into(), i32::MAX.into(), place, "int32"),
+        Shape::Int64 => integer(value, i64::MIN, i64::MAX, place, "int64"),
+        Shape::Uint(8) => integer(value, 0, u8::MAX.into(), place, "uint8"),
+        Shape::Uint(16) => integer(value, 0, u16::MAX.into(), place, "uint16"),
+        Shape::Uint(32) => integer(value, 0, u32::MAX.into(), place, "uint32"),
+        Shape::Uint(_) => integer(value, 0, i64::MAX, place, "uint64"),
+        Shape::Double => match value {
+            Value::Int(_) | Value::Float(_) => Ok(()),
+            _ => Err(mismatch(value, place, || "float64".into())),
+        },
+        Shape::String { .. } => match value {
+            Value::Str(_) => Ok(()),
+            _ => Err(mismatch(value, place, || go_type(shape))),
+        },
+        Shape::Bytes => bytes(value, place),
+        Shape::Quantity => amount(value),
+        Shape::IntOrString => match value {
+            Value::Str(_) => Ok(()),
+            Value::Int(_) | Value::Float(_) => integer(value, i32::MIN.into(), i32::MAX.into(), place, "int32"),
+            _ => Err(mismatch(value, place, || "int32".into())),
+        },
+        Shape::Time | Shape::MicroTime => moment(value, matches!(shape, Shape::MicroTime), place),
+        Shape::Duration => duration(value, place),
+        Shape::Any(kind) => free_form(*kind, value, place),
+        Shape::Struct(_) | Shape::List(_) | Shape::Map(_) => Ok(()),
     }
 }
 
@@ -332,26 +359,32 @@ pub(crate) fn is_empty(value: &Value) -> bool {
 
 /// Makes lists and maps that are always encoded `null` where they are empty, as storage does, which does not tell
 /// empty from nil. What conforms to the type does so afterwards.
-/// What is shared with `before`, in which that was done, is left as it is.
+/// What is shared with `before`, in which that was done, is left as it is, and so is what was not changed since it was
+/// conformed to the type and had nothing to forget then.
 pub fn forget_empty(of: &Type, value: &mut Value, before: &Value) {
     if value.is_same(before) {
         return;
     }
     let Value::Object(map) = value else { return };
+    if map.is_settled() {
+        return;
+    }
     let mut next = 0;
     for (key, member) in map.iter_mut() {
         let Some(at) = position(of, key, next) else { continue };
         next = at + 1;
         let field = &of.fields[at];
-        if field.presence == Presence::Always
-            && matches!(field.shape, Shape::List(_) | Shape::Map(_))
-            && is_empty(member)
-        {
+        if is_forgotten(field, member) {
             *member = Value::Null;
         } else {
             forget_empty_in(&field.shape, member, before.at(&[key]));
         }
     }
+}
+
+/// Whether a member is written as `null` because it is empty.
+fn is_forgotten(field: &Field, value: &Value) -> bool {
+    field.presence == Presence::Always && matches!(field.shape, Shape::List(_) | Shape::Map(_)) && is_empty(value)
 }
 
 pub(crate) fn holds_structs(shape: &Shape) -> bool {

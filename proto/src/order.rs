@@ -5,34 +5,46 @@ use crate::schema::{Shape, Type};
 use crate::value::Value;
 
 /// Puts the members of every struct in a value into the order of its type, after some were added. What is shared with
-/// `before`, in which they have it, is left as it is.
+/// `before`, in which they have it, is left as it is, and so is what was not changed since it was conformed.
 pub fn order(of: &Type, value: &mut Value, before: &Value) {
+    order_struct(of, value, before, true);
+}
+
+/// As [`order`], for a value that was conformed to another type, or to none.
+pub fn reorder(of: &Type, value: &mut Value) {
+    order_struct(of, value, &Value::Null, false);
+}
+
+fn order_struct(of: &Type, value: &mut Value, before: &Value, conformed: bool) {
     if value.is_same(before) {
         return;
     }
     let Value::Object(map) = value else { return };
+    if conformed && map.is_settled() {
+        return;
+    }
     let (mut next, mut ordered) = (0, true);
     for (key, member) in map.iter_mut() {
         let Some(at) = position(of, key, next) else { continue };
         ordered &= at >= next;
         next = at + 1;
-        order_in(&of.fields[at].shape, member, before.at(&[key]));
+        order_in(&of.fields[at].shape, member, before.at(&[key]), conformed);
     }
     if !ordered {
         map.sort_by_rank(|key| position(of, key, 0).unwrap_or(usize::MAX));
     }
 }
 
-fn order_in(shape: &Shape, value: &mut Value, before: &Value) {
+fn order_in(shape: &Shape, value: &mut Value, before: &Value, conformed: bool) {
     match (shape, value) {
-        (Shape::Struct(of), value) => order(of, value, before),
+        (Shape::Struct(of), value) => order_struct(of, value, before, conformed),
         (Shape::List(list), Value::Array(items)) if holds_structs(&list.item) => {
             for (index, item) in items.iter_mut().enumerate() {
-                order_in(&list.item, item, item_of(before, index));
+                order_in(&list.item, item, item_of(before, index), conformed);
             }
         }
         (Shape::Map(map), Value::Object(members)) if holds_structs(&map.value) => {
-            members.iter_mut().for_each(|(key, member)| order_in(&map.value, member, before.at(&[key])));
+            members.iter_mut().for_each(|(key, member)| order_in(&map.value, member, before.at(&[key]), conformed));
         }
         _ => {}
     }
@@ -41,6 +53,7 @@ fn order_in(shape: &Shape, value: &mut Value, before: &Value) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::conform::{conform, forget_empty};
     use crate::{catalogue, value};
 
     #[test]
@@ -48,11 +61,38 @@ mod tests {
         let pod = catalogue::kind("", "v1", "Pod").unwrap();
         let container = value!({"name": "c", "imagePullPolicy": "Always", "image": "i", "resources": {}});
         let mut object = value!({"spec": {"restartPolicy": "Always", "containers": [container]}, "kind": "Pod"});
+        let mut other = object.clone();
         order(&pod.of, &mut object, &Value::Null);
+        reorder(&pod.of, &mut other);
+        assert_eq!(crate::json::to_vec(&other), crate::json::to_vec(&object));
         let text = String::from_utf8(crate::json::to_vec(&object)).unwrap();
         assert_eq!(
             text,
             r#"{"kind":"Pod","spec":{"containers":[{"name":"c","image":"i","resources":{},"imagePullPolicy":"Always"}],"restartPolicy":"Always"}}"#
         );
+    }
+
+    #[test]
+    fn what_was_changed_since_it_conformed_is_put_in_order_again() {
+        let pod = catalogue::kind("", "v1", "Pod").unwrap();
+        let container = |name: &str| value!({"name": name, "env": [{"name": "e", "value": "1"}], "image": "i"});
+        let mut object = value!({"spec": {"containers": [(container("a")), (container("b"))]}});
+        conform(&pod.of, &mut object).unwrap();
+        let shared = object.clone();
+        let containers = object.get_mut("spec").and_then(|spec| spec.get_mut("containers"));
+        let second = &mut containers.and_then(Value::as_array_mut).unwrap()[1];
+        second.set_at(&["command"], value!(["c"]));
+        second.get_mut("env").and_then(Value::as_array_mut).unwrap()[0] = value!({"value": "2", "name": "f"});
+        order(&pod.of, &mut object, &Value::Null);
+        forget_empty(&pod.of, &mut object, &Value::Null);
+        let second = &object.list_at(&["spec", "containers"])[1];
+        assert_eq!(
+            String::from_utf8(crate::json::to_vec(second)).unwrap(),
+            r#"{"name":"b","image":"i","command":["c"],"env":[{"name":"f","value":"2"}],"resources":{}}"#
+        );
+        assert_eq!(shared.list_at(&["spec", "containers"])[1].list_at(&["env"])[0].str_at(&["name"]), "e");
+        object.set_at(&["spec", "containers"], value!([]));
+        forget_empty(&pod.of, &mut object, &Value::Null);
+        assert!(object.at(&["spec", "containers"]).is_null());
     }
 }

@@ -8,7 +8,7 @@ mod write;
 
 pub use outline::{Part, parse_part};
 pub use parse::{DEPTH_MAX, Error, NESTING_MAX, Parsed, holds_abyss, parse, parse_tracking};
-pub use write::{write, write_pretty, write_str};
+pub use write::{write, write_pretty, write_str, write_within};
 
 /// The JSON text of a value.
 pub fn to_vec(value: &crate::value::Value) -> Vec<u8> {

@@ -101,10 +101,10 @@ pub fn parse_tracking(text: &[u8]) -> Result<Parsed, Error> {
     }
 }
 
-/// An open container.
+/// An open container: from where on its items or members are those of the parser, and the key of the next member.
 enum Open {
-    Array(Vec<Value>),
-    Object(Vec<(Str, Value)>, Str),
+    Array(usize),
+    Object(usize, Str),
 }
 
 struct Parser<'a> {
@@ -112,6 +112,10 @@ struct Parser<'a> {
     bytes: &'a [u8],
     at: usize,
     open: Vec<Open>,
+    /// The items of all open lists, so that a list takes no more memory than its items when it is closed.
+    items: Vec<Value>,
+    /// The members of all open objects.
+    members: Vec<(Str, Value)>,
     duplicates: Vec<String>,
     literals: Vec<(String, String)>,
     abyss: bool,
@@ -124,6 +128,8 @@ impl<'a> Parser<'a> {
             bytes: text.as_bytes(),
             at: 0,
             open: Vec::new(),
+            items: Vec::new(),
+            members: Vec::new(),
             duplicates: Vec::new(),
             literals: Vec::new(),
             abyss: false,
@@ -157,7 +163,7 @@ impl<'a> Parser<'a> {
                     return Ok(Some(Value::object()));
                 }
                 let key = self.key()?;
-                self.push(Open::Object(Vec::with_capacity(8), key))?;
+                self.push(Open::Object(self.members.len(), key))?;
                 Ok(None)
             }
             b'[' => {
@@ -167,7 +173,7 @@ impl<'a> Parser<'a> {
                     self.at += 1;
                     return Ok(Some(Value::Array(Vec::new())));
                 }
-                self.push(Open::Array(Vec::new()))?;
+                self.push(Open::Array(self.items.len()))?;
                 Ok(None)
             }
             b'"' => Ok(Some(Value::Str(self.string()?))),
@@ -194,8 +200,8 @@ impl<'a> Parser<'a> {
                 return Ok(Some(value));
             };
             match open {
-                Open::Array(items) => {
-                    items.push(value);
+                Open::Array(_) => {
+                    self.items.push(value);
                     self.blank();
                     match self.peek()? {
                         b',' => {
@@ -206,8 +212,8 @@ impl<'a> Parser<'a> {
                         _ => return Err(self.invalid("after array element")),
                     }
                 }
-                Open::Object(entries, key) => {
-                    entries.push((std::mem::take(key), value));
+                Open::Object(_, key) => {
+                    self.members.push((std::mem::take(key), value));
                     self.blank();
                     match self.peek()? {
                         b',' => {
@@ -233,13 +239,18 @@ impl<'a> Parser<'a> {
         let innermost = self.open.pop();
         if self.open.len() >= DEPTH_MAX {
             // Containers in here were dropped when they closed, so this one is shallow.
+            match innermost {
+                Some(Open::Array(from)) => self.items.truncate(from),
+                Some(Open::Object(from, _)) => self.members.truncate(from),
+                None => {}
+            }
             self.abyss = true;
             return ABYSS;
         }
         match innermost {
-            Some(Open::Array(items)) => Value::Array(items),
-            Some(Open::Object(entries, _)) => {
-                let (map, repeated) = Map::from_entries(entries);
+            Some(Open::Array(from)) => Value::Array(self.items.split_off(from)),
+            Some(Open::Object(from, _)) => {
+                let (map, repeated) = Map::from_entries(self.members.split_off(from));
                 for key in repeated {
                     self.duplicates.push(self.path(&key));
                 }
@@ -252,9 +263,17 @@ impl<'a> Parser<'a> {
     /// The path of a key of the container that was just closed.
     fn path(&self, key: &str) -> String {
         let mut path = String::new();
+        let mut lists = self.open.iter().filter_map(|open| match open {
+            Open::Array(from) => Some(*from),
+            Open::Object(..) => None,
+        });
+        lists.next();
         for open in &self.open {
             match open {
-                Open::Array(items) => path.push_str(&format!("[{}]", items.len())),
+                Open::Array(from) => {
+                    let end = lists.next().unwrap_or(self.items.len());
+                    path.push_str(&format!("[{}]", end - from));
+                }
                 Open::Object(_, key) if path.is_empty() => path.push_str(key),
                 Open::Object(_, key) => {
                     path.push('.');

@@ -1,5 +1,7 @@
 //! The writer: compact, or indented by two spaces, with Go's escapes and number forms.
 
+use wide::u8x16;
+
 use crate::value::Value;
 
 /// Appends a value as compact JSON.
@@ -120,56 +122,112 @@ fn write_float(number: f64, out: &mut Vec<u8>) {
     }
 }
 
-/// For each byte: whether it needs a look before it may stand in a string.
-static ESCAPED: [bool; 256] = {
-    let mut table = [false; 256];
-    let mut byte = 0;
-    while byte < 0x20 {
-        table[byte] = true;
-        byte += 1;
+/// How many bytes are looked at together.
+const LANES: usize = 16;
+
+/// Which bytes of a block need a look before they may stand in a string, one bit each: control characters, quotes,
+/// backslashes, `<`, `>`, `&`, and what may begin U+2028 and U+2029.
+fn marks(block: [u8; LANES]) -> u32 {
+    let bytes = u8x16::from(block);
+    let is = |bytes: u8x16, byte: u8| bytes.simd_eq(u8x16::splat(byte));
+    // `"` and `&` differ in one bit, as `<` and `>` do.
+    let pairs = is(bytes | u8x16::splat(b'"' ^ b'&'), b'&') | is(bytes | u8x16::splat(b'<' ^ b'>'), b'>');
+    let control = bytes.min(u8x16::splat(0x1f)).simd_eq(bytes);
+    (pairs | control | is(bytes, b'\\') | is(bytes, 0xe2)).to_bitmask()
+}
+
+/// The position of the first byte from `from` on that needs a look; the length of the text if there is none.
+fn plain_end(bytes: &[u8], from: usize) -> usize {
+    let mut at = from;
+    while let Some(block) = bytes.get(at..).and_then(<[u8]>::first_chunk) {
+        let marks = marks(*block);
+        if marks != 0 {
+            return at + marks.trailing_zeros() as usize;
+        }
+        at += LANES;
     }
-    table[b'"' as usize] = true;
-    table[b'\\' as usize] = true;
-    table[b'<' as usize] = true;
-    table[b'>' as usize] = true;
-    table[b'&' as usize] = true;
-    table[0xe2] = true; // may begin U+2028 and U+2029
-    table
-};
+    let rest = bytes.get(at..).unwrap_or_default();
+    let mut last = [b' '; LANES];
+    last[..rest.len()].copy_from_slice(rest);
+    (at + marks(last).trailing_zeros() as usize).min(bytes.len())
+}
 
 /// Appends a string with quotes; `<`, `>`, `&`, U+2028 and U+2029 are escaped, as Go's encoder does.
 pub fn write_str(text: &str, out: &mut Vec<u8>) {
-    const HEX: &[u8; 16] = b"0123456789abcdef";
-    let bytes = text.as_bytes();
-    out.reserve(bytes.len() + 2);
+    out.reserve(text.len() + 2);
     out.push(b'"');
+    write_within(text, out);
+    out.push(b'"');
+}
+
+/// Appends a part of a string, without quotes around it.
+pub fn write_within(text: &str, out: &mut Vec<u8>) {
+    let bytes = text.as_bytes();
     let mut from = 0;
-    while let Some(step) = bytes[from..].iter().position(|&b| ESCAPED[b as usize]) {
-        let at = from + step;
+    loop {
+        let at = plain_end(bytes, from);
         out.extend_from_slice(&bytes[from..at]);
-        from = at + 1;
-        match bytes[at] {
-            b'"' => out.extend_from_slice(br#"\""#),
-            b'\\' => out.extend_from_slice(br"\\"),
-            b'\n' => out.extend_from_slice(br"\n"),
-            b'\r' => out.extend_from_slice(br"\r"),
-            b'\t' => out.extend_from_slice(br"\t"),
-            8 => out.extend_from_slice(br"\b"),
-            12 => out.extend_from_slice(br"\f"),
-            0xe2 => match bytes.get(at + 1..at + 3) {
-                Some([0x80, last @ (0xa8 | 0xa9)]) => {
-                    out.extend_from_slice(if *last == 0xa8 { br"\u2028" } else { br"\u2029" });
-                    from = at + 3;
+        if at == bytes.len() {
+            return;
+        }
+        from = at + write_escaped(&bytes[at..], out);
+    }
+}
+
+/// Appends what stands for the character that a text begins with; returns how many bytes it took.
+fn write_escaped(bytes: &[u8], out: &mut Vec<u8>) -> usize {
+    const HEX: &[u8; 16] = b"0123456789abcdef";
+    match bytes[0] {
+        b'"' => out.extend_from_slice(br#"\""#),
+        b'\\' => out.extend_from_slice(br"\\"),
+        b'\n' => out.extend_from_slice(br"\n"),
+        b'\r' => out.extend_from_slice(br"\r"),
+        b'\t' => out.extend_from_slice(br"\t"),
+        8 => out.extend_from_slice(br"\b"),
+        12 => out.extend_from_slice(br"\f"),
+        0xe2 => match bytes.get(1..3) {
+            Some([0x80, last @ (0xa8 | 0xa9)]) => {
+                out.extend_from_slice(if *last == 0xa8 { br"\u2028" } else { br"\u2029" });
+                return 3;
+            }
+            _ => out.push(0xe2),
+        },
+        byte => {
+            out.extend_from_slice(br"\u00");
+            out.push(HEX[(byte >> 4) as usize]);
+            out.push(HEX[(byte & 15) as usize]);
+        }
+    }
+    1
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_byte_is_looked_at_that_may_not_stand_as_it_is() {
+        let is_plain = |byte: u8| byte >= 0x20 && !matches!(byte, b'"' | b'\\' | b'<' | b'>' | b'&' | 0xe2);
+        for byte in 0..=u8::MAX {
+            for before in [0, 1, 7, 15, 16, 17, 31, 40] {
+                for behind in [0, 1, 15, 16, 33] {
+                    let mut bytes = vec![b'a'; before];
+                    bytes.push(byte);
+                    bytes.extend(std::iter::repeat_n(b'~', behind));
+                    let end = if is_plain(byte) { bytes.len() } else { before };
+                    for from in 0..=before {
+                        assert_eq!(plain_end(&bytes, from), end, "{byte} at {before} from {from}, {behind} behind");
+                    }
                 }
-                _ => out.push(0xe2),
-            },
-            b => {
-                out.extend_from_slice(br"\u00");
-                out.push(HEX[(b >> 4) as usize]);
-                out.push(HEX[(b & 15) as usize]);
             }
         }
     }
-    out.extend_from_slice(&bytes[from..]);
-    out.push(b'"');
+
+    #[test]
+    fn escapes_stand_wherever_they_are_needed() {
+        let mut out = Vec::new();
+        write_str("0123456789abcdef\"\\<>&\n\r\t\u{8}\u{c}\u{1}\u{2028}\u{2029}\u{2030}\u{7f}\u{e9}end", &mut out);
+        let expected = "\"0123456789abcdef\\\"\\\\\\u003c\\u003e\\u0026\\n\\r\\t\\b\\f\\u0001\\u2028\\u2029\u{2030}\u{7f}\u{e9}end\"";
+        assert_eq!(String::from_utf8(out).unwrap(), expected);
+    }
 }

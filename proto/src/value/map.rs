@@ -25,6 +25,8 @@ struct Node {
     /// The members, unless they are still to be read of a text.
     own: Vec<(Str, Value)>,
     unchanged: Option<Box<Unchanged>>,
+    /// See [`Map::settle`].
+    settled: bool,
 }
 
 /// A text, and its members once they were asked for.
@@ -43,6 +45,7 @@ impl Node {
 
     /// The members, for changing them, which leaves the text behind.
     fn members_mut(&mut self) -> &mut Vec<(Str, Value)> {
+        self.settled = false;
         if let Some(unchanged) = self.unchanged.take() {
             let Unchanged { text, members } = *unchanged;
             self.own = members.into_inner().unwrap_or_else(|| read(&text));
@@ -53,16 +56,21 @@ impl Node {
 
 impl Clone for Node {
     fn clone(&self) -> Self {
-        Self { own: self.members().to_vec(), unchanged: None }
+        Self { own: self.members().to_vec(), unchanged: None, settled: false }
     }
 }
 
 fn read(text: &Text) -> Vec<(Str, Value)> {
     let mut members = text.members();
-    if members.len() > ORDERED_MAX {
-        sort(&mut members);
-    }
+    arrange(&mut members);
     members
+}
+
+/// Sorts what is large.
+fn arrange(members: &mut [(Str, Value)]) {
+    if members.len() > ORDERED_MAX {
+        sort(members);
+    }
 }
 
 fn sort(members: &mut [(Str, Value)]) {
@@ -75,6 +83,15 @@ impl std::fmt::Debug for Map {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_map().entries(self.iter()).finish()
     }
+}
+
+/// One bit of a word, the same for equal keys: those whose bit nobody has yet repeat none.
+fn mark(key: &str) -> u64 {
+    let bytes = key.as_bytes();
+    let (Some(first), Some(last)) = (bytes.first(), bytes.last()) else { return 1 };
+    let sum =
+        bytes.len() * 5 + usize::from(*first) * 11 + usize::from(*last) * 23 + usize::from(bytes[bytes.len() / 2]);
+    1 << (sum % 64)
 }
 
 /// Puts what a repeated key says over what it said before: objects are decoded into the same object.
@@ -110,23 +127,46 @@ impl Map {
 
     /// An empty map with room for `capacity` members.
     pub fn with_capacity(capacity: usize) -> Self {
-        let room = || Arc::new(Node { own: Vec::with_capacity(capacity), unchanged: None });
+        let room = || Arc::new(Node { own: Vec::with_capacity(capacity), ..Node::default() });
         Self { node: (capacity > 0).then(room) }
     }
 
     fn of(members: Vec<(Str, Value)>) -> Self {
-        Self { node: (!members.is_empty()).then(|| Arc::new(Node { own: members, unchanged: None })) }
+        Self { node: (!members.is_empty()).then(|| Arc::new(Node { own: members, ..Node::default() })) }
     }
 
     /// The object of a text that has members.
     pub(super) fn of_text(text: Text) -> Self {
-        let unchanged = Some(Box::new(Unchanged { text, members: OnceLock::new() }));
-        Self { node: Some(Arc::new(Node { own: Vec::new(), unchanged })) }
+        Self::unchanged(text, OnceLock::new())
+    }
+
+    /// As [`Map::of_text`], where the members were read already.
+    pub(super) fn of_text_with(text: Text, mut members: Vec<(Str, Value)>) -> Self {
+        arrange(&mut members);
+        Self::unchanged(text, members.into())
+    }
+
+    fn unchanged(text: Text, members: OnceLock<Vec<(Str, Value)>>) -> Self {
+        let unchanged = Some(Box::new(Unchanged { text, members }));
+        Self { node: Some(Arc::new(Node { unchanged, ..Node::default() })) }
     }
 
     /// The text of which the map was read, if it was not changed since.
     pub(crate) fn text(&self) -> Option<&[u8]> {
         self.node.as_ref()?.unchanged.as_ref().map(|unchanged| unchanged.text.as_bytes())
+    }
+
+    /// Notes that the map and all that is in it is as its type wants it. That is forgotten once the map is changed or
+    /// something in it, which nobody can without having the map for changing it.
+    pub(crate) fn settle(&mut self) {
+        if let Some(node) = self.node.as_mut().and_then(Arc::get_mut) {
+            node.settled = true;
+        }
+    }
+
+    /// Whether nothing was changed since [`Map::settle`].
+    pub(crate) fn is_settled(&self) -> bool {
+        self.node.as_ref().is_none_or(|node| node.settled)
     }
 
     /// Whether both are clones of one map that share their members still, or both empty: then they are equal, which is
@@ -164,9 +204,16 @@ impl Map {
             });
             return (Self::of(entries), repeated);
         }
-        let mut at = 1;
+        let (mut at, mut seen) = (0, 0);
         while at < entries.len() {
             let (earlier, rest) = entries.split_at_mut(at);
+            let mark = mark(&rest[0].0);
+            let is_new = seen & mark == 0;
+            seen |= mark;
+            if is_new {
+                at += 1;
+                continue;
+            }
             match earlier.iter_mut().find(|(key, _)| *key == rest[0].0) {
                 Some((key, place)) => {
                     repeated.push(key.clone());

@@ -8,7 +8,7 @@ mod source;
 
 pub use compact_str::CompactString as Str;
 pub use map::Map;
-pub use source::read;
+pub use source::{of_written, read};
 
 /// A JSON value.
 #[derive(Debug, Clone, PartialEq, Default)]

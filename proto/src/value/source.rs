@@ -1,102 +1,62 @@
 //! Text whose objects become maps only when somebody looks into them, and whose text stays at hand until they change.
 
-use std::sync::Arc;
-
 use bytes::Bytes;
 
 use super::{Map, Str, Value};
 use crate::json::pass::Pass;
-use crate::json::{DEPTH_MAX, scan};
+use crate::json::scan;
 
-/// A JSON text, with where the objects in it are.
-#[derive(Debug)]
-struct Source {
-    /// UTF-8.
-    text: Bytes,
-    /// The objects with members, in the order in which they begin.
-    objects: Vec<Span>,
-}
+/// How deep objects are found by passing over what is in them. Each level is passed over once more, so that what lies
+/// deeper is read at once.
+const DEPTH_MAX: u8 = 24;
 
-/// Where an object is in its text.
-#[derive(Debug, Clone, Copy)]
-struct Span {
-    start: u32,
-    end: u32,
-    /// The number of the next object that is not in this one.
-    after: u32,
-}
-
-/// One object of a text. Cheap to clone.
+/// The text of one object that has members. Cheap to clone.
 #[derive(Debug, Clone)]
 pub(super) struct Text {
-    source: Arc<Source>,
-    object: u32,
+    /// UTF-8, from brace to brace.
+    bytes: Bytes,
+    /// In how many other objects it lies.
+    depth: u8,
 }
 
 /// The tree of an object whose text [`crate::json::write`] has made: members of members are read when they are looked
 /// at, and what is not changed is written as it stands. `None` where that is not possible: then the text is to be parsed.
 pub fn read(text: &Bytes) -> Option<Value> {
-    std::str::from_utf8(text).ok()?;
-    let source = Arc::new(Source { objects: objects(text)?, text: text.clone() });
-    let root = source.objects.first()?;
-    (root.start == 0 && text[root.end as usize..].trim_ascii().is_empty())
-        .then(|| Value::Object(Map::of_text(Text { source, object: 0 })))
+    let object = Text { bytes: text.slice(..text.trim_ascii_end().len()), depth: 0 };
+    (object.bytes.starts_with(b"{") && !object.bytes.starts_with(b"{}")).then_some(())?;
+    let members = object.try_members()?;
+    Some(Value::Object(Map::of_text_with(object, members)))
 }
 
-/// Finds the objects of a text; `None` when its brackets do not match, or are too many.
-fn objects(bytes: &[u8]) -> Option<Vec<Span>> {
-    u32::try_from(bytes.len()).ok()?;
-    let (mut objects, mut open, mut at) = (Vec::with_capacity(bytes.len() / 48), Vec::new(), 0);
-    while let Some(byte) = bytes.get(at) {
-        at += 1;
-        match byte {
-            b'"' => at = scan::string_end(bytes, at - 1)?.0,
-            b'{' if bytes.get(at) == Some(&b'}') => at += 1,
-            b'{' => {
-                if open.len() >= DEPTH_MAX {
-                    return None;
-                }
-                open.push(objects.len());
-                objects.push(Span { start: at as u32 - 1, end: 0, after: 0 });
-            }
-            b'}' => {
-                let after = objects.len() as u32;
-                let closed = objects.get_mut(open.pop()?)?;
-                (closed.end, closed.after) = (at as u32, after);
-            }
-            _ => {}
-        }
-    }
-    open.is_empty().then_some(objects)
+/// The map of an object with members that was just written as [`crate::json::write`] would have written it. The text is
+/// not looked at before somebody asks for a member.
+pub fn of_written(text: Vec<u8>) -> Map {
+    Map::of_text(Text { bytes: text.into(), depth: 0 })
 }
 
 impl Text {
-    fn span(&self) -> Span {
-        self.source.objects[self.object as usize]
-    }
-
     /// The text of the object.
     pub(super) fn as_bytes(&self) -> &[u8] {
-        let Span { start, end, .. } = self.span();
-        &self.source.text[start as usize..end as usize]
+        &self.bytes
     }
 
     /// The members of the object; those that are objects are of the same text. None where it is no JSON, which only a
     /// text can be that nobody has written.
     pub(super) fn members(&self) -> Vec<(Str, Value)> {
-        let at = self.span().start as usize;
-        let pass = Pass { bytes: &self.source.text, at };
-        let mut reader = Reader { source: &self.source, pass, next: self.object + 1 };
-        reader.members().unwrap_or_default()
+        self.try_members().unwrap_or_default()
+    }
+
+    fn try_members(&self) -> Option<Vec<(Str, Value)>> {
+        let mut reader = Reader { text: self, pass: Pass { bytes: &self.bytes, at: 0 } };
+        let members = reader.members()?;
+        (reader.pass.at == self.bytes.len()).then_some(members)
     }
 }
 
 /// Reads one object of a text.
 struct Reader<'a> {
-    source: &'a Arc<Source>,
+    text: &'a Text,
     pass: Pass<'a>,
-    /// The number of the next object.
-    next: u32,
 }
 
 impl Reader<'_> {
@@ -120,14 +80,11 @@ impl Reader<'_> {
                 self.pass.at += 2;
                 Some(Value::object())
             }
-            b'{' => {
-                let object = self.next;
-                let Span { start, end, after } = *self.source.objects.get(object as usize)?;
-                if start as usize != self.pass.at {
-                    return None;
-                }
-                (self.pass.at, self.next) = (end as usize, after);
-                Some(Value::Object(Map::of_text(Text { source: Arc::clone(self.source), object })))
+            b'{' if self.text.depth < DEPTH_MAX => {
+                let from = self.pass.at;
+                self.pass.at = scan::value_end(self.pass.bytes, from)?;
+                let text = Text { bytes: self.text.bytes.slice(from..self.pass.at), depth: self.text.depth + 1 };
+                Some(Value::Object(Map::of_text(text)))
             }
             _ => self.pass.value(),
         }
@@ -177,6 +134,16 @@ mod tests {
     }
 
     #[test]
+    fn what_was_written_is_known_without_a_look() {
+        let text = json::to_vec(&parsed());
+        let (written, unseen) = (of_written(text.clone()), of_written(text.clone()));
+        assert_eq!(written.text(), Some(&text[..]));
+        assert_eq!(Value::from(written.clone()), parsed());
+        assert_eq!((written.text(), written.get("kind")), (Some(&text[..]), Some(&Value::from("Pod"))));
+        assert_eq!(unseen, written);
+    }
+
+    #[test]
     fn a_change_leaves_what_it_does_not_concern() {
         let before = read(&Bytes::from_static(TEXT.as_bytes())).unwrap();
         let (mut after, mut expected) = (before.clone(), parsed());
@@ -215,6 +182,18 @@ mod tests {
             order::order(&pod.of, value, before);
         }
         assert_eq!(json::to_vec(&part), json::to_vec(&whole));
+    }
+
+    #[test]
+    fn what_lies_deep_is_read_too() {
+        let depth = 3 * usize::from(DEPTH_MAX);
+        let text = r#"{"a":[{"b":1},"#.repeat(depth) + "2" + &"]}".repeat(depth);
+        let tree = read(&text.clone().into()).unwrap();
+        assert_eq!(tree, json::parse(text.as_bytes()).unwrap());
+        let mut changed = tree.clone();
+        changed.set_at(&["c"], 3);
+        assert_eq!(json::to_vec(&changed), format!("{},\"c\":3}}", &text[..text.len() - 1]).as_bytes());
+        assert_eq!(tree, read(&text.into()).unwrap());
     }
 
     #[test]
