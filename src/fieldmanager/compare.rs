@@ -6,6 +6,7 @@
 use flotilla_proto::schema::{List, Type};
 use flotilla_proto::value::{Map, Str, Value};
 
+use super::added::added;
 use super::element::{self, ItemError};
 use super::form::{Form, Members, Parts, items, members};
 use super::set;
@@ -282,40 +283,6 @@ impl Change {
         }
         found
     }
-}
-
-/// The node of a set whose members are a value that is new and all that is in it.
-fn added(form: Form<'_>, new: &Value) -> Result<Map, ItemError> {
-    let mut below = Vec::new();
-    // Where nothing is below, the node is bare; else its own mark comes first.
-    let begin = |below: &mut Vec<_>, count: usize| {
-        below.reserve_exact(count + 1);
-        below.push((Str::const_new(element::SELF), Value::object()));
-    };
-    match form.parts(new) {
-        Parts::Leaf => {}
-        Parts::Items(_) if items(Some(new)).is_empty() => {}
-        Parts::Items(list) => {
-            let (form, index) = (Form::of_shape(&list.item), Items::index(list, items(Some(new)))?);
-            begin(&mut below, index.items.len());
-            for element in index.identities() {
-                let node = match index.positions(element) {
-                    [at] => added(form, &index.items[*at])?,
-                    _ => Map::new(),
-                };
-                below.push((element.clone(), node.into()));
-            }
-        }
-        Parts::Members => {
-            let Some(members) = members(Some(new)) else { return Ok(Map::new()) };
-            let mut form = Members::of(form);
-            begin(&mut below, members.len());
-            for (key, value) in members.iter() {
-                below.push((element::of_name(key), added(form.any(key), value)?.into()));
-            }
-        }
-    }
-    Ok(set::of_entries(below))
 }
 
 /// A list's items by identity.

@@ -54,18 +54,38 @@ pub fn of_name(name: &str) -> Str {
 /// # Errors
 /// When the item has no identity; see [`ItemError`].
 pub fn of_item(list: &List, item: &Value) -> Result<Str, ItemError> {
+    let mut spelled = Vec::with_capacity(64);
+    spell_item(list, item, &mut spelled)?;
+    // The JSON writer writes UTF-8 only.
+    Ok(Str::from_utf8(&spelled).unwrap_or_default())
+}
+
+/// As [`of_item`], behind what was spelled before.
+///
+/// # Errors
+/// As [`of_item`]; then it is not known what was spelled of the item.
+pub fn spell_item(list: &List, item: &Value, out: &mut Vec<u8>) -> Result<(), ItemError> {
     match &list.topology {
-        Topology::Map(keys) => of_keyed(&list.item, keys, item),
+        Topology::Map(keys) => spell_keyed(&list.item, keys, item, out),
         Topology::Set | Topology::Atomic => match item {
             Value::Object(_) => Err(ItemError::SetMap),
             Value::Array(_) => Err(ItemError::SetList),
             Value::Null => Err(ItemError::SetNull),
-            scalar => Ok(spell("v:", |out| write_scalar(scalar, out))),
+            scalar => {
+                out.extend_from_slice(b"v:");
+                write_scalar(scalar, out);
+                Ok(())
+            }
         },
     }
 }
 
-fn of_keyed(shape: &Shape, keys: &[flotilla_proto::schema::Text], item: &Value) -> Result<Str, ItemError> {
+fn spell_keyed(
+    shape: &Shape,
+    keys: &[flotilla_proto::schema::Text],
+    item: &Value,
+    out: &mut Vec<u8>,
+) -> Result<(), ItemError> {
     let map = match item {
         Value::Object(map) => map,
         Value::Null => return Err(ItemError::KeyedNull),
@@ -75,43 +95,36 @@ fn of_keyed(shape: &Shape, keys: &[flotilla_proto::schema::Text], item: &Value) 
         Shape::Struct(of) => Some(&**of),
         _ => None,
     };
-    let mut first = true;
-    let spelled = spell("k:{", |out| {
-        let mut write_key = |key: &str| {
-            let present = map.get(key);
-            let default = || of.and_then(|of| of.field(key)).and_then(|(_, field)| default(field));
-            let before = out.len();
-            if !first {
-                out.push(b',');
-            }
-            json::write_str(key, out);
-            out.push(b':');
-            match present {
-                Some(value) => write_scalar(value, out),
-                None => match default() {
-                    Some(text) => out.extend_from_slice(text.as_bytes()),
-                    None => {
-                        out.truncate(before);
-                        return;
-                    }
-                },
-            }
-            first = false;
-        };
-        if keys.is_sorted() {
-            keys.iter().for_each(|key| write_key(key));
-        } else {
-            let mut sorted: Vec<&str> = keys.iter().map(|key| &**key).collect();
-            sorted.sort_unstable();
-            sorted.into_iter().for_each(write_key);
+    out.extend_from_slice(b"k:{");
+    let bare = out.len();
+    let mut write_key = |key: &str| {
+        let before = out.len();
+        if before > bare {
+            out.push(b',');
         }
-        out.push(b'}');
-    });
-    if first {
+        json::write_str(key, out);
+        out.push(b':');
+        match map.get(key) {
+            Some(value) => write_scalar(value, out),
+            None => match of.and_then(|of| of.field(key)).and_then(|(_, field)| default(field)) {
+                Some(text) => out.extend_from_slice(text.as_bytes()),
+                None => out.truncate(before),
+            },
+        }
+    };
+    if keys.is_sorted() {
+        keys.iter().for_each(|key| write_key(key));
+    } else {
+        let mut sorted: Vec<&str> = keys.iter().map(|key| &**key).collect();
+        sorted.sort_unstable();
+        sorted.into_iter().for_each(write_key);
+    }
+    if out.len() == bare {
         let names: Vec<String> = keys.iter().map(|key| quote(key)).collect();
         return Err(ItemError::NoKeys(names.join(" ")));
     }
-    Ok(spelled)
+    out.push(b'}');
+    Ok(())
 }
 
 /// The default of a key, as JSON: the field's own, or the zero that OpenAPI states for fields that are always there.

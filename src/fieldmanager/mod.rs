@@ -19,6 +19,7 @@
 //! Objects that [`update`] cannot make sense of lose their `managedFields`, as with the reference; updates never fail
 //! because of them.
 
+mod added;
 mod apply;
 mod check;
 mod compare;
