@@ -7,17 +7,13 @@ use flotilla_cluster::Object;
 use flotilla_proto::json;
 use flotilla_proto::value::Value;
 
+pub use crate::registry::mentions;
 use crate::status::{ApiError, ApiResult};
 
 /// The tree of an object's metadata alone.
 pub fn metadata(object: &Object) -> ApiResult<Value> {
     json::parse(object.metadata())
         .map_err(|error| ApiError::internal(format_args!("metadata of {}: {error}", object.key())))
-}
-
-/// Whether the metadata has a member of this name, given with quotes and colon.
-pub fn mentions(object: &Object, member: &str) -> bool {
-    memchr::memmem::find(object.metadata(), member.as_bytes()).is_some()
 }
 
 /// Whether the object is being deleted.

@@ -140,7 +140,7 @@ impl Registry {
     ) -> ApiResult<Entity> {
         let served = target.served;
         prepare(served.strategy, &served.stored.of, object);
-        encode::order_members(object, &served.stored.of);
+        encode::order_changed(object, &served.stored.of, &Value::Null);
         self.validate_create(target, object, caller)?;
         self.check_create(target, object, caller)?;
         self.charge_quotas(target, object, None, options, caller).await?;

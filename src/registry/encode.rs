@@ -11,6 +11,7 @@ use flotilla_proto::json::{self, Part};
 use flotilla_proto::order;
 use flotilla_proto::schema::Type;
 use flotilla_proto::value::{self, Map, Value};
+use memchr::memmem;
 
 use super::served::Served;
 use crate::limits;
@@ -120,6 +121,12 @@ pub fn stored_part(object: &Object, part: Part) -> ApiResult<Value> {
     json::parse_part(object.bytes(), part, known).map_or_else(|| stored_value(object), Ok)
 }
 
+/// Whether the text of an object's metadata has this in it, which may be a member's name with quotes and colon: that
+/// cannot stand inside a string, where quotes are escaped.
+pub fn mentions(object: &Object, text: &str) -> bool {
+    memmem::find(object.metadata(), text.as_bytes()).is_some()
+}
+
 /// The stored bytes without the newline.
 pub fn text(object: &Object) -> &[u8] {
     object.bytes().strip_suffix(b"\n").unwrap_or(object.bytes())
@@ -136,10 +143,11 @@ pub fn order_metadata(object: &mut Value, of: &Type) {
 
 /// Puts the members of an object, and of all structs in it, into the order of the catalogue after some were added.
 pub fn order_members(object: &mut Value, of: &Type) {
-    order_changed(object, of, &Value::Null);
+    order::reorder(of, object);
 }
 
-/// As [`order_members`], for an object that was made of one in which they have that order.
+/// As [`order_members`], for an object that was conformed to the type, and was made of one in which they have that order
+/// or of none.
 pub fn order_changed(object: &mut Value, of: &Type, before: &Value) {
     order::order(of, object, before);
 }

@@ -32,7 +32,7 @@ use flotilla_proto::value::Value;
 pub use allocation::NodePorts;
 pub use create::place;
 pub use delete::{FOREGROUND, ORPHAN};
-pub use encode::{order_members, stored_part, stored_tree, stored_value, text as stored_text};
+pub use encode::{mentions, order_members, stored_part, stored_tree, stored_value, text as stored_text};
 pub use list::{Listing, Page, selects};
 pub use options::{DeleteOptions, FieldValidation, Propagation, WriteOptions};
 pub use patch::PatchBody;

@@ -73,8 +73,8 @@ pub fn validate(pod: &Value, old: &Value, errors: &mut Errors) {
     for list in STATES {
         users(pod, list, &path.child(list), errors);
     }
-    allocated(status, "containerStatuses", pod.list_at(&["spec", "containers"]), &path, errors);
-    allocated(status, "initContainerStatuses", pod.list_at(&["spec", "initContainers"]), &path, errors);
+    allocated(pod, "containerStatuses", "containers", &path, errors);
+    allocated(pod, "initContainerStatuses", "initContainers", &path, errors);
     let ephemeral = path.child("ephemeralContainerStatuses");
     for (n, container) in status.list_at(&["ephemeralContainerStatuses"]).iter().enumerate() {
         if !container.list_at(&["allocatedResourcesStatus"]).is_empty() {
@@ -112,6 +112,10 @@ fn nominated_node(pod: &Value, old: &Value, path: &Path<'_>, errors: &mut Errors
 
 /// A container that ended stays ended, unless it may be restarted.
 fn transitions(pod: &Value, old: &Value, path: &Path<'_>, errors: &mut Errors) {
+    let mut before = STATES.iter().flat_map(|list| old.list_at(&["status", list]));
+    if before.all(|status| status.at(&["state", "terminated"]).is_null()) {
+        return;
+    }
     let spec = old.at(&["spec"]);
     let lists = [("containerStatuses", "containers"), ("initContainerStatuses", "initContainers")];
     let restarts_all = lists.iter().flat_map(|(_, list)| spec.list_at(&[list])).any(|container| {
@@ -296,14 +300,19 @@ fn users(pod: &Value, list: &str, path: &Path<'_>, errors: &mut Errors) {
     }
 }
 
-fn allocated(status: &Value, list: &str, containers: &[Value], path: &Path<'_>, errors: &mut Errors) {
-    let path = path.child(list);
-    for (n, status) in status.list_at(&[list]).iter().enumerate() {
+fn allocated(pod: &Value, statuses: &str, containers: &str, path: &Path<'_>, errors: &mut Errors) {
+    let path = path.child(statuses);
+    for (n, status) in pod.list_at(&["status", statuses]).iter().enumerate() {
+        let resources = status.list_at(&["allocatedResourcesStatus"]);
+        if resources.is_empty() {
+            continue;
+        }
         let item = path.index(n);
         let path = item.child("allocatedResourcesStatus");
         let name = status.str_at(&["name"]);
+        let containers = pod.list_at(&["spec", containers]);
         let container = containers.iter().find(|container| container.str_at(&["name"]) == name);
-        for (n, resource) in status.list_at(&["allocatedResourcesStatus"]).iter().enumerate() {
+        for (n, resource) in resources.iter().enumerate() {
             let path = path.index(n);
             if let Some(container) = container {
                 allocated_name(resource.str_at(&["name"]), container, &path.child("name"), errors);

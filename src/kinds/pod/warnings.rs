@@ -239,8 +239,14 @@ fn app_armor_of_pod(pod: &Value, into: &mut Vec<String>) {
 }
 
 fn hidden_variables(container: &Value, path: &Path<'_>, into: &mut Vec<String>) {
+    let variables = container.list_at(&["env"]);
+    let mut names: Vec<&str> = variables.iter().map(|variable| variable.str_at(&["name"])).collect();
+    names.sort_unstable();
+    if names.windows(2).all(|pair| pair[0] != pair[1]) {
+        return;
+    }
     let mut seen = HashSet::new();
-    for (n, variable) in container.list_at(&["env"]).iter().enumerate() {
+    for (n, variable) in variables.iter().enumerate() {
         let name = variable.str_at(&["name"]);
         if seen.insert(name) {
             continue;

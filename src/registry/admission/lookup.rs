@@ -2,6 +2,7 @@
 
 use flotilla_cluster::{Scope, Selection};
 use flotilla_proto::value::Value;
+use memchr::memmem;
 
 use super::super::{Registry, stored_tree};
 use crate::status::{ApiError, ApiResult};
@@ -18,6 +19,17 @@ impl Registry {
 
     /// All objects of a built-in resource, of a namespace or cluster-wide.
     pub(super) fn look_up_all(&self, group: &str, resource: &str, scope: Scope) -> ApiResult<Vec<Value>> {
+        self.look_up_mentioning(group, resource, scope, "")
+    }
+
+    /// As [`Registry::look_up_all`], of the objects that have this in their text.
+    pub(super) fn look_up_mentioning(
+        &self,
+        group: &str,
+        resource: &str,
+        scope: Scope,
+        text: &str,
+    ) -> ApiResult<Vec<Value>> {
         let served = self.resources.of_resource(group, resource).ok_or_else(ApiError::no_such_path)?;
         let table = self.table(&served);
         if table.is_empty() {
@@ -29,7 +41,7 @@ impl Registry {
             let more = cursor
                 .read(CHUNK, &mut objects)
                 .map_err(|error| ApiError::internal(format!("cannot read {resource}: {error:?}")))?;
-            for object in objects.drain(..) {
+            for object in objects.drain(..).filter(|object| memmem::find(object.bytes(), text.as_bytes()).is_some()) {
                 all.push(stored_tree(&object)?);
             }
             if !more {

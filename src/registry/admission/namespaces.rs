@@ -2,7 +2,7 @@
 
 use flotilla_proto::value::Value;
 
-use super::super::{Registry, Target, stored_tree};
+use super::super::{Registry, Target, encode, stored_tree};
 use crate::status::{ApiError, ApiResult, Cause};
 
 impl Registry {
@@ -17,9 +17,12 @@ impl Registry {
         let Some(namespace) = self.current(&namespaces, "", target.namespace) else {
             return Err(ApiError::not_found("", "namespaces", target.namespace));
         };
-        if namespace.terms().field("status.phase") != Some("Terminating")
-            && stored_tree(&namespace)?.at(&["metadata", "deletionTimestamp"]).is_null()
-        {
+        // What the text does not mention is not there; a label of the same name it mentions too.
+        let is_deleting = || -> ApiResult<bool> {
+            Ok(encode::mentions(&namespace, "\"deletionTimestamp\":")
+                && !stored_tree(&namespace)?.at(&["metadata", "deletionTimestamp"]).is_null())
+        };
+        if namespace.terms().field("status.phase") != Some("Terminating") && !is_deleting()? {
             return Ok(());
         }
         let why =

@@ -97,7 +97,9 @@ fn priority(request: &Request<'_>, pod: &mut Value) -> ApiResult<()> {
     let (group, resource) = ("scheduling.k8s.io", "priorityclasses");
     let set = match pod.str_at(&["spec", "priorityClassName"]) {
         "" => {
-            let classes = request.registry.look_up_all(group, resource, Scope::All)?;
+            // Only a class that is the default is looked for.
+            let is_default = "\"globalDefault\":true";
+            let classes = request.registry.look_up_mentioning(group, resource, Scope::All, is_default)?;
             admission::set_priority(pod, None, classes.iter())
         }
         name => {
