@@ -26,6 +26,9 @@ use crate::status::{ApiError, ApiResult};
 /// What a client may do with an answer.
 pub const CACHING: (HeaderName, HeaderValue) = (CACHE_CONTROL, HeaderValue::from_static("no-cache, private"));
 
+/// The group of the kinds that any object can be shown as.
+const META_GROUP: &str = "meta.k8s.io";
+
 /// An encoded body.
 pub struct Encoded {
     /// The bytes.
@@ -163,7 +166,9 @@ pub fn encode_kind(value: &Value, of: (&str, &str, &str), representation: Repres
         return encode_value(value, representation);
     }
     let mut out = Vec::with_capacity(512);
-    match catalogue::kind(of.0, of.1, of.2) {
+    // What any object can be shown as has the same messages in both versions.
+    let version = if of.0 == META_GROUP { "v1" } else { of.1 };
+    match catalogue::kind(of.0, version, of.2) {
         Some(kind) if protobuf_object(kind, value, &mut out) => {
             Encoded { bytes: out.into(), content_type: Media::Protobuf.name() }
         }

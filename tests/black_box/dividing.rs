@@ -70,7 +70,9 @@ fn a_resource_is_divided_while_it_is_used() {
         let held = slowest.saturating_sub(slowest_elsewhere);
         assert!(count > 10 && held < Duration::from_secs(1), "{count} updates, one of them took {slowest:?}");
     }
-    assert!(shards(&server, &["services=4"]).is_err() && shards(&server, &["configmaps=0"]).is_err());
+    for refused in ["services=4", "configmaps=0", "nothings=2", "apps/nothings=2"] {
+        assert!(shards(&server, &[refused]).is_err(), "{refused}");
+    }
 
     // The list goes on as of where it began.
     let (mut names, mut page) = (Vec::new(), first);

@@ -126,3 +126,24 @@ fn large_answers_are_compressed_for_those_who_take_it() {
     }
     assert_eq!(get(&config_map_path("small"), "gzip").0, None);
 }
+
+#[test]
+fn objects_are_shown_by_their_metadata_in_both_versions_of_that() {
+    let directory = DataDir::new();
+    let server = directory.start();
+    let mut client = server.connect();
+    for (kind, path) in
+        [("PartialObjectMetadata", "/api/v1/namespaces/default"), ("PartialObjectMetadataList", "/api/v1/namespaces")]
+    {
+        for version in ["v1", "v1beta1"] {
+            for media in ["application/json", "application/vnd.kubernetes.protobuf"] {
+                let accept = format!("{media};as={kind};g=meta.k8s.io;v={version}");
+                let answer = client.call("GET", path, &[("Accept", &accept)], b"").expect("an answer");
+                assert_eq!((answer.status, answer.header("content-type")), (200, Some(media)), "{accept}");
+                let stated = format!("meta.k8s.io/{version}");
+                let body = answer.text();
+                assert!(body.contains(&stated) && body.contains(kind), "{accept}: {body}");
+            }
+        }
+    }
+}

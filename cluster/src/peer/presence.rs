@@ -97,7 +97,7 @@ impl Attendance {
         change(known, number);
         let after = known.connections > 0;
         if before != after {
-            tracing::info!(member, reachable = after, "a peer comes or goes");
+            tracing::info!(member = %format_args!("{member:x}"), reachable = after, "a peer comes or goes");
             let liveness = members.iter().map(|(member, known)| (*member, known.connections > 0)).collect();
             self.liveness.send_replace(Arc::new(liveness)); // under the lock, so that the last change is seen last
         }

@@ -32,7 +32,7 @@ async fn succeed_one(placement: Arc<Placement>, member: u64, network: Arc<dyn Ne
     if !is_gone(&*network, &address).await {
         return;
     }
-    tracing::info!(member, groups = led.len(), "the leader of groups is gone: standing for election");
+    tracing::info!(member = %format_args!("{member:x}"), groups = led.len(), "the leader of groups is gone: standing for election");
     // One after the other, so that those who can succeed do not stand against each other.
     let mut waited = 0;
     for node in led {
