@@ -4,16 +4,20 @@
 //! and colon cannot stand inside a JSON string, where quotes are escaped, so that searching the text is sound.
 
 use flotilla_cluster::Object;
-use flotilla_proto::json;
+use flotilla_proto::json::{self, Part};
 use flotilla_proto::value::Value;
 
 pub use crate::registry::mentions;
 use crate::status::{ApiError, ApiResult};
 
-/// The tree of an object's metadata alone.
+/// All but who owns which fields, which is most of it and concerns no controller.
+const PART: Part = Part::but(&[("managedFields", Part::Rest)]);
+
+/// The tree of an object's metadata alone, without its managed fields.
 pub fn metadata(object: &Object) -> ApiResult<Value> {
-    json::parse(object.metadata())
-        .map_err(|error| ApiError::internal(format_args!("metadata of {}: {error}", object.key())))
+    let text = object.metadata();
+    let unreadable = || ApiError::internal(format_args!("the metadata of {} is no JSON", object.key()));
+    json::parse_part(text, PART, 0..text.len()).ok_or_else(unreadable)
 }
 
 /// Whether the object is being deleted.

@@ -7,7 +7,7 @@ use flotilla_proto::time::Timestamp;
 use flotilla_proto::value::Value;
 
 use super::options::{DeleteOptions, Propagation};
-use super::{Entity, Registry, Served, Target, WriteOptions, convert, encode, now, stored_value};
+use super::{Entity, Registry, Served, Target, WriteOptions, convert, encode, now, stored_tree};
 use crate::gateway::Caller;
 use crate::kinds::{Dependents, priority_class};
 use crate::limits;
@@ -83,7 +83,7 @@ impl Registry {
         current: &Arc<Object>,
         options: &mut DeleteOptions,
     ) -> ApiResult<Option<Deleted>> {
-        let old = stored_value(current)?;
+        let old = stored_tree(current)?;
         check_preconditions(target, options, &old, current)?;
         let uid = old.str_at(&["metadata", "uid"]).to_owned();
         let step = if is_namespace(target.served) {

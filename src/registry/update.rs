@@ -8,9 +8,7 @@ use flotilla_proto::conform;
 use flotilla_proto::value::{Map, Value};
 
 use super::create::{place, reset_status};
-use super::{
-    Entity, Incoming, Registry, Served, Target, WriteOptions, Written, convert, encode, owners, ownership, stored_value,
-};
+use super::{Entity, Incoming, Registry, Served, Target, WriteOptions, Written, convert, encode, owners, ownership};
 use crate::field::{ErrorKind, Errors, FieldError};
 use crate::fieldmanager;
 use crate::gateway::Caller;
@@ -165,7 +163,8 @@ impl Registry {
         for _ in 0..limits::CHANGE_ATTEMPTS {
             let current = self.current(served, target.namespace, target.name);
             let current = current.ok_or_else(|| served.not_found(target.name))?;
-            let mut object = stored_value(&current)?;
+            let old = encode::stored_tree(&current)?;
+            let mut object = old.clone();
             if let Some(uid) = uid {
                 let own = object.str_at(&["metadata", "uid"]);
                 if uid != own {
@@ -179,7 +178,7 @@ impl Registry {
             if dry_run {
                 return Ok(current.revision());
             }
-            encode::order_members(&mut object, &served.stored.of);
+            encode::order_changed(&mut object, &served.stored.of, &old);
             let expectation = Expectation::Revision(current.revision());
             let draft = encode::draft(served, &object);
             if let Outcome::Committed { object, .. } =
