@@ -147,6 +147,9 @@ fn container_end(bytes: &[u8], at: usize) -> Option<usize> {
             &last
         });
         let (opening, closing) = passing.brackets(block);
+        // What is closed where it is opened ends nothing else.
+        let empty = opening & closing >> 1;
+        let (opening, closing) = (opening ^ empty, closing ^ empty << 1);
         let closed = closing.count_ones();
         if closed < depth {
             depth += opening.count_ones();
