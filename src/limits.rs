@@ -122,6 +122,9 @@ pub const REQUEST_SERIES: usize = 20_000;
 /// Changes that a watch reads from the change log at a time.
 pub const WATCH_BATCH_EVENTS: usize = 256;
 
+/// Watches that are woken before those of other connections have to wait until these have sent their events.
+pub const WATCHES_WOKEN_TOGETHER: usize = 64;
+
 /// Bytes of events that a watch puts into one write to its socket.
 pub const WATCH_WRITE_BYTES: usize = 65_536;
 

@@ -19,6 +19,7 @@ use super::{Gateway, answer, documents, path, resources};
 use crate::access::{Attributes, ConnectionIdentity, Impersonation};
 use crate::discovery;
 use crate::status::{ApiError, ApiResult};
+use crate::transport::ConnectionId;
 
 /// What of a request's head the server looks at.
 pub struct Head<'r> {
@@ -40,6 +41,8 @@ pub struct Head<'r> {
     pub gzip: bool,
     /// Whether the client wants to switch to another protocol.
     pub upgrade: bool,
+    /// The connection that the request came by.
+    pub connection: ConnectionId,
 }
 
 impl<'r> Head<'r> {
@@ -54,6 +57,7 @@ impl<'r> Head<'r> {
             pretty: wants_pretty(query.get("pretty"), header(request, &USER_AGENT)),
             gzip: takes_gzip(header(request, &actix_web::http::header::ACCEPT_ENCODING)),
             upgrade: header(request, &CONNECTION).to_ascii_lowercase().contains("upgrade"),
+            connection: request.conn_data().copied().unwrap_or_default(),
             query,
         }
     }

@@ -263,7 +263,8 @@ impl<'r> Request<'r> {
             listing.select_name(self.name)?;
         }
         let show = lists::Show { representation, include: self.include(), gzip: false };
-        watch::respond(self.gateway, &self.served, self.namespace, listing, show, &self.caller.warnings).await
+        let asked = watch::Asked { namespace: self.namespace, listing, connection: self.head.connection };
+        watch::respond(self.gateway, &self.served, asked, show, &self.caller.warnings).await
     }
 
     /// Reads what a create or replacement brings: how the answer is to look, options of the kind named, the object as

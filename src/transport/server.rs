@@ -13,7 +13,7 @@ use actix_web::rt::net::TcpStream;
 use actix_web::web::ServiceConfig;
 use rustls::{ServerConfig, ServerConnection};
 
-use super::Gathered;
+use super::{ConnectionId, Gathered};
 use crate::limits;
 
 /// Protocols that clients are offered, the preferred one first (RFC 7301).
@@ -57,7 +57,10 @@ where
             .keep_alive(limits::IDLE_TIMEOUT)
             .client_request_timeout(limits::REQUEST_HEAD_TIMEOUT)
             .client_disconnect_timeout(limits::FAREWELL_TIMEOUT)
-            .on_connect_ext(move |connection: &Gathered, data| identify(connection.tls().get_ref().1, data))
+            .on_connect_ext(move |connection: &Gathered, data| {
+                data.insert(ConnectionId::next());
+                identify(connection.tls().get_ref().1, data);
+            })
             .finish(map_config(app, |()| AppConfig::default()));
         let acceptor = acceptor.clone().map_init_err(|_| ()).map_err(TlsError::into_service_error);
         acceptor

@@ -2,19 +2,24 @@
 //!
 //! The store wakes whom a change concerns from its own thread, and a worker looks at what was woken from elsewhere only
 //! when it has nothing else to do: it would run one watch, then that watch's connection, which sends one event, then the
-//! next watch. So the store rings a bell instead. One task of the worker answers it and wakes from within all watches
-//! that were rung for: they run first and their connections behind them, each sending the events of all its watches.
+//! next watch. So the store rings a bell instead, when it has told all whom a change concerns. One task of the worker
+//! answers it and wakes from within the watches that were rung for, those of a connection together: they run first and
+//! their connection behind them, which sends the events of all its watches at once. When many were rung for, the next
+//! connections' watches wait for that, so that the first clients have their events before the last watch has run.
 
 use std::cell::RefCell;
-use std::future::Future;
-use std::pin::Pin;
+use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Weak};
 use std::task::{Context, Poll, Wake, Waker};
 
+use flotilla_cluster::wake_when_told;
 use futures_util::future::poll_fn;
 use futures_util::task::AtomicWaker;
 use parking_lot::Mutex;
+
+use crate::limits;
+use crate::transport::ConnectionId;
 
 thread_local! {
     /// The bell of this worker, while its task lives.
@@ -47,26 +52,62 @@ impl Bell {
         pulled.push(pull);
         if pulled.len() == 1 {
             drop(pulled);
-            self.task.wake();
+            self.task.take().into_iter().for_each(wake_when_told);
         }
     }
 }
 
 /// Wakes those whose ropes are pulled, for as long as the worker lives.
 async fn answer(bell: Arc<Bell>) {
-    let mut pulled = Vec::new();
+    let mut turn = Turn::default();
     poll_fn(|cx| {
         bell.task.register(cx.waker());
-        std::mem::swap(&mut *bell.pulled.lock(), &mut pulled);
-        pulled.drain(..).for_each(|pull| pull.wake_watch());
+        turn.take(&bell);
+        if turn.wake_some() {
+            cx.waker().wake_by_ref();
+        }
         Poll::<()>::Pending
     })
     .await;
 }
 
+/// Whom to wake next.
+#[derive(Default)]
+struct Turn {
+    /// Those that were rung for, the watches of a connection next to each other.
+    due: VecDeque<Arc<Pull>>,
+    /// Whether connections send what the watches that were woken last gave them.
+    sending: bool,
+    pulled: Vec<Arc<Pull>>,
+}
+
+impl Turn {
+    fn take(&mut self, bell: &Bell) {
+        std::mem::swap(&mut *bell.pulled.lock(), &mut self.pulled);
+        self.pulled.sort_by_key(|pull| pull.connection); // stable, so that each connection's are woken as they were rung for
+        self.due.extend(self.pulled.drain(..));
+    }
+
+    /// Wakes the watches of some connections, or lets those send; whether there are more to be woken in the next turn.
+    fn wake_some(&mut self) -> bool {
+        if !std::mem::take(&mut self.sending) {
+            let (mut woken, mut last) = (0, None);
+            while let Some(pull) =
+                self.due.pop_front_if(|pull| woken < limits::WATCHES_WOKEN_TOGETHER || last == Some(pull.connection))
+            {
+                (woken, last) = (woken + 1, Some(pull.connection));
+                pull.wake_watch();
+            }
+            self.sending = !self.due.is_empty();
+        }
+        !self.due.is_empty()
+    }
+}
+
 /// The lower end of a rope.
 struct Pull {
     bell: Weak<Bell>,
+    connection: ConnectionId,
     watch: AtomicWaker,
     is_pulled: AtomicBool,
 }
@@ -97,21 +138,23 @@ pub struct Rope {
 }
 
 impl Rope {
-    /// A rope to the bell of this worker.
-    pub fn new() -> Self {
-        let pull = Arc::new(Pull { bell: Bell::here(), watch: AtomicWaker::new(), is_pulled: AtomicBool::new(false) });
+    /// A rope to the bell of this worker, for a watch whose events are sent by a connection.
+    pub fn of(connection: ConnectionId) -> Self {
+        let (watch, is_pulled) = (AtomicWaker::new(), AtomicBool::new(false));
+        let pull = Arc::new(Pull { bell: Bell::here(), connection, watch, is_pulled });
         Self { waker: Arc::clone(&pull).into(), pull }
     }
 
-    /// Polls a future that, when there is something new, pulls the rope instead of waking the task.
-    pub fn poll<F: Future>(&self, cx: &mut Context<'_>, future: Pin<&mut F>) -> Poll<F::Output> {
+    /// Polls what, when there is something new, pulls the rope instead of waking the task.
+    pub fn poll<T>(&self, cx: &mut Context<'_>, poll: impl FnOnce(&mut Context<'_>) -> Poll<T>) -> Poll<T> {
         self.pull.watch.register(cx.waker());
-        future.poll(&mut Context::from_waker(&self.waker))
+        poll(&mut Context::from_waker(&self.waker))
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use std::future::Future;
     use std::pin::pin;
     use std::rc::Rc;
 
@@ -119,27 +162,31 @@ mod tests {
 
     use super::*;
 
-    /// Notes in which order tasks run: watches that wait for changes, and another task that the first one wakes.
-    async fn order_of(watches: usize) -> Vec<usize> {
+    /// Notes in which order tasks run: watches that wait for changes (their numbers), and their connections (-1, -2 and
+    /// so on), which the first of their watches wakes. The watches are those of the connections in turn.
+    async fn order_of(watches: usize, connections: usize) -> Vec<i32> {
         let order = Rc::new(RefCell::new(Vec::new()));
         let changes: Vec<Arc<Notify>> = (0..watches).map(|_| Arc::new(Notify::new())).collect();
-        let connection = Rc::new(Notify::new());
+        let opened: Vec<_> = (0..connections).map(|_| (ConnectionId::next(), Rc::new(Notify::new()))).collect();
         let mut tasks = Vec::new();
         for (number, change) in changes.iter().cloned().enumerate() {
-            let (order, connection) = (Rc::clone(&order), Rc::clone(&connection));
+            let (id, connection) = opened[number % connections].clone();
+            let order = Rc::clone(&order);
             tasks.push(actix_web::rt::spawn(async move {
-                let rope = Rope::new();
+                let rope = Rope::of(id);
                 let mut changed = pin!(change.notified());
-                poll_fn(|cx| rope.poll(cx, changed.as_mut())).await;
-                order.borrow_mut().push(number);
+                poll_fn(|cx| rope.poll(cx, |cx| changed.as_mut().poll(cx))).await;
+                order.borrow_mut().push(number as i32);
                 connection.notify_one();
             }));
         }
-        let noted = Rc::clone(&order);
-        tasks.push(actix_web::rt::spawn(async move {
-            connection.notified().await;
-            noted.borrow_mut().push(usize::MAX);
-        }));
+        for (number, (_, connection)) in opened.into_iter().enumerate() {
+            let order = Rc::clone(&order);
+            tasks.push(actix_web::rt::spawn(async move {
+                connection.notified().await;
+                order.borrow_mut().push(-1 - number as i32);
+            }));
+        }
         actix_web::rt::time::sleep(std::time::Duration::from_millis(10)).await;
         std::thread::spawn(move || changes.iter().for_each(|change| change.notify_one())).join().unwrap();
         for task in tasks {
@@ -150,20 +197,27 @@ mod tests {
 
     #[actix_web::test]
     async fn watches_that_are_woken_from_elsewhere_run_before_their_connection() {
-        let expected: Vec<usize> = (0..50).chain([usize::MAX]).collect();
-        assert_eq!(order_of(50).await, expected);
+        let expected: Vec<i32> = (0..50).chain([-1]).collect();
+        assert_eq!(order_of(50, 1).await, expected);
+    }
+
+    #[actix_web::test]
+    async fn connections_send_before_the_watches_of_others_run() {
+        let first = (0..160).step_by(2).chain([-1]);
+        let expected: Vec<i32> = first.chain((1..160).step_by(2)).chain([-2]).collect();
+        assert_eq!(order_of(160, 2).await, expected);
     }
 
     #[test]
     fn a_bell_of_a_worker_that_is_gone_is_replaced() {
         for _ in 0..3 {
-            assert_eq!(actix_web::rt::System::new().block_on(order_of(2)).len(), 3);
+            assert_eq!(actix_web::rt::System::new().block_on(order_of(2, 1)).len(), 3);
         }
     }
 
     #[actix_web::test]
     async fn a_rope_is_in_the_bell_once_however_often_it_is_pulled() {
-        let rope = Rope::new();
+        let rope = Rope::of(ConnectionId::default());
         let bell = Bell::here().upgrade().unwrap();
         for _ in 0..3 {
             rope.waker.wake_by_ref();

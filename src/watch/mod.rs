@@ -20,9 +20,12 @@ use flotilla_cluster::{Interest, Revision, SnapshotError, Table};
 use crate::gateway::lists::Show;
 use crate::gateway::query::parse_revision;
 use crate::gateway::{Gateway, Media, answer};
+use crate::registry::selector::{FieldOperator, FieldRequirement, Selection};
 use crate::registry::{Listing, Page, Registry, Served};
 use crate::status::{ApiError, ApiResult};
+use crate::transport::ConnectionId;
 
+use bell::Rope;
 use encode::Encoder;
 use stream::Stream;
 
@@ -36,15 +39,25 @@ enum Start {
     Failed(ApiError),
 }
 
+/// What a request wants to watch.
+pub struct Asked<'r> {
+    /// The namespace of its path; empty for all.
+    pub namespace: &'r str,
+    /// Its options.
+    pub listing: Listing,
+    /// The connection that takes the events.
+    pub connection: ConnectionId,
+}
+
 /// Answers a watch with a stream of events.
 pub async fn respond(
     gateway: &web::Data<Gateway>,
     served: &Arc<Served>,
-    namespace: &str,
-    listing: Listing,
+    asked: Asked<'_>,
     show: Show<'_>,
     warnings: &[String],
 ) -> ApiResult<HttpResponse> {
+    let Asked { namespace, listing, connection } = asked;
     let representation = show.representation;
     if representation.media == Media::Yaml {
         let types = "application/json;stream=watch, application/vnd.kubernetes.protobuf;stream=watch";
@@ -63,12 +76,13 @@ pub async fn respond(
     let start = start(registry, &table, served, namespace, &listing).await?;
     let encoder = Encoder::new(Arc::clone(registry), Arc::clone(served), show)?;
     let interest = interest(namespace, &listing);
-    let events = Stream::new(table, interest, start, encoder, &listing, gateway.streams.clone());
+    let rope = Rope::of(connection);
+    let events = Stream::new(table, interest, start, encoder, &listing, gateway.streams.clone(), rope);
     let mut response = HttpResponse::Ok();
     response.insert_header((CONTENT_TYPE, HeaderValue::from_static(content_type)));
     response.insert_header((CACHE_CONTROL, HeaderValue::from_static("no-cache, private")));
     answer::append_warnings(&mut response, warnings);
-    Ok(response.body(BodyStream::new(events.into_stream())))
+    Ok(response.body(BodyStream::new(events)))
 }
 
 /// Which changes can concern a watch, so that others do not wake it.
@@ -85,6 +99,20 @@ fn interest(namespace: &str, listing: &Listing) -> Interest {
         name: listing.selection.exact_field("metadata.name").map(Into::into),
         field: exact.next().filter(|r| !r.value.is_empty()).map(|r| (r.field.clone(), r.value.clone())),
     }
+}
+
+/// Whether a change that concerns an interest is selected without being looked at: the selection demands no more than the
+/// namespace and the name of the interest, which no object ever changes.
+fn decides(interest: &Interest, selection: &Selection) -> bool {
+    let is_decided = |requirement: &FieldRequirement| {
+        let known = match requirement.field.as_str() {
+            "metadata.name" => &interest.name,
+            "metadata.namespace" => &interest.namespace,
+            _ => return false,
+        };
+        requirement.operator == FieldOperator::Equals && known.as_ref() == Some(&requirement.value)
+    };
+    selection.labels.0.is_empty() && selection.fields.0.iter().all(is_decided)
 }
 
 /// Finds where a watch begins, by the rules for its resource version (API concepts, "Semantics for watch").
@@ -132,5 +160,26 @@ fn lost(after: Revision, error: &SnapshotError) -> ApiError {
             ApiError::expired(format!("too old resource version: {after} ({})", compacted.floor))
         }
         SnapshotError::Future(_) => ApiError::internal(error),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::registry::selector::{FieldSelector, LabelSelector};
+
+    #[test]
+    fn names_alone_decide_what_is_selected() {
+        let decided = |namespace: &str, labels: &str, fields: &str| {
+            let (labels, fields) = (LabelSelector::parse(labels).unwrap(), FieldSelector::parse(fields).unwrap());
+            let listing = Listing { selection: Selection { labels, fields }, ..Listing::default() };
+            decides(&interest(namespace, &listing), &listing.selection)
+        };
+        assert!(decided("", "", "") && decided("a", "", ""));
+        assert!(decided("a", "", "metadata.name=b") && decided("", "", "metadata.namespace=a,metadata.name=b"));
+        assert!(decided("a", "", "metadata.namespace=a,metadata.name=b,metadata.name=b"));
+        assert!(!decided("a", "", "metadata.namespace=b") && !decided("", "", "metadata.name=a,metadata.name=b"));
+        assert!(!decided("", "", "metadata.name!=a") && !decided("", "", "metadata.name="));
+        assert!(!decided("", "app", "metadata.name=a") && !decided("", "", "spec.nodeName=a"));
     }
 }

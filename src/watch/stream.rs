@@ -1,13 +1,13 @@
 //! The stream itself: what to send next, and when to end.
 
-use std::pin::{Pin, pin};
+use std::pin::Pin;
 use std::sync::Arc;
-use std::task::Poll;
+use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
 use bytes::Bytes;
 use flotilla_cluster::{Change, Interest, Revision, SnapshotError, Subscription, Table};
-use futures_util::future::{LocalBoxFuture, poll_fn};
+use futures_util::future::LocalBoxFuture;
 use rand::Rng;
 use tokio::time::{Instant, Sleep};
 
@@ -15,7 +15,7 @@ use super::bell::Rope;
 use super::encode::Encoder;
 use super::event::judge;
 use super::events::Events;
-use super::{Start, lost};
+use super::{Start, decides, lost};
 use crate::boot::Drain;
 use crate::limits;
 use crate::registry::selector::Selection;
@@ -49,7 +49,12 @@ pub struct Stream {
     ends: Instant,
     /// Sleeps until the next bookmark or the end. Made once, as is the next: a watch of many changes waits often.
     alarm: Pin<Box<Sleep>>,
+    drain: Drain,
     drained: LocalBoxFuture<'static, ()>,
+    /// Whether `alarm` and `drained` were asked to wake the task.
+    waits: bool,
+    /// Whether events were sent since, and what `alarm` and `drained` tell was looked at then.
+    has_looked: bool,
     /// What a change wakes this watch by.
     rope: Rope,
 }
@@ -62,6 +67,7 @@ impl Stream {
         encoder: Encoder,
         listing: &Listing,
         drain: Drain,
+        rope: Rope,
     ) -> Self {
         let mut failure = None;
         let mut beyond = Revision::ZERO;
@@ -97,12 +103,19 @@ impl Stream {
         let ends = now + duration(listing.timeout_seconds);
         let next_bookmark = if listing.bookmarks { now + limits::BOOKMARK_INTERVAL } else { ends };
         Self {
-            selection: listing.selection.clone(),
+            selection: if decides(&interest, &listing.selection) {
+                Selection::default()
+            } else {
+                listing.selection.clone()
+            },
             ends,
             next_bookmark,
             alarm: Box::pin(tokio::time::sleep_until(ends.min(next_bookmark))),
-            drained: Box::pin(drain.begun()),
-            rope: Rope::new(),
+            drained: Box::pin(drain.clone().begun()),
+            drain,
+            waits: false,
+            has_looked: false,
+            rope,
             bookmarks: listing.bookmarks,
             table,
             interest,
@@ -114,39 +127,24 @@ impl Stream {
         }
     }
 
-    /// The stream as an HTTP body.
-    pub fn into_stream(self) -> impl futures_util::Stream<Item = Result<Bytes, ApiError>> {
-        futures_util::stream::unfold(Box::new(self), |mut watch| async move {
-            let mut out = Events::default();
-            if let Err(error) = watch.next(&mut out).await {
-                watch.encoder.error(&error, &mut out);
-                watch.phase = Phase::Ended;
-            } else if watch.encoder.asks_for_lists() {
-                // Events are about one object each: who wants lists of them gets none, once there is one.
-                out.clear();
-            }
-            (!out.is_empty()).then(|| (Ok(Bytes::from(out)), watch))
-        })
-    }
-
     /// Appends what comes next; nothing when the stream ends.
-    async fn next(&mut self, out: &mut Events) -> ApiResult<()> {
+    fn poll_events(&mut self, cx: &mut Context<'_>, out: &mut Events) -> Poll<ApiResult<()>> {
         if let Some(failure) = self.failure.take() {
-            return Err(failure);
+            return Poll::Ready(Err(failure));
         }
         while out.is_empty() {
-            match &mut self.phase {
-                Phase::Ended => return Ok(()),
+            match &self.phase {
+                Phase::Ended => break,
                 Phase::Objects(_) => self.objects(out)?,
                 Phase::Following(_) => {
-                    if !self.follow(out).await? {
+                    ready!(self.poll_wake(cx));
+                    if !self.follow(out)? {
                         self.phase = Phase::Ended;
-                        return Ok(());
                     }
                 }
             }
         }
-        Ok(())
+        Poll::Ready(Ok(()))
     }
 
     /// Sends present objects; behind the last one, begins to follow.
@@ -171,31 +169,29 @@ impl Stream {
         Ok(())
     }
 
-    /// Waits for a change, or for something else to do; false when the server stops.
-    async fn wait(&mut self) -> bool {
-        let Phase::Following(subscription) = &mut self.phase else { return true };
-        if subscription.has_changed() {
-            return true;
+    /// Ready when there is a change or something else to do.
+    fn poll_wake(&mut self, cx: &mut Context<'_>) -> Poll<()> {
+        let Phase::Following(subscription) = &mut self.phase else { return Poll::Ready(()) };
+        if self.rope.poll(cx, |cx| subscription.poll_changed(cx)).is_ready() {
+            return Poll::Ready(());
         }
-        let (rope, alarm, drained) = (&self.rope, &mut self.alarm, &mut self.drained);
-        let mut changed = pin!(subscription.changed());
-        poll_fn(|cx| {
-            if rope.poll(cx, changed.as_mut()).is_ready() || alarm.as_mut().poll(cx).is_ready() {
-                return Poll::Ready(true);
-            }
-            drained.as_mut().poll(cx).map(|()| false)
-        })
-        .await
+        // Right behind events the others were looked at, and wake this task since they were asked to at first.
+        if std::mem::take(&mut self.has_looked) && self.waits {
+            return Poll::Pending;
+        }
+        self.waits = true;
+        if self.alarm.as_mut().poll(cx).is_ready() || self.drained.as_mut().poll(cx).is_ready() {
+            return Poll::Ready(());
+        }
+        Poll::Pending
     }
 
-    /// Sends what changed, waiting for it; false when the watch is over.
-    async fn follow(&mut self, out: &mut Events) -> ApiResult<bool> {
-        if !self.wait().await {
-            return Ok(false);
-        }
+    /// Sends what changed; false when the watch is over.
+    fn follow(&mut self, out: &mut Events) -> ApiResult<bool> {
         let Phase::Following(subscription) = &mut self.phase else { return Ok(false) };
         let now = Instant::now();
-        if now >= self.ends {
+        self.has_looked = true;
+        if now >= self.ends || self.drain.has_begun() {
             return Ok(false);
         }
         let mut changes: Vec<Arc<Change>> = Vec::new();
@@ -216,9 +212,27 @@ impl Stream {
         if self.bookmarks && now >= self.next_bookmark {
             self.next_bookmark = now + limits::BOOKMARK_INTERVAL;
             self.alarm.as_mut().reset(self.ends.min(self.next_bookmark));
+            self.waits = false;
             self.encoder.bookmark(subscription.position().max(self.beyond), false, out)?;
         }
         Ok(true)
+    }
+}
+
+impl futures_util::Stream for Stream {
+    type Item = ApiResult<Bytes>;
+
+    fn poll_next(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Self::Item>> {
+        let watch = self.get_mut();
+        let mut out = Events::default();
+        if let Err(error) = ready!(watch.poll_events(cx, &mut out)) {
+            watch.encoder.error(&error, &mut out);
+            watch.phase = Phase::Ended;
+        } else if watch.encoder.asks_for_lists() {
+            // Events are about one object each: who wants lists of them gets none, once there is one.
+            out.clear();
+        }
+        Poll::Ready((!out.is_empty()).then(|| Ok(out.into())))
     }
 }
 

@@ -44,10 +44,30 @@ impl ChangeLog {
         if after < self.floor {
             return Err(Compacted { floor: self.floor });
         }
-        let start = self.changes.partition_point(|change| change.revision() <= after);
+        let start = self.behind(after);
         let changes = self.changes.range(start..).take(max).take_while(|change| change.revision() <= through);
         out.extend(changes.cloned());
         Ok(())
+    }
+
+    /// Where the changes after a revision begin. Looked for from the end: most readers know nearly all.
+    fn behind(&self, after: Revision) -> usize {
+        let is_known = |at: usize| self.changes[at].revision() <= after;
+        let (mut low, mut high, mut step) = (self.changes.len(), self.changes.len(), 1);
+        while low > 0 && !is_known(low - 1) {
+            high = low - 1;
+            low = high.saturating_sub(step);
+            step *= 2;
+        }
+        while low < high {
+            let middle = low.midpoint(high);
+            if is_known(middle) {
+                low = middle + 1;
+            } else {
+                high = middle;
+            }
+        }
+        low
     }
 
     /// The revision of the last change, or the floor when there is none.

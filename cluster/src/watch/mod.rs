@@ -3,7 +3,10 @@
 mod interest;
 mod subscribers;
 mod subscription;
+mod telling;
 
 pub use self::interest::Interest;
 pub(crate) use self::subscribers::{Signal, Subscribers};
 pub use self::subscription::Subscription;
+pub(crate) use self::telling::tell;
+pub use self::telling::wake_when_told;

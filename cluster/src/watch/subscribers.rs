@@ -2,24 +2,26 @@
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
+use std::task::{Context, Poll};
 
 use compact_str::CompactString;
+use futures_util::task::AtomicWaker;
 use parking_lot::Mutex;
-use tokio::sync::Notify;
 
-use super::Interest;
+use super::{Interest, tell};
 use crate::{Change, Revision};
 
 /// What one subscription has yet to read: the changes that concern it lie between these revisions, both included.
 pub(crate) struct Signal {
     interest: Interest,
     pending: Mutex<Option<(Revision, Revision)>>,
-    woken: Notify,
+    /// Who reads.
+    reader: AtomicWaker,
 }
 
 impl Signal {
     pub(crate) fn new(interest: Interest, pending: Option<(Revision, Revision)>) -> Signal {
-        Signal { interest, pending: Mutex::new(pending), woken: Notify::new() }
+        Signal { interest, pending: Mutex::new(pending), reader: AtomicWaker::new() }
     }
 
     pub(crate) fn interest(&self) -> &Interest {
@@ -39,8 +41,15 @@ impl Signal {
         };
     }
 
-    pub(crate) async fn woken(&self) {
-        self.woken.notified().await;
+    /// Ready when something is pending; otherwise the task is woken once something is.
+    pub(crate) fn poll_pending(&self, cx: &mut Context<'_>) -> Poll<()> {
+        if self.pending().is_none() {
+            self.reader.register(cx.waker());
+            if self.pending().is_none() {
+                return Poll::Pending;
+            }
+        }
+        Poll::Ready(())
     }
 
     /// Notes changes that the subscriber has yet to read, and wakes it when it knew of none.
@@ -53,7 +62,8 @@ impl Signal {
             }
             none => {
                 *none = Some((first, last));
-                self.woken.notify_one();
+                drop(pending);
+                self.reader.wake();
             }
         }
     }
@@ -175,8 +185,10 @@ impl Subscribers {
 
     /// Wakes those whom any of these changes concerns.
     pub(crate) fn wake(&self, changes: &[Arc<Change>]) {
-        let buckets = self.0.lock();
-        changes.iter().for_each(|change| buckets.wake(change));
+        tell(|| {
+            let buckets = self.0.lock();
+            changes.iter().for_each(|change| buckets.wake(change));
+        });
     }
 
     /// Wakes everybody, because what happened up to `through` is no longer known in detail.
@@ -187,6 +199,6 @@ impl Subscribers {
         let all = std::iter::once(&buckets.all).chain(named).chain(values).flatten();
         // In the order in which they came, as they are woken otherwise.
         let all: BTreeMap<u64, &Arc<Signal>> = all.map(|(number, signal)| (*number, signal)).collect();
-        all.into_values().for_each(|signal| signal.mark(Revision::ZERO, through));
+        tell(|| all.into_values().for_each(|signal| signal.mark(Revision::ZERO, through)));
     }
 }

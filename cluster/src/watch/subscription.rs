@@ -1,6 +1,8 @@
 //! A watcher's place in a change log.
 
+use std::future::poll_fn;
 use std::sync::Arc;
+use std::task::{Context, Poll};
 
 use super::{Interest, Signal};
 use crate::limits::{CHANGES_PER_READ_MAX, CHANGES_UNDER_LOCK_MAX};
@@ -46,9 +48,13 @@ impl Subscription {
 
     /// Waits until [`Subscription::read`] may find something.
     pub async fn changed(&mut self) {
-        while self.signal.pending().is_none() {
-            self.signal.woken().await;
-        }
+        poll_fn(|cx| self.poll_changed(cx)).await;
+    }
+
+    /// Ready when [`Subscription::read`] may find something; otherwise the task is woken once it may. One task waits at
+    /// a time: the last that asked.
+    pub fn poll_changed(&mut self, cx: &mut Context<'_>) -> Poll<()> {
+        self.signal.poll_pending(cx)
     }
 
     /// Whether [`Subscription::read`] may find something now.
@@ -64,20 +70,19 @@ impl Subscription {
     pub fn read(&mut self, max: usize, out: &mut Vec<Arc<Change>>) -> Result<bool, Compacted> {
         let Some((first, last)) = self.signal.pending() else { return Ok(false) };
         let mut position = self.position.max(first.previous());
-        let (mut found, mut examined) = (0, 0);
-        let mut changes = Vec::new();
-        while position < last && found < max && examined < CHANGES_PER_READ_MAX {
-            changes.clear();
-            let wanted = CHANGES_UNDER_LOCK_MAX.min(max - found);
+        let (start, mut examined) = (out.len(), 0);
+        while position < last && out.len() - start < max && examined < CHANGES_PER_READ_MAX {
+            let from = out.len();
+            let wanted = CHANGES_UNDER_LOCK_MAX.min(max - (from - start));
             let of = Stretch { after: position, through: last, max: wanted };
-            position = self.table.read_changes(of, &mut changes)?;
-            examined += changes.len();
-            for change in changes.drain(..) {
-                if self.signal.interest().concerns(&change) {
-                    found += 1;
-                    out.push(change);
-                }
-            }
+            position = self.table.read_changes(of, out)?;
+            examined += out.len() - from;
+            let mut known = from;
+            out.retain(|change| {
+                let is_before = known > 0;
+                known -= usize::from(is_before);
+                is_before || self.signal.interest().concerns(change)
+            });
         }
         self.position = position;
         self.signal.advance(position);
