@@ -57,7 +57,7 @@ pub async fn follow(table: &Arc<Table>, interest: Interest, mut see: impl FnMut(
 
 async fn list(table: &Arc<Table>, interest: &Interest, see: &mut impl FnMut(Seen<'_>)) -> Result<Revision, Compacted> {
     let scope = interest.namespace.as_ref().map_or(Scope::All, |namespace| Scope::namespace(namespace));
-    let selection = Selection { scope, field: interest.field.clone() };
+    let selection = Selection { scope, field: interest.field.clone(), ..Selection::default() };
     let mut cursor = table.snapshot().cursor(selection, None);
     see(Seen::Begin);
     loop {

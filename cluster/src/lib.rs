@@ -55,6 +55,7 @@ mod group;
 mod key;
 pub mod limits;
 mod machine;
+mod marks;
 mod members;
 mod object;
 mod options;
@@ -82,6 +83,7 @@ pub use self::backup::{
     Backup, BackupError, BackupHeader, BackupReadError, BackupReader, BackupSummary, RestoreError, Restored, restore,
 };
 pub use self::key::{Key, Scope, TableId};
+pub use self::marks::Marks;
 pub use self::members::{ClusterStatus, MemberStatus, MembersError};
 pub use self::object::{Draft, Layout, Object, Term, Terms};
 pub use self::options::{Founder, Initial, Membership, OpenError, Options, PeerTls, TableOptions};

@@ -89,7 +89,8 @@ impl Controller {
     /// Looks at the secrets of a namespace again, since one of their accounts is gone.
     fn revisit(&self, namespace: &str) -> ApiResult<()> {
         let snapshot = self.agent.registry.table(&self.secrets).snapshot();
-        let selection = Selection { scope: Scope::namespace(namespace), field: Some(token_type()) };
+        let selection =
+            Selection { scope: Scope::namespace(namespace), field: Some(token_type()), ..Selection::default() };
         let mut cursor = snapshot.cursor(selection, None);
         loop {
             let mut objects = Vec::new();
@@ -152,7 +153,7 @@ impl Controller {
     /// Takes a secret that is gone out of the lists of accounts that name it.
     async fn forget(&self, secret: Target<'_>) -> ApiResult<()> {
         let snapshot = self.agent.registry.table(&self.accounts).snapshot();
-        let selection = Selection { scope: Scope::namespace(secret.namespace), field: None };
+        let selection = Selection { scope: Scope::namespace(secret.namespace), ..Selection::default() };
         let mut cursor = snapshot.cursor(selection, None);
         loop {
             let mut objects = Vec::new();

@@ -294,8 +294,8 @@ fn page(
         let rows = Rows::Gathered(Vec::new().into_iter());
         return Ok(Page { revision: snapshot.revision(), next: None, remaining: None, rows });
     }
-    let field = selection.fields.0.iter().find(|r| table_index(r)).map(|r| (r.field.clone(), r.value.clone()));
-    let scan = Scan { scope: scope.clone(), field };
+    let field = selection.fields.0.iter().find(|r| r.demands_term()).map(|r| (r.field.clone(), r.value.clone()));
+    let scan = Scan { scope: scope.clone(), field, required: selection.marks() };
     let after = token.as_ref().map(|token| Key::new(&token.after));
     let revision = snapshot.revision();
     if let Some(key) = exact_key(&scope, &selection) {
@@ -308,7 +308,7 @@ fn page(
         return Ok(Page { revision, next: None, remaining: None, rows });
     }
     let mut rows: Vec<Arc<Object>> = Vec::new();
-    let more = gather(snapshot.cursor(scan, after), &selection, limit, &mut rows).map_err(expired)?;
+    let more = gather(&snapshot, scan, after, &selection, limit, &mut rows).map_err(expired)?;
     let counted = selection.is_everything();
     let seen = token.as_ref().map_or(0, |token| token.seen) + rows.len() as u64;
     let mut page = Page { revision, next: None, remaining: None, rows: Rows::Gathered(Vec::new().into_iter()) };
@@ -338,13 +338,6 @@ fn exact_key(scope: &Scope, selection: &Selection) -> Option<String> {
     }
 }
 
-/// Whether a requirement can be answered by an index, which knows nothing of objects that lack the field.
-fn table_index(requirement: &FieldRequirement) -> bool {
-    requirement.operator == FieldOperator::Equals
-        && !requirement.value.is_empty()
-        && !requirement.field.starts_with("metadata.")
-}
-
 /// Whether a field selector demands another namespace than the path.
 fn namespace_excluded(namespace: &str, selection: &Selection) -> bool {
     !namespace.is_empty() && selection.exact_field("metadata.namespace").is_some_and(|wanted| wanted != namespace)
@@ -352,17 +345,23 @@ fn namespace_excluded(namespace: &str, selection: &Selection) -> bool {
 
 /// Gathers up to `limit` selected objects; whether keys follow, selected or not.
 fn gather(
-    mut cursor: Cursor,
+    snapshot: &Snapshot,
+    scan: Scan,
+    after: Option<Key>,
     selection: &Selection,
     limit: usize,
     rows: &mut Vec<Arc<Object>>,
 ) -> Result<bool, Compacted> {
+    let mut cursor = snapshot.cursor(scan.clone(), after);
     let (mut chunk, mut more) = (Vec::new(), true);
     while more && rows.len() < limit {
         more = cursor.read((limit - rows.len()).min(limits::LIST_CHUNK_OBJECTS), &mut chunk)?;
         rows.extend(chunk.drain(..).filter(|object| selects(selection, object)));
     }
-    // The cursor stands behind the last object; whether another follows is not known yet.
+    let Some(last) = rows.last().filter(|_| rows.len() >= limit) else { return Ok(false) };
+    // Whether another object follows is not known yet: those that cannot be selected were left out.
+    let mut cursor = snapshot.cursor(Scan { required: Vec::new(), ..scan }, Some(last.key().clone()));
+    more = true;
     while more && chunk.is_empty() {
         more = cursor.read(1, &mut chunk)?;
     }

@@ -80,3 +80,38 @@ fn are_of_one_revision(flags: &[&str]) {
     assert_eq!(pages, OBJECTS.div_ceil(PAGE));
     assert_eq!(found, expected);
 }
+
+#[test]
+fn pages_of_selected_objects_tell_whether_any_object_follows() {
+    for flags in [&[][..], &["--shards", "configmaps=4"]] {
+        let directory = DataDir::new();
+        let server = directory.start_with(flags);
+        let mut client = server.connect();
+        for number in 0..12 {
+            let mut object = config_map(&format!("some-{number:02}"), "value");
+            object["metadata"]["labels"] = json!({"turn": format!("{}", number % 3), "odd": ""});
+            client.post(CONFIG_MAPS, &object).expect(201);
+        }
+        let names = |list: &serde_json::Value| -> Vec<String> {
+            let items = list["items"].as_array().expect("items").iter();
+            let names = items.map(|item| item["metadata"]["name"].as_str().expect("a name").to_owned());
+            names.filter(|name| name.starts_with("some-")).collect()
+        };
+        let mut ask = |query: &str| client.get(&format!("{CONFIG_MAPS}?{query}")).expect(200);
+        assert_eq!(names(&ask("labelSelector=turn%3D1")), ["some-01", "some-04", "some-07", "some-10"]);
+        assert_eq!(names(&ask("labelSelector=turn+in+(0,9),odd%3D")), ["some-00", "some-03", "some-06", "some-09"]);
+        assert_eq!(names(&ask("labelSelector=turn+notin+(0,1),odd")).len(), 4);
+        assert_eq!(names(&ask("labelSelector=turn%3D9")).len(), 0);
+        // Four are selected, and others follow the last of them.
+        for (limit, selected) in [(4, 4), (5, 4)] {
+            let page = ask(&format!("labelSelector=turn%3D0&limit={limit}"));
+            assert_eq!(names(&page).len(), selected);
+            assert_eq!(page["metadata"]["continue"].is_string(), limit == 4, "{limit}");
+            assert!(page["metadata"]["remainingItemCount"].is_null());
+            if let Some(token) = page["metadata"]["continue"].as_str() {
+                let rest = ask(&format!("labelSelector=turn%3D0&limit={limit}&continue={token}"));
+                assert!(names(&rest).is_empty() && rest["metadata"]["continue"].is_null());
+            }
+        }
+    }
+}

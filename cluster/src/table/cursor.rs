@@ -127,7 +127,8 @@ fn read(
 ) -> Result<(), Compacted> {
     if !position.done {
         let field = selection.field.as_ref().map(|(field, value)| (field.as_str(), value.as_str()));
-        let scan = Scan { scope: &selection.scope, after: position.after.as_ref(), field };
+        let scan =
+            Scan { scope: &selection.scope, after: position.after.as_ref(), field, required: &selection.required };
         let keyspace = snapshot.shard(shard).keyspace.read();
         let next = keyspace.scan(&scan, snapshot.revision(), max, SCAN_UNDER_LOCK_MAX, out)?;
         *position = Position { done: next.is_none(), after: next };

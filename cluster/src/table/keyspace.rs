@@ -11,7 +11,7 @@ use super::counts::Counts;
 use super::index::Index;
 use super::versions::Versions;
 use crate::group::{Command, Operation};
-use crate::{Compacted, Expectation, Key, Object, Outcome, Revision, Scope};
+use crate::{Compacted, Expectation, Key, Marks, Object, Outcome, Revision, Scope};
 
 /// Objects by key, with the versions that the history window keeps.
 pub(crate) struct Keyspace {
@@ -159,16 +159,16 @@ impl Keyspace {
         let range = (start, Bound::Unbounded);
         let Some((field, value)) = scan.field else {
             let versions = self.keys.range::<str, _>(range).map(|(key, versions)| (key, Some(versions)));
-            return Ok(take(versions, &prefix, revision, max, examined_max, |_| true, out));
+            return Ok(take(versions, scan, (revision, max, examined_max), |_| true, out));
         };
         let selected = |object: &Object| object.terms().field(field) == Some(value);
         if let Some(index) = self.indexes.iter().find(|index| index.field() == field) {
             let Some(keys) = index.keys(value) else { return Ok(None) };
             let versions = keys.range::<str, _>(range).map(|(key, _)| (key, self.keys.get(key)));
-            return Ok(take(versions, &prefix, revision, max, examined_max, selected, out));
+            return Ok(take(versions, scan, (revision, max, examined_max), selected, out));
         }
         let versions = self.keys.range::<str, _>(range).map(|(key, versions)| (key, Some(versions)));
-        Ok(take(versions, &prefix, revision, max, examined_max, selected, out))
+        Ok(take(versions, scan, (revision, max, examined_max), selected, out))
     }
 
     /// Starts an index by a field, unless there is one.
@@ -226,23 +226,25 @@ pub(crate) struct Scan<'a> {
     pub(crate) after: Option<&'a Key>,
     /// Only objects with this value of this selectable field.
     pub(crate) field: Option<(&'a str, &'a str)>,
+    /// Only objects that may have one of the terms of each.
+    pub(crate) required: &'a [Vec<Marks>],
 }
 
 fn take<'a>(
     keys: impl Iterator<Item = (&'a Key, Option<&'a Versions>)>,
-    prefix: &str,
-    revision: Revision,
-    max: usize,
-    examined_max: usize,
+    scan: &Scan<'_>,
+    (revision, max, examined_max): (Revision, usize, usize),
     selected: impl Fn(&Object) -> bool,
     out: &mut Vec<Arc<Object>>,
 ) -> Option<Key> {
     let (mut taken, mut examined) = (0, 0);
+    let prefix = scan.scope.prefix();
     for (key, versions) in keys {
-        if !key.as_str().starts_with(prefix) {
+        if !key.as_str().starts_with(prefix.as_str()) {
             return None;
         }
         examined += 1;
+        let versions = versions.filter(|versions| versions.may_have(scan.required));
         if let Some(object) = versions.and_then(|versions| versions.at(revision)).filter(|object| selected(object)) {
             out.push(object.clone());
             taken += 1;

@@ -226,7 +226,7 @@ pub(crate) struct Capture {
 impl Capture {
     /// Appends the next objects as of the floor, after a key. The key to go on after, unless that was the last.
     pub(crate) fn objects(&self, after: Option<&Key>, out: &mut Vec<Arc<Object>>) -> Result<Option<Key>, Compacted> {
-        let scan = Scan { scope: &Scope::All, after, field: None };
+        let scan = Scan { scope: &Scope::All, after, field: None, required: &[] };
         let keyspace = self.hold.shard.keyspace.read();
         // A shard that was being filled has versions of one kind only until it is opened, and then up to there.
         let filled = || self.hold.shard.stage.opened().unwrap_or(Revision::LAST);

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use super::cursor::Cursor;
 use super::division::Division;
 use super::shard::{Hold, Shard};
-use crate::{Compacted, Key, Object, Revision, Scope};
+use crate::{Compacted, Key, Marks, Object, Revision, Scope};
 
 /// A table as of one revision, kept readable while this or a clone of it lives, and at most for the time that the
 /// options bound. Cheap to clone.
@@ -32,6 +32,9 @@ pub struct Selection {
     /// Only objects with this value of this selectable field. Served by an index where the table has one for the
     /// field, else by examining the whole scope.
     pub field: Option<(compact_str::CompactString, compact_str::CompactString)>,
+    /// Only objects that may have one of the terms of each of these. It saves looking at most of the others; those that
+    /// are answered all the same are the reader's to leave out.
+    pub required: Vec<Vec<Marks>>,
 }
 
 impl Snapshot {

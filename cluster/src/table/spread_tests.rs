@@ -11,7 +11,7 @@ use super::{Change, ChangeKind, Division, Place, Selection, Snapshot, Table};
 use crate::group::{Command, GroupClock, Operation};
 use crate::shard_map::Slot;
 use crate::watch::{Interest, Subscription};
-use crate::{Draft, Expectation, Key, Layout, Outcome, Revision, Scope, TableId, Terms};
+use crate::{Draft, Expectation, Key, Layout, Marks, Outcome, Revision, Scope, TableId, Terms};
 
 const BASE: u64 = 400_000_000_000_000_000;
 const NAMESPACES: [&str; 3] = ["a", "a-b", "b"];
@@ -140,13 +140,21 @@ impl World {
         assert_eq!(snapshot.count(&Scope::All).unwrap(), state.len() as u64);
         for namespace in NAMESPACES {
             let scope = Scope::namespace(namespace);
-            let listed = list(snapshot, &Selection { scope: scope.clone(), field: None }, None, chunk);
+            let listed = list(snapshot, &Selection { scope: scope.clone(), ..Selection::default() }, None, chunk);
             assert_eq!(listed, expected(&|key, _| key.split('/').next() == Some(namespace)));
             assert_eq!(snapshot.count(&scope).unwrap(), listed.len() as u64);
         }
         for node in ["n0", "n1", "n2"] {
-            let selection = Selection { scope: Scope::All, field: Some(("spec.nodeName".into(), node.into())) };
+            let selection = Selection {
+                scope: Scope::All,
+                field: Some(("spec.nodeName".into(), node.into())),
+                ..Selection::default()
+            };
             assert_eq!(list(snapshot, &selection, None, chunk), expected(&|_, on| on == node));
+            // What may have the node is every object that has it, and some others.
+            let required = vec![vec![Marks::field("spec.nodeName", node)]];
+            let listed = list(snapshot, &Selection { required, ..Selection::default() }, None, chunk);
+            assert!(expected(&|_, on| on == node).iter().all(|object| listed.contains(object)));
         }
         // The last key of a page is all that the next page needs to know.
         let after = format!("{}/o{}", NAMESPACES[self.random.below(3) as usize], self.random.below(12));

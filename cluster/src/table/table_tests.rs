@@ -10,7 +10,7 @@ use super::shard::{Content, Shard};
 use super::{Change, ChangeKind, Division, Place, Selection, Table};
 use crate::group::{Command, GroupClock, Operation};
 use crate::watch::Interest;
-use crate::{Draft, Expectation, Key, Layout, Object, Outcome, Revision, Scope, SnapshotError, TableId, Terms};
+use crate::{Draft, Expectation, Key, Layout, Marks, Object, Outcome, Revision, Scope, SnapshotError, TableId, Terms};
 
 const BASE: u64 = 400_000_000_000_000_000;
 
@@ -83,13 +83,18 @@ fn check_revision(table: &Arc<Table>, at: Revision, state: &BTreeMap<String, (Re
     assert_eq!(snapshot.count(&Scope::All).unwrap(), state.len() as u64);
     for namespace in ["a", "a-b", "b"] {
         let scope = Scope::namespace(namespace);
-        let listed = list(&snapshot, &Selection { scope: scope.clone(), field: None }, chunk);
+        let listed = list(&snapshot, &Selection { scope: scope.clone(), ..Selection::default() }, chunk);
         assert_eq!(listed, expected(&|key, _| key.split('/').next() == Some(namespace)));
         assert_eq!(snapshot.count(&scope).unwrap(), listed.len() as u64);
     }
     for node in ["n0", "n1", "n2"] {
-        let selection = Selection { scope: Scope::All, field: Some(("spec.nodeName".into(), node.into())) };
+        let selection =
+            Selection { scope: Scope::All, field: Some(("spec.nodeName".into(), node.into())), ..Selection::default() };
         assert_eq!(list(&snapshot, &selection, chunk), expected(&|_, on| on == node));
+        // What may have the node is every object that has it, and some others.
+        let required = vec![vec![Marks::field("spec.nodeName", node)]];
+        let listed = list(&snapshot, &Selection { required, ..Selection::default() }, chunk);
+        assert!(expected(&|_, on| on == node).iter().all(|object| listed.contains(object)));
     }
 }
 
@@ -277,4 +282,20 @@ fn watchers_share_what_the_first_made() {
     assert_eq!(*change.shared(|| 2_u32), 1);
     change.forget_shared();
     assert_eq!((*change.shared(|| 3_u32), *first), (3, 1));
+}
+
+#[test]
+fn changes_are_found_behind_any_revision() {
+    for count in [0, 1, 2, 7, 40] {
+        let table = table();
+        for number in 1..=count {
+            commit(&table, &put(&format!("a/{number}"), "n0", Expectation::Absent, 2 * number));
+        }
+        for after in 0..=2 * count + 1 {
+            let mut changes = Vec::new();
+            table.changes_through(revision(after), revision(2 * count), usize::MAX, &mut changes).unwrap();
+            let found: Vec<Revision> = changes.iter().map(|change| change.revision()).collect();
+            assert_eq!(found, (after / 2 + 1..=count).map(|number| revision(2 * number)).collect::<Vec<_>>());
+        }
+    }
 }

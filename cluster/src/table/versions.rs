@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use crate::{Object, Revision};
+use crate::{Marks, Object, Revision};
 
 /// All kept versions of one key, never empty. The latest is inline, because most keys have no other.
 pub(crate) struct Versions {
@@ -10,11 +10,13 @@ pub(crate) struct Versions {
     /// Versions before the latest, oldest first.
     #[expect(clippy::box_collection, reason = "one word instead of three for the many keys without history")]
     older: Option<Box<Vec<Arc<Object>>>>,
+    /// The terms of all of them.
+    marks: Marks,
 }
 
 impl Versions {
     pub(crate) fn new(first: Arc<Object>) -> Versions {
-        Versions { latest: first, older: None }
+        Versions { marks: Marks::of(first.terms()), latest: first, older: None }
     }
 
     /// The object, unless deleted.
@@ -34,6 +36,11 @@ impl Versions {
         (!version.is_tombstone()).then_some(version)
     }
 
+    /// Whether a version may have, for each of these, one of the terms. The versions are not looked at.
+    pub(crate) fn may_have(&self, required: &[Vec<Marks>]) -> bool {
+        required.iter().all(|terms| terms.iter().any(|term| self.marks.may_have(*term)))
+    }
+
     /// Shows every kept version.
     pub(crate) fn each(&self, mut show: impl FnMut(&Object)) {
         self.older.iter().flat_map(|older| older.iter()).for_each(|version| show(version));
@@ -42,6 +49,7 @@ impl Versions {
 
     /// Makes `version` the latest.
     pub(crate) fn push(&mut self, version: Arc<Object>) {
+        self.marks = self.marks.with(Marks::of(version.terms()));
         let before = std::mem::replace(&mut self.latest, version);
         self.older.get_or_insert_default().push(before);
     }
@@ -63,6 +71,7 @@ impl Versions {
             older.drain(..unseen).for_each(|version| dropped(&version));
             if older.is_empty() {
                 self.older = None;
+                self.marks = Marks::of(self.latest.terms());
             } else if older.capacity() > 4 * older.len() {
                 older.shrink_to_fit();
             }

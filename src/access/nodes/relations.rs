@@ -74,7 +74,7 @@ impl StoreRelations {
 
     /// Whether `holds` says yes to one of the pods on a node. Only pods that hold one of the texts are asked.
     fn any_pod(&self, node: &str, scope: Scope, texts: &[&[u8]], holds: impl Fn(&Value) -> bool) -> bool {
-        let selection = Selection { scope, field: Some((NODE_NAME.into(), node.into())) };
+        let selection = Selection { scope, field: Some((NODE_NAME.into(), node.into())), ..Selection::default() };
         let mut cursor = self.pods.snapshot().cursor(selection, None);
         let mut pods = Vec::new();
         loop {

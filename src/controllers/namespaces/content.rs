@@ -123,7 +123,7 @@ async fn delete_all(
 /// Shows every object of a namespace; the revision as of which they are.
 async fn scan(table: &Table, namespace: &str, see: &mut dyn FnMut(&Object) -> ApiResult<()>) -> ApiResult<Revision> {
     let snapshot = table.snapshot();
-    let selection = Selection { scope: Scope::namespace(namespace), field: None };
+    let selection = Selection { scope: Scope::namespace(namespace), ..Selection::default() };
     if snapshot.count(&selection.scope).map_err(ApiError::internal)? == 0 {
         return Ok(snapshot.revision());
     }

@@ -35,7 +35,7 @@ impl Registry {
         if table.is_empty() {
             return Ok(Vec::new());
         }
-        let mut cursor = table.snapshot().cursor(Selection { scope, field: None }, None);
+        let mut cursor = table.snapshot().cursor(Selection { scope, ..Selection::default() }, None);
         let (mut all, mut objects) = (Vec::new(), Vec::new());
         loop {
             let more = cursor

@@ -160,7 +160,7 @@ impl Registry {
         let served = self.resources.of_resource("", "pods").ok_or_else(ApiError::no_such_path)?;
         let (scope, snapshot) = (Scope::namespace(namespace), self.table(&served).snapshot());
         let all = snapshot.count(&scope).map_err(ApiError::internal)?;
-        let mut cursor = snapshot.cursor(Selection { scope, field: None }, None);
+        let mut cursor = snapshot.cursor(Selection { scope, ..Selection::default() }, None);
         let mut pods = Vec::new();
         while pods.len() < NAMESPACE_PODS_CHECKED {
             let most = LIST_CHUNK_OBJECTS.min(NAMESPACE_PODS_CHECKED - pods.len());

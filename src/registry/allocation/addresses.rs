@@ -48,7 +48,7 @@ impl Registry {
     pub(super) fn service_ranges(&self) -> ApiResult<Ranges> {
         let served = self.networking("servicecidrs")?;
         let mut objects = Vec::new();
-        let selection = Selection { scope: Scope::All, field: None };
+        let selection = Selection { scope: Scope::All, ..Selection::default() };
         let snapshot = self.table(&served).snapshot();
         let mut cursor = snapshot.cursor(selection, None);
         while objects.len() < RANGES_MAX

@@ -134,7 +134,7 @@ impl Index {
         self.held.clear();
         self.seen = None;
         let snapshot = services.snapshot();
-        let selection = Selection { scope: Scope::All, field: None };
+        let selection = Selection { scope: Scope::All, ..Selection::default() };
         let (mut objects, mut cursor) = (Vec::new(), snapshot.cursor(selection, None));
         loop {
             let more = cursor

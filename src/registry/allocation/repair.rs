@@ -85,7 +85,7 @@ impl Registry {
 
 /// Reads on in a table as it is now; whether its end is reached.
 fn chunk(table: &Table, after: &mut Option<Key>, out: &mut Vec<Arc<Object>>) -> ApiResult<bool> {
-    let selection = Selection { scope: Scope::All, field: None };
+    let selection = Selection { scope: Scope::All, ..Selection::default() };
     let mut cursor = table.snapshot().cursor(selection, after.clone());
     let mut more = true;
     while more && out.is_empty() {

@@ -26,6 +26,11 @@ pub struct FieldRequirement {
 }
 
 impl FieldRequirement {
+    /// Whether it is met only by objects that have it as a term: names are none, and what is empty is told of none.
+    pub fn demands_term(&self) -> bool {
+        self.operator == FieldOperator::Equals && !self.value.is_empty() && !self.field.starts_with("metadata.")
+    }
+
     /// Whether a value of the field meets it.
     pub fn matches(&self, value: &str) -> bool {
         (self.value == value) == (self.operator == FieldOperator::Equals)

@@ -6,7 +6,7 @@ mod label;
 pub use field::{FieldOperator, FieldRequirement, FieldSelector};
 pub use label::{LabelSelector, Operator, Requirement};
 
-use flotilla_cluster::Terms;
+use flotilla_cluster::{Marks, Terms};
 
 /// What a request selects of a collection.
 #[derive(Debug, Clone, Default)]
@@ -34,6 +34,14 @@ impl Selection {
                 };
                 requirement.matches(value)
             })
+    }
+
+    /// What the terms of a selected object are among, as far as the requirements say what must be there.
+    pub fn marks(&self) -> Vec<Vec<Marks>> {
+        let labels = self.labels.0.iter().filter(|requirement| requirement.operator == Operator::In);
+        let labels = labels.map(|r| r.values.iter().map(|value| Marks::label(&r.key, value)).collect());
+        let fields = self.fields.0.iter().filter(|requirement| requirement.demands_term());
+        labels.chain(fields.map(|r| vec![Marks::field(&r.field, &r.value)])).collect()
     }
 
     /// The value that `field` must have, if the selection says so. Empty values are not indexed, so they are not told.

@@ -29,7 +29,7 @@ impl Registry {
         let Some(own) = pod.map_at(&["metadata", "labels"]).filter(|labels| !labels.is_empty()) else {
             return Ok(Vec::new());
         };
-        let selection = Selection { scope: Scope::namespace(namespace), field: None };
+        let selection = Selection { scope: Scope::namespace(namespace), ..Selection::default() };
         let table = self.table(&*self.budgets()?);
         self.barrier(&table).await?; // a budget that was acknowledged counts, whichever group has it
         let mut cursor = table.snapshot().cursor(selection, None);

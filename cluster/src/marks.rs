@@ -1,0 +1,78 @@
+//! The terms of objects in a few bytes, so that selecting by them need not look at objects that lie all over memory.
+
+use crate::{Term, Terms};
+
+/// A set of terms that may seem to hold more than it does, and never less (a Bloom filter: a term sets two of 128 bits).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Marks(u128);
+
+/// What is between a label's name and its value, and what is between those of a field.
+const LABEL: &[u8] = b"=";
+const FIELD: &[u8] = b":";
+
+impl Marks {
+    /// All terms of an object.
+    pub(crate) fn of(terms: &Terms) -> Marks {
+        let all = |terms: &[Term], mark: fn(&str, &str) -> Marks| {
+            terms.iter().fold(0, |marks, (name, value)| marks | mark(name, value).0)
+        };
+        Marks(all(terms.labels(), Marks::label) | all(terms.fields(), Marks::field))
+    }
+
+    /// A label with its value.
+    pub fn label(name: &str, value: &str) -> Marks {
+        Marks::term(name, LABEL, value)
+    }
+
+    /// A selectable field with its value.
+    pub fn field(name: &str, value: &str) -> Marks {
+        Marks::term(name, FIELD, value)
+    }
+
+    fn term(name: &str, between: &[u8], value: &str) -> Marks {
+        let hash =
+            [name.as_bytes(), between, value.as_bytes()].iter().fold(0, |hash, part| crc32c::crc32c_append(hash, part));
+        // The product's upper bits depend on all of the checksum's.
+        let mixed = u64::from(hash).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        Marks(1 << (mixed >> 57) | 1 << (mixed >> 50 & 127))
+    }
+
+    /// The terms of both.
+    #[must_use]
+    pub(crate) fn with(self, other: Marks) -> Marks {
+        Marks(self.0 | other.0)
+    }
+
+    /// Whether all terms of the other set may be in this one.
+    pub(crate) fn may_have(self, other: Marks) -> bool {
+        self.0 & other.0 == other.0
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn terms_that_are_there_are_never_missed_and_others_mostly() {
+        let term = |n: usize| (format!("name-{}", n % 7).into(), format!("value-{n}").into());
+        let mut seeming = 0;
+        for n in 0..1_000 {
+            let marks = Marks::of(&Terms::new((n..n + 6).map(term).collect(), (n..n + 6).map(term).collect()));
+            for (name, value) in (n..n + 6).map(term) {
+                assert!(marks.may_have(Marks::label(&name, &value)) && marks.may_have(Marks::field(&name, &value)));
+                seeming += usize::from(marks.may_have(Marks::label(&value, &name)));
+                seeming += usize::from(marks.may_have(Marks::label("elsewhere", &value)));
+            }
+        }
+        assert!(seeming < 12_000 / 15, "{seeming} of 12,000");
+    }
+
+    #[test]
+    fn labels_and_fields_are_told_apart() {
+        let labelled = Marks::of(&Terms::new(vec![("spec.nodeName".into(), "a".into())], Vec::new()));
+        assert!(labelled.may_have(Marks::label("spec.nodeName", "a")));
+        assert!(!labelled.may_have(Marks::field("spec.nodeName", "a")));
+        assert!(labelled.may_have(Marks::default()) && !Marks::default().may_have(labelled));
+    }
+}
