@@ -22,6 +22,24 @@ const fn ends(word: u64) -> u64 {
 /// none.
 pub(crate) fn plain_end(bytes: &[u8], at: usize) -> usize {
     let mut at = at;
+    // Most strings end in the first word or are long.
+    if let Some(chunk) = bytes.get(at..).and_then(<[u8]>::first_chunk) {
+        let found = ends(u64::from_le_bytes(*chunk));
+        if found != 0 {
+            return at + found.trailing_zeros() as usize / 8;
+        }
+        at += 8;
+    }
+    while let Some(chunk) = bytes.get(at..).and_then(<[u8]>::first_chunk::<LANES>) {
+        let lanes = u8x16::from(*chunk);
+        let control = lanes.min(u8x16::splat(0x1f)).simd_eq(lanes);
+        let found = lanes.simd_eq(u8x16::splat(b'"')) | lanes.simd_eq(u8x16::splat(b'\\')) | control;
+        let found = found.to_bitmask();
+        if found != 0 {
+            return at + found.trailing_zeros() as usize;
+        }
+        at += LANES;
+    }
     while let Some(chunk) = bytes.get(at..).and_then(<[u8]>::first_chunk) {
         let found = ends(u64::from_le_bytes(*chunk));
         if found != 0 {

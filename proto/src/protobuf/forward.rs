@@ -6,7 +6,7 @@
 //! to [`super::tape`]: `None` says so.
 
 use super::plan::{Plan, Step};
-use super::wire::{Writer, push_head, push_varint, varint_size};
+use super::wire::{Writer, push_head, push_part, push_varint, varint_size};
 use super::{DEPTH_MAX, scalar, wire};
 use crate::json::scan;
 use crate::schema::{AnyKind, Shape, Type};
@@ -14,17 +14,18 @@ use crate::schema::{AnyKind, Shape, Type};
 /// Room that is used again for each object.
 #[derive(Debug, Default)]
 pub(super) struct Room {
-    /// Members of objects whose order is not that of their messages, in stacks: slot, start and end of what was written.
-    written: Vec<(usize, usize, usize)>,
-    /// What is being put in order.
-    moved: Vec<u8>,
+    /// Members that were met before their place in the message, of each open object: slot, start and end in `aside`.
+    waiting: Vec<(usize, usize, usize)>,
+    /// What was written of them.
+    aside: Vec<u8>,
 }
 
 /// Appends the message of a stored object; `None`, and nothing is appended, where that takes another way.
 pub(super) fn transcode(of: &Type, json: &[u8], room: &mut Room, out: &mut Vec<u8>) -> Option<()> {
     let plan = Plan::of(of)?;
     let start = out.len();
-    room.written.clear();
+    room.waiting.clear();
+    room.aside.clear();
     let mut forward = Forward { text: json, at: 0, out, room, depth: 0 };
     let done = forward.message(&plan).filter(|()| forward.is_at_end());
     if done.is_none() {
@@ -59,6 +60,19 @@ impl<'p> Place<'p> {
 
     /// Writes what lies before a slot, which must not be written yet.
     fn advance(&mut self, to: usize, out: &mut Vec<u8>) -> Option<()> {
+        self.pass_groups(to, out)?;
+        if to != self.slot {
+            let zeros = self.plan.zeros_between(self.slot, to)?;
+            if !zeros.is_empty() {
+                out.extend_from_slice(zeros);
+            }
+            self.slot = to;
+        }
+        Some(())
+    }
+
+    /// Opens and closes the groups that begin and end up to a slot.
+    fn pass_groups(&mut self, to: usize, out: &mut Vec<u8>) -> Option<()> {
         while let Some(group) = self.plan.groups.get(self.group) {
             if to < group.first {
                 break;
@@ -84,10 +98,6 @@ impl<'p> Place<'p> {
             self.slot = group.end;
             self.group += 1;
         }
-        if to != self.slot {
-            out.extend_from_slice(self.plan.zeros_between(self.slot, to)?);
-            self.slot = to;
-        }
         Some(())
     }
 }
@@ -99,8 +109,8 @@ fn reserve(size: usize, out: &mut Vec<u8>) -> usize {
     at
 }
 
-/// Fills in the length of everything behind the room that was left for it.
-fn close(at: usize, reserved: usize, out: &mut Vec<u8>) {
+/// Fills in the length of everything behind the room that was left for it; how many bytes that took.
+fn close(at: usize, reserved: usize, out: &mut Vec<u8>) -> usize {
     let (from, to) = (at + reserved, out.len());
     let mut length = (to - from) as u64;
     let size = varint_size(length);
@@ -116,6 +126,7 @@ fn close(at: usize, reserved: usize, out: &mut Vec<u8>) {
         length >>= 7;
     }
     out[at + size - 1] = length as u8;
+    size
 }
 
 impl Forward<'_> {
@@ -150,39 +161,40 @@ impl Forward<'_> {
         }
         self.depth += 1;
         let mut place = Place::new(plan);
-        let (start, first) = (self.out.len(), self.room.written.len());
-        self.members(plan, &mut place)?;
-        if !plan.is_ordered {
-            self.arrange(start, first, &mut place)?;
-        }
-        place.advance(plan.slots(), self.out)?;
+        let (waiting, aside) = (self.room.waiting.len(), self.room.aside.len());
+        self.members(plan, &mut place, waiting)?;
+        self.reach(plan.slots(), &mut place, waiting)?;
+        self.room.aside.truncate(aside);
         self.depth -= 1;
         Some(())
     }
 
-    fn members(&mut self, plan: &Plan, place: &mut Place<'_>) -> Option<()> {
+    /// Writes members; those of this object that wait are those from `waiting` on.
+    fn members(&mut self, plan: &Plan, place: &mut Place<'_>, waiting: usize) -> Option<()> {
         self.expect(b'{')?;
         if self.takes(b"}") {
             return Some(());
         }
-        let mut expected = 0;
+        let mut before = None;
         loop {
-            let field = plan.find(&self.text[self.at..], expected)?;
-            expected = field + 1;
+            let field = plan.find(&self.text[self.at..], before)?;
+            before = Some(field);
             let step = &plan.steps[field];
             self.at += step.key_length();
             match step.slot {
                 None => self.at = scan::value_end(self.text, self.at)?,
                 Some(_) if self.takes(b"null") => {}
-                Some(slot) if plan.is_ordered => {
-                    place.advance(slot, self.out)?;
-                    place.slot = slot + 1;
+                Some(slot) if step.waits => {
+                    let (from, aside) = (self.out.len(), self.room.aside.len());
                     self.field(step)?;
+                    self.room.aside.extend_from_slice(&self.out[from..]);
+                    self.out.truncate(from);
+                    self.room.waiting.push((slot, aside, self.room.aside.len()));
                 }
                 Some(slot) => {
-                    let from = self.out.len();
+                    self.reach(slot, place, waiting)?;
+                    place.slot = slot + 1;
                     self.field(step)?;
-                    self.room.written.push((slot, from, self.out.len()));
                 }
             }
             if self.ends(b'}')? {
@@ -191,19 +203,21 @@ impl Forward<'_> {
         }
     }
 
-    /// Puts members that were written from `start` on into the order of their slots, and what is absent between them.
-    fn arrange(&mut self, start: usize, first: usize, place: &mut Place<'_>) -> Option<()> {
-        let Room { written, moved } = &mut *self.room;
-        moved.clear();
-        moved.extend_from_slice(&self.out[start..]);
-        self.out.truncate(start);
-        written[first..].sort_unstable();
-        for (slot, from, to) in written.drain(first..) {
+    /// Writes what lies before a slot: members that wait, from `first` on, and what is absent between them.
+    fn reach(&mut self, to: usize, place: &mut Place<'_>, first: usize) -> Option<()> {
+        let Room { waiting, aside } = &mut *self.room;
+        while waiting.len() > first {
+            let next = (first..waiting.len()).min_by_key(|at| waiting[*at].0)?;
+            let (slot, from, end) = waiting[next];
+            if slot >= to {
+                break;
+            }
+            waiting.swap_remove(next);
             place.advance(slot, self.out)?;
             place.slot = slot + 1;
-            self.out.extend_from_slice(&moved[from - start..to - start]);
+            self.out.extend_from_slice(&aside[from..end]);
         }
-        Some(())
+        place.advance(to, self.out)
     }
 
     fn field(&mut self, step: &Step) -> Option<()> {
@@ -293,9 +307,10 @@ impl Forward<'_> {
             Shape::Struct(_) => {
                 let plan = step.nested()?;
                 self.head(number);
-                let length = reserve(plan.length_size, self.out);
+                let size = plan.length_size();
+                let length = reserve(size, self.out);
                 self.message(plan)?;
-                close(length, plan.length_size, self.out);
+                plan.take_length_size(close(length, size, self.out));
             }
             Shape::Double | Shape::Any(_) | Shape::List(_) | Shape::Map(_) => return None,
         }
@@ -344,9 +359,8 @@ impl Forward<'_> {
             self.out.extend_from_slice(text.as_bytes());
             return Some(());
         }
-        let text = &self.text[from + 1..end - 1];
-        push_head(number, text.len(), self.out);
-        self.out.extend_from_slice(text);
+        push_head(number, end - from - 2, self.out);
+        push_part(self.text, from + 1, end - 1, self.out);
         Some(())
     }
 

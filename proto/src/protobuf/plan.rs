@@ -2,6 +2,7 @@
 
 use std::borrow::Cow;
 use std::collections::HashMap;
+use std::sync::atomic::{AtomicU8, AtomicU16, Ordering};
 use std::sync::{Arc, LazyLock, OnceLock, PoisonError, RwLock};
 
 use super::encode::absent;
@@ -18,10 +19,10 @@ pub(super) struct Plan {
     pub(super) steps: Vec<Step>,
     /// Embedded structs, in the order of their slots.
     pub(super) groups: Vec<Group>,
-    /// Whether the order of JSON is also that of slots.
-    pub(super) is_ordered: bool,
-    /// How many bytes the length of a message probably takes.
-    pub(super) length_size: usize,
+    /// The field that comes first, as in the last object.
+    first: AtomicU16,
+    /// How many bytes the length of a message probably takes: as many as that of the last one.
+    length_size: AtomicU8,
     /// What all slots hold when their fields are absent, and where each begins in it.
     zeros: Vec<u8>,
     offsets: Vec<usize>,
@@ -32,15 +33,19 @@ pub(super) struct Plan {
 pub(super) struct Step {
     /// The member's key as it stands in JSON, with quotes and colon.
     key: Vec<u8>,
-    /// The first bytes of the key, and which of them count.
-    head: u64,
-    mask: u64,
+    /// The first bytes of the key and those behind them, and which of them count.
+    head: Word,
+    next: Word,
     /// Where it stands in the message; `None` where it does not.
     pub(super) slot: Option<usize>,
     /// The number of its field.
     pub(super) number: u32,
     /// What its value is.
     pub(super) shape: &'static Shape,
+    /// Whether a later member has an earlier slot, so that this one has to wait for it.
+    pub(super) waits: bool,
+    /// The field that follows, as in the last object.
+    next_field: AtomicU16,
     /// The plan of the struct that it is, or that its items or values are.
     nested: OnceLock<Option<Arc<Plan>>>,
 }
@@ -83,8 +88,8 @@ impl Plan {
         let mut plan = Self {
             steps: fields.iter().map(Step::of).collect(),
             groups: Vec::new(),
-            is_ordered: true,
-            length_size: if fields.iter().all(|field| is_short(&field.shape)) { 1 } else { 2 },
+            first: AtomicU16::new(0),
+            length_size: AtomicU8::new(1),
             zeros: Vec::new(),
             offsets: vec![0],
         };
@@ -105,8 +110,12 @@ impl Plan {
                 }
             }
         }
-        let slots = || plan.steps.iter().filter_map(|step| step.slot);
-        plan.is_ordered = slots().is_sorted();
+        let mut earliest = usize::MAX;
+        for step in plan.steps.iter_mut().rev() {
+            let Some(slot) = step.slot else { continue };
+            step.waits = slot > earliest;
+            earliest = earliest.min(slot);
+        }
         Some(plan)
     }
 
@@ -118,6 +127,18 @@ impl Plan {
         absent(&of.fields[field], number, &mut self.zeros);
         self.offsets.push(self.zeros.len());
         Some(())
+    }
+
+    /// How many bytes the length of a message probably takes.
+    pub(super) fn length_size(&self) -> usize {
+        self.length_size.load(Ordering::Relaxed).into()
+    }
+
+    /// Notes how many bytes the length of a message took: at most ten.
+    pub(super) fn take_length_size(&self, size: usize) {
+        if size != self.length_size() {
+            self.length_size.store(size as u8, Ordering::Relaxed);
+        }
     }
 
     /// How many slots there are.
@@ -135,29 +156,47 @@ impl Plan {
         (first <= end).then(|| self.zeros(first, end))
     }
 
-    /// The field whose key stands at the start of a text, looked for first where it is expected.
-    pub(super) fn find(&self, text: &[u8], expected: usize) -> Option<usize> {
+    /// The field whose key stands at the start of a text, behind that of another field or none. Objects mostly have the
+    /// same members as the one before.
+    pub(super) fn find(&self, text: &[u8], before: Option<usize>) -> Option<usize> {
         let head = text.first_chunk().map(|head| u64::from_le_bytes(*head))?;
-        let is_it = |step: &Step| (head ^ step.head) & step.mask == 0 && step.is_at(text);
-        let (before, after) = self.steps.split_at(expected);
-        after.iter().position(is_it).map(|at| expected + at).or_else(|| before.iter().position(is_it))
+        let is_it = |step: &Step| step.head.is(head) && step.is_at(text);
+        let last = before.map_or(&self.first, |before| &self.steps[before].next_field);
+        let guess = usize::from(last.load(Ordering::Relaxed));
+        if self.steps.get(guess).is_some_and(is_it) {
+            return Some(guess);
+        }
+        let (passed, ahead) = self.steps.split_at(before.map_or(0, |before| before + 1));
+        let found = ahead.iter().position(is_it).map(|at| passed.len() + at);
+        let found = found.or_else(|| passed.iter().position(is_it))?;
+        last.store(u16::try_from(found).unwrap_or(u16::MAX), Ordering::Relaxed);
+        Some(found)
     }
 }
 
 impl Step {
     fn of(field: &'static Field) -> Self {
         let key = format!("\"{}\":", field.name).into_bytes();
-        let (mut head, mut mask) = ([0; 8], [0; 8]);
-        for ((head, mask), byte) in head.iter_mut().zip(&mut mask).zip(&key) {
-            (*head, *mask) = (*byte, 0xff);
+        let (head, next) = (Word::of(&key), Word::of(key.get(WORD..).unwrap_or_default()));
+        Self {
+            key,
+            head,
+            next,
+            slot: None,
+            number: 0,
+            shape: &field.shape,
+            waits: false,
+            next_field: AtomicU16::new(0),
+            nested: OnceLock::new(),
         }
-        let (head, mask) = (u64::from_le_bytes(head), u64::from_le_bytes(mask));
-        Self { key, head, mask, slot: None, number: 0, shape: &field.shape, nested: OnceLock::new() }
     }
 
     /// Whether the key stands at the start of a text whose head is the key's.
     fn is_at(&self, text: &[u8]) -> bool {
-        self.key.len() <= size_of_val(&self.head) || text.starts_with(&self.key)
+        match text.get(WORD..).and_then(<[u8]>::first_chunk) {
+            Some(next) if self.key.len() <= 2 * WORD => self.next.is(u64::from_le_bytes(*next)),
+            _ => text.starts_with(&self.key),
+        }
     }
 
     /// How long the key is.
@@ -171,6 +210,31 @@ impl Step {
     }
 }
 
+/// How many bytes are compared at once.
+const WORD: usize = size_of::<u64>();
+
+/// Up to eight bytes of a key.
+#[derive(Debug)]
+struct Word {
+    bytes: u64,
+    mask: u64,
+}
+
+impl Word {
+    fn of(key: &[u8]) -> Self {
+        let (mut bytes, mut mask) = ([0; WORD], [0; WORD]);
+        for ((byte, mask), given) in bytes.iter_mut().zip(&mut mask).zip(key) {
+            (*byte, *mask) = (*given, 0xff);
+        }
+        Self { bytes: u64::from_le_bytes(bytes), mask: u64::from_le_bytes(mask) }
+    }
+
+    /// Whether eight bytes begin with these.
+    fn is(&self, bytes: u64) -> bool {
+        (bytes ^ self.bytes) & self.mask == 0
+    }
+}
+
 fn struct_of(shape: &'static Shape) -> Option<&'static Type> {
     match shape {
         Shape::Struct(of) => Some(of),
@@ -178,9 +242,4 @@ fn struct_of(shape: &'static Shape) -> Option<&'static Type> {
         Shape::Map(map) => struct_of(&map.value),
         _ => None,
     }
-}
-
-/// Whether values of a shape are mostly a few bytes.
-fn is_short(shape: &Shape) -> bool {
-    !matches!(shape, Shape::Struct(_) | Shape::List(_) | Shape::Map(_) | Shape::Any(_) | Shape::Bytes)
 }

@@ -124,8 +124,28 @@ pub(super) fn push_varint(mut value: u64, out: &mut Vec<u8>) {
 
 /// Appends the head of a field of `length` bytes.
 pub(super) fn push_head(number: u32, length: usize, out: &mut Vec<u8>) {
+    if number < 16 && length < 0x80 {
+        out.extend_from_slice(&[(number << 3) as u8 | BYTES, length as u8]); // nearly all
+        return;
+    }
     push_varint(u64::from(number) << 3 | u64::from(BYTES), out);
     push_varint(length as u64, out);
+}
+
+/// How many bytes are appended together.
+const SPAN: usize = 32;
+
+/// Appends a part of a text. Short ones come with what lies behind them, which is taken back: so many bytes that are always
+/// as many are moved without a call.
+pub(super) fn push_part(text: &[u8], from: usize, to: usize, out: &mut Vec<u8>) {
+    let end = out.len() + (to - from);
+    match text.get(from..).and_then(<[u8]>::first_chunk::<SPAN>) {
+        Some(span) if to - from <= SPAN => {
+            out.extend_from_slice(span);
+            out.truncate(end);
+        }
+        _ => out.extend_from_slice(&text[from..to]),
+    }
 }
 
 /// Reads the fields of one message.
