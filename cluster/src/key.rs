@@ -136,4 +136,13 @@ impl Scope {
             Scope::Namespace(namespace) => format!("{namespace}/"),
         }
     }
+
+    /// What is behind every key of the scope and before all others that are; nothing is behind all.
+    pub(crate) fn end(&self) -> Option<String> {
+        const BEHIND_SLASH: char = '0';
+        match self {
+            Scope::All => None,
+            Scope::Namespace(namespace) => Some(format!("{namespace}{BEHIND_SLASH}")),
+        }
+    }
 }

@@ -360,8 +360,10 @@ fn gather(
     }
     let Some(last) = rows.last().filter(|_| rows.len() >= limit) else { return Ok(false) };
     // Whether another object follows is not known yet: those that cannot be selected were left out.
-    let mut cursor = snapshot.cursor(Scan { required: Vec::new(), ..scan }, Some(last.key().clone()));
-    more = true;
+    if !scan.required.is_empty() {
+        cursor = snapshot.cursor(Scan { required: Vec::new(), ..scan }, Some(last.key().clone()));
+        more = true;
+    }
     while more && chunk.is_empty() {
         more = cursor.read(1, &mut chunk)?;
     }

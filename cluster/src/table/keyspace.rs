@@ -151,12 +151,14 @@ impl Keyspace {
         out: &mut Vec<Arc<Object>>,
     ) -> Result<Option<Key>, Compacted> {
         self.check(revision)?;
-        let prefix = scan.scope.prefix();
+        let (prefix, end) = (scan.scope.prefix(), scan.scope.end());
         let start = match scan.after {
+            Some(after) if end.as_ref().is_some_and(|end| after.as_str() >= end.as_str()) => return Ok(None),
             Some(after) if after.as_str() >= prefix.as_str() => Bound::Excluded(after.as_str()),
             _ => Bound::Included(prefix.as_str()),
         };
-        let range = (start, Bound::Unbounded);
+        // So bounded, keys need not be looked at: their texts lie elsewhere in memory.
+        let range = (start, end.as_deref().map_or(Bound::Unbounded, Bound::Excluded));
         let Some((field, value)) = scan.field else {
             let versions = self.keys.range::<str, _>(range).map(|(key, versions)| (key, Some(versions)));
             return Ok(take(versions, scan, (revision, max, examined_max), |_| true, out));
@@ -238,11 +240,7 @@ fn take<'a>(
     out: &mut Vec<Arc<Object>>,
 ) -> Option<Key> {
     let (mut taken, mut examined) = (0, 0);
-    let prefix = scan.scope.prefix();
     for (key, versions) in keys {
-        if !key.as_str().starts_with(prefix.as_str()) {
-            return None;
-        }
         examined += 1;
         let versions = versions.filter(|versions| versions.may_have(scan.required));
         if let Some(object) = versions.and_then(|versions| versions.at(revision)).filter(|object| selected(object)) {

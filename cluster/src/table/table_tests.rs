@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
+use super::log::Stretch;
 use super::shard::{Content, Shard};
 use super::{Change, ChangeKind, Division, Place, Selection, Table};
 use crate::group::{Command, GroupClock, Operation};
@@ -83,9 +84,18 @@ fn check_revision(table: &Arc<Table>, at: Revision, state: &BTreeMap<String, (Re
     assert_eq!(snapshot.count(&Scope::All).unwrap(), state.len() as u64);
     for namespace in ["a", "a-b", "b"] {
         let scope = Scope::namespace(namespace);
-        let listed = list(&snapshot, &Selection { scope: scope.clone(), ..Selection::default() }, chunk);
+        let scoped = Selection { scope: scope.clone(), ..Selection::default() };
+        let listed = list(&snapshot, &scoped, chunk);
         assert_eq!(listed, expected(&|key, _| key.split('/').next() == Some(namespace)));
         assert_eq!(snapshot.count(&scope).unwrap(), listed.len() as u64);
+        // A key of another namespace, before or behind, is gone on after as well.
+        for after in ["a/", "a-a/x", "a/5", "a0", "b/o", "c/x"] {
+            let (mut rest, mut cursor) = (Vec::new(), snapshot.cursor(scoped.clone(), Some(Key::new(after))));
+            while cursor.read(chunk, &mut rest).unwrap() {}
+            let rest: Vec<_> = rest.iter().map(|object| object.key().to_string()).collect();
+            let expected = listed.iter().filter(|(key, _)| key.as_str() > after).map(|(key, _)| key.clone());
+            assert_eq!(rest, expected.collect::<Vec<_>>());
+        }
     }
     for node in ["n0", "n1", "n2"] {
         let selection =
@@ -293,7 +303,8 @@ fn changes_are_found_behind_any_revision() {
         }
         for after in 0..=2 * count + 1 {
             let mut changes = Vec::new();
-            table.changes_through(revision(after), revision(2 * count), usize::MAX, &mut changes).unwrap();
+            let of = Stretch { after: revision(after), through: revision(2 * count), max: usize::MAX };
+            table.read_changes(of, &mut changes).unwrap();
             let found: Vec<Revision> = changes.iter().map(|change| change.revision()).collect();
             assert_eq!(found, (after / 2 + 1..=count).map(|number| revision(2 * number)).collect::<Vec<_>>());
         }
