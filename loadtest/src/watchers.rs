@@ -3,7 +3,7 @@
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use bytes::BytesMut;
 use hdrhistogram::Histogram;
@@ -32,14 +32,41 @@ pub struct Plan {
 /// Time between changes, so that every delivery is done before the next begins on a server that keeps up.
 const CHANGE_EVERY: Duration = Duration::from_millis(50);
 
-/// In front of the time at which a change was sent, in microseconds since the start.
+/// In front of the time at which a change was sent, in microseconds of Unix time.
 const STAMP: &[u8] = br#""stamp":"t"#;
 
 struct Deliveries {
     start: Instant,
+    /// Unix time of the start, in microseconds: what earlier runs left behind was stamped before.
+    base: u64,
     count: Cell<u64>,
     latency: RefCell<Histogram<u64>>,
     first_error: RefCell<Option<String>>,
+}
+
+impl Deliveries {
+    fn new() -> Self {
+        Self {
+            start: Instant::now(),
+            base: SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, micros),
+            count: Cell::new(0),
+            latency: RefCell::new(report::histogram()),
+            first_error: RefCell::new(None),
+        }
+    }
+
+    /// The time for stamps.
+    fn now(&self) -> u64 {
+        self.base + micros(self.start.elapsed())
+    }
+
+    /// Notes an event that arrived.
+    fn take(&self, sent: u64, arrived: u64) {
+        if sent >= self.base {
+            self.count.set(self.count.get() + 1);
+            self.latency.borrow_mut().saturating_record(arrived.saturating_sub(sent));
+        }
+    }
 }
 
 /// Measures the time from sending a change until each watcher has its event.
@@ -53,12 +80,7 @@ pub async fn run(
     let path = format!("{}/watched", objects::config_maps(namespace));
     let body = r#"{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"watched"},"data":{"stamp":"none"}}"#;
     writer.must(&Call::with_json(Method::POST, objects::config_maps(namespace), body), &[409]).await?;
-    let deliveries = Rc::new(Deliveries {
-        start: Instant::now(),
-        count: Cell::new(0),
-        latency: RefCell::new(report::histogram()),
-        first_error: RefCell::new(None),
-    });
+    let deliveries = Rc::new(Deliveries::new());
     let tasks = tokio::task::LocalSet::new();
     let watch = Call::get(format!(
         "{}?watch=1&allowWatchBookmarks=true&fieldSelector=metadata.name%3Dwatched",
@@ -98,7 +120,7 @@ async fn change(
     let start = Instant::now();
     let mut changes = 0;
     while start.elapsed() < plan.duration && changes < plan.changes_max {
-        let body = format!(r#"{{"data":{{"stamp":"t{}"}}}}"#, micros(deliveries.start.elapsed()));
+        let body = format!(r#"{{"data":{{"stamp":"t{}"}}}}"#, deliveries.now());
         let mut call = Call::with_json(Method::PATCH, path, body);
         call.body = call.body.map(|(_, bytes)| ("application/merge-patch+json", bytes));
         writer.must(&call, &[]).await?;
@@ -133,13 +155,12 @@ async fn follow(mut body: Incoming, deliveries: &Deliveries) -> Result<(), Error
     let mut line = BytesMut::new();
     while let Some(frame) = body.frame().await {
         let Ok(data) = frame?.into_data() else { continue };
-        let now = micros(deliveries.start.elapsed());
+        let now = deliveries.now();
         line.extend_from_slice(&data);
         while let Some(end) = line.iter().position(|byte| *byte == b'\n') {
             let event = line.split_to(end + 1);
             if let Some(sent) = stamp(&event) {
-                deliveries.count.set(deliveries.count.get() + 1);
-                deliveries.latency.borrow_mut().saturating_record(now.saturating_sub(sent));
+                deliveries.take(sent, now);
             }
         }
         if line.len() > limits::WATCH_LINE_BYTES_MAX {
@@ -160,6 +181,16 @@ fn stamp(event: &[u8]) -> Option<u64> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn events_of_earlier_runs_are_not_counted() {
+        let deliveries = Deliveries::new();
+        let now = deliveries.now();
+        deliveries.take(deliveries.base - 1, now);
+        assert_eq!(deliveries.count.get(), 0);
+        deliveries.take(now, now + 7);
+        assert_eq!((deliveries.count.get(), deliveries.latency.borrow().max()), (1, 7));
+    }
 
     #[test]
     fn stamps_are_found_in_events() {
