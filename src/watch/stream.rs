@@ -2,7 +2,7 @@
 
 use std::pin::Pin;
 use std::sync::Arc;
-use std::task::{Context, Poll, ready};
+use std::task::{Context, Poll, Waker, ready};
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -51,8 +51,8 @@ pub struct Stream {
     alarm: Pin<Box<Sleep>>,
     drain: Drain,
     drained: LocalBoxFuture<'static, ()>,
-    /// Whether `alarm` and `drained` were asked to wake the task.
-    waits: bool,
+    /// Whom `alarm` and `drained` were asked to wake.
+    waits: Option<Waker>,
     /// Whether events were sent since, and what `alarm` and `drained` tell was looked at then.
     has_looked: bool,
     /// What a change wakes this watch by.
@@ -113,7 +113,7 @@ impl Stream {
             alarm: Box::pin(tokio::time::sleep_until(ends.min(next_bookmark))),
             drained: Box::pin(drain.clone().begun()),
             drain,
-            waits: false,
+            waits: None,
             has_looked: false,
             rope,
             bookmarks: listing.bookmarks,
@@ -176,10 +176,11 @@ impl Stream {
             return Poll::Ready(());
         }
         // Right behind events the others were looked at, and wake this task since they were asked to at first.
-        if std::mem::take(&mut self.has_looked) && self.waits {
+        let waits = self.waits.as_ref().is_some_and(|waker| waker.will_wake(cx.waker()));
+        if std::mem::take(&mut self.has_looked) && waits {
             return Poll::Pending;
         }
-        self.waits = true;
+        self.waits = Some(cx.waker().clone());
         if self.alarm.as_mut().poll(cx).is_ready() || self.drained.as_mut().poll(cx).is_ready() {
             return Poll::Ready(());
         }
@@ -212,7 +213,7 @@ impl Stream {
         if self.bookmarks && now >= self.next_bookmark {
             self.next_bookmark = now + limits::BOOKMARK_INTERVAL;
             self.alarm.as_mut().reset(self.ends.min(self.next_bookmark));
-            self.waits = false;
+            self.waits = None;
             self.encoder.bookmark(subscription.position().max(self.beyond), false, out)?;
         }
         Ok(true)
