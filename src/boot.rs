@@ -161,8 +161,10 @@ impl Boot {
         let workers = self.config.worker_count();
         let server = transport::start(self.listener, tls, workers, configure, identify).map_err(BootError::Http)?;
         let (handle, grace) = (server.handle(), self.config.shutdown_grace());
+        let store = self.store.clone();
         let stopping = actix_web::rt::spawn(async move {
             drain.begun().await;
+            store.step_down().await; // while what is asked here is still passed on to whoever leads next
             handle.pause().await;
             let idle = async {
                 while !is_idle() {

@@ -27,6 +27,7 @@ use crate::replica::mapping;
 use crate::replica::placement::Placement;
 use crate::replica::pulse;
 use crate::replica::reads::Reads;
+use crate::replica::room;
 use crate::replica::sight::Sight;
 use crate::replica::standing::{self, Standing};
 use crate::replica::succession;
@@ -110,7 +111,7 @@ struct Started {
     /// Becomes a member, and finds out what this replica is to its cluster, for as long as it is run.
     joining: LocalBoxFuture<'static, ()>,
     /// What goes on as long as it is run.
-    tasks: [Task; 2],
+    tasks: [Task; 3],
 }
 
 async fn start(machine: &Machine, options: &Options, tables: &Arc<Tables>) -> Result<Started, OpenError> {
@@ -148,7 +149,11 @@ async fn start(machine: &Machine, options: &Options, tables: &Arc<Tables>) -> Re
         actix::spawn(pulse::keep(starter.groups.clone(), peers.clone(), sight));
     }
     let starter = Rc::new(starter);
-    let tasks = [Task::spawn(mapping::follow(starter.clone())), Task::spawn(dividing::follow(starter.clone()))];
+    let tasks = [
+        Task::spawn(mapping::follow(starter.clone())),
+        Task::spawn(dividing::follow(starter.clone())),
+        Task::spawn(room::follow(starter.wal.clone(), placement.clone())),
+    ];
     let standing = watch::Sender::new(Standing::Waiting);
     let (identity, shown) = (here.identity.clone(), standing.subscribe());
     let joining = here.join_in(&starter, standing).await?;

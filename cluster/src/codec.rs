@@ -10,7 +10,7 @@ use bytes::Bytes;
 use compact_str::CompactString;
 
 use crate::group::{Action, Batch, Command, Filling, Operation, ShardId, Step};
-use crate::object::Term;
+use crate::object::{Attempt, Term};
 use crate::{Expectation, Key, Layout, Object, Revision, TableId, Terms};
 
 /// Reads what was written down; nothing when it ends too early or cannot be.
@@ -101,7 +101,11 @@ impl<'a> Decoder<'a> {
                 let object = self.object()?;
                 Some((object.key().clone(), object.revision(), Operation::Put(Arc::new(object))))
             }
-            1 => Some((Key::new(self.text()?), self.revision()?, Operation::Delete)),
+            1 => Some((Key::new(self.text()?), self.revision()?, Operation::Delete(None))),
+            2 => {
+                let (key, revision) = (Key::new(self.text()?), self.revision()?);
+                Some((key, revision, Operation::Delete(Some(Attempt::numbered(self.long()?)?))))
+            }
             _ => None,
         }
     }
@@ -181,10 +185,11 @@ pub(crate) fn put_operation(key: &Key, revision: Revision, operation: &Operation
             out.push(0);
             put_object(object, out);
         }
-        Operation::Delete => {
-            out.push(1);
+        Operation::Delete(attempt) => {
+            out.push(if attempt.is_some() { 2 } else { 1 });
             put_text(key.as_str(), out);
             put_long(revision.get(), out);
+            attempt.iter().for_each(|attempt| put_long(attempt.number(), out));
         }
     }
 }
@@ -250,13 +255,13 @@ mod tests {
             Command { table, epoch: 3, shard: 7, key, revision, expectation, operation }
         };
         let shard = ShardId { table: TableId::new("pods"), epoch: 4, number: 5 };
-        let delete = (Key::new("ns/c"), Revision::LAST, Operation::Delete);
+        let delete = (Key::new("ns/c"), Revision::LAST, Operation::Delete(Attempt::numbered(7)));
         let put = (Key::new("ns/a"), Revision::FIRST, Operation::Put(object.clone()));
         let filling = Filling { step: 9, anew: true, operations: vec![put, delete], through: Some(Revision::LAST) };
         let batch = Batch::restored(
             vec![
                 command("ns/a", Expectation::Absent, Operation::Put(object)),
-                command("ns/b", Expectation::Revision(Revision::FIRST), Operation::Delete),
+                command("ns/b", Expectation::Revision(Revision::FIRST), Operation::Delete(None)),
             ],
             Some(Revision::LAST),
             Some(Step { shard, action: Action::Fill(filling) }),

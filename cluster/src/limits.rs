@@ -42,6 +42,8 @@ pub const WAL_FRAME_BYTES: usize = 4 << 20;
 pub const WAL_READ_BYTES: usize = 256 << 10;
 /// Room in the log that is never reserved for writes: for votes and other records of the groups themselves.
 pub const WAL_HEADROOM_BYTES: usize = 1 << 20;
+/// How often a disk that had no room for the log to grow is tried again, when nothing is written meanwhile.
+pub const WAL_ROOM_INTERVAL: Duration = Duration::from_secs(1);
 /// How long to wait before trying again to make room for what must be written and was not reserved for.
 pub const WAL_RETRY_INTERVAL: Duration = Duration::from_millis(200);
 /// Log entries that are kept decoded for each group, in bytes.
@@ -206,6 +208,8 @@ pub const MEMBERS_FOUND_MAX: usize = 64;
 pub const HELLO_TIMEOUT: Duration = Duration::from_secs(1);
 /// How often a starting replica says that it waits for a quorum.
 pub const READY_WARNING_INTERVAL: Duration = Duration::from_secs(10);
+/// Writes that were asked for more than once, which the leader of a group remembers.
+pub const REPEATED_WRITES_MAX: usize = 4_096;
 /// How long to wait before a write is asked for again that may have happened.
 pub const ATTEMPT_INTERVAL: Duration = Duration::from_millis(20);
 /// How long a write is asked for again before its outcome is called unknown.

@@ -1,14 +1,14 @@
 //! Objects: encoded bytes with what the store and its readers must know without decoding them.
 
 use std::fmt;
-use std::num::NonZeroU32;
+use std::num::{NonZeroU32, NonZeroU64};
 use std::ops::Range;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use bytes::Bytes;
 use compact_str::CompactString;
 
-use crate::{Key, Revision};
+use crate::{Key, Revision, chance};
 
 /// Where things are in the bytes of an object, so that the server can answer without parsing.
 #[derive(Clone, Debug, PartialEq, Eq, Default)]
@@ -116,6 +116,7 @@ impl Draft {
             layout: self.layout,
             terms: self.terms,
             tombstone: false,
+            attempt: None,
             note: Note::default(),
         })
     }
@@ -130,7 +131,29 @@ pub struct Object {
     layout: Layout,
     terms: Terms,
     tombstone: bool,
+    attempt: Option<Attempt>,
     note: Note,
+}
+
+/// The name of one deletion however often it is asked for, drawn at random: whose answer was lost finds in the history by
+/// it whether the deletion there is this one or somebody else's of the same version.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Attempt(NonZeroU64);
+
+impl Attempt {
+    /// A name that no other has.
+    pub(crate) fn draw() -> Attempt {
+        Attempt(NonZeroU64::MIN.saturating_add(chance::number()))
+    }
+
+    /// The name with a number, if that can be one.
+    pub(crate) fn numbered(number: u64) -> Option<Attempt> {
+        NonZeroU64::new(number).map(Attempt)
+    }
+
+    pub(crate) fn number(self) -> u64 {
+        self.0.get()
+    }
 }
 
 /// What readers found out about an object's bytes. It says nothing of its own, so it is neither compared nor copied.
@@ -154,18 +177,23 @@ impl Eq for Note {}
 impl Object {
     /// An object from its stored parts; the bytes already carry the revision.
     pub(crate) fn restored(key: Key, revision: Revision, bytes: Bytes, layout: Layout, terms: Terms) -> Object {
-        Object { key, revision, bytes, layout, terms, tombstone: false, note: Note::default() }
+        Object { key, revision, bytes, layout, terms, tombstone: false, attempt: None, note: Note::default() }
     }
 
-    /// The last state of this object with the revision of its deletion written in place.
-    pub(crate) fn buried(&self, revision: Revision) -> Object {
+    /// The last state of this object with the revision of its deletion written in place, and how that is named.
+    pub(crate) fn buried(&self, revision: Revision, attempt: Option<Attempt>) -> Object {
         let mut bytes = self.bytes.to_vec();
         if let Some(digits) = bytes.get_mut(self.layout.revision_at as usize..) {
             revision.write_digits(digits);
         }
         let bytes = Bytes::from(bytes);
         let (key, layout, terms) = (self.key.clone(), self.layout.clone(), self.terms.clone());
-        Object { key, revision, bytes, layout, terms, tombstone: true, note: Note::default() }
+        Object { key, revision, bytes, layout, terms, tombstone: true, attempt, note: Note::default() }
+    }
+
+    /// How the deletion is named that this is the tombstone of, if it was asked of several replicas.
+    pub(crate) fn attempt(&self) -> Option<Attempt> {
+        self.attempt
     }
 
     /// What the object is called.
@@ -253,7 +281,7 @@ mod tests {
         assert_eq!(&object.bytes()[..], br#"{"rv":"100000000000000000"}"#);
         object.take_note(7);
         assert_eq!(object.note().map(NonZeroU32::get), Some(7));
-        let tombstone = object.buried(Revision::FIRST.next());
+        let tombstone = object.buried(Revision::FIRST.next(), None);
         assert_eq!(tombstone.note(), None);
         assert_eq!(&tombstone.bytes()[..], br#"{"rv":"100000000000000001"}"#);
         assert!(tombstone.is_tombstone() && tombstone.revision() == Revision::FIRST.next());

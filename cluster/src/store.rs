@@ -424,7 +424,7 @@ pub(crate) async fn make(
     if group.leader.has_others() || table.after(home.epoch).is_some() {
         return Attempts::new(groups, table, write).make(bytes, tenure).await;
     }
-    let outcome = group.leader.propose(write, (home.epoch, home.shard), bytes, None).await;
+    let outcome = group.leader.propose(write, None, (home.epoch, home.shard), bytes, None).await;
     outcome.map_err(|error| if error == WriteError::Moved { WriteError::Unavailable } else { error })
 }
 

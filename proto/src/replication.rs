@@ -324,6 +324,15 @@ pub struct Write {
     /// The object's shard there.
     #[prost(uint32, tag = "7")]
     pub shard: u32,
+    /// The name of the write, by which it is known when it is asked for again; zero for none.
+    #[prost(uint64, tag = "8")]
+    pub attempt: u64,
+    /// How often it was asked for before. What was asked for earlier and comes later is not made.
+    #[prost(uint32, tag = "9")]
+    pub repeated: u32,
+    /// The term in which the sender takes the receiver to lead: only in that it is made. Zero for any.
+    #[prost(uint64, tag = "10")]
+    pub term: u64,
 }
 
 /// What became of a [`Write`].

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use super::{ShardId, Step};
+use crate::object::Attempt;
 use crate::shard_map::Epoch;
 use crate::{Expectation, Key, Object, Revision, TableId};
 
@@ -11,7 +12,8 @@ use crate::{Expectation, Key, Object, Revision, TableId};
 pub(crate) enum Operation {
     /// Record this version; it carries its revision already.
     Put(Arc<Object>),
-    Delete,
+    /// Record that it is gone, by a deletion of this name.
+    Delete(Option<Attempt>),
 }
 
 /// One write as it is in the log.
@@ -40,6 +42,14 @@ impl Command {
 }
 
 impl Operation {
+    /// What made a version.
+    pub(crate) fn of(object: &Arc<Object>) -> Operation {
+        match object.is_tombstone() {
+            true => Operation::Delete(object.attempt()),
+            false => Operation::Put(object.clone()),
+        }
+    }
+
     /// About how many bytes it takes in the log besides its key, and no less than it does.
     pub(crate) fn bytes(&self) -> usize {
         match self {
@@ -47,7 +57,7 @@ impl Operation {
             Operation::Put(object) => {
                 object.memory() + 8 * (object.terms().labels().len() + object.terms().fields().len())
             }
-            Operation::Delete => 0,
+            Operation::Delete(_) => 8,
         }
     }
 }

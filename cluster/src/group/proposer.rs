@@ -10,6 +10,7 @@ use super::applier::Outcomes;
 use super::{Action, Batch, Close, Command, GroupClock, Operation, Permit, Sequencer, Step};
 use crate::limits::{BATCH_BYTES_MAX, BATCH_WRITES_MAX, BATCHES_IN_FLIGHT_MAX, GROUP_CLOSES_MAX, GROUP_WRITES_MAX};
 use crate::machine::WallClock;
+use crate::object::Attempt;
 use crate::shard_map::Epoch;
 use crate::{Mutation, Outcome, ReadError, Revision, Tenure, Write, WriteError};
 
@@ -84,13 +85,13 @@ impl<L: Log> Proposer<L> {
         let (mut commands, mut replies, mut bytes) = (Vec::new(), Vec::new(), 0);
         let unix_ms = self.wall_clock.unix_ms();
         while commands.len() < BATCH_WRITES_MAX && bytes < BATCH_BYTES_MAX {
-            let Some(Propose { write, shard, tenure, reply, permit }) = self.queue.pop_front() else { break };
+            let Some(Propose { write, attempt, shard, tenure, reply, permit }) = self.queue.pop_front() else { break };
             let stands = tenure.is_none_or(|Tenure(term)| term.get() == self.term);
             let Some(sequencer) = self.sequencer.as_mut().filter(|_| stands) else {
                 let _ = reply.send(Err(WriteError::NotLeader { leader: self.leader }));
                 continue;
             };
-            let command = sequencer.next(unix_ms).and_then(|revision| command(write, shard, revision));
+            let command = sequencer.next(unix_ms).and_then(|revision| command(write, attempt, shard, revision));
             let Some(command) = command else {
                 let _ = reply.send(Err(WriteError::Malformed));
                 continue;
@@ -167,11 +168,16 @@ impl<L: Log> Proposer<L> {
     }
 }
 
-fn command(write: Write, (epoch, shard): (Epoch, u16), revision: Revision) -> Option<Command> {
+fn command(
+    write: Write,
+    attempt: Option<Attempt>,
+    (epoch, shard): (Epoch, u16),
+    revision: Revision,
+) -> Option<Command> {
     let Write { table, key, expectation, mutation } = write;
     let operation = match mutation {
         Mutation::Put(draft) => Operation::Put(draft.seal(key.clone(), revision)?.into()),
-        Mutation::Delete => Operation::Delete,
+        Mutation::Delete => Operation::Delete(attempt),
     };
     Some(Command { table, epoch, shard, key, revision, expectation, operation })
 }
@@ -187,6 +193,8 @@ impl<L: Log> Actor for Proposer<L> {
 /// Proposes one write.
 pub(crate) struct Propose {
     pub(crate) write: Write,
+    /// How it is named, if it may have to be asked for again.
+    pub(crate) attempt: Option<Attempt>,
     /// The division of the table, and the shard there.
     pub(crate) shard: (Epoch, u16),
     /// What it was decided by.

@@ -63,8 +63,9 @@ pub(crate) trait Network: Send + Sync {
         async move { Ok(tokio::net::lookup_host(address).await?.map(|found| found.to_string()).collect()) }.boxed()
     }
 
-    /// Whether it is certain that nobody listens at an address.
-    fn is_refused(&self, address: &str) -> BoxFuture<'static, bool>;
+    /// Whether nobody listens at an address: connections are refused, or closed before anything was said, as by what
+    /// stands before a process that is gone. Goes on for as long as that is not so.
+    fn is_deserted(&self, address: &str) -> BoxFuture<'static, bool>;
 }
 
 /// Where connections come in.
@@ -107,10 +108,16 @@ impl Network for TlsNetwork {
         .boxed()
     }
 
-    fn is_refused(&self, address: &str) -> BoxFuture<'static, bool> {
+    fn is_deserted(&self, address: &str) -> BoxFuture<'static, bool> {
         let address = address.to_owned();
-        async move { TcpStream::connect(address).await.is_err_and(|error| error.kind() == io::ErrorKind::ConnectionRefused) }
-            .boxed()
+        async move {
+            match TcpStream::connect(address).await {
+                // Whoever is there waits for what a client says first.
+                Ok(stream) => !matches!(stream.peek(&mut [0]).await, Ok(1..)),
+                Err(error) => error.kind() == io::ErrorKind::ConnectionRefused,
+            }
+        }
+        .boxed()
     }
 }
 

@@ -15,7 +15,7 @@ use parking_lot::Mutex;
 
 use super::rest::Rest;
 use super::types::{self, Entry, LogIdentity, TypeConfig, Vote, log_id, log_ref};
-use crate::limits::{ENTRY_CACHE_BYTES, WAL_FRAME_BYTES};
+use crate::limits::ENTRY_CACHE_BYTES;
 use crate::wal::{GroupId, GroupState, Wal, WalError};
 
 /// Reads and writes the log of one group. Cheap to clone; all clones are the same log.
@@ -152,7 +152,7 @@ impl RaftLogReader<TypeConfig> for LogStore {
                 _ => 0,
             };
             entries.push(entry);
-            if bytes >= WAL_FRAME_BYTES {
+            if bytes >= self.wal.frame_bytes() {
                 break;
             }
         }

@@ -10,7 +10,7 @@ use std::time::Duration;
 use actix::Addr;
 use openraft::Instant as _;
 use openraft::async_runtime::WatchReceiver;
-use openraft::errors::{ClientWriteError, LinearizableReadError, RaftError};
+use openraft::errors::{LinearizableReadError, RaftError};
 use openraft::raft::ReadPolicy;
 use openraft::{Config, Raft, SnapshotPolicy};
 use tokio::sync::{Mutex, oneshot, watch};
@@ -214,6 +214,11 @@ impl Node {
         self.peers.as_ref().is_some_and(|peers| peers.is_reachable(member) && !peers.is_drained(member))
     }
 
+    /// Whether the disk of this replica has room for what leaders write.
+    pub(crate) fn has_room(&self) -> bool {
+        !*self.log.wal().lacks_room().borrow()
+    }
+
     /// Whether the group has members, as far as this replica knows.
     pub(crate) async fn is_formed(&self) -> bool {
         self.raft.is_initialized().await.unwrap_or(false)
@@ -333,6 +338,13 @@ impl Node {
     /// Who leads, as far as this replica knows.
     pub(crate) fn leader(&self) -> Option<u64> {
         self.raft.server_metrics().borrow_watched().current_leader
+    }
+
+    /// Who leads, and in which term, as far as this replica knows.
+    pub(crate) fn leader_and_term(&self) -> Option<(u64, u64)> {
+        let metrics = self.raft.server_metrics();
+        let metrics = metrics.borrow_watched();
+        Some((metrics.current_leader?, metrics.vote.leader_id.term))
     }
 
     /// The member's address, as the log has it.
@@ -540,11 +552,10 @@ impl Log for Proposals {
                         let response: openraft::raft::ClientWriteResponse<TypeConfig> = response;
                         replies.outcomes(response.data.0);
                     }
-                    // The next leader has overwritten it.
-                    Err(ClientWriteError::LogEntryDiscarded(forward)) => {
-                        replies.fail(WriteError::NotLeader { leader: forward.leader_id });
-                    }
-                    // It may be in the log already, and the next leader may commit it.
+                    // It is in the log of this replica, and perhaps of others, and a later leader may commit it. An
+                    // entry that openraft has discarded is no exception: its place was taken by what another leader
+                    // proposed, which need not be committed yet, or by a snapshot, which may include it; and that it is
+                    // gone from here is not durable yet.
                     Err(_) => replies.fail(WriteError::Unknown),
                 }
                 drop(reservation);

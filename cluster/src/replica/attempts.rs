@@ -11,8 +11,9 @@ use std::sync::Arc;
 use tokio::time::Instant;
 
 use super::groups::Groups;
-use super::leader::{Decided, Leader};
+use super::leader::{Asked, Decided, Leader};
 use crate::limits::{ATTEMPT_INTERVAL, ATTEMPTS_TIMEOUT, WRITE_TIMEOUT};
+use crate::object::Attempt;
 use crate::table::Home;
 use crate::{
     Change, ChangeKind, Expectation, Key, Mutation, Object, Outcome, Revision, Table, Tenure, Write, WriteError,
@@ -23,6 +24,10 @@ pub(crate) struct Attempts<'a> {
     groups: &'a Groups,
     table: Arc<Table>,
     write: Write,
+    /// How it is named.
+    attempt: Attempt,
+    /// How often it was asked for without an answer.
+    repeated: u32,
     /// Where it is to be made.
     home: Home,
     /// Where the group of the key stood before the first attempt.
@@ -35,7 +40,7 @@ impl<'a> Attempts<'a> {
     pub(crate) fn new(groups: &'a Groups, table: Arc<Table>, write: Write) -> Attempts<'a> {
         let home = table.home(write.key.as_str());
         let since = home.clock.closed();
-        Attempts { groups, table, write, home, since, unknown: false }
+        Attempts { groups, table, write, attempt: Attempt::draw(), repeated: 0, home, since, unknown: false }
     }
 
     /// Makes the write, through whoever leads, until it is decided.
@@ -48,7 +53,7 @@ impl<'a> Attempts<'a> {
         let deadline = Instant::now() + ATTEMPTS_TIMEOUT;
         loop {
             let decided = match self.leader() {
-                Ok(leader) => leader.write(&self.write, (self.home.epoch, self.home.shard), tenure).await,
+                Ok(leader) => leader.write(&self.asked(), tenure).await,
                 Err(error) => Err(error),
             };
             match decided {
@@ -56,7 +61,7 @@ impl<'a> Attempts<'a> {
                 // What was decided in a tenure of the default group can be written nowhere else.
                 Err(WriteError::Moved) if tenure.is_none() && Instant::now() < deadline => self.follow(deadline).await,
                 Err(WriteError::Unknown) if Instant::now() < deadline => {
-                    self.unknown = true;
+                    (self.unknown, self.repeated) = (true, self.repeated + 1);
                     if seeded!(DuplicateOnRetry) {
                         self.write.expectation = self.present();
                     }
@@ -80,6 +85,11 @@ impl<'a> Attempts<'a> {
         leader.node().reached(index).await.map_err(|_| WriteError::Unknown)?;
         let made = self.made_before()?;
         made.map(|change| committed(&change)).ok_or(WriteError::NotLeader { leader: None })
+    }
+
+    fn asked(&self) -> Asked<'_> {
+        let shard = (self.home.epoch, self.home.shard);
+        Asked { write: &self.write, attempt: self.attempt, repeated: self.repeated, shard }
     }
 
     fn leader(&self) -> Result<Leader, WriteError> {
@@ -135,7 +145,7 @@ impl<'a> Attempts<'a> {
     fn made_before(&self) -> Result<Option<Arc<Change>>, WriteError> {
         let changes = self.table.changes_beside(self.write.key.as_str(), self.since);
         let changes = changes.map_err(|_| WriteError::Unknown)?;
-        Ok(changes.into_iter().find(|change| made(&self.write, change)))
+        Ok(changes.into_iter().find(|change| made(&self.write, self.attempt, change)))
     }
 }
 
@@ -143,8 +153,8 @@ fn committed(change: &Change) -> Outcome {
     Outcome::Committed { object: change.object().clone(), previous: change.previous().cloned() }
 }
 
-/// Whether a change is what a write does.
-fn made(write: &Write, change: &Change) -> bool {
+/// Whether a change is what a write has done. Versions are told apart by what is in them, and deletions by their names.
+fn made(write: &Write, attempt: Attempt, change: &Change) -> bool {
     let key: &Key = change.object().key();
     let before = change.previous().map(|previous| previous.revision());
     let expected = match write.expectation {
@@ -154,7 +164,11 @@ fn made(write: &Write, change: &Change) -> bool {
     *key == write.key
         && expected
         && match &write.mutation {
-            Mutation::Delete => change.kind() == ChangeKind::Deleted,
+            Mutation::Delete => {
+                let named = change.object().attempt();
+                let is_own = named.is_none_or(|other| other == attempt) || seeded!(DeletionOfAnother);
+                change.kind() == ChangeKind::Deleted && is_own
+            }
             Mutation::Put(draft) => same_but_revision(change.object(), &draft.bytes),
         }
 }
@@ -188,18 +202,25 @@ mod tests {
 
     #[test]
     fn a_change_is_known_by_what_it_replaced_and_by_its_bytes() {
+        let (attempt, other) = (Attempt::draw(), Attempt::draw());
         let (first, second) = (object(1, b'x'), object(2, b'y'));
         let added = Change::new(ChangeKind::Added, first.clone(), None);
         let modified = Change::new(ChangeKind::Modified, second.clone(), Some(first.clone()));
         let expects_first = Expectation::Revision(first.revision());
-        assert!(made(&write(Expectation::Absent, Some(b'x')), &added));
-        assert!(!made(&write(Expectation::Absent, Some(b'z')), &added));
-        assert!(!made(&write(Expectation::Absent, Some(b'y')), &modified));
-        assert!(made(&write(expects_first, Some(b'y')), &modified));
-        assert!(!made(&write(expects_first, Some(b'x')), &modified));
-        assert!(!made(&write(Expectation::Revision(second.revision()), Some(b'y')), &modified));
-        let deleted = Change::new(ChangeKind::Deleted, Arc::new(first.buried(second.revision())), Some(first.clone()));
-        assert!(made(&write(expects_first, None), &deleted));
-        assert!(!made(&write(expects_first, Some(b'x')), &deleted));
+        assert!(made(&write(Expectation::Absent, Some(b'x')), attempt, &added));
+        assert!(!made(&write(Expectation::Absent, Some(b'z')), attempt, &added));
+        assert!(!made(&write(Expectation::Absent, Some(b'y')), attempt, &modified));
+        assert!(made(&write(expects_first, Some(b'y')), attempt, &modified));
+        assert!(!made(&write(expects_first, Some(b'x')), attempt, &modified));
+        assert!(!made(&write(Expectation::Revision(second.revision()), Some(b'y')), attempt, &modified));
+        let buried = |attempt| {
+            let tombstone = Arc::new(first.buried(second.revision(), attempt));
+            Change::new(ChangeKind::Deleted, tombstone, Some(first.clone()))
+        };
+        let deleted = buried(Some(attempt));
+        assert!(made(&write(expects_first, None), attempt, &deleted));
+        assert!(!made(&write(expects_first, None), attempt, &buried(Some(other))), "somebody else has deleted it");
+        assert!(made(&write(expects_first, None), attempt, &buried(None)));
+        assert!(!made(&write(expects_first, Some(b'x')), attempt, &deleted));
     }
 }

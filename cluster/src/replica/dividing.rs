@@ -295,7 +295,7 @@ impl Filler {
             let object = change.object();
             if self.is_own(object.key()) {
                 bytes += object.memory();
-                let operation = if object.is_tombstone() { Operation::Delete } else { Operation::Put(object.clone()) };
+                let operation = Operation::of(object);
                 operations.push((object.key().clone(), change.revision(), operation));
             }
             if bytes >= FILLING_BYTES_MAX {

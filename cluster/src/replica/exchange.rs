@@ -1,6 +1,7 @@
 //! Answers what other replicas ask.
 
 use std::fmt::Display;
+use std::num::NonZeroU64;
 use std::sync::Arc;
 
 use bytes::Bytes;
@@ -13,9 +14,10 @@ use super::identity::IdentityFile;
 use super::leader::{Leader, put_write_error, read_write};
 use super::placement::{self, Placement};
 use super::sight::Sight;
+use crate::object::Attempt;
 use crate::peer::{Hello, Refusal, Reply, Service};
 use crate::raft::{Node, Unchanged};
-use crate::{Outcome, ReadError, Revision};
+use crate::{Outcome, ReadError, Revision, Tenure, WriteError};
 
 /// Answers other replicas, on the thread of the store.
 pub(crate) struct Exchange {
@@ -176,7 +178,12 @@ impl Exchange {
 async fn write(leader: &Leader, request: message::Write) -> message::WriteOutcome {
     let bytes = request.draft.as_ref().map_or(0, |draft| draft.bytes.len());
     let shard = (request.epoch, request.shard as u16); // there are at most SHARDS_MAX
-    let outcome = leader.propose(read_write(request), shard, bytes, None).await;
+    let attempt = Attempt::numbered(request.attempt);
+    if attempt.is_some_and(|attempt| !leader.repeats().admits(attempt, request.repeated)) {
+        return put_write_error(&WriteError::Unknown); // nobody waits for it any more
+    }
+    let tenure = NonZeroU64::new(request.term).map(Tenure);
+    let outcome = leader.propose(read_write(request), attempt, shard, bytes, tenure).await;
     let outcome = match outcome {
         Ok(outcome) => outcome,
         Err(error) => return put_write_error(&error),

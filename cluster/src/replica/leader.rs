@@ -10,9 +10,10 @@ use prost::Message;
 use tokio::sync::oneshot;
 use tokio::time::Instant;
 
+use super::repeats::Repeats;
 use crate::group::{Admission, Advance, Close, GroupClock, Propose, Proposer, Step};
 use crate::limits::{CATCH_UP_TIMEOUT, LEADER_CALL_TIMEOUT, LEADER_RETRY_INTERVAL, LEADER_WAIT, WRITE_TIMEOUT};
-use crate::object::Term;
+use crate::object::{Attempt, Term};
 use crate::peer::{Lane, PeerError, Peers, Target};
 use crate::raft::{Node, Proposals, Unchanged};
 use crate::shard_map::Epoch;
@@ -27,8 +28,20 @@ pub(crate) struct Leader {
     id: u64,
     clock: Arc<GroupClock>,
     admission: Arc<Admission>,
+    repeats: Arc<Repeats>,
     proposer: Addr<Proposer<Proposals>>,
     peers: Option<Arc<dyn Peers>>,
+}
+
+/// A write as it is asked for.
+pub(crate) struct Asked<'a> {
+    pub(crate) write: &'a Write,
+    /// How it is named.
+    pub(crate) attempt: Attempt,
+    /// How often it was asked for before without an answer.
+    pub(crate) repeated: u32,
+    /// The division of its table, and its shard there.
+    pub(crate) shard: (Epoch, u16),
 }
 
 /// What a write came to on the leader.
@@ -47,7 +60,30 @@ pub(crate) enum Decided {
 /// Who can be asked.
 enum Place {
     Here,
-    There(Target),
+    /// Elsewhere, in this term.
+    There(Target, u64),
+}
+
+/// A search for whoever leads.
+struct Search<'a> {
+    leader: &'a Leader,
+    deadline: Instant,
+}
+
+impl Search<'_> {
+    /// Who is to be asked; none when nobody is known to lead for too long.
+    async fn place(&self) -> Option<Place> {
+        self.leader.place(self.deadline).await
+    }
+
+    /// Whether to ask again, since who was asked was elected a moment ago, or is about to learn that another was.
+    async fn goes_on(&self, is_elsewhere: bool) -> bool {
+        let goes_on = is_elsewhere && Instant::now() < self.deadline;
+        if goes_on {
+            tokio::time::sleep(LEADER_RETRY_INTERVAL).await;
+        }
+        goes_on
+    }
 }
 
 impl Leader {
@@ -58,7 +94,7 @@ impl Leader {
         proposer: Addr<Proposer<Proposals>>,
         peers: Option<Arc<dyn Peers>>,
     ) -> Leader {
-        Leader { node, id, clock, admission: Arc::default(), proposer, peers }
+        Leader { node, id, clock, admission: Arc::default(), repeats: Arc::default(), proposer, peers }
     }
 
     /// The group on this replica.
@@ -76,15 +112,24 @@ impl Leader {
         &self.admission
     }
 
+    /// The writes that this replica was asked for again.
+    pub(crate) fn repeats(&self) -> &Repeats {
+        &self.repeats
+    }
+
+    fn search(&self) -> Search<'_> {
+        Search { leader: self, deadline: Instant::now() + LEADER_WAIT }
+    }
+
     /// Where the leader is, when anyone is known to lead before the deadline.
     async fn place(&self, deadline: Instant) -> Option<Place> {
         loop {
-            if let Some(leader) = self.node.leader() {
+            if let Some((leader, term)) = self.node.leader_and_term() {
                 if leader == self.id {
                     return Some(Place::Here);
                 }
                 if let Some(address) = self.node.address(leader) {
-                    return Some(Place::There(Target { address, member: Some(leader) }));
+                    return Some(Place::There(Target { address, member: Some(leader) }, term));
                 }
             }
             if tokio::time::timeout_at(deadline, self.node.leader_changed()).await != Ok(true) {
@@ -127,48 +172,65 @@ impl Leader {
     ///
     /// # Errors
     /// See [`WriteError`].
-    pub(crate) async fn write(
-        &self,
-        write: &Write,
-        shard: (Epoch, u16),
-        tenure: Option<Tenure>,
-    ) -> Result<Decided, WriteError> {
+    pub(crate) async fn write(&self, asked: &Asked<'_>, tenure: Option<Tenure>) -> Result<Decided, WriteError> {
+        let here = |tenure| self.propose(asked.write.clone(), Some(asked.attempt), asked.shard, 0, tenure);
         if tenure.is_some() {
-            return self.propose(write.clone(), shard, 0, tenure).await.map(Decided::Here);
+            return match here(tenure).await.map(Decided::Here) {
+                Err(WriteError::NoSpace) if self.has_room_elsewhere() => {
+                    let _ = tokio::time::timeout(LEADER_WAIT, self.node.leader_changed()).await;
+                    Err(WriteError::NotLeader { leader: None })
+                }
+                made => made,
+            };
         }
-        let deadline = Instant::now() + LEADER_WAIT;
+        let search = self.search();
         loop {
-            let Some(place) = self.place(deadline).await else { return Err(WriteError::Unavailable) };
-            let tried = match place {
-                Place::Here => self.propose(write.clone(), shard, 0, None).await.map(Decided::Here),
-                Place::There(target) => {
-                    self.unless_succeeded(self.write_there(&target, write, shard), WriteError::Unknown).await
+            let decided = match search.place().await.ok_or(WriteError::Unavailable)? {
+                Place::Here => here(None).await.map(Decided::Here),
+                Place::There(target, term) => {
+                    self.unless_succeeded(self.write_there(&target, term, asked), WriteError::Unknown).await
                 }
             };
-            match tried {
-                Err(WriteError::NotLeader { .. } | WriteError::Unavailable) if Instant::now() < deadline => {
-                    // It was elected a moment ago, or is about to learn that another was.
-                    tokio::time::sleep(LEADER_RETRY_INTERVAL).await;
-                }
-                Err(WriteError::NotLeader { .. }) => return Err(WriteError::Unavailable),
-                decided => return decided,
+            let is_elsewhere = match &decided {
+                Err(WriteError::NotLeader { .. } | WriteError::Unavailable) => true,
+                Err(WriteError::NoSpace) => self.has_room_elsewhere(), // who leads hands over
+                _ => false,
+            };
+            if !search.goes_on(is_elsewhere).await {
+                return decided.map_err(|error| match error {
+                    WriteError::NotLeader { .. } => WriteError::Unavailable,
+                    error => error,
+                });
             }
         }
+    }
+
+    /// Whether another than the leader can lead, and has room for what that writes.
+    fn has_room_elsewhere(&self) -> bool {
+        let leader = self.node.leader();
+        let can_lead = |member: u64| match member == self.id {
+            true => self.node.has_room(),
+            false => self.node.may_lead(member),
+        };
+        self.node.voters().into_iter().any(|member| Some(member) != leader && can_lead(member))
     }
 
     /// Makes a write, if this replica leads.
     pub(crate) async fn propose(
         &self,
         write: Write,
+        attempt: Option<Attempt>,
         shard: (Epoch, u16),
         bytes: usize,
         tenure: Option<Tenure>,
     ) -> Result<Outcome, WriteError> {
         let permit = self.admission.admit(bytes).ok_or(WriteError::QueueFull)?;
         let (reply, outcome) = oneshot::channel();
-        self.proposer.try_send(Propose { write, shard, tenure, reply, permit }).map_err(|refused| match refused {
-            actix::dev::SendError::Full(_) => WriteError::QueueFull,
-            actix::dev::SendError::Closed(_) => WriteError::Closed,
+        self.proposer.try_send(Propose { write, attempt, shard, tenure, reply, permit }).map_err(|refused| {
+            match refused {
+                actix::dev::SendError::Full(_) => WriteError::QueueFull,
+                actix::dev::SendError::Closed(_) => WriteError::Closed,
+            }
         })?;
         match tokio::time::timeout(WRITE_TIMEOUT, outcome).await {
             Ok(Ok(outcome)) => outcome,
@@ -183,8 +245,8 @@ impl Leader {
         taken.await.unwrap_or(Err(WriteError::Unknown))
     }
 
-    async fn write_there(&self, target: &Target, write: &Write, shard: (Epoch, u16)) -> Result<Decided, WriteError> {
-        let request = Bytes::from(put_write(self.clock.name(), write, shard).encode_to_vec());
+    async fn write_there(&self, target: &Target, term: u64, asked: &Asked<'_>) -> Result<Decided, WriteError> {
+        let request = Bytes::from(put_write(self.clock.name(), term, asked).encode_to_vec());
         let answer: Result<message::WriteOutcome, PeerError> =
             self.call(target, Lane::Bulk, Method::Write, request, WRITE_TIMEOUT).await;
         let answer = answer.map_err(|error| unanswered(&error))?;
@@ -201,21 +263,16 @@ impl Leader {
     /// # Errors
     /// No leader could be found, or it could not confirm that it leads.
     pub(crate) async fn read_index(&self) -> Result<u64, ReadError> {
-        let deadline = Instant::now() + LEADER_WAIT;
+        let search = self.search();
         loop {
-            let Some(place) = self.place(deadline).await else { return Err(ReadError::Unavailable) };
-            let index = match place {
+            let index = match search.place().await.ok_or(ReadError::Unavailable)? {
                 Place::Here => self.node.read_index().await,
-                Place::There(target) => {
+                Place::There(target, _) => {
                     self.unless_succeeded(self.read_index_there(&target), ReadError::Unavailable).await
                 }
             };
-            match index {
-                Err(ReadError::NotLeader { .. } | ReadError::Unavailable) if Instant::now() < deadline => {
-                    tokio::time::sleep(LEADER_RETRY_INTERVAL).await;
-                }
-                Err(ReadError::NotLeader { .. }) => return Err(ReadError::Unavailable),
-                index => return index,
+            if !search.goes_on(is_elsewhere(&index)).await {
+                return index.map_err(unavailable);
             }
         }
     }
@@ -239,20 +296,16 @@ impl Leader {
     /// # Errors
     /// No leader could be found, or it could not commit it.
     pub(crate) async fn close_to(&self, revision: Revision) -> Result<(), ReadError> {
-        let deadline = Instant::now() + LEADER_WAIT;
+        let search = self.search();
         loop {
-            let Some(place) = self.place(deadline).await else { return Err(ReadError::Unavailable) };
-            let closed = match place {
+            let closed = match search.place().await.ok_or(ReadError::Unavailable)? {
                 Place::Here => self.close_here(revision).await,
-                Place::There(target) => {
+                Place::There(target, _) => {
                     self.unless_succeeded(self.close_there(&target, revision), ReadError::Unavailable).await
                 }
             };
-            match closed {
-                Err(ReadError::NotLeader { .. } | ReadError::Unavailable) if Instant::now() < deadline => {
-                    tokio::time::sleep(LEADER_RETRY_INTERVAL).await;
-                }
-                closed => return closed,
+            if !search.goes_on(is_elsewhere(&closed)).await {
+                return closed.map_err(unavailable);
             }
         }
     }
@@ -285,23 +338,22 @@ impl Leader {
     /// It cannot be done, or nobody leads.
     pub(crate) async fn administer(&self, mut request: message::Administer) -> Result<(), Unchanged> {
         request.group = self.clock.name().to_string();
-        let mut deadline = Instant::now() + LEADER_WAIT;
+        let mut search = self.search();
         loop {
             let nobody = || Unchanged::Refused("it has no leader that a majority follows".into());
             let leader = self.node.leader();
-            let done = match self.place(deadline).await.ok_or_else(nobody)? {
+            let done = match search.place().await.ok_or_else(nobody)? {
                 // Apart, because it is seldom needed and large.
                 Place::Here => Box::pin(self.node.administer(&request)).await,
-                Place::There(target) => self.administer_there(&target, &request).await,
+                Place::There(target, _) => self.administer_there(&target, &request).await,
             };
-            let Err(Unchanged::NotLeader(_)) = done else { return done };
-            if Instant::now() >= deadline {
-                return Err(nobody());
+            let is_elsewhere = matches!(done, Err(Unchanged::NotLeader(_)));
+            if !search.goes_on(is_elsewhere).await {
+                return if is_elsewhere { Err(nobody()) } else { done };
             }
             if leader == Some(request.member) {
-                deadline = Instant::now() + LEADER_WAIT; // it has handed over first, which takes its time
+                search = self.search(); // it has handed over first, which takes its time
             }
-            tokio::time::sleep(LEADER_RETRY_INTERVAL).await;
         }
     }
 
@@ -319,11 +371,25 @@ impl Leader {
     }
 }
 
+/// Whether who was asked does not lead, or not yet.
+fn is_elsewhere<T>(answer: &Result<T, ReadError>) -> bool {
+    matches!(answer, Err(ReadError::NotLeader { .. } | ReadError::Unavailable))
+}
+
+/// What is told when nobody who was asked leads.
+fn unavailable(error: ReadError) -> ReadError {
+    match error {
+        ReadError::NotLeader { .. } => ReadError::Unavailable,
+        error => error,
+    }
+}
+
 fn put_terms(terms: &[Term]) -> Vec<message::Term> {
     terms.iter().map(|(name, value)| message::Term { name: name.to_string(), value: value.to_string() }).collect()
 }
 
-fn put_write(group: &str, write: &Write, (epoch, shard): (Epoch, u16)) -> message::Write {
+fn put_write(group: &str, term: u64, asked: &Asked<'_>) -> message::Write {
+    let Asked { write, attempt, repeated, shard: (epoch, shard) } = *asked;
     let draft = match &write.mutation {
         Mutation::Delete => None,
         Mutation::Put(draft) => Some(message::Draft {
@@ -341,7 +407,8 @@ fn put_write(group: &str, write: &Write, (epoch, shard): (Epoch, u16)) -> messag
         Expectation::Revision(revision) => revision.get(),
     };
     let (table, key) = (write.table.to_string(), write.key.to_string());
-    message::Write { table, key, expected, draft, group: group.to_owned(), epoch, shard: shard.into() }
+    let (group, shard, attempt) = (group.to_owned(), shard.into(), attempt.number());
+    message::Write { table, key, expected, draft, group, epoch, shard, attempt, repeated, term }
 }
 
 /// What is known of a write that the leader was asked for and has not answered. A refusal says nothing: a leader that

@@ -7,6 +7,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use flotilla_proto::replication::{Administer, administration};
+use futures_util::future::join_all;
 use parking_lot::Mutex;
 use tokio::sync::watch;
 use tokio::time::Instant;
@@ -27,11 +28,21 @@ pub(crate) struct Placement {
     groups: Groups,
     /// The groups that were transferred here, and until when they stay.
     held: Mutex<BTreeMap<Arc<str>, Instant>>,
+    reasons: Mutex<Reasons>,
+}
+
+/// Why this replica is to lead nothing, if it is to.
+#[derive(Default)]
+struct Reasons {
+    /// Somebody wants it so.
+    wished: bool,
+    /// Its disk has no room for what leaders write.
+    full: bool,
 }
 
 impl Placement {
     pub(crate) fn new(own: u64, hello: watch::Sender<Hello>, groups: Groups) -> Placement {
-        Placement { own, hello, groups, held: Mutex::default() }
+        Placement { own, hello, groups, held: Mutex::default(), reasons: Mutex::default() }
     }
 
     /// Id of this replica.
@@ -61,10 +72,9 @@ impl Placement {
         match request.action {
             administration::DRAIN => self.drain().await,
             administration::UNDRAIN => {
-                if self.is_drained() {
+                if self.set(|reasons| reasons.wished = false) {
                     tracing::info!("this replica is not drained any more");
                 }
-                self.hello.send_if_modified(|hello| std::mem::take(&mut hello.drained));
                 Ok(())
             }
             administration::HOLD => self.hold(&request.group),
@@ -72,12 +82,32 @@ impl Placement {
         }
     }
 
+    /// Says whether the disk of this replica has no room for what leaders write. As long as that is so, it is drained.
+    pub(crate) fn set_full(&self, full: bool) {
+        self.set(|reasons| reasons.full = full);
+    }
+
+    /// Has others know whether there is a reason for this replica to lead nothing; whether that is not as it was.
+    fn set(&self, change: impl FnOnce(&mut Reasons)) -> bool {
+        let mut reasons = self.reasons.lock();
+        change(&mut reasons);
+        let drained = reasons.wished || reasons.full;
+        self.hello.send_if_modified(|hello| std::mem::replace(&mut hello.drained, drained) != drained)
+    }
+
+    /// Lets others lead from now on, as far as they can take over at once.
+    pub(crate) async fn step_down(&self) {
+        self.set(|reasons| reasons.wished = true);
+        let groups = self.groups();
+        join_all(groups.iter().map(|(_, node)| node.give_up_leadership())).await;
+    }
+
     async fn drain(&self) -> Result<(), String> {
         let others = self.groups().iter().all(|(_, node)| node.members().iter().any(|other| other.id != self.own));
         if !others {
             return Err("no other can lead".into());
         }
-        if self.hello.send_if_modified(|hello| !std::mem::replace(&mut hello.drained, true)) {
+        if self.set(|reasons| reasons.wished = true) {
             tracing::info!("this replica is drained: others lead");
         }
         self.held.lock().clear();

@@ -283,6 +283,32 @@ async fn a_drained_member_leads_rather_than_nobody() {
 }
 
 #[tokio::test]
+async fn a_leader_whose_disk_is_full_lets_another_lead_before_it_has_to_refuse_a_write() {
+    let cluster = Cluster::new(&["a", "b", "c"], 1);
+    let stores = cluster.open_all().await;
+    stores[1].transfer(None, "a").await.unwrap();
+    until("a leads", || *stores[0].leadership().borrow()).await;
+    cluster.disks["a"].set_room(Some(0));
+    let large = |number: usize| {
+        let draft = Draft { bytes: vec![b'0'; 20 << 10], layout: Layout::default(), ..Draft::default() };
+        let (key, expectation) = (Key::new(&format!("ns/{number}")), Expectation::Absent);
+        Write { table: pods(), key, expectation, mutation: Mutation::Put(draft) }
+    };
+    // More than what its log still holds, written where it is, then elsewhere.
+    for number in 0..120 {
+        let written = stores[usize::from(number >= 60)].write(large(number)).await;
+        assert!(matches!(written, Ok(Outcome::Committed { .. })), "{number}: {written:?}");
+    }
+    assert!(!*stores[0].leadership().borrow(), "it leads although it can write nothing");
+    assert!(stores[1].cluster().members[0].drained);
+    cluster.disks["a"].set_room(None);
+    until("a may lead again", || !stores[1].cluster().members[0].drained).await;
+    assert!(read(&stores[0], "ns/119").await.is_some());
+    stores[1].transfer(None, "a").await.unwrap();
+    create(&stores[0], "ns/last").await;
+}
+
+#[tokio::test]
 async fn a_store_that_is_shut_down_refuses_writes_at_once_although_nobody_leads() {
     let cluster = Cluster::new(&["a", "b", "c"], 0);
     let alone = cluster.begin("a").await;
@@ -512,8 +538,8 @@ impl Network for Named {
         std::future::ready(Ok(self.addresses.lock().clone())).boxed()
     }
 
-    fn is_refused(&self, address: &str) -> BoxFuture<'static, bool> {
-        TlsNetwork.is_refused(address)
+    fn is_deserted(&self, address: &str) -> BoxFuture<'static, bool> {
+        TlsNetwork.is_deserted(address)
     }
 }
 

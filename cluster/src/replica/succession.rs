@@ -1,7 +1,8 @@
 //! Succeeding a leader whose process is gone, without waiting until it is missed.
 //!
 //! A connection that breaks says little; that nobody listens at the address any more says that the process has ended,
-//! and with it whatever it led. Who cannot be reached otherwise is missed by the election timeout.
+//! and with it whatever it led. Who cannot be reached otherwise is missed by the election timeout. Should it live after
+//! all, and only this replica be unable to reach it, then another leads after an election, which is all that it costs.
 
 use std::sync::Arc;
 
@@ -55,5 +56,29 @@ fn rank(placement: &Placement, member: u64, node: &Node) -> u32 {
 
 /// Whether nobody listens at an address.
 async fn is_gone(network: &dyn Network, address: &str) -> bool {
-    tokio::time::timeout(SUCCESSION_CHECK_TIMEOUT, network.is_refused(address)).await.unwrap_or(false)
+    tokio::time::timeout(SUCCESSION_CHECK_TIMEOUT, network.is_deserted(address)).await.unwrap_or(false)
+}
+
+#[cfg(test)]
+mod tests {
+    use tokio::net::TcpListener;
+
+    use super::*;
+    use crate::peer::TlsNetwork;
+
+    #[tokio::test]
+    async fn a_process_is_gone_when_connections_to_it_are_refused_or_closed_at_once() {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = listener.local_addr().unwrap().to_string();
+        assert!(!is_gone(&TlsNetwork, &address).await, "it may only be slow");
+        let proxy = tokio::spawn(async move {
+            while let Ok((stream, _)) = listener.accept().await {
+                drop(stream);
+            }
+        });
+        assert!(is_gone(&TlsNetwork, &address).await, "nobody is behind it");
+        proxy.abort();
+        let _ = proxy.await;
+        assert!(is_gone(&TlsNetwork, &address).await, "nobody listens");
+    }
 }

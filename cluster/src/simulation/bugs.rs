@@ -28,6 +28,8 @@ pub(crate) enum Bug {
     LeaseRead,
     /// An attempt that was made although its answer was lost counts as refused.
     LostAnswer,
+    /// Any deletion of a version is taken for that of which the answer was lost.
+    DeletionOfAnother,
     /// That entries were replaced by another leader is not written down.
     LostTruncate,
     /// Revisions follow the wall clock wherever it goes.
@@ -47,7 +49,7 @@ pub(crate) enum Bug {
 }
 
 impl Bug {
-    pub(super) const ALL: [Bug; 16] = [
+    pub(super) const ALL: [Bug; 17] = [
         Bug::AckBeforeFsync,
         Bug::ReorderedApply,
         Bug::BookmarkAhead,
@@ -56,6 +58,7 @@ impl Bug {
         Bug::HastyLeader,
         Bug::LeaseRead,
         Bug::LostAnswer,
+        Bug::DeletionOfAnother,
         Bug::LostTruncate,
         Bug::RevisionFromClockAlone,
         Bug::SkippedClosedRevision,

@@ -73,7 +73,7 @@ impl Network for HostNetwork {
         .boxed()
     }
 
-    fn is_refused(&self, address: &str) -> BoxFuture<'static, bool> {
+    fn is_deserted(&self, address: &str) -> BoxFuture<'static, bool> {
         self.reach(address).map(|reached| reached.is_none()).boxed()
     }
 }

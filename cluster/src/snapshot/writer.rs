@@ -156,7 +156,7 @@ fn put_shard(shard: &ShardId, capture: &Capture, out: &mut Vec<u8>) {
 fn put_change(change: &Change, out: &mut Vec<u8>) {
     let object = change.object();
     // The last state of what was deleted is that of the change before.
-    let operation = if object.is_tombstone() { Operation::Delete } else { Operation::Put(object.clone()) };
+    let operation = Operation::of(object);
     put_operation(object.key(), change.revision(), &operation, out);
 }
 

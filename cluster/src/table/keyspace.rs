@@ -48,8 +48,8 @@ impl Keyspace {
         }
         let object = match (&command.operation, &current) {
             (Operation::Put(object), _) => object.clone(),
-            (Operation::Delete, Some(current)) => Arc::new(current.buried(command.revision)),
-            (Operation::Delete, None) => return (Outcome::Conflict { current }, None),
+            (Operation::Delete(attempt), Some(current)) => Arc::new(current.buried(command.revision, *attempt)),
+            (Operation::Delete(_), None) => return (Outcome::Conflict { current }, None),
         };
         let change = self.record(object.clone(), current.clone());
         (Outcome::Committed { object, previous: current }, Some(change))

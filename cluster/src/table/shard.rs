@@ -119,8 +119,8 @@ impl Shard {
                 let previous = keyspace.live(key.as_str()).cloned();
                 let object = match (operation, &previous) {
                     (Operation::Put(object), _) => object.clone(),
-                    (Operation::Delete, Some(previous)) => Arc::new(previous.buried(*revision)),
-                    (Operation::Delete, None) => continue,
+                    (Operation::Delete(attempt), Some(previous)) => Arc::new(previous.buried(*revision, *attempt)),
+                    (Operation::Delete(_), None) => continue,
                 };
                 recorded.push(keyspace.record(object, previous));
             }
@@ -137,7 +137,7 @@ impl Shard {
     /// again, which all of them are that follow the entry up to which the snapshot is: they say what is to be there.
     pub(crate) fn capture(self: &Arc<Shard>, closed: Revision, hold: Duration) -> Capture {
         loop {
-            let floor = if seeded!(SnapshotWithoutHistory) { closed } else { self.floor() };
+            let floor = if seeded!(SnapshotWithoutHistory) { closed.max(self.floor()) } else { self.floor() };
             if let Ok(hold) = self.pin(floor, hold) {
                 let stage = self.stage.get();
                 return Capture { hold, floor, closed, stage };

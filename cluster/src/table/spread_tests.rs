@@ -77,7 +77,7 @@ impl World {
         let expectation = current.map_or(Expectation::Absent, Expectation::Revision);
         let node = format!("n{}", self.random.below(3));
         let deletes = current.is_some() && self.random.below(3) == 0;
-        let operation = if deletes { Operation::Delete } else { put(&key, &node, revision) };
+        let operation = if deletes { Operation::Delete(None) } else { put(&key, &node, revision) };
         let (table, shard) = (TableId::new("pods"), self.table.home(&key).shard);
         let command = Command { table, epoch: 1, shard, key: Key::new(&key), revision, expectation, operation };
         self.logs.entry(slot).or_default().push_back((revision, Some(command)));

@@ -97,7 +97,7 @@ impl Shard {
             for (key, _, operation) in operations {
                 match operation {
                     Operation::Put(object) => keyspace.take_over(present(object).unwrap_or_else(|| object.clone())),
-                    Operation::Delete => keyspace.give_up(key),
+                    Operation::Delete(_) => keyspace.give_up(key),
                 }
             }
         }

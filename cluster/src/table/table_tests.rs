@@ -40,7 +40,7 @@ fn put(key: &str, node: &str, expectation: Expectation, number: u64) -> Command 
 
 fn delete(key: &str, expectation: Expectation, number: u64) -> Command {
     let (table, key, revision) = (TableId::new("pods"), Key::new(key), revision(number));
-    Command { table, epoch: 1, shard: 0, key, revision, expectation, operation: Operation::Delete }
+    Command { table, epoch: 1, shard: 0, key, revision, expectation, operation: Operation::Delete(None) }
 }
 
 fn commit(table: &Table, command: &Command) -> Outcome {
@@ -176,7 +176,7 @@ fn a_replayed_log_gives_the_same_state() {
     let replica = self::table();
     let replayed = |change: &Arc<Change>| {
         let operation = match change.kind() {
-            ChangeKind::Deleted => Operation::Delete,
+            ChangeKind::Deleted => Operation::Delete(None),
             _ => Operation::Put(change.object().clone()),
         };
         (change.object().key().clone(), change.revision(), operation)
@@ -285,7 +285,7 @@ async fn waiting_for_a_revision_ends_with_it_or_with_the_deadline() {
 fn watchers_share_what_the_first_made() {
     let object: Arc<Object> = match put("a/x", "n", Expectation::Absent, 1).operation {
         Operation::Put(object) => object,
-        Operation::Delete => unreachable!(),
+        Operation::Delete(_) => unreachable!(),
     };
     let change = Change::new(ChangeKind::Added, object, None);
     let first = change.shared(|| 1_u32);

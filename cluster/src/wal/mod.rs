@@ -33,6 +33,7 @@ use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::time::Duration;
 
 use parking_lot::{Condvar, Mutex, MutexGuard};
+use tokio::sync::watch;
 
 use self::disk::{Disk, DiskFile};
 use self::drive::Driven;
@@ -235,6 +236,11 @@ impl Wal {
         self.is_new
     }
 
+    /// How many bytes of entries are appended at once at most, and one more entry: they go into one frame.
+    pub(crate) fn frame_bytes(&self) -> usize {
+        self.shared.frame_bytes()
+    }
+
     /// The names of the groups that the log knows.
     pub(crate) fn groups(&self) -> Vec<String> {
         self.shared.names.lock().clone()
@@ -364,6 +370,17 @@ impl Wal {
                 _ => tokio::time::sleep(WAL_RETRY_INTERVAL / 100).await,
             }
         }
+    }
+
+    /// Whether the disk had no room for the next segment when one was to be made last: when what is left of the active
+    /// one is used up, nothing can be reserved any more.
+    pub(crate) fn lacks_room(&self) -> watch::Receiver<bool> {
+        self.shared.spare.lacks()
+    }
+
+    /// Tries to make the next segment, unless there is one.
+    pub(crate) fn want_room(&self) {
+        self.shared.spare.want();
     }
 
     /// Everything reserved fits into what is left of the active segment; or else all of it fits into the next,

@@ -4,6 +4,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use parking_lot::{Condvar, Mutex};
+use tokio::sync::watch;
 
 use super::disk::{Disk, DiskFile};
 use super::{PAGE, reach};
@@ -102,6 +103,8 @@ pub(crate) fn read_header(header: &[u8]) -> Headed {
 pub(crate) struct Spare {
     state: Mutex<SpareState>,
     changed: Condvar,
+    /// Whether there is none because the last attempt to make one failed.
+    lacks: watch::Sender<bool>,
 }
 
 #[derive(Default)]
@@ -116,6 +119,11 @@ struct SpareState {
 impl Spare {
     pub(crate) fn is_ready(&self) -> bool {
         self.state.lock().ready.is_some()
+    }
+
+    /// Whether there is none because the disk has no room for one.
+    pub(crate) fn lacks(&self) -> watch::Receiver<bool> {
+        self.lacks.subscribe()
     }
 
     /// Whether one is to be made.
@@ -155,6 +163,8 @@ impl Spare {
         state.attempts += 1;
         state.ready = segment.or(state.ready.take());
         self.changed.notify_all();
+        let lacks = state.ready.is_none();
+        self.lacks.send_if_modified(|known| std::mem::replace(known, lacks) != lacks);
     }
 
     /// Takes the segment, waiting for it as long as one is being made; none when it could not be made.

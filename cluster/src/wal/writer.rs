@@ -52,7 +52,9 @@ impl Preparer {
     pub(super) fn prepare(&self, attempts: u64) {
         let Shared { options, disk, spare, .. } = &*self.shared;
         let segment = segment::prepare(&**disk, &options.directory, options.segment_bytes, attempts + 1);
-        if let Err(error) = &segment {
+        if let Err(error) = &segment
+            && !*spare.lacks().borrow()
+        {
             tracing::warn!(%error, "no room for the next segment of the write-ahead log");
         }
         spare.made(segment.ok());
