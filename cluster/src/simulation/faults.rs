@@ -4,8 +4,9 @@ use std::sync::atomic::Ordering;
 
 use super::draw;
 use super::host::Crash;
+use super::reform::{self, Reform};
 use super::traffic::Traffic;
-use super::world::World;
+use super::world::{PLAIN, SPREAD, World};
 
 /// Room on a disk that is full but for a little.
 const LITTLE_ROOM: u64 = 8 << 10;
@@ -48,17 +49,26 @@ enum Fault {
     Quiet,
     /// Every group writes a snapshot and forgets the log before it.
     Snapshot,
+    /// The disk is lost, and another host takes the place.
+    Replace,
+    /// A host is removed, and admitted again.
+    Readmit,
+    /// A host is to lead everything.
+    Transfer,
+    /// A table is divided anew.
+    Divide,
 }
 
 /// What is done when.
 pub(super) struct Schedule {
     next_ms: u64,
     undoing: Vec<Undoing>,
+    reform: Reform,
 }
 
 impl Schedule {
     pub(super) fn new(from_ms: u64) -> Schedule {
-        Schedule { next_ms: from_ms, undoing: Vec::new() }
+        Schedule { next_ms: from_ms, undoing: Vec::new(), reform: Reform::default() }
     }
 
     /// Does and undoes what is due.
@@ -66,7 +76,7 @@ impl Schedule {
         let now = world.time.now_ms();
         while let Some(place) = self.undoing.iter().position(|undoing| undoing.due_ms <= now) {
             let undoing = self.undoing.remove(place);
-            undo(world, traffic, &undoing);
+            self.undo(world, traffic, &undoing);
         }
         if self.undoing.iter().any(|undoing| undoing.fault == Fault::Flicker) && draw::once_in(FLICKER_MS) {
             let host = draw::below(world.hosts.len() as u64) as usize;
@@ -80,22 +90,93 @@ impl Schedule {
             if self.undoing.iter().any(|undoing| undoing.host == host || undoing.fault == fault) {
                 return;
             }
-            let lasts_ms = inject(world, traffic, host, fault);
+            if matches!(fault, Fault::Replace | Fault::Readmit) && self.reform.is_going_on() {
+                return;
+            }
+            let lasts_ms = self.inject(world, traffic, host, fault);
             self.undoing.push(Undoing { due_ms: now + lasts_ms, host, fault });
         }
     }
 
     /// Undoes everything.
     pub(super) fn end(&mut self, world: &mut World, traffic: &Traffic) {
-        for undoing in self.undoing.drain(..) {
-            undo(world, traffic, &undoing);
+        for undoing in std::mem::take(&mut self.undoing) {
+            self.undo(world, traffic, &undoing);
+        }
+    }
+
+    /// Whether who replicates is as it should be again.
+    pub(super) fn is_settled(&self) -> bool {
+        !self.reform.is_going_on()
+    }
+
+    /// Does something to a host; for how long, in milliseconds.
+    fn inject(&self, world: &mut World, traffic: &Traffic, host: usize, fault: Fault) -> u64 {
+        let names = world.hosts[host].name.clone();
+        world.trace.note(&format!("{names}: {fault:?}"));
+        match fault {
+            Fault::Kill => world.hosts[host].crash(Crash::Kill),
+            Fault::PowerLoss => world.hosts[host].crash(Crash::PowerLoss),
+            Fault::Blackout => world.hosts.iter_mut().for_each(|host| host.crash(Crash::PowerLoss)),
+            Fault::Freeze => world.hosts[host].is_frozen = true,
+            Fault::Isolate => isolate(world, host, true),
+            Fault::CutTo(other) => world.fabric.cut(host, other, true),
+            Fault::SlowDisk => world.hosts[host].condition.disk_ms.store(draw::within(10..200), Ordering::Relaxed),
+            Fault::FullDisk => world.hosts[host].disk.set_room(Some(LITTLE_ROOM)),
+            Fault::Clock => {
+                let skew = draw::below(2 * SKEW_MS) as i64 - SKEW_MS as i64;
+                world.hosts[host].condition.skew_ms.store(skew, Ordering::Relaxed);
+            }
+            Fault::SlowNetwork => world.fabric.set_jitter(draw::within(20..150)),
+            Fault::Stop => world.hosts[host].stop(),
+            Fault::Flicker => {}
+            Fault::Quiet => traffic.set_quiet(true),
+            Fault::Snapshot => snapshot(world, host),
+            Fault::Replace => {
+                world.hosts[host].crash(Crash::Kill);
+                world.hosts[host].lose_disk();
+                self.reform.replace(world, host);
+            }
+            Fault::Readmit => self.reform.readmit(world, host),
+            Fault::Transfer => reform::transfer(world, (host + 1) % world.hosts.len(), host),
+            Fault::Divide => reform::divide(world, host, if draw::once_in(2) { PLAIN } else { SPREAD }),
+        }
+        match fault {
+            Fault::Snapshot | Fault::Readmit | Fault::Transfer | Fault::Divide => 0,
+            Fault::Quiet => draw::within(1_000..8_000),
+            _ if draw::once_in(3) => draw::within(1_500..6_000),
+            _ => draw::within(1..1_200),
+        }
+    }
+
+    fn undo(&self, world: &mut World, traffic: &Traffic, undoing: &Undoing) {
+        let host = undoing.host;
+        world.trace.note(&format!("{}: no more {:?}", world.hosts[host].name, undoing.fault));
+        match undoing.fault {
+            Fault::Stop => {
+                world.hosts[host].crash(Crash::Kill);
+                world.hosts[host].restart();
+            }
+            Fault::Kill | Fault::PowerLoss | Fault::Blackout | Fault::Replace => {
+                world.hosts.iter_mut().filter(|host| !host.is_running()).for_each(|host| host.restart());
+            }
+            Fault::Freeze => world.hosts[host].is_frozen = false,
+            Fault::Isolate => isolate(world, host, false),
+            Fault::CutTo(other) => world.fabric.cut(host, other, false),
+            Fault::SlowDisk => world.calm_disk(host),
+            Fault::FullDisk => world.hosts[host].disk.set_room(None),
+            // It may stay off, or be set right.
+            Fault::Clock if draw::once_in(2) => world.hosts[host].condition.skew_ms.store(0, Ordering::Relaxed),
+            Fault::SlowNetwork => world.calm_network(),
+            Fault::Quiet => traffic.set_quiet(false),
+            Fault::Clock | Fault::Snapshot | Fault::Flicker | Fault::Readmit | Fault::Transfer | Fault::Divide => {}
         }
     }
 }
 
 fn drawn(host: usize, hosts: usize) -> Fault {
     let other = (host + 1 + draw::below(hosts as u64 - 1) as usize) % hosts;
-    match draw::below(32) {
+    match draw::below(36) {
         0..3 => Fault::Kill,
         3..6 => Fault::PowerLoss,
         6 => Fault::Blackout,
@@ -110,62 +191,11 @@ fn drawn(host: usize, hosts: usize) -> Fault {
         24 => Fault::Quiet,
         25 => Fault::Blackout,
         26..28 => Fault::Flicker,
+        32 => Fault::Replace,
+        33 => Fault::Readmit,
+        34 => Fault::Transfer,
+        35 => Fault::Divide,
         _ => Fault::Snapshot,
-    }
-}
-
-/// Does something to a host; for how long, in milliseconds.
-fn inject(world: &mut World, traffic: &Traffic, host: usize, fault: Fault) -> u64 {
-    let names = world.hosts[host].name.clone();
-    world.trace.note(&format!("{names}: {fault:?}"));
-    match fault {
-        Fault::Kill => world.hosts[host].crash(Crash::Kill),
-        Fault::PowerLoss => world.hosts[host].crash(Crash::PowerLoss),
-        Fault::Blackout => world.hosts.iter_mut().for_each(|host| host.crash(Crash::PowerLoss)),
-        Fault::Freeze => world.hosts[host].is_frozen = true,
-        Fault::Isolate => isolate(world, host, true),
-        Fault::CutTo(other) => world.fabric.cut(host, other, true),
-        Fault::SlowDisk => world.hosts[host].condition.disk_ms.store(draw::within(10..200), Ordering::Relaxed),
-        Fault::FullDisk => world.hosts[host].disk.set_room(Some(LITTLE_ROOM)),
-        Fault::Clock => {
-            let skew = draw::below(2 * SKEW_MS) as i64 - SKEW_MS as i64;
-            world.hosts[host].condition.skew_ms.store(skew, Ordering::Relaxed);
-        }
-        Fault::SlowNetwork => world.fabric.set_jitter(draw::within(20..150)),
-        Fault::Stop => world.hosts[host].stop(),
-        Fault::Flicker => {}
-        Fault::Quiet => traffic.set_quiet(true),
-        Fault::Snapshot => snapshot(world, host),
-    }
-    match fault {
-        Fault::Snapshot => 0,
-        Fault::Quiet => draw::within(1_000..8_000),
-        _ if draw::once_in(3) => draw::within(1_500..6_000),
-        _ => draw::within(1..1_200),
-    }
-}
-
-fn undo(world: &mut World, traffic: &Traffic, undoing: &Undoing) {
-    let host = undoing.host;
-    world.trace.note(&format!("{}: no more {:?}", world.hosts[host].name, undoing.fault));
-    match undoing.fault {
-        Fault::Stop => {
-            world.hosts[host].crash(Crash::Kill);
-            world.hosts[host].restart();
-        }
-        Fault::Kill | Fault::PowerLoss | Fault::Blackout => {
-            world.hosts.iter_mut().filter(|host| !host.is_running()).for_each(|host| host.restart());
-        }
-        Fault::Freeze => world.hosts[host].is_frozen = false,
-        Fault::Isolate => isolate(world, host, false),
-        Fault::CutTo(other) => world.fabric.cut(host, other, false),
-        Fault::SlowDisk => world.calm_disk(host),
-        Fault::FullDisk => world.hosts[host].disk.set_room(None),
-        // It may stay off, or be set right.
-        Fault::Clock if draw::once_in(2) => world.hosts[host].condition.skew_ms.store(0, Ordering::Relaxed),
-        Fault::SlowNetwork => world.calm_network(),
-        Fault::Quiet => traffic.set_quiet(false),
-        Fault::Clock | Fault::Snapshot | Fault::Flicker => {}
     }
 }
 

@@ -184,6 +184,12 @@ impl Host {
         self.trace.note(&format!("{} ends: {crash:?}", self.name));
     }
 
+    /// Everything that it has kept is gone. Its process has ended.
+    pub(super) fn lose_disk(&mut self) {
+        self.disk = SimulatedDisk::default();
+        self.disk.set_pace(pace(&self.condition));
+    }
+
     /// Asks the process to end: it takes no more requests, and lets go of what it leads.
     pub(super) fn stop(&mut self) {
         let Some(door) = self.door.0.borrow_mut().take() else { return };

@@ -4,7 +4,7 @@
 //! What runs is the store itself, on hosts that are not real: [`host`] has a disk, a clock and a process, [`network`] is
 //! what it sees of the [`fabric`] that connects all. Each process has a runtime of its own, so that it can be killed,
 //! frozen and started again. [`world`] lets time pass for all of them, millisecond by millisecond. [`traffic`] are
-//! clients, [`faults`] what is done to hosts and links, and [`run`] puts all together and has the recorded history
+//! clients, [`faults`] what is done to hosts and links, [`reform`] what people ask for meanwhile, and [`run`] puts all together and has the recorded history
 //! checked by the checker of the tests of faults, whose invariants have a file each.
 //!
 //! `cargo test -p flotilla-cluster simulation` runs some seeds. Others, one, or one with everything that it does told:
@@ -27,6 +27,7 @@ mod faults;
 mod history;
 mod host;
 mod network;
+mod reform;
 mod run;
 pub(crate) mod runtime;
 mod time;

@@ -6,7 +6,7 @@ mod watcher;
 mod writer;
 
 use std::cell::{Cell, RefCell};
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::rc::Rc;
 use std::time::Duration;
 
@@ -35,8 +35,6 @@ pub(super) struct Traffic {
     /// What is known of each key, by whoever asked last.
     known: Rc<RefCell<BTreeMap<Key, Option<Seen>>>>,
     values: Rc<Cell<u64>>,
-    /// Deletions that were asked for. Nothing tells one from another of the same version, so that it is asked for once.
-    deletions: Rc<RefCell<BTreeSet<Revision>>>,
     /// Writers and readers are to end.
     is_over: Rc<Cell<bool>>,
     /// Watchers are to end when they were told of everything up to here.
@@ -58,7 +56,6 @@ impl Traffic {
             history: Rc::default(),
             known: Rc::default(),
             values: Rc::default(),
-            deletions: Rc::default(),
             is_over: Rc::default(),
             last: Rc::default(),
             is_quiet: Rc::default(),
@@ -76,7 +73,10 @@ impl Traffic {
                     let read = move |store: Store| async move {
                         store.barrier(&store.table(&objects::store_table(table))).await.map_or(0, crate::Revision::get)
                     };
-                    if let (at, Ok(revision @ 1..)) = traffic.ask(host, read).await {
+                    // Before its groups have a past a table begins anew on whoever starts.
+                    if let (at, Ok(revision)) = traffic.ask(host, read).await
+                        && revision > crate::Revision::FIRST.get()
+                    {
                         let start = Start::After { revision, delivered: at.returned };
                         traffic.begun.borrow_mut().insert(table, start);
                         return;

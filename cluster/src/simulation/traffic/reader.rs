@@ -4,6 +4,7 @@ use tokio::time::Instant;
 
 use super::super::draw;
 use super::super::history::{Interval, List, Scope, Seen, Table};
+use super::super::reform::is_member;
 use super::{PATIENCE, Traffic, objects};
 use crate::{Key, Revision, Selection};
 
@@ -71,6 +72,9 @@ impl Traffic {
 
 /// One page of a table: the first, or what follows a key at a revision.
 async fn page(store: crate::Store, table: Table, from: Option<(Revision, Key)>, is_recent: bool) -> Option<Page> {
+    if !is_member(&store) {
+        return None;
+    }
     let read = store.table(&objects::store_table(table));
     if is_recent {
         store.barrier(&read).await.ok()?;

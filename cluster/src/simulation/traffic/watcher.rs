@@ -7,6 +7,7 @@ use tokio::time::{Instant, timeout};
 
 use super::super::draw;
 use super::super::history::{Delivery, End, EventKind, Key, Scope, Seen, Session, Start, Stream, Table};
+use super::super::reform::is_member;
 use super::{Traffic, objects};
 use crate::{ChangeKind, Interest, Revision, Selection, SnapshotError, Store};
 
@@ -120,6 +121,9 @@ impl Traffic {
 
 /// Serves one session on a host, until nobody listens.
 async fn serve(store: Store, scope: Scope, start: Start, tell: mpsc::UnboundedSender<Told>) {
+    if !is_member(&store) {
+        return;
+    }
     let table = store.table(&objects::store_table(scope.table));
     let after = match start {
         Start::After { revision, .. } => {
@@ -141,7 +145,7 @@ async fn serve(store: Store, scope: Scope, start: Start, tell: mpsc::UnboundedSe
         Err(SnapshotError::Future(_)) => return,
     };
     let mut marked = after;
-    while !tell.is_closed() {
+    while !tell.is_closed() && is_member(&store) {
         let waited = timeout(BOOKMARK_INTERVAL, subscription.changed()).await;
         let mut changes = Vec::new();
         if waited.is_ok() && subscription.read(8, &mut changes).is_err() {

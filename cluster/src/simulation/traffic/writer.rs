@@ -3,6 +3,7 @@
 use super::super::draw;
 use super::super::history::{Get, Intent, Key, Seen, Table, Write, WriteOutcome};
 use super::super::host::Gone;
+use super::super::reform::is_member;
 use super::{Traffic, objects};
 use crate::{Expectation, Mutation, Outcome, Revision, WriteError};
 
@@ -44,6 +45,9 @@ impl Traffic {
         let (table, wanted) = (key.table, objects::store_key(key));
         let (at, answer) = self
             .ask(host, move |store| async move {
+                if !is_member(&store) {
+                    return None;
+                }
                 let read = store.table(&objects::store_table(table));
                 if is_recent {
                     store.barrier_of(&read, wanted.as_str()).await.ok()?;
@@ -67,7 +71,7 @@ impl Traffic {
                 let draft = objects::draft(&format!("u{number}"), &value);
                 (Intent::Create { value }, Expectation::Absent, Mutation::Put(draft))
             }
-            Some(seen) if draw::once_in(4) && self.deletions.borrow_mut().insert(seen.revision) => {
+            Some(seen) if draw::once_in(4) => {
                 let intent = Intent::Delete { expected: Some(seen.revision) };
                 (intent, Expectation::Revision(Revision::new(seen.revision)), Mutation::Delete)
             }

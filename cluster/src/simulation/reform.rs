@@ -1,0 +1,116 @@
+//! Changes of who replicates, who leads, and of how tables are divided, as people ask for them while clients go on.
+//!
+//! They are asked of any host again and again until they are done, which also is how people would have it.
+
+use std::cell::Cell;
+use std::rc::Rc;
+use std::time::Duration;
+
+use tokio::time::{sleep, timeout};
+
+use super::draw;
+use super::host::Door;
+use super::network::address;
+use super::world::World;
+use crate::{Standing, Store, TableId};
+
+/// How long an answer may take.
+const PATIENCE: Duration = Duration::from_secs(8);
+/// Shards that a table is divided into at most.
+const SHARDS_MAX: u64 = 4;
+
+/// Who asks for changes of the members: for one after the other, since a majority must be left of every disk that was
+/// not lost.
+#[derive(Clone, Default)]
+pub(super) struct Reform(Rc<Cell<bool>>);
+
+impl Reform {
+    /// Whether a change of the members is not done yet.
+    pub(super) fn is_going_on(&self) -> bool {
+        self.0.get()
+    }
+
+    /// Has a host that has lost its disk, and is to come back, admitted in its own place.
+    pub(super) fn replace(&self, world: &World, host: usize) {
+        self.begin(world, host, false);
+    }
+
+    /// Takes a host out, and admits it again as it is.
+    pub(super) fn readmit(&self, world: &World, host: usize) {
+        self.begin(world, host, true);
+    }
+
+    fn begin(&self, world: &World, host: usize, removes: bool) {
+        self.0.set(true);
+        let (doors, name, is_going_on) = (world.doors(), world.hosts[host].name.clone(), self.0.clone());
+        let trace = world.trace.clone();
+        world.spawn(async move {
+            if removes {
+                let named = name.clone();
+                until(&doors, host, move |store, _| {
+                    let name = named.clone();
+                    async move { store.remove(&name).await.map_err(|error| error.to_string()) }
+                })
+                .await;
+                trace.note(&format!("{name} is removed"));
+                sleep(Duration::from_millis(draw::within(1..2_000))).await;
+            }
+            let named = name.clone();
+            until(&doors, host, move |store, address| {
+                let name = named.clone();
+                async move { store.admit(&name, &address).await.map_err(|error| error.to_string()) }
+            })
+            .await;
+            trace.note(&format!("{name} is admitted"));
+            is_going_on.set(false);
+        });
+    }
+}
+
+/// Asks any other host to do something about one, until one of them has.
+async fn until<F: Future<Output = Result<(), String>> + 'static>(
+    doors: &[Door],
+    about: usize,
+    work: impl Fn(Store, String) -> F + Clone + 'static,
+) {
+    loop {
+        let asked = (about + 1 + draw::below(doors.len() as u64 - 1) as usize) % doors.len();
+        let (work, address) = (work.clone(), address(about).to_string());
+        let answer = timeout(
+            PATIENCE,
+            doors[asked].ask(move |store| async move {
+                match is_member(&store) {
+                    true => work(store, address).await,
+                    false => Err("it is no member".into()),
+                }
+            }),
+        );
+        if let Ok(Ok(Ok(()))) = answer.await {
+            return;
+        }
+        sleep(Duration::from_millis(draw::within(50..300))).await;
+    }
+}
+
+/// Whether what a replica has may be shown: the server asks as much before it reads.
+pub(super) fn is_member(store: &Store) -> bool {
+    Standing::is_member(*store.standing().borrow())
+}
+
+/// Asks a host to let another lead everything.
+pub(super) fn transfer(world: &World, host: usize, to: usize) {
+    let (door, name) = (world.hosts[host].door.clone(), world.hosts[to].name.clone());
+    world.spawn(async move {
+        let _ = door.ask(move |store| async move { drop(store.transfer(None, &name).await) }).await;
+    });
+}
+
+/// Asks a host to divide a table anew.
+pub(super) fn divide(world: &World, host: usize, table: &'static str) {
+    let (door, shards) = (world.hosts[host].door.clone(), 1 + draw::below(SHARDS_MAX) as u16);
+    world.trace.note(&format!("{table} is to have {shards} shards"));
+    world.spawn(async move {
+        let table = TableId::new(table);
+        let _ = door.ask(move |store| async move { drop(store.divide(&table, shards).await) }).await;
+    });
+}
