@@ -15,9 +15,10 @@
 //!
 //! Read in this order: [`history`] (what is recorded), [`check`] (what is promised), [`fleet`] (members and the links
 //! between them), [`traffic`] (clients), [`faults`] (what is done to members), [`run`] (all of it together),
-//! [`interruption`] (what is measured).
+//! [`disks`] (what is done to disks), [`interruption`] (what is measured).
 
 mod check;
+mod disks;
 mod faults;
 mod fleet;
 #[allow(dead_code, reason = "simulations of the store record more")]
@@ -63,6 +64,16 @@ fn three_members_keep_their_promises() {
 #[test]
 fn three_members_whose_clocks_jump_keep_their_promises() {
     run::run_with_clocks(duration());
+}
+
+#[test]
+fn two_members_go_on_when_the_disk_of_the_third_is_full() {
+    disks::one_is_full();
+}
+
+#[test]
+fn two_members_go_on_when_the_disk_of_the_third_is_slow() {
+    disks::one_is_slow();
 }
 
 #[test]

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::fs;
+use std::path::Path;
 use std::time::{Duration, Instant};
 
 use crate::check;
@@ -37,25 +38,37 @@ pub fn run_with_clocks(duration: Duration) {
 }
 
 fn try_out((mut fleet, endpoints): (Fleet, Endpoints), duration: Duration, seed: u64) {
-    let traffic = Traffic::new(endpoints.clone());
-    traffic.prepare();
     let mut schedule = Schedule::new(seed, duration);
-    let mut history = traffic.run(PATIENCE, || {
+    let directory = fleet.directory().to_owned();
+    let traffic = Traffic::new(endpoints.clone());
+    let history = under_traffic(&traffic, || {
         while !schedule.is_over() {
             let fault = schedule.inject(&mut fleet, &endpoints);
             println!("{:7.1} s: {fault}", traffic.now() as f64 / 1e6);
             await_progress(&traffic, &mut fleet);
         }
     });
+    judge(&history, &directory, &format!("seed {seed}"));
+}
+
+/// Has clients record what they do and see while something happens.
+pub fn under_traffic(traffic: &Traffic, meanwhile: impl FnOnce()) -> History {
+    traffic.prepare();
+    let mut history = traffic.run(PATIENCE, meanwhile);
     history.window = WINDOW.as_micros() as u64;
-    report(&history, &traffic);
+    report(&history, traffic);
+    history
+}
+
+/// Has a history checked; panics when a promise is broken, and leaves the history in a directory.
+pub fn judge(history: &History, directory: &Path, what: &str) {
     let began = Instant::now();
-    let violations = check::check(&history);
+    let violations = check::check(history);
     println!("checked in {:?}: {} violations", began.elapsed(), violations.len());
     if violations.is_empty() {
         return;
     }
-    let _ = fs::write(fleet.directory().join("history"), format!("{history:#?}"));
+    let _ = fs::write(directory.join("history"), format!("{history:#?}"));
     let mut counts: BTreeMap<&str, usize> = BTreeMap::new();
     for violation in &violations {
         let count = counts.entry(violation.invariant).or_default();
@@ -64,7 +77,7 @@ fn try_out((mut fleet, endpoints): (Fleet, Endpoints), duration: Duration, seed:
             println!("{violation}");
         }
     }
-    panic!("seed {seed}: violations {counts:?}");
+    panic!("{what}: violations {counts:?}");
 }
 
 /// Waits until something is written again, which must not take long.

@@ -6,6 +6,8 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
+use super::disk::Disk;
+
 /// How long a member may take to end after SIGTERM.
 const STOP_TIMEOUT: Duration = Duration::from_secs(30);
 const POLL_INTERVAL: Duration = Duration::from_millis(5);
@@ -29,6 +31,8 @@ pub struct Member {
     child: Option<Child>,
     /// The library that shows another time, and the file that says which.
     clock: Option<(PathBuf, PathBuf)>,
+    /// The disk that it has for itself.
+    disk: Option<Disk>,
 }
 
 /// The name of a member in its cluster.
@@ -38,7 +42,7 @@ pub fn name(number: usize) -> String {
 
 impl Member {
     pub fn new(number: usize, directory: &Path, address: SocketAddr, peers: Option<Peers>) -> Member {
-        Member { number, directory: directory.to_owned(), address, peers, child: None, clock: None }
+        Member { number, directory: directory.to_owned(), address, peers, child: None, clock: None, disk: None }
     }
 
     pub fn name(&self) -> String {
@@ -46,7 +50,19 @@ impl Member {
     }
 
     pub fn kubeconfig(&self) -> PathBuf {
-        self.data_dir().join("admin.kubeconfig")
+        let inside = self.data_dir().join("admin.kubeconfig");
+        self.disk.as_ref().map_or(inside.clone(), |disk| disk.outside(&inside))
+    }
+
+    /// Gives it a disk of its own.
+    pub fn with_disk(mut self, disk: Disk) -> Member {
+        self.disk = Some(disk);
+        self
+    }
+
+    /// The disk that it has for itself.
+    pub fn disk(&mut self) -> &mut Disk {
+        self.disk.as_mut().expect("a disk of its own")
     }
 
     /// Gives it a clock of its own, which a library shows to its process.
@@ -90,7 +106,8 @@ impl Member {
     pub fn start(&mut self) -> u32 {
         assert!(self.child.is_none(), "{} runs already", self.name());
         let messages = File::options().create(true).append(true).open(self.messages_path()).expect("a file");
-        let mut command = Command::new(env!("CARGO_BIN_EXE_flotilla"));
+        let program = env!("CARGO_BIN_EXE_flotilla");
+        let mut command = self.disk.as_ref().map_or_else(|| Command::new(program), |disk| disk.command(program));
         command.args(["serve", "--workers", "1", "--shutdown-grace-seconds", "5"]);
         command.arg("--listen").arg(self.address.to_string()).arg("--data-dir").arg(self.data_dir());
         if let Some(peers) = &self.peers {
@@ -150,7 +167,8 @@ impl Member {
     }
 
     fn data_dir(&self) -> PathBuf {
-        self.directory.join(self.name())
+        let directory = self.disk.as_ref().map_or(&*self.directory, Disk::mount_point);
+        directory.join(self.name())
     }
 }
 

@@ -1,5 +1,6 @@
-//! The control plane under test: members as child processes, and the links between them.
+//! The control plane under test: members as child processes, the links between them, and their disks.
 
+mod disk;
 mod links;
 mod member;
 
@@ -14,6 +15,7 @@ use parking_lot::{Mutex, MutexGuard};
 use rustls::ClientConfig;
 
 use crate::support::{Connection, Credentials, ports};
+pub use disk::Disk;
 pub use links::Links;
 use member::{Member, Peers};
 
@@ -42,17 +44,29 @@ pub struct Fleet {
 impl Fleet {
     /// Starts members and waits until all are ready.
     pub fn start(size: usize) -> (Fleet, Endpoints) {
-        Fleet::start_with(size, None)
+        Fleet::start_with(size, |member, _| Ok(member)).expect("nothing that can be missing")
     }
 
     /// The same of members with clocks of their own; `None` on a machine without libfaketime.
     pub fn start_with_clocks(size: usize) -> Option<(Fleet, Endpoints)> {
         let directories = fs::read_dir("/usr/lib").ok()?.flatten().map(|entry| entry.path());
         let mut libraries = directories.map(|path| path.join("faketime/libfaketimeMT.so.1"));
-        Some(Fleet::start_with(size, Some(&libraries.find(|library| library.exists())?)))
+        let library = libraries.find(|library| library.exists())?;
+        Fleet::start_with(size, |member, _| Ok(member.with_clock(&library))).ok()
     }
 
-    fn start_with(size: usize, clocks: Option<&Path>) -> (Fleet, Endpoints) {
+    /// The same of members with disks of their own; why not, on a machine that lets none be made.
+    pub fn start_with_disks(size: usize) -> Result<(Fleet, Endpoints), String> {
+        Fleet::start_with(size, |member, directory| {
+            let disk = Disk::make(directory, &format!("disk-of-{}", member.name()))?;
+            Ok(member.with_disk(disk))
+        })
+    }
+
+    fn start_with(
+        size: usize,
+        equip: impl Fn(Member, &Path) -> Result<Member, String>,
+    ) -> Result<(Fleet, Endpoints), String> {
         static NUMBER: AtomicUsize = AtomicUsize::new(0);
         let turn = TURN.lock();
         let number = NUMBER.fetch_add(1, Ordering::Relaxed);
@@ -67,20 +81,17 @@ impl Fleet {
                 members: (0..size).map(|other| (member::name(other), links.address(other))).collect(),
                 pki_dir: directory.join("pki"),
             });
-            let member = Member::new(number, &directory, *address, peers);
-            match clocks {
-                Some(library) => member.with_clock(library),
-                None => member,
-            }
+            equip(Member::new(number, &directory, *address, peers), &directory)
         });
-        let mut fleet = Fleet { members: members.collect(), links, directory, _turn: turn };
+        let members = members.collect::<Result<Vec<Member>, String>>();
+        let mut fleet = Fleet { members: members?, links, directory, _turn: turn };
         for number in 0..size {
             fleet.start_member(number);
         }
         let administrator = fleet.await_credentials().administrator;
         let endpoints = Endpoints { members: addresses, administrator };
         fleet.await_ready(&endpoints);
-        (fleet, endpoints)
+        Ok((fleet, endpoints))
     }
 
     pub fn size(&self) -> usize {
@@ -120,6 +131,11 @@ impl Fleet {
     /// Sets the clock of a member, in seconds beside the time of this machine.
     pub fn set_clock(&self, number: usize, seconds: i32) {
         self.members[number].set_clock(seconds);
+    }
+
+    /// The disk that a member has for itself.
+    pub fn disk(&mut self, number: usize) -> &mut Disk {
+        self.members[number].disk()
     }
 
     /// Who leads; the first member when nobody says so.

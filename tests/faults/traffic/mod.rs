@@ -32,6 +32,8 @@ pub struct Traffic {
     /// When watchers give up.
     gives_up: Mutex<Option<Instant>>,
     acknowledged: AtomicU64,
+    /// When a write was acknowledged last, and the longest time between two since somebody asked.
+    pauses: Mutex<(Instant, Duration)>,
     /// Answers that are neither success nor refusal, and other events, by what they were.
     counts: Mutex<BTreeMap<String, u64>>,
 }
@@ -54,6 +56,7 @@ impl Traffic {
             stops: AtomicBool::new(false),
             gives_up: Mutex::new(None),
             acknowledged: AtomicU64::new(0),
+            pauses: Mutex::new((Instant::now(), Duration::ZERO)),
             counts: Mutex::default(),
         }
     }
@@ -74,7 +77,9 @@ impl Traffic {
             others.extend((0..WRITERS).map(|number| scope.spawn(move || writer::write(self, number))));
             others.extend((0..READERS).map(|_| scope.spawn(|| reader::get(self))));
             others.extend((0..LISTERS).map(|_| scope.spawn(|| reader::list(self))));
+            let unless_it_fails = EndOfTraffic(self);
             meanwhile();
+            std::mem::forget(unless_it_fails);
             self.stops.store(true, Ordering::SeqCst);
             records.extend(others.into_iter().map(|client| client.join().expect("a client")));
             records.push(writer::write_last(self));
@@ -97,6 +102,21 @@ impl Traffic {
         self.acknowledged.load(Ordering::SeqCst)
     }
 
+    /// The longest time between two acknowledged writes of anybody, since this was asked before.
+    pub fn longest_pause(&self) -> Duration {
+        let (last, longest) = &mut *self.pauses.lock();
+        let longest = std::mem::take(longest).max(last.elapsed());
+        *last = Instant::now();
+        longest
+    }
+
+    fn acknowledge(&self) {
+        self.acknowledged.fetch_add(1, Ordering::SeqCst);
+        let (last, longest) = &mut *self.pauses.lock();
+        *longest = last.elapsed().max(*longest);
+        *last = Instant::now();
+    }
+
     /// What happened how often.
     pub fn counts(&self) -> BTreeMap<String, u64> {
         self.counts.lock().clone()
@@ -116,6 +136,16 @@ impl Traffic {
 
     fn gives_up(&self) -> bool {
         self.gives_up.lock().is_some_and(|deadline| Instant::now() > deadline)
+    }
+}
+
+/// Ends the traffic when dropped, since a scope waits for its threads also when it fails.
+struct EndOfTraffic<'a>(&'a Traffic);
+
+impl Drop for EndOfTraffic<'_> {
+    fn drop(&mut self) {
+        self.0.stops.store(true, Ordering::SeqCst);
+        *self.0.gives_up.lock() = Some(Instant::now());
     }
 }
 

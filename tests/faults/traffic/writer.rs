@@ -1,6 +1,5 @@
 //! Writers: mostly updates that expect a revision, some creations and deletions.
 
-use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 use rand::Rng as _;
@@ -100,7 +99,7 @@ impl Writer<'_> {
         let (at, answer) = self.client.call(method, path, body.to_string().as_bytes());
         let outcome = outcome(&intent, answer.as_ref());
         if matches!(outcome, WriteOutcome::Put(_) | WriteOutcome::Deleted { .. }) {
-            self.traffic.acknowledged.fetch_add(1, Ordering::SeqCst);
+            self.traffic.acknowledge();
         }
         if let (WriteOutcome::Put(_), Some(answer)) = (&outcome, answer) {
             self.traffic.directory.put(key, answer.json());

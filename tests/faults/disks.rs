@@ -1,0 +1,182 @@
+//! One disk of three that is full, or slow: the others go on, nothing is lost, and its member goes on when it is whole.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use serde_json::json;
+
+use crate::fleet::{Disk, Endpoints, Fleet};
+use crate::run;
+use crate::support::{Answer, CONFIG_MAPS, Connection};
+use crate::traffic::Traffic;
+
+/// How long clients may be without an acknowledged write. Builds for debugging are tested where disks and processors are
+/// busy with other things.
+const PAUSE_MAX: Duration = Duration::from_secs(if cfg!(debug_assertions) { 30 } else { 2 });
+/// How long an answer may take before a client gives up on it.
+const TIMEOUT: Duration = Duration::from_secs(15);
+/// How long a slow disk holds up what is written to it, and then lets pass.
+const HELD_UP: Duration = Duration::from_millis(300);
+const LET_PASS: Duration = Duration::from_millis(20);
+/// How long a disk is slow.
+const SLOW: Duration = Duration::from_secs(5);
+/// What half of the writes may take at most through members whose disk is not the slow one, or how much longer than
+/// before.
+const LATENCY_MAX: Duration = Duration::from_millis(100);
+const SLOWDOWN_MAX: u32 = 4;
+/// What one large write is long.
+const LARGE_BYTES: usize = 900 << 10;
+/// After how many of them a disk without room for another segment of the log is full for sure.
+const LARGE_WRITES: usize = 80;
+/// How long leaders may stay with a member whose disk is full.
+const MOVED_WITHIN: Duration = Duration::from_secs(10);
+
+/// The disk of the leader is full until its member can take nothing any more.
+pub fn one_is_full() {
+    let Some((mut fleet, endpoints)) = start() else { return };
+    let directory = fleet.directory().to_owned();
+    let traffic = Traffic::new(endpoints.clone());
+    let history = run::under_traffic(&traffic, || {
+        let full = fleet.leader(&endpoints);
+        let other = (full + 1) % fleet.size();
+        traffic.longest_pause();
+        fleet.disk(full).fill();
+        let mut client = LargeClient::new(&endpoints, other);
+        (0..LARGE_WRITES).for_each(|_| client.write());
+        println!("member {full} has no room: writes paused for {:?} at most", check_pause(&traffic));
+        await_leader_besides(&fleet, &endpoints, full);
+        let through = request(&endpoints, full, "POST", CONFIG_MAPS, &body("through", 8));
+        let through = through.map(|answer| (answer.status, answer.text()));
+        println!("through it: {through:?}");
+        // It may still have a little room. If it has not, it waits for what it cannot keep, or says that it lacks it.
+        assert!(through.is_none_or(|(status, _)| status == 201 || status >= 500), "it refuses for another reason");
+        fleet.disk(full).empty();
+        fleet.await_ready(&endpoints);
+        println!("it has room again: writes paused for {:?} at most", check_pause(&traffic));
+        LargeClient::new(&endpoints, full).write();
+    });
+    run::judge(&history, &directory, "a full disk");
+}
+
+/// The disk of a follower is slow, and then that of the leader.
+pub fn one_is_slow() {
+    let Some((mut fleet, endpoints)) = start() else { return };
+    let directory = fleet.directory().to_owned();
+    let traffic = Traffic::new(endpoints.clone());
+    let history = run::under_traffic(&traffic, || {
+        let leader = fleet.leader(&endpoints);
+        let before = latencies_while(fleet.size(), &endpoints, || std::thread::sleep(SLOW / 2));
+        let limit = LATENCY_MAX.max(before.iter().max().copied().unwrap_or_default() * SLOWDOWN_MAX);
+        println!("half of the writes took less than {before:?}, through each of the members");
+        for slow in [(leader + 1) % fleet.size(), leader] {
+            traffic.longest_pause();
+            let size = fleet.size();
+            let disk = fleet.disk(slow);
+            let latencies = latencies_while(size, &endpoints, || hold_up(disk));
+            let (pause, leads) = (check_pause(&traffic), fleet.leader(&endpoints));
+            println!("member {slow} is slow, {leader} led and {leads} leads; writes paused for {pause:?} at most,");
+            println!("and half of them took less than {latencies:?}, through each of the members");
+            let mut others = (0..fleet.size()).filter(|member| *member != slow);
+            assert!(others.all(|member| latencies[member] < limit), "others wait for a slow disk");
+            fleet.await_ready(&endpoints);
+        }
+    });
+    run::judge(&history, &directory, "a slow disk");
+}
+
+/// Makes a disk slow for some time.
+fn hold_up(disk: &mut Disk) {
+    let until = Instant::now() + SLOW;
+    while Instant::now() < until {
+        disk.hold_up(HELD_UP);
+        std::thread::sleep(LET_PASS);
+    }
+}
+
+/// What half of the writes take less than, through each of so many members, while something happens.
+fn latencies_while(members: usize, endpoints: &Endpoints, meanwhile: impl FnOnce()) -> Vec<Duration> {
+    let goes_on = AtomicBool::new(true);
+    std::thread::scope(|scope| {
+        let goes_on = &goes_on;
+        let measure = |member| scope.spawn(move || latency(endpoints, member, goes_on));
+        let measured: Vec<_> = (0..members).map(measure).collect();
+        meanwhile();
+        goes_on.store(false, Ordering::SeqCst);
+        measured.into_iter().map(|client| client.join().expect("a client")).collect()
+    })
+}
+
+fn start() -> Option<(Fleet, Endpoints)> {
+    let started = Fleet::start_with_disks(3);
+    started.inspect_err(|why| eprintln!("skipped: this machine lets no disk be made: {why}")).ok()
+}
+
+fn check_pause(traffic: &Traffic) -> Duration {
+    let pause = traffic.longest_pause();
+    assert!(pause <= PAUSE_MAX, "writes paused for {pause:?}");
+    pause
+}
+
+fn await_leader_besides(fleet: &Fleet, endpoints: &Endpoints, member: usize) {
+    let deadline = Instant::now() + MOVED_WITHIN;
+    while fleet.leader(endpoints) == member {
+        assert!(Instant::now() < deadline, "member {member} leads without room for what it leads");
+        std::thread::sleep(Duration::from_millis(50));
+    }
+}
+
+fn path(name: &str) -> String {
+    format!("{CONFIG_MAPS}/{name}")
+}
+
+fn body(name: &str, bytes: usize) -> String {
+    let data = json!({"time": format!("{:?}", Instant::now()), "large": "x".repeat(bytes)});
+    json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name}, "data": data}).to_string()
+}
+
+fn request(endpoints: &Endpoints, member: usize, method: &str, path: &str, body: &str) -> Option<Answer> {
+    let open = Connection::open_within(endpoints.members[member], &endpoints.administrator, TIMEOUT);
+    open.ok()?.call(method, path, &[("Content-Type", "application/json")], body.as_bytes()).ok()
+}
+
+/// Half of the writes of an object take less than this, through one member and as long as something is so.
+fn latency(endpoints: &Endpoints, member: usize, is_so: &AtomicBool) -> Duration {
+    let name = format!("latency-{member}");
+    let mut connection = Connection::open(endpoints.members[member], &endpoints.administrator).expect("a connection");
+    let _ = connection.post(CONFIG_MAPS, &serde_json::from_str(&body(&name, 8)).expect("JSON"));
+    let mut latencies = Vec::new();
+    while is_so.load(Ordering::SeqCst) {
+        let began = Instant::now();
+        let answer = connection.request("PUT", &path(&name), "application/json", body(&name, 8).as_bytes());
+        assert_eq!(answer.status, 200, "{}", answer.text());
+        latencies.push(began.elapsed());
+        std::thread::sleep(Duration::from_millis(2));
+    }
+    latencies.sort_unstable();
+    latencies[latencies.len() / 2]
+}
+
+/// Writes much, so that disks without room show it.
+struct LargeClient<'a> {
+    endpoints: &'a Endpoints,
+    member: usize,
+    written: usize,
+}
+
+impl LargeClient<'_> {
+    fn new(endpoints: &Endpoints, member: usize) -> LargeClient<'_> {
+        LargeClient { endpoints, member, written: 0 }
+    }
+
+    fn write(&mut self) {
+        let name = format!("large-{}", self.member);
+        let (method, path) = match self.written {
+            0 => ("POST", CONFIG_MAPS.to_owned()),
+            _ => ("PUT", path(&name)),
+        };
+        let answer = request(self.endpoints, self.member, method, &path, &body(&name, LARGE_BYTES));
+        let answer = answer.expect("an answer");
+        assert!(matches!(answer.status, 200 | 201), "{}", answer.text());
+        self.written += 1;
+    }
+}
