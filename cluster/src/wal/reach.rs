@@ -27,7 +27,8 @@ fn is_there(disk: &dyn Disk, path: &Path) -> io::Result<bool> {
 pub(super) fn note(disk: &dyn Disk, directory: &Path, number: u64) -> io::Result<()> {
     let path = path(directory);
     let known = is_there(disk, &path)?;
-    let file = if known { disk.open(&path)? } else { disk.create(&path)? };
+    // Room for both notes from the beginning: a disk that is full must not keep the log from its next segment.
+    let file = if known { disk.open(&path)? } else { disk.preallocate(&path, NOTES * DISTANCE as u64)? };
     let mut bytes = MAGIC.to_vec();
     bytes.extend_from_slice(&number.to_le_bytes());
     bytes.extend_from_slice(&crc32c::crc32c(&bytes).to_le_bytes());
