@@ -175,7 +175,8 @@ impl Aggregated {
 
 impl Document {
     fn answer(&self, request: &Request<'_>) -> ApiResult<Answer> {
-        let representation = negotiate(request.accept, Offer::Plain, request.pretty)?;
+        let offer = if self.any_method { Offer::Unrouted } else { Offer::Plain };
+        let representation = negotiate(request.accept, offer, request.pretty)?;
         let body = Body::of(&self.json, ("", "v1", self.kind), representation);
         let content_type = representation.media.name().into();
         Ok(Answer { status: 200, content_type, headers: Vec::new(), body })

@@ -153,7 +153,7 @@ impl Health {
         let Some(check) = check else { return Some(self.whole(endpoint, *at, request.query)) };
         let Some((_, part)) = checks(*at).find(|(name, _)| *name == check) else { return Some(Answer::not_found()) };
         Some(match self.check(endpoint, part) {
-            Ok(()) => plain(200, "ok".into()),
+            Ok(()) => Answer::text(200, "ok"),
             Err(NOT_READY) => plain(500, format!("internal server error: {check} is not ready\n")),
             Err(why) => plain(500, format!("internal server error: {why}\n")),
         })

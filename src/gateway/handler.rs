@@ -74,6 +74,17 @@ impl<'r> Head<'r> {
     }
 }
 
+/// What is said of `/watch` with nothing behind it: the request as it came, safe to be shown as HTML.
+fn watch_of_nothing(head: &Head<'_>) -> String {
+    let query = if head.query_text.is_empty() { String::new() } else { format!("?{}", head.query_text) };
+    let request = format!("{}{query}", head.path).replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;");
+    let quoted = crate::field::quote(&request);
+    format!(
+        "Internal Server Error: {quoted}: failed to create RequestInfo: unable to determine kind and namespace from \
+         url, {request}\n"
+    )
+}
+
 fn header<'r>(request: &'r HttpRequest, name: &HeaderName) -> &'r str {
     request.headers().get(name).and_then(|value| value.to_str().ok()).unwrap_or("")
 }
@@ -125,10 +136,11 @@ async fn route(
         }
     };
     access.authenticated(&who.user.name, took);
-    let mut caller = Caller::new(who.user, header(request, &USER_AGENT));
+    let agent = request.headers().get(USER_AGENT).map(|value| String::from_utf8_lossy(value.as_bytes()));
+    let mut caller = Caller::new(who.user, agent.as_deref().unwrap_or(""));
     caller.warnings.extend(who.warning.map(str::to_owned));
     let headers = request.headers().iter();
-    match Impersonation::parse(headers.map(|(name, value)| (name.as_str(), value.to_str().unwrap_or("")))) {
+    match Impersonation::parse(headers.map(|(name, value)| (name.as_str(), value.as_bytes()))) {
         Ok(impersonation) => caller.impersonation = impersonation,
         Err(error) => return answer::respond_error(&error, head.for_errors(), &caller.warnings),
     }
@@ -144,10 +156,7 @@ async fn route(
         }
         Ok(Routed::Unserved(info)) => unserved(gateway, &head, &info, &mut caller, course),
         Ok(Routed::WatchOfNothing) => {
-            let path = crate::field::quote(head.path);
-            let why =
-                format!("failed to create RequestInfo: unable to determine kind and namespace from url, {}", head.path);
-            return answer::respond_text(500, &format!("Internal Server Error: {path}: {why}\n"));
+            return answer::respond_text(500, &watch_of_nothing(&head));
         }
         Ok(elsewhere) => match authorize(gateway, &head, &mut caller, course) {
             Ok(()) => documents::respond(gateway, &head, elsewhere, request, payload, &caller, course).await,

@@ -72,6 +72,8 @@ pub enum Offer {
     Collection,
     /// Bodies that have one form only, such as a `Status`.
     Plain,
+    /// The same, where no route states in advance which media types it has.
+    Unrouted,
 }
 
 struct Clause<'a> {
@@ -114,7 +116,7 @@ pub fn negotiate(accept: &str, offer: Offer, pretty: bool) -> ApiResult<Represen
         let media = clause.split(';').next().unwrap_or("").trim();
         media == "*/*" || Media::named(media).is_some()
     }) {
-        return Err(not_acceptable(offer));
+        return Err(if offer == Offer::Unrouted { none_accepted() } else { not_acceptable(offer) });
     }
     for clause in clauses(accept) {
         let media = if clause.media == "*/*" { Some(Media::Json) } else { Media::named(clause.media) };
@@ -123,9 +125,14 @@ pub fn negotiate(accept: &str, offer: Offer, pretty: bool) -> ApiResult<Represen
             return Ok(chosen);
         }
     }
+    Err(none_accepted())
+}
+
+/// 406 of what is negotiated with all that the client sends.
+fn none_accepted() -> ApiError {
     let names: Vec<&str> = Media::ALL.iter().map(|media| media.name()).collect();
     let message = format!("only the following media types are accepted: {}", names.join(", "));
-    Err(ApiError::new(406, "NotAcceptable", message))
+    ApiError::new(406, "NotAcceptable", message)
 }
 
 /// The representation that a clause's parameters ask for, if the route has it.
@@ -133,7 +140,7 @@ fn representation(media: Media, parameters: &[(&str, &str)], offer: Offer, prett
     let get = |key: &str| parameters.iter().find(|(k, _)| *k == key).map(|(_, value)| *value);
     let form = match ["as", "g", "v"].map(get) {
         [None, None, None] => Form::Object,
-        _ if offer == Offer::Plain => return None,
+        _ if matches!(offer, Offer::Plain | Offer::Unrouted) => return None,
         [Some(kind), Some("meta.k8s.io"), Some(version)] => {
             let version = ["v1", "v1beta1"].into_iter().find(|known| *known == version)?;
             match kind {
@@ -208,6 +215,8 @@ mod tests {
     fn what_has_one_form_goes_by_clauses_that_ask_for_no_other() {
         let as_table = "application/yaml;as=Table;v=v1;g=meta.k8s.io";
         assert!(negotiate(as_table, Offer::Plain, false).is_err());
+        let said = |offer| negotiate("text/html", offer, false).unwrap_err().message;
+        assert!(said(Offer::Plain).starts_with("406: ") && said(Offer::Unrouted).starts_with("only "));
         let either = format!("{as_table},application/vnd.kubernetes.protobuf");
         assert_eq!(negotiate(&either, Offer::Plain, false).unwrap().media, Media::Protobuf);
     }

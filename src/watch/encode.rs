@@ -40,7 +40,9 @@ pub struct Encoder {
 impl Encoder {
     /// An encoder for a watch of a resource.
     pub fn new(registry: Arc<Registry>, served: Arc<Served>, show: Show<'_>) -> ApiResult<Self> {
-        let include = printing::Includer::from_query(show.include)?;
+        // Who wants no Table is not asked what its rows are to hold.
+        let asked = show.include.filter(|_| matches!(show.representation.form, Form::Table { .. }));
+        let include = printing::Includer::from_query(asked)?;
         let measured = WatchEvents::of(&registry.metrics, &served);
         Ok(Self { registry, served, representation: show.representation, include, measured, has_columns: false })
     }

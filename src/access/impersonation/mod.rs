@@ -26,22 +26,24 @@ pub struct Impersonation {
 }
 
 impl Impersonation {
-    /// Reads the headers of a request, names in any case. `None` when it acts for itself.
+    /// Reads the headers of a request, names in any case, values in UTF-8; what of them is not, stands for itself as
+    /// U+FFFD, so that no name is ever taken for none. `None` when it acts for itself.
     ///
     /// # Errors
     /// 400 when groups, a UID or extra facts come without a user.
-    pub fn parse<'a>(headers: impl Iterator<Item = (&'a str, &'a str)>) -> ApiResult<Option<Self>> {
+    pub fn parse<'a>(headers: impl Iterator<Item = (&'a str, &'a [u8])>) -> ApiResult<Option<Self>> {
         let mut wanted = Self::default();
         for (name, value) in headers {
             let Some(what) = strip_prefix_any_case(name, "impersonate-") else { continue };
+            let value = String::from_utf8_lossy(value).into_owned();
             if what.eq_ignore_ascii_case("user") {
-                wanted.user = value.to_owned();
+                wanted.user = value;
             } else if what.eq_ignore_ascii_case("uid") {
-                wanted.uid = value.to_owned();
+                wanted.uid = value;
             } else if what.eq_ignore_ascii_case("group") {
-                wanted.groups.push(value.to_owned());
+                wanted.groups.push(value);
             } else if let Some(key) = strip_prefix_any_case(what, "extra-") {
-                wanted.extra.entry(percent_decoded(&key.to_lowercase())).or_default().push(value.to_owned());
+                wanted.extra.entry(percent_decoded(&key.to_lowercase())).or_default().push(value);
             }
         }
         if !wanted.user.is_empty() {
@@ -173,7 +175,7 @@ mod tests {
     use crate::pki::MASTERS;
 
     fn parse(headers: &[(&str, &str)]) -> ApiResult<Option<Impersonation>> {
-        Impersonation::parse(headers.iter().copied())
+        Impersonation::parse(headers.iter().map(|(name, value)| (*name, value.as_bytes())))
     }
 
     fn target(headers: &[(&str, &str)]) -> User {
@@ -204,6 +206,13 @@ mod tests {
         );
         assert_eq!(target(&[("Impersonate-User", "system:serviceaccount:x")]).groups, ["system:authenticated"]);
         assert_eq!(target(&[("Impersonate-User", "system:anonymous")]).groups, ["system:unauthenticated"]);
+    }
+
+    #[test]
+    fn names_beyond_ascii_are_names() {
+        assert_eq!(target(&[("Impersonate-User", "ren\u{e9}e")]).name, "ren\u{e9}e");
+        let latin = Impersonation::parse([("Impersonate-User", &b"ren\xe9e"[..])].into_iter()).unwrap().unwrap();
+        assert_eq!(latin.user, "ren\u{fffd}e");
     }
 
     #[test]
