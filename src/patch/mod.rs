@@ -10,6 +10,7 @@ mod json;
 mod lists;
 mod merge;
 pub(crate) mod restore;
+mod spent;
 mod strategic;
 
 use flotilla_proto::json as text;
@@ -104,14 +105,15 @@ impl Patch {
         }
     }
 
-    /// The answer when the patched object cannot be decoded: 422 that shows what could not. `why` is the decoder's
-    /// complaint; strategic merge states complaints of its own where it knows better.
-    pub fn undecodable(&self, of: Option<&Type>, patched: &Value, why: &str) -> ApiError {
-        let (shown, detail) = match &self.body {
-            Body::Strategic(patch) => {
-                (go_text::map(patch), of.map_or_else(|| why.to_owned(), |of| restore::complaint(of, patched, why)))
+    /// The answer when what the patch made of `current` cannot be decoded: 422 that shows what could not. `why` is the
+    /// decoder's complaint; strategic merge states complaints of its own where it knows better.
+    pub fn undecodable(&self, of: Option<&Type>, current: &Value, patched: &Value, why: &str) -> ApiError {
+        let (shown, detail) = match (&self.body, of) {
+            (Body::Strategic(patch), Some(of)) => {
+                (go_text::map(&spent::rest(of, current, patch)), restore::complaint(of, patched, why))
             }
-            body => {
+            (Body::Strategic(patch), None) => (go_text::map(patch), why.to_owned()),
+            (body, _) => {
                 let mut shown = patched.clone();
                 match body {
                     Body::Json(operations) => operations.sort_touched(&mut shown),

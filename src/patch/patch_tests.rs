@@ -258,18 +258,55 @@ fn what_cannot_be_decoded_is_shown() {
     let of = &catalogue::kind("apps", "v1", "Deployment").expect("a built-in kind").of;
     let patch = Patch::parse(Format::Strategic, br#"{"spec":{"replicas":"many"}}"#, true).expect("a patch");
     let result = patch.apply(Some(of), value!({"kind": "Deployment"})).expect("it merges");
-    let error = patch.undecodable(Some(of), &result, "unused");
+    let error = patch.undecodable(Some(of), &Value::Null, &result, "unused");
     assert_eq!(
         error.message,
         r#" "" is invalid: patch: Invalid value: "map[spec:map[replicas:many]]": unrecognized type: int32"#
     );
     let patch = Patch::parse(Format::Merge, br#"{"b":{"z":1,"a":5,"l":[{"y":1,"x":2}]}}"#, true).expect("a patch");
     let result = patch.apply(Some(of), value!({"kind": "x", "b": {"q": 1}})).expect("it merges");
-    let error = patch.undecodable(Some(of), &result, "why");
+    let error = patch.undecodable(Some(of), &Value::Null, &result, "why");
     assert_eq!(
         error.message,
         r#" "" is invalid: patch: Invalid value: "{\"b\":{\"a\":5,\"l\":[{\"x\":2,\"y\":1}],\"q\":1,\"z\":1},\"kind\":\"x\"}": why"#
     );
+}
+
+#[test]
+fn what_was_followed_of_a_strategic_patch_is_not_shown() {
+    let of = &catalogue::kind("apps", "v1", "Deployment").expect("a built-in kind").of;
+    let current = value!({"spec": {"strategy": {"type": "Recreate"}, "template": {"spec": {"containers": [
+        {"name": "c", "ports": [{"containerPort": 80}]}]}}}});
+    let shown = |spec: &str| {
+        let body = format!(r#"{{"spec":{{"replicas":"many",{spec}}}}}"#);
+        let patch = Patch::parse(Format::Strategic, body.as_bytes(), true).expect("a patch");
+        let result = patch.apply(Some(of), current.clone()).expect("it merges");
+        let message = patch.undecodable(Some(of), &current, &result, "unused").message;
+        let shown = message.split('"').find(|part| part.starts_with("map[")).expect("the patch").to_owned();
+        shown.replace("map[spec:map[replicas:many ", "").trim_end_matches(']').to_owned()
+    };
+    for (patch, rest) in [
+        (
+            r#""template":{"spec":{"$setElementOrder/containers":[{"name":"c"}],"containers":[{"name":"c","image":"j"}]}}"#,
+            "template:map[spec:map[",
+        ),
+        (
+            r#""template":{"spec":{"containers":[{"name":"c","$setElementOrder/ports":[],"tty":true}]}}"#,
+            "template:map[spec:map[containers:[map[name:c tty:true",
+        ),
+        (r#""strategy":{"$retainKeys":["type"],"type":"RollingUpdate"}"#, "strategy:map[type:RollingUpdate"),
+        (r#""strategy":{"$patch":"replace","type":"RollingUpdate"}"#, "strategy:map[type:RollingUpdate"),
+        (
+            r#""template":{"spec":{"affinity":{"nodeAffinity":{"$patch":"replace"}}}}"#,
+            "template:map[spec:map[affinity:map[",
+        ),
+        (
+            r#""template":{"spec":{"volumes":[{"name":"v","$retainKeys":["name"]}]}}"#,
+            "template:map[spec:map[volumes:[map[$retainKeys:[name] name:v",
+        ),
+    ] {
+        assert_eq!(shown(patch), rest, "{patch}");
+    }
 }
 
 /// A small deterministic generator: patches must take anything without a panic.

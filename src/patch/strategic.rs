@@ -14,9 +14,11 @@ use crate::status::ApiError;
 
 /// Marks a map or list item as replacing or deleting; `replace`, `delete` or `merge`.
 pub const DIRECTIVE: &str = "$patch";
-const RETAIN_KEYS: &str = "$retainKeys";
+/// Names the members of a map that stay.
+pub const RETAIN_KEYS: &str = "$retainKeys";
 const DELETE_PREFIX: &str = "$deleteFromPrimitiveList";
-const ORDER_PREFIX: &str = "$setElementOrder";
+/// Begins the name of a member that puts a list into order.
+pub const ORDER_PREFIX: &str = "$setElementOrder";
 
 const BAD_ORDER: Error = Error::Malformed("invalid patch format of setElementOrder list");
 
@@ -107,13 +109,13 @@ impl<'a> Schema<'a> {
     }
 
     /// The values of a member that is an object, and its rules.
-    fn member(self, key: &str) -> Result<(Self, Rules), Error> {
+    pub fn member(self, key: &str) -> Result<(Self, Rules), Error> {
         let field = self.field(key)?;
         Ok((Self::of(&field.shape), field.patch))
     }
 
     /// The items of a member that is a list, and its rules.
-    fn items(self, key: &str) -> Result<(Self, Rules), Error> {
+    pub fn items(self, key: &str) -> Result<(Self, Rules), Error> {
         let field = self.field(key)?;
         match &field.shape {
             Shape::List(list) if matches!(list.item, Shape::List(_)) => {
@@ -164,7 +166,7 @@ pub fn merge_map(mut target: Map, mut patch: Map, schema: Schema<'_>) -> Result<
 }
 
 /// The name behind a directive's prefix; the inner `None` when there is no slash between them.
-fn prefixed<'k>(key: &'k str, prefix: &str) -> Option<Option<&'k str>> {
+pub fn prefixed<'k>(key: &'k str, prefix: &str) -> Option<Option<&'k str>> {
     key.strip_prefix(prefix).map(|rest| rest.strip_prefix('/'))
 }
 
@@ -277,7 +279,7 @@ pub fn without_directives(value: Value) -> Option<Value> {
 }
 
 /// Takes members out that are `null`, at any depth.
-fn discard_nulls(value: &mut Value) {
+pub fn discard_nulls(value: &mut Value) {
     match value {
         Value::Object(map) => map.retain(|_, value| {
             discard_nulls(value);

@@ -60,7 +60,7 @@ impl Patched<'_> {
     fn check_stated(&self, patched: &Value, caller: &mut Caller) -> ApiResult<()> {
         let of = Some(self.target.served.of());
         body::type_meta(patched).map_err(|why| {
-            self.patch.undecodable(of, patched, &format!("couldn't get version/kind; json parse error: {why}"))
+            self.patch.undecodable(of, patched, patched, &format!("couldn't get version/kind; json parse error: {why}"))
         })?;
         if !patched.str_at(&["apiVersion"]).is_empty() {
             return Ok(());
@@ -69,7 +69,7 @@ impl Patched<'_> {
         let mut unknown: Vec<&str> = keys.filter(|key| !matches!(*key, "kind" | "apiVersion")).collect();
         unknown.sort_unstable();
         let complaints = unknown.iter().map(|key| format!("unknown field {}", quote(key)));
-        let undecodable = |why: &str| self.patch.undecodable(of, patched, why);
+        let undecodable = |why: &str| self.patch.undecodable(of, patched, patched, why);
         settle(&self.patch, complaints, undecodable, self.validation, caller)?;
         check_identity(self.target, &Value::object())
     }
@@ -109,7 +109,7 @@ fn decode(
     let of = Some(target.served.of());
     check_kind(target, &patched, patch)?;
     let undecodable = |why: &str| match again() {
-        Ok(patched) => patch.undecodable(of, &patched, why),
+        Ok(patched) => patch.undecodable(of, current, &patched, why),
         Err(error) => error,
     };
     let mut value = patched;
@@ -165,5 +165,5 @@ fn check_kind(target: Target<'_>, patched: &Value, patch: &Patch) -> ApiResult<(
             quote(version)
         ),
     };
-    Err::<(), ApiError>(patch.undecodable(of, patched, &why))
+    Err::<(), ApiError>(patch.undecodable(of, patched, patched, &why))
 }

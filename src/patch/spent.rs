@@ -1,0 +1,64 @@
+//! What a strategic merge leaves of its patch, which the reference shows when the outcome cannot be decoded: directives
+//! that were followed are gone from it, and with them the lists that they put into order.
+
+use flotilla_proto::schema::{Patch as Rules, Type};
+use flotilla_proto::value::{Map, Value};
+
+use super::strategic::{DIRECTIVE, ORDER_PREFIX, RETAIN_KEYS, Schema, discard_nulls, prefixed, without_directives};
+
+/// What is left of `patch` once it was merged into `target`, which is of type `of`.
+pub fn rest(of: &Type, target: &Value, patch: &Map) -> Map {
+    let mut rest = patch.clone();
+    if let Value::Object(target) = target {
+        spend(&mut rest, target, Schema::Struct(of));
+    }
+    rest
+}
+
+fn spend(patch: &mut Map, target: &Map, schema: Schema<'_>) {
+    if let Some(directive) = patch.get(DIRECTIVE) {
+        if directive.as_str() == Some("replace") {
+            patch.remove(DIRECTIVE);
+        }
+        return;
+    }
+    patch.remove(RETAIN_KEYS);
+    let name = |key: &str| prefixed(key, ORDER_PREFIX).flatten().map(str::to_owned);
+    let ordered: Vec<String> = patch.keys().filter_map(name).collect();
+    patch.retain(|key, _| !key.starts_with(ORDER_PREFIX) && !ordered.iter().any(|name| name == key));
+    for (key, value) in patch.iter_mut() {
+        match (target.get(key), value) {
+            (Some(Value::Object(target)), Value::Object(patch)) => {
+                if let Ok((inner, Rules { replace: false, .. })) = schema.member(key) {
+                    spend(patch, target, inner);
+                }
+            }
+            (Some(Value::Array(target)), Value::Array(patch)) => {
+                if let Ok((inner, Rules { merge: true, merge_key: Some(key), .. })) = schema.items(key) {
+                    spend_items(patch, target, key, inner);
+                }
+            }
+            (Some(_), _) | (None, Value::Null) => {}
+            (None, value) => {
+                discard_nulls(value);
+                if let Some(plain) = without_directives(value.clone()) {
+                    *value = plain;
+                }
+            }
+        }
+    }
+}
+
+/// The same of the items of a list that are merged into those of the target that have their key.
+fn spend_items(patch: &mut [Value], target: &[Value], key: &str, schema: Schema<'_>) {
+    if patch.iter().any(|item| item.str_at(&[DIRECTIVE]) == "replace") {
+        return;
+    }
+    for item in patch.iter_mut().filter(|item| item.at(&[DIRECTIVE]).is_null()) {
+        let own = |other: &&Value| !item.at(&[key]).is_null() && other.at(&[key]) == item.at(&[key]);
+        let Some(Value::Object(found)) = target.iter().find(own) else { continue };
+        if let Value::Object(item) = item {
+            spend(item, found, schema);
+        }
+    }
+}
