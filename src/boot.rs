@@ -144,8 +144,8 @@ impl Boot {
     }
 
     /// Serves what `configure` says until the drain begins, and then until `is_idle` says that no request is in
-    /// progress, or their time is over. Connections on which nothing is asked do not hold the server up. Every connection
-    /// has TLS, and its [`crate::access::ConnectionIdentity`] in its data.
+    /// progress, or their time is over. Connections on which nothing is asked do not hold the server up. Every
+    /// connection has TLS, and its [`crate::access::ConnectionIdentity`] in its data.
     ///
     /// # Errors
     /// When TLS cannot be set up or the server fails.

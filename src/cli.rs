@@ -35,17 +35,17 @@ enum Command {
     /// Everything is optional: without any flag the server listens on 127.0.0.1:6443, makes its certificates on first
     /// start, and writes a kubeconfig with all rights to `admin.kubeconfig` in the data directory.
     ///
-    /// Each flag can also stand in a file (`--config`) and in the environment: `--data-dir` is `data-dir = "..."` in the
-    /// file and FLOTILLA_DATA_DIR in the environment, where a list is `[a, b]`. Flags win over the environment, and that
-    /// wins over the file.
+    /// Each flag can also stand in a file (`--config`) and in the environment: `--data-dir` is `data-dir = "..."` in
+    /// the file and FLOTILLA_DATA_DIR in the environment, where a list is `[a, b]`. Flags win over the environment, and
+    /// that wins over the file.
     ///
     /// SIGTERM and SIGINT stop the server: `/readyz` fails, watches end, open requests are finished, then it exits with
-    /// 0. A second signal ends it at once. It exits with 1 when it cannot start or fails, with 2 when flags or configuration are
-    /// wrong, and with 70 when the disk fails to keep what was written. While the disk is full writes are answered with
-    /// 507, and reads go on.
+    /// 0. A second signal ends it at once. It exits with 1 when it cannot start or fails, with 2 when flags or
+    /// configuration are wrong, and with 70 when the disk fails to keep what was written, or does not hold what was
+    /// acknowledged. While the disk is full writes are answered with 507, and reads go on.
     ///
-    /// `/readyz`, `/livez` and `/healthz` tell how the server is, to everybody. `/metrics` tells what it does in the text
-    /// form of Prometheus, to whoever may get that path, as the ClusterRole system:monitoring allows it.
+    /// `/readyz`, `/livez` and `/healthz` tell how the server is, to everybody. `/metrics` tells what it does in the
+    /// text form of Prometheus, to whoever may get that path, as the ClusterRole system:monitoring allows it.
     Serve(Box<Serve>),
     /// See and change who replicates the store together.
     ///
@@ -54,14 +54,14 @@ enum Command {
     /// Save everything that a cluster stores, as of one moment, while it goes on.
     ///
     /// Any member can be asked. The file is checked while it is written, and has its name only when all of it is there
-    /// and durable. It holds Secrets as they are. Certificates and keys are not in it: keep a copy of the directory `pki`
-    /// too, or clients have to be given new credentials after a restore.
+    /// and durable. It holds Secrets as they are. Certificates and keys are not in it: keep a copy of the directory
+    /// `pki` too, or clients have to be given new credentials after a restore.
     Backup(Box<Backup>),
     /// Make a data directory out of a backup, for a new cluster.
     ///
-    /// Everything gets a new resourceVersion, above all that the old cluster has handed out: clients that go on from one
-    /// of those are answered with 410, list again, and are right again. Everything else stays as it was, UIDs included.
-    /// Nothing is made of a backup that is incomplete or damaged.
+    /// Everything gets a new resourceVersion, above all that the old cluster has handed out: clients that go on from
+    /// one of those are answered with 410, list again, and are right again. Everything else stays as it was, UIDs
+    /// included. Nothing is made of a backup that is incomplete or damaged.
     Restore(Box<Restore>),
     /// Print the version.
     Version,

@@ -10,7 +10,8 @@ pub const BODY_BYTES: usize = 3_145_728;
 /// Operations of one JSON patch; more is answered with 413.
 pub const JSON_PATCH_OPERATIONS: usize = 10_000;
 
-/// Bytes of JSON that the `copy` operations of a JSON patch may copy together, so that a patch cannot blow up an object.
+/// Bytes of JSON that the `copy` operations of a JSON patch may copy together, so that a patch cannot blow up an
+/// object.
 pub const JSON_PATCH_COPIED_BYTES: usize = 3 << 20;
 
 /// Attempts at an update or deletion while others change the same object.

@@ -218,8 +218,8 @@ impl<'a> Here<'a> {
         started.map(Some).map_err(|source| OpenError::Listen { address, source })
     }
 
-    /// Makes this replica one of the members of a cluster: now when it is the only one, else as the future that is answered
-    /// goes on, since that takes the others.
+    /// Makes this replica one of the members of a cluster: now when it is the only one, else as the future that is
+    /// answered goes on, since that takes the others.
     async fn join_in(
         self,
         starter: &Rc<Starter>,

@@ -5,9 +5,9 @@
 //! # Life of a write
 //! [`Store::write`] hands a [`Write`] to the proposer of the table's group ([`group`]). The proposer takes all writes
 //! that wait, gives each a [`Revision`], and proposes them as one log entry to [`raft`]. Once the entry is durable in
-//! the write-ahead log ([`wal`]), the state machine hands the writes to the actors of their shards ([`table`]), each of which decides whether the expectation
-//! holds, records the new version and the change, and closes the revision. The broadcaster then wakes those watchers
-//! that the change concerns ([`watch`]).
+//! the write-ahead log ([`wal`]), the state machine hands the writes to the actors of their shards ([`table`]), each of
+//! which decides whether the expectation holds, records the new version and the change, and closes the revision. The
+//! broadcaster then wakes those watchers that the change concerns ([`watch`]).
 //!
 //! # Reading
 //! A [`Table`] is read from any thread, without mailbox and without waiting for the disk: [`Table::get`] for the

@@ -129,14 +129,15 @@ pub const PEER_MEMBERS_MAX: usize = 256;
 pub const SHARDS_MAX: u16 = 64;
 /// Data groups, besides the default one: what the eight bits of a revision that tell groups apart can number.
 pub const GROUPS_MAX: u16 = 255;
-/// Former divisions of a table that are remembered: how often its shards can be changed within the history window before
-/// what is older can no longer be read.
+/// Former divisions of a table that are remembered: how often its shards can be changed within the history window
+/// before what is older can no longer be read.
 pub const DIVISIONS_MAX: usize = 16;
 /// Bytes of objects after which a step that fills a shard takes no further object.
 pub const FILLING_BYTES_MAX: usize = 512 << 10;
 /// Objects in a step that fills a shard.
 pub const FILLING_OBJECTS_MAX: usize = 512;
-/// How far behind the newest change a shard that is being filled may be when the one before it is to end, in milliseconds.
+/// How far behind the newest change a shard that is being filled may be when the one before it is to end, in
+/// milliseconds.
 pub const FILLING_LAG_MS: u64 = 100;
 /// How long changes are gathered before a shard that is being filled takes them over.
 pub const FILLING_INTERVAL: Duration = Duration::from_millis(10);

@@ -2,7 +2,8 @@
 
 use crate::{Term, Terms};
 
-/// A set of terms that may seem to hold more than it does, and never less (a Bloom filter: a term sets two of 128 bits).
+/// A set of terms that may seem to hold more than it does, and never less (a Bloom filter: a term sets two of 128
+/// bits).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Marks(u128);
 

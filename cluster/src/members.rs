@@ -188,8 +188,8 @@ impl Store {
         self.tell(name, Administer { action: administration::DRAIN, ..Administer::default() }).await
     }
 
-    /// Lets others lead what this replica leads, from now on and as far as they can at once: what is to be done before it
-    /// stops answering, so that nobody notices.
+    /// Lets others lead what this replica leads, from now on and as far as they can at once: what is to be done before
+    /// it stops answering, so that nobody notices.
     pub async fn step_down(&self) {
         self.running().placement.step_down().await;
     }

@@ -135,8 +135,8 @@ pub struct Object {
     note: Note,
 }
 
-/// The name of one deletion however often it is asked for, drawn at random: whose answer was lost finds in the history by
-/// it whether the deletion there is this one or somebody else's of the same version.
+/// The name of one deletion however often it is asked for, drawn at random: whose answer was lost finds in the history
+/// by it whether the deletion there is this one or somebody else's of the same version.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Attempt(NonZeroU64);
 

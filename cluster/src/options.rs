@@ -43,9 +43,9 @@ pub struct Options {
     pub groups: u8,
     /// What differs from the default, by table.
     pub tables: BTreeMap<TableId, TableOptions>,
-    /// Called with the reason when the store cannot go on: its log can no longer be trusted to be durable, after a failed
-    /// write or fsync of it, or it has lost what it acknowledged. It must end the process; the store answers nothing
-    /// any more.
+    /// Called with the reason when the store cannot go on: its log can no longer be trusted to be durable, after a
+    /// failed write or fsync of it, or it has lost what it acknowledged. It must end the process; the store answers
+    /// nothing any more.
     pub on_fatal: Arc<dyn Fn(&str) + Send + Sync>,
 }
 

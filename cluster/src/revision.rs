@@ -9,9 +9,9 @@ const COUNTER_BITS: u32 = 18;
 
 /// A point in the history of a table: a hybrid logical clock value, `unix_milliseconds << 18 | counter`.
 ///
-/// The low 8 of the 18 bits of the counter are the slot of the group that assigned the revision, so that the groups of a
-/// table never assign the same one without asking each other; a group can assign 1,024 in a millisecond before it runs
-/// ahead of the clock.
+/// The low 8 of the 18 bits of the counter are the slot of the group that assigned the revision, so that the groups of
+/// a table never assign the same one without asking each other; a group can assign 1,024 in a millisecond before it
+/// runs ahead of the clock.
 ///
 /// Revisions of one table are unique and strictly increasing. Between [`Revision::FIRST`] and [`Revision::LAST`]
 /// (the years 1982 to 2090) the decimal form has exactly [`Revision::DIGITS`] digits, so that it can be written in

@@ -3,9 +3,9 @@
 //! The map is an object of a table of its own, of the group `default`: written by comparing and setting like any other,
 //! so that it is in the log, in snapshots, and on every replica. Options only say what a new cluster begins with.
 //!
-//! A table has one [`Division`] after the other. A key belongs to shard `crc32c(key) % shards` of a division, and the log
-//! says of every write which division and shard it is for: what the map says may be known earlier on one replica than on
-//! another, and nothing that is applied depends on it.
+//! A table has one [`Division`] after the other. A key belongs to shard `crc32c(key) % shards` of a division, and the
+//! log says of every write which division and shard it is for: what the map says may be known earlier on one replica
+//! than on another, and nothing that is applied depends on it.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
@@ -28,8 +28,8 @@ const HEAD: &str = "flotilla shards 2";
 /// revisions that the group assigns.
 pub(crate) type Slot = u8;
 
-/// Number of a division of a table, rising. Divisions up to [`FOUNDING_EPOCH`] take writes from the beginning, later ones
-/// once they were filled and opened.
+/// Number of a division of a table, rising. Divisions up to [`FOUNDING_EPOCH`] take writes from the beginning, later
+/// ones once they were filled and opened.
 pub(crate) type Epoch = u32;
 
 /// The epoch of what a cluster is founded with.

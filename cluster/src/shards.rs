@@ -32,7 +32,8 @@ pub enum DivideError {
 }
 
 impl Store {
-    /// How every table is kept that is not in one shard of the group `default`, or was not always, as this replica knows.
+    /// How every table is kept that is not in one shard of the group `default`, or was not always, as this replica
+    /// knows.
     pub fn shards(&self) -> Vec<TableShards> {
         let groups = |division: &Division| division.slots.iter().map(|slot| group_name(*slot).to_string()).collect();
         let map = self.registry().map();
@@ -45,8 +46,8 @@ impl Store {
     }
 
     /// Divides a table into so many shards while it is used, and waits until that is done. What is read of it and who
-    /// watches it go on; writers wait for some milliseconds in the end. It goes on when nobody waits for it any more, also
-    /// when this replica stops. Safe to repeat.
+    /// watches it go on; writers wait for some milliseconds in the end. It goes on when nobody waits for it any more,
+    /// also when this replica stops. Safe to repeat.
     ///
     /// # Errors
     /// See [`DivideError`].

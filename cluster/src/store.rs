@@ -303,8 +303,8 @@ impl Store {
     }
 
     /// Waits until everything of a table up to `revision` is visible here and nothing can be added to that any more. A
-    /// table of several groups has those close that are behind, once any of them has reached the revision: one that none
-    /// has reached was told to nobody.
+    /// table of several groups has those close that are behind, once any of them has reached the revision: one that
+    /// none has reached was told to nobody.
     ///
     /// # Errors
     /// The deadline passed before.

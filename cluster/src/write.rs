@@ -104,9 +104,10 @@ impl WriteError {
 
 /// That this replica led a group in some term, and had applied all that was acknowledged before.
 ///
-/// What was decided then by the tables of the group was decided by all that had been acknowledged, if a write of the same
-/// term is committed afterwards: had others been acknowledged by a later leader before, a majority would have left the
-/// term for that leader's, and nothing of it could be committed any more. A quorum that confirms the leader says the same.
+/// What was decided then by the tables of the group was decided by all that had been acknowledged, if a write of the
+/// same term is committed afterwards: had others been acknowledged by a later leader before, a majority would have left
+/// the term for that leader's, and nothing of it could be committed any more. A quorum that confirms the leader says
+/// the same.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Tenure(pub(crate) NonZeroU64);
 

@@ -1,4 +1,5 @@
-//! Points in time as the API writes them: RFC 3339, in whole seconds or with six decimals (API conventions, "Primitive types").
+//! Points in time as the API writes them: RFC 3339, in whole seconds or with six decimals (API conventions, "Primitive
+//! types").
 
 use std::fmt;
 

@@ -48,8 +48,8 @@ enum Command {
     /// Admit the server that listens at an address for other members.
     ///
     /// It takes the place of a member of the same name, so that this one command replaces a member that lost its disk:
-    /// start it with an empty data directory and the same flags as before, then admit it. It is sent everything and given a
-    /// vote after that, in one group after the other, which may take minutes.
+    /// start it with an empty data directory and the same flags as before, then admit it. It is sent everything and
+    /// given a vote after that, in one group after the other, which may take minutes.
     Join {
         /// Its name and where it listens for other members (--name and --peer-listen of `flotilla serve`).
         #[arg(value_name = "NAME=HOST:PORT")]
@@ -57,16 +57,16 @@ enum Command {
     },
     /// Take a member out. What it leads is handed over first.
     ///
-    /// Stop its server afterwards: it has no quorum any more. Two members tolerate the failure of none, so admit another
-    /// one soon.
+    /// Stop its server afterwards: it has no quorum any more. Two members tolerate the failure of none, so admit
+    /// another one soon.
     Remove {
         /// Name of the member.
         name: String,
     },
     /// Let a member lead.
     ///
-    /// What was transferred stays with the member for ten minutes, unless that is drained or fails; then the members spread
-    /// their leaders evenly again.
+    /// What was transferred stays with the member for ten minutes, unless that is drained or fails; then the members
+    /// spread their leaders evenly again.
     Transfer {
         /// Name of the member.
         name: String,
@@ -76,8 +76,8 @@ enum Command {
     },
     /// Let others lead what a member leads, and give it nothing to lead.
     ///
-    /// That lasts until the member is started anew, or drained with --undo. It goes on voting and answering, and leads only
-    /// what no other member can. A server that is stopped hands over by itself.
+    /// That lasts until the member is started anew, or drained with --undo. It goes on voting and answering, and leads
+    /// only what no other member can. A server that is stopped hands over by itself.
     Drain {
         /// Name of the member.
         name: String,
@@ -87,9 +87,9 @@ enum Command {
     },
     /// Show how many shards resources have, or change that while they are used.
     ///
-    /// Whoever reads or watches notices nothing; writers wait for some milliseconds in the end. A change goes on when this
-    /// command or a server is stopped, and the same command waits for it again. It takes as long as it takes to write the
-    /// objects once more, and as much disk and memory until the history of the former shards is over.
+    /// Whoever reads or watches notices nothing; writers wait for some milliseconds in the end. A change goes on when
+    /// this command or a server is stopped, and the same command waits for it again. It takes as long as it takes to
+    /// write the objects once more, and as much disk and memory until the history of the former shards is over.
     Shards {
         /// Resources, with how many shards each is to have: `pods=8`, `apps/deployments=2`, or of a custom resource
         /// `example.com/widgets=4`, which need not exist yet. `large` stands for what large clusters write most.

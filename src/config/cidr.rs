@@ -34,7 +34,8 @@ pub enum CidrError {
 }
 
 impl Cidr {
-    /// The range of an address and the length of its prefix, in bits; `None` when that is too long. Bits after the prefix are cleared.
+    /// The range of an address and the length of its prefix, in bits; `None` when that is too long. Bits after the
+    /// prefix are cleared.
     pub fn new(address: IpAddr, prefix: u8) -> Option<Self> {
         let network = match address {
             IpAddr::V4(ip) => {

@@ -34,8 +34,9 @@ pub struct Config {
     /// Directory of certificates and keys, by default `pki` in the data directory.
     ///
     /// Members of a cluster need the same authorities and the same key of service accounts: mount one directory for
-    /// all, or give each a copy of `peer-ca`, `ca` and `front-proxy-ca` (each .crt and .key) and `sa.key`. What is missing is made by
-    /// whoever starts first; any number may start at once. What is a member's own stays in its data directory.
+    /// all, or give each a copy of `peer-ca`, `ca` and `front-proxy-ca` (each .crt and .key) and `sa.key`. What is
+    /// missing is made by whoever starts first; any number may start at once. What is a member's own stays in its data
+    /// directory.
     #[arg(long, value_name = "DIR")]
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pki_dir: Option<PathBuf>,
@@ -49,15 +50,16 @@ pub struct Config {
 
     /// Address and port where this member listens for the others, always with TLS. Needs --initial-cluster.
     ///
-    /// Only members can connect: both sides must show a certificate of the authority `peer-ca` with their own name in it.
+    /// Only members can connect: both sides must show a certificate of the authority `peer-ca` with their own name in
+    /// it.
     #[arg(long, value_name = "ADDR:PORT")]
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub peer_listen: Option<SocketAddr>,
 
     /// The members that form the cluster, this one among them, and where each listens for the others.
     ///
-    /// As `a=10.0.0.1:7443,b=10.0.0.2:7443,c=c.example:7443`, the same for every member: the cluster is founded once all
-    /// of them are there. Without it the server is alone, and opens no port for others.
+    /// As `a=10.0.0.1:7443,b=10.0.0.2:7443,c=c.example:7443`, the same for every member: the cluster is founded once
+    /// all of them are there. Without it the server is alone, and opens no port for others.
     ///
     /// As `dns=peers.example:7443`, a host name that has the addresses of all, like that of a headless Service: it is
     /// resolved again and again until --initial-cluster-size members have answered that see each other.
@@ -72,8 +74,8 @@ pub struct Config {
 
     /// Where the others reach this member, with --initial-cluster dns=HOST:PORT.
     ///
-    /// It must stay this member's own: a host name is best, since it is resolved for every connection, so that the address
-    /// behind it may change.
+    /// It must stay this member's own: a host name is best, since it is resolved for every connection, so that the
+    /// address behind it may change.
     #[arg(long, value_name = "HOST:PORT")]
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub peer_advertise: Option<String>,
@@ -140,8 +142,8 @@ pub struct Config {
 
     /// Groups that replicate the resources of --shards; 0 is as many as the largest of them has shards.
     ///
-    /// Every group has a log of its own. Resources without shards are replicated by one more group. This says what a new
-    /// cluster begins with.
+    /// Every group has a log of its own. Resources without shards are replicated by one more group. This says what a
+    /// new cluster begins with.
     #[arg(long, value_name = "N", default_value_t = 0)]
     pub groups: u8,
 

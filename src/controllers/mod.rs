@@ -1,10 +1,10 @@
 //! Controllers that belong to the API itself: namespaces, garbage collection, service accounts, root certificates,
 //! roles that are put together, flow schemas.
 //!
-//! Each follows the change logs of the tables that concern it ([`crate::follow`]), puts the keys of what may need work into a
-//! queue that holds every key once ([`queue`]), and compares what is with what should be ([`agent`] makes the writes).
-//! Nothing is remembered that does not follow from the present state, so that a restart resumes everything; nothing
-//! polls, so that idle controllers cost nothing.
+//! Each follows the change logs of the tables that concern it ([`crate::follow`]), puts the keys of what may need work
+//! into a queue that holds every key once ([`queue`]), and compares what is with what should be ([`agent`] makes the
+//! writes). Nothing is remembered that does not follow from the present state, so that a restart resumes everything;
+//! nothing polls, so that idle controllers cost nothing.
 
 mod agent;
 mod each_namespace;

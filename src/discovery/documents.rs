@@ -127,7 +127,8 @@ impl Documents {
         }
     }
 
-    /// The answer to a request for a discovery document; 404 for an unknown version of a served group; `None` when the path names none.
+    /// The answer to a request for a discovery document; 404 for an unknown version of a served group; `None` when the
+    /// path names none.
     pub fn answer(&self, request: &Request<'_>) -> Option<ApiResult<Answer>> {
         let path = match request.path {
             "/" => return None,

@@ -1,7 +1,7 @@
 //! What is new with all that is in it, as the set that the writer owns.
 //!
-//! Of a new object that is nearly everything, and nobody looks into the set before it is stored: so it is written as the
-//! text that is stored, and becomes a tree only where somebody does.
+//! Of a new object that is nearly everything, and nobody looks into the set before it is stored: so it is written as
+//! the text that is stored, and becomes a tree only where somebody does.
 
 use std::cmp::Ordering;
 use std::ops::Range;

@@ -1,5 +1,5 @@
-//! The administration of a cluster over HTTP: who its members are, who leads, and in how many shards resources are kept.
-//! It is no part of Kubernetes, so that it shows neither in discovery nor among the paths of `/`; members of
+//! The administration of a cluster over HTTP: who its members are, who leads, and in how many shards resources are
+//! kept. It is no part of Kubernetes, so that it shows neither in discovery nor among the paths of `/`; members of
 //! `system:masters` may.
 
 use std::sync::Arc;

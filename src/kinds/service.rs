@@ -1,5 +1,5 @@
-//! Services: defaults, what each type may have, and warnings. What changes between types is in `service_change`, cluster
-//! IPs and node ports in `service_allocation`.
+//! Services: defaults, what each type may have, and warnings. What changes between types is in `service_change`,
+//! cluster IPs and node ports in `service_allocation`.
 
 use std::collections::HashSet;
 

@@ -56,8 +56,8 @@ pub struct Strategy {
     /// Whether finalizers without a domain must be ones that the server knows: most kinds, but not those of some
     /// younger groups.
     pub known_finalizers: bool,
-    /// Whether the kind's rules of creation leave metadata to the general ones, which take any name that fits into a path
-    /// and are asked only once the kind's own hold.
+    /// Whether the kind's rules of creation leave metadata to the general ones, which take any name that fits into a
+    /// path and are asked only once the kind's own hold.
     pub metadata_last: bool,
     /// Whether the rules of updates state once more what is wrong with metadata, as those of most kinds do.
     pub repeats_metadata: bool,
@@ -77,7 +77,8 @@ pub struct Strategy {
     pub grace_seconds: Option<GraceSeconds>,
     /// The message for a field that `fieldSelector` may not name; `None` for the general one.
     pub unknown_field: Option<fn(&str) -> String>,
-    /// Writes the defaults of the kind into a decoded object. Runs on every body and on every result of a patch, before validation; must be idempotent.
+    /// Writes the defaults of the kind into a decoded object. Runs on every body and on every result of a patch, before
+    /// validation; must be idempotent.
     pub default: fn(object: &mut Value),
     /// Whether the defaults of each member of the object follow from that member alone.
     pub defaults_by_member: bool,

@@ -51,7 +51,8 @@ impl Patch {
     /// Reads a body. `checked` is false for `fieldValidation=Ignore`, which looks less closely.
     ///
     /// # Errors
-    /// 400 when the body is no patch of its format, 413 for more than [`limits::JSON_PATCH_OPERATIONS`](crate::limits::JSON_PATCH_OPERATIONS) operations.
+    /// 400 when the body is no patch of its format, 413 for more operations than
+    /// [`JSON_PATCH_OPERATIONS`](crate::limits::JSON_PATCH_OPERATIONS).
     pub fn parse(format: Format, body: &[u8], checked: bool) -> ApiResult<Self> {
         let kept = |parsed: text::Parsed| if parsed.abyss { Err(text::Error::TooDeep) } else { Ok(parsed) };
         let parsed = text::parse_tracking(body).and_then(kept).map_err(|error| match format {

@@ -56,7 +56,8 @@ pub trait Rows {
     }
 }
 
-/// What the rows of most kinds read: nothing behind `managedFields`, the last member of metadata. Annotations tell a bookmark from other objects.
+/// What the rows of most kinds read: nothing behind `managedFields`, the last member of metadata. Annotations tell a
+/// bookmark from other objects.
 pub const ALL_BUT_OWNERS: Part = Part::but(&[("metadata", Part::but(&[("managedFields", Part::Rest)]))]);
 
 /// The rows of a built-in kind.

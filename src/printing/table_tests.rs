@@ -30,7 +30,8 @@ fn text(out: &[u8]) -> &str {
     std::str::from_utf8(out).unwrap()
 }
 
-/// Version 1 loses the order of an autoscaler's metrics and which amounts are missing; Kubernetes prints what it stored.
+/// Version 1 loses the order of an autoscaler's metrics and which amounts are missing; Kubernetes prints what it
+/// stored.
 fn is_lossy(line: &Value) -> bool {
     let object = line.at(&["object"]);
     let name = object.str_at(&["metadata", "name"]);

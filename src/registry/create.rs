@@ -30,9 +30,9 @@ impl Registry {
         self.store.tenure(&self.table(target.served)).filter(|_| !allocation::is_service(target))
     }
 
-    /// Creates an object on the leader, which asks nobody first whether what it decides by is current: that it makes the
-    /// write in the same term proves it. What makes no write is told once a quorum has confirmed the leader. None when
-    /// it was the leader no more: then the object is to be created anew.
+    /// Creates an object on the leader, which asks nobody first whether what it decides by is current: that it makes
+    /// the write in the same term proves it. What makes no write is told once a quorum has confirmed the leader. None
+    /// when it was the leader no more: then the object is to be created anew.
     pub async fn create_in_tenure(
         &self,
         target: Target<'_>,

@@ -146,8 +146,8 @@ pub fn order_members(object: &mut Value, of: &Type) {
     order::reorder(of, object);
 }
 
-/// As [`order_members`], for an object that was conformed to the type, and was made of one in which they have that order
-/// or of none.
+/// As [`order_members`], for an object that was conformed to the type, and was made of one in which they have that
+/// order or of none.
 pub fn order_changed(object: &mut Value, of: &Type, before: &Value) {
     order::order(of, object, before);
 }

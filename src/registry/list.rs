@@ -372,9 +372,9 @@ fn gather(
 
 /// Where a list goes on. Opaque to clients: base64 of JSON.
 ///
-/// A table of several shards is merged in key order, so that the last key that was sent says of each shard where it goes
-/// on: behind that key, or nowhere when it has no further one. That holds whatever shards there are, so that a token
-/// survives a change of the shard map; the epoch of the map tells apart tokens of before and after.
+/// A table of several shards is merged in key order, so that the last key that was sent says of each shard where it
+/// goes on: behind that key, or nowhere when it has no further one. That holds whatever shards there are, so that a
+/// token survives a change of the shard map; the epoch of the map tells apart tokens of before and after.
 struct Token {
     table: String,
     /// Of the shard map when the page was made.

@@ -1,7 +1,7 @@
 //! Reading and writing objects by the rules of Kubernetes.
 //!
-//! [`Registry`] holds what every operation needs. A write goes: decode, defaults, `managedFields`, admission, the kind's
-//! own preparation, validation, store. Reads hand out stored bytes.
+//! [`Registry`] holds what every operation needs. A write goes: decode, defaults, `managedFields`, admission, the
+//! kind's own preparation, validation, store. Reads hand out stored bytes.
 
 mod admission;
 mod allocation;

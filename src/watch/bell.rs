@@ -1,11 +1,12 @@
 //! Waking the watches of a worker together.
 //!
 //! The store wakes whom a change concerns from its own thread, and a worker looks at what was woken from elsewhere only
-//! when it has nothing else to do: it would run one watch, then that watch's connection, which sends one event, then the
-//! next watch. So the store rings a bell instead, when it has told all whom a change concerns. One task of the worker
-//! answers it and wakes from within the watches that were rung for, those of a connection together: they run first and
-//! their connection behind them, which sends the events of all its watches at once. When many were rung for, the next
-//! connections' watches wait for that, so that the first clients have their events before the last watch has run.
+//! when it has nothing else to do: it would run one watch, then that watch's connection, which sends one event, then
+//! the next watch. So the store rings a bell instead, when it has told all whom a change concerns. One task of the
+//! worker answers it and wakes from within the watches that were rung for, those of a connection together: they run
+//! first and their connection behind them, which sends the events of all its watches at once. When many were rung for,
+//! the next connections' watches wait for that, so that the first clients have their events before the last watch has
+//! run.
 
 use std::cell::RefCell;
 use std::collections::VecDeque;
@@ -84,7 +85,8 @@ struct Turn {
 impl Turn {
     fn take(&mut self, bell: &Bell) {
         std::mem::swap(&mut *bell.pulled.lock(), &mut self.pulled);
-        self.pulled.sort_by_key(|pull| pull.connection); // stable, so that each connection's are woken as they were rung for
+        // Stable, so that each connection's are woken as they were rung for.
+        self.pulled.sort_by_key(|pull| pull.connection);
         self.due.extend(self.pulled.drain(..));
     }
 

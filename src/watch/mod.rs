@@ -101,8 +101,8 @@ fn interest(namespace: &str, listing: &Listing) -> Interest {
     }
 }
 
-/// Whether a change that concerns an interest is selected without being looked at: the selection demands no more than the
-/// namespace and the name of the interest, which no object ever changes.
+/// Whether a change that concerns an interest is selected without being looked at: the selection demands no more than
+/// the namespace and the name of the interest, which no object ever changes.
 fn decides(interest: &Interest, selection: &Selection) -> bool {
     let is_decided = |requirement: &FieldRequirement| {
         let known = match requirement.field.as_str() {

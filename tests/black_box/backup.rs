@@ -49,8 +49,8 @@ fn beside(directory: &DataDir, name: &str) -> PathBuf {
     path
 }
 
-/// Everything of some resources, without the revisions; and the smallest of these. None of them tells the address of the
-/// server, as the Service `kubernetes` does.
+/// Everything of some resources, without the revisions; and the smallest of these. None of them tells the address of
+/// the server, as the Service `kubernetes` does.
 fn everything(client: &mut Connection) -> (Value, u64) {
     let paths = [
         "/api/v1/namespaces",

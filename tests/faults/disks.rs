@@ -10,8 +10,8 @@ use crate::run;
 use crate::support::{Answer, CONFIG_MAPS, Connection};
 use crate::traffic::Traffic;
 
-/// How long clients may be without an acknowledged write. Builds for debugging are tested where disks and processors are
-/// busy with other things.
+/// How long clients may be without an acknowledged write. Builds for debugging are tested where disks and processors
+/// are busy with other things.
 const PAUSE_MAX: Duration = Duration::from_secs(if cfg!(debug_assertions) { 30 } else { 2 });
 /// How long an answer may take before a client gives up on it.
 const TIMEOUT: Duration = Duration::from_secs(15);

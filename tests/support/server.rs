@@ -123,7 +123,8 @@ impl DataDir {
         begun.unwrap_or_else(|refusal| panic!("the server ended with {refusal:?}"))
     }
 
-    /// Runs a server whose data directory is seen at a path that its process decides, until a check of its health passes.
+    /// Runs a server whose data directory is seen at a path that its process decides, until a check of its health
+    /// passes.
     fn run(&self, command: Command, check: &str, data: impl Fn(u32) -> PathBuf) -> Result<Server, Refusal> {
         let written = |kubeconfig: &Path| fs::metadata(kubeconfig).and_then(|file| file.modified()).ok();
         let before = written(&self.path().join("admin.kubeconfig"));

@@ -150,7 +150,8 @@ async fn no_part_of_a_backup_and_no_damaged_one_is_taken_for_one() {
     assert!(check(&without).unwrap_err().to_string().contains("has not as much as its end says"));
 }
 
-/// Writes a pair over and over, in one table and once that is acknowledged in another one, with a number that both have.
+/// Writes a pair over and over, in one table and once that is acknowledged in another one, with a number that both
+/// have.
 async fn keep_writing(store: Store, key: String, stopped: Arc<AtomicBool>) -> usize {
     let mut last = [None, None];
     for number in 0.. {

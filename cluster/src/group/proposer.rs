@@ -65,7 +65,8 @@ pub(crate) struct Proposer<L: Log> {
     /// The term in which this replica leads.
     term: u64,
     queue: VecDeque<Propose>,
-    /// Who waits for the group to be closed and for no batch that is in flight. What is proposed next closes it for them.
+    /// Who waits for the group to be closed and for no batch that is in flight. What is proposed next closes it for
+    /// them.
     closes: Vec<Close>,
     /// The largest revision that was proposed.
     proposed: Revision,
@@ -305,7 +306,8 @@ impl<L: Log> Handler<Lead> for Proposer<L> {
 
     fn handle(&mut self, lead: Lead, ctx: &mut Context<Proposer<L>>) {
         let slot = self.clock.slot();
-        // What this replica proposed may be behind the entry with which it began to lead once more, and not applied yet.
+        // What this replica proposed may be behind the entry with which it began to lead once more, and not applied
+        // yet.
         self.sequencer = lead.above.map(|above| Sequencer::above(above.max(self.proposed), slot));
         (self.leader, self.term) = (lead.leader, lead.term);
         for close in &self.closes {

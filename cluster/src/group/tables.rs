@@ -107,8 +107,8 @@ impl Tables {
 
     fn division(&self, id: &TableId, division: &shard_map::Division, fields: &[CompactString]) -> Division {
         let clocks: Vec<Arc<GroupClock>> = division.slots.iter().map(|slot| self.clock(*slot)).collect();
-        // A new table has been empty so far. Its history begins where the logs do, wherever they are by now: replicas ask
-        // for it at different times, and who read it on one of them goes on from there on another.
+        // A new table has been empty so far. Its history begins where the logs do, wherever they are by now: replicas
+        // ask for it at different times, and who read it on one of them goes on from there on another.
         let base = clocks.iter().map(|clock| clock.begun().min(clock.closed())).min().unwrap_or_default();
         let place = |(number, clock): (usize, Arc<GroupClock>)| {
             let shard = ShardId { table: id.clone(), epoch: division.epoch, number: number as u16 };

@@ -59,7 +59,8 @@ pub(crate) struct Target {
     pub(crate) member: Option<u64>,
 }
 
-/// Who a replica says it is; its name must be the one in its certificate. Sent first on every connection, both ways, and again when it changes.
+/// Who a replica says it is; its name must be the one in its certificate. Sent first on every connection, both ways,
+/// and again when it changes.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Hello {
     /// Id of the cluster; empty as long as it belongs to none.

@@ -2,16 +2,17 @@
 //!
 //! [`types`] says what openraft is instantiated with and how its values are written down, [`log_store`] puts its log
 //! into the write-ahead log, [`state_machine`] applies what is committed and takes snapshots, and [`node`] puts them
-//! together for one group, of which [`administration`] changes the members and the leader; [`exclusion`] tells those who
-//! are no members any more; [`rest`] and [`resting`] let a group rest while nothing happens in it. [`network`] calls
-//! other replicas, [`service`] answers them, [`snapshot_sending`] does both
-//! for snapshots, all in the messages of [`wire`].
+//! together for one group, of which [`administration`] changes the members and the leader; [`exclusion`] tells those
+//! who are no members any more; [`rest`] and [`resting`] let a group rest while nothing happens in it. [`network`]
+//! calls other replicas, [`service`] answers them, [`snapshot_sending`] does both for snapshots, all in the messages of
+//! [`wire`].
 
 mod administration;
 mod exclusion;
 mod log_store;
 mod network;
 mod node;
+mod proposals;
 #[cfg(test)]
 mod raft_tests;
 mod rest;
@@ -25,6 +26,7 @@ mod wire;
 pub(crate) use self::administration::Unchanged;
 pub(crate) use self::exclusion::Votes;
 pub use self::node::{GroupStatus, Member};
-pub(crate) use self::node::{Node, NodeOptions, Proposals};
+pub(crate) use self::node::{Node, NodeOptions};
+pub(crate) use self::proposals::Proposals;
 pub(crate) use self::resting::Settling;
 pub(crate) use self::types::Replica;

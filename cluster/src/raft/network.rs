@@ -302,7 +302,8 @@ impl RaftNetworkV2<TypeConfig> for Link {
     }
 
     fn backoff(&self) -> Option<Backoff> {
-        // Calls of a peer that is away fail at once; the connection to it is what is tried again, with pauses of its own.
+        // Calls of a peer that is away fail at once; the connection to it is what is tried again, with pauses of its
+        // own.
         Some(Backoff::new(std::iter::repeat(PEER_RETRY_INTERVAL)))
     }
 }

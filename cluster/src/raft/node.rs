@@ -13,18 +13,18 @@ use openraft::async_runtime::WatchReceiver;
 use openraft::errors::{LinearizableReadError, RaftError};
 use openraft::raft::ReadPolicy;
 use openraft::{Config, Raft, SnapshotPolicy};
-use tokio::sync::{Mutex, oneshot, watch};
+use tokio::sync::{Mutex, watch};
 use tokio::time::Instant;
 
 use super::exclusion::Excluded;
 use super::log_store::LogStore;
 use super::network::{Acknowledged, Network};
+use super::proposals::Proposals;
 use super::rest::Phase;
-use super::resting::rouse;
 use super::snapshot_sending::Receiver;
 use super::state_machine::StateMachine;
-use super::types::{LeaderId, Reaction, Replica, TypeConfig};
-use crate::group::{Applier, Batch, Lead, Log, Proposer, Replies};
+use super::types::{LeaderId, Replica, TypeConfig};
+use crate::group::{Applier, Batch, Lead, Proposer};
 use crate::limits::{
     ELECTION_TIMEOUT, HEARTBEAT_INTERVAL, HEARTBEAT_PAUSE, LEADER_TIMEOUT, LONE_INTERVAL, OPENING_PROGRESS_INTERVAL,
     QUORUM_SILENCE_MAX, SNAPSHOT_HELD_FACTOR,
@@ -33,7 +33,7 @@ use crate::peer::Peers;
 use crate::progress::Progress;
 use crate::snapshot::{Pace, Snapshots};
 use crate::wal::{GroupId, Wal};
-use crate::{ReadError, Revision, WriteError};
+use crate::{ReadError, Revision};
 
 pub(super) type GroupRaft = Raft<TypeConfig, StateMachine>;
 
@@ -171,7 +171,7 @@ impl Node {
         };
         let raft = GroupRaft::new(node, config, network, log.clone(), machine).await.map_err(refused)?;
         let snapshot_log_bytes = options.snapshot_log_bytes;
-        let proposals = Proposals { node, raft: raft.clone(), log: log.clone(), before: None };
+        let proposals = Proposals::new(node, raft.clone(), log.clone());
         let (snapshot_at, stopping) = (Arc::default(), Arc::default());
         let (on_fatal, on_lost) = (options.on_fatal, options.on_lost);
         let tenure = Arc::default();
@@ -224,8 +224,8 @@ impl Node {
         self.raft.is_initialized().await.unwrap_or(false)
     }
 
-    /// Forms the group of these members, this one among them, and stands for election. One that is formed already is left
-    /// as it is, unless this replica is alone in it.
+    /// Forms the group of these members, this one among them, and stands for election. One that is formed already is
+    /// left as it is, unless this replica is alone in it.
     pub(crate) async fn form(&self, members: BTreeMap<u64, Replica>) -> Result<(), StartError> {
         if self.is_formed().await {
             self.stand_if_alone().await;
@@ -310,7 +310,8 @@ impl Node {
         }
     }
 
-    /// The term in which this replica leads, as far as it knows, having applied all that was acknowledged before it did.
+    /// The term in which this replica leads, as far as it knows, having applied all that was acknowledged before it
+    /// did.
     pub(crate) fn tenure(&self) -> Option<NonZeroU64> {
         NonZeroU64::new(self.tenure.load(Ordering::Acquire))
     }
@@ -413,7 +414,8 @@ impl Node {
         self.snapshot_at.try_lock().is_ok_and(|snapshot_at| self.grown(*snapshot_at) >= self.snapshot_log_bytes())
     }
 
-    /// How much the log grows before a snapshot: not as much on every member, so that they do not write at the same time.
+    /// How much the log grows before a snapshot: not as much on every member, so that they do not write at the same
+    /// time.
     fn snapshot_log_bytes(&self) -> u64 {
         let voters = self.voters();
         let before = voters.iter().filter(|voter| **voter < self.node).count() as u64;
@@ -518,53 +520,4 @@ fn leads(metrics: &Metrics, node: u64) -> bool {
     let own = LeaderId { term: metrics.current_term, node_id: node };
     let applied = metrics.last_applied.as_ref().map(|applied| *applied.committed_leader_id());
     metrics.state.is_leader() && metrics.current_leader == Some(node) && applied == Some(own)
-}
-
-/// Proposes batches to a group.
-pub(crate) struct Proposals {
-    node: u64,
-    raft: GroupRaft,
-    log: LogStore,
-    /// Told once the batch before is proposed. Batches are proposed in the order of their revisions, also when one has to
-    /// wait for room, and whichever of them is polled first.
-    before: Option<oneshot::Receiver<()>>,
-}
-
-impl Log for Proposals {
-    fn propose(&mut self, batch: Batch, term: u64, replies: Replies) -> impl Future<Output = ()> + 'static {
-        let (raft, log) = (self.raft.clone(), self.log.clone());
-        let leader = LeaderId { term, node_id: self.node };
-        let (proposed, next) = oneshot::channel();
-        let before = self.before.replace(next);
-        async move {
-            if let Some(before) = before {
-                let _ = before.await; // however that went
-            }
-            let (done, decided) = oneshot::channel();
-            rouse(&raft, log.rest()).await;
-            let reservation = match log.wal().reserve(batch.bytes()).await {
-                Ok(reservation) => reservation,
-                Err(_) => return replies.fail(WriteError::NoSpace),
-            };
-            let reaction = Reaction(Box::new(move |result| {
-                match result {
-                    Ok(response) => {
-                        let response: openraft::raft::ClientWriteResponse<TypeConfig> = response;
-                        replies.outcomes(response.data.0);
-                    }
-                    // It is in the log of this replica, and perhaps of others, and a later leader may commit it. An
-                    // entry that openraft has discarded is no exception: its place was taken by what another leader
-                    // proposed, which need not be committed yet, or by a snapshot, which may include it; and that it is
-                    // gone from here is not durable yet.
-                    Err(_) => replies.fail(WriteError::Unknown),
-                }
-                drop(reservation);
-                let _ = done.send(());
-            }));
-            // When the group is shut down the reaction is dropped, and with it the replies: the outcome is unknown.
-            let _ = raft.write(batch).responder(reaction).with_leader(leader).await;
-            let _ = proposed.send(()); // nothing may come after this one
-            let _ = decided.await;
-        }
-    }
 }

@@ -21,8 +21,8 @@ impl Node {
         Ok(wire::put_append_answer(&response))
     }
 
-    /// Whether this replica told the leader that something is durable which it does not have: it runs on an older copy of
-    /// its data, or on a part of it, and has forgotten votes as well.
+    /// Whether this replica told the leader that something is durable which it does not have: it runs on an older copy
+    /// of its data, or on a part of it, and has forgotten votes as well.
     fn has_forgotten(&self, request: &message::Append) -> bool {
         let state = self.log.state();
         let (vote, last) = (state.vote.map(|ballot| (ballot.term, ballot.node)), state.last.map(|last| last.index));

@@ -1,9 +1,9 @@
 //! Dividing a table into other shards while it is used.
 //!
-//! The shard map names the next division of the table. From there on every replica does what falls to it as the leader of
-//! a group, and finds what to do in what is replicated, so that it is gone on with whoever leads next:
+//! The shard map names the next division of the table. From there on every replica does what falls to it as the leader
+//! of a group, and finds what to do in what is replicated, so that it is gone on with whoever leads next:
 //!
-//! 1. The leader of each new shard's group fills it: with the objects of one revision, then with what has changed since.
+//! 1. The leader of each new shard's group fills it: with the objects of one revision, then with what changed since.
 //! 2. When all are nearly up to date, the leader of the default group says in the map that the old division is to end.
 //! 3. The leaders of the old shards' groups end them. Writers wait from here on.
 //! 4. The leaders of the new shards' groups add the last changes, and open them. Writers go on.

@@ -22,8 +22,8 @@ pub(crate) struct Identity {
     pub(crate) cluster: String,
 }
 
-/// What is told of a replica that has forgotten what it acknowledged: it has forgotten votes as well, and would break the
-/// promises of others with them.
+/// What is told of a replica that has forgotten what it acknowledged: it has forgotten votes as well, and would break
+/// the promises of others with them.
 pub(crate) const FORFEITED: &str = "this replica has lost entries that it had acknowledged: its data is an older copy, or a \
     part of it is gone; start it with an empty data directory, and join it again";
 

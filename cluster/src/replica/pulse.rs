@@ -2,8 +2,8 @@
 //!
 //! Heartbeats of all groups that a replica leads fall due together, so that those to one replica leave in one write and
 //! are read by one. Groups in which nothing happens send none: their leader asks all others, in one call for each
-//! replica, to expect none. From then on it is the replica that is watched, and all that rests under it wakes when it is
-//! not heard of any more.
+//! replica, to expect none. From then on it is the replica that is watched, and all that rests under it wakes when it
+//! is not heard of any more.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

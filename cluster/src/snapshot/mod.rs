@@ -2,7 +2,8 @@
 //!
 //! A file is a header and then chunks, `length | checksum | kind | content`. It first says the position and up to where
 //! the group is closed there, then of each shard its table, division, number and floor and whether it takes writes, its
-//! objects as of the floor, and what changed since; last it says that it is complete. It has its name only once it is whole and durable.
+//! objects as of the floor, and what changed since; last it says that it is complete. It has its name only once it is
+//! whole and durable.
 
 mod reader;
 #[cfg(test)]
@@ -126,7 +127,8 @@ impl Snapshots {
         reader::load(&*self.disk, path)
     }
 
-    /// Writes a snapshot of what was captured, aside and piece by piece, and removes those before it once it is durable.
+    /// Writes a snapshot of what was captured, aside and piece by piece, and removes those before it once it is
+    /// durable.
     pub(crate) async fn write(
         &self,
         meta: Meta,

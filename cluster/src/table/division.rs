@@ -99,8 +99,8 @@ impl Division {
         }
     }
 
-    /// Appends the changes of a stretch whose end is closed, at least one if there is any. The revision up to which that
-    /// is all there are.
+    /// Appends the changes of a stretch whose end is closed, at least one if there is any. The revision up to which
+    /// that is all there are.
     pub(crate) fn changes(&self, of: Stretch, out: &mut Vec<Arc<Change>>) -> Result<Revision, Compacted> {
         merge::changes(&self.places, of, out)
     }
@@ -116,7 +116,8 @@ impl Division {
     }
 }
 
-/// The divisions of a table, oldest first. There is at least one, of which all shards are open; only the last may not be.
+/// The divisions of a table, oldest first. There is at least one, of which all shards are open; only the last may not
+/// be.
 pub(crate) type Divisions = Arc<[Arc<Division>]>;
 
 /// The division that shows the newest of a table here, its place among the others, and up to where it can be read.

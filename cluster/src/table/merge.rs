@@ -7,8 +7,8 @@ use super::division::Place;
 use super::log::Stretch;
 use crate::{Compacted, Revision};
 
-/// Appends the changes of a stretch, at least one if there is any. The revision up to which that is all: its end, unless
-/// there may be more.
+/// Appends the changes of a stretch, at least one if there is any. The revision up to which that is all: its end,
+/// unless there may be more.
 pub(super) fn changes(shards: &[Place], of: Stretch, out: &mut Vec<Arc<Change>>) -> Result<Revision, Compacted> {
     let Stretch { through, max, .. } = of;
     let from = out.len();

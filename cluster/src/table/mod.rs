@@ -49,8 +49,8 @@ use crate::{Compacted, Object, Revision, SnapshotError, TableId, TooLarge};
 /// All objects of one resource type, to be read from any thread without waiting for the writer.
 ///
 /// A table has one or more shards, each with the group that replicates it. What is read of several of them is read at
-/// one revision, which is closed in all of their groups. How it is divided into shards may change while it is used: each
-/// division knows the revisions from where it was opened to where it has ended.
+/// one revision, which is closed in all of their groups. How it is divided into shards may change while it is used:
+/// each division knows the revisions from where it was opened to where it has ended.
 pub struct Table {
     id: TableId,
     divisions: RwLock<Divisions>,

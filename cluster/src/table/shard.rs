@@ -133,8 +133,9 @@ impl Shard {
 
     /// The state up to the closed revision of the group, to be read at leisure; it stays as it is for `hold`.
     ///
-    /// What is read of a shard that is being filled may have more of later steps. They do it no harm when they are taken
-    /// again, which all of them are that follow the entry up to which the snapshot is: they say what is to be there.
+    /// What is read of a shard that is being filled may have more of later steps. They do it no harm when they are
+    /// taken again, which all of them are that follow the entry up to which the snapshot is: they say what is to be
+    /// there.
     pub(crate) fn capture(self: &Arc<Shard>, closed: Revision, hold: Duration) -> Capture {
         loop {
             let floor = if seeded!(SnapshotWithoutHistory) { closed.max(self.floor()) } else { self.floor() };
@@ -151,8 +152,8 @@ impl Shard {
         self.last.store(log.last().get(), Ordering::Release);
     }
 
-    /// Forgets changes not newer than `aged`, and more of the oldest while the history holds more than `bytes_max`,
-    /// as far as nobody has pinned them, and none after `through`. Whether there may be more to forget: one call forgets
+    /// Forgets changes not newer than `aged`, and more of the oldest while the history holds more than `bytes_max`, as
+    /// far as nobody has pinned them, and none after `through`. Whether there may be more to forget: one call forgets
     /// what takes a bounded time.
     pub(crate) fn trim(&self, aged: Revision, bytes_max: usize, through: Revision, now: Instant) -> bool {
         let wanted = self.log.read().excess(aged, bytes_max).min(through);

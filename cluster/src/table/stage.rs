@@ -82,8 +82,8 @@ impl Stage {
 }
 
 impl Shard {
-    /// Takes over objects, unless it is open already or the step does not follow the last one. `present` finds a version
-    /// that is in memory already.
+    /// Takes over objects, unless it is open already or the step does not follow the last one. `present` finds a
+    /// version that is in memory already.
     pub(crate) fn fill(&self, filling: &Filling, present: impl Fn(&Object) -> Option<Arc<Object>>) {
         let before = self.stage.filled();
         if self.stage.opened().is_some() || filling.step != before.step + 1 {

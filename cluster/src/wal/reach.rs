@@ -1,5 +1,5 @@
-//! How far the log has come, noted outside of its directory: a log whose newest segments are missing looks like a younger
-//! one, and a replica that goes on with it has forgotten what it acknowledged.
+//! How far the log has come, noted outside of its directory: a log whose newest segments are missing looks like a
+//! younger one, and a replica that goes on with it has forgotten what it acknowledged.
 
 use std::io;
 use std::path::{Path, PathBuf};

@@ -38,8 +38,8 @@ impl Part {
 }
 
 /// The wanted part of a JSON text that a parser has accepted before; what is not wanted is passed over, and so is what
-/// lies between where a value in it is known to start and to end, as far as it is not wanted. `None` where the text turns
-/// out not to be JSON.
+/// lies between where a value in it is known to start and to end, as far as it is not wanted. `None` where the text
+/// turns out not to be JSON.
 pub fn parse_part(bytes: &[u8], part: Part, known: Range<usize>) -> Option<Value> {
     Reader { pass: Pass { bytes, at: 0 }, known }.part(part)
 }

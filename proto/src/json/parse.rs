@@ -6,8 +6,8 @@ use crate::value::{Map, Str, Value};
 /// How deep objects and lists of a tree nest at most: trees are walked by recursion.
 pub const DEPTH_MAX: usize = 512;
 
-/// How deep objects and lists of a text may nest, as Go's `encoding/json` has it. What lies deeper than [`DEPTH_MAX`] is
-/// checked, but not kept.
+/// How deep objects and lists of a text may nest, as Go's `encoding/json` has it. What lies deeper than [`DEPTH_MAX`]
+/// is checked, but not kept.
 pub const NESTING_MAX: usize = 10_000;
 
 /// How many numbers are remembered as they stand in the text: enough to show the first one that is wrong.

@@ -51,8 +51,8 @@ pub(crate) fn plain_end(bytes: &[u8], at: usize) -> usize {
     rest.iter().position(|&byte| byte == b'"' || byte == b'\\' || byte < 0x20).map_or(bytes.len(), |more| at + more)
 }
 
-/// The position behind the string that starts with the quote at `at`, and whether it holds escapes; `None` where it does
-/// not end. Control characters in it are not found wrong.
+/// The position behind the string that starts with the quote at `at`, and whether it holds escapes; `None` where it
+/// does not end. Control characters in it are not found wrong.
 pub(crate) fn string_end(bytes: &[u8], at: usize) -> Option<(usize, bool)> {
     let (mut at, mut escapes) = (at + 1, false);
     loop {

@@ -216,7 +216,8 @@ impl Encoder<'_> {
     }
 }
 
-/// Sorts an object's members into the places of their fields; fields are mostly met in order, from the last to the first.
+/// Sorts an object's members into the places of their fields; fields are mostly met in order, from the last to the
+/// first.
 fn members<'s, S: Source<'s>, const PLACES: usize>(of: &Type, value: Option<S>) -> [Option<S>; PLACES] {
     let mut members = [None; PLACES];
     let mut end = of.fields.len();

@@ -135,8 +135,8 @@ pub(super) fn push_head(number: u32, length: usize, out: &mut Vec<u8>) {
 /// How many bytes are appended together.
 const SPAN: usize = 32;
 
-/// Appends a part of a text. Short ones come with what lies behind them, which is taken back: so many bytes that are always
-/// as many are moved without a call.
+/// Appends a part of a text. Short ones come with what lies behind them, which is taken back: so many bytes that are
+/// always as many are moved without a call.
 pub(super) fn push_part(text: &[u8], from: usize, to: usize, out: &mut Vec<u8>) {
     let end = out.len() + (to - from);
     match text.get(from..).and_then(<[u8]>::first_chunk::<SPAN>) {

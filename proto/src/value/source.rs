@@ -20,7 +20,8 @@ pub(super) struct Text {
 }
 
 /// The tree of an object whose text [`crate::json::write`] has made: members of members are read when they are looked
-/// at, and what is not changed is written as it stands. `None` where that is not possible: then the text is to be parsed.
+/// at, and what is not changed is written as it stands. `None` where that is not possible: then the text is to be
+/// parsed.
 pub fn read(text: &Bytes) -> Option<Value> {
     let object = Text { bytes: text.slice(..text.trim_ascii_end().len()), depth: 0 };
     (object.bytes.starts_with(b"{") && !object.bytes.starts_with(b"{}")).then_some(())?;

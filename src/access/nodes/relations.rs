@@ -43,8 +43,8 @@ pub trait Relations: Send + Sync {
     fn has(&self, node: &str, what: Related, namespace: &str, name: &str) -> bool;
 }
 
-/// Relations that are looked up when they are asked for. Pods are found by the index that kubelets need anyway, and only
-/// those are parsed that hold the name.
+/// Relations that are looked up when they are asked for. Pods are found by the index that kubelets need anyway, and
+/// only those are parsed that hold the name.
 pub struct StoreRelations {
     pods: Arc<Table>,
     claims: Arc<Table>,

@@ -1,8 +1,8 @@
 //! What the admission plugins that are on by default do to objects: pure functions over the object and whatever had
 //! to be looked up. `Err` says why a write is refused, as `... is forbidden: ` goes on.
 //!
-//! They run in this order, between defaults and the kind's own preparation: limit ranges, service account, node taint, priority,
-//! tolerations, default storage class, protection, runtime class, default ingress class, topology labels.
+//! They run in this order, between defaults and the kind's own preparation: limit ranges, service account, node taint,
+//! priority, tolerations, default storage class, protection, runtime class, default ingress class, topology labels.
 
 mod classes;
 mod limits;

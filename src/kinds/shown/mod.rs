@@ -1,9 +1,9 @@
 //! Objects inside error messages. The reference prints its internal structures there: Go's field names, every field
-//! present, in order of declaration. `internal.txt` lists those structures, a line each:
-//! `Type GoName:jsonName:shape ...` with these shapes: `s` text, `i` number, `b` flag, `n` number or text, `q` quantity,
-//! `map`, `e` a struct that is printed as clients know it, `x` anything else, `*` before a shape a pointer, `[]` a list,
-//! or the name of another structure. `&Type` embeds a structure, `+name` embeds a member as clients know it, and `^`
-//! before a JSON name says that the member stands in the parent.
+//! present, in order of declaration. `internal.txt` lists those structures, a line each: `Type GoName:jsonName:shape
+//! ...` with these shapes: `s` text, `i` number, `b` flag, `n` number or text, `q` quantity, `map`, `e` a struct that
+//! is printed as clients know it, `x` anything else, `*` before a shape a pointer, `[]` a list, or the name of another
+//! structure. `&Type` embeds a structure, `+name` embeds a member as clients know it, and `^` before a JSON name says
+//! that the member stands in the parent.
 
 mod diff;
 

@@ -71,9 +71,8 @@ static FINISHED: &[(&str, &str, OnFinished)] = &[
     ("scheduling.k8s.io", "priorityclasses", classes::priority),
 ];
 
-/// Updates that are decided by nothing but the object itself although plugins meet them (what users may do is known from an
-/// index, wherever it is asked): group, resource, and the
-/// subresources of which that does not hold.
+/// Updates that are decided by nothing but the object itself although plugins meet them (what users may do is known
+/// from an index, wherever it is asked): group, resource, and the subresources of which that does not hold.
 static INTROSPECTIVE: &[(&str, &str, &[&str])] =
     &[("", "namespaces", &[]), ("", "pods", &["resize"]), ("certificates.k8s.io", "certificatesigningrequests", &[])];
 

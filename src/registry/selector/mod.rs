@@ -1,4 +1,5 @@
-//! `labelSelector` and `fieldSelector`: parsing and matching (Kubernetes docs, "Labels and Selectors", "Field Selectors").
+//! `labelSelector` and `fieldSelector`: parsing and matching (Kubernetes docs, "Labels and Selectors", "Field
+//! Selectors").
 
 mod field;
 mod label;

@@ -1,0 +1,65 @@
+//! Proposing batches to a group.
+
+use tokio::sync::oneshot;
+
+use super::log_store::LogStore;
+use super::node::GroupRaft;
+use super::resting::rouse;
+use super::types::{LeaderId, Reaction, TypeConfig};
+use crate::WriteError;
+use crate::group::{Batch, Log, Replies};
+
+/// Proposes batches to a group.
+pub(crate) struct Proposals {
+    node: u64,
+    raft: GroupRaft,
+    log: LogStore,
+    /// Told once the batch before is proposed. Batches are proposed in the order of their revisions, also when one has
+    /// to wait for room, and whichever of them is polled first.
+    before: Option<oneshot::Receiver<()>>,
+}
+
+impl Proposals {
+    pub(super) fn new(node: u64, raft: GroupRaft, log: LogStore) -> Proposals {
+        Proposals { node, raft, log, before: None }
+    }
+}
+
+impl Log for Proposals {
+    fn propose(&mut self, batch: Batch, term: u64, replies: Replies) -> impl Future<Output = ()> + 'static {
+        let (raft, log) = (self.raft.clone(), self.log.clone());
+        let leader = LeaderId { term, node_id: self.node };
+        let (proposed, next) = oneshot::channel();
+        let before = self.before.replace(next);
+        async move {
+            if let Some(before) = before {
+                let _ = before.await; // however that went
+            }
+            let (done, decided) = oneshot::channel();
+            rouse(&raft, log.rest()).await;
+            let reservation = match log.wal().reserve(batch.bytes()).await {
+                Ok(reservation) => reservation,
+                Err(_) => return replies.fail(WriteError::NoSpace),
+            };
+            let reaction = Reaction(Box::new(move |result| {
+                match result {
+                    Ok(response) => {
+                        let response: openraft::raft::ClientWriteResponse<TypeConfig> = response;
+                        replies.outcomes(response.data.0);
+                    }
+                    // It is in the log of this replica, and perhaps of others, and a later leader may commit it. An
+                    // entry that openraft has discarded is no exception: its place was taken by what another leader
+                    // proposed, which need not be committed yet, or by a snapshot, which may include it; and that it is
+                    // gone from here is not durable yet.
+                    Err(_) => replies.fail(WriteError::Unknown),
+                }
+                drop(reservation);
+                let _ = done.send(());
+            }));
+            // When the group is shut down the reaction is dropped, and with it the replies: the outcome is unknown.
+            let _ = raft.write(batch).responder(reaction).with_leader(leader).await;
+            let _ = proposed.send(()); // nothing may come after this one
+            let _ = decided.await;
+        }
+    }
+}

@@ -1,0 +1,142 @@
+//! The style that can be checked: of files by their lines, of bounds by their use.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+/// Lines of a file of sources; of tests, twice as many.
+const FILE_LINES_MAX: usize = 560;
+/// Lines of a function.
+const FUNCTION_LINES_MAX: usize = 70;
+/// Columns of a line of documentation or code, except for what cannot be broken: words, as of wire formats and errors.
+const COLUMNS_MAX: usize = 120;
+/// Names that say nothing.
+const VAGUE_NAMES: [&str; 6] = ["common", "helper", "helpers", "manager", "util", "utils"];
+/// What is for the day only.
+const LEFTOVERS: [&str; 5] = ["dbg!(", "todo!(", "unimplemented!(", concat!("FIX", "ME"), concat!("TO", "DO")];
+
+struct Source {
+    path: PathBuf,
+    text: String,
+}
+
+impl Source {
+    fn is_test(&self) -> bool {
+        let name = self.path.to_string_lossy();
+        name.ends_with("_tests.rs") || name.contains("/tests/") || name.ends_with("/tests.rs")
+    }
+}
+
+/// Every file of Rust in the workspace.
+fn sources() -> Vec<Source> {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let mut folders: Vec<PathBuf> =
+        ["src", "tests", "cluster", "proto", "loadtest"].iter().map(|name| root.join(name)).collect();
+    let mut sources = Vec::new();
+    while let Some(folder) = folders.pop() {
+        for entry in fs::read_dir(&folder).unwrap() {
+            let path = entry.unwrap().path();
+            if path.is_dir() {
+                folders.push(path);
+            } else if path.extension().is_some_and(|extension| extension == "rs") {
+                let text = fs::read_to_string(&path).unwrap();
+                sources.push(Source { path, text });
+            }
+        }
+    }
+    assert!(sources.len() > 500, "only {} files were found", sources.len());
+    sources
+}
+
+fn complain(complaints: &[String]) {
+    assert!(complaints.is_empty(), "{} complaints:\n{}", complaints.len(), complaints.join("\n"));
+}
+
+#[test]
+fn files_are_short_and_say_what_they_are() {
+    let mut complaints = Vec::new();
+    for source in sources() {
+        let (lines, path) = (source.text.lines().count(), source.path.display());
+        if lines > if source.is_test() { 2 * FILE_LINES_MAX } else { FILE_LINES_MAX } {
+            complaints.push(format!("{path} has {lines} lines"));
+        }
+        if !source.is_test() && !source.text.starts_with("//!") {
+            complaints.push(format!("{path} does not begin by saying what it is"));
+        }
+        let name = source.path.file_stem().unwrap_or_default().to_string_lossy();
+        if VAGUE_NAMES.contains(&&*name) {
+            complaints.push(format!("{path} has a name that says nothing"));
+        }
+    }
+    complain(&complaints);
+}
+
+#[test]
+fn lines_fit_and_leave_nothing_for_another_day() {
+    let mut complaints = Vec::new();
+    for source in sources() {
+        for (number, line) in source.text.lines().enumerate() {
+            let place = format!("{}:{}", source.path.display(), number + 1);
+            if line.chars().count() > COLUMNS_MAX && !line.contains('"') && !line.contains("://") {
+                complaints.push(format!("{place} has more than {COLUMNS_MAX} columns"));
+            }
+            if !source.path.ends_with("tidy.rs") && LEFTOVERS.iter().any(|leftover| line.contains(leftover)) {
+                complaints.push(format!("{place} was left behind: {}", line.trim()));
+            }
+        }
+    }
+    complain(&complaints);
+}
+
+/// The first lines and lengths of functions, as the formatter lays them out.
+fn functions(text: &str) -> Vec<(usize, usize)> {
+    let (mut found, mut open): (Vec<_>, Vec<(usize, usize)>) = (Vec::new(), Vec::new());
+    for (number, line) in text.lines().enumerate() {
+        let (indent, code) = (line.len() - line.trim_start().len(), line.trim_start());
+        let words = code.split_whitespace().take(6);
+        let is_head = words.clone().any(|word| word == "fn") && !code.starts_with("//") && !code.contains('"');
+        if is_head && !code.ends_with(';') {
+            open.push((number + 1, indent));
+        }
+        if matches!(code, "}" | "})")
+            && let Some(&(start, at)) = open.last()
+            && at == indent
+        {
+            open.pop();
+            found.push((start, number + 2 - start));
+        }
+    }
+    found
+}
+
+#[test]
+fn functions_fit_a_screen() {
+    let sources = sources();
+    let all: Vec<_> = sources.iter().map(|source| (source, functions(&source.text))).collect();
+    assert!(all.iter().map(|(_, functions)| functions.len()).sum::<usize>() > 4_000, "functions are not recognized");
+    let mut complaints = Vec::new();
+    for (source, functions) in all {
+        for (line, length) in functions {
+            if length > FUNCTION_LINES_MAX && !source.is_test() {
+                complaints.push(format!("{}:{line} has {length} lines", source.path.display()));
+            }
+        }
+    }
+    complain(&complaints);
+}
+
+#[test]
+fn every_limit_limits_something() {
+    let sources = sources();
+    let mut complaints = Vec::new();
+    for limits in sources.iter().filter(|source| source.path.ends_with("src/limits.rs")) {
+        let names = limits.text.lines().filter_map(|line| line.strip_prefix("pub const ")?.split(':').next());
+        for name in names {
+            let used = |source: &Source| source.path != limits.path && source.text.contains(name);
+            let beside = limits.text.matches(name).count() > 1;
+            if !beside && !sources.iter().any(used) {
+                complaints.push(format!("{name} of {} is used nowhere", limits.path.display()));
+            }
+        }
+    }
+    complain(&complaints);
+}
