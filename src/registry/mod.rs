@@ -16,6 +16,7 @@ mod options;
 mod owners;
 pub mod ownership;
 mod patch;
+mod precondition;
 mod read;
 pub mod selector;
 mod served;

@@ -8,17 +8,14 @@ use flotilla_proto::conform;
 use flotilla_proto::value::{Map, Value};
 
 use super::create::{place, reset_status};
-use super::{Entity, Incoming, Registry, Served, Target, WriteOptions, Written, convert, encode, owners, ownership};
-use crate::field::{ErrorKind, Errors, FieldError};
+use super::precondition::{MODIFIED, check_revision, check_uid, registry_key, wrong_uid};
+use super::{Entity, Incoming, Registry, Target, WriteOptions, Written, convert, encode, owners, ownership};
+use crate::field::Errors;
 use crate::fieldmanager;
 use crate::gateway::Caller;
-use crate::gateway::query::parse_revision;
 use crate::kinds::{Generation, metadata};
 use crate::limits;
 use crate::status::{ApiError, ApiResult};
-
-/// What 409 says when the object is not the one that the client saw.
-const MODIFIED: &str = "the object has been modified; please apply your changes to the latest version and try again";
 
 /// A change made of the object's present state. Both are in the version of the request; the result has its defaults,
 /// and `managedFields` when the change is an apply.
@@ -365,70 +362,6 @@ pub(super) fn check_identity(target: Target<'_>, object: &Value) -> ApiResult<()
         return Err(ApiError::bad_request(message));
     }
     Ok(())
-}
-
-/// Compares the revision that the client saw, where it named one. A patch that names none brings the present one.
-fn check_revision(target: Target<'_>, new: &Value, current: &Object) -> ApiResult<()> {
-    let served = target.served;
-    let stated = new.str_at(&["metadata", "resourceVersion"]);
-    let revision = parse_revision(stated).map_err(|why| {
-        // The store is asked here, which does not name the field.
-        let bare = why.find("strconv.").map_or(why.as_str(), |at| &why[at..]);
-        ApiError::unknown(bare)
-    })?;
-    if revision == 0 {
-        if served.strategy.unconditional_update {
-            return Ok(());
-        }
-        let error = FieldError {
-            kind: ErrorKind::Invalid,
-            field: "metadata.resourceVersion".into(),
-            shown: "0".into(),
-            detail: "must be specified for an update".into(),
-        };
-        return Err(ApiError::invalid(served.group(), &served.resource.name, target.name, &[error]));
-    }
-    if revision != current.revision().get() {
-        return Err(ApiError::conflict(served.group(), &served.resource.name, target.name, MODIFIED));
-    }
-    Ok(())
-}
-
-fn check_uid(target: Target<'_>, new: &Value, old: &Value, dry_run: bool) -> ApiResult<()> {
-    let (stated, own) = (new.str_at(&["metadata", "uid"]), old.str_at(&["metadata", "uid"]));
-    if stated.is_empty() || stated == own {
-        return Ok(());
-    }
-    let why = wrong_uid(target, stated, own, dry_run);
-    Err(ApiError::conflict(target.served.group(), &target.served.resource.name, target.name, &why))
-}
-
-fn wrong_uid(target: Target<'_>, stated: &str, own: &str, dry_run: bool) -> String {
-    format!(
-        "StorageError: invalid object, Code: 4, Key: {}, ResourceVersion: 0, AdditionalErrorMsg: Precondition failed: UID in precondition: {stated}, UID in object meta: {own}",
-        registry_key(target, dry_run)
-    )
-}
-
-/// The place of an object in the reference's own store, which some of its messages tell. A dry run stops short of
-/// where the store puts its prefix before it.
-fn registry_key(target: Target<'_>, dry_run: bool) -> String {
-    let root = if dry_run { "" } else { "/registry" };
-    let prefix = storage_prefix(target.served);
-    let namespace = if target.served.resource.namespaced { format!("{}/", target.namespace) } else { String::new() };
-    format!("{root}/{prefix}/{namespace}{}", target.name)
-}
-
-/// Resources keep the names under which they were first stored.
-fn storage_prefix(served: &Served) -> &str {
-    match (&*served.stored.group, &*served.resource.name) {
-        ("", "services") => "services/specs",
-        ("", "endpoints") => "services/endpoints",
-        ("", "nodes") => "minions",
-        ("", "replicationcontrollers") => "controllers",
-        ("networking.k8s.io", "ingresses") => "ingress",
-        (_, name) => name,
-    }
 }
 
 /// Restores what a client may not change, and counts the generation.
