@@ -17,6 +17,9 @@ pub const JSON_PATCH_COPIED_BYTES: usize = 3 << 20;
 /// Attempts at an update or deletion while others change the same object.
 pub const CHANGE_ATTEMPTS: usize = 100;
 
+/// Deletions of one request for a collection that are under way at a time.
+pub const COLLECTION_DELETIONS: usize = 64;
+
 /// Attempts at an eviction while its pod changes.
 pub const EVICTION_ATTEMPTS: usize = 20;
 

@@ -39,7 +39,7 @@ pub const WAL_SEGMENT_BYTES: u64 = 32 << 20;
 /// Bytes after which a frame of the log takes no further record; one more record of a full batch may go beyond.
 pub const WAL_FRAME_BYTES: usize = 4 << 20;
 /// Bytes of the log that are read at once when it is read back, unless a frame is longer.
-pub const WAL_READ_BYTES: usize = 256 << 10;
+pub const WAL_READ_BYTES: usize = 1 << 20;
 /// Room in the log that is never reserved for writes: for votes and other records of the groups themselves.
 pub const WAL_HEADROOM_BYTES: usize = 1 << 20;
 /// How often a disk that had no room for the log to grow is tried again, when nothing is written meanwhile.

@@ -1,8 +1,11 @@
 //! Deleting collections.
 
+use futures_util::{StreamExt, TryStreamExt, stream};
+
 use super::delete::warn_of_dependents;
 use super::{DeleteOptions, Listing, Page, Registry, Served, Target};
 use crate::gateway::Caller;
+use crate::limits;
 use crate::status::{ApiError, ApiResult};
 
 impl Registry {
@@ -19,13 +22,18 @@ impl Registry {
         let mut page = self.list(served, namespace, listing).await?;
         let mut objects = Vec::new();
         while page.read(&mut objects)? {}
-        for object in &objects {
-            let target = Target { served, namespace, name: object.key().name(), subresource: "" };
-            match self.delete(target, options, caller).await {
-                Err(ApiError { code: 404, .. }) | Ok(_) => {}
-                Err(error) => return Err(error),
+        // Begun in the order of the list, so that watchers see them go in it; what is on its way shares the log's fsyncs.
+        let deletions = stream::iter(&objects).map(|object| {
+            let mut caller = Caller { warnings: Vec::new(), ..caller.clone() };
+            async move {
+                let target = Target { served, namespace, name: object.key().name(), subresource: "" };
+                match self.delete(target, options, &mut caller).await {
+                    Err(ApiError { code: 404, .. }) | Ok(_) => Ok(()),
+                    Err(error) => Err(error),
+                }
             }
-        }
+        });
+        deletions.buffered(limits::COLLECTION_DELETIONS).try_collect::<()>().await?;
         Ok(page.of(objects))
     }
 }

@@ -96,6 +96,35 @@ fn what_is_wrong_with_an_object_is_told_before_what_is_missing_around_it() {
 }
 
 #[test]
+fn a_collection_is_deleted_in_its_order() {
+    const OBJECTS: usize = 200;
+    let directory = DataDir::new();
+    let server = directory.start();
+    let mut client = server.connect();
+    for number in 0..OBJECTS {
+        let mut object = config_map(&format!("many-{number:03}"), "1");
+        object["metadata"]["labels"] = json!({"many": "yes"});
+        client.post(CONFIG_MAPS, &object).expect(201);
+    }
+    client.post(CONFIG_MAPS, &config_map("other", "1")).expect(201);
+    let all = format!("{CONFIG_MAPS}?labelSelector=many%3Dyes");
+    let before = client.get(&all).expect(200);
+    let revision = before["metadata"]["resourceVersion"].as_str().unwrap();
+    let mut watch = server.connect().watch(&format!("{all}&watch=1&resourceVersion={revision}")).unwrap().ok().unwrap();
+    let deleted = client.delete(&all).expect(200);
+    assert_eq!(deleted["items"], before["items"]);
+    assert_eq!(client.get(&all).expect(200)["items"], json!([]));
+    client.get(&config_map_path("other")).expect(200);
+    for item in before["items"].as_array().unwrap() {
+        let event = watch.next().unwrap();
+        assert_eq!(
+            (&event["type"], &event["object"]["metadata"]["name"]),
+            (&json!("DELETED"), &item["metadata"]["name"])
+        );
+    }
+}
+
+#[test]
 fn what_becomes_of_dependents_is_told_with_collections_too() {
     let directory = DataDir::new();
     let server = directory.start();
