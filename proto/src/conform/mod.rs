@@ -1,0 +1,273 @@
+//! From any JSON value to an object of a type, as Go's decoder and encoder together would leave it.
+//!
+//! One walk finds unknown fields and wrong types, drops what `omitempty` drops, adds what is always encoded, makes
+//! quantities and times canonical, and puts fields into the order of the catalogue. Everything behind it can rely on
+//! that form: two conformed values are equal exactly if they encode equally.
+
+mod emptiness;
+mod place;
+mod scalar;
+
+pub use emptiness::forget_empty;
+pub use scalar::go_type;
+
+use self::emptiness::is_forgotten;
+use self::place::{Place, Step};
+use self::scalar::{mismatch, scalar};
+use crate::quantity;
+use crate::schema::{Field, List, Map as MapShape, Presence, Shape, Type};
+use crate::time;
+use crate::value::{Str, Value};
+
+/// Why a value is not of the type, in the words of the reference's decoder.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum Error {
+    /// A JSON value of the wrong type, or a number that does not fit.
+    #[error("json: cannot unmarshal {found} into Go {place} of type {wanted}")]
+    Type {
+        /// What stands there: `string`, `number 2.5`.
+        found: String,
+        /// `struct field PodSpec.spec.containers`, or `value` at the top.
+        place: String,
+        /// The Go type.
+        wanted: String,
+    },
+    /// No quantity.
+    #[error(transparent)]
+    Quantity(#[from] quantity::Error),
+    /// No time.
+    #[error(transparent)]
+    Time(#[from] time::Error),
+    /// No duration.
+    #[error("time: invalid duration {0:?}")]
+    Duration(String),
+    /// No base64.
+    #[error("illegal base64 data at input byte {0}")]
+    Base64(usize),
+}
+
+/// Conforms `value` to a type. Returns the paths of fields that the type does not have; they are dropped.
+pub fn conform(of: &Type, value: &mut Value) -> Result<Vec<String>, Error> {
+    conform_changed(of, value, &Value::Null)
+}
+
+/// As [`conform`], for a value that was made of one which conforms: what both share is left as it is.
+pub fn conform_changed(of: &Type, value: &mut Value, before: &Value) -> Result<Vec<String>, Error> {
+    let mut walk = Walk { unknown: Vec::new() };
+    let root = Place { parent: None, step: Step::Root };
+    walk.structure(of, value, before, &root).map(drop)?;
+    Ok(walk.unknown)
+}
+
+/// The value of a type of which nothing is set.
+pub fn zero(of: &Type) -> Value {
+    let mut value = Value::object();
+    // An empty object conforms to every type.
+    let _ = conform(of, &mut value);
+    value
+}
+
+struct Walk {
+    unknown: Vec<String>,
+}
+
+/// Whether a value and all that is in it is in the form in which it is stored, if nobody changes it: see
+/// [`Map::settle`].
+type Settled = bool;
+
+impl Walk {
+    fn structure(&mut self, of: &Type, value: &mut Value, before: &Value, place: &Place<'_>) -> Result<Settled, Error> {
+        if value.is_same(before) {
+            return Ok(false);
+        }
+        let Value::Object(map) = value else {
+            return Err(mismatch(value, place, || format!("{}.{}", of.package, of.name)));
+        };
+        debug_assert!(of.fields.len() <= 128, "the set of seen fields has 128 places");
+        let (mut seen, mut ordered, mut next) = (0_u128, true, 0);
+        let mut settled = true;
+        let mut failure = None;
+        map.retain(|key, member| {
+            if failure.is_some() {
+                return true;
+            }
+            let Some(at) = position(of, key, next) else {
+                let here = Place { parent: Some(place), step: Step::Key(key) };
+                let mut path = String::new();
+                here.path(&mut path);
+                self.unknown.push(path);
+                return false;
+            };
+            let field = &of.fields[at];
+            let here = Place { parent: Some(place), step: Step::Field(of, key) };
+            match self.field(field, member, before.at(&[key]), &here) {
+                Ok(Some(is_settled)) => {
+                    settled &= is_settled;
+                    ordered &= at >= next;
+                    next = at + 1;
+                    seen |= 1 << at;
+                    true
+                }
+                Ok(None) => false,
+                Err(error) => {
+                    failure = Some(error);
+                    true
+                }
+            }
+        });
+        if let Some(error) = failure {
+            return Err(error);
+        }
+        for (at, field) in of.fields.iter().enumerate() {
+            let missing = seen & (1 << at) == 0;
+            match field.presence {
+                Presence::Always if missing => {
+                    ordered &= next <= at;
+                    next = at + 1;
+                    map.insert(Str::from(&*field.name), zero_of(&field.shape));
+                }
+                Presence::AlwaysPointer if missing => {
+                    ordered &= next <= at;
+                    next = at + 1;
+                    map.insert(Str::from(&*field.name), Value::Null);
+                }
+                _ => {}
+            }
+        }
+        if !ordered {
+            map.sort_by_rank(|key| position(of, key, 0).unwrap_or(usize::MAX));
+        }
+        if settled {
+            map.settle();
+        }
+        Ok(settled)
+    }
+
+    /// Conforms a member; `None` when it is to be dropped.
+    fn field(
+        &mut self,
+        field: &Field,
+        value: &mut Value,
+        before: &Value,
+        place: &Place<'_>,
+    ) -> Result<Option<Settled>, Error> {
+        if value.is_null() {
+            return Ok(None);
+        }
+        let settled = self.shape(&field.shape, value, before, place)?;
+        Ok(match field.presence {
+            Presence::OmitEmpty => (!is_empty(value)).then_some(settled),
+            Presence::Always => Some(settled && !is_forgotten(field, value)),
+            Presence::Pointer | Presence::AlwaysPointer => Some(settled),
+        })
+    }
+
+    fn shape(&mut self, shape: &Shape, value: &mut Value, before: &Value, place: &Place<'_>) -> Result<Settled, Error> {
+        match shape {
+            Shape::Struct(of) => return self.structure(of, value, before, place),
+            Shape::List(list) => return self.list((list, shape), value, before, place),
+            Shape::Map(map) => return self.map((map, shape), value, before, place),
+            _ => {}
+        }
+        scalar(shape, value, place).map(|()| true)
+    }
+
+    fn list(
+        &mut self,
+        (list, shape): (&List, &Shape),
+        value: &mut Value,
+        before: &Value,
+        place: &Place<'_>,
+    ) -> Result<Settled, Error> {
+        let Value::Array(items) = value else {
+            return Err(mismatch(value, place, || go_type(shape)));
+        };
+        let mut settled = true;
+        for (index, item) in items.iter_mut().enumerate() {
+            if item.is_null() {
+                if !list.pointer_items {
+                    *item = zero_of(&list.item);
+                }
+                continue;
+            }
+            let here = Place { parent: Some(place), step: Step::Index(index) };
+            settled &= self.shape(&list.item, item, item_of(before, index), &here)?;
+        }
+        Ok(settled)
+    }
+
+    fn map(
+        &mut self,
+        (map, shape): (&MapShape, &Shape),
+        value: &mut Value,
+        before: &Value,
+        place: &Place<'_>,
+    ) -> Result<Settled, Error> {
+        if value.is_same(before) {
+            return Ok(false);
+        }
+        let Value::Object(members) = value else {
+            return Err(mismatch(value, place, || go_type(shape)));
+        };
+        let mut settled = true;
+        for (key, member) in members.iter_mut() {
+            if member.is_null() {
+                *member = match map.value {
+                    // Storage does not tell empty from nil.
+                    Shape::Bytes => Value::Str(Str::const_new("")),
+                    _ => zero_of(&map.value),
+                };
+                continue;
+            }
+            let here = Place { parent: Some(place), step: Step::Key(key) };
+            settled &= self.shape(&map.value, member, before.at(&[key]), &here)?;
+        }
+        members.sort();
+        Ok(settled)
+    }
+}
+
+/// The item of a list, or null.
+pub(crate) fn item_of(list: &Value, index: usize) -> &Value {
+    list.as_array().and_then(|items| items.get(index)).unwrap_or(&Value::Null)
+}
+
+/// The position of a field, looked for from where fields in catalogue order would have it.
+pub(crate) fn position(of: &Type, name: &str, next: usize) -> Option<usize> {
+    let fields = &of.fields;
+    let from = next.min(fields.len());
+    fields[from..]
+        .iter()
+        .position(|field| field.name == name)
+        .map(|at| from + at)
+        .or_else(|| fields[..from].iter().position(|field| field.name == name))
+}
+
+/// What Go drops under `omitempty`.
+pub(crate) fn is_empty(value: &Value) -> bool {
+    match value {
+        Value::Null | Value::Bool(false) | Value::Int(0) => true,
+        Value::Float(number) => *number == 0.0,
+        Value::Str(text) => text.is_empty(),
+        Value::Array(items) => items.is_empty(),
+        Value::Object(map) => map.is_empty(),
+        Value::Bool(true) | Value::Int(_) => false,
+    }
+}
+
+pub(crate) fn holds_structs(shape: &Shape) -> bool {
+    matches!(shape, Shape::Struct(_) | Shape::List(_) | Shape::Map(_))
+}
+
+/// How a value of which nothing is set is encoded where it is always encoded.
+pub(crate) fn zero_of(shape: &Shape) -> Value {
+    match shape {
+        Shape::Bool => Value::Bool(false),
+        Shape::Int32 | Shape::Int64 | Shape::Uint(_) | Shape::Double | Shape::IntOrString => Value::Int(0),
+        Shape::String { .. } => Value::Str(Str::const_new("")),
+        Shape::Quantity => Value::Str(Str::const_new("0")),
+        Shape::Duration => Value::Str(Str::const_new("0s")),
+        Shape::Struct(of) => zero(of),
+        Shape::Bytes | Shape::Time | Shape::MicroTime | Shape::Any(_) | Shape::List(_) | Shape::Map(_) => Value::Null,
+    }
+}

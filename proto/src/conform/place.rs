@@ -1,0 +1,81 @@
+//! Where in a value the walk is, and how errors say so.
+
+use crate::schema::Type;
+
+/// Where the walk is: the field's struct and its path, as links on the stack.
+#[derive(Clone, Copy)]
+pub(super) struct Place<'a> {
+    pub(super) parent: Option<&'a Place<'a>>,
+    pub(super) step: Step<'a>,
+}
+
+/// One step of a path.
+#[derive(Clone, Copy)]
+pub(super) enum Step<'a> {
+    Root,
+    Field(&'a Type, &'a str),
+    Index(usize),
+    Key(&'a str),
+}
+
+impl Place<'_> {
+    /// The path with indexes and keys, as strict decoding reports it.
+    pub(super) fn path(&self, out: &mut String) {
+        if let Some(parent) = self.parent {
+            parent.path(out);
+        }
+        match self.step {
+            Step::Root => {}
+            Step::Field(_, name) | Step::Key(name) => {
+                if !out.is_empty() {
+                    out.push('.');
+                }
+                out.push_str(name);
+            }
+            Step::Index(index) => {
+                out.push('[');
+                out.push_str(&index.to_string());
+                out.push(']');
+            }
+        }
+    }
+
+    /// The path of field names alone, as type errors report it.
+    fn fields(&self, out: &mut String) {
+        if let Some(parent) = self.parent {
+            parent.fields(out);
+        }
+        if let Step::Field(owner, name) = self.step {
+            let embedding = owner.field(name).map(|(at, _)| owner.embedding(at)).unwrap_or_default();
+            for name in embedding.into_iter().chain([name]) {
+                if !out.is_empty() {
+                    out.push('.');
+                }
+                out.push_str(name);
+            }
+        }
+    }
+
+    /// The struct that holds the innermost field.
+    fn owner(&self) -> Option<&str> {
+        match self.step {
+            Step::Field(owner, _) => Some(&owner.name),
+            Step::Root => None,
+            _ => self.parent.and_then(Place::owner),
+        }
+    }
+
+    /// The place, as type errors name it.
+    pub(super) fn describe(&self) -> String {
+        match self.owner() {
+            Some(owner) => {
+                let mut path = format!("struct field {owner}.");
+                let mut fields = String::new();
+                self.fields(&mut fields);
+                path.push_str(&fields);
+                path
+            }
+            None => "value".into(),
+        }
+    }
+}

@@ -1,0 +1,148 @@
+//! Values that are no struct, list or map of them: their types, and their canonical form.
+
+use super::Error;
+use super::place::Place;
+use crate::base64;
+use crate::quantity::{self, Quantity};
+use crate::schema::{AnyKind, Shape};
+use crate::time::Timestamp;
+use crate::value::Value;
+
+/// Conforms what is no struct, list or map of them.
+pub(super) fn scalar(shape: &Shape, value: &mut Value, place: &Place<'_>) -> Result<(), Error> {
+    match shape {
+        Shape::Bool => match value {
+            Value::Bool(_) => Ok(()),
+            _ => Err(mismatch(value, place, || "bool".into())),
+        },
+        Shape::Int32 => integer(value, i32::MIN.into(), i32::MAX.into(), place, "int32"),
+        Shape::Int64 => integer(value, i64::MIN, i64::MAX, place, "int64"),
+        Shape::Uint(8) => integer(value, 0, u8::MAX.into(), place, "uint8"),
+        Shape::Uint(16) => integer(value, 0, u16::MAX.into(), place, "uint16"),
+        Shape::Uint(32) => integer(value, 0, u32::MAX.into(), place, "uint32"),
+        Shape::Uint(_) => integer(value, 0, i64::MAX, place, "uint64"),
+        Shape::Double => match value {
+            Value::Int(_) | Value::Float(_) => Ok(()),
+            _ => Err(mismatch(value, place, || "float64".into())),
+        },
+        Shape::String { .. } => match value {
+            Value::Str(_) => Ok(()),
+            _ => Err(mismatch(value, place, || go_type(shape))),
+        },
+        Shape::Bytes => bytes(value, place),
+        Shape::Quantity => amount(value),
+        Shape::IntOrString => match value {
+            Value::Str(_) => Ok(()),
+            Value::Int(_) | Value::Float(_) => integer(value, i32::MIN.into(), i32::MAX.into(), place, "int32"),
+            _ => Err(mismatch(value, place, || "int32".into())),
+        },
+        Shape::Time | Shape::MicroTime => moment(value, matches!(shape, Shape::MicroTime), place),
+        Shape::Duration => duration(value, place),
+        Shape::Any(kind) => free_form(*kind, value, place),
+        Shape::Struct(_) | Shape::List(_) | Shape::Map(_) => Ok(()),
+    }
+}
+
+/// The name of a shape's Go type, as decoding errors state it.
+pub fn go_type(shape: &Shape) -> String {
+    match shape {
+        Shape::Bool => "bool".into(),
+        Shape::Int32 | Shape::IntOrString => "int32".into(),
+        Shape::Int64 => "int64".into(),
+        Shape::Uint(bits) => format!("uint{bits}"),
+        Shape::Double => "float64".into(),
+        Shape::String { named } if named.is_empty() => "string".into(),
+        Shape::String { named } => named.to_string(),
+        Shape::Bytes => "[]uint8".into(),
+        Shape::Quantity => "resource.Quantity".into(),
+        Shape::Time => "v1.Time".into(),
+        Shape::MicroTime => "v1.MicroTime".into(),
+        Shape::Duration => "v1.Duration".into(),
+        Shape::Any(AnyKind::RawExtension) => "runtime.RawExtension".into(),
+        Shape::Any(AnyKind::FieldsV1) => "v1.FieldsV1".into(),
+        Shape::Any(AnyKind::Json) => "v1.JSON".into(),
+        Shape::Any(_) => "v1.JSONSchemaProps".into(),
+        Shape::Struct(of) => format!("{}.{}", of.package, of.name),
+        Shape::List(list) if list.named.is_empty() => {
+            format!("[]{}{}", if list.pointer_items { "*" } else { "" }, go_type(&list.item))
+        }
+        Shape::List(list) => list.named.to_string(),
+        Shape::Map(map) if map.named.is_empty() => format!("map[string]{}", go_type(&map.value)),
+        Shape::Map(map) => map.named.to_string(),
+    }
+}
+/// A value of the wrong type.
+pub(super) fn mismatch(value: &Value, place: &Place<'_>, wanted: impl FnOnce() -> String) -> Error {
+    Error::Type { found: value.type_name().into(), place: place.describe(), wanted: wanted() }
+}
+
+fn integer(value: &mut Value, low: i64, high: i64, place: &Place<'_>, wanted: &str) -> Result<(), Error> {
+    match value {
+        Value::Int(number) if (low..=high).contains(number) => Ok(()),
+        Value::Int(_) | Value::Float(_) => {
+            let mut text = b"number ".to_vec();
+            crate::json::write(value, &mut text);
+            let found = String::from_utf8_lossy(&text).into_owned();
+            Err(Error::Type { found, place: place.describe(), wanted: wanted.into() })
+        }
+        _ => Err(mismatch(value, place, || wanted.into())),
+    }
+}
+
+fn bytes(value: &mut Value, place: &Place<'_>) -> Result<(), Error> {
+    let Value::Str(text) = value else {
+        return Err(mismatch(value, place, || "[]uint8".into()));
+    };
+    let canonical = base64::canonical(text).map_err(Error::Base64)?;
+    if canonical != text.as_str() {
+        *text = canonical.into();
+    }
+    Ok(())
+}
+
+fn amount(value: &mut Value) -> Result<(), Error> {
+    let parsed = match value {
+        Value::Str(text) => Quantity::parse(text.trim())?,
+        Value::Int(number) => Quantity::from_int(*number),
+        Value::Float(number) => Quantity::parse(&number.to_string())?,
+        _ => return Err(quantity::Error::Form.into()),
+    };
+    let canonical = parsed.to_string();
+    if value.as_str() != Some(&canonical) {
+        *value = canonical.into();
+    }
+    Ok(())
+}
+
+fn moment(value: &mut Value, micro: bool, place: &Place<'_>) -> Result<(), Error> {
+    let Value::Str(text) = value else {
+        return Err(mismatch(value, place, || "string".into()));
+    };
+    let canonical = if micro { Timestamp::parse_micro(text)?.micro() } else { Timestamp::parse(text)?.to_string() };
+    if canonical != text.as_str() {
+        *text = canonical.into();
+    }
+    Ok(())
+}
+
+fn duration(value: &mut Value, place: &Place<'_>) -> Result<(), Error> {
+    let Value::Str(text) = value else {
+        return Err(mismatch(value, place, || "string".into()));
+    };
+    let nanos = crate::duration::parse(text).ok_or_else(|| Error::Duration(text.to_string()))?;
+    let canonical = crate::duration::format(nanos);
+    if canonical != text.as_str() {
+        *text = canonical.into();
+    }
+    Ok(())
+}
+
+/// Free-form values keep what they hold; maps in them sort, as Go's do.
+fn free_form(kind: AnyKind, value: &mut Value, place: &Place<'_>) -> Result<(), Error> {
+    let fits = match kind {
+        AnyKind::Json | AnyKind::RawExtension | AnyKind::FieldsV1 => true,
+        AnyKind::SchemaOrBool => matches!(value, Value::Object(_) | Value::Bool(_)),
+        AnyKind::SchemaOrArray | AnyKind::SchemaOrStrings => matches!(value, Value::Object(_) | Value::Array(_)),
+    };
+    if fits { Ok(()) } else { Err(mismatch(value, place, || go_type(&Shape::Any(kind)))) }
+}
