@@ -1,8 +1,9 @@
 //! From a configuration to a server that can serve, and down again.
 //!
-//! Order matters: the store opens first, since it locks the data directory, and nothing there may be touched before
-//! but the authority of members, without which the store cannot open and which any number may make at once; the
-//! address is bound next, since certificates and kubeconfig name it.
+//! Order matters: what flags name is read first, since nothing may be touched when the configuration is wrong; then
+//! the store opens, since it locks the data directory, and nothing there may be touched before but the authority of
+//! members, without which the store cannot open and which any number may make at once; the address is bound next,
+//! since certificates and kubeconfig name it.
 
 use std::collections::BTreeMap;
 use std::io::{self, Write as _};
@@ -16,11 +17,12 @@ use tokio::sync::watch;
 
 use crate::access::nodes::{Nodes, StoreRelations};
 use crate::access::rbac::Rule;
-use crate::access::tokens::{Issuer, KeyError, KeySet, ServiceAccountTokens, SigningKey, SpareKey, StoreObjects};
-use crate::access::{Authenticator, Authorizer, TokenFile, TokenFileError, connection};
+use crate::access::tokens::{Issuer, KeyError, KeySet, ServiceAccountTokens, SpareKey, StoreObjects};
+use crate::access::{Authenticator, Authorizer, TokenFile, connection};
 use crate::bootstrap;
-use crate::config::{Config, InitialCluster};
+use crate::config::{Config, ConfigError, InitialCluster};
 use crate::gateway::StartError;
+use crate::given::Given;
 use crate::limits;
 use crate::pki::{PeerPki, Pki, PkiError, PkiOptions, RENEWAL_CHECK_INTERVAL};
 use crate::transport;
@@ -48,9 +50,9 @@ pub enum BootError {
     /// Certificates or keys are not there or wrong.
     #[error(transparent)]
     Pki(#[from] PkiError),
-    /// The token file is not there or wrong.
+    /// A file that a flag names is not there or wrong.
     #[error(transparent)]
-    Tokens(#[from] TokenFileError),
+    Given(#[from] ConfigError),
     /// The keys of service account tokens are not there or wrong.
     #[error(transparent)]
     Keys(#[from] KeyError),
@@ -63,6 +65,13 @@ pub enum BootError {
     /// The HTTP server ended by itself.
     #[error("the HTTP server failed")]
     Http(#[source] io::Error),
+}
+
+impl BootError {
+    /// Whether flags or configuration are to blame.
+    pub fn is_misuse(&self) -> bool {
+        matches!(self, Self::Given(_))
+    }
 }
 
 /// Everything that serving needs.
@@ -96,8 +105,8 @@ impl Boot {
     /// See [`BootError`]. The data directory is as it was if it is in use, damaged, or of a newer format, except that
     /// the authority of members may have been made in it.
     pub async fn open(config: Config, drain: Drain) -> Result<Self, BootError> {
-        let given = config.service_account_signing_key_file.clone();
-        let spare = if given.is_none() { SpareKey::prepare(&config.pki_dir()) } else { SpareKey::default() };
+        let given = Given::read(&config)?;
+        let spare = if given.signing.is_none() { SpareKey::prepare(&config.pki_dir()) } else { SpareKey::default() };
         let peers = config.initial_cluster.is_some().then(|| PeerPki::open(&config.pki_dir(), &config.member_name()));
         let peers = peers.transpose()?;
         let store = Store::open(store_options(&config, peers.as_ref())?)
@@ -107,12 +116,13 @@ impl Boot {
         let address = listener.local_addr().map_err(|source| BootError::Listen { address: config.listen, source })?;
         let pki = Arc::new(Pki::open(PkiOptions::from_config(&config, address.ip()))?);
         pki.write_admin_kubeconfig(&config.admin_kubeconfig(), &server_url(&config, address))?;
-        let signing = match &given {
-            Some(path) => SigningKey::read(path)?,
+        let signing = match given.signing {
+            Some(key) => key,
             None => spare.open(&config.pki_dir())?,
         };
+        let keys = KeySet::new(&signing, given.keys);
         Ok(Self {
-            authenticator: Arc::new(authenticator(&config, &store, &signing)?),
+            authenticator: Arc::new(authenticator(&config, &store, keys, given.tokens)),
             issuer: Issuer::new(signing, config.service_account_issuer.first().cloned().unwrap_or_default()),
             authorizer: Authorizer::new(nodes(&store)?),
             config: Arc::new(config),
@@ -190,12 +200,10 @@ fn nodes(store: &Store) -> Result<Nodes, BootError> {
     Ok(Nodes::new(Box::new(StoreRelations::new(store)), Rule::list(&rules)))
 }
 
-fn authenticator(config: &Config, store: &Store, signing: &SigningKey) -> Result<Authenticator, BootError> {
-    let keys = KeySet::open(signing, &config.service_account_key_file)?;
+fn authenticator(config: &Config, store: &Store, keys: KeySet, file: TokenFile) -> Authenticator {
     let objects = Arc::new(StoreObjects::new(store));
     let tokens = ServiceAccountTokens::new(keys, &config.service_account_issuer, config.audiences(), objects);
-    let file = config.token_auth_file.as_deref().map(TokenFile::open).transpose()?.unwrap_or_default();
-    Ok(Authenticator::new(file, tokens))
+    Authenticator::new(file, tokens)
 }
 
 fn store_options(config: &Config, peers: Option<&PeerPki>) -> Result<Options, PkiError> {

@@ -1,5 +1,6 @@
 //! The command line.
 
+use std::ffi::OsString;
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Duration;
@@ -102,7 +103,8 @@ fn end(done: Result<(), impl std::error::Error + 'static>) -> ExitCode {
     done.map_or_else(|error| fail(&error, FAILED), |()| ExitCode::SUCCESS)
 }
 
-/// Sends the log to standard error, in the form and with the filter of the configuration.
+/// Sends the log to standard error, in the form and with the filter of the configuration; first what seems to be meant
+/// for it and is not part of it.
 fn trace(config: Config) -> Result<Config, ConfigError> {
     let filter = EnvFilter::try_new(&config.log_level)
         .map_err(|error| ConfigError::Invalid { option: "log-level", why: error.to_string() })?;
@@ -110,6 +112,10 @@ fn trace(config: Config) -> Result<Config, ConfigError> {
     match config.log_format {
         LogFormat::Text => log.with_ansi(std::io::IsTerminal::is_terminal(&std::io::stderr())).init(),
         LogFormat::Json => log.json().flatten_event(true).init(),
+    }
+    let text = |(name, value): (OsString, OsString)| Some((name.into_string().ok()?, value.into_string().ok()?));
+    for variable in config::unrecognized_variables(std::env::vars_os().filter_map(text)) {
+        tracing::warn!(variable, "unrecognized environment variable: there is no such option");
     }
     Ok(config)
 }
@@ -120,7 +126,7 @@ fn start(config: Config) -> ExitCode {
             tracing::info!("stopped");
             ExitCode::SUCCESS
         }
-        Err(error) => fail(&error, FAILED),
+        Err(error) => fail(&error, if error.is_misuse() { MISUSED } else { FAILED }),
     }
 }
 

@@ -14,6 +14,7 @@ pub mod field;
 pub mod fieldmanager;
 pub mod follow;
 pub mod gateway;
+pub mod given;
 pub mod kinds;
 pub mod limits;
 pub mod metrics;

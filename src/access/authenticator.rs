@@ -169,7 +169,7 @@ mod tests {
     fn order() {
         let pem = rcgen::KeyPair::generate().unwrap().serialize_pem();
         let key = SigningKey::parse(&pem).unwrap();
-        let keys = KeySet::open(&key, &[]).unwrap();
+        let keys = KeySet::new(&key, KeySet::default());
         let api = ["api".to_owned()];
         let tokens = ServiceAccountTokens::new(keys, &api, &api, Arc::new(NoObjects));
         let file = TokenFile::parse("secret,ann,u-1").unwrap();

@@ -128,3 +128,24 @@ fn members_that_find_each_other_by_a_name() {
         assert!(error.contains(&format!("configuration: {option}: ")) && error.contains(part), "{args:?}: {error}");
     }
 }
+
+#[test]
+fn variables_that_belong_to_no_option_are_told() {
+    let environment = [
+        ("FLOTILLA_DATA_DIR", "/d"),
+        ("FLOTILLA_CONFIG", "/c"),
+        ("FLOTILLA_DATADIR", "/d"),
+        ("FLOTILLA_LISTEN_PORT", "6443"),
+        ("FLOTILLAS", "3"),
+        ("PATH", "/bin"),
+        // Of the Services `flotilla` and `flotilla-x`.
+        ("FLOTILLA_SERVICE_HOST", "10.96.0.9"),
+        ("FLOTILLA_SERVICE_PORT_HTTPS", "6443"),
+        ("FLOTILLA_PORT", "tcp://10.96.0.9:6443"),
+        ("FLOTILLA_PORT_6443_TCP_ADDR", "10.96.0.9"),
+        ("FLOTILLA_X_SERVICE_HOST", "10.96.0.8"),
+        ("FLOTILLA_X_PORT_6443_TCP", "tcp://10.96.0.8:6443"),
+    ];
+    let owned = environment.map(|(name, value)| (name.to_owned(), value.to_owned()));
+    assert_eq!(super::unrecognized_variables(owned.into_iter()), ["FLOTILLA_DATADIR", "FLOTILLA_LISTEN_PORT"]);
+}

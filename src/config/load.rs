@@ -15,6 +15,8 @@ use crate::limits::{self, CONFIG_FILE_BYTES};
 
 /// What the names of environment variables start with.
 const ENV_PREFIX: &str = "FLOTILLA_";
+/// What names the file, after that.
+const CONFIG_FILE: &str = "CONFIG";
 
 /// Why there is no configuration.
 #[derive(Debug, thiserror::Error)]
@@ -28,8 +30,21 @@ pub enum ConfigError {
         source: std::io::Error,
     },
     /// The file, a variable or a flag has a value of the wrong form, or the file has an unknown key.
-    #[error("configuration: {0}")]
-    Value(Box<figment::Error>),
+    #[error("configuration: {place}: {why}")]
+    Value {
+        /// The variable, the file, or the option.
+        place: String,
+        /// What is wrong with it.
+        why: String,
+    },
+    /// The file that an option names is not there, or does not hold what it should.
+    #[error("configuration: {option}")]
+    Given {
+        /// The option, as the file names it.
+        option: &'static str,
+        /// What is wrong.
+        source: Box<dyn std::error::Error + Send + Sync>,
+    },
     /// Options that do not go together.
     #[error("configuration: {option}: {why}")]
     Invalid {
@@ -40,9 +55,18 @@ pub enum ConfigError {
     },
 }
 
-impl From<figment::Error> for ConfigError {
-    fn from(error: figment::Error) -> Self {
-        Self::Value(Box::new(error))
+impl ConfigError {
+    /// Says of a value where somebody finds it who wants to mend it.
+    fn value(error: &figment::Error, file: Option<&Path>) -> Self {
+        let (key, why) = (error.path.join("."), error.kind.to_string());
+        let origin = error.metadata.as_ref().map_or("", |metadata| &metadata.name);
+        let place = match file {
+            _ if origin.contains("environment") => format!("{ENV_PREFIX}{}", key.to_uppercase().replace('-', "_")),
+            Some(file) if key.is_empty() => file.display().to_string(),
+            Some(file) if origin.contains(<Toml as Format>::NAME) => format!("{}: {key}", file.display()),
+            _ => key,
+        };
+        Self::Value { place, why }
     }
 }
 
@@ -53,9 +77,10 @@ impl From<figment::Error> for ConfigError {
 /// # Errors
 /// When the file cannot be read, a value has the wrong form, or options do not go together.
 pub fn load(parsed: &Config, matches: &ArgMatches, file: Option<&Path>) -> Result<Config, ConfigError> {
-    let mut options: BTreeSet<String> = BTreeSet::new();
+    let wrong = |error: figment::Error| ConfigError::value(&error, file);
+    let options = options();
     let mut given = Dict::new();
-    let mut all = Figment::from(Serialized::defaults(parsed)).extract::<Dict>()?;
+    let mut all = Figment::from(Serialized::defaults(parsed)).extract::<Dict>().map_err(wrong)?;
     for id in matches.ids().map(clap::Id::as_str) {
         let option = id.replace('_', "-");
         if matches.value_source(id) == Some(ValueSource::CommandLine)
@@ -64,20 +89,46 @@ pub fn load(parsed: &Config, matches: &ArgMatches, file: Option<&Path>) -> Resul
             given.insert(option.clone(), value);
         }
     }
-    options.extend(
-        <Config as clap::Args>::augment_args(clap::Command::new(""))
-            .get_arguments()
-            .filter_map(|arg| arg.get_long().map(str::to_owned)),
-    );
     let mut figment = Figment::from(Serialized::defaults(all));
     if let Some(path) = file {
         figment = figment.merge(Toml::string(&read(path)?));
     }
-    let environment = Env::prefixed(ENV_PREFIX).map(|key| key.as_str().to_lowercase().replace('_', "-").into());
+    let environment = Env::prefixed(ENV_PREFIX).map(|key| option_of(key.as_str()).into());
     let environment = environment.filter(move |key| options.contains(key.as_str()));
-    let config: Config = figment.merge(environment).merge(Serialized::defaults(given)).extract()?;
+    let config: Config = figment.merge(environment).merge(Serialized::defaults(given)).extract().map_err(wrong)?;
     check(&config)?;
     Ok(config)
+}
+
+/// Every option, as flags and files name it.
+fn options() -> BTreeSet<String> {
+    let command = <Config as clap::Args>::augment_args(clap::Command::new(""));
+    command.get_arguments().filter_map(|arg| arg.get_long().map(str::to_owned)).collect()
+}
+
+/// The option of a variable, whose name is given without the prefix.
+fn option_of(variable: &str) -> String {
+    variable.to_lowercase().replace('_', "-")
+}
+
+/// Which variables of an environment are named as options are and belong to none: as likely as not a mistake.
+pub fn unrecognized_variables(environment: impl Iterator<Item = (String, String)>) -> Vec<String> {
+    let options = options();
+    let is_meant = |rest: &str| rest == CONFIG_FILE || options.contains(&option_of(rest));
+    let of_nothing = |(name, value): &(String, String)| {
+        name.strip_prefix(ENV_PREFIX).is_some_and(|rest| !is_meant(rest) && !tells_of_service(rest, value))
+    };
+    environment.filter(of_nothing).map(|(name, _)| name).collect()
+}
+
+/// Whether Kubernetes tells containers so of a Service whose name begins with `flotilla`, as in
+/// `FLOTILLA_SERVICE_HOST`, `FLOTILLA_PORT=tcp://10.96.0.9:6443` and `FLOTILLA_PORT_6443_TCP_ADDR`.
+fn tells_of_service(rest: &str, value: &str) -> bool {
+    let of_port = |text: &str| text.starts_with(|first: char| first.is_ascii_digit());
+    rest.ends_with("SERVICE_HOST")
+        || rest.contains("SERVICE_PORT")
+        || rest.ends_with("PORT") && value.contains("://")
+        || rest.split("PORT_").skip(1).any(of_port)
 }
 
 fn read(path: &Path) -> Result<String, ConfigError> {

@@ -9,7 +9,7 @@ mod members;
 mod shards;
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
@@ -17,7 +17,7 @@ use serde::{Deserialize, Serialize};
 use crate::limits;
 
 pub use cidr::{Cidr, CidrError, PortRange, ServiceRanges};
-pub use load::{ConfigError, load};
+pub use load::{ConfigError, load, unrecognized_variables};
 pub use members::{InitialCluster, InitialClusterError, default_name, is_member_address, is_member_name};
 pub use shards::{Shards, ShardsError};
 
@@ -262,6 +262,11 @@ impl Config {
     /// Audiences of the API itself.
     pub fn audiences(&self) -> &[String] {
         if self.api_audiences.is_empty() { &self.service_account_issuer } else { &self.api_audiences }
+    }
+
+    /// The certificate to serve with and its key, where they are given.
+    pub fn serving_files(&self) -> Option<(&Path, &Path)> {
+        self.tls_cert_file.as_deref().zip(self.tls_private_key_file.as_deref())
     }
 
     /// Directory of the certificates and keys that members share.

@@ -122,7 +122,7 @@ impl PkiOptions {
         names.extend(config.tls_san.iter().cloned());
         names.sort();
         names.dedup();
-        let serving = config.tls_cert_file.clone().zip(config.tls_private_key_file.clone());
+        let serving = config.serving_files().map(|(cert, key)| (cert.to_owned(), key.to_owned()));
         let (dir, own_dir) = (config.pki_dir(), config.own_pki_dir());
         Self { dir, own_dir, names, serving, client_ca_file: config.client_ca_file.clone() }
     }
@@ -157,7 +157,7 @@ impl Pki {
         let proxy_authority = Authority::open(&options.dir, "front-proxy-ca", "flotilla-front-proxy-ca")?;
         let mut trusted = vec![authority.certificate().clone()];
         if let Some(path) = &options.client_ca_file {
-            trusted.extend(certificates(path, &read_credential(path)?)?);
+            trusted.extend(client_authorities(path)?);
         }
         let roots = Arc::new(ClientRoots::new(trusted)?);
         let serving = Arc::new(ServingCertificate::new(Self::serving_key(&options, &authority)?));
@@ -166,10 +166,7 @@ impl Pki {
 
     fn serving_key(options: &PkiOptions, authority: &Authority) -> Result<rustls::sign::CertifiedKey, PkiError> {
         if let Some((cert, key)) = &options.serving {
-            let chain = certificates(cert, &read_credential(cert)?)?;
-            let pem = read_credential(key)?;
-            let parsed = PrivateKeyDer::from_pem_slice(pem.as_bytes()).map_err(|e| PkiError::damaged(key, e))?;
-            return serving::certified(chain, &parsed).map_err(|e| PkiError::damaged(cert, e));
+            return serving_certificate(cert, key);
         }
         let spec =
             LeafSpec { common_name: "kube-apiserver", organization: None, names: &options.names, usage: Usage::Server };
@@ -248,6 +245,27 @@ impl Pki {
     pub fn dir(&self) -> &Path {
         &self.options.dir
     }
+}
+
+/// The certificate of a file, with its intermediates, and the key of another that belongs to it.
+///
+/// # Errors
+/// When a file cannot be read or holds something else, or the two do not belong together.
+pub fn serving_certificate(cert: &Path, key: &Path) -> Result<rustls::sign::CertifiedKey, PkiError> {
+    let chain = certificates(cert, &read_credential(cert)?)?;
+    let pem = read_credential(key)?;
+    let parsed = PrivateKeyDer::from_pem_slice(pem.as_bytes()).map_err(|e| PkiError::damaged(key, e))?;
+    serving::certified(chain, &parsed).map_err(|e| PkiError::damaged(cert, e))
+}
+
+/// The certificates of a file, each of which may be that of an authority.
+///
+/// # Errors
+/// When the file cannot be read, or a certificate in it cannot be that of an authority.
+pub fn client_authorities(path: &Path) -> Result<Vec<CertificateDer<'static>>, PkiError> {
+    let authorities = certificates(path, &read_credential(path)?)?;
+    ClientRoots::new(authorities.clone()).map_err(|error| PkiError::damaged(path, error))?;
+    Ok(authorities)
 }
 
 /// All certificates of a PEM text; at least one.

@@ -5,6 +5,7 @@
 mod access;
 mod backup;
 mod cluster;
+mod configuration;
 mod crash;
 mod damage;
 mod disk;

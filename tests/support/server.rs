@@ -117,6 +117,13 @@ impl DataDir {
         self.run(self.command(flags), READY, |_| self.path())
     }
 
+    /// Starts a server with further variables and waits until it is ready, or ends by itself.
+    pub fn try_start_in(&self, environment: &[(&str, &str)]) -> Result<Server, Refusal> {
+        let mut command = self.command(&[]);
+        command.envs(environment.iter().copied());
+        self.run(command, READY, |_| self.path())
+    }
+
     /// Starts a server with further flags and waits until it answers, ready or not.
     pub fn begin_with(&self, flags: &[&str]) -> Server {
         let begun = self.run(self.command(flags), "/livez", |_| self.path());
@@ -226,9 +233,18 @@ impl Server {
 
     /// Resident memory, in bytes.
     pub fn resident_bytes(&self) -> u64 {
+        self.memory_bytes("VmRSS:")
+    }
+
+    /// The most that resident memory ever was, in bytes.
+    pub fn peak_resident_bytes(&self) -> u64 {
+        self.memory_bytes("VmHWM:")
+    }
+
+    fn memory_bytes(&self, which: &str) -> u64 {
         let status = fs::read_to_string(format!("/proc/{}/status", self.running.child.id())).expect("proc(5)");
-        let kilobytes = status.lines().find_map(|line| line.strip_prefix("VmRSS:")?.split_ascii_whitespace().next());
-        kilobytes.and_then(|number| number.parse::<u64>().ok()).expect("VmRSS") * 1024
+        let kilobytes = status.lines().find_map(|line| line.strip_prefix(which)?.split_ascii_whitespace().next());
+        kilobytes.and_then(|number| number.parse::<u64>().ok()).expect("proc(5)") * 1024
     }
 
     /// SIGTERM.

@@ -33,7 +33,7 @@ mod tests {
     #[test]
     fn the_description() {
         let key = SigningKey::parse(&rcgen::KeyPair::generate().unwrap().serialize_pem()).unwrap();
-        let keys = KeySet::open(&key, &[]).unwrap();
+        let keys = KeySet::new(&key, KeySet::default());
         assert_eq!(
             configuration("https://kubernetes.default.svc", "127.0.0.1:6443".parse().unwrap(), &keys),
             r#"{"issuer":"https://kubernetes.default.svc","jwks_uri":"https://127.0.0.1:6443/openid/v1/jwks","response_types_supported":["id_token"],"subject_types_supported":["public"],"id_token_signing_alg_values_supported":["ES256"]}"#

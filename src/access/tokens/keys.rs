@@ -256,16 +256,16 @@ fn fixed(signature: &[u8], half: usize) -> Option<Vec<u8>> {
 }
 
 /// The keys that tokens may be signed with.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Default)]
 pub struct KeySet(Vec<VerificationKey>);
 
 impl KeySet {
-    /// The key that signs, and those of further files.
+    /// The keys of some files.
     ///
     /// # Errors
     /// When a file cannot be read or holds no usable key.
-    pub fn open(signing: &SigningKey, files: &[PathBuf]) -> Result<Self, KeyError> {
-        let mut keys = vec![signing.public().clone()];
+    pub fn read(files: &[PathBuf]) -> Result<Self, KeyError> {
+        let mut keys = Vec::new();
         for path in files {
             let found = read_all(&read_credential(path)?);
             let found = found.map_err(|why| KeyError::Unusable { path: path.clone(), why })?;
@@ -274,9 +274,16 @@ impl KeySet {
             }
             keys.extend(found);
         }
+        Ok(Self(keys))
+    }
+
+    /// The key that signs, and these besides.
+    pub fn new(signing: &SigningKey, further: Self) -> Self {
+        let mut keys = vec![signing.public().clone()];
+        keys.extend(further.0);
         let mut seen = std::collections::BTreeSet::new();
         keys.retain(|key| seen.insert(key.id.clone()));
-        Ok(Self(keys))
+        Self(keys)
     }
 
     /// Keys that may have signed a token with this id in its header; without an id, all.

@@ -38,11 +38,11 @@ fn key_files_with_several_keys() {
     let (signing, other) = (elliptic(&rcgen::PKCS_ECDSA_P256_SHA256), rcgen::KeyPair::generate().unwrap());
     let path = dir.join("keys.pem");
     std::fs::write(&path, format!("{}{}", other.public_key_pem(), other.serialize_pem())).unwrap();
-    let keys = KeySet::open(&signing, &[path.clone(), path.clone()]).unwrap();
+    let keys = KeySet::new(&signing, KeySet::read(&[path.clone(), path.clone()]).unwrap());
     assert_eq!(keys.candidates("").count(), 2);
     assert_eq!(keys.candidates(&signing.public().id).count(), 1);
     assert_eq!(keys.candidates("unknown").count(), 0);
     assert_eq!(keys.algorithms(), ["ES256"]);
     std::fs::write(&path, "nothing").unwrap();
-    assert!(KeySet::open(&signing, &[path]).unwrap_err().to_string().contains("keys.pem"));
+    assert!(KeySet::read(&[path]).unwrap_err().to_string().contains("keys.pem"));
 }

@@ -49,7 +49,7 @@ impl World {
     fn new() -> Self {
         let pem = rcgen::KeyPair::generate().unwrap().serialize_pem();
         let key = SigningKey::parse(&pem).unwrap();
-        let keys = KeySet::open(&key, &[]).unwrap();
+        let keys = KeySet::new(&key, KeySet::default());
         let objects = Arc::new(Objects::default());
         objects.put(BoundKind::ServiceAccount, "ns/bot", found("u-1", 1));
         let api = [API.to_owned()];

@@ -1,0 +1,50 @@
+//! The files that flags name.
+//!
+//! They are read before anything else is done, so that one that is missing or wrong is told as wrong configuration, and
+//! the data directory stays as it is.
+
+use std::error::Error;
+
+use crate::access::TokenFile;
+use crate::access::tokens::{KeySet, SigningKey};
+use crate::config::{Config, ConfigError};
+use crate::pki::{client_authorities, serving_certificate};
+
+/// What they hold. Certificates are read again when they are used, since they may be replaced while a server runs.
+#[derive(Debug)]
+pub struct Given {
+    /// Static tokens.
+    pub tokens: TokenFile,
+    /// What signs the tokens of service accounts.
+    pub signing: Option<SigningKey>,
+    /// Further keys that those may be signed with.
+    pub keys: KeySet,
+}
+
+impl Given {
+    /// Reads all of them.
+    ///
+    /// # Errors
+    /// When one cannot be read, or does not hold what its flag is for.
+    pub fn read(config: &Config) -> Result<Self, ConfigError> {
+        if let Some((certificate, key)) = config.serving_files() {
+            serving_certificate(certificate, key).map_err(wrong("tls-cert-file"))?;
+        }
+        if let Some(path) = &config.client_ca_file {
+            client_authorities(path).map_err(wrong("client-ca-file"))?;
+        }
+        let signing = config.service_account_signing_key_file.as_deref().map(SigningKey::read).transpose();
+        let keys = KeySet::read(&config.service_account_key_file);
+        let tokens = config.token_auth_file.as_deref().map(TokenFile::open).transpose();
+        Ok(Self {
+            tokens: tokens.map_err(wrong("token-auth-file"))?.unwrap_or_default(),
+            signing: signing.map_err(wrong("service-account-signing-key-file"))?,
+            keys: keys.map_err(wrong("service-account-key-file"))?,
+        })
+    }
+}
+
+/// What is told of the file of an option.
+fn wrong<E: Error + Send + Sync + 'static>(option: &'static str) -> impl Fn(E) -> ConfigError {
+    move |source| ConfigError::Given { option, source: Box::new(source) }
+}
