@@ -1,17 +1,34 @@
-//! A disk that fills up.
+//! Disks that fill up, and that do not keep what is written.
 
 use std::fs::{self, File};
 use std::io::Write as _;
+use std::path::{Path, PathBuf};
+use std::process::Command;
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
 use crate::support::{CONFIG_MAPS, DataDir, config_map, config_map_path};
 
+/// Stands before the C library's functions: they fail from the time on when the file that FAIL_FSYNC names is there.
+const FAILING_FSYNC: &str = r#"
+#define _GNU_SOURCE
+#include <errno.h>
+#include <stdlib.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+static int or_fail(long number, int file) {
+    if (access(getenv("FAIL_FSYNC"), F_OK) != 0) return syscall(number, file);
+    errno = EIO;
+    return -1;
+}
+int fsync(int file) { return or_fail(SYS_fsync, file); }
+int fdatasync(int file) { return or_fail(SYS_fdatasync, file); }
+"#;
+
 /// Room for the segments of the log that must always be there, and one more.
 const DISK_BYTES: u64 = 120 << 20;
 const VALUE_BYTES: usize = 1 << 20;
 
-/// Fsync that fails cannot be brought about from outside; the store's own tests have a disk for that.
 #[test]
 fn a_full_disk_refuses_writes_until_there_is_room() {
     let directory = DataDir::new();
@@ -58,4 +75,41 @@ fn a_full_disk_refuses_writes_until_there_is_room() {
     }
     administrator.get(&config_map_path("after")).expect(200);
     assert_eq!(server.terminate().code(), Some(0));
+}
+
+/// Compiles [`FAILING_FSYNC`].
+fn failing_fsync(folder: &Path) -> PathBuf {
+    let (source, library) = (folder.join("fsync.c"), folder.join("fsync.so"));
+    fs::write(&source, FAILING_FSYNC).expect("a file");
+    let compiled = Command::new("cc").args(["-shared", "-fPIC", "-o"]).arg(&library).arg(&source).status();
+    assert!(compiled.expect("the C compiler that the build takes").success());
+    library
+}
+
+#[test]
+fn a_failed_fsync_ends_the_server_and_nothing_acknowledged_is_lost() {
+    let directory = DataDir::new();
+    let folder = directory.path().with_file_name("fsync");
+    fs::create_dir_all(&folder).expect("a directory");
+    let (library, failing) = (failing_fsync(&folder), folder.join("fails"));
+    let [library_path, failing_path] = [&library, &failing].map(|path| path.to_str().expect("a path"));
+    let started = directory.try_start_in(&[("LD_PRELOAD", library_path), ("FAIL_FSYNC", failing_path)]);
+    let server = started.expect("a server");
+    let mut client = server.connect();
+    for number in 0..20 {
+        client.post(CONFIG_MAPS, &config_map(&format!("kept-{number}"), "1")).expect(201);
+    }
+    File::create(&failing).expect("a file");
+    let object = config_map("unknown", "1").to_string();
+    let answer = client.call("POST", CONFIG_MAPS, &[("Content-Type", "application/json")], object.as_bytes());
+    assert!(answer.as_ref().map_or(true, |answer| answer.status >= 500), "{answer:?}");
+    let messages = server.messages();
+    assert_eq!(server.wait().code(), Some(70), "{messages}");
+
+    let server = directory.start();
+    let mut client = server.connect();
+    for number in 0..20 {
+        client.get(&config_map_path(&format!("kept-{number}"))).expect(200);
+    }
+    client.post(CONFIG_MAPS, &config_map("after", "1")).expect(201);
 }

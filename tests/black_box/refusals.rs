@@ -13,6 +13,8 @@ const YAML: &str = "application/yaml";
 const BODY_BYTES_MAX: usize = 3 << 20;
 /// Refusing a body of any kind may take this long, on a machine that is busy with other things.
 const REFUSAL_TIMEOUT: Duration = Duration::from_secs(20);
+/// What it may take meanwhile: the body some times over.
+const REFUSAL_BYTES_MAX: u64 = 256 << 20;
 
 /// Checks that an answer is a Status that says so.
 fn refused(answer: &Answer, status: u16, reason: &str) -> Value {
@@ -58,8 +60,24 @@ fn methods_and_media_types_that_are_not_there() {
         let answer = client.call(method, untabled, &table, body.as_bytes()).expect("an answer");
         refused(&answer, 406, "NotAcceptable");
     }
-    assert_eq!(client.get("/api/v1/namespaces/default/nothings").status, 404);
-    assert_eq!(client.get("/apis/none.example/v1/nothings").status, 404);
+    goes_on(&server);
+}
+
+#[test]
+fn groups_and_kinds_that_are_not_there() {
+    let directory = DataDir::new();
+    let (server, mut client) = start(&directory);
+    for path in ["/api/v1/namespaces/default/nothings", "/api/v1/nothings/x", "/apis/apps/v9/deployments", "/api/v9"] {
+        refused(&client.get(path), 404, "NotFound");
+        refused(&client.post(path, &json!({"metadata": {"name": "x"}})), 404, "NotFound");
+    }
+    // Of a group that nobody serves there is no version that could say more.
+    let nowhere = client.get("/apis/none.example/v1/nothings");
+    assert_eq!((nowhere.status, &*nowhere.text()), (404, "404 page not found\n"));
+    for (kind, version) in [("Nothing", "v1"), ("ConfigMap", "v9"), ("ConfigMap", "none.example/v1")] {
+        let object = json!({"kind": kind, "apiVersion": version, "metadata": {"name": "x"}});
+        refused(&client.post(CONFIG_MAPS, &object), 400, "BadRequest");
+    }
     goes_on(&server);
 }
 
@@ -103,6 +121,74 @@ fn bodies_that_cannot_be_read() {
         let answer = client.request("PATCH", &config_map_path("one?fieldManager=tests"), patch, b"[{");
         refused(&answer, 400, "BadRequest");
     }
+    goes_on(&server);
+}
+
+#[test]
+fn fields_of_the_wrong_type() {
+    let directory = DataDir::new();
+    let (server, mut client) = start(&directory);
+    let pods = "/api/v1/namespaces/default/pods";
+    for (path, object, part) in [
+        (CONFIG_MAPS, json!({"metadata": {"name": 7}}), "cannot unmarshal number"),
+        (CONFIG_MAPS, json!({"metadata": {"name": "x"}, "data": []}), "cannot unmarshal array"),
+        (CONFIG_MAPS, json!({"metadata": {"name": "x"}, "data": {"a": true}}), "cannot unmarshal bool"),
+        (CONFIG_MAPS, json!({"metadata": "x"}), "cannot unmarshal string"),
+        (pods, json!({"metadata": {"name": "x"}, "spec": {"containers": {}}}), "cannot unmarshal object"),
+        (pods, json!({"metadata": {"name": "x"}, "spec": {"priority": 3_000_000_000_u32}}), "cannot unmarshal number"),
+        (pods, json!({"metadata": {"name": "x", "creationTimestamp": "now"}}), "cannot parse"),
+    ] {
+        let told = refused(&client.post(path, &object), 400, "BadRequest");
+        assert!(told["message"].as_str().is_some_and(|text| text.contains(part)), "{object}: {told}");
+    }
+    goes_on(&server);
+}
+
+#[test]
+fn required_fields_that_are_missing() {
+    let directory = DataDir::new();
+    let (server, mut client) = start(&directory);
+    let named = json!({"name": "x"});
+    for (path, object, fields) in [
+        (CONFIG_MAPS, json!({}), &["metadata.name"][..]),
+        ("/api/v1/namespaces/default/pods", json!({"metadata": named, "spec": {}}), &["spec.containers"]),
+        (
+            "/api/v1/namespaces/default/pods",
+            json!({"metadata": named, "spec": {"containers": [{}]}}),
+            &["spec.containers[0].name", "spec.containers[0].image"],
+        ),
+        (
+            "/apis/apps/v1/namespaces/default/deployments",
+            json!({"metadata": named}),
+            &["spec.selector", "spec.template.spec.containers"],
+        ),
+        ("/apis/storage.k8s.io/v1/storageclasses", json!({"metadata": named}), &["provisioner"]),
+    ] {
+        let told = refused(&client.post(path, &object), 422, "Invalid");
+        let causes = told["details"]["causes"].as_array().expect("causes");
+        for field in fields {
+            let is_missing = |cause: &Value| cause["field"] == *field && cause["reason"] == "FieldValueRequired";
+            assert!(causes.iter().any(is_missing), "{field}: {told}");
+        }
+    }
+    goes_on(&server);
+}
+
+#[test]
+fn updates_of_what_has_changed_meanwhile() {
+    let directory = DataDir::new();
+    let (server, mut client) = start(&directory);
+    let path = config_map_path("two");
+    let before = client.post(CONFIG_MAPS, &config_map("two", "1")).expect(201);
+    client.put(&path, &config_map("two", "2")).expect(200);
+    refused(&client.put(&path, &before), 409, "Conflict");
+    let version = json!({"metadata": {"resourceVersion": before["metadata"]["resourceVersion"]}});
+    for patch in ["application/merge-patch+json", "application/strategic-merge-patch+json"] {
+        refused(&client.request("PATCH", &path, patch, version.to_string().as_bytes()), 409, "Conflict");
+    }
+    let condition = json!({"preconditions": version["metadata"]}).to_string();
+    refused(&client.request("DELETE", &path, JSON, condition.as_bytes()), 409, "Conflict");
+    assert_eq!(client.get(&path).expect(200)["data"], json!({"value": "2"}));
     goes_on(&server);
 }
 
@@ -197,6 +283,7 @@ fn bodies_that_are_meant_to_exhaust() {
         (YAML, deep("[", "]")),
         (YAML, bomb),
     ];
+    let before = server.resident_bytes();
     for (media, body) in bodies {
         let began = Instant::now();
         let answer = client.request("POST", CONFIG_MAPS, media, body.as_bytes());
@@ -204,6 +291,8 @@ fn bodies_that_are_meant_to_exhaust() {
         assert_eq!(answer.json()["kind"], "Status");
         assert!(began.elapsed() < REFUSAL_TIMEOUT, "{media}: {:?}", began.elapsed());
     }
+    let peak = server.peak_resident_bytes();
+    assert!(peak < before + REFUSAL_BYTES_MAX, "{before} to {peak} bytes");
     goes_on(&server);
 }
 
