@@ -1,4 +1,4 @@
-//! How controllers write: by the rules that hold for clients, as the user that a controller manager is.
+//! How controllers write: by the rules that hold for clients, as the user that a controller manager is, or the server.
 
 use std::sync::Arc;
 
@@ -11,9 +11,10 @@ use crate::gateway::Caller;
 use crate::registry::{Change, DeleteOptions, Incoming, Registry, Served, Target, WriteOptions};
 use crate::status::{ApiError, ApiResult};
 
-/// User agent and field manager of controllers.
-const MANAGER: &str = "kube-controller-manager";
-const USER: &str = "system:kube-controller-manager";
+/// Who controllers are: user, and user agent and field manager.
+const CONTROLLER_MANAGER: (&str, &str) = ("system:kube-controller-manager", "kube-controller-manager");
+/// Who the server itself is.
+const SERVER: (&str, &str) = ("system:apiserver", "kube-apiserver");
 
 /// What controllers act through.
 pub struct Agent {
@@ -22,6 +23,7 @@ pub struct Agent {
     /// What they need besides.
     pub settings: Settings,
     user: Arc<User>,
+    manager: &'static str,
 }
 
 /// A change of an object; the object is complete before and after.
@@ -36,12 +38,21 @@ impl<F: FnMut(&mut Value) -> ApiResult<()> + Send> Change for Edit<F> {
 }
 
 impl Agent {
-    /// Acts on these objects.
+    /// Acts on these objects as controllers do.
     pub fn new(registry: Arc<Registry>, settings: Settings) -> Self {
+        Self::acting_as(CONTROLLER_MANAGER, registry, settings)
+    }
+
+    /// Acts on these objects as the server itself.
+    pub fn of_server(registry: Arc<Registry>, settings: Settings) -> Self {
+        Self::acting_as(SERVER, registry, settings)
+    }
+
+    fn acting_as((name, manager): (&str, &'static str), registry: Arc<Registry>, settings: Settings) -> Self {
         // Those who keep the cluster in order are not held by its policies.
         let groups = vec!["system:masters".into(), "system:authenticated".into()];
-        let user = Arc::new(User { name: USER.into(), groups, ..User::default() });
-        Self { registry, settings, user }
+        let user = Arc::new(User { name: name.into(), groups, ..User::default() });
+        Self { registry, settings, user, manager }
     }
 
     /// Counts a request by its outcome.
@@ -56,7 +67,7 @@ impl Agent {
     }
 
     fn caller(&self) -> Caller {
-        Caller::new(Arc::clone(&self.user), MANAGER)
+        Caller::new(Arc::clone(&self.user), self.manager)
     }
 
     /// A resource that every server has.
@@ -82,7 +93,7 @@ impl Agent {
         object.set_at(&["apiVersion"], served.api_version());
         conform::conform(served.of(), &mut object).map_err(ApiError::internal)?;
         let incoming = Incoming { value: object, ..Incoming::default() };
-        let created = self.registry.create(target, incoming, &options(MANAGER), &mut self.caller()).await;
+        let created = self.registry.create(target, incoming, &options(self.manager), &mut self.caller()).await;
         match self.counted("POST", created) {
             Ok(_) => Ok(true),
             Err(error) if error.reason == "AlreadyExists" => Ok(false),
@@ -100,7 +111,7 @@ impl Agent {
             edit(object);
             conform::conform(served.of(), object).map(drop).map_err(ApiError::internal)
         });
-        let updated = self.registry.update(target, &mut change, &options(MANAGER), &mut self.caller()).await;
+        let updated = self.registry.update(target, &mut change, &options(self.manager), &mut self.caller()).await;
         self.counted("PUT", updated).map(drop)
     }
 

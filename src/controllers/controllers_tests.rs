@@ -27,7 +27,8 @@ impl Cluster {
         let store = Store::open(Options::new(dir.join("store"))).await.unwrap();
         let registry = Arc::new(Registry::new(store, PortRange::NODE_PORTS));
         let issuer = Issuer::new(spare.open(&dir).unwrap(), "test".into());
-        let settings = Settings { issuer, root_ca: "ROOT".into(), host: "host".into() };
+        let (root_ca, host, member) = ("ROOT".into(), "host".into(), "member".into());
+        let settings = Settings { embedded: true, member, issuer, root_ca, host };
         let (begin, drain) = Drain::new();
         let controllers = start(&registry, &settings, &drain);
         Self { agent: Agent::new(registry, settings), _dir: dir, controllers, _begin: begin }

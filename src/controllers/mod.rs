@@ -1,5 +1,5 @@
 //! Controllers that belong to the API itself: namespaces, garbage collection, service accounts, root certificates,
-//! roles that are put together, flow schemas.
+//! roles that are put together, flow schemas, the lease of each server.
 //!
 //! Each follows the change logs of the tables that concern it ([`crate::follow`]), puts the keys of what may need work
 //! into a queue that holds every key once ([`queue`]), and compares what is with what should be ([`agent`] makes the
@@ -10,6 +10,7 @@ mod agent;
 mod each_namespace;
 mod flow_schemas;
 mod garbage;
+mod identity;
 mod metadata;
 mod namespaces;
 mod queue;
@@ -41,6 +42,10 @@ const RESTART_DELAY: Duration = Duration::from_secs(1);
 /// What controllers need besides objects.
 #[derive(Debug, Clone)]
 pub struct Settings {
+    /// Whether all of them run, or only what is every server's own.
+    pub embedded: bool,
+    /// Name of this server among those of its cluster.
+    pub member: String,
     /// Issues the tokens of service accounts that live in Secrets.
     pub issuer: Issuer,
     /// PEM bundle that clients check the server's certificate against.
@@ -101,11 +106,12 @@ const CONTROLLERS: &[(&str, Run)] = &[
 ];
 
 /// Starts the controllers on this thread, which must run a local task set. They work while this replica leads, so
-/// that of several replicas one does, and end when the drain begins.
+/// that of several replicas one does, and end when the drain begins. What is every server's own works always.
 pub fn start(registry: &Arc<Registry>, settings: &Settings, drain: &Drain) -> Controllers {
     let agent = Rc::new(Agent::new(Arc::clone(registry), settings.clone()));
     let broken = Broken::default();
-    let tasks = CONTROLLERS.iter().map(|&(name, run)| {
+    let embedded = if settings.embedded { CONTROLLERS } else { &[] };
+    let tasks = embedded.iter().map(|&(name, run)| {
         let (agent, drain, broken) = (Rc::clone(&agent), drain.clone(), broken.clone());
         let leads = registry.leadership();
         actix_web::rt::spawn(async move {
@@ -115,7 +121,17 @@ pub fn start(registry: &Arc<Registry>, settings: &Settings, drain: &Drain) -> Co
             }
         })
     });
-    Controllers { tasks: tasks.collect(), broken }
+    let mut tasks: Vec<_> = tasks.collect();
+    let server = Rc::new(Agent::of_server(Arc::clone(registry), settings.clone()));
+    let (drain, counted) = (drain.clone(), broken.clone());
+    tasks.push(actix_web::rt::spawn(async move {
+        let run: Run = |agent| identity::run(agent).boxed_local();
+        tokio::select! {
+            () = drain.begun() => {}
+            () = keep_running("identity", run, server, &counted) => {}
+        }
+    }));
+    Controllers { tasks, broken }
 }
 
 /// Works whenever this replica leads, until the store ends.

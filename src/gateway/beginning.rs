@@ -18,7 +18,7 @@ use crate::status::{ApiError, ApiResult};
 
 /// How far a server is with its beginning. Clones tell the same.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Beginning(Arc<OnceLock<Option<Controllers>>>);
+pub(super) struct Beginning(Arc<OnceLock<Controllers>>);
 
 impl Beginning {
     /// Begins: at once when the server is alone, and else in its own time.
@@ -28,10 +28,13 @@ impl Beginning {
     pub(super) async fn start(boot: &Boot, registry: &Arc<Registry>) -> Result<Self, StartError> {
         let beginning = Self::default();
         let input = bootstrap_input(boot);
-        let settings = boot.config.embedded_controllers.then(|| {
-            let root_ca = boot.pki.authority_pem().to_owned();
-            Settings { issuer: boot.issuer.clone(), root_ca, host: boot.address.to_string() }
-        });
+        let settings = Settings {
+            embedded: boot.config.embedded_controllers,
+            member: boot.config.member_name(),
+            issuer: boot.issuer.clone(),
+            root_ca: boot.pki.authority_pem().to_owned(),
+            host: boot.address.to_string(),
+        };
         let (registry, drain) = (Arc::clone(registry), boot.drain.clone());
         let work = Work { registry, input, settings, drain };
         if boot.config.initial_cluster.is_none() {
@@ -52,8 +55,7 @@ impl Beginning {
     }
 
     fn done(&self, work: &Work) {
-        let start = |settings| controllers::start(&work.registry, settings, &work.drain);
-        let _ = self.0.set(work.settings.as_ref().map(start)); // it is done once
+        let _ = self.0.set(controllers::start(&work.registry, &work.settings, &work.drain)); // it is done once
     }
 
     /// Refuses what this server does not know, or cannot do yet.
@@ -83,11 +85,7 @@ impl Beginning {
         // None but the built-in ones are served.
         health.done(Part::CustomResources);
         let begun = self.clone();
-        health.follow(Part::Controllers, move || match begun.0.get() {
-            Some(Some(controllers)) => !controllers.broken().any(),
-            Some(None) => true,
-            None => false,
-        });
+        health.follow(Part::Controllers, move || begun.0.get().is_some_and(|begun| !begun.broken().any()));
         health
     }
 }
@@ -99,7 +97,7 @@ const REMOVED: &str = "this server was removed from its cluster";
 struct Work {
     registry: Arc<Registry>,
     input: BootstrapInput,
-    settings: Option<Settings>,
+    settings: Settings,
     drain: Drain,
 }
 

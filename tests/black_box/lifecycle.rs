@@ -1,6 +1,11 @@
 //! Starting, being ready, and ending.
 
-use crate::support::{CONFIG_MAPS, DataDir, config_map, config_map_path};
+use std::thread::sleep;
+use std::time::{Duration, Instant};
+
+use serde_json::json;
+
+use crate::support::{CONFIG_MAPS, DataDir, Server, config_map, config_map_path};
 
 #[test]
 fn starts_serves_and_ends_when_told() {
@@ -63,4 +68,46 @@ fn a_directory_keeps_its_shards_whatever_the_flags_say() {
     let list = server.connect().get(&format!("{CONFIG_MAPS}?limit=500")).expect(200);
     let kept = list["items"].as_array().expect("items").iter().filter(|item| item["data"]["value"] == "1");
     assert_eq!(kept.count(), 20);
+}
+
+#[test]
+fn a_server_is_known_by_its_lease() {
+    let directory = DataDir::new();
+    let path = "/apis/coordination.k8s.io/v1/namespaces/kube-system/leases";
+    // It is written when the server is ready, which does not wait for that.
+    let known = |server: &Server, but: &str| {
+        let deadline = Instant::now() + Duration::from_secs(10);
+        loop {
+            let leases = server.connect().get(path).expect(200)["items"].clone();
+            if leases[0]["spec"]["holderIdentity"].as_str().is_some_and(|holder| holder != but) {
+                assert_eq!(leases.as_array().map(Vec::len), Some(1), "{leases}");
+                return leases[0].clone();
+            }
+            assert!(Instant::now() < deadline, "{leases}");
+            sleep(Duration::from_millis(20));
+        }
+    };
+    let server = directory.start_with(&["--embedded-controllers=false"]);
+    let lease = known(&server, "");
+    let name = lease["metadata"]["name"].as_str().expect("a name").to_owned();
+    let holder = lease["spec"]["holderIdentity"].as_str().expect("a holder");
+    assert!(name.starts_with("apiserver-") && holder.starts_with(&format!("{name}_")), "{lease}");
+    assert_eq!(lease["metadata"]["labels"]["apiserver.kubernetes.io/identity"], "kube-apiserver");
+    assert_eq!(lease["metadata"]["managedFields"][0]["manager"], "kube-apiserver");
+    assert_eq!(lease["spec"]["leaseDurationSeconds"], 3600);
+    // One of a server that is long gone.
+    let mut gone = lease.clone();
+    gone["metadata"] = json!({"name": "apiserver-gone", "labels": lease["metadata"]["labels"]});
+    gone["spec"]["renewTime"] = json!("2020-01-01T00:00:00.000000Z");
+    server.connect().post(path, &gone).expect(201);
+    assert_eq!(server.terminate().code(), Some(0));
+
+    // The process is another one, the server the same.
+    let server = directory.start();
+    let deadline = Instant::now() + Duration::from_secs(10);
+    while server.connect().get(&format!("{path}/apiserver-gone")).status != 404 {
+        assert!(Instant::now() < deadline, "the lease of a server that is gone stays");
+        sleep(Duration::from_millis(20));
+    }
+    assert_eq!(known(&server, holder)["metadata"]["uid"], lease["metadata"]["uid"]);
 }

@@ -1,0 +1,144 @@
+//! The Lease by which this server is known to others: each has one in `kube-system`, as long as it serves.
+//!
+//! It tells which servers there are. Nothing is decided by it, and so it is renewed seldom: every write wakes what
+//! rests while nothing happens.
+
+use std::rc::Rc;
+use std::sync::Arc;
+use std::time::Duration;
+
+use flotilla_cluster::{Scope, Selection};
+use flotilla_proto::time::Timestamp;
+use flotilla_proto::value;
+use flotilla_proto::value::Value;
+
+use super::agent::Agent;
+use crate::kinds::names;
+use crate::limits::LIST_CHUNK_OBJECTS;
+use crate::registry::{DeleteOptions, Served, Target, now, stored_value};
+use crate::status::{ApiError, ApiResult};
+
+const NAMESPACE: &str = "kube-system";
+/// Label of these leases, and its value.
+const IDENTITY: (&str, &str) = ("apiserver.kubernetes.io/identity", "kube-apiserver");
+const HOST_LABEL: &str = "kubernetes.io/hostname";
+/// How long a lease tells of a server that is gone, as the reference has it.
+const DURATION_SECONDS: i64 = 3_600;
+/// Often enough that one that could not be renewed for a while is none the worse for it.
+const RENEWAL_INTERVAL: Duration = Duration::from_secs(600);
+/// How soon it is tried again.
+const RETRY_INTERVAL: Duration = Duration::from_secs(10);
+
+/// Keeps the lease of this server, and removes those of servers that are gone.
+pub async fn run(agent: Rc<Agent>) -> ApiResult<()> {
+    let leases = agent.resource("coordination.k8s.io", "leases")?;
+    let name = name_of(&agent.settings.member);
+    let holder = format!("{name}_{}", uuid::Uuid::new_v4());
+    let target = Target { served: &leases, namespace: NAMESPACE, name: &name, subresource: "" };
+    loop {
+        let kept = match renew(&agent, target, &holder).await {
+            Ok(()) => forget_gone(&agent, &leases).await,
+            failed => failed,
+        };
+        let interval = match kept {
+            Ok(()) => RENEWAL_INTERVAL,
+            Err(error) => {
+                tracing::warn!(%error, lease = name, "cannot renew the lease of this server yet");
+                RETRY_INTERVAL
+            }
+        };
+        tokio::time::sleep(interval).await;
+    }
+}
+
+/// The name of a server's lease: members have different ones, and each the same again after a restart.
+fn name_of(member: &str) -> String {
+    let digest = ring::digest::digest(&ring::digest::SHA256, member.as_bytes());
+    let hex = digest.as_ref().iter().take(13).map(|byte| format!("{byte:02x}"));
+    hex.fold(String::from("apiserver-"), |name, byte| name + &byte)
+}
+
+async fn renew(agent: &Agent, target: Target<'_>, holder: &str) -> ApiResult<()> {
+    let member = &*agent.settings.member;
+    let tell = |lease: &mut Value| {
+        lease.set_at(&["metadata", "labels", IDENTITY.0], IDENTITY.1);
+        if names::label_value(member).is_empty() {
+            lease.set_at(&["metadata", "labels", HOST_LABEL], member);
+        }
+        lease.set_at(&["spec", "holderIdentity"], holder);
+        lease.set_at(&["spec", "leaseDurationSeconds"], DURATION_SECONDS);
+        lease.set_at(&["spec", "renewTime"], now().micro());
+    };
+    if agent.get(target)?.is_some() {
+        match agent.edit(target, "", tell).await {
+            Err(ApiError { code: 404, .. }) => {} // deleted meanwhile
+            edited => return edited,
+        }
+    }
+    let mut lease = value!({"metadata": {"name": (target.name), "namespace": NAMESPACE}});
+    tell(&mut lease);
+    agent.create(Target { name: "", ..target }, lease).await.map(drop)
+}
+
+/// Removes the leases of servers that have not renewed them in time.
+async fn forget_gone(agent: &Agent, leases: &Arc<Served>) -> ApiResult<()> {
+    let selection = Selection { scope: Scope::namespace(NAMESPACE), ..Selection::default() };
+    let mut cursor = agent.registry.table(leases).snapshot().cursor(selection, None);
+    loop {
+        let mut objects = Vec::new();
+        let more = cursor.read(LIST_CHUNK_OBJECTS, &mut objects).map_err(ApiError::internal)?;
+        for object in &objects {
+            let lease = stored_value(object)?;
+            if !is_gone(&lease, now()) {
+                continue;
+            }
+            let name = lease.str_at(&["metadata", "name"]);
+            let version = lease.str_at(&["metadata", "resourceVersion"]).to_owned();
+            let options = DeleteOptions { resource_version: Some(version), ..DeleteOptions::default() };
+            let target = Target { served: leases, namespace: NAMESPACE, name, subresource: "" };
+            match agent.delete(target, &options).await {
+                Err(ApiError { code: 409, .. }) => {} // it was renewed meanwhile
+                deleted => deleted?,
+            }
+        }
+        if !more {
+            return Ok(());
+        }
+    }
+}
+
+/// Whether a lease is that of a server which did not renew it in time.
+fn is_gone(lease: &Value, now: Timestamp) -> bool {
+    if lease.str_at(&["metadata", "labels", IDENTITY.0]) != IDENTITY.1 {
+        return false;
+    }
+    let renewed = Timestamp::parse_micro(lease.str_at(&["spec", "renewTime"]));
+    let seconds = lease.at(&["spec", "leaseDurationSeconds"]).as_int().unwrap_or(DURATION_SECONDS);
+    renewed.map_or(true, |renewed| renewed.seconds.saturating_add(seconds) < now.seconds)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn servers_are_gone_when_they_renew_no_more() {
+        let lease = |identity: &str, renewed: &str| {
+            value!({
+                "metadata": {"labels": {"apiserver.kubernetes.io/identity": identity}},
+                "spec": {"leaseDurationSeconds": 3600_i64, "renewTime": renewed}
+            })
+        };
+        let now = Timestamp::parse("2026-01-01T12:00:00Z").unwrap();
+        assert!(!is_gone(&lease("kube-apiserver", "2026-01-01T11:00:00.000000Z"), now));
+        assert!(is_gone(&lease("kube-apiserver", "2026-01-01T10:59:59.000000Z"), now));
+        assert!(is_gone(&lease("kube-apiserver", ""), now));
+        assert!(!is_gone(&lease("other", "2020-01-01T00:00:00.000000Z"), now), "it is somebody else's");
+    }
+
+    #[test]
+    fn names_differ_by_member_and_stay() {
+        assert_eq!(name_of("a"), "apiserver-ca978112ca1bbdcafac231b39a");
+        assert_ne!(name_of("a"), name_of("b"));
+    }
+}
