@@ -118,6 +118,10 @@ async fn route(
 ) -> HttpResponse {
     let Attempt { gateway, course } = attempt;
     let head = Head::of(request);
+    if !path::is_escaped_well(head.path) {
+        // No URL at all: the reference does not get as far as asking who sent it.
+        return HttpResponse::BadRequest().content_type("text/plain; charset=utf-8").body("400 Bad Request");
+    }
     let identity = request.conn_data::<ConnectionIdentity>().cloned().unwrap_or_default();
     let authorization = request.headers().get(AUTHORIZATION).map(|value| value.as_bytes());
     let found = gateway.authenticator.authenticate(&identity, authorization);

@@ -119,9 +119,22 @@ pub fn decode(path: &str) -> Cow<'_, str> {
     percent_encoding::percent_decode_str(path).decode_utf8_lossy()
 }
 
+/// Whether every `%` of a path that is not decoded yet begins an escape (RFC 3986, section 2.1).
+pub fn is_escaped_well(path: &str) -> bool {
+    let is_escape = |rest: &str| rest.as_bytes().get(..2).is_some_and(|two| two.iter().all(u8::is_ascii_hexdigit));
+    path.split('%').skip(1).all(is_escape)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn escapes_have_two_digits() {
+        for (path, well) in [("/a", true), ("/%41%2f", true), ("/%zz", false), ("/%4", false), ("/%", false)] {
+            assert_eq!(is_escaped_well(path), well, "{path}");
+        }
+    }
 
     fn summary(path: &str) -> String {
         match parse(path) {

@@ -74,6 +74,8 @@ fn groups_and_kinds_that_are_not_there() {
     // Of a group that nobody serves there is no version that could say more.
     let nowhere = client.get("/apis/none.example/v1/nothings");
     assert_eq!((nowhere.status, &*nowhere.text()), (404, "404 page not found\n"));
+    let escaped = client.get("/api/v1/namespaces/%zz");
+    assert_eq!((escaped.status, &*escaped.text()), (400, "400 Bad Request"));
     for (kind, version) in [("Nothing", "v1"), ("ConfigMap", "v9"), ("ConfigMap", "none.example/v1")] {
         let object = json!({"kind": kind, "apiVersion": version, "metadata": {"name": "x"}});
         refused(&client.post(CONFIG_MAPS, &object), 400, "BadRequest");

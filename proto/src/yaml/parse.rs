@@ -1,5 +1,6 @@
 //! From events to a tree.
 
+use std::borrow::Cow;
 use std::collections::HashMap;
 
 use saphyr_parser::{Event, Parser, ScalarStyle};
@@ -10,6 +11,8 @@ use crate::value::{Map, Str, Value};
 
 /// How many nodes aliases may add to a body: what they stand for is copied in.
 pub const ALIASED_NODES_MAX: usize = 100_000;
+
+const NEXT_LINE: char = '\u{85}';
 
 /// Why a text is not YAML that the server takes.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -56,9 +59,14 @@ struct Tree {
     root: Option<Value>,
 }
 
+/// To YAML 1.1 the control character NEL ends a line like any other break, to the parser it is text.
+fn with_breaks(text: Cow<'_, str>) -> Cow<'_, str> {
+    if text.contains(NEXT_LINE) { text.replace(NEXT_LINE, "\n").into() } else { text }
+}
+
 /// Parses the first document of a text.
 pub fn parse(text: &[u8]) -> Result<Parsed, Error> {
-    let text = String::from_utf8_lossy(text);
+    let text = with_breaks(String::from_utf8_lossy(text));
     let mut tree = Tree::default();
     let syntax = |(line, why)| Error::Syntax { line, why };
     if let Some(refused) = wording::refused(&text) {
@@ -200,6 +208,7 @@ mod tests {
             ("a: |\n  one\n  two\nb: >-\n  three\n  four\n", r#"{"a":"one\ntwo\n","b":"three four"}"#),
             ("x: &a {k: v}\nw: *a\nz: {<<: *a, j: w}\n", r#"{"w":{"k":"v"},"x":{"k":"v"},"z":{"j":"w","k":"v"}}"#),
             ("a: b\n---\na: c\n", r#"{"a":"b"}"#),
+            ("a: b\u{85}c: |\u{85}  d\u{85}", r#"{"a":"b","c":"d\n"}"#),
             ("", "null"),
         ] {
             assert_eq!(json(text), want, "{text}");
