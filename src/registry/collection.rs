@@ -22,7 +22,7 @@ impl Registry {
         let mut page = self.list(served, namespace, listing).await?;
         let mut objects = Vec::new();
         while page.read(&mut objects)? {}
-        // Begun in the order of the list, so that watchers see them go in it; what is on its way shares the log's fsyncs.
+        // Begun in the order of the list, so that watchers see them go in it; those on their way share the fsyncs.
         let deletions = stream::iter(&objects).map(|object| {
             let mut caller = Caller { warnings: Vec::new(), ..caller.clone() };
             async move {
