@@ -171,8 +171,11 @@ pub const HEARTBEAT_PAUSE: Duration = Duration::from_millis(100);
 pub const ELECTION_TIMEOUT: std::ops::Range<Duration> = Duration::from_millis(350)..Duration::from_millis(500);
 /// How often it is looked whether other replicas are there, and what leaders have to tell.
 pub const PULSE_INTERVAL: Duration = Duration::from_millis(100);
-/// How long nothing is heard of another replica before what rests in the belief that it is there wakes.
+/// How long nothing is heard of another replica before its groups miss it, and what rests in the belief that it is
+/// there wakes. Longer than [`ELECTION_TIMEOUT`] keeps others from giving votes.
 pub const PEER_SILENCE_MAX: Duration = Duration::from_millis(600);
+/// How much longer the next replica waits than the one before it until it misses a leader that is silent.
+pub const MISSING_INTERVAL: Duration = Duration::from_millis(100);
 /// How long nothing happens in a group before it rests.
 pub const REST_AFTER: Duration = Duration::from_secs(3);
 /// How often a leader looks for groups that can rest.
@@ -183,6 +186,10 @@ pub const REST_TIMEOUT: Duration = Duration::from_millis(250);
 pub const QUORUM_SILENCE_MAX: Duration = Duration::from_secs(2);
 /// Appends of one group to one replica that are under way at once.
 pub const APPENDS_IN_FLIGHT_MAX: usize = 16;
+/// How long entries may take to be durable on another replica before they are sent to it again, after a pause, with
+/// what has been committed meanwhile. They cannot be lost on the way, so that it is longer than a disk takes now and
+/// then; but one that has no room keeps in memory what it is told, and goes on answering by that for a while.
+pub const APPEND_TIMEOUT: Duration = Duration::from_millis(500);
 /// How long a group waits before it calls a replica again that could not be reached.
 pub const PEER_RETRY_INTERVAL: Duration = Duration::from_millis(100);
 /// Size of a piece of a snapshot that is sent to another replica.
@@ -223,6 +230,10 @@ pub const LONE_INTERVAL: Duration = Duration::from_millis(500);
 pub const CATCH_UP_TIMEOUT: Duration = Duration::from_secs(600);
 /// How long a replica may take to take over from a leader.
 pub const TRANSFER_TIMEOUT: Duration = Duration::from_secs(2);
+/// How long a leader waits for others to have what is in its log before it hands over.
+pub const TRANSFER_WAIT: Duration = Duration::from_secs(1);
+/// How long a leader that is to stop waits for one replica to take over before it asks the next.
+pub const TRANSFER_PATIENCE: Duration = Duration::from_millis(150);
 /// How long a group stays with the member that it was transferred to, before leaders are spread evenly again.
 pub const TRANSFER_HOLD: Duration = Duration::from_secs(600);
 /// How long a member that is drained tries to hand over what nobody can take at first, before it says so.

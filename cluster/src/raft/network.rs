@@ -25,7 +25,7 @@ use super::snapshot_sending;
 use super::state_machine::SnapshotFile;
 use super::types::{LogIdentity, Replica, TypeConfig, Vote};
 use super::wire;
-use crate::limits::{APPENDS_IN_FLIGHT_MAX, PEER_RETRY_INTERVAL};
+use crate::limits::{APPEND_TIMEOUT, APPENDS_IN_FLIGHT_MAX, PEER_RETRY_INTERVAL};
 use crate::peer::{Lane, PeerError, Peers, Target};
 
 /// Makes the links of one group to its other replicas.
@@ -227,7 +227,7 @@ impl RaftNetworkV2<TypeConfig> for Link {
     fn stream_append<'s, S>(
         &'s mut self,
         input: S,
-        option: RPCOption,
+        _: RPCOption,
     ) -> BoxFuture<'s, RpcResult<BoxStream<'s, RpcResult<StreamAppendResult<TypeConfig>>>>>
     where
         S: Stream<Item = AppendEntriesRequest<TypeConfig>> + OptionalSend + Unpin + 'static,
@@ -236,7 +236,8 @@ impl RaftNetworkV2<TypeConfig> for Link {
         let sent = input.map(move |request| {
             let previous = request.prev_log_id;
             let last = request.entries.last().map(|entry| entry.log_id).or(previous);
-            let answer = link.append(&request, option.soft_ttl());
+            // Openraft would have them sent again after less than a disk takes now and then, and pause before.
+            let answer = link.append(&request, APPEND_TIMEOUT);
             async move { answer.await.map(|response| streamed(response, previous, last)) }
         });
         // Several are under way at once; the answers come in their order, and none after the first that is no success.
@@ -305,5 +306,79 @@ impl RaftNetworkV2<TypeConfig> for Link {
         // Calls of a peer that is away fail at once; the connection to it is what is tried again, with pauses of its
         // own.
         Some(Backoff::new(std::iter::repeat(PEER_RETRY_INTERVAL)))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io;
+
+    use futures_util::FutureExt;
+    use tokio::sync::watch;
+
+    use super::*;
+    use crate::limits::HEARTBEAT_INTERVAL;
+    use crate::peer::{Contacts, Hello, Liveness};
+    use crate::raft::types;
+    use crate::wal::Ballot;
+
+    /// Another replica, whose disk takes this long.
+    struct Slow(Duration);
+
+    impl Peers for Slow {
+        fn call(
+            &self,
+            _: &Target,
+            _: Lane,
+            _: u32,
+            _: Bytes,
+            timeout: Duration,
+        ) -> futures_util::future::BoxFuture<'static, Result<Bytes, PeerError>> {
+            let durable = tokio::time::sleep(self.0);
+            let answer = wire::put_append_answer(&AppendEntriesResponse::Success).encode_to_vec();
+            async move {
+                tokio::time::timeout(timeout, durable).await.map_err(|_| PeerError::Timeout)?;
+                Ok(answer.into())
+            }
+            .boxed()
+        }
+
+        fn hello_of(&self, _: &str, _: Duration) -> futures_util::future::BoxFuture<'static, Result<Hello, PeerError>> {
+            unreachable!("nobody asks")
+        }
+
+        fn resolve(&self, _: &str) -> futures_util::future::BoxFuture<'static, io::Result<Vec<String>>> {
+            unreachable!("nobody asks")
+        }
+
+        fn is_drained(&self, _: u64) -> bool {
+            false
+        }
+
+        fn contacts(&self) -> BTreeMap<u64, Contacts> {
+            BTreeMap::new()
+        }
+
+        fn liveness(&self) -> watch::Receiver<Liveness> {
+            watch::Sender::new(Liveness::default()).subscribe()
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_slow_disk_is_waited_for_and_not_sent_the_same_again() {
+        let network = Network {
+            peers: Some(Arc::new(Slow(2 * HEARTBEAT_INTERVAL))),
+            group: "default".into(),
+            node: 1,
+            excluded: Excluded::default(),
+            rest: Arc::default(),
+            acknowledged: Acknowledged::default(),
+        };
+        let mut link = network.link(2, &Replica { name: "b".into(), address: String::new() }, Lane::Bulk);
+        let vote = types::vote(Ballot { term: 1, node: 1, committed: true });
+        let request = AppendEntriesRequest { vote, prev_log_id: None, entries: Vec::new(), leader_commit: None };
+        let answers = link.stream_append(stream::iter([request]), RPCOption::new(HEARTBEAT_INTERVAL)).await;
+        let answer = answers.unwrap().next().await.unwrap();
+        assert_eq!(answer.unwrap(), Ok(None));
     }
 }
