@@ -146,7 +146,7 @@ async fn start(machine: &Machine, options: &Options, tables: &Arc<Tables>) -> Re
         starter.start(slot).await?;
     }
     if let Some(peers) = &starter.peers {
-        actix::spawn(pulse::keep(starter.groups.clone(), peers.clone(), sight));
+        actix::spawn(pulse::keep(placement.clone(), peers.clone(), sight));
     }
     let starter = Rc::new(starter);
     let tasks = [

@@ -200,7 +200,7 @@ impl Node {
     }
 
     /// Name of the group.
-    pub(super) fn name(&self) -> &Arc<str> {
+    pub(crate) fn name(&self) -> &Arc<str> {
         &self.name
     }
 

@@ -148,8 +148,8 @@ impl Node {
         agrees
     }
 
-    /// Asks for the promise of votes, as a replica does that misses the leader.
-    #[cfg(test)]
+    /// Asks for the promise of votes, as a replica does that misses the leader, and stands for election when a majority
+    /// gives it.
     pub(crate) async fn stand_if_others_would_vote(&self) {
         let _ = self.raft.trigger().elect(true).await; // a group that is shut down has no elections
     }

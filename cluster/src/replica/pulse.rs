@@ -1,4 +1,5 @@
 //! The one clock of all groups: heartbeats at the same time, looks at who is there, and rest for idle groups.
+//! Leaders that fall silent are missed here.
 //!
 //! Heartbeats of all groups that a replica leads fall due together, so that those to one replica leave in one write and
 //! are read by one. Groups in which nothing happens send none: their leader asks all others, in one call for each
@@ -14,18 +15,19 @@ use futures_util::future::join_all;
 use prost::Message;
 use tokio::time::{Instant, sleep_until};
 
-use super::groups::Groups;
+use super::placement::Placement;
 use super::sight::Sight;
+use super::succession;
 use crate::limits::{HEARTBEAT_INTERVAL, PULSE_INTERVAL, REST_INTERVAL, REST_TIMEOUT};
 use crate::peer::{Lane, Peers, Target};
 use crate::raft::{Node, Settling};
 
 /// Keeps the time of groups, until all of them are shut down.
-pub(crate) async fn keep(groups: Groups, peers: Arc<dyn Peers>, sight: Arc<Sight>) {
+pub(crate) async fn keep(placement: Arc<Placement>, peers: Arc<dyn Peers>, sight: Arc<Sight>) {
     let mut at = Instant::now();
     let (mut beat_at, mut rest_at) = (at, at);
     loop {
-        let nodes = groups.nodes();
+        let nodes: Vec<Node> = placement.groups().into_iter().map(|(_, node)| node).collect();
         if nodes.iter().all(Node::is_stopping) {
             return;
         }
@@ -33,6 +35,7 @@ pub(crate) async fn keep(groups: Groups, peers: Arc<dyn Peers>, sight: Arc<Sight
         if sight.look(&peers.contacts(), now) {
             nodes.iter().for_each(|node| node.looked(&sight));
         }
+        succession::miss(&placement, &nodes, &sight).await;
         if now >= beat_at {
             beat_at = now + HEARTBEAT_INTERVAL - PULSE_INTERVAL / 2;
             nodes.iter().for_each(Node::beat);

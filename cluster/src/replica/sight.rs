@@ -1,6 +1,8 @@
-//! Which other replicas are there, as all groups that rest have it.
+//! Which other replicas are there, as all groups have it.
 
 use std::collections::BTreeMap;
+use std::ops::Range;
+use std::time::Duration;
 
 use parking_lot::Mutex;
 use tokio::time::Instant;
@@ -24,6 +26,8 @@ pub(crate) struct Sight {
 
 struct State {
     members: BTreeMap<u64, Seen>,
+    /// How long each had been silent at the look before the last, and at that.
+    silent: BTreeMap<u64, Range<Duration>>,
     looked: Instant,
     /// Since when this replica has been looking without standing still itself.
     steady: Instant,
@@ -32,7 +36,9 @@ struct State {
 impl Default for Sight {
     fn default() -> Sight {
         let now = Instant::now();
-        Sight { state: Mutex::new(State { members: BTreeMap::new(), looked: now, steady: now }) }
+        Sight {
+            state: Mutex::new(State { members: BTreeMap::new(), silent: BTreeMap::new(), looked: now, steady: now }),
+        }
     }
 }
 
@@ -54,6 +60,13 @@ impl Sight {
             calling: contacts.calling.and_then(heard),
         };
         let members = contacts.iter().map(|(member, contacts)| (*member, seen(contacts))).collect();
+        let before = std::mem::take(&mut state.silent);
+        let silent = |(member, contacts): (&u64, &Contacts)| {
+            let heard = [contacts.called, contacts.calling].into_iter().flatten().map(|contact| contact.heard).max()?;
+            let silence = now.saturating_duration_since(heard.max(steady));
+            Some((*member, before.get(member).map_or(silence, |before| before.end)..silence))
+        };
+        state.silent = contacts.iter().filter_map(silent).collect();
         let changed = state.members != members;
         state.members = members;
         changed
@@ -64,6 +77,12 @@ impl Sight {
         self.state.lock().members.get(&member).is_some_and(|seen| seen.called.is_some())
     }
 
+    /// How long a member has been silent on all connections, at the look before this one and now; none when nobody
+    /// would miss it.
+    pub(crate) fn silence(&self, member: u64) -> Option<Range<Duration>> {
+        self.state.lock().silent.get(&member).filter(|silence| silence.end >= PEER_SILENCE_MAX).cloned()
+    }
+
     /// The connection over which a member calls, if it is there.
     pub(crate) fn calls(&self, member: u64) -> Option<u64> {
         self.state.lock().members.get(&member)?.calling
@@ -72,8 +91,6 @@ impl Sight {
 
 #[cfg(test)]
 mod tests {
-    use std::time::Duration;
-
     use super::*;
 
     fn contacts(called: Option<(u64, Instant)>, calling: Option<(u64, Instant)>) -> BTreeMap<u64, Contacts> {
@@ -95,6 +112,23 @@ mod tests {
         assert!(sight.look(&contacts(Some((1, heard)), Some((2, now))), now));
         assert!(!sight.answers(1) && sight.calls(1) == Some(2));
         assert!(sight.look(&contacts(Some((3, now)), Some((2, now))), now), "another connection is a change");
+    }
+
+    #[test]
+    fn a_member_is_silent_that_is_so_on_all_connections() {
+        let (sight, mut now) = (Sight::default(), Instant::now());
+        let heard = now;
+        let mut silence = |answers: bool| {
+            now += PULSE_INTERVAL;
+            sight.look(&contacts(Some((1, if answers { now } else { heard })), Some((2, heard))), now);
+            sight.silence(1)
+        };
+        assert!((0..20).all(|_| silence(true).is_none()), "it answers");
+        let silent = silence(false).unwrap();
+        assert_eq!((silent.start, silent.end), (Duration::ZERO, 21 * PULSE_INTERVAL));
+        assert_eq!(silence(false), Some(21 * PULSE_INTERVAL..22 * PULSE_INTERVAL));
+        assert_eq!(silence(true), None);
+        assert_eq!(sight.silence(2), None, "nobody knows it");
     }
 
     #[test]

@@ -1,13 +1,21 @@
 //! Succeeding a leader whose process is gone, without waiting until it is missed.
 //!
 //! A connection that breaks says little; that nobody listens at the address any more says that the process has ended,
-//! and with it whatever it led. Who cannot be reached otherwise is missed by the election timeout. Should it live after
-//! all, and only this replica be unable to reach it, then another leads after an election, which is all that it costs.
+//! and with it whatever it led. Should it live after all, and only this replica be unable to reach it, then another
+//! leads after an election, which is all that it costs.
+//!
+//! A leader that is frozen or cut off says nothing on any connection, on which it would say something every quarter of
+//! a second. Who misses it asks the others whether they would vote, which they refuse for as long as they hear of it:
+//! so that this deposes nobody whom a majority hears, however late this replica is. Replicas do so one after the other,
+//! and before the time of the groups is over, which is what is left when all else fails.
 
+use std::ops::Range;
 use std::sync::Arc;
+use std::time::Duration;
 
 use super::placement::Placement;
-use crate::limits::{SUCCESSION_CHECK_TIMEOUT, SUCCESSION_INTERVAL};
+use super::sight::Sight;
+use crate::limits::{MISSING_INTERVAL, PEER_SILENCE_MAX, SUCCESSION_CHECK_TIMEOUT, SUCCESSION_INTERVAL};
 use crate::peer::{Network, Peers};
 use crate::raft::{Member, Node};
 
@@ -24,6 +32,29 @@ pub(crate) async fn succeed(placement: Arc<Placement>, peers: Arc<dyn Peers>, ne
         }
         known = now;
     }
+}
+
+/// Asks for votes in the groups of every leader that is silent, whenever it is the turn of this replica.
+pub(crate) async fn miss(placement: &Placement, nodes: &[Node], sight: &Sight) {
+    for node in nodes {
+        let Some(leader) = node.leader().filter(|leader| *leader != placement.own()) else { continue };
+        let Some(silence) = sight.silence(leader) else { continue };
+        let successors = successors(leader, node).len() as u32 + 1;
+        if is_turn(&silence, rank(placement, leader, node), successors) {
+            let (group, silent_ms) = (node.name(), silence.end.as_millis() as u64);
+            tracing::debug!(%group, leader = %format_args!("{leader:x}"), silent_ms, "missing the leader of a group");
+            node.stand_if_others_would_vote().await;
+        }
+    }
+}
+
+/// Whether, while a silence went on from its start to its end, the turn came of one of so many replicas.
+fn is_turn(silence: &Range<Duration>, rank: u32, of: u32) -> bool {
+    let first = PEER_SILENCE_MAX + MISSING_INTERVAL * rank;
+    let turns = |silence: Duration| {
+        silence.checked_sub(first).map_or(0, |since| 1 + since.as_millis() / (MISSING_INTERVAL * of).as_millis())
+    };
+    turns(silence.end) > turns(silence.start)
 }
 
 async fn succeed_one(placement: Arc<Placement>, member: u64, network: Arc<dyn Network>) {
@@ -49,9 +80,14 @@ async fn succeed_one(placement: Arc<Placement>, member: u64, network: Arc<dyn Ne
 /// Which of those that may succeed a member this replica is: those that are to lead nothing come last.
 fn rank(placement: &Placement, member: u64, node: &Node) -> u32 {
     let own = (placement.is_drained(), placement.own());
-    let earlier = |other: &Member| (!node.may_lead(other.id), other.id) < own;
-    let able = |other: &&Member| other.votes && other.id != member && node.is_reachable(other.id);
-    node.members().iter().filter(able).filter(|other| earlier(other)).count() as u32
+    let earlier = |other: &&u64| (!node.may_lead(**other), **other) < own;
+    successors(member, node).iter().filter(earlier).count() as u32
+}
+
+/// The others that may succeed a member.
+fn successors(member: u64, node: &Node) -> Vec<u64> {
+    let able = |other: &Member| other.votes && other.id != member && node.is_reachable(other.id);
+    node.members().into_iter().filter(able).map(|other| other.id).collect()
 }
 
 /// Whether nobody listens at an address.
@@ -65,6 +101,16 @@ mod tests {
 
     use super::*;
     use crate::peer::TlsNetwork;
+
+    #[test]
+    fn replicas_miss_a_silent_leader_one_after_the_other_again_and_again() {
+        let looks = || (0..).map(|look| MISSING_INTERVAL * look..MISSING_INTERVAL * (look + 1)).skip(1);
+        let turns = |rank| looks().take(12).filter(move |silence| is_turn(silence, rank, 2)).map(|silence| silence.end);
+        let at = |numbers: [u32; 3]| numbers.map(|number| PEER_SILENCE_MAX + MISSING_INTERVAL * number).to_vec();
+        assert_eq!(turns(0).take(3).collect::<Vec<_>>(), at([0, 2, 4]));
+        assert_eq!(turns(1).take(3).collect::<Vec<_>>(), at([1, 3, 5]));
+        assert!(is_turn(&(Duration::ZERO..2 * PEER_SILENCE_MAX), 0, 2), "also when it looked late");
+    }
 
     #[tokio::test]
     async fn a_process_is_gone_when_connections_to_it_are_refused_or_closed_at_once() {
