@@ -1,6 +1,7 @@
 //! Changing who is in a group, and who leads it.
 
 use std::collections::BTreeSet;
+use std::time::Duration;
 
 use flotilla_proto::replication::{self as message, administration};
 use openraft::async_runtime::WatchReceiver;
@@ -10,7 +11,7 @@ use openraft::{ChangeMembers, RaftMetrics};
 
 use super::node::Node;
 use super::types::{Replica, TypeConfig};
-use crate::limits::{CATCH_UP_TIMEOUT, TRANSFER_TIMEOUT};
+use crate::limits::{CATCH_UP_TIMEOUT, TRANSFER_PATIENCE, TRANSFER_TIMEOUT, TRANSFER_WAIT};
 
 /// Why a group was not changed.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -117,7 +118,8 @@ impl Node {
         near(&self.raft.metrics().borrow_watched(), member)
     }
 
-    /// Lets another replica lead.
+    /// Lets another replica lead, once it has what is in the log now: nothing is written while it takes over, so that
+    /// one whose disk or link holds it up is waited for before.
     pub(crate) async fn hand_over(&self, to: u64) -> Changed {
         let leader = self.leader();
         if leader == Some(to) {
@@ -130,21 +132,60 @@ impl Node {
         if !self.raft.voter_ids().any(|voter| voter == to) {
             return Err(Unchanged::Refused("only a member with a vote can lead".into()));
         }
+        if self.keep_up(&[to]).await.is_none() && self.leader() == Some(self.id()) {
+            return Err(Unchanged::Refused("the member does not keep up".into()));
+        }
+        self.hand_over_now(to, TRANSFER_TIMEOUT).await
+    }
+
+    async fn hand_over_now(&self, to: u64, timeout: Duration) -> Changed {
+        tracing::debug!(group = %self.name(), to = %format_args!("{to:x}"), "handing over the leadership of a group");
         let refused = |error: String| Unchanged::Refused(error);
         self.raft.trigger().transfer_leader(to).await.map_err(|error| refused(error.to_string()))?;
         let own = self.id();
-        let over = move |metrics: &RaftMetrics<TypeConfig>| metrics.current_leader.is_some_and(|leader| leader != own);
-        match self.raft.wait(Some(TRANSFER_TIMEOUT)).metrics(over, "another leads").await {
+        let over = move |metrics: &Metrics| metrics.current_leader.is_some_and(|leader| leader != own);
+        match self.raft.wait(Some(timeout)).metrics(over, "another leads").await {
             Ok(_) => Ok(()),
             Err(_) => Err(refused("the member has not taken over".into())),
         }
     }
 
+    /// Waits until one of some replicas has what is in the log of this one now, which leads; none when none has in
+    /// time.
+    async fn keep_up(&self, members: &[u64]) -> Option<u64> {
+        let last = self.raft.metrics().borrow_watched().last_log_index;
+        let first = |metrics: &Metrics| members.iter().copied().find(|member| matched(metrics, *member) >= last);
+        let mut metrics = self.raft.metrics();
+        let kept = async {
+            loop {
+                let now = metrics.borrow_watched().clone();
+                match first(&now) {
+                    None if now.replication.is_some() && metrics.changed().await.is_ok() => {}
+                    found => return found,
+                }
+            }
+        };
+        tokio::time::timeout(TRANSFER_WAIT, kept).await.ok().flatten()
+    }
+
     /// Lets whichever replica has most of the log lead, if this one does and another can be reached.
     pub(crate) async fn give_up_leadership(&self) {
-        let Some(successor) = self.successor() else { return };
-        if let Err(error) = self.hand_over(successor).await {
-            tracing::warn!(%error, "the leadership of a group could not be handed over");
+        self.rest().stir();
+        let mut successors = self.successors();
+        // Whoever has everything first holds nobody up, and is asked first.
+        if let Some(first) = self.keep_up(&successors).await {
+            successors.sort_by_key(|member| (!self.may_lead(*member), *member != first));
+        }
+        let Some(last) = successors.last().copied() else { return };
+        for successor in successors {
+            if self.leader() != Some(self.id()) {
+                return; // another is about to lead
+            }
+            let timeout = if successor == last { TRANSFER_TIMEOUT } else { TRANSFER_PATIENCE };
+            match self.hand_over_now(successor, timeout).await {
+                Ok(()) => return,
+                Err(error) => tracing::warn!(%error, "the leadership of a group could not be handed over"),
+            }
         }
     }
 
@@ -159,28 +200,33 @@ impl Node {
         }
     }
 
-    /// The voter that has most of the log, besides this replica, which leads; none when it does not.
-    fn successor(&self) -> Option<u64> {
+    /// The voters that can be reached besides this replica, which leads, by how much of the log they have; none when it
+    /// does not.
+    fn successors(&self) -> Vec<u64> {
         let voters: BTreeSet<u64> = self.raft.voter_ids().collect();
         let metrics = self.raft.metrics();
         let metrics = metrics.borrow_watched();
-        let replication = metrics.replication.as_ref()?;
+        let replication = metrics.replication.as_ref();
         let able = |member: &u64| voters.contains(member) && *member != self.id() && self.is_reachable(*member);
-        let others = replication.iter().filter(|(member, _)| able(member));
+        let others = replication.into_iter().flat_map(|replication| replication.keys().copied());
+        let mut others: Vec<u64> = others.filter(able).collect();
         // One that is to lead nothing does so rather than nobody.
-        let fitness = |member: &u64, index| (self.may_lead(*member), index);
-        let best = others.max_by_key(|(member, at)| fitness(member, at.map_or(0, |matched| matched.index())));
-        best.map(|(member, _)| *member)
+        others.sort_by_key(|member| (!self.may_lead(*member), std::cmp::Reverse(matched(&metrics, *member))));
+        others
     }
 }
 
 type Metrics = RaftMetrics<TypeConfig>;
 
+/// Index of the last entry that a replica is known to have, by the leader whose metrics these are.
+fn matched(metrics: &Metrics, member: u64) -> Option<u64> {
+    let replication = metrics.replication.as_ref()?;
+    Some(replication.get(&member).copied().flatten()?.index())
+}
+
 /// Whether a replica has about as much of the log as the leader whose metrics these are.
 fn near(metrics: &Metrics, member: u64) -> bool {
-    let replication = metrics.replication.as_ref();
-    let matched = replication.and_then(|replication| replication.get(&member).copied().flatten());
-    matched.is_some_and(|matched| matched.index() + CAUGHT_UP_ENTRIES >= metrics.last_log_index.unwrap_or(0))
+    matched(metrics, member).is_some_and(|index| index + CAUGHT_UP_ENTRIES >= metrics.last_log_index.unwrap_or(0))
 }
 
 /// How many entries a replica may lack to be given a vote: it gets them while it is made a voter.
