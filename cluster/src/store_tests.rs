@@ -182,6 +182,22 @@ async fn a_snapshot_that_finds_no_room_is_tried_again() {
     store.shutdown().await;
 }
 
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_table_that_was_never_used_begins_where_the_log_did_also_behind_a_snapshot() {
+    let disk = SimulatedDisk::default();
+    let store = open(&disk, options()).await;
+    let begun = store.table(&TableId::new("pods")).floor();
+    store.write(write("ns/a", Expectation::Absent, 100)).await.unwrap();
+    store.write_snapshots().await.unwrap();
+    store.shutdown().await;
+    let store = open(&disk, options()).await;
+    // A member that has the log from its beginning tells of revisions since then, with which clients come here.
+    let unused = store.table(&TableId::new("secrets"));
+    assert!(unused.floor() <= begun, "{} is above {begun}", unused.floor());
+    assert!(unused.changes(begun, 1).unwrap().is_empty());
+    store.shutdown().await;
+}
+
 /// Whether a file is a snapshot.
 trait EndsWithSnap {
     fn ends_with_snap(&self) -> bool;

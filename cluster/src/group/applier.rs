@@ -163,17 +163,19 @@ impl Applier {
 
     /// The state of every shard of the group, as of now.
     pub(crate) fn capture(&self, hold: Duration) -> Captured {
-        let base = self.clock.closed();
+        let (begun, base) = (self.clock.begun(), self.clock.closed());
         let shards = self.tables.shards_of(self.clock.slot()).into_iter();
-        Captured { base, shards: shards.map(|(id, shard)| (id, shard.capture(base, hold))).collect() }
+        Captured { begun, base, shards: shards.map(|(id, shard)| (id, shard.capture(base, hold))).collect() }
     }
 
     /// Replaces the state of the group by that of a snapshot.
     pub(crate) async fn restore(
         &mut self,
+        begun: Revision,
         base: Revision,
         mut contents: BTreeMap<ShardId, Content>,
     ) -> Result<(), ShardEnded> {
+        self.clock.begin(begun); // before any of its tables comes into being
         for (id, shard) in self.tables.shards_of(self.clock.slot()) {
             // A shard of which the snapshot knows nothing is as it was when the group began.
             contents.entry(id).or_insert_with_key(|id| Content::blank(shard.floor(), takes_writes(id.epoch)));
@@ -237,6 +239,8 @@ fn ended(table: &Table, id: &ShardId) -> Option<Revision> {
 
 /// The state of every shard of a group as of one moment.
 pub(crate) struct Captured {
+    /// Where the log of the group began.
+    pub(crate) begun: Revision,
     /// The revision up to which the group is closed as a whole.
     pub(crate) base: Revision,
     pub(crate) shards: Vec<(ShardId, Capture)>,

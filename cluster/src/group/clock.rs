@@ -53,8 +53,8 @@ impl GroupClock {
         Revision::new(self.closed.load(Ordering::Acquire))
     }
 
-    /// Where the log of the group begins, as far as this replica has it: a table that nothing here tells of was empty
-    /// then and ever since, whenever it is asked for first.
+    /// Where the log of the group began: a table that nothing here tells of was empty then and ever since, whenever it
+    /// is asked for first.
     pub(crate) fn begun(&self) -> Revision {
         match self.begun.load(Ordering::Acquire) {
             0 => self.closed(),
@@ -62,9 +62,14 @@ impl GroupClock {
         }
     }
 
+    /// The log of the group began here, as a snapshot says that stands for its beginning.
+    pub(crate) fn begin(&self, revision: Revision) {
+        let _ = self.begun.compare_exchange(0, revision.get(), Ordering::AcqRel, Ordering::Acquire);
+    }
+
     /// Everything up to `revision` is applied.
     pub(crate) fn raise(&self, revision: Revision) {
-        let _ = self.begun.compare_exchange(0, revision.get(), Ordering::AcqRel, Ordering::Acquire);
+        self.begin(revision);
         if self.closed.fetch_max(revision.get(), Ordering::AcqRel) < revision.get() {
             self.closing.notify_waiters();
         }

@@ -115,7 +115,7 @@ impl StateMachine {
         let Loaded { meta, shards } = loaded;
         let SnapshotMeta { last_log_id, last_membership } = snapshot_meta(&meta)?;
         (self.last, self.membership) = (last_log_id, last_membership);
-        self.applier.restore(meta.base, shards).await?;
+        self.applier.restore(meta.begun, meta.base, shards).await?;
         self.current = Some((self.meta(), path));
         self.tell_progress();
         Ok(())
@@ -260,7 +260,7 @@ impl Building {
     pub(crate) async fn write(self, pace: Pace) -> io::Result<(SnapshotMeta, PathBuf)> {
         let last = self.meta.last_log_id.as_ref().map(log_ref);
         let membership = types::put_stored_membership(&self.meta.last_membership);
-        let meta = Meta { last, membership, base: self.captured.base };
+        let meta = Meta { last, membership, begun: self.captured.begun, base: self.captured.base };
         let path = self.snapshots.write(meta, self.captured, pace).await.map_err(io::Error::other)?;
         Ok((self.meta, path))
     }

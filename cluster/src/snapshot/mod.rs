@@ -1,9 +1,9 @@
 //! Snapshots: the tables of a group with their history as of one log position, in one checksummed file.
 //!
-//! A file is a header and then chunks, `length | checksum | kind | content`. It first says the position and up to where
-//! the group is closed there, then of each shard its table, division, number and floor and whether it takes writes, its
-//! objects as of the floor, and what changed since; last it says that it is complete. It has its name only once it is
-//! whole and durable.
+//! A file is a header and then chunks, `length | checksum | kind | content`. It first says the position, where the log
+//! of the group began and up to where the group is closed there, then of each shard its table, division, number and
+//! floor and whether it takes writes, its objects as of the floor, and what changed since; last it says that it is
+//! complete. It has its name only once it is whole and durable.
 
 mod reader;
 #[cfg(test)]
@@ -31,7 +31,7 @@ use self::writer::Writing;
 
 const MAGIC: &[u8; 8] = b"FLOTSNP\n";
 /// The format of snapshots that this release writes, and the only one that it reads.
-const FORMAT: u32 = 3;
+const FORMAT: u32 = 4;
 
 const KIND_META: u8 = 1;
 const KIND_SHARD: u8 = 2;
@@ -46,6 +46,8 @@ pub(crate) struct Meta {
     pub(crate) last: Option<LogRef>,
     /// The membership as of that entry, encoded by the Raft layer.
     pub(crate) membership: Vec<u8>,
+    /// Where the log of the group began: tables of which the snapshot has nothing were empty then and ever since.
+    pub(crate) begun: Revision,
     /// The revision up to which the group is closed as a whole.
     pub(crate) base: Revision,
 }

@@ -80,8 +80,8 @@ impl Loading {
             KIND_META => {
                 let known = decoder.byte()? != 0;
                 let last = LogRef { term: decoder.long()?, node: decoder.long()?, index: decoder.long()? };
-                let (base, membership) = (decoder.revision()?, decoder.blob()?.to_vec());
-                self.loaded.meta = Meta { last: known.then_some(last), membership, base };
+                let (begun, base, membership) = (decoder.revision()?, decoder.revision()?, decoder.blob()?.to_vec());
+                self.loaded.meta = Meta { last: known.then_some(last), membership, begun, base };
             }
             KIND_SHARD => {
                 let shard =

@@ -45,6 +45,7 @@ impl Writing {
         chunks.chunk.push(u8::from(meta.last.is_some()));
         let last = meta.last.map_or([0; 3], |last| [last.term, last.node, last.index]);
         last.into_iter().for_each(|number| put_long(number, &mut chunks.chunk));
+        put_long(captured.begun.get(), &mut chunks.chunk);
         put_long(captured.base.get(), &mut chunks.chunk);
         put_blob(&meta.membership, &mut chunks.chunk);
         chunks.end()?;
