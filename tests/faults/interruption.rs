@@ -1,7 +1,9 @@
-//! For how long clients cannot write after a member ends: measured, not judged.
+//! For how long clients cannot write after the leader ends, falls silent or hands over: measured, not judged.
 //!
 //! One client for each member updates an object of its own all the time, and turns to the next member when its own
-//! does not answer. The interruption is the longest time that any of them was without an acknowledged write.
+//! does not answer. The interruption is the longest time that any of them was without an acknowledged write; who waits
+//! for a member that is frozen or cut off is not counted, since nobody else can tell that client. What the machine
+//! itself holds writes up for is measured besides, with nothing done.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
@@ -18,56 +20,118 @@ const PAUSE: Duration = Duration::from_millis(2);
 /// How long it is calm before and after a member ends.
 const CALM: Duration = Duration::from_millis(1_500);
 
-/// How a member is ended.
+/// What is done to the leader.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Ending {
+enum Event {
+    /// Nothing: what is measured then is the machine.
+    Nothing,
     Kill,
     Terminate,
+    /// Another is told to lead.
+    Transfer,
+    /// SIGSTOP.
+    Pause,
+    /// Nothing passes between it and the others.
+    Cut,
 }
 
-/// Ends members so many times each way, and prints how long writes were interrupted.
+/// What is done to a member that is alone.
+const ALONE: [Event; 2] = [Event::Kill, Event::Terminate];
+/// What is done to one of several.
+const TOGETHER: [Event; 6] = [Event::Nothing, Event::Transfer, Event::Terminate, Event::Kill, Event::Pause, Event::Cut];
+
+/// What one client, or any of several, has seen at worst.
+#[derive(Debug, Clone, Copy, Default)]
+struct Worst {
+    /// The longest time without an acknowledged write.
+    interruption: Duration,
+    /// How many attempts failed one after the other.
+    failures: usize,
+}
+
+impl Worst {
+    fn or(self, other: Worst) -> Worst {
+        let interruption = self.interruption.max(other.interruption);
+        Worst { interruption, failures: self.failures.max(other.failures) }
+    }
+}
+
+/// Does everything so many times to the leader, and prints how long writes were interrupted.
 pub fn measure(members: usize, times: usize) {
     let (mut fleet, endpoints) = Fleet::start(members);
     for number in 0..members {
         write_first(&endpoints, number);
     }
-    for ending in [Ending::Kill, Ending::Terminate] {
-        let interruptions: Vec<Duration> =
-            (0..times).map(|time| interrupt(&mut fleet, &endpoints, ending, time % members)).collect();
-        print(members, ending, interruptions);
+    for event in if members == 1 { &ALONE[..] } else { &TOGETHER[..] } {
+        let worst = (0..times).map(|_| {
+            let leader = fleet.leader(&endpoints);
+            interrupt(&mut fleet, &endpoints, *event, leader)
+        });
+        print(members, *event, worst.collect());
     }
 }
 
-fn print(members: usize, ending: Ending, mut interruptions: Vec<Duration>) {
+fn print(members: usize, event: Event, worst: Vec<Worst>) {
+    let mut interruptions: Vec<Duration> = worst.iter().map(|worst| worst.interruption).collect();
     interruptions.sort_unstable();
-    let at = |share: f64| interruptions[((interruptions.len() - 1) as f64 * share).round() as usize];
+    let at = |share: f64| interruptions[((interruptions.len() - 1) as f64 * share).round() as usize].as_millis();
     let (half, most, all, count) = (at(0.5), at(0.99), at(1.0), interruptions.len());
-    println!("{ending:?} of one of {members}: p50 {half:?}, p99 {most:?}, max {all:?} of {count}");
+    let failures = worst.iter().map(|worst| worst.failures).max().unwrap_or_default();
+    let load = std::fs::read_to_string("/proc/loadavg").unwrap_or_default();
+    let load = load.split(' ').next().unwrap_or_default();
+    println!(
+        "{event:?} of one of {members}: p50 {half} ms, p99 {most} ms, max {all} ms of {count}; at most {failures} \
+         attempts of a client failed one after the other; the load of the machine is {load}"
+    );
 }
 
-/// Ends one member under writes, starts it again, and tells the longest time without a write of one client.
-fn interrupt(fleet: &mut Fleet, endpoints: &Endpoints, ending: Ending, member: usize) -> Duration {
+/// Does something to a member under writes, undoes it, and tells the worst that a client has seen.
+fn interrupt(fleet: &mut Fleet, endpoints: &Endpoints, event: Event, member: usize) -> Worst {
     let stop = AtomicBool::new(false);
-    let longest = std::thread::scope(|scope| {
+    std::thread::scope(|scope| {
         let stop = &stop;
         let client = |number| scope.spawn(move || write(endpoints, number, stop));
         let clients: Vec<_> = (0..fleet.size()).map(client).collect();
         std::thread::sleep(CALM);
-        match ending {
-            Ending::Kill => fleet.kill(member),
-            Ending::Terminate => fleet.terminate(member),
-        }
+        begin(fleet, event, member);
         // A single member comes back at once; others do without it for a while.
         if fleet.size() > 1 {
             std::thread::sleep(CALM);
         }
-        fleet.start_member(member);
+        end(fleet, event, member);
         fleet.await_ready(endpoints);
         std::thread::sleep(CALM);
         stop.store(true, Ordering::SeqCst);
-        clients.into_iter().map(|client| client.join().expect("a client")).max()
-    });
-    longest.unwrap_or_default()
+        let worst = clients.into_iter().map(|client| client.join().expect("a client")).enumerate();
+        let is_silent = matches!(event, Event::Pause | Event::Cut);
+        let counted = worst.filter(|(client, _)| !is_silent || *client != member);
+        counted.fold(Worst::default(), |worst, (_, other)| worst.or(other))
+    })
+}
+
+fn begin(fleet: &mut Fleet, event: Event, member: usize) {
+    let next = (member + 1) % fleet.size();
+    match event {
+        Event::Nothing => {}
+        Event::Kill => fleet.kill(member),
+        Event::Terminate => fleet.terminate(member),
+        Event::Transfer => assert!(fleet.transfer(next), "the leadership was not transferred"),
+        Event::Pause => fleet.pause(member),
+        Event::Cut => {
+            let others = (0..fleet.size()).filter(|other| *other != member);
+            let directions: Vec<_> = others.flat_map(|other| [(member, other), (other, member)]).collect();
+            fleet.links().expect("several members").cut(&directions);
+        }
+    }
+}
+
+fn end(fleet: &mut Fleet, event: Event, member: usize) {
+    match event {
+        Event::Nothing | Event::Transfer => {}
+        Event::Kill | Event::Terminate => fleet.start_member(member),
+        Event::Pause => fleet.resume(member),
+        Event::Cut => fleet.links().expect("several members").heal(true),
+    }
 }
 
 fn path(number: usize) -> String {
@@ -89,10 +153,11 @@ fn write_first(endpoints: &Endpoints, number: usize) {
     assert_eq!(answer.status, 201, "{}", answer.text());
 }
 
-/// Writes until told to stop; the longest time between two acknowledgements.
-fn write(endpoints: &Endpoints, number: usize, stop: &AtomicBool) -> Duration {
+/// Writes until told to stop.
+fn write(endpoints: &Endpoints, number: usize, stop: &AtomicBool) -> Worst {
     let (mut member, mut connection, path) = (number, None, path(number));
     let (mut last, mut longest) = (None::<Instant>, Duration::ZERO);
+    let (mut failures, mut failures_max) = (0, 0);
     while !stop.load(Ordering::SeqCst) {
         std::thread::sleep(PAUSE);
         if connection.is_none() {
@@ -102,12 +167,15 @@ fn write(endpoints: &Endpoints, number: usize, stop: &AtomicBool) -> Duration {
         let answer = connection.as_mut().and_then(|open| open.call("PUT", &path, &headers, &body(number)).ok());
         if answer.is_some_and(|answer| answer.status == 200) {
             longest = longest.max(last.map_or(Duration::ZERO, |last| last.elapsed()));
-            last = Some(Instant::now());
+            (last, failures) = (Some(Instant::now()), 0);
         } else {
+            failures += 1;
+            failures_max = failures_max.max(failures);
             connection = None;
             member = (member + 1) % endpoints.members.len();
         }
     }
     // What is not over yet counts too.
-    longest.max(last.map_or(Duration::ZERO, |last| last.elapsed()))
+    let interruption = longest.max(last.map_or(Duration::ZERO, |last| last.elapsed()));
+    Worst { interruption, failures: failures_max }
 }

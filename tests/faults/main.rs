@@ -1,7 +1,8 @@
 //! Faults under traffic, and a checker of everything that clients saw meanwhile.
 //!
 //! `cargo test --test faults` tests the checker with broken histories, and injects faults into a control plane for
-//! [`SECONDS`]. Longer runs, and measurements of how long writes are interrupted when a member ends:
+//! [`SECONDS`]. Longer runs, and measurements of how long writes are interrupted when a leader ends, is silent or hands
+//! over:
 //!
 //! ```text
 //! FLOTILLA_FAULT_SECONDS=600 cargo test --release --test faults -- --include-ignored --nocapture promises
@@ -34,7 +35,7 @@ use std::time::Duration;
 
 /// How long faults are injected, when FLOTILLA_FAULT_SECONDS does not say.
 const SECONDS: u64 = 10;
-/// How often members are ended to measure, when FLOTILLA_FAULT_MEASURE does not say.
+/// How often each is done to measure, when FLOTILLA_FAULT_MEASURE does not say.
 const MEASUREMENTS: u64 = 1;
 
 fn duration() -> Duration {
@@ -83,6 +84,6 @@ fn interruption_by_the_end_of_the_only_member() {
 
 #[test]
 #[ignore = "it measures, and takes its time"]
-fn interruption_by_the_end_of_one_of_three_members() {
+fn interruption_by_the_leader_of_three_members() {
     interruption::measure(3, measurements());
 }

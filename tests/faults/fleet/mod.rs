@@ -150,6 +150,11 @@ impl Fleet {
         endpoints.members.iter().find_map(|address| ask(*address)).unwrap_or(0)
     }
 
+    /// Lets a member lead; whether that succeeds.
+    pub fn transfer(&self, to: usize) -> bool {
+        self.members[to].administer(&["transfer", &member::name(to)])
+    }
+
     /// SIGKILL of a member whose disk is lost, and another in its place after a while.
     pub fn replace(&mut self, number: usize, after: Duration, removes: bool) {
         let (name, other) = (self.members[number].name(), (number + 1) % self.size());
