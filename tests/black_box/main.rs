@@ -12,6 +12,7 @@ mod disk;
 mod dividing;
 mod drain;
 mod floods;
+mod found;
 mod lifecycle;
 mod metrics;
 mod paging;

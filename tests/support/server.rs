@@ -95,12 +95,32 @@ impl DataDir {
         command.args(["-rm", "sh", "-c", script, &bytes.to_string()]).arg(self.path());
         command.arg(server.get_program()).args(server.get_args());
         // What is mounted there is seen by the server and through it alone.
-        match self.run(command, READY, |id| {
+        self.run_if_allowed(command, READY, |id| {
             Path::new(&format!("/proc/{id}/root")).join(self.path().strip_prefix("/").expect("an absolute path"))
-        }) {
+        })
+    }
+
+    /// Starts a server for which hosts have the names in a file and no others, and waits until it answers, ready or
+    /// not; `None` where the machine does not let that be.
+    pub fn begin_with_hosts(&self, hosts: &Path, flags: &[&str]) -> Option<Server> {
+        // A host has all of its addresses there only if that is said.
+        let several = hosts.with_extension("conf");
+        fs::write(&several, "multi on\n").expect("a file");
+        let script =
+            "mount --bind \"$0\" /etc/hosts && mount --bind \"$1\" /etc/host.conf || exit 99; shift; exec \"$@\"";
+        let server = self.command(flags);
+        let mut command = Command::new("unshare");
+        command.args(["-rm", "sh", "-c", script]).arg(hosts).arg(several);
+        command.arg(server.get_program()).args(server.get_args());
+        self.run_if_allowed(command, "/livez", |_| self.path())
+    }
+
+    /// Runs a server in a place of its own, if the machine lets that be made.
+    fn run_if_allowed(&self, command: Command, check: &str, data: impl Fn(u32) -> PathBuf) -> Option<Server> {
+        match self.run(command, check, data) {
             Ok(server) => Some(server),
             Err(Refusal { code: Some(99 | 127 | 1), messages }) if !messages.contains("flotilla") => {
-                eprintln!("skipped: this machine lets no disk be mounted: {messages}");
+                eprintln!("skipped: this machine lets nothing be mounted: {messages}");
                 None
             }
             Err(refusal) => panic!("the server ended with {refusal:?}"),

@@ -1,0 +1,80 @@
+//! Servers that find each other by a host name, as they do in a StatefulSet.
+//!
+//! They have a file of host names for themselves, mounted where only they see it.
+
+use std::fs;
+use std::net::TcpListener;
+use std::path::PathBuf;
+use std::thread::sleep;
+use std::time::Duration;
+
+use crate::cluster::until;
+use crate::support::{CONFIG_MAPS, DataDir, Server, config_map, config_map_path};
+
+const NAMES: [&str; 3] = ["a", "b", "c"];
+
+/// Three servers to be, each at an address of its own.
+struct Found {
+    directories: [DataDir; 3],
+    port: u16,
+    hosts: PathBuf,
+}
+
+fn address(member: usize) -> String {
+    format!("127.77.0.{}", 11 + member)
+}
+
+impl Found {
+    fn new() -> Found {
+        let directories = [DataDir::new(), DataDir::new(), DataDir::new()];
+        let free = TcpListener::bind(format!("{}:0", address(0))).expect("an address of this machine");
+        let port = free.local_addr().expect("an address").port();
+        let hosts = directories[0].path().with_file_name("hosts");
+        Found { directories, port, hosts }
+    }
+
+    /// Says whose addresses the name of all of them has.
+    fn resolve(&self, members: &[usize]) {
+        let own = (0..3).map(|member| format!("{} {}.peers.test\n", address(member), NAMES[member]));
+        let common = members.iter().map(|member| format!("{} peers.test\n", address(*member)));
+        fs::write(&self.hosts, own.chain(common).collect::<String>()).expect("a file");
+    }
+
+    /// Starts a member; `None` where the machine does not let it have names of its own.
+    fn begin(&self, member: usize) -> Option<Server> {
+        let (port, pki) = (self.port, self.directories[0].path().with_file_name("shared-pki"));
+        let flags = [
+            ("--name", NAMES[member].to_owned()),
+            ("--peer-listen", format!("{}:{port}", address(member))),
+            ("--peer-advertise", format!("{}.peers.test:{port}", NAMES[member])),
+            ("--initial-cluster", format!("dns=peers.test:{port}")),
+            ("--initial-cluster-size", "3".to_owned()),
+            ("--pki-dir", pki.display().to_string()),
+        ];
+        let flags: Vec<&str> = flags.iter().flat_map(|(flag, value)| [*flag, value.as_str()]).collect();
+        self.directories[member].begin_with_hosts(&self.hosts, &flags)
+    }
+}
+
+fn is_ready(server: &Server) -> bool {
+    server.connect().get("/readyz").status == 200
+}
+
+#[test]
+fn servers_find_each_other_by_a_host_name_and_need_it_no_more_after_that() {
+    let found = Found::new();
+    found.resolve(&[0, 1]);
+    let Some(servers) = (0..3).map(|member| found.begin(member)).collect::<Option<Vec<Server>>>() else { return };
+    sleep(Duration::from_secs(1));
+    assert!(!servers.iter().any(is_ready), "two of three see each other");
+    found.resolve(&[0, 1, 2]);
+    until("all are ready", || servers.iter().all(is_ready));
+    servers[0].connect().post(CONFIG_MAPS, &config_map("first", "first")).expect(201);
+
+    found.resolve(&[]);
+    let mut servers = servers;
+    servers.pop().expect("the last").kill();
+    servers.push(found.begin(2).expect("as before"));
+    until("it is ready again", || is_ready(&servers[2]));
+    assert_eq!(servers[2].connect().get(&config_map_path("first")).expect(200)["data"]["value"], "first");
+}
