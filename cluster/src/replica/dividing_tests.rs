@@ -257,7 +257,7 @@ async fn a_table_is_divided_under_traffic() {
     let store = open(&SimulatedDisk::default()).await;
     fill(&store, 3_000).await;
     let traffic = Traffic::begin(std::slice::from_ref(&store));
-    for (shards, groups) in [(8, 8), (3, 8), (3, 8), (12, 12)] {
+    for (shards, groups) in [(8, 8), (3, 8), (3, 8), (1, 8), (12, 12)] {
         tokio::time::sleep(Duration::from_millis(150)).await;
         let began = Instant::now();
         store.divide(&pods(), shards).await.unwrap();
