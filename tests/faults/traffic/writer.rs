@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use super::objects::{self, Known};
 use super::{Client, Record, Traffic, reader};
-use crate::history::{Get, Intent, Key, Write, WriteOutcome};
+use crate::history::{Get, Intent, Key, Seen, Write, WriteOutcome};
 use crate::support::Answer;
 
 /// Between two writes of one writer.
@@ -130,6 +130,7 @@ fn outcome(intent: &Intent, answer: Option<&Answer>) -> WriteOutcome {
     match (answer.status, body["reason"].as_str()) {
         (200 | 201, _) if deleted.is_some() => WriteOutcome::Deleted { uid: deleted.unwrap_or_default().to_owned() },
         (200 | 201, _) => match objects::seen(&body) {
+            Some(seen) if is_removal(intent, &seen) => WriteOutcome::Deleted { uid: seen.uid },
             Some(seen) => WriteOutcome::Put(seen),
             None => WriteOutcome::Unexpected(body.to_string()),
         },
@@ -138,4 +139,10 @@ fn outcome(intent: &Intent, answer: Option<&Answer>) -> WriteOutcome {
         (409, Some("Conflict")) => WriteOutcome::Conflict,
         _ => WriteOutcome::Unexpected(format!("{}: {body}", answer.status)),
     }
+}
+
+/// Whether an update has removed what it was to change: the object was marked and nothing was left to wait for. The
+/// answer shows what it would have become, at the revision that it had.
+fn is_removal(intent: &Intent, seen: &Seen) -> bool {
+    matches!(intent, Intent::Update { expected, .. } if *expected == seen.revision)
 }
