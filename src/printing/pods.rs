@@ -40,7 +40,7 @@ pub const READS: Part = Part::only(&[
             ("podIP", Part::Whole),
             ("podIPs", Part::Whole),
             ("nominatedNodeName", Part::Whole),
-            ("conditions", Part::Whole),
+            ("conditions", Part::only(&[("type", Part::Whole), ("status", Part::Whole), ("reason", Part::Whole)])),
             ("initContainerStatuses", CONTAINER_STATUS),
             ("containerStatuses", CONTAINER_STATUS),
         ]),

@@ -68,8 +68,8 @@ impl Reader<'_> {
             return Some(Value::object());
         }
         loop {
-            let key = self.pass.key()?;
-            let part = named.iter().find(|(name, _)| *name == key.as_str()).map_or(rest, |(_, part)| *part);
+            let key = self.pass.written_key()?;
+            let part = named.iter().find(|(name, _)| key.is(name)).map_or(rest, |(_, part)| *part);
             self.pass.peek()?;
             match part {
                 Part::Rest => {
@@ -77,7 +77,7 @@ impl Reader<'_> {
                     return Some(Map::from_entries(entries).0.into());
                 }
                 Part::Nothing => self.pass.at = scan::value_end(self.pass.bytes, self.pass.at)?,
-                part => entries.push((key, self.part(part)?)),
+                part => entries.push((key.text()?, self.part(part)?)),
             }
             if self.pass.ends(b'}')? {
                 return Some(Map::from_entries(entries).0.into());

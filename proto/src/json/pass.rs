@@ -12,7 +12,7 @@ pub(crate) struct Pass<'a> {
     pub(crate) at: usize,
 }
 
-impl Pass<'_> {
+impl<'a> Pass<'a> {
     /// The next byte that is no space.
     pub(crate) fn peek(&mut self) -> Option<u8> {
         while let Some(b' ' | b'\n' | b'\r' | b'\t') = self.bytes.get(self.at) {
@@ -39,29 +39,60 @@ impl Pass<'_> {
 
     /// Passes a member's key and the colon behind it.
     pub(crate) fn key(&mut self) -> Option<Str> {
+        self.written_key()?.text()
+    }
+
+    /// As [`Pass::key`], for readers who know the keys that they look for.
+    pub(crate) fn written_key(&mut self) -> Option<Written<'a>> {
         let key = self.string()?;
         (self.peek()? == b':').then(|| self.at += 1)?;
         Some(key)
     }
 
     /// Passes a string.
-    pub(crate) fn string(&mut self) -> Option<Str> {
+    fn string(&mut self) -> Option<Written<'a>> {
         if self.peek()? != b'"' {
             return None;
         }
         let from = self.at;
         let (end, escapes) = scan::string_end(self.bytes, from)?;
         self.at = end;
-        match escapes {
-            false => Str::from_utf8(self.bytes.get(from + 1..end - 1)?).ok(),
-            true => parse(&self.bytes[from..end]).ok()?.as_str().map(Into::into),
-        }
+        Some(Written { quoted: self.bytes.get(from..end)?, escapes })
     }
 
     /// Passes a value of any kind.
     pub(crate) fn value(&mut self) -> Option<Value> {
+        if self.peek()? == b'"' {
+            return self.string()?.text().map(Value::Str);
+        }
         let from = self.at;
         self.at = scan::value_end(self.bytes, from)?;
         parse(&self.bytes[from..self.at]).ok()
+    }
+}
+
+/// A string as it is written.
+#[derive(Clone, Copy)]
+pub(crate) struct Written<'a> {
+    /// With its quotes.
+    quoted: &'a [u8],
+    escapes: bool,
+}
+
+impl Written<'_> {
+    /// The string.
+    pub(crate) fn text(self) -> Option<Str> {
+        match self.escapes {
+            false => Str::from_utf8(self.quoted.get(1..self.quoted.len() - 1)?).ok(),
+            true => parse(self.quoted).ok()?.as_str().map(Into::into),
+        }
+    }
+
+    /// Whether it is this one.
+    pub(crate) fn is(self, text: &str) -> bool {
+        match self.escapes {
+            false => self.quoted.len() == text.len() + 2 && self.quoted[1..].starts_with(text.as_bytes()),
+            true => self.text().is_some_and(|own| own == text),
+        }
     }
 }

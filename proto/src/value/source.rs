@@ -75,7 +75,6 @@ impl Reader<'_> {
 
     fn value(&mut self) -> Option<Value> {
         match self.pass.peek()? {
-            b'"' => self.pass.string().map(Value::Str),
             b'[' => self.list().map(Value::Array),
             b'{' if self.pass.bytes.get(self.pass.at + 1) == Some(&b'}') => {
                 self.pass.at += 2;
