@@ -1,4 +1,4 @@
-//! Watchers: each goes on from what it was told last, on any host.
+//! Watchers: each goes on from what it was told last, or once more from what it was told at some time, on any host.
 
 use std::time::Duration;
 
@@ -15,6 +15,9 @@ use crate::{ChangeKind, Interest, Revision, Selection, SnapshotError, Store};
 const BOOKMARK_INTERVAL: Duration = Duration::from_millis(100);
 /// How long a host may take to be as far as a watcher wants to begin.
 const REACH: Duration = Duration::from_secs(2);
+
+/// One session in so many begins where the watcher was at any time, as one does that has kept that and no more.
+const BACK_ONE_IN: u64 = 5;
 
 /// What a watcher is to do.
 pub(super) struct Plan {
@@ -64,6 +67,9 @@ pub(super) async fn watch(traffic: Traffic, plan: Plan) {
         let told = session.deliveries.iter().map(revision_of).max().max(began);
         stream.is_caught_up = last.is_some_and(|last| told.is_some_and(|told| told >= last));
         stream.sessions.push(session);
+        if draw::once_in(BACK_ONE_IN) {
+            start = resume_within(draw::one_of(&stream.sessions)).unwrap_or(start);
+        }
         traffic.history.borrow_mut().streams[number] = stream.clone();
         traffic.pause(1..50).await;
     }
@@ -77,6 +83,20 @@ fn resume(session: &Session) -> Option<Start> {
     }
     let revision = session.deliveries.iter().map(revision_of).max()?;
     Some(Start::After { revision, delivered: session.told_at })
+}
+
+/// Where a session can be gone on with that was told no more than a part of what it was.
+fn resume_within(session: &Session) -> Option<Start> {
+    let begun = match session.start {
+        Start::After { .. } => 0,
+        Start::InitialEvents => {
+            let ends = |delivery: &Delivery| matches!(delivery, Delivery::Bookmark { ends_initial: true, .. });
+            session.deliveries.iter().position(ends)?
+        }
+    };
+    let deliveries = &session.deliveries[begun..];
+    let last = deliveries.get(draw::below(deliveries.len().max(1) as u64) as usize)?;
+    Some(Start::After { revision: revision_of(last), delivered: session.told_at })
 }
 
 fn revision_of(delivery: &Delivery) -> u64 {

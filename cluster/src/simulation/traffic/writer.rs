@@ -1,11 +1,17 @@
 //! Writers: they create, update and delete under the expectation that what they know is still so.
 
+use futures_util::future::join;
+
 use super::super::draw;
 use super::super::history::{Get, Intent, Key, Seen, Table, Write, WriteOutcome};
 use super::super::host::Gone;
 use super::super::reform::is_member;
 use super::{Traffic, objects};
 use crate::{Expectation, Mutation, Outcome, Revision, WriteError};
+
+/// One write in so many has a rival, who knows the same and asks another host for the same at once, as controllers do
+/// that watch the same objects.
+const RIVALS_ONE_IN: u64 = 3;
 
 /// Writes to any key of a table, until there is to be no more traffic.
 pub(super) async fn write(traffic: Traffic, table: Table) {
@@ -14,7 +20,14 @@ pub(super) async fn write(traffic: Traffic, table: Table) {
         if draw::once_in(3) {
             traffic.look(host, &key).await;
         }
-        traffic.change(host, &key).await;
+        let deletes = draw::once_in(4);
+        match draw::once_in(RIVALS_ONE_IN) {
+            true => {
+                let rival = traffic.anywhere();
+                join(traffic.change(host, &key, deletes), traffic.change(rival, &key, deletes)).await;
+            }
+            false => traffic.change(host, &key, deletes).await,
+        }
         traffic.rest(1..40).await;
     }
 }
@@ -61,8 +74,8 @@ impl Traffic {
         Some(found)
     }
 
-    /// Makes one write of what is known of a key.
-    async fn change(&self, host: usize, key: &Key) {
+    /// Makes one write of what is known of a key, which deletes what is there or not.
+    async fn change(&self, host: usize, key: &Key, deletes: bool) {
         let known = self.known.borrow().get(key).cloned().flatten();
         let (number, table) = (self.value(), objects::store_table(key.table));
         let value = format!("v{number}");
@@ -71,7 +84,7 @@ impl Traffic {
                 let draft = objects::draft(&format!("u{number}"), &value);
                 (Intent::Create { value }, Expectation::Absent, Mutation::Put(draft))
             }
-            Some(seen) if draw::once_in(4) => {
+            Some(seen) if deletes => {
                 let intent = Intent::Delete { expected: Some(seen.revision) };
                 (intent, Expectation::Revision(Revision::new(seen.revision)), Mutation::Delete)
             }
