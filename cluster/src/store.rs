@@ -190,6 +190,12 @@ impl Store {
         make(&self.shared.tables, &self.shared.running.groups, write, tenure).await
     }
 
+    /// A write of which attempts can be made one by one.
+    #[cfg(test)]
+    pub(crate) fn attempts(&self, write: Write) -> Attempts<'_> {
+        Attempts::new(&self.shared.running.groups, self.table(&write.table), write)
+    }
+
     /// The tenure of this replica, when it leads the group `default` and that has all of a table; also when it is the
     /// only replica.
     pub fn tenure(&self, table: &Table) -> Option<Tenure> {

@@ -1,7 +1,11 @@
 //! A write that is asked for again when nobody knows what became of it, and happens once all the same.
 //!
-//! The expectation of a write can hold only once: of several attempts at most one changes anything. When an attempt
+//! The expectation of a revision can hold only once: of several attempts at most one changes anything. When an attempt
 //! finds that it does not hold, the history tells whether that is because an earlier one was made after all.
+//!
+//! That nothing is there holds again once somebody has deleted what an earlier attempt made. So before a create is
+//! repeated, a write that changes nothing, under the same name, takes its way through the log: what was asked for before
+//! is either in the history by then, or is never made.
 //!
 //! A write that finds its shard ended, because the table is being divided anew, waits until the key is written to in
 //! another one.
@@ -34,13 +38,16 @@ pub(crate) struct Attempts<'a> {
     since: Revision,
     /// Whether an attempt may have been made without an answer.
     unknown: bool,
+    /// What has to take its way through the log before the write is asked for again, if anything has.
+    probe: Option<Write>,
 }
 
 impl<'a> Attempts<'a> {
     pub(crate) fn new(groups: &'a Groups, table: Arc<Table>, write: Write) -> Attempts<'a> {
         let home = table.home(write.key.as_str());
         let since = home.clock.closed();
-        Attempts { groups, table, write, attempt: Attempt::draw(), repeated: 0, home, since, unknown: false }
+        let attempt = Attempt::draw();
+        Attempts { groups, table, write, attempt, repeated: 0, home, since, unknown: false, probe: None }
     }
 
     /// Makes the write, through whoever leads, until it is decided.
@@ -57,14 +64,18 @@ impl<'a> Attempts<'a> {
                 Err(error) => Err(error),
             };
             match decided {
+                Ok(decided) if self.probe.is_some() => {
+                    self.applied(decided).await?;
+                    if let Some(change) = self.made_before()? {
+                        return Ok(committed(&change));
+                    }
+                    self.probe = None;
+                }
                 Ok(decided) => return self.outcome(decided).await,
                 // What was decided in a tenure of the default group can be written nowhere else.
                 Err(WriteError::Moved) if tenure.is_none() && Instant::now() < deadline => self.follow(deadline).await,
                 Err(WriteError::Unknown) if Instant::now() < deadline => {
-                    (self.unknown, self.repeated) = (true, self.repeated + 1);
-                    if seeded!(DuplicateOnRetry) {
-                        self.write.expectation = self.present();
-                    }
+                    self.miss();
                     tokio::time::sleep(ATTEMPT_INTERVAL).await;
                 }
                 Err(WriteError::NotLeader { .. }) if self.unknown && tenure.is_some() => {
@@ -75,6 +86,16 @@ impl<'a> Attempts<'a> {
                 Err(WriteError::Moved) => return Err(WriteError::Unavailable),
                 Err(error) => return Err(error),
             }
+        }
+    }
+
+    /// Nobody knows what became of an attempt.
+    fn miss(&mut self) {
+        (self.unknown, self.repeated) = (true, self.repeated + 1);
+        if seeded!(DuplicateOnRetry) {
+            self.write.expectation = self.present();
+        } else {
+            self.probe = probe(&self.write);
         }
     }
 
@@ -89,7 +110,8 @@ impl<'a> Attempts<'a> {
 
     fn asked(&self) -> Asked<'_> {
         let shard = (self.home.epoch, self.home.shard);
-        Asked { write: &self.write, attempt: self.attempt, repeated: self.repeated, shard }
+        let write = self.probe.as_ref().unwrap_or(&self.write);
+        Asked { write, attempt: self.attempt, repeated: self.repeated, shard }
     }
 
     fn leader(&self) -> Result<Leader, WriteError> {
@@ -113,12 +135,17 @@ impl<'a> Attempts<'a> {
         object.map_or(Expectation::Absent, |object| Expectation::Revision(object.revision()))
     }
 
+    /// What was decided, once this replica is that far.
+    async fn applied(&self, decided: Decided) -> Result<Outcome, WriteError> {
+        match decided {
+            Decided::Here(outcome) => Ok(outcome),
+            Decided::Elsewhere { committed, closed } => self.shown(committed, closed).await,
+        }
+    }
+
     /// What the write came to, as this replica shows it.
     async fn outcome(&self, decided: Decided) -> Result<Outcome, WriteError> {
-        let outcome = match decided {
-            Decided::Here(outcome) => outcome,
-            Decided::Elsewhere { committed, closed } => self.shown(committed, closed).await?,
-        };
+        let outcome = self.applied(decided).await?;
         match outcome {
             Outcome::Conflict { .. } if self.unknown && !seeded!(LostAnswer) => match self.made_before()? {
                 Some(change) => Ok(committed(&change)),
@@ -151,6 +178,15 @@ impl<'a> Attempts<'a> {
 
 fn committed(change: &Change) -> Outcome {
     Outcome::Committed { object: change.object().clone(), previous: change.previous().cloned() }
+}
+
+/// A write beside one whose expectation may hold twice, that changes nothing wherever it comes: no object has such a
+/// revision.
+fn probe(write: &Write) -> Option<Write> {
+    let expectation = Expectation::Revision(Revision::new(1));
+    let Write { table, key, .. } = write;
+    let probe = || Write { table: table.clone(), key: key.clone(), expectation, mutation: Mutation::Delete };
+    (write.expectation == Expectation::Absent).then(probe)
 }
 
 /// Whether a change is what a write has done. Versions are told apart by what is in them, and deletions by their names.
@@ -187,7 +223,9 @@ fn same_but_revision(object: &Object, bytes: &[u8]) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Draft, Layout, TableId};
+    use crate::machine::Machine;
+    use crate::wal::simulated_disk::SimulatedDisk;
+    use crate::{Draft, Layout, Options, Store, TableId};
 
     fn object(revision: u64, byte: u8) -> Arc<Object> {
         let draft = Draft { bytes: vec![byte; 60], layout: Layout::default(), ..Draft::default() };
@@ -222,5 +260,21 @@ mod tests {
         assert!(!made(&write(expects_first, None), attempt, &buried(Some(other))), "somebody else has deleted it");
         assert!(made(&write(expects_first, None), attempt, &buried(None)));
         assert!(!made(&write(expects_first, Some(b'x')), attempt, &deleted));
+    }
+
+    #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+    async fn a_create_is_not_made_again_when_somebody_has_deleted_what_it_made() {
+        let machine = Machine::with_disk(Arc::new(SimulatedDisk::default()));
+        let store = Store::open_on(machine, None, Options::new("/store")).await.unwrap();
+        let table = store.table(&TableId::new("pods"));
+        let mut attempts = store.attempts(write(Expectation::Absent, Some(b'0')));
+        attempts.leader().unwrap().write(&attempts.asked(), None).await.unwrap();
+        let made = table.get("ns/a").unwrap().revision();
+        store.write(write(Expectation::Revision(made), None)).await.unwrap();
+        attempts.miss(); // the answer
+        let outcome = attempts.make(60, None).await.unwrap();
+        assert!(matches!(outcome, Outcome::Committed { object, .. } if object.revision() == made));
+        assert!(table.get("ns/a").is_none());
+        store.shutdown().await;
     }
 }
