@@ -193,7 +193,7 @@ fn the_same_seed_is_the_same_run() {
 }
 
 /// Seeds that are tried for each mistake until it is found.
-const SEEDS_PER_BUG: u64 = 40;
+const SEEDS_PER_BUG: u64 = 200;
 
 #[test]
 #[ignore = "it takes minutes"]
