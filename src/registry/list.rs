@@ -78,12 +78,16 @@ impl Registry {
         self.page(served, namespace, listing)
     }
 
-    /// Waits until what a list shows is here: every write that was acknowledged before, or the revision that it names.
+    /// Waits until what a list shows is here: every write that was acknowledged before, or the revision that it names,
+    /// as its token does, which may be of a replica that is ahead.
     pub async fn reach_for_list(&self, served: &Served, listing: &Listing) -> ApiResult<()> {
-        if !listing.token.is_empty() {
-            return Ok(());
-        }
         let table = self.table(served);
+        if let Some(token) = token(served, listing)? {
+            return match token.revision {
+                None => self.barrier(&table).await,
+                Some(revision) => self.reach(&table, revision.get()).await,
+            };
+        }
         match listing.wanted()? {
             0 if listing.revision.is_empty() => self.barrier(&table).await,
             0 => Ok(()),
@@ -94,13 +98,8 @@ impl Registry {
     /// One page of a list of what is here, merged from all shards.
     pub fn page(&self, served: &Served, namespace: &str, listing: &Listing) -> ApiResult<Page> {
         let table = self.table(served);
-        if !listing.token.is_empty() {
-            let token = Token::read(&listing.token)?;
-            if !matches!(listing.revision.as_str(), "" | "0") {
-                let message = "specifying resource version is not allowed when using continue";
-                return Err(ApiError::bad_request(message));
-            }
-            return next_page(served, &table, namespace, listing, token);
+        if let Some(token) = token(served, listing)? {
+            return next_page(&table, namespace, listing, token);
         }
         let snapshot = snapshot(&table, listing)?;
         // A limit is a wish: what is served from memory at revision 0 ignores it, as the reference does.
@@ -121,16 +120,29 @@ fn snapshot(table: &Table, listing: &Listing) -> ApiResult<Snapshot> {
     })
 }
 
-fn next_page(served: &Served, table: &Table, namespace: &str, listing: &Listing, token: Token) -> ApiResult<Page> {
+/// Where a list goes on, if it does; 400 where that cannot be.
+fn token(served: &Served, listing: &Listing) -> ApiResult<Option<Token>> {
+    if listing.token.is_empty() {
+        return Ok(None);
+    }
+    let token = Token::read(&listing.token)?;
+    if !matches!(listing.revision.as_str(), "" | "0") {
+        return Err(ApiError::bad_request("specifying resource version is not allowed when using continue"));
+    }
     if token.table != served.table.as_str() {
         return Err(ApiError::bad_request("invalid continue token: it belongs to another resource"));
     }
+    Ok(Some(token))
+}
+
+fn next_page(table: &Table, namespace: &str, listing: &Listing, token: Token) -> ApiResult<Page> {
     let snapshot = match token.revision {
         // The client goes on without a consistent view, after its token expired.
         None => table.snapshot(),
         Some(revision) => match table.snapshot_at(revision) {
             Ok(snapshot) => snapshot,
-            Err(_) => return Err(token.expired()),
+            Err(SnapshotError::Compacted(_)) => return Err(token.expired()),
+            Err(SnapshotError::Future(future)) => return Err(read::too_large(revision.get(), future.current)),
         },
     };
     let limit = if listing.revision == "0" { 0 } else { listing.limit };
@@ -235,3 +247,7 @@ fn too_old(revision: u64, compacted: Compacted) -> ApiError {
 fn expired(compacted: Compacted) -> ApiError {
     ApiError::expired(format!("the list took too long; history begins at {}", compacted.floor))
 }
+
+#[cfg(test)]
+#[path = "list_tests.rs"]
+mod tests;

@@ -1,0 +1,52 @@
+use std::time::Duration;
+
+use flotilla_cluster::{Options, Store};
+use flotilla_proto::{conform, value};
+
+use super::*;
+use crate::access::User;
+use crate::config::PortRange;
+use crate::gateway::Caller;
+use crate::registry::{Incoming, Target, WriteOptions};
+use crate::scratch::Scratch;
+
+/// A token of a replica that is ahead by this much.
+fn token(served: &Served, ahead: Duration) -> Listing {
+    let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap();
+    let revision = Revision::from_unix_ms((now + ahead).as_millis() as u64);
+    let (table, after) = (served.table.as_str().to_owned(), "a/b".to_owned());
+    let token = Token { table, epoch: 0, revision: Some(revision), after, seen: 1 };
+    Listing { token: token.write(), limit: 1, ..Listing::default() }
+}
+
+/// Writes anything, by which the replica gets further.
+async fn write(registry: &Registry) {
+    let served = registry.resources.find("", "v1", "namespaces").unwrap();
+    let target = Target { served: &served, namespace: "", name: "", subresource: "" };
+    let mut value = value!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "any"}});
+    conform::conform(served.of(), &mut value).unwrap();
+    let mut caller = Caller::new(Arc::new(User::default()), "test");
+    let incoming = Incoming { value, ..Incoming::default() };
+    registry.create(target, incoming, &WriteOptions::default(), &mut caller).await.unwrap();
+}
+
+#[actix_web::test]
+async fn a_page_waits_for_the_revision_of_its_token() {
+    let dir = Scratch::new();
+    let store = Store::open(Options::new(dir.join("store"))).await.unwrap();
+    let registry = Registry::new(store.clone(), PortRange::NODE_PORTS);
+    let served = registry.resources.find("", "v1", "pods").unwrap();
+    let at_once = registry.page(&served, "", &token(&served, Duration::from_secs(3_600)));
+    assert_eq!(at_once.err().map(|error| error.code), Some(504), "not 410: it is not past");
+    let (soon, far) = (token(&served, Duration::from_millis(300)), token(&served, Duration::from_secs(3_600)));
+    let later = async {
+        actix_web::rt::time::sleep(Duration::from_millis(400)).await;
+        write(&registry).await;
+    };
+    let (page, ()) = futures_util::future::join(registry.list(&served, "", &soon), later).await;
+    assert_eq!(page.err().map(|error| error.code), None);
+    assert_eq!(registry.list(&served, "", &far).await.err().map(|error| error.code), Some(504));
+    let other = registry.resources.find("", "v1", "secrets").unwrap();
+    assert_eq!(registry.list(&other, "", &far).await.err().map(|error| error.code), Some(400));
+    store.shutdown().await;
+}
