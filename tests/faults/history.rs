@@ -163,6 +163,16 @@ pub struct List {
     pub is_final: bool,
 }
 
+/// A list that could not go on: the page behind one that was sent was answered with 410.
+#[derive(Debug, Clone)]
+pub struct RefusedPage {
+    pub scope: Scope,
+    pub revision: Revision,
+    /// When the page before came, and when the refused one was asked for.
+    pub delivered: Micros,
+    pub invoked: Micros,
+}
+
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum EventKind {
     Added,
@@ -230,6 +240,7 @@ pub struct History {
     pub writes: Vec<Write>,
     pub gets: Vec<Get>,
     pub lists: Vec<List>,
+    pub refused_pages: Vec<RefusedPage>,
     pub streams: Vec<Stream>,
     /// How long members keep changes for watchers.
     pub window: Micros,

@@ -4,8 +4,8 @@
 //! finds that it does not hold, the history tells whether that is because an earlier one was made after all.
 //!
 //! That nothing is there holds again once somebody has deleted what an earlier attempt made. So before a create is
-//! repeated, a write that changes nothing, under the same name, takes its way through the log: what was asked for before
-//! is either in the history by then, or is never made.
+//! repeated, a write that changes nothing, under the same name, takes its way through the log: what was asked for
+//! before is either in the history by then, or is never made.
 //!
 //! A write that finds its shard ended, because the table is being divided anew, waits until the key is written to in
 //! another one.

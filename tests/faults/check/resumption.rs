@@ -1,9 +1,16 @@
-//! A stream can go on from what it was told last, on any member, as long as the history window reaches.
+//! A stream can go on from what it was told last, and a list behind its last page, on any member, as long as the
+//! history window reaches.
 
 use super::Timeline;
 use super::history::{End, History, Start};
 
 pub fn check(history: &History, _timeline: &Timeline, found: &mut Vec<String>) {
+    for page in &history.refused_pages {
+        let age = page.invoked.saturating_sub(page.delivered);
+        if age < history.window {
+            found.push(format!("a page of {:?} at {} was answered 410 after {age} us", page.scope, page.revision));
+        }
+    }
     for stream in &history.streams {
         for session in stream.sessions.iter().filter(|session| session.end == End::Expired) {
             match session.start {

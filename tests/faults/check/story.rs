@@ -112,6 +112,7 @@ pub fn healthy() -> History {
             list((100, 110), 135, &[("a", a())]),
             List { is_final: true, ..list((200, 210), 140, &[("a", a())]) },
         ],
+        refused_pages: Vec::new(),
         streams: vec![stream(vec![first, second]), stream(vec![initial])],
         window: WINDOW,
     }

@@ -2,7 +2,8 @@
 
 use super::check;
 use super::history::{
-    Delivery, End, EventKind, History, Key, List, Scope, Session, Start, Stream, Table, Write, WriteOutcome,
+    Delivery, End, EventKind, History, Key, List, RefusedPage, Scope, Session, Start, Stream, Table, Write,
+    WriteOutcome,
 };
 use super::story::{bookmark, create, delete, deleted, event, get, healthy, list, scope, seen, update};
 
@@ -360,5 +361,8 @@ fn a_410_within_the_window_is_found() {
         let start = Start::After { revision: 110, delivered: 45 };
         let refused = Session { member: 0, start, invoked: 500, told_at: 0, deliveries: Vec::new(), end: End::Expired };
         history.streams.push(Stream { scope: scope(), sessions: vec![refused], is_caught_up: true });
+    });
+    expect("resumption", |history| {
+        history.refused_pages.push(RefusedPage { scope: scope(), revision: 110, delivered: 45, invoked: 50 });
     });
 }

@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 use parking_lot::Mutex;
 
 use crate::fleet::Endpoints;
-use crate::history::{Get, History, Key, List, Micros, Revision, Stream, Table, Write};
+use crate::history::{Get, History, Key, List, Micros, RefusedPage, Revision, Stream, Table, Write};
 pub use client::Client;
 pub use objects::{Directory, NAMESPACES, last_keys};
 
@@ -44,6 +44,7 @@ pub struct Record {
     pub writes: Vec<Write>,
     pub gets: Vec<Get>,
     pub lists: Vec<List>,
+    pub refused_pages: Vec<RefusedPage>,
     pub streams: Vec<Stream>,
 }
 
@@ -92,6 +93,7 @@ impl Traffic {
             history.writes.extend(record.writes);
             history.gets.extend(record.gets);
             history.lists.extend(record.lists);
+            history.refused_pages.extend(record.refused_pages);
             history.streams.extend(record.streams);
         }
         history

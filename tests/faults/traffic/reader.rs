@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use super::objects::{self, NAMESPACES};
 use super::{Client, Record, Revisions, Traffic};
-use crate::history::{Get, Interval, Key, List, Revision, Scope, Seen, Table};
+use crate::history::{Get, Interval, Key, List, RefusedPage, Revision, Scope, Seen, Table};
 use crate::support::Answer;
 
 /// Between two reads of one reader.
@@ -79,13 +79,20 @@ pub fn list(traffic: &Traffic) -> Record {
             (2, _) => Form::Pages,
             _ => Form::Recent,
         };
-        record.lists.extend(list_one(traffic, &mut client, Scope { table, namespace }, &form));
+        let scope = Scope { table, namespace };
+        record.lists.extend(list_one(traffic, &mut client, scope, &form, &mut record.refused_pages));
         std::thread::sleep(LIST_PAUSE);
     }
     record
 }
 
-fn list_one(traffic: &Traffic, client: &mut Client, scope: Scope, form: &Form) -> Option<List> {
+fn list_one(
+    traffic: &Traffic,
+    client: &mut Client,
+    scope: Scope,
+    form: &Form,
+    refused: &mut Vec<RefusedPage>,
+) -> Option<List> {
     let query = match form {
         Form::Recent => String::new(),
         Form::Cached => "?resourceVersion=0".to_owned(),
@@ -105,6 +112,10 @@ fn list_one(traffic: &Traffic, client: &mut Client, scope: Scope, form: &Form) -
         }
         let query = format!("{path}?limit={PAGE}&continue={token}");
         let (interval, answer) = client.call("GET", &query, b"");
+        if answer.as_ref().is_some_and(|answer| answer.status == 410) {
+            let (scope, revision) = (list.scope.clone(), list.revisions[0]);
+            refused.push(RefusedPage { scope, revision, delivered: at.returned, invoked: interval.invoked });
+        }
         at.returned = interval.returned;
         page = self::page(traffic, answer)?;
     }
@@ -135,7 +146,8 @@ fn add_page(list: &mut List, page: &Value) {
 pub fn present_revisions(traffic: &Traffic, records: &mut Vec<Record>) -> Revisions {
     let (mut client, mut record) = (Client::new(traffic), Record::default());
     for table in Table::ALL {
-        let list = insist(|| list_one(traffic, &mut client, Scope { table, namespace: None }, &Form::Recent));
+        let (scope, refused) = (Scope { table, namespace: None }, &mut record.refused_pages);
+        let list = insist(|| list_one(traffic, &mut client, scope.clone(), &Form::Recent, refused));
         record.lists.push(list);
     }
     let revisions = record.lists.iter().map(|list| (list.scope.table, (list.revisions[0], list.at.returned))).collect();
