@@ -169,11 +169,10 @@ impl Boot {
         let drain = self.drain.clone();
         let identify = connection::identify(self.pki.client_roots());
         let workers = self.config.worker_count();
-        let started = transport::start(self.listener, tls, workers, configure, identify);
-        let (server, connections) = started.map_err(BootError::Http)?;
+        let server = transport::start(self.listener, tls, workers, configure, identify).map_err(BootError::Http)?;
         let (handle, grace) = (server.handle(), self.config.shutdown_grace());
         let store = self.store.clone();
-        let mut stopping = actix_web::rt::spawn(async move {
+        let stopping = actix_web::rt::spawn(async move {
             drain.begun().await;
             store.step_down().await; // while what is asked here is still passed on to whoever leads next
             handle.pause().await;
@@ -185,22 +184,9 @@ impl Boot {
             if actix_web::rt::time::timeout(grace, idle).await.is_err() {
                 tracing::warn!("requests are still open: they are broken off");
             }
-            let stopped = handle.stop(true);
-            let closed = async {
-                while !connections.is_empty() {
-                    actix_web::rt::time::sleep(IDLE_CHECK_INTERVAL).await;
-                }
-            };
-            // Workers look only once a second whether their connections are gone.
-            tokio::select! {
-                () = stopped => {}
-                () = closed => {}
-            }
+            handle.stop(true).await;
         });
-        let served = tokio::select! {
-            served = server => served.map_err(BootError::Http),
-            _ = &mut stopping => Ok(()),
-        };
+        let served = server.await.map_err(BootError::Http);
         stopping.abort();
         renewal.abort();
         self.store.shutdown().await;

@@ -13,14 +13,13 @@ use actix_web::rt::net::TcpStream;
 use actix_web::web::ServiceConfig;
 use rustls::{ServerConfig, ServerConnection};
 
-use super::{ConnectionId, Connections, Gathered};
+use super::{ConnectionId, Gathered};
 use crate::limits;
 
 /// Protocols that clients are offered, the preferred one first (RFC 7301).
 const PROTOCOLS: [&[u8]; 2] = [b"h2", b"http/1.1"];
 
-/// Begins to serve what `configure` says, and counts connections. Every connection has TLS; `identify` puts into its
-/// data who it belongs to.
+/// Begins to serve what `configure` says. Every connection has TLS; `identify` puts into its data who it belongs to.
 ///
 /// # Errors
 /// When the socket cannot be used.
@@ -30,7 +29,7 @@ pub fn start<F, I>(
     workers: usize,
     configure: F,
     identify: I,
-) -> io::Result<(Server, Connections)>
+) -> io::Result<Server>
 where
     F: Fn(&mut ServiceConfig) + Clone + Send + 'static,
     I: Fn(&ServerConnection, &mut Extensions) + Clone + Send + 'static,
@@ -41,16 +40,13 @@ where
     acceptor.set_handshake_timeout(limits::HANDSHAKE_TIMEOUT);
     let builder = Server::build();
     let stopping = builder.graceful_shutdown_signal();
-    let connections = Connections::default();
-    let counted = connections.clone();
     let builder = builder
         .workers(workers)
         .max_concurrent_connections(limits::WORKER_CONNECTIONS)
         .shutdown_timeout(limits::LINGER_SECONDS)
         .disable_signals();
     let builder = builder.listen("https", listener, move || {
-        let (configure, identify) = (configure.clone(), identify.clone());
-        let (stopping, connections) = (stopping.clone(), counted.clone());
+        let (configure, identify, stopping) = (configure.clone(), identify.clone(), stopping.clone());
         let app = App::new().configure(configure).into_factory();
         let app = app.map_err(|error: actix_web::Error| error.as_response_error().error_response());
         let http = HttpService::build()
@@ -63,7 +59,6 @@ where
             .client_disconnect_timeout(limits::FAREWELL_TIMEOUT)
             .on_connect_ext(move |connection: &Gathered, data| {
                 data.insert(ConnectionId::next());
-                data.insert(connections.enter());
                 identify(connection.tls().get_ref().1, data);
             })
             .finish(map_config(app, |()| AppConfig::default()));
@@ -72,7 +67,7 @@ where
             .and_then(|tls: TlsStream<TcpStream>| async move { Ok(open(tls)) })
             .and_then(http.map_err(TlsError::Service))
     })?;
-    Ok((builder.run(), connections))
+    Ok(builder.run())
 }
 
 /// What the HTTP service wants to know of a connection.
