@@ -12,7 +12,7 @@ use super::draw;
 use super::host::Door;
 use super::network::address;
 use super::world::World;
-use crate::{Standing, Store, TableId};
+use crate::{MembersError, Standing, Store, TableId};
 
 /// How long an answer may take.
 const PATIENCE: Duration = Duration::from_secs(8);
@@ -49,7 +49,13 @@ impl Reform {
                 let named = name.clone();
                 until(&doors, host, move |store, _| {
                     let name = named.clone();
-                    async move { store.remove(&name).await.map_err(|error| error.to_string()) }
+                    async move {
+                        match store.remove(&name).await {
+                            // The answer of an attempt that did it was lost.
+                            Ok(()) | Err(MembersError::Unknown(_)) => Ok(()),
+                            Err(error) => Err(error.to_string()),
+                        }
+                    }
                 })
                 .await;
                 trace.note(&format!("{name} is removed"));
