@@ -11,9 +11,10 @@ use prost::Message;
 
 use super::groups::{Group, Groups};
 use super::identity::IdentityFile;
-use super::leader::{Leader, put_write_error, read_write};
+use super::leader::Leader;
 use super::placement::{self, Placement};
 use super::sight::Sight;
+use super::write_messages::{put_write_error, read_write};
 use crate::object::Attempt;
 use crate::peer::{Hello, Refusal, Reply, Service};
 use crate::raft::{Node, Unchanged};

@@ -11,15 +11,14 @@ use tokio::sync::oneshot;
 use tokio::time::Instant;
 
 use super::repeats::Repeats;
+use super::write_messages::{put_write, write_error};
 use crate::group::{Admission, Advance, Close, GroupClock, Propose, Proposer, Step};
 use crate::limits::{CATCH_UP_TIMEOUT, LEADER_CALL_TIMEOUT, LEADER_RETRY_INTERVAL, LEADER_WAIT, WRITE_TIMEOUT};
-use crate::object::{Attempt, Term};
+use crate::object::Attempt;
 use crate::peer::{Lane, PeerError, Peers, Target};
 use crate::raft::{Node, Proposals, Unchanged};
 use crate::shard_map::Epoch;
-use crate::{
-    Draft, Expectation, Key, Layout, Mutation, Outcome, ReadError, Revision, TableId, Tenure, Terms, Write, WriteError,
-};
+use crate::{Outcome, ReadError, Revision, Tenure, Write, WriteError};
 
 /// The leader of one group. Cheap to clone.
 #[derive(Clone)]
@@ -384,33 +383,6 @@ fn unavailable(error: ReadError) -> ReadError {
     }
 }
 
-fn put_terms(terms: &[Term]) -> Vec<message::Term> {
-    terms.iter().map(|(name, value)| message::Term { name: name.to_string(), value: value.to_string() }).collect()
-}
-
-fn put_write(group: &str, term: u64, asked: &Asked<'_>) -> message::Write {
-    let Asked { write, attempt, repeated, shard: (epoch, shard) } = *asked;
-    let draft = match &write.mutation {
-        Mutation::Delete => None,
-        Mutation::Put(draft) => Some(message::Draft {
-            bytes: Bytes::copy_from_slice(&draft.bytes),
-            revision_at: draft.layout.revision_at,
-            head: draft.layout.head,
-            metadata_start: draft.layout.metadata.start,
-            metadata_end: draft.layout.metadata.end,
-            labels: put_terms(draft.terms.labels()),
-            fields: put_terms(draft.terms.fields()),
-        }),
-    };
-    let expected = match write.expectation {
-        Expectation::Absent => 0,
-        Expectation::Revision(revision) => revision.get(),
-    };
-    let (table, key) = (write.table.to_string(), write.key.to_string());
-    let (group, shard, attempt) = (group.to_owned(), shard.into(), attempt.number());
-    message::Write { table, key, expected, draft, group, epoch, shard, attempt, repeated, term }
-}
-
 /// What is known of a write that the leader was asked for and has not answered. A refusal says nothing: a leader that
 /// stops drops what it has taken in already, and that is told as one.
 fn unanswered(error: &PeerError) -> WriteError {
@@ -420,56 +392,6 @@ fn unanswered(error: &PeerError) -> WriteError {
         PeerError::Refused(_) | PeerError::Unreachable(_) | PeerError::Timeout | PeerError::Closed => {
             WriteError::Unknown
         }
-    }
-}
-
-/// The write that a message asks for.
-pub(super) fn read_write(message: message::Write) -> Write {
-    let terms = |terms: Vec<message::Term>| {
-        terms.into_iter().map(|term| (term.name.into(), term.value.into())).collect::<Vec<Term>>()
-    };
-    let draft = |draft: message::Draft| Draft {
-        bytes: draft.bytes.into(),
-        layout: Layout {
-            revision_at: draft.revision_at,
-            head: draft.head,
-            metadata: draft.metadata_start..draft.metadata_end,
-        },
-        terms: Terms::new(terms(draft.labels), terms(draft.fields)),
-    };
-    let expectation = match message.expected {
-        0 => Expectation::Absent,
-        revision => Expectation::Revision(Revision::new(revision)),
-    };
-    let mutation = message.draft.map_or(Mutation::Delete, |given| Mutation::Put(draft(given)));
-    Write { table: TableId::new(&message.table), key: Key::new(&message.key), expectation, mutation }
-}
-
-/// What is told of a write that was not decided.
-pub(super) fn put_write_error(error: &WriteError) -> message::WriteOutcome {
-    let result = match error {
-        WriteError::NotLeader { .. } => write_result::NOT_LEADER,
-        WriteError::Unavailable => write_result::UNAVAILABLE,
-        WriteError::NoSpace => write_result::NO_SPACE,
-        WriteError::QueueFull => write_result::QUEUE_FULL,
-        WriteError::TooLarge { .. } | WriteError::Malformed => write_result::MALFORMED,
-        WriteError::Closed => write_result::CLOSED,
-        WriteError::Moved => write_result::MOVED,
-        WriteError::Unknown => write_result::UNKNOWN,
-    };
-    let leader = if let WriteError::NotLeader { leader } = error { leader.unwrap_or(0) } else { 0 };
-    message::WriteOutcome { result, leader, ..message::WriteOutcome::default() }
-}
-
-fn write_error(outcome: &message::WriteOutcome) -> WriteError {
-    match outcome.result {
-        write_result::NOT_LEADER => WriteError::NotLeader { leader: (outcome.leader > 0).then_some(outcome.leader) },
-        write_result::UNAVAILABLE | write_result::CLOSED => WriteError::Unavailable,
-        write_result::NO_SPACE => WriteError::NoSpace,
-        write_result::QUEUE_FULL => WriteError::QueueFull,
-        write_result::MALFORMED => WriteError::Malformed,
-        write_result::MOVED => WriteError::Moved,
-        _ => WriteError::Unknown,
     }
 }
 

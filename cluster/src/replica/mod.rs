@@ -35,3 +35,4 @@ pub(crate) mod room;
 pub(crate) mod sight;
 pub(crate) mod standing;
 pub(crate) mod succession;
+mod write_messages;
