@@ -2,10 +2,10 @@
 //!
 //! [`types`] says what openraft is instantiated with and how its values are written down, [`log_store`] puts its log
 //! into the write-ahead log, [`state_machine`] applies what is committed and takes snapshots, and [`node`] puts them
-//! together for one group, of which [`administration`] changes the members and the leader; [`exclusion`] tells those
-//! who are no members any more; [`rest`] and [`resting`] let a group rest while nothing happens in it. [`network`]
-//! calls other replicas, [`service`] answers them, [`snapshot_sending`] does both for snapshots, all in the messages of
-//! [`wire`].
+//! together for one group, of which [`administration`] changes the members and the leader, [`status`] says how it is
+//! doing, and [`snapshotting`] decides when snapshots are written; [`exclusion`] tells those who are no members any
+//! more. [`rest`] and [`resting`] let a group rest while nothing happens in it. [`network`] calls other replicas,
+//! [`service`] answers them, [`snapshot_sending`] does both for snapshots, all in the messages of [`wire`].
 
 mod administration;
 mod exclusion;
@@ -19,14 +19,16 @@ mod rest;
 mod resting;
 mod service;
 mod snapshot_sending;
+mod snapshotting;
 mod state_machine;
+mod status;
 mod types;
 mod wire;
 
 pub(crate) use self::administration::Unchanged;
 pub(crate) use self::exclusion::Votes;
-pub use self::node::{GroupStatus, Member};
 pub(crate) use self::node::{Node, NodeOptions};
 pub(crate) use self::proposals::Proposals;
 pub(crate) use self::resting::Settling;
+pub use self::status::{GroupStatus, Member};
 pub(crate) use self::types::Replica;

@@ -8,7 +8,6 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
 use actix::Addr;
-use openraft::Instant as _;
 use openraft::async_runtime::WatchReceiver;
 use openraft::errors::{LinearizableReadError, RaftError};
 use openraft::raft::ReadPolicy;
@@ -20,18 +19,17 @@ use super::exclusion::Excluded;
 use super::log_store::LogStore;
 use super::network::{Acknowledged, Network};
 use super::proposals::Proposals;
-use super::rest::Phase;
 use super::snapshot_sending::Receiver;
 use super::state_machine::StateMachine;
+use super::status::Member;
 use super::types::{LeaderId, Replica, TypeConfig};
 use crate::group::{Applier, Batch, Lead, Proposer};
 use crate::limits::{
     ELECTION_TIMEOUT, HEARTBEAT_INTERVAL, HEARTBEAT_PAUSE, LEADER_TIMEOUT, LONE_INTERVAL, OPENING_PROGRESS_INTERVAL,
-    QUORUM_SILENCE_MAX, SNAPSHOT_HELD_FACTOR,
 };
 use crate::peer::Peers;
 use crate::progress::Progress;
-use crate::snapshot::{Pace, Snapshots};
+use crate::snapshot::Snapshots;
 use crate::wal::{GroupId, Wal};
 use crate::{ReadError, Revision};
 
@@ -65,14 +63,14 @@ pub(crate) enum StartError {
     Raft(String),
 }
 
-fn refused(error: impl std::fmt::Display) -> StartError {
+pub(super) fn refused(error: impl std::fmt::Display) -> StartError {
     StartError::Raft(error.to_string())
 }
 
 /// One group on this replica. Cheap to clone.
 #[derive(Clone)]
 pub(crate) struct Node {
-    node: u64,
+    pub(super) node: u64,
     name: Arc<str>,
     pub(super) raft: GroupRaft,
     /// Where snapshots that the leader sends come in.
@@ -85,46 +83,12 @@ pub(crate) struct Node {
     applied: watch::Receiver<u64>,
     /// The term in which this replica leads and has applied all that was in the log before; zero when it does not.
     tenure: Arc<AtomicU64>,
-    snapshot_log_bytes: u64,
+    pub(super) snapshot_log_bytes: u64,
     /// Bytes appended when the last snapshot was begun, while none is being written.
-    snapshot_at: Arc<Mutex<u64>>,
+    pub(super) snapshot_at: Arc<Mutex<u64>>,
     pub(super) stopping: Arc<AtomicBool>,
     on_fatal: Arc<dyn Fn(&str) + Send + Sync>,
     pub(super) on_lost: Arc<dyn Fn() + Send + Sync>,
-}
-
-/// How a group is doing.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct GroupStatus {
-    /// Name of the group.
-    pub name: String,
-    /// The replica that leads it, when known.
-    pub leader: Option<u64>,
-    /// Its term.
-    pub term: u64,
-    /// Index of its last entry.
-    pub last_index: u64,
-    /// Index of the last entry that is known to be committed.
-    pub commit_index: u64,
-    /// Index of the last entry that is applied here.
-    pub applied_index: u64,
-    /// Index of the last entry that a snapshot includes.
-    pub snapshot_index: u64,
-    /// Whether nothing happens in it, and nobody counts the time.
-    pub rests: bool,
-}
-
-/// A member of a group.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Member {
-    /// Its id: another one each time that it begins with an empty disk.
-    pub id: u64,
-    /// Its name.
-    pub name: String,
-    /// Where other replicas reach it, `HOST:PORT`.
-    pub address: String,
-    /// Whether it has a vote. Without one it is sent everything and counts for nothing.
-    pub votes: bool,
 }
 
 impl Node {
@@ -409,111 +373,13 @@ impl Node {
         let _ = trim.await; // a group that is shut down has nothing to trim
     }
 
-    /// Whether the log has grown so much since the last snapshot that another may be due, while none is being written.
-    pub(crate) fn has_grown(&self) -> bool {
-        self.snapshot_at.try_lock().is_ok_and(|snapshot_at| self.grown(*snapshot_at) >= self.snapshot_log_bytes())
-    }
-
-    /// How much the log grows before a snapshot: not as much on every member, so that they do not write at the same
-    /// time.
-    fn snapshot_log_bytes(&self) -> u64 {
-        let voters = self.voters();
-        let before = voters.iter().filter(|voter| **voter < self.node).count() as u64;
-        self.snapshot_log_bytes + self.snapshot_log_bytes / 2 * before / (voters.len() as u64).max(1)
-    }
-
-    /// How much the log has grown since so many bytes were appended.
-    fn grown(&self, appended: u64) -> u64 {
-        // A group that is seldom written to must not keep the log of the others from being given back.
-        (self.log.appended() - appended).max(self.log.held() / SNAPSHOT_HELD_FACTOR)
-    }
-
-    /// Writes a snapshot when the log has grown enough since the last, and gives back the log before it. One that
-    /// cannot be written, as on a full disk, is tried again later.
-    pub(crate) async fn snapshot_when_due(&self) {
-        let Ok(mut snapshot_at) = self.snapshot_at.try_lock() else { return };
-        let (appended, grown) = (self.log.appended(), self.grown(*snapshot_at));
-        if grown < self.snapshot_log_bytes() {
-            return;
-        }
-        let live = self.raft.with_state_machine(|machine| Box::pin(async { machine.applier().object_bytes() })).await;
-        if live.is_ok_and(|live| grown >= live as u64) && self.snapshot(Pace::Gentle).await.is_ok() {
-            *snapshot_at = appended;
-        }
-    }
-
-    /// Writes a snapshot whether it is due or not, and gives back the log before it.
-    pub(crate) async fn snapshot_now(&self) -> Result<(), StartError> {
-        let mut snapshot_at = self.snapshot_at.lock().await;
-        let appended = self.log.appended();
-        self.snapshot(Pace::Fast).await?;
-        *snapshot_at = appended;
-        Ok(())
-    }
-
-    async fn snapshot(&self, pace: Pace) -> Result<(), StartError> {
-        let started = Instant::now();
-        let building = self.raft.with_state_machine(|machine| Box::pin(async { machine.capture() })).await;
-        let building = building.map_err(refused)?;
-        let written = building.write(pace).await;
-        let (meta, path) = written.inspect_err(|error| tracing::warn!(%error, "a snapshot could not be written"))?;
-        let index = meta.last_log_id.map(|last| last.index());
-        let announced = self.raft.with_state_machine(move |machine| Box::pin(async { machine.announce(meta, path) }));
-        announced.await.map_err(refused)?;
-        self.raft.trigger().snapshot().await.map_err(refused)?;
-        if let Some(index) = index {
-            let built = self.raft.wait(Some(Duration::from_secs(10)));
-            let known = move |metrics: &Metrics| metrics.snapshot.is_some_and(|snapshot| snapshot.index() >= index);
-            built.metrics(known, "knows the snapshot").await.map_err(refused)?;
-            self.raft.trigger().purge_log(index).await.map_err(refused)?;
-        }
-        tracing::info!(index, elapsed_ms = started.elapsed().as_millis() as u64, "wrote a snapshot");
-        Ok(())
-    }
-
-    pub(crate) fn status(&self, name: &str) -> GroupStatus {
-        let metrics = self.raft.metrics();
-        let metrics = metrics.borrow_watched();
-        let index = |id: Option<super::types::LogIdentity>| id.map_or(0, |id| id.index());
-        GroupStatus {
-            name: name.to_owned(),
-            leader: metrics.current_leader,
-            term: metrics.current_term,
-            last_index: metrics.last_log_index.unwrap_or(0),
-            commit_index: index(metrics.local_committed),
-            applied_index: index(metrics.last_applied),
-            snapshot_index: index(metrics.snapshot),
-            rests: matches!(self.rest().phase(), Phase::Leading | Phase::Following { .. }),
-        }
-    }
-
-    /// Whether the group has a leader and this replica takes part. When it leads itself, a majority must have said so
-    /// lately, and else it must be connected with the leader: one that was left alone goes on believing what was.
-    pub(crate) fn is_led(&self) -> bool {
-        let metrics = self.raft.metrics();
-        let metrics = metrics.borrow_watched();
-        let is_alone = || metrics.membership_config.voter_ids().nth(1).is_none();
-        // A majority that rests says nothing, and is there; one that was woken has yet to say so.
-        let is_followed = || {
-            let acked =
-                metrics.last_quorum_acked.is_some_and(|acked| acked.into_inner().elapsed() < QUORUM_SILENCE_MAX);
-            acked || self.rest().phase() != Phase::Awake || self.rest().woke().elapsed() < QUORUM_SILENCE_MAX
-        };
-        let is_led = match metrics.current_leader {
-            Some(leader) if leader != self.node => self.is_reachable(leader),
-            Some(_) => is_alone() || is_followed(),
-            None => false,
-        };
-        metrics.running_state.is_ok() && is_led
-    }
-
     pub(crate) async fn shutdown(&self) {
         self.stopping.store(true, Ordering::Release);
         let _ = self.raft.shutdown().await;
     }
 }
 
-type Metrics = openraft::RaftMetrics<TypeConfig>;
+pub(super) type Metrics = openraft::RaftMetrics<TypeConfig>;
 
 /// Whether a node leads and has applied an entry of its term, and with it everything before.
 fn leads(metrics: &Metrics, node: u64) -> bool {

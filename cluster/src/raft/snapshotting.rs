@@ -1,0 +1,73 @@
+//! When a group writes snapshots, and gives back the log before them.
+
+use std::time::Duration;
+
+use tokio::time::Instant;
+
+use super::node::{Metrics, Node, StartError, refused};
+use crate::limits::SNAPSHOT_HELD_FACTOR;
+use crate::snapshot::Pace;
+
+impl Node {
+    /// Whether the log has grown so much since the last snapshot that another may be due, while none is being written.
+    pub(crate) fn has_grown(&self) -> bool {
+        self.snapshot_at.try_lock().is_ok_and(|snapshot_at| self.grown(*snapshot_at) >= self.snapshot_log_bytes())
+    }
+
+    /// How much the log grows before a snapshot: not as much on every member, so that they do not write at the same
+    /// time.
+    fn snapshot_log_bytes(&self) -> u64 {
+        let voters = self.voters();
+        let before = voters.iter().filter(|voter| **voter < self.node).count() as u64;
+        self.snapshot_log_bytes + self.snapshot_log_bytes / 2 * before / (voters.len() as u64).max(1)
+    }
+
+    /// How much the log has grown since so many bytes were appended.
+    fn grown(&self, appended: u64) -> u64 {
+        // A group that is seldom written to must not keep the log of the others from being given back.
+        (self.log.appended() - appended).max(self.log.held() / SNAPSHOT_HELD_FACTOR)
+    }
+
+    /// Writes a snapshot when the log has grown enough since the last, and gives back the log before it. One that
+    /// cannot be written, as on a full disk, is tried again later.
+    pub(crate) async fn snapshot_when_due(&self) {
+        let Ok(mut snapshot_at) = self.snapshot_at.try_lock() else { return };
+        let (appended, grown) = (self.log.appended(), self.grown(*snapshot_at));
+        if grown < self.snapshot_log_bytes() {
+            return;
+        }
+        let live = self.raft.with_state_machine(|machine| Box::pin(async { machine.applier().object_bytes() })).await;
+        if live.is_ok_and(|live| grown >= live as u64) && self.snapshot(Pace::Gentle).await.is_ok() {
+            *snapshot_at = appended;
+        }
+    }
+
+    /// Writes a snapshot whether it is due or not, and gives back the log before it.
+    pub(crate) async fn snapshot_now(&self) -> Result<(), StartError> {
+        let mut snapshot_at = self.snapshot_at.lock().await;
+        let appended = self.log.appended();
+        self.snapshot(Pace::Fast).await?;
+        *snapshot_at = appended;
+        Ok(())
+    }
+
+    async fn snapshot(&self, pace: Pace) -> Result<(), StartError> {
+        let started = Instant::now();
+        let building = self.raft.with_state_machine(|machine| Box::pin(async { machine.capture() })).await;
+        let building = building.map_err(refused)?;
+        let written = building.write(pace).await;
+        let (meta, path) = written.inspect_err(|error| tracing::warn!(%error, "a snapshot could not be written"))?;
+        let index = meta.last_log_id.map(|last| last.index());
+        let announced = self.raft.with_state_machine(move |machine| Box::pin(async { machine.announce(meta, path) }));
+        announced.await.map_err(refused)?;
+        self.raft.trigger().snapshot().await.map_err(refused)?;
+        if let Some(index) = index {
+            let built = self.raft.wait(Some(Duration::from_secs(10)));
+            let known = move |metrics: &Metrics| metrics.snapshot.is_some_and(|snapshot| snapshot.index() >= index);
+            built.metrics(known, "knows the snapshot").await.map_err(refused)?;
+            self.raft.trigger().purge_log(index).await.map_err(refused)?;
+        }
+        tracing::info!(index, elapsed_ms = started.elapsed().as_millis() as u64, "wrote a snapshot");
+        Ok(())
+    }
+}

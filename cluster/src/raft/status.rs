@@ -1,0 +1,80 @@
+//! How a group is doing, and who its members are.
+
+use openraft::Instant as _;
+use openraft::async_runtime::WatchReceiver;
+
+use super::node::Node;
+use super::rest::Phase;
+use crate::limits::QUORUM_SILENCE_MAX;
+
+/// How a group is doing.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct GroupStatus {
+    /// Name of the group.
+    pub name: String,
+    /// The replica that leads it, when known.
+    pub leader: Option<u64>,
+    /// Its term.
+    pub term: u64,
+    /// Index of its last entry.
+    pub last_index: u64,
+    /// Index of the last entry that is known to be committed.
+    pub commit_index: u64,
+    /// Index of the last entry that is applied here.
+    pub applied_index: u64,
+    /// Index of the last entry that a snapshot includes.
+    pub snapshot_index: u64,
+    /// Whether nothing happens in it, and nobody counts the time.
+    pub rests: bool,
+}
+
+/// A member of a group.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Member {
+    /// Its id: another one each time that it begins with an empty disk.
+    pub id: u64,
+    /// Its name.
+    pub name: String,
+    /// Where other replicas reach it, `HOST:PORT`.
+    pub address: String,
+    /// Whether it has a vote. Without one it is sent everything and counts for nothing.
+    pub votes: bool,
+}
+
+impl Node {
+    pub(crate) fn status(&self, name: &str) -> GroupStatus {
+        let metrics = self.raft.metrics();
+        let metrics = metrics.borrow_watched();
+        let index = |id: Option<super::types::LogIdentity>| id.map_or(0, |id| id.index());
+        GroupStatus {
+            name: name.to_owned(),
+            leader: metrics.current_leader,
+            term: metrics.current_term,
+            last_index: metrics.last_log_index.unwrap_or(0),
+            commit_index: index(metrics.local_committed),
+            applied_index: index(metrics.last_applied),
+            snapshot_index: index(metrics.snapshot),
+            rests: matches!(self.rest().phase(), Phase::Leading | Phase::Following { .. }),
+        }
+    }
+
+    /// Whether the group has a leader and this replica takes part. When it leads itself, a majority must have said so
+    /// lately, and else it must be connected with the leader: one that was left alone goes on believing what was.
+    pub(crate) fn is_led(&self) -> bool {
+        let metrics = self.raft.metrics();
+        let metrics = metrics.borrow_watched();
+        let is_alone = || metrics.membership_config.voter_ids().nth(1).is_none();
+        // A majority that rests says nothing, and is there; one that was woken has yet to say so.
+        let is_followed = || {
+            let acked =
+                metrics.last_quorum_acked.is_some_and(|acked| acked.into_inner().elapsed() < QUORUM_SILENCE_MAX);
+            acked || self.rest().phase() != Phase::Awake || self.rest().woke().elapsed() < QUORUM_SILENCE_MAX
+        };
+        let is_led = match metrics.current_leader {
+            Some(leader) if leader != self.node => self.is_reachable(leader),
+            Some(_) => is_alone() || is_followed(),
+            None => false,
+        };
+        metrics.running_state.is_ok() && is_led
+    }
+}
