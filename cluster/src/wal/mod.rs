@@ -9,7 +9,9 @@
 //! - After a failed write or fsync nothing is retried, because what the disk then holds is unknown.
 
 pub(crate) mod disk;
+mod draft;
 mod drive;
+mod error;
 mod frame;
 mod ledger;
 mod pages;
@@ -36,8 +38,11 @@ use parking_lot::{Condvar, Mutex, MutexGuard};
 use tokio::sync::watch;
 
 use self::disk::{Disk, DiskFile};
+pub(crate) use self::draft::Appender;
+use self::draft::Draft;
 use self::drive::Driven;
 pub(crate) use self::drive::{Drive, Threads};
+pub use self::error::WalError;
 use self::ledger::Ledger;
 pub(crate) use self::record::{Ballot, LogRef};
 use self::record::{ENTRY_HEADER, RECORD_HEADER, Record};
@@ -54,50 +59,6 @@ pub(crate) type GroupId = u16;
 /// Called once what was appended is durable, or with why it is not.
 pub(crate) type Callback = Box<dyn FnOnce(io::Result<()>) + Send>;
 
-/// Why the log cannot be opened or read.
-#[derive(Debug, thiserror::Error)]
-pub enum WalError {
-    /// A file cannot be used.
-    #[error("{path}")]
-    Io {
-        /// The file.
-        path: PathBuf,
-        /// What went wrong.
-        source: io::Error,
-    },
-    /// A file was durable once and is not what it was.
-    #[error(
-        "{path} is damaged at offset {offset}: {what}; restore it from a copy, or the data directory from a backup"
-    )]
-    Damaged {
-        /// The file.
-        path: PathBuf,
-        /// Where in the file, in bytes.
-        offset: u64,
-        /// What is wrong there.
-        what: &'static str,
-    },
-    /// A file was there once and is not.
-    #[error(
-        "{path} is missing, and acknowledged writes with it; restore the data directory from a backup, or start a replica of \
-         several with an empty one and join it again"
-    )]
-    Missing {
-        /// The file.
-        path: PathBuf,
-    },
-    /// A file was written by a later release.
-    #[error("{path} has format {version}, newer than {supported}, the newest that this release reads")]
-    Newer {
-        /// The file.
-        path: PathBuf,
-        /// Its format.
-        version: u32,
-        /// The newest format that is read.
-        supported: u32,
-    },
-}
-
 /// How the log is kept.
 #[derive(Clone)]
 pub(crate) struct WalOptions {
@@ -108,27 +69,6 @@ pub(crate) struct WalOptions {
     pub(crate) on_fatal: Arc<dyn Fn(&str) + Send + Sync>,
     /// Who writes it.
     pub(crate) drive: Arc<dyn Drive>,
-}
-
-/// Records that wait to be written as one frame.
-struct Draft {
-    /// Room for the header, then the records.
-    frame: Vec<u8>,
-    /// The entries in it: their group, and where their records begin and how long they are.
-    entries: Vec<(GroupId, LogRef, usize, u32)>,
-    callbacks: Vec<Callback>,
-}
-
-impl Draft {
-    fn new(mut frame: Vec<u8>) -> Draft {
-        frame.clear();
-        frame.resize(frame::HEADER, 0);
-        Draft { frame, entries: Vec::new(), callbacks: Vec::new() }
-    }
-
-    fn is_empty(&self) -> bool {
-        self.frame.len() <= frame::HEADER
-    }
 }
 
 /// What waits for the writer.
@@ -417,48 +357,6 @@ impl Wal {
         self.shared.queued.notify_one();
         let driven = self.driven.lock().take();
         driven.into_iter().for_each(Driven::finish);
-    }
-}
-
-/// Writes records of one group into the frame that is being filled.
-pub(crate) struct Appender<'a> {
-    group: GroupId,
-    draft: &'a mut Draft,
-    ledger: &'a mut Ledger,
-}
-
-impl Appender<'_> {
-    /// Appends an entry of which `body` writes the bytes.
-    pub(crate) fn entry(&mut self, at: LogRef, body: impl FnOnce(&mut Vec<u8>)) {
-        let start = self.draft.frame.len();
-        record::encode_entry(self.group, at, &mut self.draft.frame, body);
-        let length = (self.draft.frame.len() - start) as u32;
-        self.draft.entries.push((self.group, at, start, length));
-        // The caller appends what follows: openraft checks that before it asks.
-        let _ = self.ledger.note(&Record::Entry(at, &[]), None);
-    }
-
-    /// Appends any other record.
-    pub(crate) fn record(&mut self, record: &Record<'_>) {
-        record.encode(self.group, &mut self.draft.frame);
-        let _ = self.ledger.note(record, None);
-    }
-
-    pub(crate) fn vote(&mut self, ballot: Ballot) {
-        self.record(&Record::Vote(ballot));
-    }
-
-    pub(crate) fn committed(&mut self, at: LogRef) {
-        self.record(&Record::Committed(at));
-    }
-
-    /// Drops entries after this index, or all.
-    pub(crate) fn truncate(&mut self, last: Option<u64>) {
-        if seeded!(LostTruncate) {
-            let _ = self.ledger.note(&Record::Truncate(last), None);
-            return;
-        }
-        self.record(&Record::Truncate(last));
     }
 }
 

@@ -1,0 +1,69 @@
+//! The frame that is being filled.
+
+use super::frame;
+use super::ledger::Ledger;
+use super::record::{self, Ballot, LogRef, Record};
+use super::{Callback, GroupId};
+
+/// Records that wait to be written as one frame.
+pub(super) struct Draft {
+    /// Room for the header, then the records.
+    pub(super) frame: Vec<u8>,
+    /// The entries in it: their group, and where their records begin and how long they are.
+    pub(super) entries: Vec<(GroupId, LogRef, usize, u32)>,
+    pub(super) callbacks: Vec<Callback>,
+}
+
+impl Draft {
+    pub(super) fn new(mut frame: Vec<u8>) -> Draft {
+        frame.clear();
+        frame.resize(frame::HEADER, 0);
+        Draft { frame, entries: Vec::new(), callbacks: Vec::new() }
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.frame.len() <= frame::HEADER
+    }
+}
+
+/// Writes records of one group into the frame that is being filled.
+pub(crate) struct Appender<'a> {
+    pub(super) group: GroupId,
+    pub(super) draft: &'a mut Draft,
+    pub(super) ledger: &'a mut Ledger,
+}
+
+impl Appender<'_> {
+    /// Appends an entry of which `body` writes the bytes.
+    pub(crate) fn entry(&mut self, at: LogRef, body: impl FnOnce(&mut Vec<u8>)) {
+        let start = self.draft.frame.len();
+        record::encode_entry(self.group, at, &mut self.draft.frame, body);
+        let length = (self.draft.frame.len() - start) as u32;
+        self.draft.entries.push((self.group, at, start, length));
+        // The caller appends what follows: openraft checks that before it asks.
+        let _ = self.ledger.note(&Record::Entry(at, &[]), None);
+    }
+
+    /// Appends any other record.
+    pub(crate) fn record(&mut self, record: &Record<'_>) {
+        record.encode(self.group, &mut self.draft.frame);
+        let _ = self.ledger.note(record, None);
+    }
+
+    pub(crate) fn vote(&mut self, ballot: Ballot) {
+        self.record(&Record::Vote(ballot));
+    }
+
+    pub(crate) fn committed(&mut self, at: LogRef) {
+        self.record(&Record::Committed(at));
+    }
+
+    /// Drops entries after this index, or all.
+    pub(crate) fn truncate(&mut self, last: Option<u64>) {
+        if seeded!(LostTruncate) {
+            let _ = self.ledger.note(&Record::Truncate(last), None);
+            return;
+        }
+        self.record(&Record::Truncate(last));
+    }
+}

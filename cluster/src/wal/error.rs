@@ -1,0 +1,48 @@
+//! What may be wrong with the log.
+
+use std::io;
+use std::path::PathBuf;
+
+/// Why the log cannot be opened or read.
+#[derive(Debug, thiserror::Error)]
+pub enum WalError {
+    /// A file cannot be used.
+    #[error("{path}")]
+    Io {
+        /// The file.
+        path: PathBuf,
+        /// What went wrong.
+        source: io::Error,
+    },
+    /// A file was durable once and is not what it was.
+    #[error(
+        "{path} is damaged at offset {offset}: {what}; restore it from a copy, or the data directory from a backup"
+    )]
+    Damaged {
+        /// The file.
+        path: PathBuf,
+        /// Where in the file, in bytes.
+        offset: u64,
+        /// What is wrong there.
+        what: &'static str,
+    },
+    /// A file was there once and is not.
+    #[error(
+        "{path} is missing, and acknowledged writes with it; restore the data directory from a backup, or start a replica of \
+         several with an empty one and join it again"
+    )]
+    Missing {
+        /// The file.
+        path: PathBuf,
+    },
+    /// A file was written by a later release.
+    #[error("{path} has format {version}, newer than {supported}, the newest that this release reads")]
+    Newer {
+        /// The file.
+        path: PathBuf,
+        /// Its format.
+        version: u32,
+        /// The newest format that is read.
+        supported: u32,
+    },
+}
