@@ -1,0 +1,167 @@
+//! Read points: until when a replica waits before it shows what it has.
+
+use std::sync::Arc;
+
+use futures_util::future::{select_all, try_join_all};
+use tokio::time::Instant;
+
+use super::Store;
+use crate::group::GroupClock;
+use crate::limits::{CLOSING_TIMEOUT, REACHING_INTERVAL};
+use crate::replica::groups::Group;
+use crate::shard_map::{DEFAULT_GROUP, MAP_KEY, group_name};
+use crate::table::Extent;
+use crate::{ReadError, Revision, Table, TooLarge};
+
+impl Store {
+    /// Waits until this replica has everything of all tables that was acknowledged before this call, anywhere. At
+    /// once on the only replica, which always has.
+    ///
+    /// # Errors
+    /// Leadership cannot be confirmed.
+    pub async fn catch_up(&self) -> Result<(), ReadError> {
+        loop {
+            let groups = self.shared.running.groups.all();
+            try_join_all(groups.values().map(|group| group.reads.barrier())).await?;
+            self.learned().await?;
+            let map = self.shared.tables.map();
+            for slot in map.slots() {
+                self.shared.running.groups.wait_for(&group_name(slot)).await;
+            }
+            if groups.len() == self.shared.running.groups.all().len() {
+                return Ok(());
+            }
+        }
+    }
+
+    /// Waits for the same of one object and of every table that is not spread over groups.
+    ///
+    /// # Errors
+    /// Leadership cannot be confirmed.
+    pub async fn catch_up_with(&self, table: &Table, key: &str) -> Result<(), ReadError> {
+        let home = table.home(key);
+        if home.clock.slot() == 0 && table.is_home(key, &home) {
+            return self.barrier_of(table, key).await;
+        }
+        let default = self.group(DEFAULT_GROUP)?;
+        futures_util::try_join!(default.reads.barrier(), self.barrier_of(table, key)).map(drop)
+    }
+
+    /// A linearizable read point: whatever was acknowledged before this call is visible in the table at the revision
+    /// that is answered, here. A table of several groups has those close that are behind the last change of others.
+    ///
+    /// # Errors
+    /// Leadership cannot be confirmed, or a group cannot be closed.
+    pub async fn barrier(&self, table: &Table) -> Result<Revision, ReadError> {
+        self.founded().await?;
+        let slots = |clocks: &[Arc<GroupClock>]| clocks.iter().map(|clock| clock.slot()).collect::<Vec<_>>();
+        let clocks = loop {
+            // What was acknowledged is in the division that is read, or in the next one once that has ended.
+            let clocks = table.clocks();
+            try_join_all(clocks.iter().map(|clock| self.confirm(clock))).await?;
+            if matches!(table.front().extent(), Extent::Ended(_)) && table.after(table.front().epoch()).is_none() {
+                self.learn().await?;
+            } else if slots(&table.clocks()) == slots(&clocks) {
+                break clocks;
+            }
+        };
+        if clocks.len() > 1 && !seeded!(UnclosedBarrier) {
+            // Only changes are to be seen: groups that closed further without one, as they do for other tables, do not
+            // matter, so that reading an idle table writes nothing.
+            let last = table.last_change();
+            try_join_all(clocks.iter().map(|clock| clock.close_to(last))).await?;
+            let deadline = Instant::now() + CLOSING_TIMEOUT;
+            table.wait_applied(last, deadline).await.map_err(|_| ReadError::Unavailable)?;
+        }
+        Ok(table.revision())
+    }
+
+    /// A linearizable read point of one object: whatever was acknowledged of it before this call is what
+    /// [`Table::get`] answers here.
+    ///
+    /// # Errors
+    /// Leadership cannot be confirmed.
+    pub async fn barrier_of(&self, table: &Table, key: &str) -> Result<(), ReadError> {
+        self.founded().await?;
+        loop {
+            let home = table.home(key);
+            self.confirm(&home.clock).await?;
+            if table.is_home(key, &home) {
+                return Ok(());
+            }
+            // It may have been written to elsewhere since.
+            match table.after(home.epoch) {
+                None => self.learn().await?,
+                Some(next) if table.home(key).epoch == home.epoch => {
+                    self.confirm(&next.place(key).clock).await?;
+                    if table.home(key).epoch == home.epoch {
+                        return Ok(()); // nobody could yet
+                    }
+                }
+                Some(_) => {}
+            }
+        }
+    }
+
+    /// Waits until everything of a table up to `revision` is visible here and nothing can be added to that any more. A
+    /// table of several groups has those close that are behind, once any of them has reached the revision: one that
+    /// none has reached was told to nobody.
+    ///
+    /// # Errors
+    /// The deadline passed before.
+    pub async fn reach(&self, table: &Table, revision: Revision, deadline: Instant) -> Result<(), TooLarge> {
+        let mut maps = self.shared.tables.maps();
+        let founded = maps.wait_for(|(_, founded)| *founded > Revision::ZERO);
+        if !matches!(tokio::time::timeout_at(deadline, founded).await, Ok(Ok(_))) {
+            return Err(TooLarge { current: table.revision() });
+        }
+        loop {
+            // Which groups these are changes when the table is divided anew.
+            let pause = deadline.min(Instant::now() + REACHING_INTERVAL);
+            if table.is_spread() && table.revision() < revision {
+                let clocks = table.clocks();
+                let any = select_all(clocks.iter().map(|clock| Box::pin(clock.reached(revision))));
+                let closed = async {
+                    any.await;
+                    try_join_all(clocks.iter().map(|clock| clock.close_to(revision))).await
+                };
+                let _ = tokio::time::timeout_at(pause, closed).await; // what came of it is seen below
+            }
+            match table.wait_applied(revision, pause).await {
+                Err(_) if pause < deadline => {}
+                reached => return reached,
+            }
+        }
+    }
+
+    async fn confirm(&self, clock: &GroupClock) -> Result<(), ReadError> {
+        self.group(clock.name())?.reads.barrier().await
+    }
+
+    fn group(&self, name: &str) -> Result<Arc<Group>, ReadError> {
+        self.shared.running.groups.get(name).ok_or(ReadError::Unavailable)
+    }
+
+    /// Waits until this replica has a shard map: before that, where tables are is not known.
+    async fn founded(&self) -> Result<(), ReadError> {
+        let tables = &self.shared.tables;
+        if !tables.is_founded() {
+            self.learn().await?;
+        }
+        if tables.is_founded() { Ok(()) } else { Err(ReadError::Unavailable) }
+    }
+
+    /// Waits until this replica keeps to the newest shard map.
+    pub(crate) async fn learn(&self) -> Result<(), ReadError> {
+        self.group(DEFAULT_GROUP)?.reads.barrier().await?;
+        self.learned().await
+    }
+
+    /// Waits until this replica keeps to the shard map that it has.
+    async fn learned(&self) -> Result<(), ReadError> {
+        let tables = &self.shared.tables;
+        let map = tables.map_table().get(MAP_KEY).map_or(Revision::ZERO, |map| map.revision());
+        let learned = tables.maps().wait_for(|(_, revision)| *revision >= map).await.map(drop);
+        learned.map_err(|_| ReadError::Closed)
+    }
+}
