@@ -7,8 +7,9 @@
 //! log says of every write which division and shard it is for: what the map says may be known earlier on one replica
 //! than on another, and nothing that is applied depends on it.
 
+mod text;
+
 use std::collections::{BTreeMap, BTreeSet};
-use std::fmt::Write;
 use std::sync::Arc;
 
 use crate::limits::{DIVISIONS_MAX, GROUPS_MAX, SHARDS_MAX};
@@ -21,8 +22,6 @@ pub(crate) const DEFAULT_GROUP: &str = "default";
 pub(crate) const MAP_TABLE: &str = "#shards";
 /// The only key of that table.
 pub(crate) const MAP_KEY: &str = "map";
-/// What follows the revision at the beginning of the map.
-const HEAD: &str = "flotilla shards 2";
 
 /// Number of a group: 0 is the default group, and from 1 on there are the data groups. It stands in the low bits of the
 /// revisions that the group assigns.
@@ -252,30 +251,7 @@ impl ShardMap {
     /// It is of a later release.
     pub(crate) fn read(bytes: &[u8]) -> Result<ShardMap, ShardMapError> {
         let text = bytes.get(Revision::DIGITS..).and_then(|text| std::str::from_utf8(text).ok());
-        parse(text.unwrap_or_default()).map_err(|line| ShardMapError::Unreadable { line })
-    }
-
-    fn text(&self) -> String {
-        let mut text = format!(" {HEAD}\nepoch {}\n", self.epoch);
-        for (number, founders) in self.groups.iter().enumerate() {
-            let _ = writeln!(text, "group {}", number + 1); // a String takes everything
-            for (id, Replica { name, address }) in founders {
-                let _ = writeln!(text, "founder {id:x} {name} {address}");
-            }
-        }
-        for (table, placement) in &self.tables {
-            for (number, Division { epoch, slots }) in placement.divisions().enumerate() {
-                let stage = match number.cmp(&placement.retired.len()) {
-                    std::cmp::Ordering::Less => "retired",
-                    std::cmp::Ordering::Equal => "serving",
-                    std::cmp::Ordering::Greater if placement.ending => "succeeding",
-                    std::cmp::Ordering::Greater => "next",
-                };
-                let slots: Vec<String> = slots.iter().map(Slot::to_string).collect();
-                let _ = writeln!(text, "table {} {stage} {epoch} {}", table.as_str(), slots.join(","));
-            }
-        }
-        text
+        text::parse(text.unwrap_or_default()).map_err(|line| ShardMapError::Unreadable { line })
     }
 }
 
@@ -287,55 +263,6 @@ impl std::fmt::Display for ShardMap {
         }
         Ok(())
     }
-}
-
-/// The map of a text, or the number of the line that cannot be read.
-fn parse(text: &str) -> Result<ShardMap, usize> {
-    let mut map = ShardMap::default();
-    let mut lines = text.lines();
-    if lines.next().map(str::trim) != Some(HEAD) {
-        return Err(1);
-    }
-    for (number, line) in lines.enumerate() {
-        parse_line(&mut map, line).ok_or(number + 2)?;
-    }
-    let is_placed = |division: &Division| division.slots.iter().all(|slot| usize::from(*slot) <= map.groups.len());
-    let is_whole = |placement: &Placement| !placement.serving.slots.is_empty() && placement.divisions().all(is_placed);
-    match map.epoch > 0 && map.tables.values().all(is_whole) {
-        true => Ok(map),
-        false => Err(1),
-    }
-}
-
-fn parse_line(map: &mut ShardMap, line: &str) -> Option<()> {
-    let words: Vec<&str> = line.split(' ').collect();
-    match words[..] {
-        ["epoch", epoch] => map.epoch = epoch.parse().ok()?,
-        ["group", number] if map.groups.len() < usize::from(GROUPS_MAX) => {
-            map.groups.push(BTreeMap::new());
-            (number.parse() == Ok(map.groups.len())).then_some(())?;
-        }
-        ["founder", id, name, address] => {
-            let replica = Replica { name: name.to_owned(), address: address.to_owned() };
-            map.groups.last_mut()?.insert(u64::from_str_radix(id, 16).ok()?, replica);
-        }
-        ["table", table, stage, epoch, slots] => {
-            let slots = slots.split(',').map(|slot| slot.parse().ok()).collect::<Option<Vec<Slot>>>()?;
-            (slots.len() <= usize::from(SHARDS_MAX)).then_some(())?;
-            let division = Division { epoch: epoch.parse().ok()?, slots };
-            let blank = || Placement::founding(Vec::new());
-            let placement = map.tables.entry(TableId::new(table)).or_insert_with(blank);
-            match stage {
-                "retired" => placement.retired.push(division),
-                "serving" => placement.serving = division,
-                "next" => placement.next = Some(division),
-                "succeeding" => (placement.next, placement.ending) = (Some(division), true),
-                _ => return None,
-            }
-        }
-        _ => return None,
-    }
-    Some(())
 }
 
 #[cfg(test)]
@@ -418,21 +345,5 @@ mod tests {
             map = next.divided(&pods, next.epoch).unwrap();
         }
         assert_eq!(map.divisions(&pods).len(), DIVISIONS_MAX + 1);
-    }
-
-    #[test]
-    fn nonsense_is_refused() {
-        let texts = [
-            "",
-            " flotilla shards 1\n",
-            "group 2",
-            "founder 1 a b",
-            "table pods serving x 1",
-            "table pods serving 1 1",
-        ];
-        for text in texts {
-            assert!(parse(text).is_err(), "{text}");
-            assert!(parse(&format!(" {HEAD}\nepoch 1\n{text}\n")).is_err(), "{text}");
-        }
     }
 }

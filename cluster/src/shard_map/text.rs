@@ -1,0 +1,108 @@
+//! A shard map as text, a line for each thing that it says.
+
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+
+use super::{Division, Placement, ShardMap, Slot};
+use crate::TableId;
+use crate::limits::{GROUPS_MAX, SHARDS_MAX};
+use crate::raft::Replica;
+
+/// What follows the revision at the beginning of the map.
+const HEAD: &str = "flotilla shards 2";
+
+impl ShardMap {
+    /// The text.
+    pub(super) fn text(&self) -> String {
+        let mut text = format!(" {HEAD}\nepoch {}\n", self.epoch);
+        for (number, founders) in self.groups.iter().enumerate() {
+            let _ = writeln!(text, "group {}", number + 1); // a String takes everything
+            for (id, Replica { name, address }) in founders {
+                let _ = writeln!(text, "founder {id:x} {name} {address}");
+            }
+        }
+        for (table, placement) in &self.tables {
+            for (number, Division { epoch, slots }) in placement.divisions().enumerate() {
+                let stage = match number.cmp(&placement.retired.len()) {
+                    std::cmp::Ordering::Less => "retired",
+                    std::cmp::Ordering::Equal => "serving",
+                    std::cmp::Ordering::Greater if placement.ending => "succeeding",
+                    std::cmp::Ordering::Greater => "next",
+                };
+                let slots: Vec<String> = slots.iter().map(Slot::to_string).collect();
+                let _ = writeln!(text, "table {} {stage} {epoch} {}", table.as_str(), slots.join(","));
+            }
+        }
+        text
+    }
+}
+
+/// The map of a text, or the number of the line that cannot be read.
+pub(super) fn parse(text: &str) -> Result<ShardMap, usize> {
+    let mut map = ShardMap::default();
+    let mut lines = text.lines();
+    if lines.next().map(str::trim) != Some(HEAD) {
+        return Err(1);
+    }
+    for (number, line) in lines.enumerate() {
+        parse_line(&mut map, line).ok_or(number + 2)?;
+    }
+    let is_placed = |division: &Division| division.slots.iter().all(|slot| usize::from(*slot) <= map.groups.len());
+    let is_whole = |placement: &Placement| !placement.serving.slots.is_empty() && placement.divisions().all(is_placed);
+    match map.epoch > 0 && map.tables.values().all(is_whole) {
+        true => Ok(map),
+        false => Err(1),
+    }
+}
+
+fn parse_line(map: &mut ShardMap, line: &str) -> Option<()> {
+    let words: Vec<&str> = line.split(' ').collect();
+    match words[..] {
+        ["epoch", epoch] => map.epoch = epoch.parse().ok()?,
+        ["group", number] if map.groups.len() < usize::from(GROUPS_MAX) => {
+            map.groups.push(BTreeMap::new());
+            (number.parse() == Ok(map.groups.len())).then_some(())?;
+        }
+        ["founder", id, name, address] => {
+            let replica = Replica { name: name.to_owned(), address: address.to_owned() };
+            map.groups.last_mut()?.insert(u64::from_str_radix(id, 16).ok()?, replica);
+        }
+        ["table", table, stage, epoch, slots] => {
+            let slots = slots.split(',').map(|slot| slot.parse().ok()).collect::<Option<Vec<Slot>>>()?;
+            (slots.len() <= usize::from(SHARDS_MAX)).then_some(())?;
+            let division = Division { epoch: epoch.parse().ok()?, slots };
+            let blank = || Placement::founding(Vec::new());
+            let placement = map.tables.entry(TableId::new(table)).or_insert_with(blank);
+            match stage {
+                "retired" => placement.retired.push(division),
+                "serving" => placement.serving = division,
+                "next" => placement.next = Some(division),
+                "succeeding" => (placement.next, placement.ending) = (Some(division), true),
+                _ => return None,
+            }
+        }
+        _ => return None,
+    }
+    Some(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nonsense_is_refused() {
+        let texts = [
+            "",
+            " flotilla shards 1\n",
+            "group 2",
+            "founder 1 a b",
+            "table pods serving x 1",
+            "table pods serving 1 1",
+        ];
+        for text in texts {
+            assert!(parse(text).is_err(), "{text}");
+            assert!(parse(&format!(" {HEAD}\nepoch 1\n{text}\n")).is_err(), "{text}");
+        }
+    }
+}
