@@ -56,13 +56,17 @@ impl Worst {
     }
 }
 
-/// Does everything so many times to the leader, and prints how long writes were interrupted.
-pub fn measure(members: usize, times: usize) {
+/// Does everything, or what is chosen, so many times to the leader, and prints how long writes were interrupted.
+pub fn measure(members: usize, times: usize, chosen: Option<&str>) {
     let (mut fleet, endpoints) = Fleet::start(members);
     for number in 0..members {
         write_first(&endpoints, number);
     }
-    for event in if members == 1 { &ALONE[..] } else { &TOGETHER[..] } {
+    let events = if members == 1 { &ALONE[..] } else { &TOGETHER[..] };
+    let is_chosen = |event: &&Event| chosen.is_none_or(|chosen| chosen.eq_ignore_ascii_case(&format!("{event:?}")));
+    let mut measured = events.iter().filter(is_chosen).peekable();
+    assert!(measured.peek().is_some(), "{chosen:?} is none of {events:?}");
+    for event in measured {
         let worst = (0..times).map(|_| {
             let leader = fleet.leader(&endpoints);
             interrupt(&mut fleet, &endpoints, *event, leader)

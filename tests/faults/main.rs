@@ -9,6 +9,8 @@
 //! FLOTILLA_FAULT_MEASURE=50 cargo test --release --test faults -- --include-ignored --nocapture interruption
 //! ```
 //!
+//! FLOTILLA_FAULT_EVENT=terminate measures only what is named so in [`interruption`].
+//!
 //! FLOTILLA_FAULT_SEED repeats a schedule of faults; what the threads do in it stays as it comes. Clocks jump where
 //! libfaketime is installed.
 //!
@@ -46,6 +48,11 @@ fn measurements() -> usize {
     usize::try_from(number("FLOTILLA_FAULT_MEASURE").unwrap_or(MEASUREMENTS)).expect("a small number")
 }
 
+/// The only one to measure.
+fn event() -> Option<String> {
+    std::env::var("FLOTILLA_FAULT_EVENT").ok()
+}
+
 /// A number out of the environment.
 fn number(name: &str) -> Option<u64> {
     let text = std::env::var(name).ok()?;
@@ -79,11 +86,11 @@ fn two_members_go_on_when_the_disk_of_the_third_is_slow() {
 
 #[test]
 fn interruption_by_the_end_of_the_only_member() {
-    interruption::measure(1, measurements());
+    interruption::measure(1, measurements(), event().as_deref());
 }
 
 #[test]
 #[ignore = "it measures, and takes its time"]
 fn interruption_by_the_leader_of_three_members() {
-    interruption::measure(3, measurements());
+    interruption::measure(3, measurements(), event().as_deref());
 }
