@@ -94,17 +94,22 @@ impl<'a> Decoder<'a> {
         Some(Command { table, epoch, shard, key, revision, expectation, operation })
     }
 
+    fn attempt(&mut self) -> Option<Attempt> {
+        Attempt::numbered(self.long()?)
+    }
+
     /// A version of an object or a deletion.
     pub(crate) fn operation(&mut self) -> Option<(Key, Revision, Operation)> {
         match self.byte()? {
-            0 => {
-                let object = self.object()?;
+            kind @ (PUT | PUT_BY_NAME) => {
+                let attempt = if kind == PUT { None } else { Some(self.attempt()?) };
+                let object = self.object()?.made_by(attempt);
                 Some((object.key().clone(), object.revision(), Operation::Put(Arc::new(object))))
             }
-            1 => Some((Key::new(self.text()?), self.revision()?, Operation::Delete(None))),
-            2 => {
+            kind @ (DELETE | DELETE_BY_NAME) => {
                 let (key, revision) = (Key::new(self.text()?), self.revision()?);
-                Some((key, revision, Operation::Delete(Some(Attempt::numbered(self.long()?)?))))
+                let attempt = if kind == DELETE { None } else { Some(self.attempt()?) };
+                Some((key, revision, Operation::Delete(attempt)))
             }
             _ => None,
         }
@@ -138,6 +143,11 @@ impl<'a> Decoder<'a> {
         Some(Step { shard, action })
     }
 }
+
+const PUT: u8 = 0;
+const DELETE: u8 = 1;
+const DELETE_BY_NAME: u8 = 2;
+const PUT_BY_NAME: u8 = 3;
 
 const FILL: u8 = 0;
 const OPEN: u8 = 1;
@@ -182,11 +192,12 @@ pub(crate) fn put_object(object: &Object, out: &mut Vec<u8>) {
 pub(crate) fn put_operation(key: &Key, revision: Revision, operation: &Operation, out: &mut Vec<u8>) {
     match operation {
         Operation::Put(object) => {
-            out.push(0);
+            out.push(if object.attempt().is_some() { PUT_BY_NAME } else { PUT });
+            object.attempt().iter().for_each(|attempt| put_long(attempt.number(), out));
             put_object(object, out);
         }
         Operation::Delete(attempt) => {
-            out.push(if attempt.is_some() { 2 } else { 1 });
+            out.push(if attempt.is_some() { DELETE_BY_NAME } else { DELETE });
             put_text(key.as_str(), out);
             put_long(revision.get(), out);
             attempt.iter().for_each(|attempt| put_long(attempt.number(), out));
@@ -254,13 +265,15 @@ mod tests {
             let (table, key, revision) = (TableId::new("pods"), Key::new(key), Revision::FIRST);
             Command { table, epoch: 3, shard: 7, key, revision, expectation, operation }
         };
+        let named = Object::clone(&object).made_by(Attempt::numbered(6));
         let shard = ShardId { table: TableId::new("pods"), epoch: 4, number: 5 };
         let delete = (Key::new("ns/c"), Revision::LAST, Operation::Delete(Attempt::numbered(7)));
         let put = (Key::new("ns/a"), Revision::FIRST, Operation::Put(object.clone()));
         let filling = Filling { step: 9, anew: true, operations: vec![put, delete], through: Some(Revision::LAST) };
         let batch = Batch::restored(
             vec![
-                command("ns/a", Expectation::Absent, Operation::Put(object)),
+                command("ns/a", Expectation::Absent, Operation::Put(object.clone())),
+                command("ns/a", Expectation::Absent, Operation::Put(Arc::new(named))),
                 command("ns/b", Expectation::Revision(Revision::FIRST), Operation::Delete(None)),
             ],
             Some(Revision::LAST),
@@ -270,9 +283,11 @@ mod tests {
         put_batch(&batch, &mut bytes);
         let read = Decoder::new(&bytes).batch().unwrap();
         assert_eq!(format!("{read:?}"), format!("{batch:?}"));
-        match (&read.commands()[0].operation, &batch.commands()[0].operation) {
-            (Operation::Put(read), Operation::Put(written)) => assert!(read.as_ref() == written.as_ref()),
-            other => panic!("{other:?}"),
+        for number in 0..2 {
+            match (&read.commands()[number].operation, &batch.commands()[number].operation) {
+                (Operation::Put(read), Operation::Put(written)) => assert!(read.as_ref() == written.as_ref()),
+                other => panic!("{other:?}"),
+            }
         }
         for length in 0..bytes.len() {
             assert!(Decoder::new(&bytes[..length]).batch().is_none(), "{length}");

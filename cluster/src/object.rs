@@ -135,8 +135,8 @@ pub struct Object {
     note: Note,
 }
 
-/// The name of one deletion however often it is asked for, drawn at random: whose answer was lost finds in the history
-/// by it whether the deletion there is this one or somebody else's of the same version.
+/// The name of one write however often it is asked for, drawn at random: whose answer was lost finds in the history by
+/// it whether the change there is its own, or that of somebody else who wanted the same.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Attempt(NonZeroU64);
 
@@ -191,7 +191,13 @@ impl Object {
         Object { key, revision, bytes, layout, terms, tombstone: true, attempt, note: Note::default() }
     }
 
-    /// How the deletion is named that this is the tombstone of, if it was asked of several replicas.
+    /// The object as a write of this name has made it.
+    pub(crate) fn made_by(self, attempt: Option<Attempt>) -> Object {
+        Object { attempt, ..self }
+    }
+
+    /// How the write is named that made this version, if the history tells: the version that a snapshot begins with has
+    /// no name.
     pub(crate) fn attempt(&self) -> Option<Attempt> {
         self.attempt
     }

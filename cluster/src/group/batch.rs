@@ -10,7 +10,7 @@ use crate::{Expectation, Key, Object, Revision, TableId};
 /// What a committed command does when its expectation holds.
 #[derive(Clone, Debug)]
 pub(crate) enum Operation {
-    /// Record this version; it carries its revision already.
+    /// Record this version; it carries its revision and its name already.
     Put(Arc<Object>),
     /// Record that it is gone, by a deletion of this name.
     Delete(Option<Attempt>),

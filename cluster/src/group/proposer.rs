@@ -177,7 +177,7 @@ fn command(
 ) -> Option<Command> {
     let Write { table, key, expectation, mutation } = write;
     let operation = match mutation {
-        Mutation::Put(draft) => Operation::Put(draft.seal(key.clone(), revision)?.into()),
+        Mutation::Put(draft) => Operation::Put(draft.seal(key.clone(), revision)?.made_by(attempt).into()),
         Mutation::Delete => Operation::Delete(attempt),
     };
     Some(Command { table, epoch, shard, key, revision, expectation, operation })

@@ -19,9 +19,7 @@ use super::leader::{Asked, Decided, Leader};
 use crate::limits::{ATTEMPT_INTERVAL, ATTEMPTS_TIMEOUT, WRITE_TIMEOUT};
 use crate::object::Attempt;
 use crate::table::Home;
-use crate::{
-    Change, ChangeKind, Expectation, Key, Mutation, Object, Outcome, Revision, Table, Tenure, Write, WriteError,
-};
+use crate::{Change, ChangeKind, Expectation, Mutation, Outcome, Revision, Table, Tenure, Write, WriteError};
 
 /// One write, and what is known of its attempts.
 pub(crate) struct Attempts<'a> {
@@ -189,35 +187,17 @@ fn probe(write: &Write) -> Option<Write> {
     (write.expectation == Expectation::Absent).then(probe)
 }
 
-/// Whether a change is what a write has done. Versions are told apart by what is in them, and deletions by their names.
+/// Whether a change is what a write of this name has done: somebody else may have done the same to the same version.
 fn made(write: &Write, attempt: Attempt, change: &Change) -> bool {
-    let key: &Key = change.object().key();
-    let before = change.previous().map(|previous| previous.revision());
-    let expected = match write.expectation {
-        Expectation::Absent => before.is_none(),
-        Expectation::Revision(revision) => before == Some(revision),
+    let is_alike = || {
+        let before = change.previous().map(|previous| previous.revision());
+        let expected = match write.expectation {
+            Expectation::Absent => None,
+            Expectation::Revision(revision) => Some(revision),
+        };
+        before == expected && matches!(write.mutation, Mutation::Delete) == (change.kind() == ChangeKind::Deleted)
     };
-    *key == write.key
-        && expected
-        && match &write.mutation {
-            Mutation::Delete => {
-                let named = change.object().attempt();
-                let is_own = named.is_none_or(|other| other == attempt) || seeded!(DeletionOfAnother);
-                change.kind() == ChangeKind::Deleted && is_own
-            }
-            Mutation::Put(draft) => same_but_revision(change.object(), &draft.bytes),
-        }
-}
-
-/// Whether an object was sealed of these bytes.
-fn same_but_revision(object: &Object, bytes: &[u8]) -> bool {
-    let at = object.layout().revision_at as usize;
-    let after = at + Revision::DIGITS;
-    let sealed = object.bytes();
-    sealed.len() == bytes.len()
-        && sealed.get(..at) == bytes.get(..at)
-        && sealed.get(after..) == bytes.get(after..)
-        && !object.is_tombstone()
+    change.object().attempt() == Some(attempt) || seeded!(ChangeOfAnother) && is_alike()
 }
 
 #[cfg(test)]
@@ -225,12 +205,7 @@ mod tests {
     use super::*;
     use crate::machine::Machine;
     use crate::wal::simulated_disk::SimulatedDisk;
-    use crate::{Draft, Layout, Options, Store, TableId};
-
-    fn object(revision: u64, byte: u8) -> Arc<Object> {
-        let draft = Draft { bytes: vec![byte; 60], layout: Layout::default(), ..Draft::default() };
-        Arc::new(draft.seal(Key::new("ns/a"), Revision::new(Revision::FIRST.get() + revision)).unwrap())
-    }
+    use crate::{Draft, Key, Layout, Object, Options, Store, TableId};
 
     fn write(expectation: Expectation, byte: Option<u8>) -> Write {
         let put = |byte| Mutation::Put(Draft { bytes: vec![byte; 60], layout: Layout::default(), ..Draft::default() });
@@ -238,35 +213,38 @@ mod tests {
         Write { table: TableId::new("pods"), key: Key::new("ns/a"), expectation, mutation }
     }
 
-    #[test]
-    fn a_change_is_known_by_what_it_replaced_and_by_its_bytes() {
-        let (attempt, other) = (Attempt::draw(), Attempt::draw());
-        let (first, second) = (object(1, b'x'), object(2, b'y'));
-        let added = Change::new(ChangeKind::Added, first.clone(), None);
-        let modified = Change::new(ChangeKind::Modified, second.clone(), Some(first.clone()));
-        let expects_first = Expectation::Revision(first.revision());
-        assert!(made(&write(Expectation::Absent, Some(b'x')), attempt, &added));
-        assert!(!made(&write(Expectation::Absent, Some(b'z')), attempt, &added));
-        assert!(!made(&write(Expectation::Absent, Some(b'y')), attempt, &modified));
-        assert!(made(&write(expects_first, Some(b'y')), attempt, &modified));
-        assert!(!made(&write(expects_first, Some(b'x')), attempt, &modified));
-        assert!(!made(&write(Expectation::Revision(second.revision()), Some(b'y')), attempt, &modified));
-        let buried = |attempt| {
-            let tombstone = Arc::new(first.buried(second.revision(), attempt));
-            Change::new(ChangeKind::Deleted, tombstone, Some(first.clone()))
-        };
-        let deleted = buried(Some(attempt));
-        assert!(made(&write(expects_first, None), attempt, &deleted));
-        assert!(!made(&write(expects_first, None), attempt, &buried(Some(other))), "somebody else has deleted it");
-        assert!(made(&write(expects_first, None), attempt, &buried(None)));
-        assert!(!made(&write(expects_first, Some(b'x')), attempt, &deleted));
+    /// A store of its own, with an object of the table `pods`.
+    async fn store() -> (Store, Arc<Table>, Arc<Object>) {
+        let machine = Machine::with_disk(Arc::new(SimulatedDisk::default()));
+        let store = Store::open_on(machine, None, Options::new("/store")).await.unwrap();
+        let table = store.table(&TableId::new("pods"));
+        store.write(write(Expectation::Absent, Some(b'0'))).await.unwrap();
+        let object = table.get("ns/a").unwrap();
+        (store, table, object)
+    }
+
+    #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+    async fn of_two_who_want_the_same_one_gets_it_also_when_the_answer_is_lost() {
+        let (store, table, first) = store().await;
+        for mutation in [Some(b'1'), None] {
+            let expected = Expectation::Revision(table.get("ns/a").unwrap().revision());
+            let (mut own, mut other) =
+                (store.attempts(write(expected, mutation)), store.attempts(write(expected, mutation)));
+            own.leader().unwrap().write(&own.asked(), None).await.unwrap();
+            own.miss();
+            other.miss();
+            let conflict = other.make(60, None).await.unwrap();
+            assert!(matches!(conflict, Outcome::Conflict { .. }), "{mutation:?}: {conflict:?}");
+            let outcome = own.make(60, None).await.unwrap();
+            assert!(matches!(&outcome, Outcome::Committed { object, .. } if object.revision() > first.revision()));
+        }
+        store.shutdown().await;
     }
 
     #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
     async fn a_create_is_not_made_again_when_somebody_has_deleted_what_it_made() {
-        let machine = Machine::with_disk(Arc::new(SimulatedDisk::default()));
-        let store = Store::open_on(machine, None, Options::new("/store")).await.unwrap();
-        let table = store.table(&TableId::new("pods"));
+        let (store, table, first) = store().await;
+        store.write(write(Expectation::Revision(first.revision()), None)).await.unwrap();
         let mut attempts = store.attempts(write(Expectation::Absent, Some(b'0')));
         attempts.leader().unwrap().write(&attempts.asked(), None).await.unwrap();
         let made = table.get("ns/a").unwrap().revision();

@@ -28,8 +28,8 @@ pub(crate) enum Bug {
     LeaseRead,
     /// An attempt that was made although its answer was lost counts as refused.
     LostAnswer,
-    /// Any deletion of a version is taken for that of which the answer was lost.
-    DeletionOfAnother,
+    /// A change that somebody else made to a version is taken for that of which the answer was lost.
+    ChangeOfAnother,
     /// That entries were replaced by another leader is not written down.
     LostTruncate,
     /// Revisions follow the wall clock wherever it goes.
@@ -58,7 +58,7 @@ impl Bug {
         Bug::HastyLeader,
         Bug::LeaseRead,
         Bug::LostAnswer,
-        Bug::DeletionOfAnother,
+        Bug::ChangeOfAnother,
         Bug::LostTruncate,
         Bug::RevisionFromClockAlone,
         Bug::SkippedClosedRevision,

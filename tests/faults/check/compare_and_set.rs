@@ -1,11 +1,19 @@
-//! A write with an expectation changed exactly the state that it expected.
+//! A write with an expectation changed exactly the state that it expected, and no other write did.
+
+use std::collections::HashMap;
 
 use super::Timeline;
 use super::history::{History, Intent, Write, WriteOutcome};
 use super::timeline::followed;
 
 pub fn check(history: &History, timeline: &Timeline, found: &mut Vec<String>) {
+    let mut made = HashMap::new();
     for write in &history.writes {
+        if let WriteOutcome::Put(seen) = &write.outcome
+            && let Some(other) = made.insert((&write.key, seen.revision), write)
+        {
+            found.push(format!("{} at {}: both {other:?} and {write:?} were acknowledged", write.key, seen.revision));
+        }
         let index = match &write.outcome {
             WriteOutcome::Put(seen) => timeline.index_of(&write.key, seen.revision),
             WriteOutcome::Deleted { uid } => timeline.deletion_of(&write.key, uid),

@@ -158,7 +158,11 @@ impl Timeline {
         for write in &history.writes {
             let may_have_happened = matches!(write.outcome, WriteOutcome::Put(_) | WriteOutcome::Unknown);
             match write.intent.value() {
-                Some(value) if may_have_happened => _ = puts.insert((&write.key, value), write.at.invoked),
+                // Rivals may have asked for the same.
+                Some(value) if may_have_happened => {
+                    let first = puts.entry((&write.key, value)).or_insert(write.at.invoked);
+                    *first = write.at.invoked.min(*first);
+                }
                 Some(_) => {}
                 None => deletions.entry(&write.key).or_default().push(write),
             }

@@ -2,7 +2,7 @@
 
 use super::check;
 use super::history::{
-    Delivery, End, EventKind, History, Key, List, RefusedPage, Scope, Session, Start, Stream, Table, Write,
+    Delivery, End, EventKind, History, Intent, Key, List, RefusedPage, Scope, Session, Start, Stream, Table, Write,
     WriteOutcome,
 };
 use super::story::{bookmark, create, delete, deleted, event, get, healthy, list, scope, seen, update};
@@ -143,6 +143,14 @@ fn two_updates_of_one_revision_are_found() {
     expect("compare_and_set", |history| {
         let outcome = WriteOutcome::Put(seen(145, "u1", "v6"));
         history.writes.push(update("a", (35, 45), 100, "v6", outcome));
+    });
+}
+
+#[test]
+fn a_change_that_two_rivals_believe_to_be_theirs_is_found() {
+    expect("compare_and_set", |history| {
+        let write = history.writes.iter().find(|write| matches!(write.intent, Intent::Update { .. }));
+        history.writes.push(write.expect("an update").clone());
     });
 }
 

@@ -12,6 +12,8 @@ use crate::{Expectation, Mutation, Outcome, Revision, WriteError};
 /// One write in so many has a rival, who knows the same and asks another host for the same at once, as controllers do
 /// that watch the same objects.
 const RIVALS_ONE_IN: u64 = 3;
+/// One pair of rivals in so many asks for the same value, as two that count do: only one of them can have it.
+const TWINS_ONE_IN: u64 = 2;
 
 /// Writes to any key of a table, until there is to be no more traffic.
 pub(super) async fn write(traffic: Traffic, table: Table) {
@@ -20,13 +22,14 @@ pub(super) async fn write(traffic: Traffic, table: Table) {
         if draw::once_in(3) {
             traffic.look(host, &key).await;
         }
-        let deletes = draw::once_in(4);
+        let (deletes, value) = (draw::once_in(4), traffic.value());
         match draw::once_in(RIVALS_ONE_IN) {
             true => {
-                let rival = traffic.anywhere();
-                join(traffic.change(host, &key, deletes), traffic.change(rival, &key, deletes)).await;
+                let (rival, is_twin) = (traffic.anywhere(), traffic.knows(&key) && draw::once_in(TWINS_ONE_IN));
+                let other = if is_twin { value } else { traffic.value() };
+                join(traffic.change(host, &key, deletes, value), traffic.change(rival, &key, deletes, other)).await;
             }
-            false => traffic.change(host, &key, deletes).await,
+            false => traffic.change(host, &key, deletes, value).await,
         }
         traffic.rest(1..40).await;
     }
@@ -74,10 +77,15 @@ impl Traffic {
         Some(found)
     }
 
+    /// Whether something is known to be there.
+    fn knows(&self, key: &Key) -> bool {
+        self.known.borrow().get(key).is_some_and(Option::is_some)
+    }
+
     /// Makes one write of what is known of a key, which deletes what is there or not.
-    async fn change(&self, host: usize, key: &Key, deletes: bool) {
+    async fn change(&self, host: usize, key: &Key, deletes: bool, number: u64) {
         let known = self.known.borrow().get(key).cloned().flatten();
-        let (number, table) = (self.value(), objects::store_table(key.table));
+        let table = objects::store_table(key.table);
         let value = format!("v{number}");
         let (intent, expectation, mutation) = match &known {
             None => {
