@@ -3,6 +3,7 @@
 use std::fs;
 use std::path::PathBuf;
 use std::process::{Command, Output};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::{scope, sleep};
 use std::time::{Duration, Instant};
 
@@ -179,6 +180,37 @@ fn a_member_that_lost_its_disk_is_replaced_and_members_are_removed() {
     drop(c);
     write(&b, "without-c");
     read(&a, "without-c");
+}
+
+#[test]
+fn a_replacement_shows_nothing_before_it_has_a_part_in_every_group() {
+    let mut places = Places::new();
+    places.more = ["--shards", "configmaps=6", "--groups", "6"].map(String::from).to_vec();
+    let [a, b, c] = places.start_all();
+    let names: Vec<String> = (0..24).map(|number| format!("object-{number}")).collect();
+    names.iter().for_each(|name| write(&b, name));
+    c.kill();
+    fs::remove_dir_all(places.directories[2].path()).expect("the disk is lost");
+    let c = places.begin(2);
+    let is_ready = AtomicBool::new(false);
+    scope(|scope| {
+        // Whoever does not ask for the most recent state is answered by what is there, which must not be a part.
+        let reading = scope.spawn(|| {
+            let mut client = c.connect();
+            let mut next = names.iter().cycle();
+            while !is_ready.load(Ordering::SeqCst) {
+                let name = next.next().expect("a name");
+                let answer = client.get(&format!("{}?resourceVersion=0", config_map_path(name)));
+                assert!(matches!(answer.status, 200 | 503), "{name}: {}", answer.text());
+            }
+        });
+        let join = format!("c={}", places.address(2));
+        until("the replacement is admitted", || cluster(&a, &["join", &join]).status.success());
+        until("it is ready", || reading.is_finished() || c.connect().get("/readyz").status == 200);
+        is_ready.store(true, Ordering::SeqCst);
+        reading.join().expect("no object is said to be missing");
+    });
+    names.iter().for_each(|name| read(&c, name));
 }
 
 /// Checks that a server says that it cannot answer now.

@@ -2,6 +2,7 @@
 
 use std::rc::Rc;
 
+use futures_util::future::join;
 use tokio::sync::watch;
 use tokio::time::Instant;
 
@@ -40,12 +41,9 @@ pub(crate) async fn follow(starter: Rc<Starter>, standing: watch::Sender<Standin
     let mut votes = default.votes();
     loop {
         changes(&default, &mut votes, true).await;
-        if starter.tables.is_founded() {
-            standing.send_replace(Standing::Starting);
-        }
         tokio::select! {
             biased;
-            ready = ready(&starter) => match ready {
+            ((), ready) = join(start(&starter, &standing), ready(&starter)) => match ready {
                 Ok(()) => {
                     standing.send_replace(Standing::Member);
                     tracing::info!("this replica is a member and has everything that was acknowledged");
@@ -64,6 +62,19 @@ pub(crate) async fn follow(starter: Rc<Starter>, standing: watch::Sender<Standin
              stop it, or admit it again with `flotilla cluster join`"
         );
     }
+}
+
+/// Lets what the log holds be shown, if the shard map is there, and as soon as this replica has a vote in each of its
+/// groups: it is given one when it has about everything, and has nothing of a group before.
+async fn start(starter: &Starter, standing: &watch::Sender<Standing>) {
+    if !starter.tables.is_founded() {
+        return;
+    }
+    for slot in starter.tables.map().slots() {
+        let node = starter.groups.wait_for(&group_name(slot)).await.leader.node().clone();
+        changes(&node, &mut node.votes(), true).await;
+    }
+    standing.send_replace(Standing::Starting);
 }
 
 /// Waits until this replica has a vote in a group, or until it has not.
