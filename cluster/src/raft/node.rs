@@ -305,11 +305,22 @@ impl Node {
         self.raft.server_metrics().borrow_watched().current_leader
     }
 
-    /// Who leads, and in which term, as far as this replica knows.
-    pub(crate) fn leader_and_term(&self) -> Option<(u64, u64)> {
-        let metrics = self.raft.server_metrics();
-        let metrics = metrics.borrow_watched();
-        Some((metrics.current_leader?, metrics.vote.leader_id.term))
+    /// Who leads, in which term, and its address, as soon as this replica knows all of that: one that was just admitted
+    /// hears of the leader before it has the log that says where that is. None when the group is shut down.
+    pub(crate) async fn leader_located(&self) -> Option<(u64, u64, String)> {
+        let mut server = self.raft.server_metrics();
+        loop {
+            let located = {
+                let metrics = server.borrow_watched();
+                let replica = |leader| metrics.membership_config.membership().get_node(&leader);
+                let leader = metrics.current_leader.and_then(|leader| Some((leader, replica(leader)?)));
+                leader.map(|(leader, replica)| (leader, metrics.vote.leader_id.term, replica.address.clone()))
+            };
+            if located.is_some() {
+                return located;
+            }
+            server.changed().await.ok()?;
+        }
     }
 
     /// The member's address, as the log has it.

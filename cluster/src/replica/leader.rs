@@ -122,19 +122,11 @@ impl Leader {
 
     /// Where the leader is, when anyone is known to lead before the deadline.
     async fn place(&self, deadline: Instant) -> Option<Place> {
-        loop {
-            if let Some((leader, term)) = self.node.leader_and_term() {
-                if leader == self.id {
-                    return Some(Place::Here);
-                }
-                if let Some(address) = self.node.address(leader) {
-                    return Some(Place::There(Target { address, member: Some(leader) }, term));
-                }
-            }
-            if tokio::time::timeout_at(deadline, self.node.leader_changed()).await != Ok(true) {
-                return None;
-            }
-        }
+        let (leader, term, address) = tokio::time::timeout_at(deadline, self.node.leader_located()).await.ok()??;
+        Some(match leader == self.id {
+            true => Place::Here,
+            false => Place::There(Target { address, member: Some(leader) }, term),
+        })
     }
 
     /// What the leader answers, or this error as soon as another leads: a leader that is frozen or cut off does not
