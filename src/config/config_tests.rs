@@ -65,7 +65,7 @@ fn wrong_values_are_named() {
 #[test]
 fn shards_name_their_groups() {
     let config = load_from(&["--shards", "pods=8,leases=2"]).unwrap();
-    assert_eq!((config.shards.to_string().as_str(), config.data_groups()), ("leases=2,pods=8", 8));
+    assert_eq!((config.shards.to_string().as_str(), config.data_groups()), ("coordination.k8s.io/leases=2,pods=8", 8));
     assert_eq!(load_from(&["--shards", "pods=8", "--groups", "3"]).unwrap().data_groups(), 3);
     assert_eq!(load_from(&[]).unwrap().data_groups(), 0);
     let (_dir, path) = file("shards.toml", "shards = \"apps/deployments=4\"");

@@ -5,7 +5,10 @@ use std::fmt;
 use std::str::FromStr;
 
 use flotilla_cluster::limits::SHARDS_MAX;
+use flotilla_proto::catalogue;
 use serde::{Deserialize, Serialize};
+
+use crate::registry::builtin_resource;
 
 /// Tables that cannot have several shards: what a write takes is looked up in the latest state of all of them.
 const WHOLE: [&str; 1] = ["services"];
@@ -27,6 +30,9 @@ pub enum ShardsError {
     /// What is named can be no resource.
     #[error("{0:?} is not a resource: it is named as in pods, apps/deployments or example.com/widgets")]
     Resource(String),
+    /// What is named would be a built-in resource, and there is none.
+    #[error("no resource {0:?} is stored: those of custom resources are named as in example.com/widgets")]
+    Unknown(String),
     /// The number is out of range.
     #[error("{0} cannot have {1} shards: from 1 to {SHARDS_MAX} are possible")]
     Count(String, String),
@@ -39,7 +45,7 @@ pub enum ShardsError {
 }
 
 impl Shards {
-    /// The resources, named as `pods` or `apps/deployments`, and how many shards each has.
+    /// The resources, named as `pods` or `apps/deployments` are stored, and how many shards each has.
     pub fn iter(&self) -> impl Iterator<Item = (&str, u16)> {
         self.0.iter().map(|(resource, shards)| (resource.as_str(), *shards))
     }
@@ -50,13 +56,31 @@ impl Shards {
     }
 }
 
-/// Whether a text may be `resource`, or `group/resource` with a group named as DNS names are.
+/// The resource that a text names as `group/resource`, as `resource.group`, or, when it is built in, as `resource`; in the
+/// form in which tables are named.
+fn resource(text: &str) -> Result<String, ShardsError> {
+    if !is_resource(text) {
+        return Err(ShardsError::Resource(text.to_owned()));
+    }
+    let (group, name) = match (text.split_once('/'), text.split_once('.')) {
+        (Some((group, name)), _) | (None, Some((name, group))) => (Some(group), name),
+        (None, None) => (None, text),
+    };
+    match (builtin_resource(group, name), group) {
+        (Some(("", name)), _) => Ok(name.to_owned()),
+        (Some((group, name)), _) => Ok(format!("{group}/{name}")),
+        (None, Some(group)) if catalogue::group(group).is_none() => Ok(format!("{group}/{name}")),
+        (None, _) => Err(ShardsError::Unknown(text.to_owned())),
+    }
+}
+
+/// Whether a text may be `resource`, `resource.group`, or `group/resource` with a group named as DNS names are.
 fn is_resource(text: &str) -> bool {
     let plain = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-';
     let label =
         |label: &str| !label.is_empty() && label.bytes().all(plain) && !label.starts_with('-') && !label.ends_with('-');
     match text.split_once('/') {
-        None => label(text),
+        None => text.split('.').all(label),
         Some((group, resource)) => group.split('.').all(label) && label(resource),
     }
 }
@@ -69,17 +93,15 @@ impl FromStr for Shards {
         let is_large = |part: &str| part == "large";
         let parts = || text.split(',').map(str::trim).filter(|part| !part.is_empty());
         for part in parts().filter(|part| !is_large(part)) {
-            let (resource, count) = part.split_once('=').ok_or_else(|| ShardsError::Syntax(part.to_owned()))?;
-            if !is_resource(resource) {
-                return Err(ShardsError::Resource(resource.to_owned()));
-            }
+            let (named, count) = part.split_once('=').ok_or_else(|| ShardsError::Syntax(part.to_owned()))?;
+            let resource = resource(named)?;
             let number = count.parse().ok().filter(|count| (1..=SHARDS_MAX).contains(count));
-            let number = number.ok_or_else(|| ShardsError::Count(resource.to_owned(), count.to_owned()))?;
-            if number > 1 && WHOLE.contains(&resource) {
-                return Err(ShardsError::Whole(resource.to_owned()));
+            let number = number.ok_or_else(|| ShardsError::Count(resource.clone(), count.to_owned()))?;
+            if number > 1 && WHOLE.contains(&resource.as_str()) {
+                return Err(ShardsError::Whole(resource));
             }
-            if shards.insert(resource.to_owned(), number).is_some() {
-                return Err(ShardsError::Twice(resource.to_owned()));
+            if shards.insert(resource.clone(), number).is_some() {
+                return Err(ShardsError::Twice(resource));
             }
         }
         if parts().any(is_large) {
@@ -131,12 +153,24 @@ mod tests {
     }
 
     #[test]
+    fn resources_go_by_all_their_names() {
+        let shards: Shards = "leases=2,deployments.apps=3,widgets.example.com=4,events=5".parse().unwrap();
+        assert_eq!(
+            shards.to_string(),
+            "apps/deployments=3,coordination.k8s.io/leases=2,events=5,example.com/widgets=4"
+        );
+    }
+
+    #[test]
     fn nonsense_is_refused() {
         let refused = |text: &str| text.parse::<Shards>().unwrap_err();
         assert!(matches!(refused("pods"), ShardsError::Syntax(_)));
         assert!(matches!(refused("Pods=2"), ShardsError::Resource(_)));
         assert!(matches!(refused("/pods=2"), ShardsError::Resource(_)));
         assert!(matches!(refused("apps/v1/deployments=2"), ShardsError::Resource(_)));
+        assert!(matches!(refused("widgets=2"), ShardsError::Unknown(_)));
+        assert!(matches!(refused("apps/leases=2"), ShardsError::Unknown(_)));
+        assert!(matches!(refused("leases=2,leases.coordination.k8s.io=2"), ShardsError::Twice(_)));
         assert!(matches!(refused("pods=0"), ShardsError::Count(..)));
         assert!(matches!(refused("pods=65"), ShardsError::Count(..)));
         assert!(matches!(refused("pods=many"), ShardsError::Count(..)));

@@ -102,7 +102,6 @@ async fn change(gateway: &Gateway, asked: &str, body: &[u8], deadline: Instant) 
         }
         messages::SHARDS => {
             let Divide { shards } = decoded(body)?;
-            shards.iter().try_for_each(|(resource, _)| check_resource(gateway, resource))?;
             let change = async move {
                 for (resource, count) in shards.iter() {
                     store.divide(&TableId::new(resource), count).await?;
@@ -192,15 +191,6 @@ fn refusal(error: &MembersError) -> ApiError {
         _ => return ApiError::new(code, reason, error.to_string()),
     };
     ApiError { details: Some(Box::new(named)), ..ApiError::new(code, reason, error.to_string()) }
-}
-
-/// Refuses resources that nobody will ever have: other than those of custom resources, groups are complete.
-fn check_resource(gateway: &Gateway, resource: &str) -> ApiResult<()> {
-    let (group, name) = resource.split_once('/').unwrap_or(("", resource));
-    if gateway.documents.has_group(group) && gateway.registry.resources.of_resource(group, name).is_none() {
-        return Err(ApiError::bad_request(format!("no resource {} is stored", quote(resource))));
-    }
-    Ok(())
 }
 
 /// The cluster as this server sees it.

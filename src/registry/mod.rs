@@ -40,7 +40,7 @@ pub use list::{Page, selects};
 pub use listing::Listing;
 pub use options::{DeleteOptions, FieldValidation, Propagation, WriteOptions};
 pub use patch::PatchBody;
-pub use served::{Resources, Served};
+pub use served::{Resources, Served, builtin_resource};
 pub use update::Change;
 
 use crate::access::Authorizer;
