@@ -25,7 +25,7 @@ pub(crate) mod stage;
 mod table_tests;
 mod versions;
 
-use std::sync::atomic::{AtomicBool, AtomicU64};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
@@ -58,6 +58,8 @@ pub struct Table {
     turned: Notify,
     pub(crate) subscribers: Subscribers,
     announced: AtomicU64,
+    /// How often it went back.
+    age: AtomicU64,
     /// Whether the broadcaster has been told of changes that it has not looked for yet.
     telling: AtomicBool,
     broadcaster: OnceLock<Addr<Broadcaster>>,
@@ -88,6 +90,7 @@ impl Table {
             turned: Notify::new(),
             subscribers: Subscribers::default(),
             announced: AtomicU64::new(base.get()),
+            age: AtomicU64::default(),
             telling: AtomicBool::default(),
             broadcaster: OnceLock::new(),
             snapshot_hold,
@@ -101,8 +104,27 @@ impl Table {
 
     /// Has other divisions from now on, oldest first; there must be one.
     pub(crate) fn divide(&self, divisions: Divisions) {
+        let before = self.revision();
         *self.divisions.write() = divisions;
+        let closed = self.revision();
+        if closed < before {
+            self.go_back(closed);
+        }
         self.turn();
+    }
+
+    /// Shows less than before: until a replica that starts knows the shard map, a table that is spread over groups seems
+    /// to be one of the group `default`, which may be closed further. Who has begun by that begins again, and what the
+    /// groups have yet to tell is told.
+    fn go_back(&self, closed: Revision) {
+        self.age.fetch_add(1, Ordering::AcqRel);
+        self.announced.fetch_min(closed.get(), Ordering::AcqRel);
+        self.subscribers.wake_all(closed);
+    }
+
+    /// How often it was found to show less than before: a place from before is none any more.
+    pub(crate) fn age(&self) -> u64 {
+        self.age.load(Ordering::Acquire)
     }
 
     /// Tells that a shard was opened or has ended.

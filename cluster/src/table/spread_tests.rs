@@ -343,3 +343,25 @@ fn history_is_kept_from_the_closed_revision_on() {
     let snapshot = world.table.snapshot();
     world.check_snapshot(&snapshot);
 }
+
+#[test]
+fn changes_of_groups_are_told_that_seemed_to_be_of_a_group_that_is_further() {
+    let mut world = World::new(7, 2, 2);
+    let ahead = Arc::new(GroupClock::new("default".into(), 0, Arc::default()));
+    ahead.raise(Revision::new(BASE + 1_000_000));
+    let place = Place { shard: Arc::new(Shard::new(Revision::new(BASE), [])), clock: ahead };
+    let divisions = [Arc::new(Division::new(0, vec![place]))].into();
+    // As after a restart, when the shard map is not known yet.
+    let table = Arc::new(Table::new(TableId::new("pods"), divisions, Duration::from_secs(60)));
+    table.announce();
+    let mut early = table.subscribe(Interest::default(), table.revision()).unwrap();
+    table.divide(world.table.divisions());
+    assert!(early.has_changed() && early.read(1, &mut Vec::new()).is_err(), "it begins again");
+    drop(early);
+    world.table = table;
+    let mut watcher = Watcher::new(&world.table, Interest::default(), Revision::new(BASE));
+    (0..20).for_each(|_| world.write());
+    world.settle();
+    watcher.read(usize::MAX);
+    assert_eq!(watcher.told.len(), 20);
+}

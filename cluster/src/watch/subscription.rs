@@ -18,10 +18,13 @@ pub struct Subscription {
     signal: Arc<Signal>,
     number: u64,
     position: Revision,
+    /// How old the table was when this began.
+    age: u64,
 }
 
 impl Subscription {
     pub(crate) fn new(table: Arc<Table>, interest: Interest, after: Revision) -> Result<Subscription, SnapshotError> {
+        let age = table.age();
         // What is committed but not closed yet may be asked for: its writer has been told of it.
         let current = table.revision().max(table.last_change());
         if after > current {
@@ -30,7 +33,7 @@ impl Subscription {
         let after = if seeded!(WatchSkipsAtResume) { after.max(table.revision()) } else { after };
         let signal = Arc::new(Signal::new(interest, None));
         let number = table.subscribers.insert(signal.clone());
-        let subscription = Subscription { table, signal, number, position: after };
+        let subscription = Subscription { table, signal, number, position: after, age };
         let table = &subscription.table;
         let floor = table.floor();
         if after < floor {
@@ -66,9 +69,12 @@ impl Subscription {
     /// left to read for now.
     ///
     /// # Errors
-    /// The history has moved past a change that was not read.
+    /// The history has moved past a change that was not read, or what there is of it was not known when this began.
     pub fn read(&mut self, max: usize, out: &mut Vec<Arc<Change>>) -> Result<bool, Compacted> {
         let Some((first, last)) = self.signal.pending() else { return Ok(false) };
+        if self.table.age() != self.age {
+            return Err(Compacted { floor: self.table.floor() });
+        }
         let mut position = self.position.max(first.previous());
         let (start, mut examined) = (out.len(), 0);
         while position < last && out.len() - start < max && examined < CHANGES_PER_READ_MAX {
