@@ -289,7 +289,9 @@ fn grace(served: &Served, old: &Value, options: &DeleteOptions) -> Grace {
     let Some(default_seconds) = served.strategy.grace_seconds else { return Grace::None };
     let deletion = Timestamp::parse(old.str_at(&["metadata", "deletionTimestamp"])).ok();
     if let Some(deletion) = deletion {
-        let Some(running) = old.int_at(&["metadata", "deletionGracePeriodSeconds"]) else { return Grace::None };
+        // One of no seconds is over: whoever set it did not come to remove the object.
+        let running = old.int_at(&["metadata", "deletionGracePeriodSeconds"]).filter(|seconds| *seconds > 0);
+        let Some(running) = running else { return Grace::None };
         return match options.grace_seconds {
             Some(seconds) if seconds < running => {
                 let at = Timestamp { seconds: deletion.seconds - running + seconds, nanos: 0 };
@@ -327,5 +329,33 @@ fn set_finalizers(served: &Served, object: &mut Value, propagation: Option<Propa
         object.remove_at(&["metadata", "finalizers"]);
     } else {
         object.set_at(&["metadata", "finalizers"], kept);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use flotilla_proto::value;
+
+    use super::*;
+    use crate::registry::Resources;
+
+    #[test]
+    fn a_deletion_that_was_begun_is_finished_by_the_next() {
+        let pods = Resources::builtin().find("", "v1", "pods").unwrap();
+        let step = |running: Option<i64>, finalizers: Value, asked: Option<i64>| {
+            let mut pod = value!({"metadata": {"name": "p", "deletionTimestamp": "2026-01-01T00:00:00Z"}});
+            running.into_iter().for_each(|seconds| pod.set_at(&["metadata", "deletionGracePeriodSeconds"], seconds));
+            pod.set_at(&["metadata", "finalizers"], finalizers);
+            step(&pods, &pod, &mut DeleteOptions { grace_seconds: asked, ..DeleteOptions::default() })
+        };
+        for asked in [None, Some(0), Some(30)] {
+            assert!(matches!(step(Some(0), value!([]), asked), Step::Remove), "{asked:?}");
+            assert!(matches!(step(None, value!([]), asked), Step::Remove), "{asked:?}");
+            assert!(matches!(step(Some(0), value!(["example.com/held"]), asked), Step::Mark(_, false)), "{asked:?}");
+        }
+        assert!(matches!(step(Some(30), value!([]), None), Step::Wait));
+        assert!(matches!(step(Some(30), value!([]), Some(60)), Step::Wait));
+        assert!(matches!(step(Some(30), value!([]), Some(5)), Step::Mark(_, false)));
+        assert!(matches!(step(Some(30), value!([]), Some(0)), Step::Mark(_, true)));
     }
 }
