@@ -83,7 +83,7 @@ pub const REQUEST_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// Time that a request to change the cluster waits for it; then it is answered with 504, and can be repeated to wait
 /// on.
-pub const MEMBERS_CHANGE_WAIT: Duration = Duration::from_secs(5);
+pub const MEMBERS_CHANGE_WAIT: Duration = Duration::from_secs(15);
 
 /// Backups that are taken at a time; more are answered with 429.
 pub const BACKUPS: usize = 2;
