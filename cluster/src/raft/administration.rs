@@ -64,6 +64,7 @@ impl Node {
         let mut voters: BTreeSet<u64> = self.raft.voter_ids().filter(|voter| !replaced.contains(voter)).collect();
         voters.insert(member);
         if voters != self.raft.voter_ids().collect() || !replaced.is_empty() || self.is_between_memberships() {
+            self.kept_up_by_most(&voters).await?;
             self.change(ChangeMembers::ReplaceAllVoters(voters), false).await?;
         }
         Ok(())
@@ -74,21 +75,48 @@ impl Node {
         if !self.members().iter().any(|known| known.id == member) {
             return Ok(());
         }
+        let mut voters: BTreeSet<u64> = self.raft.voter_ids().collect();
+        let votes = voters.remove(&member);
+        if votes {
+            if voters.is_empty() {
+                return Err(Unchanged::Refused("the last member cannot be removed".into()));
+            }
+            self.kept_up_by_most(&voters).await?;
+        }
         if member == self.id() {
             self.give_up_leadership().await;
             return Err(Unchanged::NotLeader(None));
         }
-        let voters: BTreeSet<u64> = self.raft.voter_ids().collect();
-        if voters.contains(&member) {
-            if voters.len() == 1 {
-                return Err(Unchanged::Refused("the last member cannot be removed".into()));
-            }
+        if votes {
             self.change(ChangeMembers::RemoveVoters([member].into()), false).await?;
         }
         if self.members().iter().any(|known| known.id == member) {
             self.change(ChangeMembers::RemoveNodes([member].into()), false).await?;
         }
         Ok(())
+    }
+
+    /// Waits until a majority of those that are to vote has about as much of the log as this replica, which leads: a
+    /// change to others could neither be ended nor taken back.
+    async fn kept_up_by_most(&self, voters: &BTreeSet<u64>) -> Changed {
+        let (node, of) = (self.clone(), voters.clone());
+        let count = move |metrics: &Metrics| {
+            let keeps_up = |voter: &&u64| **voter == node.id() || node.is_reachable(**voter) && near(metrics, **voter);
+            of.iter().filter(keeps_up).count()
+        };
+        let (all, counted) = (voters.len(), count.clone());
+        let most = move |metrics: &Metrics| metrics.replication.is_none() || 2 * counted(metrics) > all;
+        match self.raft.wait(Some(TRANSFER_WAIT)).metrics(most, "a majority keeps up").await {
+            Ok(metrics) if metrics.replication.is_some() => Ok(()),
+            Ok(metrics) => Err(Unchanged::NotLeader(metrics.current_leader)),
+            Err(_) => {
+                let count = count(&self.raft.metrics().borrow_watched());
+                Err(Unchanged::Refused(format!(
+                    "{count} of the {all} members that would vote can be reached and have what was written: without a \
+                     majority of them nothing could be written any more"
+                )))
+            }
+        }
     }
 
     /// Whether a change of members was begun by a leader that did not end it: both quorums count until somebody does.

@@ -23,6 +23,8 @@ pub(crate) mod groups;
 pub(crate) mod identity;
 pub(crate) mod leader;
 pub(crate) mod mapping;
+#[cfg(test)]
+mod membership_tests;
 pub(crate) mod placement;
 pub(crate) mod pulse;
 pub(crate) mod reads;

@@ -1,0 +1,57 @@
+//! Changes of members that would end a cluster, and members that move.
+
+use std::net::TcpListener;
+use std::time::Duration;
+
+use super::replica_tests::{Cluster, create, read, until};
+use crate::{MembersError, Store};
+
+/// Why a member is not removed.
+async fn kept(store: &Store, name: &str) -> String {
+    let removing = tokio::time::timeout(Duration::from_secs(20), store.remove(name));
+    match removing.await.expect("an answer in time").unwrap_err() {
+        MembersError::Refused { reason, .. } => reason,
+        other => panic!("{other:?}"),
+    }
+}
+
+#[tokio::test]
+async fn nobody_is_removed_without_whom_the_others_are_too_few() {
+    let cluster = Cluster::new(&["a", "b", "c"], 1);
+    let [a, b, c] = <[Store; 3]>::try_from(cluster.open_all().await).unwrap_or_else(|_| panic!("three"));
+    c.shutdown().await;
+    let sees_c = || a.cluster().members.iter().any(|member| member.name == "c" && member.reachable);
+    until("c is missed", || !sees_c()).await;
+    for (store, name) in [(&a, "b"), (&b, "a"), (&a, "a"), (&b, "b")] {
+        let why = kept(store, name).await;
+        assert!(why.contains("1 of the 2 members that would vote"), "{why}");
+    }
+    create(&a, "ns/first").await;
+    a.remove("c").await.unwrap();
+    create(&b, "ns/second").await;
+    a.remove("b").await.unwrap();
+    assert!(kept(&a, "a").await.contains("the last member cannot be removed"));
+    create(&a, "ns/third").await;
+    a.shutdown().await;
+    b.shutdown().await;
+}
+
+#[tokio::test]
+async fn a_member_that_moves_is_sent_the_log_where_it_is() {
+    let mut cluster = Cluster::new(&["a", "b", "c"], 1);
+    let [a, b, c] = <[Store; 3]>::try_from(cluster.open_all().await).unwrap_or_else(|_| panic!("three"));
+    c.shutdown().await;
+    let elsewhere = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+    cluster.addresses.insert("c".into(), elsewhere);
+    let c = cluster.begin("c").await;
+    a.admit("c", &elsewhere.to_string()).await.unwrap();
+    let first = create(&a, "ns/first").await;
+    c.ready().await;
+    assert_eq!(read(&c, "ns/first").await, Some(first));
+    // It counts.
+    b.shutdown().await;
+    let second = create(&a, "ns/second").await;
+    assert_eq!(read(&c, "ns/second").await, Some(second));
+    a.shutdown().await;
+    c.shutdown().await;
+}
