@@ -82,6 +82,9 @@ pub const PEER_FRAME_BYTES_MAX: usize = 16 << 20;
 pub const PEER_FRAME_HEADER_BYTES: usize = 64;
 /// Bytes of the text with which a peer's request is refused; the rest is cut off.
 pub const PEER_REFUSAL_BYTES: usize = 4 << 10;
+/// Bytes a second that a link between replicas carries at least: a call may take so much longer as what is to be sent
+/// before it and with it takes at that.
+pub const PEER_BYTES_PER_SECOND_MIN: usize = 1 << 20;
 /// Calls of one peer on one lane that wait for an answer. Beyond, a call fails with `QueueFull`.
 pub const PEER_CALLS_MAX: usize = 4_096;
 /// Bytes that these carry. Beyond, a call fails with `QueueFull`.
@@ -186,6 +189,9 @@ pub const REST_TIMEOUT: Duration = Duration::from_millis(250);
 pub const QUORUM_SILENCE_MAX: Duration = Duration::from_secs(2);
 /// Appends of one group to one replica that are under way at once.
 pub const APPENDS_IN_FLIGHT_MAX: usize = 16;
+/// Bytes of these, beyond which the next waits for an answer: a slow link is kept busy by less, and what is on its way
+/// when a link breaks is sent again.
+pub const APPEND_BYTES_IN_FLIGHT_MAX: usize = 4 << 20;
 /// How long entries may take to be durable on another replica before they are sent to it again, after a pause, with
 /// what has been committed meanwhile. They cannot be lost on the way, so that it is longer than a disk takes now and
 /// then; but one that has no room keeps in memory what it is told, and goes on answering by that for a while.

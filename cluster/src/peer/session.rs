@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::io;
 use std::sync::Arc;
+use std::time::Duration;
 
 use bytes::Bytes;
 use parking_lot::Mutex;
@@ -15,7 +16,7 @@ use super::outbox::{Outbox, Outgoing};
 use super::presence::Presence;
 use super::wire::Connected;
 use super::{Hello, Lane, PeerError};
-use crate::limits::{PEER_CALL_BYTES_MAX, PEER_CALLS_MAX, PEER_IDENTITY_AGE};
+use crate::limits::{PEER_BYTES_PER_SECOND_MIN, PEER_CALL_BYTES_MAX, PEER_CALLS_MAX, PEER_IDENTITY_AGE};
 
 type Answer = Result<Bytes, PeerError>;
 
@@ -51,7 +52,7 @@ impl Session {
     ) -> Result<Call, PeerError> {
         let (answer, result) = oneshot::channel();
         let bytes = payload.len();
-        let id = {
+        let (id, ahead) = {
             let mut calls = self.calls.lock();
             if let Some(error) = &calls.ended {
                 return Err(error.clone());
@@ -63,9 +64,9 @@ impl Session {
             calls.last_id += 1;
             let id = calls.last_id;
             calls.waiting.insert(id, Waiting { answer, bytes });
-            id
+            (id, calls.bytes)
         };
-        let call = Call { session: Arc::clone(self), id, result };
+        let call = Call { session: Arc::clone(self), id, result, ahead };
         let frame = Frame { kind: kind.into(), id, method, payload };
         match self.outbox.push_within(Outgoing { frame, member }, PEER_CALLS_MAX, PEER_CALL_BYTES_MAX) {
             Ok(()) => Ok(call),
@@ -115,12 +116,15 @@ pub(super) struct Call {
     pub(super) session: Arc<Session>,
     id: u64,
     result: oneshot::Receiver<Answer>,
+    /// Bytes of the calls up to this one that were not answered when it was enqueued.
+    ahead: usize,
 }
 
 impl Call {
-    /// Waits for the answer.
+    /// Waits for the answer, and as much longer as it may take to send what comes before it.
     pub(super) async fn answer(mut self, until: Instant) -> Answer {
-        match tokio::time::timeout_at(until, &mut self.result).await {
+        let sending = Duration::from_secs(1).mul_f64(self.ahead as f64 / PEER_BYTES_PER_SECOND_MIN as f64);
+        match tokio::time::timeout_at(until + sending, &mut self.result).await {
             Ok(Ok(answer)) => answer,
             Ok(Err(_)) => Err(PeerError::Closed),
             Err(_) => Err(PeerError::Timeout),
@@ -193,5 +197,26 @@ impl End for Caller {
             true => Ok(false),
             false => Err(io::Error::other(format!("member {} listens at this address", self.member))),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn a_call_takes_as_much_longer_as_it_takes_to_send_what_comes_before() {
+        let (session, second) = (Arc::<Session>::default(), Duration::from_secs(1));
+        let until = Instant::now() + second / 2;
+        let call = || {
+            let payload = Bytes::from(vec![0; PEER_BYTES_PER_SECOND_MIN]);
+            session.begin(None, FrameKind::Request, 1, payload).expect("a call")
+        };
+        let (first, next) = (call(), call());
+        session.finish(first.id, Ok(Bytes::new()));
+        tokio::time::advance(second).await;
+        assert_eq!(first.answer(until).await, Ok(Bytes::new()));
+        assert_eq!(next.answer(until).await, Err(PeerError::Timeout));
+        assert_eq!(Instant::now(), until + 2 * second);
     }
 }

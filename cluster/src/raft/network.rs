@@ -1,5 +1,6 @@
 //! How a group reaches its other replicas.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
@@ -15,17 +16,18 @@ use openraft::raft::{
     AppendEntriesRequest, AppendEntriesResponse, SnapshotResponse, StreamAppendError, StreamAppendResult,
     TransferLeaderRequest, TransferLeaderResponse, VoteRequest, VoteResponse,
 };
-use openraft::{AnyError, OptionalSend};
+use openraft::{AnyError, EntryPayload, OptionalSend};
 use parking_lot::Mutex;
 use prost::Message;
+use tokio::sync::Semaphore;
 
 use super::exclusion::Excluded;
 use super::rest::Rest;
 use super::snapshot_sending;
 use super::state_machine::SnapshotFile;
-use super::types::{LogIdentity, Replica, TypeConfig, Vote};
+use super::types::{Entry, LogIdentity, Replica, TypeConfig, Vote};
 use super::wire;
-use crate::limits::{APPEND_TIMEOUT, APPENDS_IN_FLIGHT_MAX, PEER_RETRY_INTERVAL};
+use crate::limits::{APPEND_BYTES_IN_FLIGHT_MAX, APPEND_TIMEOUT, APPENDS_IN_FLIGHT_MAX, PEER_RETRY_INTERVAL};
 use crate::peer::{Lane, PeerError, Peers, Target};
 
 /// Makes the links of one group to its other replicas.
@@ -38,6 +40,27 @@ pub(super) struct Network {
     pub(super) excluded: Excluded,
     pub(super) rest: Arc<Rest>,
     pub(super) acknowledged: Acknowledged,
+    pub(super) addresses: Addresses,
+}
+
+/// Where members are reached now. Openraft keeps the links that it has when an address changes.
+#[derive(Clone, Default)]
+pub(super) struct Addresses(Arc<Mutex<BTreeMap<u64, String>>>);
+
+impl Addresses {
+    /// These are the members.
+    pub(super) fn learn<'a>(&self, members: impl Iterator<Item = (&'a u64, &'a Replica)>) {
+        *self.0.lock() = members.map(|(id, replica)| (*id, replica.address.clone())).collect();
+    }
+
+    /// Where to call whom a link was made to.
+    fn of<'a>(&self, target: &'a Target) -> Cow<'a, Target> {
+        let all = self.0.lock();
+        match target.member.and_then(|member| all.get(&member)).filter(|address| **address != target.address) {
+            Some(address) => Cow::Owned(Target { address: address.clone(), ..*target }),
+            None => Cow::Borrowed(target),
+        }
+    }
 }
 
 /// What each replica has told this one, as its leader, to be durable: with the vote by which this one led, the index of
@@ -71,6 +94,7 @@ impl Network {
             excluded: self.excluded.clone(),
             rest: self.rest.clone(),
             acknowledged: self.acknowledged.clone(),
+            addresses: self.addresses.clone(),
         }
     }
 }
@@ -102,6 +126,7 @@ pub(super) struct Link {
     excluded: Excluded,
     rest: Arc<Rest>,
     acknowledged: Acknowledged,
+    addresses: Addresses,
 }
 
 type RpcResult<T> = Result<T, RPCError<TypeConfig>>;
@@ -125,7 +150,8 @@ impl Link {
         timeout: Duration,
     ) -> impl Future<Output = Result<Bytes, PeerError>> + use<R> {
         let payload = Bytes::from(request.encode_to_vec());
-        let answer = self.peers.as_ref().map(|peers| peers.call(&self.target, lane, method as u32, payload, timeout));
+        let target = self.addresses.of(&self.target);
+        let answer = self.peers.as_ref().map(|peers| peers.call(&target, lane, method as u32, payload, timeout));
         async move {
             match answer {
                 Some(answer) => answer.await,
@@ -196,6 +222,15 @@ impl Link {
     }
 }
 
+/// About how many bytes entries take on their way.
+fn bytes(request: &AppendEntriesRequest<TypeConfig>) -> usize {
+    let bytes = |entry: &Entry| match &entry.payload {
+        EntryPayload::Normal(batch) => batch.bytes(),
+        EntryPayload::Blank | EntryPayload::Membership(_) => 0,
+    };
+    request.entries.iter().map(bytes).sum()
+}
+
 /// What a streamed append has come to, and whether the stream goes on after it.
 fn streamed(
     response: AppendEntriesResponse<TypeConfig>,
@@ -233,15 +268,25 @@ impl RaftNetworkV2<TypeConfig> for Link {
         S: Stream<Item = AppendEntriesRequest<TypeConfig>> + OptionalSend + Unpin + 'static,
     {
         let link = self.clone();
-        let sent = input.map(move |request| {
-            let previous = request.prev_log_id;
-            let last = request.entries.last().map(|entry| entry.log_id).or(previous);
-            // Openraft would have them sent again after less than a disk takes now and then, and pause before.
-            let answer = link.append(&request, APPEND_TIMEOUT);
-            async move { answer.await.map(|response| streamed(response, previous, last)) }
+        let window = Arc::new(Semaphore::new(APPEND_BYTES_IN_FLIGHT_MAX));
+        let sent = input.then(move |request| {
+            let (link, window) = (link.clone(), window.clone());
+            async move {
+                let bytes = bytes(&request).min(APPEND_BYTES_IN_FLIGHT_MAX);
+                let place = window.acquire_many_owned(bytes as u32).await;
+                let previous = request.prev_log_id;
+                let last = request.entries.last().map(|entry| entry.log_id).or(previous);
+                // Openraft would have them sent again after less than a disk takes now and then, and pause before.
+                let answer = link.append(&request, APPEND_TIMEOUT);
+                async move {
+                    let answer = answer.await;
+                    drop(place);
+                    answer.map(|response| streamed(response, previous, last))
+                }
+            }
         });
         // Several are under way at once; the answers come in their order, and none after the first that is no success.
-        let answers = sent.buffered(APPENDS_IN_FLIGHT_MAX);
+        let answers = Box::pin(sent.buffered(APPENDS_IN_FLIGHT_MAX));
         let until_failed = stream::unfold(Some(answers), |answers| async move {
             let mut answers = answers?;
             match answers.next().await? {
@@ -373,6 +418,7 @@ mod tests {
             excluded: Excluded::default(),
             rest: Arc::default(),
             acknowledged: Acknowledged::default(),
+            addresses: Addresses::default(),
         };
         let mut link = network.link(2, &Replica { name: "b".into(), address: String::new() }, Lane::Bulk);
         let vote = types::vote(Ballot { term: 1, node: 1, committed: true });

@@ -17,7 +17,7 @@ use tokio::time::Instant;
 
 use super::exclusion::Excluded;
 use super::log_store::LogStore;
-use super::network::{Acknowledged, Network};
+use super::network::{Acknowledged, Addresses, Network};
 use super::proposals::Proposals;
 use super::snapshot_sending::Receiver;
 use super::state_machine::StateMachine;
@@ -89,6 +89,7 @@ pub(crate) struct Node {
     pub(super) stopping: Arc<AtomicBool>,
     on_fatal: Arc<dyn Fn(&str) + Send + Sync>,
     pub(super) on_lost: Arc<dyn Fn() + Send + Sync>,
+    addresses: Addresses,
 }
 
 impl Node {
@@ -124,7 +125,7 @@ impl Node {
         if log.state().purged.is_some_and(|purged| purged.index > *applied.borrow()) {
             return Err(StartError::NoSnapshot);
         }
-        let (excluded, rest) = (Excluded::default(), log.rest().clone());
+        let (excluded, rest, addresses) = (Excluded::default(), log.rest().clone(), Addresses::default());
         let network = Network {
             peers: peers.clone(),
             group: name.clone(),
@@ -132,6 +133,7 @@ impl Node {
             excluded: excluded.clone(),
             rest,
             acknowledged: Acknowledged::default(),
+            addresses: addresses.clone(),
         };
         let raft = GroupRaft::new(node, config, network, log.clone(), machine).await.map_err(refused)?;
         let snapshot_log_bytes = options.snapshot_log_bytes;
@@ -154,6 +156,7 @@ impl Node {
             stopping,
             on_fatal,
             on_lost,
+            addresses,
         };
         Ok((node, proposals))
     }
@@ -249,6 +252,7 @@ impl Node {
         loop {
             let (leader, current) = {
                 let metrics = server.borrow_watched();
+                self.addresses.learn(metrics.membership_config.membership().nodes());
                 (metrics.current_leader, metrics.vote.leader_id.term)
             };
             if leader == Some(self.node) && term != Some(current) {
