@@ -1,8 +1,8 @@
 //! What the log and the snapshots need of a file system: a seam at which tests put a disk that fails.
 
-use std::fs::{File, OpenOptions};
+use std::fs::{DirBuilder, File, OpenOptions};
 use std::io;
-use std::os::unix::fs::{FileExt, OpenOptionsExt};
+use std::os::unix::fs::{DirBuilderExt, FileExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
 use futures_util::FutureExt;
@@ -87,6 +87,15 @@ struct LocalFile {
     direct: Option<File>,
 }
 
+impl LocalDisk {
+    /// For an empty file of its own, in place of one that is there. What is stored may be secret.
+    fn new_file() -> OpenOptions {
+        let mut options = OpenOptions::new();
+        options.read(true).write(true).create(true).truncate(true).mode(0o600);
+        options
+    }
+}
+
 impl LocalFile {
     fn cached(file: File) -> Box<dyn DiskFile> {
         Box::new(LocalFile { file, direct: None })
@@ -133,7 +142,7 @@ impl DiskFile for LocalFile {
 
 impl Disk for LocalDisk {
     fn create_directory(&self, path: &Path) -> io::Result<()> {
-        std::fs::create_dir_all(path)
+        DirBuilder::new().recursive(true).mode(0o700).create(path)
     }
 
     fn list(&self, directory: &Path) -> io::Result<Vec<PathBuf>> {
@@ -145,12 +154,12 @@ impl Disk for LocalDisk {
     }
 
     fn create(&self, path: &Path) -> io::Result<Box<dyn DiskFile>> {
-        let file = OpenOptions::new().read(true).write(true).create(true).truncate(true).open(path)?;
+        let file = LocalDisk::new_file().open(path)?;
         Ok(LocalFile::cached(file))
     }
 
     fn preallocate(&self, path: &Path, size: u64) -> io::Result<Box<dyn DiskFile>> {
-        let file = OpenOptions::new().read(true).write(true).create(true).truncate(true).open(path)?;
+        let file = LocalDisk::new_file().open(path)?;
         // Zeros are written, not only allocated: a write into an extent that was never written makes every later
         // fdatasync also commit the conversion of the extent.
         rustix::fs::fallocate(&file, rustix::fs::FallocateFlags::empty(), 0, size)?;
