@@ -60,14 +60,16 @@ impl Registry {
         if options.grace_seconds.is_some_and(|seconds| seconds < 0) {
             options.grace_seconds = Some(1);
         }
+        let mut marked = None;
         for _ in 0..limits::CHANGE_ATTEMPTS {
             let Some(current) = self.current(served, target.namespace, target.name) else {
                 match self.stands(target, None, caller).await? {
-                    true => return Err(served.not_found(target.name)),
+                    // Whoever else removed what was marked here has done what was asked for.
+                    true => return marked.ok_or_else(|| served.not_found(target.name)),
                     false => continue,
                 }
             };
-            let tried = self.try_delete(target, &current, &mut options).await;
+            let tried = self.try_delete(target, &current, &mut options, &mut marked).await;
             if self.is_final(target, &current, &tried, |deleted| deleted.stored, caller).await?
                 && let Some(deleted) = tried.transpose()
             {
@@ -82,6 +84,7 @@ impl Registry {
         target: Target<'_>,
         current: &Arc<Object>,
         options: &mut DeleteOptions,
+        marked: &mut Option<Deleted>,
     ) -> ApiResult<Option<Deleted>> {
         let old = stored_tree(current)?;
         check_preconditions(target, options, &old, current)?;
@@ -103,10 +106,10 @@ impl Registry {
                 let removed = self.remove(target, current).await?;
                 Ok(removed.map(|object| Deleted { entity: Entity::Stored(object), uid, gone: true, stored: true }))
             }
-            Step::Mark(mut marked, at_once) => {
-                encode::order_metadata(&mut marked, &target.served.stored.of);
+            Step::Mark(mut state, at_once) => {
+                encode::order_metadata(&mut state, &target.served.stored.of);
                 let write = WriteOptions { dry_run: options.dry_run, ..WriteOptions::default() };
-                let Some((entity, stored)) = self.keep(target, marked, &old, current, &write).await? else {
+                let Some((entity, stored)) = self.keep(target, state, &old, current, &write).await? else {
                     return Ok(None);
                 };
                 match entity {
@@ -114,12 +117,14 @@ impl Registry {
                         // The mark was stored so that watchers see it; now nothing holds the object any more.
                         options.resource_version = None;
                         let removed = self.remove(target, &object).await?;
-                        Ok(removed.map(|object| Deleted {
-                            entity: Entity::Stored(object),
-                            uid,
-                            gone: true,
-                            stored: true,
-                        }))
+                        let gone = |object| Deleted { entity: Entity::Stored(object), uid, gone: true, stored: true };
+                        Ok(match removed {
+                            Some(object) => Some(gone(object)),
+                            None => {
+                                *marked = Some(gone(object));
+                                None
+                            }
+                        })
                     }
                     entity => Ok(Some(Deleted { entity, uid, gone: at_once, stored })),
                 }
