@@ -1,13 +1,13 @@
 //! This replica among the others.
 //!
 //! [`identity`] says who it is, [`groups`] what it takes part in, [`formation`] makes a cluster of replicas that have
-//! none yet, [`mapping`] keeps to the shard map and [`dividing`] changes the shards of tables, [`exchange`] answers
-//! what others ask and [`leader`] asks the leader of a group, wherever it is; [`attempts`] makes a write happen once
-//! although it may have to be asked for twice, with the help of [`repeats`]; [`placement`] knows what people want it to
-//! lead, [`balance`] spreads leaders; [`standing`] tells whether it is a member; [`reads`] gathers reads that need to
-//! know how far a replica must be, so that one question serves them all; [`room`] lets others lead while the disk is
-//! full; [`pulse`] is the one clock of all groups, which lets those rest in which nothing happens as long as [`sight`]
-//! shows who is there.
+//! none yet, as [`gathering`] decides; [`mapping`] keeps to the
+//! shard map and [`dividing`] changes the shards of tables, [`exchange`] answers what others ask and [`leader`] asks the
+//! leader of a group, wherever it is; [`attempts`] makes a write happen once although it may have to be asked for twice,
+//! with the help of [`repeats`]; [`placement`] knows what people want it to lead, [`balance`] spreads leaders;
+//! [`standing`] tells whether it is a member; [`reads`] gathers reads that need to know how far a replica must be, so
+//! that one question serves them all; [`room`] lets others lead while the disk is full; [`pulse`] is the one clock of
+//! all groups, which lets those rest in which nothing happens as long as [`sight`] shows who is there.
 
 pub(crate) mod attempts;
 pub(crate) mod balance;
@@ -19,6 +19,7 @@ pub(crate) mod exchange;
 #[cfg(test)]
 mod forgetting_tests;
 pub(crate) mod formation;
+mod gathering;
 pub(crate) mod groups;
 pub(crate) mod identity;
 pub(crate) mod leader;

@@ -88,7 +88,7 @@ impl Cluster {
     }
 }
 
-fn pods() -> TableId {
+pub(super) fn pods() -> TableId {
     TableId::new("pods")
 }
 
@@ -579,4 +579,27 @@ async fn members_find_each_other_behind_one_name_and_found_one_cluster() {
         tokio::time::timeout(Duration::from_secs(30), store.ready()).await.expect("the same cluster");
         assert!(read(store, "ns/first").await.is_some() && store.cluster().cluster == seen.cluster);
     }
+}
+
+#[tokio::test]
+async fn members_at_each_others_addresses_found_nothing_until_these_are_right() {
+    let cluster = Cluster::new(&["a", "b", "c"], 1);
+    let crossed = |name: &str, at: &str| Membership { peer_listen: cluster.addresses[at], ..cluster.membership(name) };
+    for places in [["a", "c", "b"], ["b", "a", "c"], ["b", "c", "a"]] {
+        let begin = |(name, at): (&str, &str)| {
+            let machine = Machine::with_disk(Arc::new(cluster.disks[name].clone()));
+            cluster.begin_as(machine, crossed(name, at))
+        };
+        let members = ["a", "b", "c"].into_iter().zip(places);
+        let stores = futures_util::future::join_all(members.map(begin)).await;
+        tokio::time::sleep(Duration::from_secs(2)).await;
+        let nothing = |store: &Store| store.cluster().members.is_empty() && store.cluster().cluster.is_empty();
+        assert!(stores.iter().all(nothing), "{places:?}");
+        for store in stores {
+            store.shutdown().await;
+        }
+    }
+    let stores = cluster.open_all().await;
+    let first = create(&stores[1], "ns/first").await;
+    assert_eq!(read(&stores[2], "ns/first").await, Some(first));
 }

@@ -1,0 +1,215 @@
+//! What follows from who answers at the initial addresses.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use crate::Initial;
+use crate::peer::Hello;
+use crate::raft::Replica;
+
+/// Who answers at the initial addresses.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Found {
+    /// Those that are where they are to be, and this replica.
+    pub(crate) members: Vec<Hello>,
+    /// Those that are not, if it is known who is to be where.
+    pub(crate) misplaced: Vec<Misplaced>,
+}
+
+/// Somebody who answers where another is to be.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Misplaced {
+    /// Where.
+    pub(crate) address: String,
+    /// Who is to be there.
+    pub(crate) expected: String,
+    /// Who is.
+    pub(crate) found: String,
+}
+
+impl Found {
+    /// What tells whether two replicas see the same ones.
+    pub(crate) fn sight(&self) -> u32 {
+        let seen: BTreeSet<_> = self.members.iter().map(|hello| (hello.member, &hello.name, &hello.address)).collect();
+        crc32c::crc32c(format!("{seen:?}").as_bytes())
+    }
+
+    fn names(&self) -> BTreeSet<&String> {
+        self.members.iter().map(|hello| &hello.name).collect()
+    }
+
+    /// The names of those that do not see the same ones as this replica does.
+    fn blind(&self, own: &Hello) -> Vec<String> {
+        let sight = self.sight();
+        let blind = self.members.iter().filter(|hello| hello.member != own.member && hello.sees != sight);
+        blind.map(|hello| hello.name.clone()).collect()
+    }
+}
+
+/// What the replicas that are to form a cluster have come to.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Gathering {
+    /// Some are not there yet, or do not see the others.
+    Incomplete {
+        /// The names of those that are not there, as far as names are known.
+        missing: Vec<String>,
+        /// The names of those that do not see the same ones as this replica.
+        blind: Vec<String>,
+    },
+    /// Some answer where others are to be.
+    Crossed(Vec<Misplaced>),
+    /// There is a cluster already, of which this replica is not.
+    Formed,
+    /// More are there than are to form it, or two have this name.
+    Ambiguous(String),
+    /// Somebody else is to found it.
+    Waiting,
+    /// This replica is to found it, with these members.
+    Founding(BTreeMap<u64, Replica>),
+}
+
+/// What follows from who answers at the initial addresses, this replica among them.
+pub(crate) fn gathering(own: &Hello, initial: &Initial, found: &Found) -> Gathering {
+    let founded = found.members.iter().any(|hello| !hello.cluster.is_empty() && hello.cluster != own.cluster);
+    if founded {
+        return Gathering::Formed;
+    }
+    if !found.misplaced.is_empty() {
+        return Gathering::Crossed(found.misplaced.clone());
+    }
+    let members = match members(own, initial, found) {
+        Ok(members) => members,
+        Err(gathering) => return gathering,
+    };
+    let first = members.values().map(|replica| &replica.name).min();
+    match first == Some(&own.name) {
+        true => Gathering::Founding(members),
+        false => Gathering::Waiting,
+    }
+}
+
+/// The members that are to form the cluster, once all of them are there and see each other.
+fn members(own: &Hello, initial: &Initial, found: &Found) -> Result<BTreeMap<u64, Replica>, Gathering> {
+    let (names, blind) = (found.names(), found.blind(own));
+    match initial {
+        Initial::Members(addresses) => {
+            let missing: Vec<String> = addresses.keys().filter(|name| !names.contains(name)).cloned().collect();
+            if !missing.is_empty() || !blind.is_empty() {
+                return Err(Gathering::Incomplete { missing, blind });
+            }
+            let replica = |hello: &Hello| Replica { name: hello.name.clone(), address: addresses[&hello.name].clone() };
+            Ok(found.members.iter().map(|hello| (hello.member, replica(hello))).collect())
+        }
+        Initial::Found { size, .. } => {
+            if names.len() < found.members.len() || found.members.len() > *size {
+                return Err(Gathering::Ambiguous(names.into_iter().cloned().collect::<Vec<_>>().join(", ")));
+            }
+            let addresses: BTreeSet<&String> = found.members.iter().map(|hello| &hello.address).collect();
+            let reachable = found.members.iter().all(|hello| !hello.address.is_empty());
+            if found.members.len() < *size || addresses.len() < *size || !blind.is_empty() || !reachable {
+                return Err(Gathering::Incomplete { missing: Vec::new(), blind });
+            }
+            let replica = |hello: &Hello| Replica { name: hello.name.clone(), address: hello.address.clone() };
+            Ok(found.members.iter().map(|hello| (hello.member, replica(hello))).collect())
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn hello(name: &str, member: u64, cluster: &str) -> Hello {
+        let address = format!("{name}.peers:1");
+        Hello { cluster: cluster.into(), member, name: name.into(), version: 1, address, ..Hello::default() }
+    }
+
+    /// Those that are there, none of which sees another.
+    fn found(hellos: &[(&str, u64, &str)]) -> Found {
+        let members = hellos.iter().map(|(name, member, cluster)| hello(name, *member, cluster)).collect();
+        Found { members, misplaced: Vec::new() }
+    }
+
+    /// The same when they see each other.
+    fn all_see(mut found: Found) -> Found {
+        let sight = found.sight();
+        found.members.iter_mut().for_each(|hello| hello.sees = sight);
+        found
+    }
+
+    fn initial(members: &[(&str, &str)]) -> Initial {
+        Initial::Members(members.iter().map(|(name, address)| ((*name).into(), (*address).into())).collect())
+    }
+
+    fn incomplete(missing: &[&str], blind: &[&str]) -> Gathering {
+        let names = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect();
+        Gathering::Incomplete { missing: names(missing), blind: names(blind) }
+    }
+
+    #[test]
+    fn the_first_founds_when_all_are_there_and_see_each_other() {
+        let initial = initial(&[("a", "h:1"), ("b", "h:2"), ("c", "h:3")]);
+        let (a, b) = (hello("a", 11, ""), hello("b", 22, ""));
+        let two = all_see(found(&[("a", 11, ""), ("b", 22, "")]));
+        assert_eq!(gathering(&a, &initial, &two), incomplete(&["c"], &[]));
+        let mut all = all_see(found(&[("a", 11, ""), ("b", 22, ""), ("c", 33, "")]));
+        assert_eq!(gathering(&b, &initial, &all), Gathering::Waiting);
+        let Gathering::Founding(members) = gathering(&a, &initial, &all) else { panic!() };
+        assert_eq!(members.keys().copied().collect::<Vec<_>>(), [11, 22, 33]);
+        assert_eq!(members[&22].address, "h:2");
+        // One that has another list, or finds nobody where this replica is to be.
+        all.members[1].sees = two.sight();
+        assert_eq!(gathering(&a, &initial, &all), incomplete(&[], &["b"]));
+    }
+
+    #[test]
+    fn nothing_is_founded_while_somebody_answers_where_another_is_to_be() {
+        let initial = initial(&[("a", "h:1"), ("b", "h:2"), ("c", "h:3")]);
+        let at = |address: &str, expected: &str, found: &str| Misplaced {
+            address: address.into(),
+            expected: expected.into(),
+            found: found.into(),
+        };
+        let misplaced = vec![at("h:2", "b", "c"), at("h:3", "c", "b")];
+        let alone = Found { misplaced: misplaced.clone(), ..found(&[("a", 11, "")]) };
+        assert_eq!(gathering(&hello("a", 11, ""), &initial, &alone), Gathering::Crossed(misplaced));
+        // Everybody is there, and one is there twice.
+        let all = all_see(found(&[("a", 11, ""), ("b", 22, ""), ("c", 33, "")]));
+        let twice = Found { misplaced: vec![at("h:3", "c", "b")], ..all };
+        assert!(matches!(gathering(&hello("a", 11, ""), &initial, &twice), Gathering::Crossed(_)));
+        // A cluster that is there is what counts for one that is to be admitted to it.
+        let formed = Found { misplaced: vec![at("h:3", "c", "d")], ..found(&[("a", 11, ""), ("b", 22, "x")]) };
+        assert_eq!(gathering(&hello("a", 11, ""), &initial, &formed), Gathering::Formed);
+    }
+
+    #[test]
+    fn a_replica_without_its_disk_does_not_found_another() {
+        let initial = initial(&[("a", "h:1"), ("b", "h:2")]);
+        let blank = hello("a", 99, "");
+        let formed = all_see(found(&[("a", 99, ""), ("b", 22, "x")]));
+        assert_eq!(gathering(&blank, &initial, &formed), Gathering::Formed);
+        // Whoever has begun to found it goes on.
+        let begun = hello("a", 11, "x");
+        let others = all_see(found(&[("a", 11, "x"), ("b", 22, "x")]));
+        assert!(matches!(gathering(&begun, &initial, &others), Gathering::Founding(_)));
+    }
+
+    #[test]
+    fn those_that_are_found_by_a_name_must_see_each_other_and_be_as_many_as_expected() {
+        let initial = Initial::Found { address: "peers:1".into(), size: 2 };
+        let a = hello("a", 11, "");
+        let both = found(&[("a", 11, ""), ("b", 22, "")]);
+        assert_eq!(gathering(&a, &initial, &found(&[("a", 11, "")])), incomplete(&[], &[]));
+        assert_eq!(gathering(&a, &initial, &both), incomplete(&[], &["b"]), "b has not seen a");
+        let both = all_see(both);
+        let Gathering::Founding(members) = gathering(&a, &initial, &both) else { panic!() };
+        assert_eq!(members[&22].address, "b.peers:1");
+        assert_eq!(gathering(&hello("b", 22, ""), &initial, &both), Gathering::Waiting);
+        let three = all_see(found(&[("a", 11, ""), ("b", 22, ""), ("c", 33, "")]));
+        assert!(matches!(gathering(&a, &initial, &three), Gathering::Ambiguous(_)));
+        let twins = all_see(found(&[("a", 11, ""), ("a", 22, "")]));
+        assert!(matches!(gathering(&a, &initial, &twins), Gathering::Ambiguous(_)));
+        let mut mute = found(&[("a", 11, ""), ("b", 22, "")]);
+        mute.members[1].address.clear();
+        assert_eq!(gathering(&a, &initial, &all_see(mute)), incomplete(&[], &[]), "nobody could reach b");
+    }
+}
