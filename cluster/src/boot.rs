@@ -6,7 +6,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use actix::{Actor, Addr, System};
-use futures_util::future::LocalBoxFuture;
+use futures_util::future::{self, LocalBoxFuture};
 use tokio::sync::{oneshot, watch};
 use tokio::time::Instant;
 
@@ -15,13 +15,14 @@ use crate::limits::{PEER_VERSION, TRIM_INTERVAL};
 use crate::machine::Machine;
 use crate::peer::{Hello, Network, Peers, Transport, TransportOptions};
 use crate::raft::{Node, NodeOptions, Proposals, Replica};
+use crate::replica::alone;
 use crate::replica::balance;
 use crate::replica::closer::Closer;
 use crate::replica::dividing;
 use crate::replica::exchange::Exchange;
 use crate::replica::formation;
 use crate::replica::groups::{Group, Groups};
-use crate::replica::identity::{FORFEITED, Identity, IdentityFile};
+use crate::replica::identity::{FORFEITED, Identity, IdentityFile, SINGLE_NAME};
 use crate::replica::leader::Leader;
 use crate::replica::mapping;
 use crate::replica::placement::Placement;
@@ -38,9 +39,6 @@ use crate::task::Task;
 use crate::wal::disk::Disk;
 use crate::wal::{Wal, WalError, WalOptions};
 use crate::{Founder, Membership, OpenError, Options, Revision};
-
-/// Name of a replica that is to be the only one.
-const SINGLE_NAME: &str = "flotilla";
 
 /// Takes hold of the data directory, until the file is dropped.
 pub(crate) fn lock(options: &Options) -> Result<File, OpenError> {
@@ -94,7 +92,7 @@ pub(crate) async fn run(
     }
     let nodes = groups.nodes();
     // Whoever leads hands over, so that writes need not wait for an election.
-    futures_util::future::join_all(nodes.iter().map(Node::give_up_leadership)).await;
+    future::join_all(nodes.iter().map(Node::give_up_leadership)).await;
     for node in &nodes {
         node.shutdown().await;
     }
@@ -128,6 +126,7 @@ async fn start(machine: &Machine, options: &Options, tables: &Arc<Tables>) -> Re
     if wal.is_new() && !here.identity.get().cluster.is_empty() {
         return Err(WalError::Missing { path: directory }.into()); // it voted in what it has no record of
     }
+    here.begin_cluster(&wal)?;
     tracing::info!(entries = wal.usage().entries, elapsed_ms = elapsed_ms(began), "read the write-ahead log");
     let (id, groups) = (here.identity.get().id, Groups::default());
     let placement = Arc::new(Placement::new(id, here.hello.clone(), groups.clone()));
@@ -145,6 +144,7 @@ async fn start(machine: &Machine, options: &Options, tables: &Arc<Tables>) -> Re
     for slot in starter.wal.groups().iter().filter_map(|name| group_slot(name)) {
         starter.start(slot).await?;
     }
+    here.describe(&starter.groups).await?;
     if let Some(peers) = &starter.peers {
         actix::spawn(pulse::keep(placement.clone(), peers.clone(), sight));
     }
@@ -193,6 +193,26 @@ impl<'a> Here<'a> {
         Exchange::new(self.identity.clone(), placement.clone(), groups.clone(), sight.clone(), belongs)
     }
 
+    /// Gives this replica a cluster of its own if it was the only one until now and is to have others. They must never
+    /// hear of it otherwise: they would take it for one that has nothing, and found a cluster with it.
+    fn begin_cluster(&self, wal: &Wal) -> Result<(), OpenError> {
+        let was_alone = self.identity.get().cluster.is_empty() && wal.state(wal.group(DEFAULT_GROUP)).last.is_some();
+        if self.membership.is_some() && was_alone {
+            self.identity.belong(&formation::new_cluster()).map_err(OpenError::Identity)?;
+            let Identity { name, cluster, .. } = self.identity.get();
+            tracing::info!(name, cluster, "this replica was alone: it is the first member of a cluster now");
+            self.hello.send_modify(|hello| hello.cluster = cluster);
+        }
+        Ok(())
+    }
+
+    /// Has the groups say where others reach this replica, as long as it has none.
+    async fn describe(&self, groups: &Groups) -> Result<(), OpenError> {
+        let Some(membership) = self.membership else { return Ok(()) };
+        let own = Replica { name: membership.name.clone(), address: membership.advertise.clone() };
+        alone::describe(groups, &own).await
+    }
+
     /// What is done when this replica finds that it has lost what it acknowledged: it never votes again, and ends.
     fn when_lost(&self, on_fatal: Arc<dyn Fn(&str) + Send + Sync>) -> Arc<dyn Fn() + Send + Sync> {
         let identity = self.identity.clone();
@@ -231,7 +251,8 @@ impl<'a> Here<'a> {
             Ok(Box::pin(async move {
                 default.stand_if_alone().await; // as it was before
                 formation::form(&default, &*peers, &initial, &self.identity, &self.hello).await;
-                standing::follow(starter, standing).await;
+                let looking = alone::look_out(&default, &*peers, &initial, &self.hello);
+                future::join(standing::follow(starter, standing), looking).await;
             }))
         } else {
             let Hello { member, name, .. } = self.hello.borrow().clone();
@@ -243,7 +264,7 @@ impl<'a> Here<'a> {
             default.form(BTreeMap::from([(member, Replica { name, address })])).await.map_err(failed)?;
             standing::ready(starter).await?;
             standing.send_replace(Standing::Member);
-            Ok(Box::pin(std::future::ready(())))
+            Ok(Box::pin(future::ready(())))
         }
     }
 }

@@ -216,6 +216,8 @@ pub const READS_PER_ROUND_MAX: usize = 4_096;
 pub const PEER_VERSION: u32 = 1;
 /// How often replicas that have no cluster yet look for the others.
 pub const FORMATION_INTERVAL: Duration = Duration::from_millis(200);
+/// How often a replica that is alone looks for the others that it was started with.
+pub const OUTLOOK_INTERVAL: Duration = Duration::from_secs(1);
 /// Addresses of one host name at which members are looked for, at most.
 pub const MEMBERS_FOUND_MAX: usize = 64;
 /// How long another replica may take to say who it is.

@@ -39,7 +39,7 @@ impl Places {
     }
 
     /// Starts a member, and waits until it is ready.
-    fn start(&self, member: usize) -> Server {
+    pub fn start(&self, member: usize) -> Server {
         let flags = self.flags(member);
         self.directories[member].start_with(&flags.iter().map(String::as_str).collect::<Vec<_>>())
     }
@@ -78,7 +78,7 @@ pub fn cluster(server: &Server, arguments: &[&str]) -> Output {
 }
 
 /// What a command says that succeeds.
-fn told(server: &Server, arguments: &[&str]) -> String {
+pub fn told(server: &Server, arguments: &[&str]) -> String {
     let output = cluster(server, arguments);
     let error = String::from_utf8_lossy(&output.stderr);
     assert!(output.status.success(), "{arguments:?}: {error}");
@@ -93,12 +93,12 @@ fn refused(server: &Server, arguments: &[&str]) -> String {
     String::from_utf8(output.stderr).expect("text")
 }
 
-fn status(server: &Server) -> Value {
+pub fn status(server: &Server) -> Value {
     serde_json::from_str(&told(server, &["status", "-o", "json"])).expect("JSON")
 }
 
 /// One field of every member.
-fn each(status: &Value, field: &str) -> Vec<Value> {
+pub fn each(status: &Value, field: &str) -> Vec<Value> {
     status["members"].as_array().expect("members").iter().map(|member| member[field].clone()).collect()
 }
 
@@ -118,11 +118,11 @@ pub fn until(what: &str, mut holds: impl FnMut() -> bool) {
     }
 }
 
-fn write(server: &Server, name: &str) {
+pub fn write(server: &Server, name: &str) {
     server.connect().post(CONFIG_MAPS, &config_map(name, name)).expect(201);
 }
 
-fn read(server: &Server, name: &str) {
+pub fn read(server: &Server, name: &str) {
     assert_eq!(server.connect().get(&config_map_path(name)).expect(200)["data"]["value"], name);
 }
 

@@ -13,6 +13,7 @@ mod dividing;
 mod drain;
 mod floods;
 mod found;
+mod growing;
 mod lifecycle;
 mod metrics;
 mod paging;

@@ -70,6 +70,22 @@ impl Node {
         Ok(())
     }
 
+    /// Whether this replica is the only member, as far as it knows.
+    pub(crate) fn is_alone(&self) -> bool {
+        matches!(&self.members()[..], [only] if only.id == self.node)
+    }
+
+    /// Whether the log says this of this replica, as far as it knows.
+    pub(crate) fn is_described(&self, replica: &Replica) -> bool {
+        let metrics = self.raft.server_metrics();
+        metrics.borrow_watched().membership_config.membership().get_node(&self.node) == Some(replica)
+    }
+
+    /// Has the log say what this replica, which leads, is called and where it is reached.
+    pub(crate) async fn describe(&self, replica: Replica) -> Changed {
+        self.change(ChangeMembers::SetNodes([(self.id(), replica)].into()), true).await
+    }
+
     /// Takes a replica out. Who leads hands over first, and is asked again.
     async fn remove(&self, member: u64) -> Changed {
         if !self.members().iter().any(|known| known.id == member) {

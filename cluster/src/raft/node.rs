@@ -204,7 +204,7 @@ impl Node {
     /// Lets this replica stand for election at once if it is the only member: nobody else can lead, and nobody's lease
     /// needs to be waited for.
     pub(crate) async fn stand_if_alone(&self) {
-        if self.members().len() == 1 && self.leader().is_none() {
+        if self.is_alone() && self.leader().is_none() {
             let _ = self.raft.trigger().elect(false).await; // a group that is shut down has no elections
         }
     }

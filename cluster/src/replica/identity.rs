@@ -27,6 +27,9 @@ pub(crate) struct Identity {
 pub(crate) const FORFEITED: &str = "this replica has lost entries that it had acknowledged: its data is an older copy, or a \
     part of it is gone; start it with an empty data directory, and join it again";
 
+/// The name of a replica that has had no others yet.
+pub(crate) const SINGLE_NAME: &str = "flotilla";
+
 /// The identity of this replica and the file that it is kept in.
 pub(crate) struct IdentityFile {
     disk: Arc<dyn Disk>,
@@ -40,7 +43,8 @@ const FORFEIT: &str = "forfeit";
 const FORMAT: &str = "flotilla member 1";
 
 impl IdentityFile {
-    /// The identity in a data directory; a new one, of this name, when it holds none.
+    /// The identity in a data directory; a new one, of this name, when it holds none. A replica that was the only one
+    /// until now takes the name, since nobody knows it by another; that is written down when it belongs to a cluster.
     ///
     /// # Errors
     /// The file cannot be read or written, is damaged, or is of a member of another name.
@@ -55,15 +59,19 @@ impl IdentityFile {
             true => Some(parse(&read(&*disk, &path)?).ok_or_else(|| invalid(&path, "it is damaged"))?),
             false => None,
         };
-        if let Some(found) = &found
-            && found.name != name
-        {
-            let what = format!("it is of the member {:?}, not of {name:?}", found.name);
-            return Err(invalid(&path, &what));
-        }
         let is_new = found.is_none();
         let new = || Identity { name: name.to_owned(), id: (chance::number() >> 1).max(1), ..Identity::default() };
-        let current = Mutex::new(found.unwrap_or_else(new));
+        let mut identity = found.unwrap_or_else(new);
+        if identity.name == SINGLE_NAME && identity.cluster.is_empty() {
+            identity.name = name.to_owned();
+        } else if identity.name != name {
+            let what = format!(
+                "it is of the member {:?}, not of {name:?}: start it as that member, with its name and its peer address",
+                identity.name
+            );
+            return Err(invalid(&path, &what));
+        }
+        let current = Mutex::new(identity);
         let file = IdentityFile { disk, directory: directory.to_path_buf(), current };
         if is_new {
             file.write(&file.get())?;
@@ -155,6 +163,22 @@ mod tests {
         assert_eq!(again.get(), first.get());
         assert_eq!(again.get().cluster, "one");
         assert!(IdentityFile::open(disk, directory, "b").is_err());
+    }
+
+    #[test]
+    fn a_replica_that_was_alone_takes_another_name_with_its_cluster() {
+        let disk: Arc<dyn Disk> = Arc::new(SimulatedDisk::default());
+        let directory = Path::new("/member");
+        disk.create_directory(directory).unwrap();
+        let alone = IdentityFile::open(disk.clone(), directory, SINGLE_NAME).unwrap().get();
+        // It does not, as long as it belongs to none: whoever opens it as before finds it as it was.
+        let named = IdentityFile::open(disk.clone(), directory, "a").unwrap();
+        assert_eq!(named.get(), Identity { name: "a".into(), ..alone.clone() });
+        assert_eq!(IdentityFile::open(disk.clone(), directory, SINGLE_NAME).unwrap().get(), alone);
+        named.belong("one").unwrap();
+        assert_eq!(IdentityFile::open(disk.clone(), directory, "a").unwrap().get(), named.get());
+        let refused = IdentityFile::open(disk, directory, "b").err().unwrap().to_string();
+        assert!(refused.contains("it is of the member \"a\", not of \"b\""), "{refused}");
     }
 
     #[test]

@@ -83,11 +83,19 @@ async fn form(starter: Rc<Starter>, group: Arc<Group>, founders: BTreeMap<u64, R
             sleep(FORMATION_POLL_INTERVAL).await;
             continue;
         }
-        if let Err(error) = node.form(founders.clone()).await {
+        if let Err(error) = node.form(described(&starter, &founders)).await {
             tracing::warn!(%error, group = %group.leader.clock().name(), "a new group cannot be formed yet");
             sleep(DIVIDING_RETRY_INTERVAL).await;
         }
     }
+}
+
+/// The founders of a group, as they are to stand in its log. One that was alone may have got a name and an address
+/// since the map was written.
+fn described(starter: &Starter, founders: &BTreeMap<u64, Replica>) -> BTreeMap<u64, Replica> {
+    let default = starter.groups.get(DEFAULT_GROUP).filter(|_| founders.len() == 1);
+    let known = default.map(|default| voters(default.leader.node())).unwrap_or_default();
+    founders.iter().map(|(id, replica)| (*id, known.get(id).unwrap_or(replica).clone())).collect()
 }
 
 /// Waits until this replica keeps to the map of its cluster, which is founded with one if it has none.

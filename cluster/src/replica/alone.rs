@@ -1,0 +1,103 @@
+//! A replica that is the only member of its cluster, and is to have others.
+//!
+//! A server that began without others has data of its own. It is the first member of a cluster as soon as it is started
+//! with addresses: whoever it finds there may join it, and founds nothing with it.
+
+use std::collections::BTreeMap;
+
+use futures_util::future::try_join_all;
+use tokio::sync::watch;
+
+use super::formation::gather;
+use super::gathering::Found;
+use super::groups::{Group, Groups};
+use crate::limits::OUTLOOK_INTERVAL;
+use crate::peer::{Hello, Peers};
+use crate::raft::{Node, Replica};
+use crate::{Initial, OpenError};
+
+/// Has every group of which this replica is the only member say what it is called and where others reach it: who joins
+/// learns it from there. A log that began without others says neither.
+pub(crate) async fn describe(groups: &Groups, own: &Replica) -> Result<(), OpenError> {
+    let all = groups.all();
+    try_join_all(all.iter().map(|(name, group)| describe_in(name, group, own))).await.map(drop)
+}
+
+async fn describe_in(name: &str, group: &Group, own: &Replica) -> Result<(), OpenError> {
+    let node = group.leader.node();
+    // A log that was just opened says who is a member once it is followed.
+    if !node.is_formed().await || !node.is_alone() || node.is_described(own) {
+        return Ok(());
+    }
+    node.stand_if_alone().await;
+    group.leads.clone().wait_for(|leads| *leads).await.map_err(|_| OpenError::Ended)?;
+    let failed = |source| OpenError::Group { group: name.to_owned(), source: Box::new(source) };
+    node.describe(own.clone()).await.map_err(failed)
+}
+
+/// Tells people of others that are at the initial addresses and not in this cluster, as long as this replica is alone
+/// in it: nothing happens to either by itself.
+pub(crate) async fn look_out(node: &Node, peers: &dyn Peers, initial: &Initial, hello: &watch::Sender<Hello>) {
+    let mut told = BTreeMap::new();
+    while node.is_alone() {
+        let own = hello.borrow().clone();
+        let seen = others(&own, &gather(peers, &own, initial).await);
+        for (name, other) in &seen {
+            if told.get(name) != Some(other) {
+                tell(name, other);
+            }
+        }
+        told = seen;
+        tokio::time::sleep(OUTLOOK_INTERVAL).await;
+    }
+}
+
+/// What another one is to a replica that is alone.
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Other {
+    /// It has no cluster, and can be admitted at this address.
+    Waiting(String),
+    /// It is of another cluster.
+    Foreign(String),
+}
+
+/// Those that are no members of the cluster of this replica, by name.
+fn others(own: &Hello, found: &Found) -> BTreeMap<String, Other> {
+    let others = found.members.iter().filter(|hello| hello.cluster != own.cluster);
+    let other = |hello: &Hello| match hello.cluster.is_empty() {
+        true => Other::Waiting(hello.address.clone()),
+        false => Other::Foreign(hello.cluster.clone()),
+    };
+    others.map(|hello| (hello.name.clone(), other(hello))).collect()
+}
+
+fn tell(name: &str, other: &Other) {
+    match other {
+        Other::Waiting(address) => {
+            tracing::info!(name, address, "another server waits until it is admitted with `flotilla cluster join`")
+        }
+        Other::Foreign(cluster) => tracing::warn!(
+            name,
+            cluster,
+            "another server belongs to another cluster and has data of its own: both stay as they are. Start it with \
+             an empty data directory to have it join this one"
+        ),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn others_wait_or_have_a_cluster() {
+        let hello = |name: &str, member, cluster: &str| {
+            let address = format!("{name}:1");
+            Hello { cluster: cluster.into(), member, name: name.into(), address, ..Hello::default() }
+        };
+        let members = vec![hello("a", 1, "x"), hello("b", 2, ""), hello("c", 3, "y"), hello("d", 4, "x")];
+        let seen = others(&hello("a", 1, "x"), &Found { members, ..Found::default() });
+        let expected = [("b", Other::Waiting("b:1".into())), ("c", Other::Foreign("y".into()))];
+        assert_eq!(seen, expected.map(|(name, other)| (name.to_owned(), other)).into());
+    }
+}

@@ -1,0 +1,78 @@
+//! A single server that others join.
+
+use serde_json::json;
+
+use crate::cluster::{Places, each, read, status, told, until, write};
+use crate::support::Server;
+
+/// The first of the places has a server that was alone, with its authorities.
+fn alone() -> Places {
+    let mut places = Places::new();
+    places.pki = places.directories[0].path().join("pki");
+    let server = places.directories[0].start();
+    write(&server, "first");
+    assert!(server.terminate().success());
+    places
+}
+
+fn join(places: &Places, by: &Server, name: &str, member: usize) {
+    assert_eq!(told(by, &["join", &format!("{name}={}", places.address(member))]), format!("{name} is a member\n"));
+}
+
+fn is_ready(server: &Server) -> bool {
+    server.connect().get("/readyz").status == 200
+}
+
+#[test]
+fn a_single_server_becomes_one_of_three_with_all_that_it_has() {
+    let places = alone();
+    // They wait for the third of their list, and found nothing with it when it comes.
+    let (b, c) = (places.begin(1), places.begin(2));
+    until("they look for it", || b.messages().contains("waiting until all members see each other"));
+    let a = places.start(0);
+    read(&a, "first");
+    assert_eq!(
+        (each(&status(&a), "name"), each(&status(&a), "address")),
+        (vec![json!("a")], vec![json!(places.address(0))])
+    );
+    for other in [&b, &c] {
+        until("it has found a cluster", || other.messages().contains("admit it with `flotilla cluster join`"));
+        assert!(!is_ready(other));
+    }
+    until("it has found those that wait", || a.messages().matches("waits until it is admitted").count() == 2);
+
+    join(&places, &a, "b", 1);
+    join(&places, &a, "c", 2);
+    for server in [&a, &b, &c] {
+        until("all are ready", || is_ready(server));
+        read(server, "first");
+    }
+    assert_eq!(each(&status(&c), "votes"), [true; 3]);
+    write(&c, "second");
+
+    // Any two of them have everything, and the first takes part again when it comes back.
+    a.kill();
+    write(&b, "third");
+    let a = places.start(0);
+    for name in ["first", "second", "third"] {
+        read(&a, name);
+    }
+    b.kill();
+    read(&c, "first");
+    write(&a, "fourth");
+}
+
+#[test]
+fn two_servers_that_were_alone_stay_as_they_are_and_say_why() {
+    let places = alone();
+    let other = places.directories[1].start();
+    write(&other, "other");
+    assert!(other.terminate().success());
+    let (a, b) = (places.start(0), places.start(1));
+    for server in [&a, &b] {
+        until("it says so", || server.messages().contains("belongs to another cluster and has data of its own"));
+    }
+    read(&a, "first");
+    read(&b, "other");
+    assert_eq!((each(&status(&a), "name"), each(&status(&b), "name")), (vec![json!("a")], vec![json!("b")]));
+}
