@@ -269,20 +269,22 @@ impl RaftNetworkV2<TypeConfig> for Link {
     {
         let link = self.clone();
         let window = Arc::new(Semaphore::new(APPEND_BYTES_IN_FLIGHT_MAX));
-        let sent = input.then(move |request| {
-            let (link, window) = (link.clone(), window.clone());
+        let admitted = input.then(move |request| {
+            let window = window.clone();
             async move {
                 let bytes = bytes(&request).min(APPEND_BYTES_IN_FLIGHT_MAX);
-                let place = window.acquire_many_owned(bytes as u32).await;
-                let previous = request.prev_log_id;
-                let last = request.entries.last().map(|entry| entry.log_id).or(previous);
-                // Openraft would have them sent again after less than a disk takes now and then, and pause before.
-                let answer = link.append(&request, APPEND_TIMEOUT);
-                async move {
-                    let answer = answer.await;
-                    drop(place);
-                    answer.map(|response| streamed(response, previous, last))
-                }
+                (window.acquire_many_owned(bytes as u32).await, request)
+            }
+        });
+        let sent = admitted.map(move |(place, request)| {
+            let previous = request.prev_log_id;
+            let last = request.entries.last().map(|entry| entry.log_id).or(previous);
+            // Openraft would have them sent again after less than a disk takes now and then, and pause before.
+            let answer = link.append(&request, APPEND_TIMEOUT);
+            async move {
+                let answer = answer.await;
+                drop(place);
+                answer.map(|response| streamed(response, previous, last))
             }
         });
         // Several are under way at once; the answers come in their order, and none after the first that is no success.
