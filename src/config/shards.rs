@@ -56,8 +56,8 @@ impl Shards {
     }
 }
 
-/// The resource that a text names as `group/resource`, as `resource.group`, or, when it is built in, as `resource`; in the
-/// form in which tables are named.
+/// The resource that a text names as `group/resource`, as `resource.group`, or, when it is built in, as `resource`; in
+/// the form in which tables are named.
 fn resource(text: &str) -> Result<String, ShardsError> {
     if !is_resource(text) {
         return Err(ShardsError::Resource(text.to_owned()));

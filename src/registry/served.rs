@@ -136,8 +136,8 @@ impl Resources {
     }
 }
 
-/// Group and plural name of a built-in resource as it is stored, by that name and, if it is given, the group; without one
-/// the core group comes first, as in kubectl.
+/// Group and plural name of a built-in resource as it is stored, by that name and, if it is given, the group; without
+/// one the core group comes first, as in kubectl.
 pub fn builtin_resource(group: Option<&str>, name: &str) -> Option<(&'static str, &'static str)> {
     let is_asked = |resource: &&Resource| resource.name == name && group.is_none_or(|group| resource.group == group);
     let stored = catalogue::resources().filter(is_asked).filter(|resource| served(resource).is_stored_version());

@@ -1,8 +1,8 @@
 //! What clients did and saw: the only input of the checker.
 //!
 //! Every operation has the time at which it was sent and, unless its answer never came, the time at which it was
-//! answered: microseconds of one monotonic clock. No value is written twice; rivals may ask for the same one, of whom one
-//! at most gets it.
+//! answered: microseconds of one monotonic clock. No value is written twice; rivals may ask for the same one, of whom
+//! one at most gets it.
 
 use std::fmt;
 

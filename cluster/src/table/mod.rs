@@ -113,9 +113,9 @@ impl Table {
         self.turn();
     }
 
-    /// Shows less than before: until a replica that starts knows the shard map, a table that is spread over groups seems
-    /// to be one of the group `default`, which may be closed further. Who has begun by that begins again, and what the
-    /// groups have yet to tell is told.
+    /// Shows less than before: until a replica that starts knows the shard map, a table that is spread over groups
+    /// seems to be one of the group `default`, which may be closed further. Who has begun by that begins again, and
+    /// what the groups have yet to tell is told.
     fn go_back(&self, closed: Revision) {
         self.age.fetch_add(1, Ordering::AcqRel);
         self.announced.fetch_min(closed.get(), Ordering::AcqRel);
