@@ -296,17 +296,6 @@ impl Drain {
         *self.0.borrow() == Stage::Begun || self.0.has_changed().is_err()
     }
 
-    /// Whether anything was told since [`Drain::look`]: whoever waits for [`Drain::begun`] may have been woken by that,
-    /// and waits for more only when polled again.
-    pub fn was_told(&self) -> bool {
-        self.0.has_changed().unwrap_or(true)
-    }
-
-    /// Notes that everything told up to now was seen.
-    pub fn look(&mut self) {
-        self.0.mark_unchanged();
-    }
-
     /// One that has also begun while this replica is no member of its cluster any more. Must be called where tasks can
     /// be spawned.
     pub fn or_removed(&self, mut standing: watch::Receiver<Standing>) -> Self {

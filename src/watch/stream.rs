@@ -9,7 +9,6 @@ use bytes::Bytes;
 use flotilla_cluster::{Change, Interest, Revision, SnapshotError, Subscription, Table};
 use futures_util::future::LocalBoxFuture;
 use rand::Rng;
-use tokio::task::coop::has_budget_remaining;
 use tokio::time::{Instant, Sleep};
 
 use super::bell::Rope;
@@ -52,8 +51,10 @@ pub struct Stream {
     alarm: Pin<Box<Sleep>>,
     drain: Drain,
     drained: LocalBoxFuture<'static, ()>,
-    /// Whom `alarm` and `drained` will wake, if neither has since.
+    /// Whom `alarm` and `drained` were asked to wake.
     waits: Option<Waker>,
+    /// Whether events were sent since, and what `alarm` and `drained` tell was looked at then.
+    has_looked: bool,
     /// What a change wakes this watch by.
     rope: Rope,
 }
@@ -113,6 +114,7 @@ impl Stream {
             drained: Box::pin(drain.clone().begun()),
             drain,
             waits: None,
+            has_looked: false,
             rope,
             bookmarks: listing.bookmarks,
             table,
@@ -173,23 +175,15 @@ impl Stream {
         if self.rope.poll(cx, |cx| subscription.poll_changed(cx)).is_ready() {
             return Poll::Ready(());
         }
-        // The others wake this task, but only once: what they told may have come while there were changes, or while
-        // the task waited for its client. That they have told nothing is cheaper to see than to ask them anew.
+        // Right behind events the others were looked at, and wake this task since they were asked to at first.
         let waits = self.waits.as_ref().is_some_and(|waker| waker.will_wake(cx.waker()));
-        if waits && !self.alarm.is_elapsed() && !self.drain.was_told() {
+        if std::mem::take(&mut self.has_looked) && waits {
             return Poll::Pending;
         }
-        self.waits = None;
-        self.drain.look();
-        if self.drained.as_mut().poll(cx).is_ready() {
-            self.phase = Phase::Ended;
+        self.waits = Some(cx.waker().clone());
+        if self.alarm.as_mut().poll(cx).is_ready() || self.drained.as_mut().poll(cx).is_ready() {
             return Poll::Ready(());
         }
-        if self.alarm.as_mut().poll(cx).is_ready() {
-            return Poll::Ready(());
-        }
-        // A task that has used up its turn is woken at once instead, and they have not heard of it.
-        self.waits = has_budget_remaining().then(|| cx.waker().clone());
         Poll::Pending
     }
 
@@ -197,6 +191,7 @@ impl Stream {
     fn follow(&mut self, out: &mut Events) -> ApiResult<bool> {
         let Phase::Following(subscription) = &mut self.phase else { return Ok(false) };
         let now = Instant::now();
+        self.has_looked = true;
         if now >= self.ends || self.drain.has_begun() {
             return Ok(false);
         }
@@ -249,7 +244,3 @@ fn duration(asked: Option<i64>) -> Duration {
         _ => limits::WATCH_TIMEOUT_MIN.mul_f64(rand::rng().random_range(1.0..2.0)),
     }
 }
-
-#[cfg(test)]
-#[path = "stream_tests.rs"]
-mod tests;
