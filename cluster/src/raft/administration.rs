@@ -216,11 +216,14 @@ impl Node {
     pub(crate) async fn give_up_leadership(&self) {
         self.rest().stir();
         let mut successors = self.successors();
+        if successors.is_empty() {
+            return; // and nobody is waited for
+        }
         // Whoever has everything first holds nobody up, and is asked first.
         if let Some(first) = self.keep_up(&successors).await {
             successors.sort_by_key(|member| (!self.may_lead(*member), *member != first));
         }
-        let Some(last) = successors.last().copied() else { return };
+        let last = successors[successors.len() - 1];
         for successor in successors {
             if self.leader() != Some(self.id()) {
                 return; // another is about to lead
