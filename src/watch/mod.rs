@@ -8,6 +8,7 @@ mod bell;
 mod encode;
 mod event;
 mod events;
+mod reminder;
 mod stream;
 
 use std::sync::Arc;

@@ -2,7 +2,7 @@
 
 use std::pin::Pin;
 use std::sync::Arc;
-use std::task::{Context, Poll, Waker, ready};
+use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -15,6 +15,7 @@ use super::bell::Rope;
 use super::encode::Encoder;
 use super::event::judge;
 use super::events::Events;
+use super::reminder::Reminder;
 use super::{Start, decides, lost};
 use crate::boot::Drain;
 use crate::limits;
@@ -51,10 +52,8 @@ pub struct Stream {
     alarm: Pin<Box<Sleep>>,
     drain: Drain,
     drained: LocalBoxFuture<'static, ()>,
-    /// Whom `alarm` and `drained` were asked to wake.
-    waits: Option<Waker>,
-    /// Whether events were sent since, and what `alarm` and `drained` tell was looked at then.
-    has_looked: bool,
+    /// What `alarm` and `drained` wake this watch by.
+    reminder: Reminder,
     /// What a change wakes this watch by.
     rope: Rope,
 }
@@ -113,8 +112,7 @@ impl Stream {
             alarm: Box::pin(tokio::time::sleep_until(ends.min(next_bookmark))),
             drained: Box::pin(drain.clone().begun()),
             drain,
-            waits: None,
-            has_looked: false,
+            reminder: Reminder::new(),
             rope,
             bookmarks: listing.bookmarks,
             table,
@@ -175,23 +173,22 @@ impl Stream {
         if self.rope.poll(cx, |cx| subscription.poll_changed(cx)).is_ready() {
             return Poll::Ready(());
         }
-        // Right behind events the others were looked at, and wake this task since they were asked to at first.
-        let waits = self.waits.as_ref().is_some_and(|waker| waker.will_wake(cx.waker()));
-        if std::mem::take(&mut self.has_looked) && waits {
-            return Poll::Pending;
+        let (alarm, drained) = (self.alarm.as_mut(), self.drained.as_mut());
+        let mut is_over = false;
+        let reminded = self.reminder.poll(cx, |cx| {
+            is_over = drained.poll(cx).is_ready();
+            if is_over { Poll::Ready(()) } else { alarm.poll(cx) }
+        });
+        if is_over {
+            self.phase = Phase::Ended;
         }
-        self.waits = Some(cx.waker().clone());
-        if self.alarm.as_mut().poll(cx).is_ready() || self.drained.as_mut().poll(cx).is_ready() {
-            return Poll::Ready(());
-        }
-        Poll::Pending
+        reminded
     }
 
     /// Sends what changed; false when the watch is over.
     fn follow(&mut self, out: &mut Events) -> ApiResult<bool> {
         let Phase::Following(subscription) = &mut self.phase else { return Ok(false) };
         let now = Instant::now();
-        self.has_looked = true;
         if now >= self.ends || self.drain.has_begun() {
             return Ok(false);
         }
@@ -213,7 +210,7 @@ impl Stream {
         if self.bookmarks && now >= self.next_bookmark {
             self.next_bookmark = now + limits::BOOKMARK_INTERVAL;
             self.alarm.as_mut().reset(self.ends.min(self.next_bookmark));
-            self.waits = None;
+            self.reminder.renew();
             self.encoder.bookmark(subscription.position().max(self.beyond), false, out)?;
         }
         Ok(true)
@@ -244,3 +241,7 @@ fn duration(asked: Option<i64>) -> Duration {
         _ => limits::WATCH_TIMEOUT_MIN.mul_f64(rand::rng().random_range(1.0..2.0)),
     }
 }
+
+#[cfg(test)]
+#[path = "stream_tests.rs"]
+mod tests;

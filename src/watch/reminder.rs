@@ -1,0 +1,107 @@
+//! Waking a watch for what happens rarely: its next bookmark, its end, the end of the server.
+//!
+//! A watch of many changes waits often, and to ask for all that each time costs locks that all watches share. Who was
+//! asked wakes the watch, so that it need not ask again before. But it is woken once, perhaps while it looks at changes
+//! or its task waits for the client, and perhaps for nothing, as by a channel that tells of something else. So that it
+//! was woken is remembered until it has asked again.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::task::{Context, Poll, Wake, Waker};
+
+use futures_util::task::AtomicWaker;
+
+struct Call {
+    watch: AtomicWaker,
+    is_due: AtomicBool,
+}
+
+impl Wake for Call {
+    fn wake(self: Arc<Self>) {
+        self.is_due.store(true, Ordering::Release);
+        self.watch.wake();
+    }
+}
+
+/// What one watch is woken by.
+pub struct Reminder {
+    call: Arc<Call>,
+    waker: Waker,
+}
+
+impl Reminder {
+    /// One that nothing was asked for yet.
+    pub fn new() -> Self {
+        let call = Arc::new(Call { watch: AtomicWaker::new(), is_due: AtomicBool::new(true) });
+        Self { waker: Arc::clone(&call).into(), call }
+    }
+
+    /// Has what was asked asked again.
+    pub fn renew(&self) {
+        self.call.is_due.store(true, Ordering::Release);
+    }
+
+    /// Polls what, if it was pending before, has woken this since.
+    pub fn poll(&self, cx: &mut Context<'_>, poll: impl FnOnce(&mut Context<'_>) -> Poll<()>) -> Poll<()> {
+        self.call.watch.register(cx.waker());
+        if !self.call.is_due.load(Ordering::Acquire) {
+            return Poll::Pending;
+        }
+        self.call.is_due.swap(false, Ordering::AcqRel);
+        let polled = poll(&mut Context::from_waker(&self.waker));
+        if polled.is_ready() {
+            self.renew();
+        }
+        polled
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::cell::{Cell, RefCell};
+
+    use super::*;
+
+    #[test]
+    fn what_is_pending_is_polled_again_when_it_has_woken_and_what_is_ready_each_time() {
+        let reminder = Reminder::new();
+        let (asked, result, last) = (Cell::new(0), Cell::new(Poll::Pending), RefCell::new(Waker::noop().clone()));
+        let poll = |times| {
+            let polled = reminder.poll(&mut Context::from_waker(Waker::noop()), |cx| {
+                *last.borrow_mut() = cx.waker().clone();
+                asked.set(asked.get() + 1);
+                result.get()
+            });
+            assert_eq!(asked.take(), times);
+            polled
+        };
+        assert!(poll(1).is_pending() && poll(0).is_pending());
+        last.borrow().wake_by_ref();
+        // Woken for nothing: it has to be asked to wake once more.
+        assert!(poll(1).is_pending() && poll(0).is_pending());
+        last.borrow().wake_by_ref();
+        result.set(Poll::Ready(()));
+        assert!(poll(1).is_ready() && poll(1).is_ready());
+        result.set(Poll::Pending);
+        assert!(poll(1).is_pending() && poll(0).is_pending());
+        reminder.renew();
+        assert!(poll(1).is_pending() && poll(0).is_pending());
+    }
+
+    #[test]
+    fn the_task_that_polled_last_is_woken() {
+        let reminder = Reminder::new();
+        let mut last = None;
+        let wakers: [Arc<Call>; 2] = std::array::from_fn(|_| Arc::clone(&Reminder::new().call));
+        for call in &wakers {
+            call.is_due.store(false, Ordering::Relaxed);
+            let waker = Arc::clone(call).into();
+            let _ = reminder.poll(&mut Context::from_waker(&waker), |cx| {
+                last = Some(cx.waker().clone());
+                Poll::Pending
+            });
+        }
+        last.unwrap().wake();
+        assert_eq!(wakers.map(|call| call.is_due.load(Ordering::Relaxed)), [false, true]);
+    }
+}

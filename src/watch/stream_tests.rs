@@ -1,0 +1,113 @@
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::task::{Wake, Waker};
+
+use flotilla_cluster::{Options, Store};
+use flotilla_proto::value::Value;
+use flotilla_proto::{conform, value};
+use futures_util::Stream as _;
+
+use super::*;
+use crate::access::User;
+use crate::boot::DrainBegin;
+use crate::config::PortRange;
+use crate::gateway::lists::Show;
+use crate::gateway::{Caller, Form, Media, Representation};
+use crate::registry::selector::LabelSelector;
+use crate::registry::{Incoming, Registry, Served, Target, WriteOptions};
+use crate::scratch::Scratch;
+use crate::transport::ConnectionId;
+
+/// Counts how often it wakes.
+#[derive(Default)]
+struct Count(AtomicUsize);
+
+impl Count {
+    fn take(&self) -> usize {
+        self.0.swap(0, Ordering::Relaxed)
+    }
+}
+
+impl Wake for Count {
+    fn wake(self: Arc<Self>) {
+        self.0.fetch_add(1, Ordering::Relaxed);
+    }
+}
+
+/// A watch of namespaces that are labelled `wanted`, and who takes it.
+struct Watch {
+    registry: Arc<Registry>,
+    served: Arc<Served>,
+    begin: DrainBegin,
+    stream: Stream,
+    woken: Arc<Count>,
+    waker: Waker,
+    _dir: Scratch,
+}
+
+impl Watch {
+    async fn start() -> Self {
+        let dir = Scratch::new();
+        let store = Store::open(Options::new(dir.join("store"))).await.unwrap();
+        let registry = Arc::new(Registry::new(store, PortRange::NODE_PORTS));
+        let served = registry.resources.find("", "v1", "namespaces").unwrap();
+        let representation = Representation { media: Media::Json, form: Form::Object, pretty: false };
+        let show = Show { representation, include: None, gzip: false };
+        let encoder = Encoder::new(Arc::clone(&registry), Arc::clone(&served), show).unwrap();
+        let selection = Selection { labels: LabelSelector::parse("wanted").unwrap(), ..Selection::default() };
+        let listing = Listing { selection, ..Listing::default() };
+        let table = registry.table(&served);
+        let (begin, drain) = Drain::new();
+        let (after, rope) = (Start::After(table.revision()), Rope::of(ConnectionId::next()));
+        let stream = Stream::new(table, Interest::default(), after, encoder, &listing, drain, rope);
+        let woken = Arc::<Count>::default();
+        let waker = Arc::clone(&woken).into();
+        Self { registry, served, begin, stream, woken, waker, _dir: dir }
+    }
+
+    fn poll(&mut self) -> Poll<Option<ApiResult<Bytes>>> {
+        Pin::new(&mut self.stream).poll_next(&mut Context::from_waker(&self.waker))
+    }
+
+    /// Makes a namespace, and waits until the task of the watch was woken for it.
+    async fn create(&self, mut value: Value) {
+        let target = Target { served: &self.served, namespace: "", name: "", subresource: "" };
+        conform::conform(self.served.of(), &mut value).unwrap();
+        let mut caller = Caller::new(Arc::new(User::default()), "test");
+        let incoming = Incoming { value, ..Incoming::default() };
+        self.registry.create(target, incoming, &WriteOptions::default(), &mut caller).await.unwrap();
+        while self.woken.take() == 0 {
+            actix_web::rt::time::sleep(Duration::from_millis(1)).await;
+        }
+    }
+
+    fn assert_ends(&mut self) {
+        assert!(self.woken.take() > 0, "nobody is woken by the end");
+        assert!(matches!(self.poll(), Poll::Ready(None)));
+    }
+}
+
+#[actix_web::test]
+async fn a_watch_that_was_told_of_the_end_beside_a_change_still_ends() {
+    let mut watch = Watch::start().await;
+    assert!(watch.poll().is_pending());
+    watch.create(value!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "other"}})).await;
+    watch.begin.announce();
+    assert!(watch.poll().is_pending(), "the change is none of its own, and the end has not begun");
+    watch.woken.take();
+    watch.begin.begin();
+    watch.assert_ends();
+    watch.registry.store.clone().shutdown().await;
+}
+
+#[actix_web::test]
+async fn a_watch_whose_client_is_slow_sees_the_end_behind_its_events() {
+    let mut watch = Watch::start().await;
+    assert!(watch.poll().is_pending());
+    let metadata = value!({"name": "own", "labels": {"wanted": ""}});
+    watch.create(value!({"apiVersion": "v1", "kind": "Namespace", "metadata": metadata})).await;
+    assert!(matches!(watch.poll(), Poll::Ready(Some(Ok(_)))));
+    // The task is woken while it waits for the client to take the event.
+    watch.begin.begin();
+    watch.assert_ends();
+    watch.registry.store.clone().shutdown().await;
+}
