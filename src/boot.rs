@@ -9,7 +9,6 @@ use std::collections::BTreeMap;
 use std::io::{self, Write as _};
 use std::net::{SocketAddr, TcpListener};
 use std::sync::Arc;
-use std::time::Duration;
 
 use actix_web::web::ServiceConfig;
 use flotilla_cluster::{Initial, Membership, OpenError, Options, Standing, Store, TableId, TableOptions};
@@ -25,7 +24,7 @@ use crate::gateway::StartError;
 use crate::given::Given;
 use crate::limits;
 use crate::pki::{PeerPki, Pki, PkiError, PkiOptions, RENEWAL_CHECK_INTERVAL};
-use crate::transport;
+use crate::transport::{self, Connections};
 use crate::version;
 
 /// Why the server did not start, or ended other than by being told to.
@@ -169,22 +168,15 @@ impl Boot {
         let drain = self.drain.clone();
         let identify = connection::identify(self.pki.client_roots());
         let workers = self.config.worker_count();
-        let server = transport::start(self.listener, tls, workers, configure, identify).map_err(BootError::Http)?;
+        let connections = Connections::of(&self.listener).map_err(BootError::Http)?;
+        let server = transport::start(self.listener, tls, workers, &connections, configure, identify);
+        let server = server.map_err(BootError::Http)?;
         let (handle, grace) = (server.handle(), self.config.shutdown_grace());
         let store = self.store.clone();
         let stopping = actix_web::rt::spawn(async move {
             drain.begun().await;
             store.step_down().await; // while what is asked here is still passed on to whoever leads next
-            handle.pause().await;
-            let idle = async {
-                while !is_idle() {
-                    actix_web::rt::time::sleep(IDLE_CHECK_INTERVAL).await;
-                }
-            };
-            if actix_web::rt::time::timeout(grace, idle).await.is_err() {
-                tracing::warn!("requests are still open: they are broken off");
-            }
-            handle.stop(true).await;
+            transport::stop(&handle, &connections, is_idle, grace).await;
         });
         let served = server.await.map_err(BootError::Http);
         stopping.abort();
@@ -259,9 +251,6 @@ async fn renew(pki: Arc<Pki>, peers: Option<Arc<PeerPki>>) {
         }
     }
 }
-
-/// Time between looks whether a stopping server has still something to do.
-const IDLE_CHECK_INTERVAL: Duration = Duration::from_millis(20);
 
 /// How far a server is with stopping.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]

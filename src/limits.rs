@@ -69,6 +69,10 @@ pub const REQUEST_HEAD_TIMEOUT: Duration = Duration::from_secs(32);
 /// otherwise.
 pub const FAREWELL_TIMEOUT: Duration = Duration::from_secs(1);
 
+/// Time that requests may be on their way when a stopping server has asked for no more. Those that come later may be
+/// refused, as their clients are told.
+pub const SETTLE_TIME: Duration = Duration::from_millis(100);
+
 /// Time that a connection without a request is kept.
 pub const IDLE_TIMEOUT: Duration = Duration::from_secs(180);
 

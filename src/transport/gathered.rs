@@ -13,6 +13,8 @@ use actix_tls::accept::rustls_0_23::TlsStream;
 use actix_web::rt::net::TcpStream;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
+use super::connections::Connections;
+use super::farewell::Farewell;
 use crate::limits;
 
 /// Bytes of a full TLS record (RFC 8446, section 5.1).
@@ -24,8 +26,8 @@ const SLICES: usize = 8;
 /// An accepted TLS connection.
 pub struct Gathered {
     tls: TlsStream<TcpStream>,
-    /// Whether writes are gathered at all: who speaks HTTP/1.1 writes whole answers already.
-    gathers: bool,
+    /// How it ends, if HTTP/2 is spoken. Only then writes are gathered: HTTP/1.1 writes whole answers already.
+    http2: Option<Farewell>,
     /// What was written last and is less than a record.
     tail: Vec<u8>,
     /// Bytes that were encrypted and not sent.
@@ -35,15 +37,15 @@ pub struct Gathered {
 }
 
 impl Gathered {
-    /// A connection whose handshake is done.
-    pub fn new(mut tls: TlsStream<TcpStream>) -> Self {
+    /// One of the connections of a server, whose handshake is done.
+    pub fn new(mut tls: TlsStream<TcpStream>, connections: &Connections) -> Self {
         let session = tls.get_mut().1;
-        let gathers = session.alpn_protocol() == Some(b"h2");
-        if gathers {
+        let http2 = (session.alpn_protocol() == Some(b"h2")).then(|| Farewell::new(connections));
+        if http2.is_some() {
             // What is held is counted here; rustls would refuse some of it.
             session.set_buffer_limit(None);
         }
-        Self { tls, gathers, tail: Vec::new(), held: 0, promised: false }
+        Self { tls, http2, tail: Vec::new(), held: 0, promised: false }
     }
 
     /// The TLS stream.
@@ -53,7 +55,7 @@ impl Gathered {
 
     /// Whether HTTP/2 was agreed on.
     pub fn is_http2(&self) -> bool {
-        self.gathers
+        self.http2.is_some()
     }
 
     /// Takes what is written: full records are encrypted, the rest waits for more.
@@ -85,12 +87,28 @@ impl Gathered {
         Poll::Ready(Ok(written - of_tail))
     }
 
+    /// Writes what the client is to be told of the end of the connection, if it is time.
+    fn tell(&mut self, cx: &mut Context<'_>) -> io::Result<bool> {
+        let Some(frame) = self.http2.as_mut().and_then(|farewell| farewell.tell(cx)) else { return Ok(false) };
+        if self.tail.len() + frame.len() >= RECORD {
+            self.encrypt()?;
+        }
+        self.tail.extend_from_slice(frame);
+        Ok(true)
+    }
+
+    /// Encrypts what is less than a record.
+    fn encrypt(&mut self) -> io::Result<()> {
+        self.held += self.tail.len();
+        self.tls.get_mut().1.writer().write_all(&self.tail)?;
+        self.tail.clear();
+        Ok(())
+    }
+
     /// Sends everything that was written.
     fn send(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         if !self.tail.is_empty() {
-            self.held += self.tail.len();
-            self.tls.get_mut().1.writer().write_all(&self.tail)?;
-            self.tail.clear();
+            self.encrypt()?;
         }
         ready!(Pin::new(&mut self.tls).poll_flush(cx))?;
         self.held = 0;
@@ -102,12 +120,16 @@ impl Gathered {
 impl AsyncRead for Gathered {
     fn poll_read(self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
         let this = self.get_mut();
+        let Some(farewell) = &mut this.http2 else { return Pin::new(&mut this.tls).poll_read(cx, buf) };
+        farewell.advance(cx);
+        this.promised |= this.tell(cx)?;
         if this.promised
             && let Poll::Ready(Err(error)) = this.send(cx)
         {
             return Poll::Ready(Err(error));
         }
-        Pin::new(&mut this.tls).poll_read(cx, buf)
+        let Some(farewell) = &mut this.http2 else { return Poll::Ready(Ok(())) };
+        farewell.poll_read(cx, &mut this.tls, buf)
     }
 }
 
@@ -122,7 +144,12 @@ impl AsyncWrite for Gathered {
         bufs: &[IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
         let this = self.get_mut();
-        if this.gathers { this.gather(cx, bufs) } else { Pin::new(&mut this.tls).poll_write_vectored(cx, bufs) }
+        if this.http2.is_none() {
+            return Pin::new(&mut this.tls).poll_write_vectored(cx, bufs);
+        }
+        let written = ready!(this.gather(cx, bufs))?;
+        this.http2.iter_mut().for_each(|farewell| farewell.wrote(bufs, written));
+        Poll::Ready(Ok(written))
     }
 
     fn is_write_vectored(&self) -> bool {
@@ -131,9 +158,10 @@ impl AsyncWrite for Gathered {
 
     fn poll_flush(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         let this = self.get_mut();
-        if !this.gathers {
+        if this.http2.is_none() {
             return Pin::new(&mut this.tls).poll_flush(cx);
         }
+        this.tell(cx)?;
         if !this.promised && (this.held > 0 || !this.tail.is_empty()) {
             this.promised = true;
             cx.waker().wake_by_ref();
@@ -144,7 +172,11 @@ impl AsyncWrite for Gathered {
     fn poll_shutdown(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         let this = self.get_mut();
         ready!(this.send(cx))?;
-        Pin::new(&mut this.tls).poll_shutdown(cx)
+        ready!(Pin::new(&mut this.tls).poll_shutdown(cx))?;
+        match &mut this.http2 {
+            Some(farewell) => farewell.poll_closed(cx, &mut this.tls).map(Ok),
+            None => Poll::Ready(Ok(())),
+        }
     }
 }
 

@@ -1,5 +1,5 @@
 use std::future::poll_fn;
-use std::io::Read;
+use std::io::{Read, Write as _};
 use std::net::TcpListener;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -14,13 +14,14 @@ use rustls::pki_types::{PrivateKeyDer, PrivatePkcs8KeyDer};
 use rustls::{ClientConfig, ClientConnection, RootCertStore, ServerConfig, StreamOwned};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
+use super::super::frames::GO_AWAY;
 use super::*;
 
-/// A client that has connected and does `read` with the connection; and the server's side of it.
+/// A client that has connected and does `read` with the connection; the server's side of it, and what knows of it.
 async fn connected<T: Send + 'static>(
     protocol: &str,
     read: impl FnOnce(StreamOwned<ClientConnection, std::net::TcpStream>) -> T + Send + 'static,
-) -> (Gathered, JoinHandle<T>) {
+) -> (Gathered, JoinHandle<T>, Connections) {
     let provider = Arc::new(rustls::crypto::ring::default_provider());
     let made = rcgen::generate_simple_self_signed(["localhost".to_owned()]).unwrap();
     let key = PrivateKeyDer::from(PrivatePkcs8KeyDer::from(made.signing_key.serialize_der()));
@@ -45,10 +46,11 @@ async fn connected<T: Send + 'static>(
         read(StreamOwned::new(connection, socket))
     });
     let (socket, _) = listener.accept().unwrap();
+    let connections = Connections::of(&listener).unwrap();
     socket.set_nonblocking(true).unwrap();
     let acceptor = ServiceFactory::<TcpStream>::new_service(&Acceptor::new(server), ()).await.unwrap();
     let tls = acceptor.call(TcpStream::from_std(socket).unwrap()).await.unwrap();
-    (Gathered::new(tls), thread)
+    (Gathered::new(tls, &connections), thread, connections)
 }
 
 fn read_all(mut stream: StreamOwned<ClientConnection, std::net::TcpStream>) -> Vec<u8> {
@@ -75,7 +77,7 @@ impl Wake for Count {
 
 #[actix_web::test]
 async fn what_is_flushed_is_sent_with_the_next_turn_in_one_record() {
-    let (mut connection, client) = connected("h2", |mut stream| {
+    let (mut connection, client, _) = connected("h2", |mut stream| {
         let mut first = [0; 64];
         let read = stream.read(&mut first).unwrap();
         first[..read].to_vec()
@@ -94,7 +96,7 @@ async fn what_is_flushed_is_sent_with_the_next_turn_in_one_record() {
 
 #[actix_web::test]
 async fn a_flush_has_the_task_woken_once() {
-    let (mut connection, client) = connected("h2", read_all).await;
+    let (mut connection, client, _) = connected("h2", read_all).await;
     connection.write_all(b"frame").await.unwrap();
     let count = Arc::new(Count::default());
     let waker = Arc::clone(&count).into();
@@ -110,7 +112,7 @@ async fn a_flush_has_the_task_woken_once() {
 
 #[actix_web::test]
 async fn everything_arrives_in_order_however_it_is_written() {
-    let (mut connection, client) = connected("h2", |stream| {
+    let (mut connection, client, _) = connected("h2", |stream| {
         // Long enough for the socket to be full.
         std::thread::sleep(Duration::from_millis(100));
         read_all(stream)
@@ -143,7 +145,7 @@ async fn everything_arrives_in_order_however_it_is_written() {
 
 #[actix_web::test]
 async fn answers_of_http_1_are_sent_when_they_are_flushed() {
-    let (mut connection, client) = connected("http/1.1", |mut stream| {
+    let (mut connection, client, _) = connected("http/1.1", |mut stream| {
         let mut answer = [0; 6];
         stream.read_exact(&mut answer).unwrap();
         answer
@@ -153,4 +155,77 @@ async fn answers_of_http_1_are_sent_when_they_are_flushed() {
     connection.flush().await.unwrap();
     assert!(!connection.is_http2() && !connection.promised);
     assert_eq!(&client.join().unwrap(), b"answer");
+}
+
+/// An empty frame of SETTINGS, as each side begins with.
+const SETTINGS: [u8; 9] = [0, 0, 0, 4, 0, 0, 0, 0, 0];
+
+#[actix_web::test]
+async fn a_client_is_told_to_go_while_nothing_happens_and_its_connection_is_closed() {
+    let (mut connection, client, connections) = connected("h2", |mut stream| {
+        stream.write_all(b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n").unwrap();
+        stream.write_all(&SETTINGS).unwrap();
+        let mut told = [0; 2 * 9 + 8];
+        stream.read_exact(&mut told).unwrap();
+        // What is sent on does not hold the end up.
+        stream.write_all(&SETTINGS).unwrap();
+        let mut rest = Vec::new();
+        stream.read_to_end(&mut rest).unwrap();
+        (told, rest)
+    })
+    .await;
+    connection.write_all(&SETTINGS).await.unwrap();
+    connection.flush().await.unwrap();
+    let mut read = [0; 24 + 9];
+    connection.read_exact(&mut read).await.unwrap();
+    assert!(!connections.are_closed());
+    connections.leave();
+    // The server reads that its client goes, too, behind what that has sent. It takes it in parts, as it likes.
+    let mut read = [0; 9 + GO_AWAY.len()];
+    for part in read.chunks_mut(4) {
+        timeout(Duration::from_secs(10), connection.read_exact(part)).await.unwrap().unwrap();
+    }
+    assert_eq!(read, [&SETTINGS[..], &GO_AWAY].concat()[..]);
+    connection.shutdown().await.unwrap();
+    drop(connection);
+    assert!(connections.are_closed());
+    let (told, rest) = client.join().unwrap();
+    assert_eq!(told, [&SETTINGS[..], &GO_AWAY].concat()[..]);
+    assert_eq!(rest, b"", "closed, not broken off");
+}
+
+#[actix_web::test]
+async fn a_client_is_told_to_go_behind_the_frame_that_is_being_written() {
+    let (mut connection, client, connections) = connected("h2", read_all).await;
+    connection.write_all(&SETTINGS).await.unwrap();
+    connections.leave();
+    let mut expected = SETTINGS.to_vec();
+    // So long that it is sent in parts, and nearly fills the last record.
+    let payload = vec![b'x'; 3 * RECORD - 2 * SETTINGS.len() - 1];
+    let [_, high, middle, low] = (payload.len() as u32).to_be_bytes();
+    let frame = [&[high, middle, low, 0, 0, 0, 0, 0, 1][..], &payload].concat();
+    connection.write_all(&frame[..4]).await.unwrap();
+    turn(&mut connection).await;
+    for part in frame[4..].chunks(RECORD - 1) {
+        connection.write_all(part).await.unwrap();
+        turn(&mut connection).await;
+    }
+    connection.flush().await.unwrap();
+    connection.write_all(&SETTINGS).await.unwrap();
+    expected.extend([&frame[..], &GO_AWAY, &SETTINGS].concat());
+    connection.flush().await.unwrap();
+    turn(&mut connection).await;
+    drop(connection);
+    assert!(client.join().unwrap() == expected);
+}
+
+#[actix_web::test]
+async fn who_speaks_http_1_is_told_nothing() {
+    let (mut connection, client, connections) = connected("http/1.1", read_all).await;
+    assert!(connections.are_closed(), "it is not counted");
+    connections.leave();
+    connection.write_all(b"answer").await.unwrap();
+    turn(&mut connection).await;
+    connection.shutdown().await.unwrap();
+    assert_eq!(client.join().unwrap(), b"answer");
 }

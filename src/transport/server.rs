@@ -1,25 +1,31 @@
-//! The HTTP server: workers that accept connections, TLS, and which HTTP is spoken.
+//! The HTTP server: workers that accept connections, TLS, which HTTP is spoken, and the end of it all.
 
 use std::io;
 use std::net::TcpListener;
+use std::time::Duration;
 
 use actix_http::{HttpService, Protocol};
 use actix_service::{IntoServiceFactory, ServiceFactoryExt, map_config};
 use actix_tls::accept::rustls_0_23::{Acceptor, TlsStream};
 use actix_tls::accept::{TlsError, max_concurrent_tls_connect};
 use actix_web::App;
-use actix_web::dev::{AppConfig, Extensions, Server};
+use actix_web::dev::{AppConfig, Extensions, Server, ServerHandle};
 use actix_web::rt::net::TcpStream;
+use actix_web::rt::time::{Instant, sleep, timeout};
 use actix_web::web::ServiceConfig;
 use rustls::{ServerConfig, ServerConnection};
 
-use super::{ConnectionId, Gathered};
+use super::{ConnectionId, Connections, Gathered};
 use crate::limits;
 
 /// Protocols that clients are offered, the preferred one first (RFC 7301).
 const PROTOCOLS: [&[u8]; 2] = [b"h2", b"http/1.1"];
 
-/// Begins to serve what `configure` says. Every connection has TLS; `identify` puts into its data who it belongs to.
+/// Time between looks whether a stopping server has still something to do.
+const STOP_CHECK_INTERVAL: Duration = Duration::from_millis(20);
+
+/// Begins to serve what `configure` says, to `connections`, which are those of the listener. Every connection has TLS;
+/// `identify` puts into its data who it belongs to.
 ///
 /// # Errors
 /// When the socket cannot be used.
@@ -27,6 +33,7 @@ pub fn start<F, I>(
     listener: TcpListener,
     mut tls: ServerConfig,
     workers: usize,
+    connections: &Connections,
     configure: F,
     identify: I,
 ) -> io::Result<Server>
@@ -39,7 +46,7 @@ where
     let mut acceptor = Acceptor::new(tls);
     acceptor.set_handshake_timeout(limits::HANDSHAKE_TIMEOUT);
     let builder = Server::build();
-    let stopping = builder.graceful_shutdown_signal();
+    let (stopping, connections) = (builder.graceful_shutdown_signal(), connections.clone());
     let builder = builder
         .workers(workers)
         .max_concurrent_connections(limits::WORKER_CONNECTIONS)
@@ -47,6 +54,7 @@ where
         .disable_signals();
     let builder = builder.listen("https", listener, move || {
         let (configure, identify, stopping) = (configure.clone(), identify.clone(), stopping.clone());
+        let connections = connections.clone();
         let app = App::new().configure(configure).into_factory();
         let app = app.map_err(|error: actix_web::Error| error.as_response_error().error_response());
         let http = HttpService::build()
@@ -64,19 +72,46 @@ where
             .finish(map_config(app, |()| AppConfig::default()));
         let acceptor = acceptor.clone().map_init_err(|_| ()).map_err(TlsError::into_service_error);
         acceptor
-            .and_then(|tls: TlsStream<TcpStream>| async move { Ok(open(tls)) })
+            .and_then(move |tls: TlsStream<TcpStream>| {
+                let opened = open(tls, &connections);
+                async move { Ok(opened) }
+            })
             .and_then(http.map_err(TlsError::Service))
     })?;
     Ok(builder.run())
 }
 
 /// What the HTTP service wants to know of a connection.
-fn open(tls: TlsStream<TcpStream>) -> (Gathered, Protocol, Option<std::net::SocketAddr>) {
+fn open(tls: TlsStream<TcpStream>, connections: &Connections) -> (Gathered, Protocol, Option<std::net::SocketAddr>) {
     let socket = tls.get_ref().0;
     // Answers are written in one piece; waiting for more would only delay them.
     let _ = socket.set_nodelay(true);
     let peer = socket.peer_addr().ok();
-    let connection = Gathered::new(tls);
+    let connection = Gathered::new(tls, connections);
     let protocol = if connection.is_http2() { Protocol::Http2 } else { Protocol::Http1 };
     (connection, protocol, peer)
+}
+
+/// Ends a server: new connections are refused, requests in progress are finished until `is_idle` says that there are
+/// none or their time is over, and connections are closed. Those on which nothing is asked do not hold this up.
+pub async fn stop(handle: &ServerHandle, connections: &Connections, is_idle: impl Fn() -> bool, grace: Duration) {
+    handle.pause().await;
+    // Only its thread knows when it has stopped to accept.
+    sleep(STOP_CHECK_INTERVAL).await;
+    connections.leave();
+    let ended = async {
+        let mut busy = Instant::now();
+        loop {
+            if !is_idle() {
+                busy = Instant::now();
+            } else if connections.are_closed() || busy.elapsed() >= Duration::from_secs(limits::LINGER_SECONDS) {
+                return;
+            }
+            sleep(STOP_CHECK_INTERVAL).await;
+        }
+    };
+    if timeout(grace, ended).await.is_err() && !is_idle() {
+        tracing::warn!("requests are still open: they are broken off");
+    }
+    handle.stop(true).await;
 }

@@ -11,6 +11,7 @@ mod damage;
 mod disk;
 mod dividing;
 mod drain;
+mod farewell;
 mod floods;
 mod found;
 mod growing;

@@ -1,0 +1,155 @@
+//! Where frames of HTTP/2 begin and end in what is written or read (RFC 9113, section 4.1).
+//!
+//! Only the nine bytes before each frame are looked at, however its bytes come.
+
+/// Bytes before the payload of a frame.
+const HEADER: usize = 9;
+
+/// What a client sends before its first frame (section 3.4).
+const PREFACE: usize = 24;
+
+/// Frames that carry a block of headers, which another frame may have to go on with (section 6).
+const HEADERS: u8 = 1;
+const PUSH_PROMISE: u8 = 5;
+const CONTINUATION: u8 = 9;
+
+/// The flag of the last frame of a block of headers.
+const END_HEADERS: u8 = 4;
+
+/// The frame that tells the other side to begin no more streams: on the connection (0), of all that may have been begun
+/// yet (2^31-1), for no error (section 6.8).
+pub const GO_AWAY: [u8; HEADER + 8] = [0, 0, 8, 7, 0, 0, 0, 0, 0, 0x7f, 0xff, 0xff, 0xff, 0, 0, 0, 0];
+
+/// Follows the frames that one side of a connection sends.
+#[derive(Debug)]
+pub struct Frames {
+    /// The next frame's header, as far as it has come.
+    header: [u8; HEADER],
+    known: usize,
+    /// Bytes of the present frame's payload that are still to come.
+    rest: usize,
+    /// Whether only one certain kind of frame may come next.
+    is_bound: bool,
+}
+
+impl Frames {
+    /// Those of a server, from its first byte.
+    pub fn of_server() -> Self {
+        // The first one has to be SETTINGS.
+        Self { header: [0; HEADER], known: 0, rest: 0, is_bound: true }
+    }
+
+    /// Those of a client, from its first byte.
+    pub fn of_client() -> Self {
+        Self { rest: PREFACE, ..Self::of_server() }
+    }
+
+    /// Whether another frame may stand behind everything up to here.
+    pub fn is_between(&self) -> bool {
+        self.rest == 0 && self.known == 0 && !self.is_bound
+    }
+
+    /// Goes on by what was sent.
+    pub fn follow(&mut self, mut bytes: &[u8]) {
+        loop {
+            let passed = self.rest.min(bytes.len());
+            self.rest -= passed;
+            bytes = &bytes[passed..];
+            if bytes.is_empty() {
+                return;
+            }
+            let (known, rest) = bytes.split_at((HEADER - self.known).min(bytes.len()));
+            self.header[self.known..self.known + known.len()].copy_from_slice(known);
+            (self.known, bytes) = (self.known + known.len(), rest);
+            if self.known == HEADER {
+                self.begin();
+            }
+        }
+    }
+
+    /// Begins the frame whose header is known.
+    fn begin(&mut self) {
+        let [high, middle, low, kind, flags, ..] = self.header;
+        self.known = 0;
+        self.rest = u32::from_be_bytes([0, high, middle, low]) as usize;
+        self.is_bound = matches!(kind, HEADERS | PUSH_PROMISE | CONTINUATION) && flags & END_HEADERS == 0;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn frame(kind: u8, flags: u8, payload: usize) -> Vec<u8> {
+        let [_, high, middle, low] = (payload as u32).to_be_bytes();
+        // What is in a payload looks like headers of frames.
+        [vec![high, middle, low, kind, flags, 0, 0, 0, 1], vec![CONTINUATION; payload]].concat()
+    }
+
+    /// Frames one behind the other, and behind how many bytes another one may stand.
+    fn sent(before: usize) -> (Vec<u8>, Vec<usize>) {
+        let frames = [
+            (frame(4, 0, 18), true),
+            (frame(0, 0, 0), true),
+            (frame(HEADERS, END_HEADERS, 40), true),
+            (frame(HEADERS, 1, 40), false),
+            (frame(CONTINUATION, 0, 0), false),
+            (frame(CONTINUATION, END_HEADERS, 3), true),
+            (frame(0, 1, 300), true),
+            (frame(PUSH_PROMISE, 0, 7), false),
+            (frame(CONTINUATION, END_HEADERS, 1), true),
+            (GO_AWAY.to_vec(), true),
+        ];
+        let (mut bytes, mut places) = (vec![b'P'; before], Vec::new());
+        for (frame, is_free) in frames {
+            bytes.extend(frame);
+            places.extend(is_free.then_some(bytes.len()));
+        }
+        (bytes, places)
+    }
+
+    #[test]
+    fn frames_are_followed_however_their_bytes_come() {
+        for (begin, before) in [(Frames::of_server as fn() -> Frames, 0), (Frames::of_client, PREFACE)] {
+            let (bytes, places) = sent(before);
+            for step in (1..30).chain([bytes.len()]) {
+                let (mut frames, mut at) = (begin(), 0);
+                for part in bytes.chunks(step) {
+                    assert_eq!(frames.is_between(), places.contains(&at), "behind {at} bytes, {step} at a time");
+                    frames.follow(part);
+                    at += part.len();
+                }
+                assert!(frames.is_between());
+            }
+            for middle in 0..=bytes.len() {
+                let mut frames = begin();
+                frames.follow(&bytes[..middle]);
+                assert_eq!(frames.is_between(), places.contains(&middle), "behind {middle} bytes at once");
+                frames.follow(&[]);
+                frames.follow(&bytes[middle..]);
+                assert!(frames.is_between(), "cut at {middle}");
+            }
+        }
+    }
+
+    #[test]
+    fn the_largest_frame_is_passed_in_parts() {
+        let bytes = frame(0, 0, (1 << 24) - 1);
+        let mut frames = Frames::of_server();
+        for part in bytes.chunks(65_536) {
+            assert!(!frames.is_between());
+            frames.follow(part);
+        }
+        assert!(frames.is_between());
+    }
+
+    #[test]
+    fn nothing_stands_before_the_first_frame() {
+        assert!(!Frames::of_server().is_between());
+        let mut frames = Frames::of_client();
+        frames.follow(b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n");
+        assert!(!frames.is_between());
+        frames.follow(&frame(4, 0, 0));
+        assert!(frames.is_between());
+    }
+}

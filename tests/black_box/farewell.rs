@@ -1,0 +1,165 @@
+//! Clients of HTTP/2, who ask one thing after the other on the same connection, when the server stops.
+
+use std::collections::BTreeSet;
+use std::future::Future;
+use std::io::ErrorKind;
+use std::net::TcpStream;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use bytes::Bytes;
+use h2::client::{SendRequest, handshake};
+use http::{Method, Request};
+use tokio::task::LocalSet;
+use tokio_rustls::TlsConnector;
+
+use crate::support::{CONFIG_MAPS, Credentials, DataDir, config_map};
+
+/// Connections, and streams that each has open at a time.
+const CONNECTIONS: usize = 6;
+const STREAMS: usize = 4;
+
+/// What became of what was written.
+#[derive(Default)]
+struct Written {
+    made: BTreeSet<String>,
+    refused: BTreeSet<String>,
+}
+
+/// Runs what does not leave its thread.
+fn run<T>(work: impl Future<Output = T>) -> T {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
+    LocalSet::new().block_on(&runtime, work)
+}
+
+/// A connection, and its end.
+async fn connect(credentials: &Credentials) -> (SendRequest<Bytes>, impl Future<Output = Result<(), h2::Error>>) {
+    let mut config = (*credentials.administrator).clone();
+    config.alpn_protocols = vec![b"h2".to_vec()];
+    let socket = tokio::net::TcpStream::connect(credentials.address).await.expect("a connection");
+    let name = credentials.address.ip().into();
+    let tls = TlsConnector::from(Arc::new(config)).connect(name, socket).await.expect("TLS");
+    let (sender, connection) = handshake(tls).await.expect("HTTP/2");
+    let ended = tokio::task::spawn_local(connection);
+    (sender, async move { ended.await.expect("no panic") })
+}
+
+/// Whether the server has said that it did not look at what failed, and why.
+fn is_refused(error: &h2::Error) -> bool {
+    error.is_go_away() && error.is_remote() && error.reason() == Some(h2::Reason::NO_ERROR)
+}
+
+/// Writes one object: whether it was made, or else refused.
+async fn write(sender: &mut SendRequest<Bytes>, name: &str) -> Result<(), h2::Error> {
+    let request = Request::builder().method(Method::POST).uri(format!("https://x{CONFIG_MAPS}"));
+    let request = request.header("content-type", "application/json").body(()).expect("a request");
+    let (answer, mut body) = sender.send_request(request, false)?;
+    body.send_data(config_map(name, "1").to_string().into(), true)?;
+    let answer = answer.await?;
+    assert_eq!(answer.status(), 201, "{name}");
+    let (mut bytes, mut answer) = (Vec::new(), answer.into_body());
+    while let Some(part) = answer.data().await {
+        let part = part?;
+        answer.flow_control().release_capacity(part.len())?;
+        bytes.extend_from_slice(&part);
+    }
+    let made: serde_json::Value = serde_json::from_slice(&bytes).expect("a whole answer");
+    assert_eq!(made["metadata"]["name"], name);
+    Ok(())
+}
+
+/// Writes one object after the other on a connection, for as long as the server takes them.
+async fn write_all_the_time(credentials: Credentials, connection: usize) -> Written {
+    let (sender, ended) = connect(&credentials).await;
+    let streams = (0..STREAMS).map(|stream| {
+        let sender = sender.clone();
+        tokio::task::spawn_local(async move {
+            let (mut sender, mut written) = (sender, Written::default());
+            for number in 0.. {
+                sender = match sender.ready().await {
+                    Ok(ready) => ready,
+                    Err(error) => {
+                        assert!(is_refused(&error), "{error:?}");
+                        break;
+                    }
+                };
+                let name = format!("made-{connection}-{stream}-{number}");
+                match write(&mut sender, &name).await {
+                    Ok(()) => written.made.insert(name),
+                    Err(error) => {
+                        assert!(is_refused(&error), "the fate of {name} is unknown: {error:?}");
+                        written.refused.insert(name)
+                    }
+                };
+            }
+            written
+        })
+    });
+    let (streams, mut all) = (streams.collect::<Vec<_>>(), Written::default());
+    drop(sender);
+    for stream in streams {
+        let mut written = stream.await.expect("no request is broken off");
+        all.made.append(&mut written.made);
+        all.refused.append(&mut written.refused);
+    }
+    if let Err(error) = ended.await {
+        assert!(is_refused(&error), "the connection is closed, not cut: {error:?}");
+    }
+    all
+}
+
+#[test]
+fn clients_that_write_all_the_time_see_no_broken_request() {
+    let directory = DataDir::new();
+    let server = directory.start();
+    let credentials = server.credentials();
+    let (written, took) = run(async {
+        let clients: Vec<_> = (0..CONNECTIONS)
+            .map(|number| tokio::task::spawn_local(write_all_the_time(credentials.clone(), number)))
+            .collect();
+        tokio::time::sleep(Duration::from_millis(700)).await;
+        server.tell_to_stop();
+        let (told, mut all) = (Instant::now(), Written::default());
+        for client in clients {
+            let mut written = client.await.expect("a client that was refused nothing else");
+            assert!(!written.made.is_empty(), "nothing was written before the end");
+            all.made.append(&mut written.made);
+            all.refused.append(&mut written.refused);
+        }
+        (all, told.elapsed())
+    });
+    assert!(took < Duration::from_secs(15), "{took:?} until all connections were closed");
+    let refused = TcpStream::connect(credentials.address).err().map(|error| error.kind());
+    assert_eq!(refused, Some(ErrorKind::ConnectionRefused), "who comes then does not wait for nothing");
+    assert_eq!(server.wait().code(), Some(0));
+
+    let server = directory.start();
+    let list = server.connect().get(&format!("{CONFIG_MAPS}?resourceVersion=0")).expect(200);
+    let items = list["items"].as_array().expect("items");
+    let names: BTreeSet<String> =
+        items.iter().filter_map(|item| item["metadata"]["name"].as_str().map(str::to_owned)).collect();
+    assert!(written.made.is_subset(&names), "{:?} are lost", written.made.difference(&names));
+    assert!(written.refused.is_disjoint(&names), "{:?} were made", written.refused.intersection(&names));
+}
+
+#[test]
+fn connections_on_which_nothing_is_asked_are_closed_at_once() {
+    let directory = DataDir::new();
+    let server = directory.start();
+    let credentials = server.credentials();
+    run(async {
+        // One has never asked anything, one does not any more.
+        let (_silent, silent_ended) = connect(&credentials).await;
+        let (sender, ended) = connect(&credentials).await;
+        let mut sender = sender.ready().await.expect("a connection");
+        write(&mut sender, "before").await.expect("an answer");
+        server.tell_to_stop();
+        for end in [silent_ended.await, ended.await] {
+            assert!(end.err().is_none_or(|error| is_refused(&error)));
+        }
+        assert!(is_refused(&sender.ready().await.expect_err("no more requests")));
+    });
+    let told = Instant::now();
+    assert_eq!(server.wait().code(), Some(0));
+    assert!(told.elapsed() < Duration::from_secs(10), "connections are closed: nothing holds the end up");
+}
