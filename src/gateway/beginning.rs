@@ -106,8 +106,9 @@ async fn seed(registry: &Registry, input: &BootstrapInput) -> Result<(), StartEr
     let mut leads = registry.leadership();
     loop {
         if *leads.borrow_and_update() {
-            bootstrap::seed(registry, input).await?;
-            return registry.repair_addresses().await.map_err(StartError::Addresses);
+            // First what an attempt has left that was cut off: the address of a service that it did not come to make.
+            registry.repair_addresses().await.map_err(StartError::Addresses)?;
+            return Ok(bootstrap::seed(registry, input).await?);
         }
         if bootstrap::is_seeded(registry, input)? {
             return Ok(());
@@ -139,5 +140,50 @@ fn bootstrap_input(boot: &Boot) -> BootstrapInput {
             extra_prefixes: vec!["X-Remote-Extra-".into()],
         }),
         now: now().to_string(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use flotilla_cluster::{Options, Store};
+    use flotilla_proto::{conform, value};
+
+    use super::*;
+    use crate::access::User;
+    use crate::config::PortRange;
+    use crate::gateway::Caller;
+    use crate::registry::{Incoming, Target, WriteOptions};
+    use crate::scratch::Scratch;
+
+    #[actix_web::test]
+    async fn what_an_attempt_left_that_was_cut_off_is_no_obstacle() {
+        let dir = Scratch::new();
+        let store = Store::open(Options::new(dir.join("store"))).await.unwrap();
+        let registry = Registry::new(store.clone(), PortRange::NODE_PORTS);
+        let served = registry.resources.of_resource("networking.k8s.io", "ipaddresses").unwrap();
+        let labels = value!({"ipaddress.kubernetes.io/managed-by": "ipallocator.k8s.io"});
+        let parent = value!({"resource": "services", "namespace": "default", "name": "kubernetes"});
+        let mut value = value!({
+            "apiVersion": "networking.k8s.io/v1", "kind": "IPAddress",
+            "metadata": {"name": "10.96.0.1", "labels": labels}, "spec": {"parentRef": parent},
+        });
+        conform::conform(served.of(), &mut value).unwrap();
+        let target = Target { served: &served, namespace: "", name: "", subresource: "" };
+        let mut caller = Caller::new(Arc::new(User::default()), "test");
+        let incoming = Incoming { value, ..Incoming::default() };
+        registry.create(target, incoming, &WriteOptions::default(), &mut caller).await.unwrap();
+
+        let input = BootstrapInput {
+            service_cidrs: vec!["10.96.0.0/16".into()],
+            addresses: vec!["127.0.0.1".parse().unwrap()],
+            port: 6443,
+            client_ca: None,
+            front_proxy: None,
+            now: now().to_string(),
+        };
+        seed(&registry, &input).await.unwrap();
+        let services = registry.resources.of_resource("", "services").unwrap();
+        assert!(registry.table(&services).get("default/kubernetes").is_some());
+        store.shutdown().await;
     }
 }
