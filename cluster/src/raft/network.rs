@@ -1,7 +1,5 @@
 //! How a group reaches its other replicas.
 
-use std::borrow::Cow;
-use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -17,15 +15,16 @@ use openraft::raft::{
     TransferLeaderRequest, TransferLeaderResponse, VoteRequest, VoteResponse,
 };
 use openraft::{AnyError, EntryPayload, OptionalSend};
-use parking_lot::Mutex;
 use prost::Message;
 use tokio::sync::Semaphore;
 
+use super::acknowledged::Acknowledged;
+use super::addresses::Addresses;
 use super::exclusion::Excluded;
 use super::rest::Rest;
 use super::snapshot_sending;
 use super::state_machine::SnapshotFile;
-use super::types::{Entry, LogIdentity, Replica, TypeConfig, Vote};
+use super::types::{Entry, LogIdentity, Replica, TypeConfig};
 use super::wire;
 use crate::limits::{APPEND_BYTES_IN_FLIGHT_MAX, APPEND_TIMEOUT, APPENDS_IN_FLIGHT_MAX, PEER_RETRY_INTERVAL};
 use crate::peer::{Lane, PeerError, Peers, Target};
@@ -41,45 +40,6 @@ pub(super) struct Network {
     pub(super) rest: Arc<Rest>,
     pub(super) acknowledged: Acknowledged,
     pub(super) addresses: Addresses,
-}
-
-/// Where members are reached now. Openraft keeps the links that it has when an address changes.
-#[derive(Clone, Default)]
-pub(super) struct Addresses(Arc<Mutex<BTreeMap<u64, String>>>);
-
-impl Addresses {
-    /// These are the members.
-    pub(super) fn learn<'a>(&self, members: impl Iterator<Item = (&'a u64, &'a Replica)>) {
-        *self.0.lock() = members.map(|(id, replica)| (*id, replica.address.clone())).collect();
-    }
-
-    /// Where to call whom a link was made to.
-    fn of<'a>(&self, target: &'a Target) -> Cow<'a, Target> {
-        let all = self.0.lock();
-        match target.member.and_then(|member| all.get(&member)).filter(|address| **address != target.address) {
-            Some(address) => Cow::Owned(Target { address: address.clone(), ..*target }),
-            None => Cow::Borrowed(target),
-        }
-    }
-}
-
-/// What each replica has told this one, as its leader, to be durable: with the vote by which this one led, the index of
-/// the last entry.
-#[derive(Clone, Default)]
-pub(super) struct Acknowledged(Arc<Mutex<BTreeMap<u64, (Vote, u64)>>>);
-
-impl Acknowledged {
-    fn note(&self, member: u64, vote: &Vote, index: u64) {
-        let mut all = self.0.lock();
-        let known = all.entry(member).or_insert((*vote, 0));
-        // Under another leader since, it may have given up what it had.
-        *known = if known.0 == *vote { (*vote, known.1.max(index)) } else { (*vote, index) };
-    }
-
-    /// What a replica told a leader of this vote; 0 for nothing.
-    fn to(&self, member: u64, vote: &Vote) -> u64 {
-        self.0.lock().get(&member).filter(|known| known.0 == *vote).map_or(0, |known| known.1)
-    }
 }
 
 impl Network {
@@ -358,6 +318,7 @@ impl RaftNetworkV2<TypeConfig> for Link {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeMap;
     use std::io;
 
     use futures_util::FutureExt;

@@ -15,9 +15,11 @@ use openraft::{Config, Raft, SnapshotPolicy};
 use tokio::sync::{Mutex, watch};
 use tokio::time::Instant;
 
+use super::acknowledged::Acknowledged;
+use super::addresses::Addresses;
 use super::exclusion::Excluded;
 use super::log_store::LogStore;
-use super::network::{Acknowledged, Addresses, Network};
+use super::network::Network;
 use super::proposals::Proposals;
 use super::snapshot_sending::Receiver;
 use super::state_machine::StateMachine;
