@@ -13,10 +13,10 @@ use tokio::time::Instant;
 use super::repeats::Repeats;
 use super::write_messages::{put_write, write_error};
 use crate::group::{Admission, Advance, Close, GroupClock, Propose, Proposer, Step};
-use crate::limits::{CATCH_UP_TIMEOUT, LEADER_CALL_TIMEOUT, LEADER_RETRY_INTERVAL, LEADER_WAIT, WRITE_TIMEOUT};
+use crate::limits::{LEADER_CALL_TIMEOUT, LEADER_RETRY_INTERVAL, LEADER_WAIT, WRITE_TIMEOUT};
 use crate::object::Attempt;
 use crate::peer::{Lane, PeerError, Peers, Target};
-use crate::raft::{Node, Proposals, Unchanged};
+use crate::raft::{Node, Proposals};
 use crate::shard_map::Epoch;
 use crate::{Outcome, ReadError, Revision, Tenure, Write, WriteError};
 
@@ -57,26 +57,26 @@ pub(crate) enum Decided {
 }
 
 /// Who can be asked.
-enum Place {
+pub(super) enum Place {
     Here,
     /// Elsewhere, in this term.
     There(Target, u64),
 }
 
 /// A search for whoever leads.
-struct Search<'a> {
+pub(super) struct Search<'a> {
     leader: &'a Leader,
     deadline: Instant,
 }
 
 impl Search<'_> {
     /// Who is to be asked; none when nobody is known to lead for too long.
-    async fn place(&self) -> Option<Place> {
+    pub(super) async fn place(&self) -> Option<Place> {
         self.leader.place(self.deadline).await
     }
 
     /// Whether to ask again, since who was asked was elected a moment ago, or is about to learn that another was.
-    async fn goes_on(&self, is_elsewhere: bool) -> bool {
+    pub(super) async fn goes_on(&self, is_elsewhere: bool) -> bool {
         let goes_on = is_elsewhere && Instant::now() < self.deadline;
         if goes_on {
             tokio::time::sleep(LEADER_RETRY_INTERVAL).await;
@@ -116,7 +116,7 @@ impl Leader {
         &self.repeats
     }
 
-    fn search(&self) -> Search<'_> {
+    pub(super) fn search(&self) -> Search<'_> {
         Search { leader: self, deadline: Instant::now() + LEADER_WAIT }
     }
 
@@ -140,7 +140,7 @@ impl Leader {
         }
     }
 
-    async fn call<A: Message + Default>(
+    pub(super) async fn call<A: Message + Default>(
         &self,
         target: &Target,
         lane: Lane,
@@ -318,46 +318,6 @@ impl Leader {
             Ok(answer) => Err(ReadError::NotLeader { leader: (answer.leader > 0).then_some(answer.leader) }),
             Err(PeerError::Closed) => Err(ReadError::Closed),
             Err(_) => Err(ReadError::Unavailable),
-        }
-    }
-}
-
-impl Leader {
-    /// Has the leader change who is in the group or who leads it. Safe to repeat.
-    ///
-    /// # Errors
-    /// It cannot be done, or nobody leads.
-    pub(crate) async fn administer(&self, mut request: message::Administer) -> Result<(), Unchanged> {
-        request.group = self.clock.name().to_string();
-        let mut search = self.search();
-        loop {
-            let nobody = || Unchanged::Refused("it has no leader that a majority follows".into());
-            let leader = self.node.leader();
-            let done = match search.place().await.ok_or_else(nobody)? {
-                // Apart, because it is seldom needed and large.
-                Place::Here => Box::pin(self.node.administer(&request)).await,
-                Place::There(target, _) => self.administer_there(&target, &request).await,
-            };
-            let is_elsewhere = matches!(done, Err(Unchanged::NotLeader(_)));
-            if !search.goes_on(is_elsewhere).await {
-                return if is_elsewhere { Err(nobody()) } else { done };
-            }
-            if leader == Some(request.member) {
-                search = self.search(); // it has handed over first, which takes its time
-            }
-        }
-    }
-
-    async fn administer_there(&self, target: &Target, request: &message::Administer) -> Result<(), Unchanged> {
-        let request = Bytes::from(request.encode_to_vec());
-        let answer: Result<message::AdministerAnswer, PeerError> =
-            self.call(target, Lane::Control, Method::Administer, request, CATCH_UP_TIMEOUT).await;
-        match answer {
-            Ok(answer) if answer.moved => Err(Unchanged::NotLeader((answer.leader > 0).then_some(answer.leader))),
-            Ok(answer) if answer.refusal.is_empty() => Ok(()),
-            Ok(answer) => Err(Unchanged::Refused(answer.refusal)),
-            Err(PeerError::Unreachable(_)) => Err(Unchanged::NotLeader(None)),
-            Err(error) => Err(Unchanged::Refused(error.to_string())),
         }
     }
 }
