@@ -33,12 +33,25 @@ enum Event {
     Pause,
     /// Nothing passes between it and the others.
     Cut,
+    /// It hears nothing of the others, which hear it.
+    Deafen,
+    /// The others hear nothing of it, which hears them.
+    Mute,
 }
 
 /// What is done to a member that is alone.
 const ALONE: [Event; 2] = [Event::Kill, Event::Terminate];
 /// What is done to one of several.
-const TOGETHER: [Event; 6] = [Event::Nothing, Event::Transfer, Event::Terminate, Event::Kill, Event::Pause, Event::Cut];
+const TOGETHER: [Event; 8] = [
+    Event::Nothing,
+    Event::Transfer,
+    Event::Terminate,
+    Event::Kill,
+    Event::Pause,
+    Event::Cut,
+    Event::Deafen,
+    Event::Mute,
+];
 
 /// What one client, or any of several, has seen at worst.
 #[derive(Debug, Clone, Copy, Default)]
@@ -107,7 +120,7 @@ fn interrupt(fleet: &mut Fleet, endpoints: &Endpoints, event: Event, member: usi
         std::thread::sleep(CALM);
         stop.store(true, Ordering::SeqCst);
         let worst = clients.into_iter().map(|client| client.join().expect("a client")).enumerate();
-        let is_silent = matches!(event, Event::Pause | Event::Cut);
+        let is_silent = matches!(event, Event::Pause | Event::Cut | Event::Deafen | Event::Mute);
         let counted = worst.filter(|(client, _)| !is_silent || *client != member);
         counted.fold(Worst::default(), |worst, (_, other)| worst.or(other))
     })
@@ -121,10 +134,15 @@ fn begin(fleet: &mut Fleet, event: Event, member: usize) {
         Event::Terminate => fleet.terminate(member),
         Event::Transfer => assert!(fleet.transfer(next), "the leadership was not transferred"),
         Event::Pause => fleet.pause(member),
-        Event::Cut => {
-            let others = (0..fleet.size()).filter(|other| *other != member);
-            let directions: Vec<_> = others.flat_map(|other| [(member, other), (other, member)]).collect();
-            fleet.links().expect("several members").cut(&directions);
+        Event::Cut | Event::Deafen | Event::Mute => {
+            let others: Vec<usize> = (0..fleet.size()).filter(|other| *other != member).collect();
+            let links = fleet.links().expect("several members");
+            if event != Event::Deafen {
+                links.cut(&others.iter().map(|other| (member, *other)).collect::<Vec<_>>());
+            }
+            if event != Event::Mute {
+                links.cut(&others.iter().map(|other| (*other, member)).collect::<Vec<_>>());
+            }
         }
     }
 }
@@ -134,7 +152,7 @@ fn end(fleet: &mut Fleet, event: Event, member: usize) {
         Event::Nothing | Event::Transfer => {}
         Event::Kill | Event::Terminate => fleet.start_member(member),
         Event::Pause => fleet.resume(member),
-        Event::Cut => fleet.links().expect("several members").heal(true),
+        Event::Cut | Event::Deafen | Event::Mute => fleet.links().expect("several members").heal(true),
     }
 }
 

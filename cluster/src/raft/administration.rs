@@ -194,6 +194,11 @@ impl Node {
         }
     }
 
+    /// Asks a replica to lead that is not heard; whether it does will not be heard either.
+    pub(crate) async fn hand_over_unheard(&self, to: u64) {
+        let _ = self.raft.trigger().transfer_leader(to).await; // a group that is shut down is led by nobody
+    }
+
     /// Waits until one of some replicas has what is in the log of this one now, which leads; none when none has in
     /// time.
     async fn keep_up(&self, members: &[u64]) -> Option<u64> {

@@ -36,6 +36,7 @@ pub(crate) async fn keep(placement: Arc<Placement>, peers: Arc<dyn Peers>, sight
             nodes.iter().for_each(|node| node.looked(&sight));
         }
         succession::miss(&placement, &nodes, &sight).await;
+        succession::resign(&placement, &nodes, &sight).await;
         if now >= beat_at {
             beat_at = now + HEARTBEAT_INTERVAL - PULSE_INTERVAL / 2;
             nodes.iter().for_each(Node::beat);

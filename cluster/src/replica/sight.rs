@@ -77,6 +77,11 @@ impl Sight {
         self.state.lock().members.get(&member).is_some_and(|seen| seen.called.is_some())
     }
 
+    /// Whether anything is heard of a member.
+    pub(crate) fn hears(&self, member: u64) -> bool {
+        self.state.lock().members.get(&member).is_some_and(|seen| seen.called.or(seen.calling).is_some())
+    }
+
     /// How long a member has been silent on all connections, at the look before this one and now; none when nobody
     /// would miss it.
     pub(crate) fn silence(&self, member: u64) -> Option<Range<Duration>> {
@@ -124,7 +129,9 @@ mod tests {
             sight.silence(1)
         };
         assert!((0..20).all(|_| silence(true).is_none()), "it answers");
+        assert!(sight.hears(1) && !sight.hears(2));
         let silent = silence(false).unwrap();
+        assert!(!sight.hears(1));
         assert_eq!((silent.start, silent.end), (Duration::ZERO, 21 * PULSE_INTERVAL));
         assert_eq!(silence(false), Some(21 * PULSE_INTERVAL..22 * PULSE_INTERVAL));
         assert_eq!(silence(true), None);

@@ -8,6 +8,9 @@
 //! a second. Who misses it asks the others whether they would vote, which they refuse for as long as they hear of it:
 //! so that this deposes nobody whom a majority hears, however late this replica is. Replicas do so one after the other,
 //! and before the time of the groups is over, which is what is left when all else fails.
+//!
+//! A leader that others hear, but that does not hear them, would keep them from electing another. It knows, and asks
+//! them to lead instead, one after the other.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -44,6 +47,28 @@ pub(crate) async fn miss(placement: &Placement, nodes: &[Node], sight: &Sight) {
             let (group, silent_ms) = (node.name(), silence.end.as_millis() as u64);
             tracing::debug!(%group, leader = %format_args!("{leader:x}"), silent_ms, "missing the leader of a group");
             node.stand_if_others_would_vote().await;
+        }
+    }
+}
+
+/// Asks others to lead in every group in which this replica does, and hears nothing of a majority.
+pub(crate) async fn resign(placement: &Placement, nodes: &[Node], sight: &Sight) {
+    let own = placement.own();
+    for node in nodes.iter().filter(|node| node.leader() == Some(own)) {
+        let voters = node.voters();
+        let heard = voters.iter().filter(|voter| **voter == own || sight.hears(**voter)).count();
+        if 2 * heard > voters.len() {
+            continue;
+        }
+        let mut successors = successors(own, node);
+        successors.sort_by_key(|successor| !node.may_lead(*successor));
+        for (rank, successor) in (0..).zip(&successors) {
+            let silence = sight.silence(*successor).unwrap_or_default();
+            if is_turn(&silence, rank, successors.len() as u32) {
+                let (group, to) = (node.name(), format_args!("{successor:x}"));
+                tracing::debug!(%group, %to, "hearing nothing of a majority: handing over the leadership of a group");
+                node.hand_over_unheard(*successor).await;
+            }
         }
     }
 }
