@@ -11,6 +11,7 @@ use k8s_openapi::api::core::v1::ConfigMap;
 use kube::api::{DeleteParams, ListParams, PostParams};
 use kube::runtime::{WatchStreamExt as _, reflector, watcher};
 use kube::{Api, Client, ResourceExt as _};
+use tokio::sync::oneshot;
 
 use crate::support::{DataDir, Server};
 use crate::{client, config_map, value};
@@ -76,8 +77,13 @@ async fn write_one(api: &Api<ConfigMap>, name: &str, deletes: bool, written: &mu
     Ok(())
 }
 
-/// Follows the watch until the object [`LAST`] comes.
-async fn follow(client: Client, config: watcher::Config) -> (Told, reflector::Store<ConfigMap>) {
+/// Follows the watch until the object [`LAST`] comes; tells when it has all that there was before it.
+async fn follow(
+    client: Client,
+    config: watcher::Config,
+    begun: oneshot::Sender<()>,
+) -> (Told, reflector::Store<ConfigMap>) {
+    let mut begun = Some(begun);
     let (store, writer) = reflector::store();
     let watch = watcher(Api::<ConfigMap>::namespaced(client, "default"), config).default_backoff();
     let mut events = std::pin::pin!(reflector::reflector(writer, watch));
@@ -90,7 +96,10 @@ async fn follow(client: Client, config: watcher::Config) -> (Told, reflector::St
                 told.lists += 1;
                 continue;
             }
-            Ok(watcher::Event::InitDone) => continue,
+            Ok(watcher::Event::InitDone) => {
+                begun.take().map(|begun| begun.send(()));
+                continue;
+            }
             Err(_) => {
                 told.errors += 1;
                 continue;
@@ -136,7 +145,10 @@ async fn check(config: watcher::Config) {
     let mut server = directory.start();
     let (address, client) = (server.credentials().address, client(&server).await);
     let api: Api<ConfigMap> = Api::namespaced(client.clone(), "default");
-    let watching = tokio::spawn(follow(client, config));
+    let (begun, begins) = oneshot::channel();
+    let watching = tokio::spawn(follow(client, config, begun));
+    // What it begins with shows the newest version of each object, and not those before.
+    begins.await.expect("the watch begins");
     let (mut written, mut number) = (Written::default(), 0);
     for _ in 0..KILLS {
         let stop = Arc::new(AtomicBool::new(false));

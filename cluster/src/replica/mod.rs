@@ -3,11 +3,12 @@
 //! [`identity`] says who it is, [`groups`] what it takes part in, [`formation`] makes a cluster of replicas that have
 //! none yet, as [`gathering`] decides, and [`alone`] readies one that had no others for them; [`mapping`] keeps to the
 //! shard map and [`dividing`] changes the shards of tables, [`exchange`] answers what others ask and [`leader`] asks
-//! the leader of a group, wherever it is, also for what is [`administering`]; [`attempts`] makes a write happen once although it may have to be asked for
-//! twice, with the help of [`repeats`]; [`placement`] knows what people want it to lead, [`balance`] spreads leaders;
-//! [`standing`] tells whether it is a member; [`reads`] gathers reads that need to know how far a replica must be, so
-//! that one question serves them all; [`room`] lets others lead while the disk is full; [`pulse`] is the one clock of
-//! all groups, which lets those rest in which nothing happens as long as [`sight`] shows who is there.
+//! the leader of a group, wherever it is, also for what is [`administering`]; [`attempts`] makes a write happen once
+//! although it may have to be asked for twice, with the help of [`repeats`]; [`placement`] knows what people want it to
+//! lead, [`balance`] spreads leaders, and [`succession`] follows those that go; [`standing`] tells whether it is a
+//! member; [`reads`] gathers reads that need to know how far a replica must be, so that one question serves them all;
+//! [`room`] lets others lead while the disk is full; [`pulse`] is the one clock of all groups, which lets those rest in
+//! which nothing happens as long as [`sight`] shows who is there.
 
 mod administering;
 pub(crate) mod alone;
