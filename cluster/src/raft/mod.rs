@@ -5,8 +5,8 @@
 //! together for one group, of which [`administration`] changes the members and the leader, [`status`] says how it is
 //! doing, and [`snapshotting`] decides when snapshots are written; [`exclusion`] tells those who are no members any
 //! more. [`rest`] and [`resting`] let a group rest while nothing happens in it. [`network`] calls other replicas, where
-//! [`addresses`] has them, and notes what they have [`acknowledged`]; [`service`] answers them, [`snapshot_sending`] does
-//! both for snapshots, all in the messages of [`wire`].
+//! [`addresses`] has them, and notes what they have [`acknowledged`]; [`service`] answers them, [`snapshot_sending`]
+//! does both for snapshots, all in the messages of [`wire`].
 
 mod acknowledged;
 mod addresses;
