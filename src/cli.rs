@@ -54,9 +54,10 @@ enum Command {
     Cluster(Box<Cluster>),
     /// Save everything that a cluster stores, as of one moment, while it goes on.
     ///
-    /// Any member can be asked. The file is checked while it is written, and has its name only when all of it is there
-    /// and durable. It holds Secrets as they are. Certificates and keys are not in it: keep a copy of the directory
-    /// `pki` too, or clients have to be given new credentials after a restore.
+    /// Any member can be asked; or the data directory of one that is stopped is read. The file is checked while it is
+    /// written, and has its name only when all of it is there and durable. It holds Secrets as they are. Certificates
+    /// and keys are not in it: keep a copy of the directory `pki` too, or clients have to be given new credentials
+    /// after a restore.
     Backup(Box<Backup>),
     /// Make a data directory out of a backup, for a new cluster.
     ///

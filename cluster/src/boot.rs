@@ -179,6 +179,7 @@ impl<'a> Here<'a> {
         let founder = options.founder.as_ref();
         let named = membership.map(|membership| &membership.name).or(founder.map(|founder| &founder.name));
         let name = named.map_or(SINGLE_NAME, String::as_str);
+        let name = (!options.is_survivor).then_some(name);
         let failed = |source| OpenError::Directory { directory: options.directory.clone(), source };
         let identity = Arc::new(IdentityFile::open(disk, &options.directory, name).map_err(failed)?);
         let Identity { name, id, cluster } = identity.get();
@@ -317,6 +318,7 @@ impl Starter {
             applier,
             snapshots,
             snapshot_log_bytes: options.snapshot_log_bytes,
+            is_survivor: options.is_survivor,
             on_fatal: options.on_fatal.clone(),
             on_lost: self.on_lost.clone(),
         };

@@ -80,7 +80,8 @@ mod watch;
 mod write;
 
 pub use self::backup::{
-    Backup, BackupError, BackupHeader, BackupReadError, BackupReader, BackupSummary, RestoreError, Restored, restore,
+    Backup, BackupError, BackupHeader, BackupReadError, BackupReader, BackupSummary, RestoreError, Restored,
+    SalvageError, restore, salvage,
 };
 pub use self::key::{Key, Scope, TableId};
 pub use self::marks::Marks;

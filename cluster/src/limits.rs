@@ -222,6 +222,8 @@ pub const OUTLOOK_INTERVAL: Duration = Duration::from_secs(1);
 pub const MEMBERS_FOUND_MAX: usize = 64;
 /// How long another replica may take to say who it is.
 pub const HELLO_TIMEOUT: Duration = Duration::from_secs(1);
+/// How long a replica that is to be admitted is waited for until it says who it is.
+pub const ADMISSION_WAIT: Duration = Duration::from_secs(10);
 /// How often a starting replica says that it waits for a quorum.
 pub const READY_WARNING_INTERVAL: Duration = Duration::from_secs(10);
 /// Writes that were asked for more than once, which the leader of a group remembers.

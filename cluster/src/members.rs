@@ -3,9 +3,10 @@
 use bytes::Bytes;
 use flotilla_proto::replication::{Administer, AdministerAnswer, Method, administration};
 use prost::Message;
+use tokio::time::Instant;
 
-use crate::limits::{DRAIN_TIMEOUT, HELLO_TIMEOUT};
-use crate::peer::{Lane, Target};
+use crate::limits::{ADMISSION_WAIT, DRAIN_TIMEOUT, FORMATION_INTERVAL, HELLO_TIMEOUT};
+use crate::peer::{Hello, Lane, Peers, Target};
 use crate::raft::{GroupStatus, Unchanged};
 use crate::store::{Running, Store};
 
@@ -133,9 +134,7 @@ impl Store {
     pub async fn admit(&self, name: &str, address: &str) -> Result<(), MembersError> {
         let running = self.running();
         let peers = running.peers.as_ref().ok_or(MembersError::Alone)?;
-        let hello = peers.hello_of(address, HELLO_TIMEOUT).await;
-        let hello = hello
-            .map_err(|error| MembersError::Unreachable { address: address.to_owned(), reason: error.to_string() })?;
+        let hello = hello_of(&**peers, address).await?;
         let own = running.identity.get().cluster;
         if hello.name != name || !(hello.cluster.is_empty() || hello.cluster == own) {
             let address = address.to_owned();
@@ -228,6 +227,20 @@ impl Store {
         let members = self.cluster().members;
         let named = members.iter().find(|member| member.name == name);
         named.map(|member| member.id).ok_or_else(|| MembersError::Unknown(name.to_owned()))
+    }
+}
+
+/// Who listens at an address. It may be about to start.
+async fn hello_of(peers: &dyn Peers, address: &str) -> Result<Hello, MembersError> {
+    let began = Instant::now();
+    loop {
+        match peers.hello_of(address, HELLO_TIMEOUT).await {
+            Ok(hello) => return Ok(hello),
+            Err(_) if began.elapsed() < ADMISSION_WAIT => tokio::time::sleep(FORMATION_INTERVAL).await,
+            Err(error) => {
+                return Err(MembersError::Unreachable { address: address.to_owned(), reason: error.to_string() });
+            }
+        }
     }
 }
 

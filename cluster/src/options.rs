@@ -36,6 +36,9 @@ pub struct Options {
     /// What a store without a membership calls itself, so that others can be admitted when it has one; `None` for one
     /// that stays alone.
     pub founder: Option<Founder>,
+    /// Whether this store is what is left of one whose other replicas are gone for good: it goes on as the only one,
+    /// under the name that it had. See [`crate::salvage`].
+    pub is_survivor: bool,
     /// A new store hands out only revisions above this one.
     pub above: Revision,
     /// How many data groups there are, besides the group `default`: `g1` and so on. Tables that ask for shards are
@@ -61,6 +64,7 @@ impl Options {
             wal_segment_bytes: limits::WAL_SEGMENT_BYTES,
             membership: None,
             founder: None,
+            is_survivor: false,
             above: Revision::ZERO,
             groups: 0,
             tables: BTreeMap::new(),

@@ -1,12 +1,13 @@
-//! Fetching a backup from a server into a file.
+//! Fetching a backup from a server, or out of a data directory, into a file.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, BufReader, BufWriter, Read, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
+use bytes::Bytes;
 use clap::Args;
-use flotilla_cluster::{BackupHeader, BackupReadError, BackupReader, BackupSummary};
+use flotilla_cluster::{BackupError, BackupHeader, BackupReadError, BackupReader, BackupSummary, SalvageError};
 
 use super::BACKUP_PATH;
 use crate::administration::{Client, ClientError, Kubeconfig, KubeconfigError};
@@ -18,6 +19,13 @@ pub struct Backup {
     /// Kubeconfig that says where a server is and who asks: a member of the group system:masters.
     #[arg(long, value_name = "FILE", default_value_os_t = config::usual_kubeconfig())]
     kubeconfig: PathBuf,
+    /// Data directory of a member that is not running, to take the backup out of instead.
+    ///
+    /// For a cluster that has lost a majority of its members for good. What the member had not received yet is lost:
+    /// where several are left, the backup of the largest revision has most. The directory stays as it is, a copy of it
+    /// beside the backup is what is read, and is removed at the end.
+    #[arg(long, value_name = "DIR", conflicts_with = "kubeconfig")]
+    data_dir: Option<PathBuf>,
     /// File to write, readable by its owner alone. It takes the place of one that is there, once it is complete.
     #[arg(long, value_name = "FILE")]
     to: PathBuf,
@@ -32,9 +40,15 @@ pub enum BackupCommandError {
     /// The server does not send one.
     #[error(transparent)]
     Client(#[from] ClientError),
-    /// What it sends is not a whole backup.
-    #[error("the server has not sent a whole backup")]
+    /// What comes is not a whole backup.
+    #[error("what has come is not a whole backup")]
     Backup(#[from] BackupReadError),
+    /// There is nothing to take it from.
+    #[error(transparent)]
+    Salvage(#[from] SalvageError),
+    /// What there is cannot be read.
+    #[error(transparent)]
+    Taking(#[from] BackupError),
     /// The file cannot be written.
     #[error("cannot write {path}")]
     File {
@@ -52,12 +66,12 @@ impl Backup {
     /// # Errors
     /// See [`BackupCommandError`].
     pub fn run(&self) -> Result<(), BackupCommandError> {
-        let client = Client::new(Kubeconfig::read(&self.kubeconfig)?)?;
-        let backup = client.download(BACKUP_PATH)?;
-        let mut unfinished = self.to.clone().into_os_string();
-        unfinished.push(".tmp");
-        let unfinished = PathBuf::from(unfinished);
-        let (header, summary) = save(backup, &unfinished).inspect_err(|_| {
+        let unfinished = self.beside(".tmp");
+        let saved = match &self.data_dir {
+            Some(directory) => actix_web::rt::System::new().block_on(self.salvage(directory, &unfinished)),
+            None => self.fetch(&unfinished),
+        };
+        let (header, summary) = saved.inspect_err(|_| {
             let _ = fs::remove_file(&unfinished); // what there is of it is of no use
         })?;
         publish(&unfinished, &self.to).map_err(|source| BackupCommandError::File { path: self.to.clone(), source })?;
@@ -65,10 +79,57 @@ impl Backup {
         println!("{path}: {} objects as of revision {revision}, {} bytes", summary.objects, summary.bytes);
         Ok(())
     }
+
+    /// A file or directory beside the backup.
+    fn beside(&self, suffix: &str) -> PathBuf {
+        let mut path = self.to.clone().into_os_string();
+        path.push(suffix);
+        path.into()
+    }
+
+    fn fetch(&self, path: &Path) -> Result<Saved, BackupCommandError> {
+        let client = Client::new(Kubeconfig::read(&self.kubeconfig)?)?;
+        save(client.download(BACKUP_PATH)?, path)
+    }
+
+    async fn salvage(&self, directory: &Path, path: &Path) -> Result<Saved, BackupCommandError> {
+        let copy = self.beside(".data");
+        let store = flotilla_cluster::salvage(directory, &copy).await?;
+        let saved = match store.backup().await {
+            Ok(backup) => save(Taken { backup, chunk: Bytes::new() }, path),
+            Err(error) => Err(error.into()),
+        };
+        store.shutdown().await;
+        fs::remove_dir_all(&copy).map_err(|source| BackupCommandError::File { path: copy, source })?;
+        saved
+    }
+}
+
+/// What a backup is of, and what is in it.
+type Saved = (BackupHeader, BackupSummary);
+
+/// The bytes of a backup that is being taken.
+struct Taken {
+    backup: flotilla_cluster::Backup,
+    chunk: Bytes,
+}
+
+impl Read for Taken {
+    fn read(&mut self, out: &mut [u8]) -> io::Result<usize> {
+        while self.chunk.is_empty() {
+            match self.backup.next() {
+                Some(chunk) => self.chunk = chunk.map_err(io::Error::other)?,
+                None => return Ok(0),
+            }
+        }
+        let count = self.chunk.len().min(out.len());
+        out[..count].copy_from_slice(&self.chunk.split_to(count));
+        Ok(count)
+    }
 }
 
 /// Writes a backup to a new file while it is checked.
-fn save(backup: impl Read, path: &Path) -> Result<(BackupHeader, BackupSummary), BackupCommandError> {
+fn save(backup: impl Read, path: &Path) -> Result<Saved, BackupCommandError> {
     let failed = |source| BackupCommandError::File { path: path.to_owned(), source };
     match fs::remove_file(path) {
         Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(failed(error)),

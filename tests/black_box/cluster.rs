@@ -146,11 +146,13 @@ fn a_member_that_lost_its_disk_is_replaced_and_members_are_removed() {
     assert!(refused(&a, &["join", &join]).contains("nobody answers at"));
     write(&b, "meanwhile");
     let c = scope(|scope| {
+        // One that is about to start is waited for.
+        let admitted = scope.spawn(|| told(&a, &["join", &join]));
+        sleep(Duration::from_millis(500));
         // It is ready only once it has been admitted.
-        let starting = scope.spawn(|| places.start(2));
-        let admitted = || cluster(&a, &["join", &join]).status.success();
-        until("the replacement is admitted", admitted);
-        starting.join().expect("a server")
+        let c = places.start(2);
+        assert_eq!(admitted.join().expect("a command"), "c is a member\n");
+        c
     });
     for name in ["first", "second", "meanwhile"] {
         read(&c, name);

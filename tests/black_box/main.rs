@@ -20,6 +20,7 @@ mod metrics;
 mod paging;
 mod refusals;
 mod resume;
+mod salvage;
 mod slow;
 #[path = "../support/mod.rs"]
 #[allow(dead_code, unused_imports, reason = "other tests use the rest of it")]

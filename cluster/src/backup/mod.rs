@@ -4,12 +4,14 @@
 //! [`crate::chunk`]): first a header, then objects, each chunk with the table that they are of, and last an end that
 //! counts what came before, so that a part of a backup is told from all of it. There is no history in it.
 //!
-//! [`taking`] makes the stream while the store goes on, [`reading`] checks it, [`restoring`] makes a store of it.
+//! [`taking`] makes the stream while the store goes on, [`reading`] checks it, [`restoring`] makes a store of it;
+//! [`salvaging`] opens what one of several replicas has, to take a backup when too many others are gone.
 
 #[cfg(test)]
 mod backup_tests;
 mod reading;
 mod restoring;
+mod salvaging;
 mod taking;
 
 use std::collections::BTreeMap;
@@ -17,6 +19,7 @@ use std::collections::BTreeMap;
 pub use self::reading::{BackupReadError, BackupReader, BackupSummary};
 pub(crate) use self::restoring::check_finished;
 pub use self::restoring::{RestoreError, Restored, restore};
+pub use self::salvaging::{SalvageError, salvage};
 pub use self::taking::{Backup, BackupError};
 use crate::codec::{Decoder, put_long, put_text};
 use crate::{Revision, TableId};

@@ -16,7 +16,7 @@ use parking_lot::Mutex;
 use super::rest::Rest;
 use super::types::{self, Entry, LogIdentity, TypeConfig, Vote, log_id, log_ref};
 use crate::limits::ENTRY_CACHE_BYTES;
-use crate::wal::{GroupId, GroupState, Wal, WalError};
+use crate::wal::{Ballot, GroupId, GroupState, Wal, WalError};
 
 /// Reads and writes the log of one group. Cheap to clone; all clones are the same log.
 #[derive(Clone)]
@@ -105,7 +105,7 @@ impl LogStore {
     }
 
     /// The indexes of a range that the log has.
-    fn present(&self, range: impl RangeBounds<u64>) -> std::ops::Range<u64> {
+    pub(super) fn present(&self, range: impl RangeBounds<u64>) -> std::ops::Range<u64> {
         let state = self.wal.state(self.group);
         let (Some(first), Some(last)) = (state.first_index, state.last) else { return 0..0 };
         let start = match range.start_bound() {
@@ -121,10 +121,21 @@ impl LogStore {
         start.max(first)..end.min(last.index + 1)
     }
 
-    fn read(&self, indexes: std::ops::Range<u64>) -> impl Iterator<Item = io::Result<Entry>> + use<> {
+    pub(super) fn read(&self, indexes: std::ops::Range<u64>) -> impl Iterator<Item = io::Result<Entry>> + use<> {
         let (log, mut buffer) = (self.clone(), Vec::new());
         // An entry that is missing was purged meanwhile, which is allowed at the beginning only.
         indexes.filter_map(move |index| log.entry(index, &mut buffer).transpose())
+    }
+
+    /// Adds an entry and a vote, before the log is followed, and waits until both are durable.
+    pub(super) async fn add(&self, entry: Entry, ballot: Ballot) -> io::Result<()> {
+        let (done, durable) = tokio::sync::oneshot::channel();
+        let callback = Box::new(move |result| drop(done.send(result)));
+        self.wal.append(self.group, Some(callback), |appender| {
+            appender.entry(log_ref(&entry.log_id), |out| types::put_entry(&entry, out));
+            appender.vote(ballot);
+        });
+        durable.await.map_err(io::Error::other)?
     }
 }
 

@@ -24,6 +24,7 @@ use super::proposals::Proposals;
 use super::snapshot_sending::Receiver;
 use super::state_machine::StateMachine;
 use super::status::Member;
+use super::survival;
 use super::types::{LeaderId, Replica, TypeConfig};
 use crate::group::{Applier, Batch, Lead, Proposer};
 use crate::limits::{
@@ -48,6 +49,8 @@ pub(crate) struct NodeOptions {
     pub(crate) applier: Applier,
     pub(crate) snapshots: Snapshots,
     pub(crate) snapshot_log_bytes: u64,
+    /// Whether this replica goes on alone, whatever the log says of others.
+    pub(crate) is_survivor: bool,
     /// Called when the group stops by itself, as it does when its storage fails.
     pub(crate) on_fatal: Arc<dyn Fn(&str) + Send + Sync>,
     /// Called when this replica finds that it has lost what it acknowledged.
@@ -126,6 +129,9 @@ impl Node {
         let applied = machine.progress();
         if log.state().purged.is_some_and(|purged| purged.index > *applied.borrow()) {
             return Err(StartError::NoSnapshot);
+        }
+        if options.is_survivor {
+            survival::be_alone(&log, &machine, node).await?;
         }
         let (excluded, rest, addresses) = (Excluded::default(), log.rest().clone(), Addresses::default());
         let network = Network {

@@ -7,11 +7,11 @@ use std::sync::Arc;
 use futures_util::{Stream, StreamExt};
 use openraft::alias::{SnapshotMetaOf, SnapshotOf};
 use openraft::storage::{ApplyResponder, EntryResponder, RaftStateMachine};
-use openraft::{EntryPayload, OptionalSend, RaftSnapshotBuilder};
+use openraft::{EntryPayload, Membership, OptionalSend, RaftSnapshotBuilder};
 use parking_lot::Mutex;
 use tokio::sync::watch;
 
-use super::types::{self, Applied, LogIdentity, StoredMembership, TypeConfig, log_ref};
+use super::types::{self, Applied, LogIdentity, Replica, StoredMembership, TypeConfig, log_ref};
 use crate::group::{Applier, Batch, Captured};
 use crate::limits::{APPLY_ENTRIES_MAX, SNAPSHOT_WRITE_TIMEOUT};
 use crate::snapshot::{Loaded, Meta, Outgoing, Pace, Snapshots};
@@ -134,6 +134,11 @@ impl StateMachine {
 
     fn meta(&self) -> SnapshotMeta {
         SnapshotMeta { last_log_id: self.last, last_membership: self.membership.clone() }
+    }
+
+    /// Who is in the group by what is applied.
+    pub(super) fn membership(&self) -> &Membership<u64, Replica> {
+        self.membership.membership()
     }
 
     /// The state machine's tables.

@@ -45,10 +45,11 @@ const FORMAT: &str = "flotilla member 1";
 impl IdentityFile {
     /// The identity in a data directory; a new one, of this name, when it holds none. A replica that was the only one
     /// until now takes the name, since nobody knows it by another; that is written down when it belongs to a cluster.
+    /// Without a name, one that is there is opened whatever it is called.
     ///
     /// # Errors
     /// The file cannot be read or written, is damaged, or is of a member of another name.
-    pub(crate) fn open(disk: Arc<dyn Disk>, directory: &Path, name: &str) -> io::Result<IdentityFile> {
+    pub(crate) fn open(disk: Arc<dyn Disk>, directory: &Path, name: Option<&str>) -> io::Result<IdentityFile> {
         let path = directory.join(FILE);
         let files = disk.list(directory)?;
         if files.contains(&directory.join(FORFEIT)) {
@@ -60,10 +61,11 @@ impl IdentityFile {
             false => None,
         };
         let is_new = found.is_none();
-        let new = || Identity { name: name.to_owned(), id: (chance::number() >> 1).max(1), ..Identity::default() };
+        let name = name.or(found.as_ref().map(|found| &*found.name)).unwrap_or(SINGLE_NAME).to_owned();
+        let new = || Identity { name: name.clone(), id: (chance::number() >> 1).max(1), ..Identity::default() };
         let mut identity = found.unwrap_or_else(new);
         if identity.name == SINGLE_NAME && identity.cluster.is_empty() {
-            identity.name = name.to_owned();
+            identity.name = name;
         } else if identity.name != name {
             let what = format!(
                 "it is of the member {:?}, not of {name:?}: start it as that member, with its name and its peer address",
@@ -155,14 +157,14 @@ mod tests {
         let disk: Arc<dyn Disk> = Arc::new(SimulatedDisk::default());
         let directory = Path::new("/member");
         disk.create_directory(directory).unwrap();
-        let first = IdentityFile::open(disk.clone(), directory, "a").unwrap();
+        let first = IdentityFile::open(disk.clone(), directory, Some("a")).unwrap();
         assert_ne!(first.get().id, 0);
         assert!(first.belong("one").unwrap());
         assert!(!first.belong("two").unwrap());
-        let again = IdentityFile::open(disk.clone(), directory, "a").unwrap();
+        let again = IdentityFile::open(disk.clone(), directory, Some("a")).unwrap();
         assert_eq!(again.get(), first.get());
         assert_eq!(again.get().cluster, "one");
-        assert!(IdentityFile::open(disk, directory, "b").is_err());
+        assert!(IdentityFile::open(disk, directory, Some("b")).is_err());
     }
 
     #[test]
@@ -170,14 +172,14 @@ mod tests {
         let disk: Arc<dyn Disk> = Arc::new(SimulatedDisk::default());
         let directory = Path::new("/member");
         disk.create_directory(directory).unwrap();
-        let alone = IdentityFile::open(disk.clone(), directory, SINGLE_NAME).unwrap().get();
+        let alone = IdentityFile::open(disk.clone(), directory, Some(SINGLE_NAME)).unwrap().get();
         // It does not, as long as it belongs to none: whoever opens it as before finds it as it was.
-        let named = IdentityFile::open(disk.clone(), directory, "a").unwrap();
+        let named = IdentityFile::open(disk.clone(), directory, Some("a")).unwrap();
         assert_eq!(named.get(), Identity { name: "a".into(), ..alone.clone() });
-        assert_eq!(IdentityFile::open(disk.clone(), directory, SINGLE_NAME).unwrap().get(), alone);
+        assert_eq!(IdentityFile::open(disk.clone(), directory, Some(SINGLE_NAME)).unwrap().get(), alone);
         named.belong("one").unwrap();
-        assert_eq!(IdentityFile::open(disk.clone(), directory, "a").unwrap().get(), named.get());
-        let refused = IdentityFile::open(disk, directory, "b").err().unwrap().to_string();
+        assert_eq!(IdentityFile::open(disk.clone(), directory, Some("a")).unwrap().get(), named.get());
+        let refused = IdentityFile::open(disk, directory, Some("b")).err().unwrap().to_string();
         assert!(refused.contains("it is of the member \"a\", not of \"b\""), "{refused}");
     }
 

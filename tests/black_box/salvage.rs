@@ -1,0 +1,70 @@
+//! A backup out of the data directory of a member, when too many others are gone.
+
+use std::fs;
+use std::path::Path;
+use std::process::{Command, Output};
+
+use crate::cluster::{Places, read, until, write};
+use crate::support::{CONFIG_MAPS, DataDir, Server, revision};
+
+const SHARDS: &str = "configmaps=3";
+const OBJECTS: usize = 60;
+
+/// Makes a backup out of a directory.
+fn salvage(directory: &DataDir, to: &Path) -> Output {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_flotilla"));
+    command.arg("backup").arg("--data-dir").arg(directory.path()).arg("--to").arg(to);
+    command.output().expect("flotilla can be run")
+}
+
+fn names() -> impl Iterator<Item = String> {
+    (0..OBJECTS).map(|number| format!("kept-{number}"))
+}
+
+#[test]
+fn what_one_member_has_is_served_again_when_the_others_are_gone() {
+    let mut places = Places::new();
+    places.more = ["--shards", SHARDS].map(str::to_owned).to_vec();
+    let servers = places.start_all();
+    for (number, name) in names().enumerate() {
+        write(&servers[number % 3], &name);
+    }
+    // It has everything by the time that it answers this.
+    let last = revision(&servers[1].connect().get(CONFIG_MAPS).expect(200));
+    let survivor = &places.directories[1];
+    let backup = survivor.path().with_file_name("salvaged");
+    let busy = salvage(survivor, &backup);
+    let error = String::from_utf8_lossy(&busy.stderr);
+    assert!(busy.status.code() == Some(1) && error.contains("in use by another process"), "{error}");
+    servers.into_iter().for_each(Server::kill);
+
+    let salvaged = salvage(survivor, &backup);
+    let error = String::from_utf8_lossy(&salvaged.stderr);
+    assert!(salvaged.status.success(), "{error}");
+    assert!(!survivor.path().with_file_name("salvaged.data").exists());
+    let alone = DataDir::new();
+    let mut restore = Command::new(env!("CARGO_BIN_EXE_flotilla"));
+    restore.arg("restore").arg("--from").arg(&backup).arg("--data-dir").arg(alone.path());
+    assert!(restore.output().expect("flotilla can be run").status.success());
+    let server = alone.start_with(&["--shards", SHARDS]);
+    names().for_each(|name| read(&server, &name));
+    assert!(revision(&server.connect().get(CONFIG_MAPS).expect(200)) > last);
+
+    // What it was taken out of is as it was: should another member turn up after all, both go on.
+    let servers = [1, 2].map(|member| places.begin(member));
+    for server in &servers {
+        until("it is ready", || server.connect().get("/readyz").status == 200);
+        names().for_each(|name| read(server, &name));
+    }
+    write(&servers[0], "after");
+}
+
+#[test]
+fn nothing_is_salvaged_where_no_store_is() {
+    let nothing = DataDir::new();
+    fs::create_dir_all(nothing.path()).expect("a directory");
+    let refused = salvage(&nothing, &nothing.path().with_file_name("salvaged"));
+    let error = String::from_utf8_lossy(&refused.stderr);
+    assert!(refused.status.code() == Some(1) && error.contains("is no data directory"), "{error}");
+    assert!(fs::read_dir(nothing.path()).expect("a directory").next().is_none(), "nothing is left there");
+}
