@@ -88,7 +88,7 @@ pub use self::marks::Marks;
 pub use self::members::{ClusterStatus, MemberStatus, MembersError};
 pub use self::object::{Draft, Layout, Object, Term, Terms};
 pub use self::options::{Founder, Initial, Membership, OpenError, Options, PeerTls, TableOptions};
-pub use self::raft::{GroupStatus, Member};
+pub use self::raft::{GroupStatus, Lag, Member};
 pub use self::replica::standing::Standing;
 pub use self::revision::Revision;
 pub use self::shard_map::ShardMapError;

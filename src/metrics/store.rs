@@ -17,6 +17,9 @@ const GROUP: &[OfGroup] = &[
     ("flotilla_group_last_index", "Index of the last entry of a group's log.", |group| group.last_index),
     ("flotilla_group_commit_index", "Index of the last entry that is known to be committed.", |g| g.commit_index),
     ("flotilla_group_applied_index", "Index of the last entry that is applied here.", |group| group.applied_index),
+    ("flotilla_group_has_leader", "Whether a leader leads the group, and a majority follows it: 1 or 0.", |group| {
+        u64::from(group.is_led)
+    }),
     ("flotilla_group_snapshot_index", "Index of the last entry that a snapshot includes.", |g| g.snapshot_index),
 ];
 
@@ -51,6 +54,7 @@ pub fn write(registry: &Registry, page: &mut Page) {
     page.gauge("apiserver_storage_size_bytes", "Disk that the write-ahead log takes, in bytes.")
         .sample(&[("storage_cluster_id", "default")], wal.disk_bytes as f64);
     groups(&status.groups, registry.store.node(), page);
+    members(registry, page);
     tables(registry, page);
 }
 
@@ -59,11 +63,27 @@ fn groups(groups: &[GroupStatus], node: u64, page: &mut Page) {
     for group in groups {
         leads.sample(&[("group", &group.name)], if group.leader == Some(node) { 1.0 } else { 0.0 });
     }
+    let lag = "Log entries that another member of a group which this replica leads is not known to have.";
+    let mut lags = page.gauge("flotilla_group_lag_entries", lag);
+    for group in groups {
+        for lag in &group.lags {
+            lags.sample(&[("group", &group.name), ("member", &lag.member)], lag.entries as f64);
+        }
+    }
     for (name, help, value) in GROUP {
         let mut samples = page.gauge(name, help);
         for group in groups {
             samples.sample(&[("group", &group.name)], value(group) as f64);
         }
+    }
+}
+
+fn members(registry: &Registry, page: &mut Page) {
+    let cluster = registry.store.cluster();
+    let mut reachable =
+        page.gauge("flotilla_member_reachable", "Whether another member is connected with this one: 1 or 0.");
+    for member in cluster.members.iter().filter(|member| member.id != registry.store.node()) {
+        reachable.sample(&[("member", &member.name)], if member.reachable { 1.0 } else { 0.0 });
     }
 }
 

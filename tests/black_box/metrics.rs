@@ -5,6 +5,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::json;
 
+use crate::cluster::{Places, until, write};
 use crate::support::{CONFIG_MAPS, Connection, DataDir, config_map, config_map_path};
 
 /// A look at `/metrics`.
@@ -193,4 +194,33 @@ fn metrics_are_for_those_who_may() {
     }
     let packed = administrator.call("GET", "/metrics", &[("Accept-Encoding", "gzip")], b"").expect("an answer");
     assert_eq!(packed.status, 200);
+}
+
+#[test]
+fn a_member_that_is_gone_is_seen_by_the_others() {
+    let places = Places::new();
+    let [a, b, c] = places.start_all();
+    until("b and c see each other", || {
+        let metrics = Metrics::look(&mut b.connect());
+        metrics.value("flotilla_member_reachable", &[("member", "c")]) == 1.0
+    });
+    c.kill();
+    (0..3).for_each(|number| write(&a, &format!("w{number}")));
+    let (group, gone) = (("group", "default"), ("member", "c"));
+    until("what c lacks is counted by who leads", || {
+        [&a, &b].iter().any(|server| {
+            let metrics = Metrics::look(&mut server.connect());
+            let leads = metrics.value("flotilla_group_leader", &[group]) == 1.0;
+            leads && metrics.value("flotilla_group_lag_entries", &[group, gone]) >= 3.0
+        })
+    });
+    for server in [&a, &b] {
+        let metrics = Metrics::look(&mut server.connect());
+        assert_eq!(metrics.value("flotilla_group_has_leader", &[group]), 1.0);
+        assert!(metrics.0.contains("flotilla_member_reachable{member=\"c\"} 0\n"));
+    }
+    b.kill();
+    until("nobody leads a majority", || {
+        Metrics::look(&mut a.connect()).value("flotilla_group_has_leader", &[group]) == 0.0
+    });
 }

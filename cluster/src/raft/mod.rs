@@ -34,5 +34,5 @@ pub(crate) use self::exclusion::Votes;
 pub(crate) use self::node::{Node, NodeOptions};
 pub(crate) use self::proposals::Proposals;
 pub(crate) use self::resting::Settling;
-pub use self::status::{GroupStatus, Member};
+pub use self::status::{GroupStatus, Lag, Member};
 pub(crate) use self::types::Replica;

@@ -3,8 +3,9 @@
 use openraft::Instant as _;
 use openraft::async_runtime::WatchReceiver;
 
-use super::node::Node;
+use super::node::{Metrics, Node};
 use super::rest::Phase;
+use super::types::LogIdentity;
 use crate::limits::QUORUM_SILENCE_MAX;
 
 /// How a group is doing.
@@ -26,6 +27,19 @@ pub struct GroupStatus {
     pub snapshot_index: u64,
     /// Whether nothing happens in it, and nobody counts the time.
     pub rests: bool,
+    /// Whether it has a leader that a majority follows, as far as this replica knows.
+    pub is_led: bool,
+    /// When this replica leads it, how many entries each of the others is not known to have.
+    pub lags: Vec<Lag>,
+}
+
+/// How far behind its leader a member of a group is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Lag {
+    /// Name of the member.
+    pub member: String,
+    /// Entries that it is not known to have made durable.
+    pub entries: u64,
 }
 
 /// A member of a group.
@@ -41,11 +55,24 @@ pub struct Member {
     pub votes: bool,
 }
 
+/// How far behind each of the others is, by the metrics of the leader.
+fn lags(metrics: &Metrics, own: u64) -> Vec<Lag> {
+    let members = metrics.membership_config.membership();
+    let last = metrics.last_log_index.unwrap_or(0);
+    let others = metrics.replication.iter().flatten().filter(|(id, _)| **id != own);
+    let lag = |(id, matched): (&u64, &Option<LogIdentity>)| {
+        let has = matched.map_or(0, |matched| matched.index());
+        Some(Lag { member: members.get_node(id)?.name.clone(), entries: last.saturating_sub(has) })
+    };
+    others.filter_map(lag).collect()
+}
+
 impl Node {
     pub(crate) fn status(&self, name: &str) -> GroupStatus {
+        let is_led = self.is_led(); // which looks at the same, under the same lock
         let metrics = self.raft.metrics();
         let metrics = metrics.borrow_watched();
-        let index = |id: Option<super::types::LogIdentity>| id.map_or(0, |id| id.index());
+        let index = |id: Option<LogIdentity>| id.map_or(0, |id| id.index());
         GroupStatus {
             name: name.to_owned(),
             leader: metrics.current_leader,
@@ -55,6 +82,8 @@ impl Node {
             applied_index: index(metrics.last_applied),
             snapshot_index: index(metrics.snapshot),
             rests: matches!(self.rest().phase(), Phase::Leading | Phase::Following { .. }),
+            is_led,
+            lags: lags(&metrics, self.node),
         }
     }
 
