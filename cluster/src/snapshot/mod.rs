@@ -5,6 +5,7 @@
 //! floor and whether it takes writes, its objects as of the floor, and what changed since; last it says that it is
 //! complete. It has its name only once it is whole and durable.
 
+mod appending;
 mod reader;
 #[cfg(test)]
 mod snapshot_tests;

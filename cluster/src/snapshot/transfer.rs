@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 
+use super::appending::Appending;
 use super::{Meta, Snapshots};
 use crate::limits::SNAPSHOT_PIECE_BYTES;
 use crate::wal::disk::DiskFile;
@@ -36,8 +37,7 @@ impl Outgoing {
 pub(crate) struct Incoming {
     name: String,
     path: PathBuf,
-    file: Box<dyn DiskFile>,
-    received: u64,
+    file: Appending,
 }
 
 impl Incoming {
@@ -48,21 +48,20 @@ impl Incoming {
 
     /// How many bytes are there.
     pub(crate) fn received(&self) -> u64 {
-        self.received
+        self.file.len()
     }
 
     /// Takes the next piece; one that is there already, or lies beyond what comes next, changes nothing.
     pub(crate) fn take(&mut self, offset: u64, bytes: &[u8]) -> io::Result<()> {
-        if offset == self.received {
-            self.file.write_at(offset, bytes)?;
-            self.received += bytes.len() as u64;
+        if offset != self.received() {
+            return Ok(());
         }
-        Ok(())
+        self.file.extend(bytes)
     }
 
     /// Makes what was received durable; where it is.
     pub(crate) fn finish(self) -> io::Result<PathBuf> {
-        self.file.sync()?;
+        self.file.finish()?;
         Ok(self.path)
     }
 }
@@ -77,8 +76,8 @@ impl Snapshots {
     /// Begins to receive a snapshot, in place of what was received before.
     pub(crate) fn incoming(&self, name: &str) -> io::Result<Incoming> {
         let path = self.directory.join("received.tmp");
-        let file = self.disk.create(&path)?;
-        Ok(Incoming { name: name.to_owned(), path, file, received: 0 })
+        let file = Appending::new(self.disk.create(&path)?);
+        Ok(Incoming { name: name.to_owned(), path, file })
     }
 
     /// Gives a received snapshot its place, and removes those before it.

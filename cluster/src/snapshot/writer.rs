@@ -3,6 +3,7 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
+use super::appending::Appending;
 use super::{
     FORMAT, KIND_CHANGES, KIND_END, KIND_META, KIND_OBJECTS, KIND_SHARD, MAGIC, Meta, SnapshotWriteError, Snapshots,
 };
@@ -12,7 +13,6 @@ use crate::group::{Captured, Operation, ShardId};
 use crate::limits::SNAPSHOT_CHUNK_BYTES;
 use crate::table::shard::Capture;
 use crate::table::stage::StageContent;
-use crate::wal::disk::DiskFile;
 use crate::{Change, Key, Revision};
 
 /// A snapshot that is being written, piece by piece. What was captured is let go shard by shard.
@@ -38,8 +38,8 @@ impl Writing {
     /// Begins to write.
     pub(super) fn begin(snapshots: &Snapshots, meta: &Meta, captured: Captured) -> io::Result<Writing> {
         let path = snapshots.path(meta);
-        let file = snapshots.disk.create(&unfinished(&path))?;
-        let mut chunks = Chunks { file, offset: 0, chunk: Vec::new(), count: 0 };
+        let file = Appending::new(snapshots.disk.create(&unfinished(&path))?);
+        let mut chunks = Chunks { file, chunk: Vec::new(), count: 0 };
         chunks.head()?;
         chunks.begin(KIND_META);
         chunks.chunk.push(u8::from(meta.last.is_some()));
@@ -64,8 +64,8 @@ impl Writing {
     }
 
     fn write_on(&mut self, bytes: usize) -> Result<Option<PathBuf>, SnapshotWriteError> {
-        let end = self.chunks.offset + bytes as u64;
-        while self.chunks.offset < end {
+        let end = self.chunks.file.len() + bytes as u64;
+        while self.chunks.file.len() < end {
             if self.current.is_none() && !self.next_shard()? {
                 return self.finish().map(Some);
             }
@@ -130,7 +130,7 @@ impl Writing {
         self.chunks.begin(KIND_END);
         put_long(count, &mut self.chunks.chunk);
         self.chunks.end()?;
-        self.chunks.file.sync()?;
+        self.chunks.file.finish()?;
         self.snapshots.disk.rename(&unfinished(&self.path), &self.path)?;
         self.snapshots.keep_only(&self.path)?;
         Ok(self.path.clone())
@@ -162,8 +162,7 @@ fn put_change(change: &Change, out: &mut Vec<u8>) {
 }
 
 struct Chunks {
-    file: Box<dyn DiskFile>,
-    offset: u64,
+    file: Appending,
     chunk: Vec<u8>,
     count: u64,
 }
@@ -172,9 +171,7 @@ impl Chunks {
     fn head(&mut self) -> std::io::Result<()> {
         let mut header = MAGIC.to_vec();
         header.extend_from_slice(&FORMAT.to_le_bytes());
-        self.file.write_at(0, &header)?;
-        self.offset = header.len() as u64;
-        Ok(())
+        self.file.extend(&header)
     }
 
     fn begin(&mut self, kind: u8) {
@@ -183,8 +180,7 @@ impl Chunks {
 
     fn end(&mut self) -> std::io::Result<()> {
         chunk::seal(&mut self.chunk);
-        self.file.write_at(self.offset, &self.chunk)?;
-        self.offset += self.chunk.len() as u64;
+        self.file.extend(&self.chunk)?;
         self.count += 1;
         Ok(())
     }

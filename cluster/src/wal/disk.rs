@@ -16,7 +16,7 @@ pub(crate) trait DiskFile: Send + Sync {
     fn size(&self) -> io::Result<u64>;
     /// Fills `out` from `offset`; what lies beyond the end of the file reads as nothing. The bytes read.
     fn read_at(&self, offset: u64, out: &mut [u8]) -> io::Result<usize>;
-    /// Writes at an offset; whole pages of [`Pages`] in a preallocated file cost least.
+    /// Writes at an offset; whole pages of [`super::Pages`] in a file that was created here cost least.
     fn write_at(&self, offset: u64, bytes: &[u8]) -> io::Result<()>;
     /// Makes everything that was written durable.
     fn sync(&self) -> io::Result<()>;
@@ -97,10 +97,6 @@ impl LocalDisk {
 }
 
 impl LocalFile {
-    fn cached(file: File) -> Box<dyn DiskFile> {
-        Box::new(LocalFile { file, direct: None })
-    }
-
     /// The file past the page cache, if these bytes can be written there.
     fn direct_for(&self, offset: u64, bytes: &[u8]) -> Option<&File> {
         let whole = offset.is_multiple_of(PAGE as u64) && bytes.len().is_multiple_of(PAGE);
@@ -150,12 +146,13 @@ impl Disk for LocalDisk {
     }
 
     fn open(&self, path: &Path) -> io::Result<Box<dyn DiskFile>> {
-        Ok(LocalFile::cached(OpenOptions::new().read(true).write(true).open(path)?))
+        let file = OpenOptions::new().read(true).write(true).open(path)?;
+        Ok(Box::new(LocalFile { file, direct: None }))
     }
 
     fn create(&self, path: &Path) -> io::Result<Box<dyn DiskFile>> {
         let file = LocalDisk::new_file().open(path)?;
-        Ok(LocalFile::cached(file))
+        Ok(Box::new(LocalFile { file, direct: open_directly(path).ok() }))
     }
 
     fn preallocate(&self, path: &Path, size: u64) -> io::Result<Box<dyn DiskFile>> {

@@ -44,6 +44,7 @@ use self::drive::Driven;
 pub(crate) use self::drive::{Drive, Threads};
 pub use self::error::WalError;
 use self::ledger::Ledger;
+pub(crate) use self::pages::Pages;
 pub(crate) use self::record::{Ballot, LogRef};
 use self::record::{ENTRY_HEADER, RECORD_HEADER, Record};
 use crate::limits::{WAL_FRAME_BYTES, WAL_HEADROOM_BYTES, WAL_RETRY_INTERVAL};
@@ -51,7 +52,7 @@ use crate::limits::{WAL_FRAME_BYTES, WAL_HEADROOM_BYTES, WAL_RETRY_INTERVAL};
 /// Frames begin at multiples of this, so that no header straddles two sectors.
 const ALIGNMENT: usize = 64;
 /// Segments are written in whole pages, so that the system never has to read the rest of one first.
-const PAGE: usize = 4096;
+pub(crate) const PAGE: usize = 4096;
 
 /// Number of a group within the log.
 pub(crate) type GroupId = u16;
