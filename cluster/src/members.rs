@@ -150,13 +150,21 @@ impl Store {
         administer(running, None, &admit).await
     }
 
-    /// Takes a member out. Safe to repeat.
+    /// Takes a member out, and whoever was about to take its place. Safe to repeat.
     ///
     /// # Errors
     /// See [`MembersError`].
     pub async fn remove(&self, name: &str) -> Result<(), MembersError> {
-        let remove = Administer { action: administration::REMOVE, member: self.member(name)?, ..Administer::default() };
-        administer(self.running(), None, &remove).await
+        self.member(name)?;
+        // While one is being replaced there are two of the name; the one without a vote everywhere counts for less.
+        let mut named = self.cluster().members;
+        named.retain(|member| member.name == name);
+        named.sort_by_key(|member| member.votes);
+        for MemberStatus { id: member, .. } in named {
+            let remove = Administer { action: administration::REMOVE, member, ..Administer::default() };
+            administer(self.running(), None, &remove).await?;
+        }
+        Ok(())
     }
 
     /// Lets a member lead a group, or all, which stay with it for a while. Safe to repeat.

@@ -4,6 +4,7 @@ use std::net::TcpListener;
 use std::time::Duration;
 
 use super::replica_tests::{Cluster, create, read, until};
+use crate::wal::simulated_disk::SimulatedDisk;
 use crate::{MembersError, Store};
 
 /// Why a member is not removed.
@@ -54,4 +55,33 @@ async fn a_member_that_moves_is_sent_the_log_where_it_is() {
     assert_eq!(read(&c, "ns/second").await, Some(second));
     a.shutdown().await;
     c.shutdown().await;
+}
+
+#[tokio::test]
+async fn whoever_is_half_replaced_is_removed_with_the_replacement() {
+    for pause_ms in [0, 3, 10, 30] {
+        let mut cluster = Cluster::new(&["a", "b", "c"], 2);
+        let [a, b, c] = <[Store; 3]>::try_from(cluster.open_all().await).unwrap_or_else(|_| panic!("three"));
+        b.transfer(None, "a").await.unwrap();
+        create(&a, "ns/first").await;
+        c.shutdown().await;
+        cluster.disks.insert("c".to_owned(), SimulatedDisk::default());
+        let c = cluster.begin("c").await;
+        let address = cluster.addresses["c"].to_string();
+        // Whoever asked does not wait, and nobody goes on with the groups that are left.
+        let _ = tokio::time::timeout(Duration::from_millis(pause_ms), a.admit("c", &address)).await;
+        let removing = async {
+            while let Err(MembersError::Refused { .. }) = b.remove("c").await {
+                tokio::time::sleep(Duration::from_millis(20)).await; // what was begun is not over yet
+            }
+        };
+        tokio::time::timeout(Duration::from_secs(30), removing).await.expect("it is removed");
+        for store in [&a, &b] {
+            until("neither is a member", || store.cluster().members.iter().all(|member| member.name != "c")).await;
+        }
+        create(&b, "ns/second").await;
+        for store in [a, b, c] {
+            store.shutdown().await;
+        }
+    }
 }
