@@ -8,7 +8,8 @@ use super::*;
 use crate::access::tokens::SpareKey;
 use crate::boot::DrainBegin;
 use crate::config::PortRange;
-use crate::registry::{DeleteOptions, Propagation, Target};
+use crate::limits;
+use crate::registry::{DeleteOptions, Propagation, Served, Target};
 use crate::scratch::Scratch;
 use crate::status::ApiError;
 
@@ -242,4 +243,60 @@ async fn aggregated_roles_follow_their_parts() {
     cluster.until("the part counts", count(1)).await;
     cluster.agent.delete(target("part"), &DeleteOptions::default()).await.unwrap();
     cluster.until("the part is taken out", count(0)).await;
+}
+
+#[actix_web::test]
+async fn addresses_of_no_service_are_freed_and_those_of_services_claimed() {
+    let cluster = Cluster::start().await;
+    let claims = cluster.agent.resource("networking.k8s.io", "ipaddresses").unwrap();
+    fn target<'a>(served: &'a Served, name: &'a str) -> Target<'a> {
+        Target { served, namespace: "", name, subresource: "" }
+    }
+    let is_claimed = |address: &str| cluster.agent.get(target(&claims, address)).unwrap().is_some();
+    let claim = async |address: &str, manager: &str| {
+        let labels = value!({"ipaddress.kubernetes.io/managed-by": manager});
+        let parent = value!({"resource": "services", "namespace": "default", "name": "gone"});
+        let claim = value!({"metadata": {"name": address, "labels": labels}, "spec": {"parentRef": parent}});
+        assert!(cluster.agent.create(target(&claims, ""), claim).await.unwrap());
+    };
+    cluster.create("namespaces", value!({"metadata": {"name": "default"}})).await;
+    let ranges = cluster.agent.resource("networking.k8s.io", "servicecidrs").unwrap();
+    let range = value!({"metadata": {"name": "kubernetes"}, "spec": {"cidrs": ["10.96.0.0/16"]}});
+    let ready = value!([{"type": "Ready", "status": "True", "reason": "", "message": "",
+        "lastTransitionTime": "2020-01-01T00:00:00Z"}]);
+    let of_range = |subresource| Target { served: &ranges, namespace: "", name: "kubernetes", subresource };
+    assert!(cluster.agent.create(Target { name: "", ..of_range("") }, range).await.unwrap());
+    cluster
+        .agent
+        .edit(of_range("status"), "", |range| range.set_at(&["status", "conditions"], ready.clone()))
+        .await
+        .unwrap();
+    let service = value!({
+        "metadata": {"namespace": "default", "name": "kept"},
+        "spec": {"clusterIP": "10.96.0.7", "clusterIPs": ["10.96.0.7"], "ports": [{"port": 80}]},
+    });
+    cluster.create("services", service).await;
+    assert!(is_claimed("10.96.0.7"));
+    claim("10.96.0.8", "ipallocator.k8s.io").await;
+    claim("10.96.0.9", "somebody").await;
+
+    let pass = async |until: &dyn Fn() -> bool| {
+        for _ in 0..2_000 {
+            if until() {
+                return;
+            }
+            tokio::time::pause();
+            tokio::time::advance(limits::ADDRESS_SETTLE_TIME).await;
+            tokio::time::resume();
+            tokio::time::sleep(Duration::from_millis(2)).await;
+        }
+        panic!("waited in vain");
+    };
+    assert!(is_claimed("10.96.0.8"), "it may be of a service that is being created");
+    pass(&|| !is_claimed("10.96.0.8")).await;
+    assert!(is_claimed("10.96.0.7") && is_claimed("10.96.0.9"));
+    let lost = target(&claims, "10.96.0.7");
+    cluster.agent.delete(lost, &DeleteOptions::default()).await.unwrap();
+    cluster.until("it is gone", |_| !is_claimed("10.96.0.7")).await;
+    pass(&|| is_claimed("10.96.0.7")).await;
 }

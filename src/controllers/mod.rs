@@ -1,5 +1,5 @@
 //! Controllers that belong to the API itself: namespaces, garbage collection, service accounts, root certificates,
-//! roles that are put together, flow schemas, the lease of each server.
+//! roles that are put together, flow schemas, cluster IPs that were left behind, the lease of each server.
 //!
 //! Each follows the change logs of the tables that concern it ([`crate::follow`]), puts the keys of what may need work
 //! into a queue that holds every key once ([`queue`]), and compares what is with what should be ([`agent`] makes the
@@ -7,6 +7,7 @@
 //! nothing polls, so that idle controllers cost nothing.
 
 mod agent;
+mod cluster_ips;
 mod each_namespace;
 mod flow_schemas;
 mod garbage;
@@ -105,32 +106,35 @@ const CONTROLLERS: &[(&str, Run)] = &[
     ("serviceaccount-token", |agent| token_secrets::run(agent).boxed_local()),
 ];
 
+/// What API servers do, also where a kube-controller-manager runs.
+const OF_API: &[(&str, Run)] = &[("service-ip-repair", |agent| cluster_ips::run(agent).boxed_local())];
+
+/// What every server does, whether it leads or not.
+const OF_EACH: &[(&str, Run)] = &[("identity", |agent| identity::run(agent).boxed_local())];
+
 /// Starts the controllers on this thread, which must run a local task set. They work while this replica leads, so
 /// that of several replicas one does, and end when the drain begins. What is every server's own works always.
 pub fn start(registry: &Arc<Registry>, settings: &Settings, drain: &Drain) -> Controllers {
-    let agent = Rc::new(Agent::new(Arc::clone(registry), settings.clone()));
+    let manager = Rc::new(Agent::new(Arc::clone(registry), settings.clone()));
+    let server = Rc::new(Agent::of_server(Arc::clone(registry), settings.clone()));
     let broken = Broken::default();
-    let embedded = if settings.embedded { CONTROLLERS } else { &[] };
-    let tasks = embedded.iter().map(|&(name, run)| {
-        let (agent, drain, broken) = (Rc::clone(&agent), drain.clone(), broken.clone());
+    let begin = |name, run, agent: &Rc<Agent>, always: bool| {
+        let (agent, drain, broken) = (Rc::clone(agent), drain.clone(), broken.clone());
         let leads = registry.leadership();
         actix_web::rt::spawn(async move {
+            let work = || keep_running(name, run, Rc::clone(&agent), &broken);
             tokio::select! {
                 () = drain.begun() => {}
-                () = while_leading(leads, || keep_running(name, run, Rc::clone(&agent), &broken)) => {}
+                () = work(), if always => {}
+                () = while_leading(leads, work), if !always => {}
             }
         })
-    });
-    let mut tasks: Vec<_> = tasks.collect();
-    let server = Rc::new(Agent::of_server(Arc::clone(registry), settings.clone()));
-    let (drain, counted) = (drain.clone(), broken.clone());
-    tasks.push(actix_web::rt::spawn(async move {
-        let run: Run = |agent| identity::run(agent).boxed_local();
-        tokio::select! {
-            () = drain.begun() => {}
-            () = keep_running("identity", run, server, &counted) => {}
-        }
-    }));
+    };
+    let embedded = if settings.embedded { CONTROLLERS } else { &[] };
+    let embedded = embedded.iter().map(|&(name, run)| begin(name, run, &manager, false));
+    let of_api = OF_API.iter().map(|&(name, run)| begin(name, run, &server, false));
+    let of_each = OF_EACH.iter().map(|&(name, run)| begin(name, run, &server, true));
+    let tasks = embedded.chain(of_api).chain(of_each).collect();
     Controllers { tasks, broken }
 }
 

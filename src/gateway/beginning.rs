@@ -38,6 +38,7 @@ impl Beginning {
         let (registry, drain) = (Arc::clone(registry), boot.drain.clone());
         let work = Work { registry, input, settings, drain };
         if boot.config.initial_cluster.is_none() {
+            work.registry.repair_addresses().await.map_err(StartError::Addresses)?;
             seed(&work.registry, &work.input).await?;
             beginning.done(&work);
             return Ok(beginning);
@@ -106,8 +107,11 @@ async fn seed(registry: &Registry, input: &BootstrapInput) -> Result<(), StartEr
     let mut leads = registry.leadership();
     loop {
         if *leads.borrow_and_update() {
-            // First what an attempt has left that was cut off: the address of a service that it did not come to make.
-            registry.repair_addresses().await.map_err(StartError::Addresses)?;
+            if !is_begun(registry) {
+                // First what an attempt has left that was cut off: the address of a service that it did not come to
+                // make.
+                registry.repair_addresses().await.map_err(StartError::Addresses)?;
+            }
             return Ok(bootstrap::seed(registry, input).await?);
         }
         if bootstrap::is_seeded(registry, input)? {
@@ -116,6 +120,12 @@ async fn seed(registry: &Registry, input: &BootstrapInput) -> Result<(), StartEr
         // The objects come with changes of many tables; this is the one time when looking again is simpler.
         let _ = tokio::time::timeout(limits::SEED_CHECK_INTERVAL, leads.changed()).await;
     }
+}
+
+/// Whether clients may have made services, through any member: not before this one is there.
+fn is_begun(registry: &Registry) -> bool {
+    let services = registry.resources.of_resource("", "services");
+    services.is_some_and(|services| registry.current(&services, "default", "kubernetes").is_some())
 }
 
 /// An error with its causes.

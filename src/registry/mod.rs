@@ -32,7 +32,7 @@ use flotilla_cluster::{Draft, Expectation, Key, Mutation, Object, Outcome, Store
 use flotilla_proto::time::Timestamp;
 use flotilla_proto::value::Value;
 
-pub use allocation::NodePorts;
+pub use allocation::{NodePorts, claimant, held_addresses};
 pub use create::place;
 pub use delete::{FOREGROUND, ORPHAN};
 pub use encode::{mentions, order_members, stored_part, stored_tree, stored_value, text as stored_text};

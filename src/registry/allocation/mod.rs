@@ -14,6 +14,7 @@ use flotilla_cluster::Object;
 use flotilla_proto::value::Value;
 
 pub use ports::NodePorts;
+pub use repair::{claimant, held as held_addresses};
 
 use self::ports::Reservation;
 use self::taker::Taker;

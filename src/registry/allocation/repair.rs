@@ -16,13 +16,13 @@ use crate::status::{ApiError, ApiResult};
 const CHUNK: usize = 512;
 
 impl Registry {
-    /// Frees addresses that no service has, and claims those that services have without having claimed them. Meant
-    /// for the time before requests are served: a service that is being created has its address before it is stored.
+    /// Frees addresses that no service has, and claims those that services have without having claimed them. Only for
+    /// the time before requests are served: a service that is being created has its address before it is stored.
     ///
     /// # Errors
     /// When objects cannot be read or written.
     pub async fn repair_addresses(&self) -> ApiResult<()> {
-        let services = self.resources.of_resource("", "services").ok_or_else(|| ApiError::internal("no services"))?;
+        let services = self.services()?;
         let claims = self.ip_addresses()?;
         self.free_orphans(&claims, &services).await?;
         let mut after = None;
@@ -31,7 +31,7 @@ impl Registry {
             let mut objects = Vec::new();
             let end = chunk(&table, &mut after, &mut objects)?;
             for object in &objects {
-                self.claim_missing(&claims, object).await?;
+                self.claim_of(&claims, object).await?;
             }
             if end {
                 return Ok(());
@@ -46,18 +46,7 @@ impl Registry {
             let mut objects = Vec::new();
             let end = chunk(&table, &mut after, &mut objects)?;
             for object in &objects {
-                let claim = stored_value(object)?;
-                let parent = |field: &str| claim.str_at(&["spec", "parentRef", field]);
-                let ours = claim.str_at(&["metadata", "labels", MANAGED_BY]) == ALLOCATOR;
-                let Some(address) = addresses::parse_sloppy(object.key().name()) else { continue };
-                if !ours
-                    || parent("resource") != "services"
-                    || self.has(services, parent("namespace"), parent("name"), address)?
-                {
-                    continue;
-                }
-                let owner = Owner { namespace: parent("namespace"), name: parent("name") };
-                self.free_addresses(owner, &[address]).await;
+                self.free_orphan(services, object).await?;
             }
             if end {
                 return Ok(());
@@ -65,22 +54,96 @@ impl Registry {
         }
     }
 
-    /// Whether a service exists and has an address.
-    fn has(&self, services: &Served, namespace: &str, name: &str, address: IpAddr) -> ApiResult<bool> {
-        let Some(service) = self.current(services, namespace, name) else { return Ok(false) };
-        Ok(service_allocation::held(&stored_value(&service)?).addresses.contains(&address))
+    async fn free_orphan(&self, services: &Served, claim: &Object) -> ApiResult<()> {
+        let value = stored_value(claim)?;
+        if let Some((address, owner)) = claimed(claim, &value)
+            && !self.has(services, owner, address)?
+        {
+            self.free_addresses(owner, &[address]).await;
+        }
+        Ok(())
     }
 
-    async fn claim_missing(&self, claims: &Served, service: &Object) -> ApiResult<()> {
+    /// Frees an address that was claimed for a service which does not have it. Whoever claimed it must be done.
+    ///
+    /// # Errors
+    /// When objects cannot be read, or are not known to be current.
+    pub async fn free_if_orphaned(&self, address: &str) -> ApiResult<()> {
+        let services = self.services()?;
+        for is_current in [false, true] {
+            let Some(claim) = self.current(&*self.ip_addresses()?, "", address) else { return Ok(()) };
+            let value = stored_value(&claim)?;
+            match claimed(&claim, &value) {
+                Some((address, owner)) if !self.has(&services, owner, address)? => {}
+                _ => return Ok(()),
+            }
+            if is_current {
+                return self.free_orphan(&services, &claim).await;
+            }
+            self.catch_up().await?; // a service that is not known here yet may have it
+        }
+        Ok(())
+    }
+
+    /// Claims the addresses that a service has without having claimed them. Whoever changed it must be done.
+    ///
+    /// # Errors
+    /// When objects cannot be read, or are not known to be current.
+    pub async fn claim_unclaimed(&self, namespace: &str, name: &str) -> ApiResult<()> {
+        let (services, claims) = (self.services()?, self.ip_addresses()?);
+        let Some(service) = self.current(&services, namespace, name) else { return Ok(()) };
+        if held(&service)?.iter().all(|address| self.address_object(&claims, *address).is_some()) {
+            return Ok(());
+        }
+        self.catch_up().await?;
+        let Some(service) = self.current(&services, namespace, name) else { return Ok(()) };
+        self.claim_of(&claims, &service).await
+    }
+
+    fn services(&self) -> ApiResult<Arc<Served>> {
+        self.resources.of_resource("", "services").ok_or_else(|| ApiError::internal("no services"))
+    }
+
+    /// Whether a service exists and has an address.
+    fn has(&self, services: &Served, owner: Owner<'_>, address: IpAddr) -> ApiResult<bool> {
+        let Some(service) = self.current(services, owner.namespace, owner.name) else { return Ok(false) };
+        Ok(held(&service)?.contains(&address))
+    }
+
+    async fn claim_of(&self, claims: &Served, service: &Object) -> ApiResult<()> {
         let owner = Owner { namespace: service.key().namespace().unwrap_or(""), name: service.key().name() };
-        let value: Value = stored_value(service)?;
-        for address in service_allocation::held(&value).addresses {
+        for address in held(service)? {
             if self.address_object(claims, address).is_none() {
                 self.claim_addresses(owner, &[address]).await?;
             }
         }
         Ok(())
     }
+}
+
+/// The addresses that a stored service has.
+///
+/// # Errors
+/// It cannot be read.
+pub fn held(service: &Object) -> ApiResult<Vec<IpAddr>> {
+    Ok(service_allocation::held(&stored_value(service)?).addresses)
+}
+
+/// Namespace and name of the service that an `IPAddress` was claimed for here; none for those of others.
+///
+/// # Errors
+/// It cannot be read.
+pub fn claimant(claim: &Object) -> ApiResult<Option<(String, String)>> {
+    let value = stored_value(claim)?;
+    Ok(claimed(claim, &value).map(|(_, owner)| (owner.namespace.to_owned(), owner.name.to_owned())))
+}
+
+/// The address that an `IPAddress` is of, and the service that it was claimed for here; none for those of others.
+fn claimed<'a>(claim: &Object, value: &'a Value) -> Option<(IpAddr, Owner<'a>)> {
+    let parent = |field: &str| value.str_at(&["spec", "parentRef", field]);
+    let is_ours = value.str_at(&["metadata", "labels", MANAGED_BY]) == ALLOCATOR && parent("resource") == "services";
+    let owner = Owner { namespace: parent("namespace"), name: parent("name") };
+    addresses::parse_sloppy(claim.key().name()).filter(|_| is_ours).map(|address| (address, owner))
 }
 
 /// Reads on in a table as it is now; whether its end is reached.
