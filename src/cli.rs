@@ -104,10 +104,15 @@ fn end(done: Result<(), impl std::error::Error + 'static>) -> ExitCode {
     done.map_or_else(|error| fail(&error, FAILED), |()| ExitCode::SUCCESS)
 }
 
+/// What libraries log as errors and is none: that a client took back a request, that a request to a group was refused,
+/// which whoever made it tells, and that a group has stopped with the server. A filter that names them shows them.
+const NO_ERRORS: &str =
+    "actix_http::h2::dispatcher=error,openraft::raft::raft_inner=off,openraft::raft::api::management=off";
+
 /// Sends the log to standard error, in the form and with the filter of the configuration; first what seems to be meant
 /// for it and is not part of it.
 fn trace(config: Config) -> Result<Config, ConfigError> {
-    let filter = EnvFilter::try_new(&config.log_level)
+    let filter = EnvFilter::try_new(format!("{NO_ERRORS},{}", config.log_level))
         .map_err(|error| ConfigError::Invalid { option: "log-level", why: error.to_string() })?;
     let log = tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr);
     match config.log_format {
