@@ -4,6 +4,7 @@ use std::fs::{self, File, OpenOptions};
 use std::io::{self, BufReader, BufWriter, Read, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use bytes::Bytes;
 use clap::Args;
@@ -68,7 +69,11 @@ impl Backup {
     pub fn run(&self) -> Result<(), BackupCommandError> {
         let unfinished = self.beside(".tmp");
         let saved = match &self.data_dir {
-            Some(directory) => actix_web::rt::System::new().block_on(self.salvage(directory, &unfinished)),
+            Some(directory) => {
+                let log = tracing_subscriber::fmt().with_max_level(tracing::Level::WARN);
+                log.with_writer(io::stderr).init();
+                actix_web::rt::System::new().block_on(self.salvage(directory, &unfinished))
+            }
             None => self.fetch(&unfinished),
         };
         let (header, summary) = saved.inspect_err(|_| {
@@ -94,13 +99,23 @@ impl Backup {
 
     async fn salvage(&self, directory: &Path, path: &Path) -> Result<Saved, BackupCommandError> {
         let copy = self.beside(".data");
-        let store = flotilla_cluster::salvage(directory, &copy).await?;
+        let on_fatal = {
+            let copy = copy.clone();
+            move |reason: &str| {
+                eprintln!("flotilla: the copy of the data directory cannot be read: {reason}");
+                let _ = fs::remove_dir_all(&copy); // what is left of it is named when it is in the way
+                std::process::exit(1);
+            }
+        };
+        let store = flotilla_cluster::salvage(directory, &copy, Arc::new(on_fatal)).await?;
         let saved = match store.backup().await {
             Ok(backup) => save(Taken { backup, chunk: Bytes::new() }, path),
             Err(error) => Err(error.into()),
         };
         store.shutdown().await;
-        fs::remove_dir_all(&copy).map_err(|source| BackupCommandError::File { path: copy, source })?;
+        if let Err(error) = fs::remove_dir_all(&copy) {
+            tracing::warn!(path = %copy.display(), %error, "the copy of the data directory cannot be removed");
+        }
         saved
     }
 }

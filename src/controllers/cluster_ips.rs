@@ -4,16 +4,19 @@
 //! server that ends in between leaves one behind. So what was claimed or changed is looked at once more, when whoever
 //! did it must be done.
 
+use std::cell::RefCell;
+use std::collections::HashMap;
 use std::rc::Rc;
 
-use flotilla_cluster::Interest;
+use flotilla_cluster::{Interest, Object, Revision};
+use tokio::time::Instant;
 
 use super::agent::Agent;
 use super::queue::{Queue, Then};
-use crate::follow::{Seen, follow};
+use crate::follow::follow;
 use crate::kinds::addresses;
 use crate::limits::ADDRESS_SETTLE_TIME;
-use crate::registry::{claimant, held_addresses};
+use crate::registry::{Registry, claimant, held_addresses};
 use crate::status::ApiResult;
 
 /// What may need work.
@@ -25,41 +28,65 @@ enum Work {
     Service(String, String),
 }
 
+/// Claims that are to be looked at: the revision of each, and when it was seen. They come before their turn when there
+/// was another of the same address before.
+type Claims = RefCell<HashMap<String, (Revision, Instant)>>;
+
 /// Looks at every claim and every service a while after it was made, changed or deleted.
 pub async fn run(agent: Rc<Agent>) -> ApiResult<()> {
     let registry = &agent.registry;
-    let claims = registry.table(&*agent.resource("networking.k8s.io", "ipaddresses")?);
+    let served = agent.resource("networking.k8s.io", "ipaddresses")?;
+    let table = registry.table(&served);
     let services = registry.table(&*agent.resource("", "services")?);
-    let queue = Queue::new(&registry.metrics, "service_ip_repair");
+    let (claims, queue) = (Claims::default(), Queue::new(&registry.metrics, "service_ip_repair"));
     let look_later = |work| queue.add_after(work, ADDRESS_SETTLE_TIME);
+    let look_at_claim = |claim: &Object| {
+        let name = claim.key().name().to_owned();
+        claims.borrow_mut().insert(name.clone(), (claim.revision(), Instant::now()));
+        look_later(Work::Claim(name));
+    };
     tokio::join!(
-        follow(&claims, Interest::default(), |seen| {
+        follow(&table, Interest::default(), |seen| {
             if let Some(claim) = seen.live() {
-                look_later(Work::Claim(claim.key().name().to_owned()));
+                look_at_claim(claim);
             } else if let Some((namespace, name)) = seen.deleted().and_then(|claim| claimant(claim).ok().flatten()) {
                 look_later(Work::Service(namespace, name));
             }
         }),
-        follow(&services, Interest::default(), |seen| look_at_service(&seen, look_later)),
-        // Hardly one of them takes a write.
-        queue.work(1, |work: Work| async move {
-            match work {
-                Work::Claim(address) => registry.free_if_orphaned(&address).await?,
-                Work::Service(namespace, name) => registry.claim_unclaimed(&namespace, &name).await?,
+        follow(&services, Interest::default(), |seen| {
+            if let Some(service) = seen.live() {
+                let key = service.key();
+                look_later(Work::Service(key.namespace().unwrap_or("").to_owned(), key.name().to_owned()));
             }
-            Ok(Then::Rest)
+            for address in seen.deleted().and_then(|service| held_addresses(service).ok()).unwrap_or_default() {
+                let claim = registry.current(&served, "", &addresses::canonical(address));
+                claim.iter().for_each(|claim| look_at_claim(claim));
+            }
+        }),
+        // Hardly one of them takes a write.
+        queue.work(1, |work: Work| async {
+            tokio::task::yield_now().await; // all that there are come together when this begins
+            attempt(registry, &claims, work).await
         }),
     );
     Ok(())
 }
 
-fn look_at_service(seen: &Seen<'_>, look_later: impl Fn(Work)) {
-    if let Some(service) = seen.live() {
-        let key = service.key();
-        look_later(Work::Service(key.namespace().unwrap_or("").to_owned(), key.name().to_owned()));
+async fn attempt(registry: &Registry, claims: &Claims, work: Work) -> ApiResult<Then> {
+    match work {
+        Work::Claim(address) => {
+            let Some((revision, seen)) = claims.borrow().get(&address).copied() else { return Ok(Then::Rest) };
+            let early = ADDRESS_SETTLE_TIME.saturating_sub(seen.elapsed());
+            if !early.is_zero() {
+                return Ok(Then::Again(early));
+            }
+            registry.free_if_orphaned(&address, revision).await?;
+            let mut claims = claims.borrow_mut();
+            if claims.get(&address).is_some_and(|(of, _)| *of == revision) {
+                claims.remove(&address);
+            }
+        }
+        Work::Service(namespace, name) => registry.claim_unclaimed(&namespace, &name).await?,
     }
-    if let Some(service) = seen.deleted() {
-        let had = held_addresses(service).unwrap_or_default();
-        had.into_iter().for_each(|address| look_later(Work::Claim(addresses::canonical(address))));
-    }
+    Ok(Then::Rest)
 }

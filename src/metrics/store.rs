@@ -1,6 +1,6 @@
 //! Stored objects, and what the store is doing.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 
 use flotilla_cluster::{GroupStatus, TableId, TableUsage};
 
@@ -66,8 +66,13 @@ fn groups(groups: &[GroupStatus], node: u64, page: &mut Page) {
     let lag = "Log entries that another member of a group which this replica leads is not known to have.";
     let mut lags = page.gauge("flotilla_group_lag_entries", lag);
     for group in groups {
+        let mut entries = BTreeMap::<&str, u64>::new();
         for lag in &group.lags {
-            lags.sample(&[("group", &group.name), ("member", &lag.member)], lag.entries as f64);
+            let most = entries.entry(&lag.member).or_default();
+            *most = lag.entries.max(*most);
+        }
+        for (member, entries) in entries {
+            lags.sample(&[("group", &group.name), ("member", member)], entries as f64);
         }
     }
     for (name, help, value) in GROUP {
@@ -80,10 +85,15 @@ fn groups(groups: &[GroupStatus], node: u64, page: &mut Page) {
 
 fn members(registry: &Registry, page: &mut Page) {
     let cluster = registry.store.cluster();
-    let mut reachable =
-        page.gauge("flotilla_member_reachable", "Whether another member is connected with this one: 1 or 0.");
+    // While one is being replaced there are two of its name.
+    let mut reachable = BTreeMap::<&str, bool>::new();
     for member in cluster.members.iter().filter(|member| member.id != registry.store.node()) {
-        reachable.sample(&[("member", &member.name)], if member.reachable { 1.0 } else { 0.0 });
+        *reachable.entry(&member.name).or_default() |= member.reachable;
+    }
+    let help = "Whether another member is connected with this one: 1 or 0.";
+    let mut samples = page.gauge("flotilla_member_reachable", help);
+    for (member, reachable) in reachable {
+        samples.sample(&[("member", member)], if reachable { 1.0 } else { 0.0 });
     }
 }
 

@@ -3,11 +3,14 @@
 //! Nothing of that replica is changed: it is a copy that goes on alone, to take a backup of. So whoever finds another
 //! member after all, or makes a mistake, has lost nothing.
 
-use std::fs;
+use std::fs::{self, DirBuilder};
 use std::io;
+use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use super::check_finished;
+use crate::replica::identity::FORFEIT;
 use crate::{OpenError, Options, Store, boot};
 
 /// What a data directory has of a store: in directories, and the file that says whose it is.
@@ -22,6 +25,14 @@ pub enum SalvageError {
     Missing {
         /// The directory.
         directory: PathBuf,
+    },
+    /// The copy cannot be there.
+    #[error("the copy cannot be at {copy}: {why}")]
+    Place {
+        /// Where it was to be.
+        copy: PathBuf,
+        /// Why not.
+        why: &'static str,
     },
     /// It cannot be copied.
     #[error("cannot copy {directory} to {copy}")]
@@ -43,17 +54,28 @@ pub enum SalvageError {
 /// yet; who closes the store removes it.
 ///
 /// # Errors
-/// See [`SalvageError`]. The copy is removed then.
-pub async fn salvage(directory: &Path, copy: &Path) -> Result<Store, SalvageError> {
+/// See [`SalvageError`]. The copy is removed then. `on_fatal` is called as that of [`Options`].
+pub async fn salvage(
+    directory: &Path,
+    copy: &Path,
+    on_fatal: Arc<dyn Fn(&str) + Send + Sync>,
+) -> Result<Store, SalvageError> {
     if !directory.join(MEMBER).is_file() {
         return Err(SalvageError::Missing { directory: directory.to_owned() });
     }
     check_finished(directory)?;
+    check_place(directory, copy)?;
+    if directory.join(FORFEIT).exists() {
+        tracing::warn!("this member had found that it lacks entries which it had acknowledged: so does the backup");
+    }
     let _lock = boot::lock(&Options::new(directory))?;
     let failed = |source| SalvageError::Copy { directory: directory.to_owned(), copy: copy.to_owned(), source };
-    fs::create_dir(copy).map_err(failed)?;
+    create(copy).map_err(failed)?;
     let opened = match duplicate(directory, copy) {
-        Ok(()) => Store::open(Options { is_survivor: true, ..Options::new(copy) }).await.map_err(SalvageError::from),
+        Ok(()) => {
+            let options = Options { is_survivor: true, on_fatal, ..Options::new(copy) };
+            Store::open(options).await.map_err(SalvageError::from)
+        }
         Err(error) => Err(failed(error)),
     };
     opened.inspect_err(|_| {
@@ -61,7 +83,24 @@ pub async fn salvage(directory: &Path, copy: &Path) -> Result<Store, SalvageErro
     })
 }
 
-fn duplicate(directory: &Path, copy: &Path) -> io::Result<()> {
+fn check_place(directory: &Path, copy: &Path) -> Result<(), SalvageError> {
+    let refused = |why| Err(SalvageError::Place { copy: copy.to_owned(), why });
+    if copy.exists() {
+        return refused("it is there already; remove it if a backup that was interrupted has left it");
+    }
+    let parent = copy.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    match (directory.canonicalize(), parent.canonicalize()) {
+        (Ok(directory), Ok(parent)) if parent.starts_with(&directory) => refused("it would be in what is copied"),
+        _ => Ok(()),
+    }
+}
+
+/// Makes a directory that is not there yet, for its owner alone: there will be secrets in it. Files keep their modes.
+pub(super) fn create(directory: &Path) -> io::Result<()> {
+    DirBuilder::new().mode(0o700).create(directory)
+}
+
+pub(super) fn duplicate(directory: &Path, copy: &Path) -> io::Result<()> {
     fs::copy(directory.join(MEMBER), copy.join(MEMBER))?;
     for name in DIRECTORIES {
         duplicate_tree(&directory.join(name), &copy.join(name))?;
@@ -69,8 +108,8 @@ fn duplicate(directory: &Path, copy: &Path) -> io::Result<()> {
     Ok(())
 }
 
-fn duplicate_tree(directory: &Path, copy: &Path) -> io::Result<()> {
-    fs::create_dir(copy)?;
+pub(super) fn duplicate_tree(directory: &Path, copy: &Path) -> io::Result<()> {
+    create(copy)?;
     for entry in fs::read_dir(directory)? {
         let entry = entry?;
         let (from, to) = (entry.path(), copy.join(entry.file_name()));

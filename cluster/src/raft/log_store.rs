@@ -16,7 +16,7 @@ use parking_lot::Mutex;
 use super::rest::Rest;
 use super::types::{self, Entry, LogIdentity, TypeConfig, Vote, log_id, log_ref};
 use crate::limits::ENTRY_CACHE_BYTES;
-use crate::wal::{Ballot, GroupId, GroupState, Wal, WalError};
+use crate::wal::{Ballot, GroupId, GroupState, LogRef, Wal, WalError};
 
 /// Reads and writes the log of one group. Cheap to clone; all clones are the same log.
 #[derive(Clone)]
@@ -125,6 +125,11 @@ impl LogStore {
         let (log, mut buffer) = (self.clone(), Vec::new());
         // An entry that is missing was purged meanwhile, which is allowed at the beginning only.
         indexes.filter_map(move |index| log.entry(index, &mut buffer).transpose())
+    }
+
+    /// Gives up what is in the log, which goes on behind an entry, before the log is followed.
+    pub(super) fn skip_to(&self, last: LogRef) {
+        self.wal.purge(self.group, last);
     }
 
     /// Adds an entry and a vote, before the log is followed, and waits until both are durable.

@@ -136,6 +136,11 @@ impl StateMachine {
         SnapshotMeta { last_log_id: self.last, last_membership: self.membership.clone() }
     }
 
+    /// The last entry that is applied.
+    pub(super) fn last(&self) -> Option<LogIdentity> {
+        self.last
+    }
+
     /// Who is in the group by what is applied.
     pub(super) fn membership(&self) -> &Membership<u64, Replica> {
         self.membership.membership()

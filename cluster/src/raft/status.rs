@@ -87,6 +87,14 @@ impl Node {
         }
     }
 
+    /// Whether these voters are a majority, before and after a change of members that is under way.
+    pub(crate) fn is_quorum(&self, counts: impl Fn(u64) -> bool) -> bool {
+        let metrics = self.raft.server_metrics();
+        let metrics = metrics.borrow_watched();
+        let mut sets = metrics.membership_config.membership().get_joint_config().iter();
+        sets.all(|voters| 2 * voters.iter().filter(|voter| counts(**voter)).count() > voters.len())
+    }
+
     /// Whether the group has a leader and this replica takes part. When it leads itself, a majority must have said so
     /// lately, and else it must be connected with the leader: one that was left alone goes on believing what was.
     pub(crate) fn is_led(&self) -> bool {

@@ -11,7 +11,7 @@ use openraft::{EntryPayload, Membership};
 
 use super::log_store::LogStore;
 use super::state_machine::StateMachine;
-use super::types::{Entry, LeaderId, Replica};
+use super::types::{Entry, LeaderId, Replica, log_ref};
 use crate::wal::{Ballot, LogRef};
 
 /// Makes a replica the only member of a group, and everything in its log count, also what no quorum is known to have:
@@ -20,13 +20,21 @@ use crate::wal::{Ballot, LogRef};
 /// # Errors
 /// The replica has no vote, so that it may have a part only; or the log cannot be read or written.
 pub(super) async fn be_alone(log: &LogStore, machine: &StateMachine, node: u64) -> io::Result<()> {
+    let (state, applied) = (log.state(), machine.last().map(|last| log_ref(&last)));
+    if state.last.is_none() && applied.is_none() {
+        return Ok(()); // it was never formed here, and begins as any new one does
+    }
     let membership = membership(log, machine)?;
     let name_and_address = membership.get_node(&node).filter(|_| membership.voter_ids().any(|voter| voter == node));
     let Some(replica) = name_and_address.cloned() else {
         return Err(io::Error::other("the replica had no vote in it, so that it may have a part of it only"));
     };
-    let state = log.state();
-    let last = state.last.unwrap_or(LogRef { term: 0, node, index: 0 });
+    let mut last = state.last.unwrap_or(LogRef { term: 0, node, index: 0 });
+    if let Some(applied) = applied.filter(|applied| applied.index > last.index) {
+        // It ended while it took over a snapshot: the log goes on behind that.
+        log.skip_to(applied);
+        last = applied;
+    }
     let term = state.vote.map_or(0, |vote| vote.term).max(last.term) + 1;
     let alone = Membership::new(vec![BTreeSet::from([node])], BTreeMap::from([(node, replica)]));
     let payload = EntryPayload::Membership(alone.map_err(io::Error::other)?);

@@ -39,7 +39,7 @@ pub(crate) struct IdentityFile {
 
 const FILE: &str = "member";
 /// The file that says that the identity must not be used any more.
-const FORFEIT: &str = "forfeit";
+pub(crate) const FORFEIT: &str = "forfeit";
 const FORMAT: &str = "flotilla member 1";
 
 impl IdentityFile {

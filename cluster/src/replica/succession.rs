@@ -55,12 +55,12 @@ pub(crate) async fn miss(placement: &Placement, nodes: &[Node], sight: &Sight) {
 pub(crate) async fn resign(placement: &Placement, nodes: &[Node], sight: &Sight) {
     let own = placement.own();
     for node in nodes.iter().filter(|node| node.leader() == Some(own)) {
-        let voters = node.voters();
-        let heard = voters.iter().filter(|voter| **voter == own || sight.hears(**voter)).count();
-        if 2 * heard > voters.len() {
+        if node.is_quorum(|voter| voter == own || sight.hears(voter)) {
             continue;
         }
         let mut successors = successors(own, node);
+        // A leader that has asked another decides nothing any more until one leads: none is asked that lacks much.
+        successors.retain(|successor| node.has_caught_up(*successor));
         successors.sort_by_key(|successor| !node.may_lead(*successor));
         for (rank, successor) in (0..).zip(&successors) {
             let silence = sight.silence(*successor).unwrap_or_default();

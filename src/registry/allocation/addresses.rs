@@ -192,7 +192,7 @@ fn address(number: u128, like: IpAddr) -> IpAddr {
 }
 
 /// Whether an `IPAddress` is that of a service.
-fn belongs(address: &Value, owner: Owner<'_>) -> bool {
+pub(super) fn belongs(address: &Value, owner: Owner<'_>) -> bool {
     let parent = |field: &str| address.str_at(&["spec", "parentRef", field]);
     parent("group").is_empty()
         && parent("resource") == "services"

@@ -3,11 +3,11 @@
 use std::net::IpAddr;
 use std::sync::Arc;
 
-use flotilla_cluster::{Key, Object, Scope, Selection, Table};
+use flotilla_cluster::{Key, Object, Revision, Scope, Selection, Table};
 use flotilla_proto::value::Value;
 
 use super::Owner;
-use super::addresses::{ALLOCATOR, MANAGED_BY};
+use super::addresses::{ALLOCATOR, MANAGED_BY, belongs};
 use crate::kinds::{addresses, service_allocation};
 use crate::registry::{Registry, Served, stored_value};
 use crate::status::{ApiError, ApiResult};
@@ -64,14 +64,16 @@ impl Registry {
         Ok(())
     }
 
-    /// Frees an address that was claimed for a service which does not have it. Whoever claimed it must be done.
+    /// Frees an address by the claim of a revision, if that was made for a service which does not have it. Whoever made
+    /// it must be done.
     ///
     /// # Errors
     /// When objects cannot be read, or are not known to be current.
-    pub async fn free_if_orphaned(&self, address: &str) -> ApiResult<()> {
+    pub async fn free_if_orphaned(&self, address: &str, revision: Revision) -> ApiResult<()> {
         let services = self.services()?;
         for is_current in [false, true] {
-            let Some(claim) = self.current(&*self.ip_addresses()?, "", address) else { return Ok(()) };
+            let claim = self.current(&*self.ip_addresses()?, "", address);
+            let Some(claim) = claim.filter(|claim| claim.revision() == revision) else { return Ok(()) };
             let value = stored_value(&claim)?;
             match claimed(&claim, &value) {
                 Some((address, owner)) if !self.has(&services, owner, address)? => {}
@@ -92,7 +94,10 @@ impl Registry {
     pub async fn claim_unclaimed(&self, namespace: &str, name: &str) -> ApiResult<()> {
         let (services, claims) = (self.services()?, self.ip_addresses()?);
         let Some(service) = self.current(&services, namespace, name) else { return Ok(()) };
-        if held(&service)?.iter().all(|address| self.address_object(&claims, *address).is_some()) {
+        let owner = Owner { namespace, name };
+        let is_its_own =
+            |address: &IpAddr| self.address_object(&claims, *address).is_some_and(|claim| is_of(&claim, owner));
+        if held(&service)?.iter().all(is_its_own) {
             return Ok(());
         }
         self.catch_up().await?;
@@ -113,12 +118,22 @@ impl Registry {
     async fn claim_of(&self, claims: &Served, service: &Object) -> ApiResult<()> {
         let owner = Owner { namespace: service.key().namespace().unwrap_or(""), name: service.key().name() };
         for address in held(service)? {
-            if self.address_object(claims, address).is_none() {
-                self.claim_addresses(owner, &[address]).await?;
+            match self.address_object(claims, address) {
+                None => drop(self.claim_addresses(owner, &[address]).await?),
+                Some(claim) if is_of(&claim, owner) => {}
+                Some(_) => {
+                    let Owner { namespace, name } = owner;
+                    tracing::warn!(namespace, name, %address, "the cluster IP of a service was claimed for another");
+                }
             }
         }
         Ok(())
     }
+}
+
+/// Whether an address was claimed for a service.
+fn is_of(claim: &Object, owner: Owner<'_>) -> bool {
+    stored_value(claim).is_ok_and(|value| belongs(&value, owner))
 }
 
 /// The addresses that a stored service has.
