@@ -24,6 +24,14 @@ impl Node {
         members.voter_ids().any(|voter| voter == self.id()) && excluded.is_none_or(|at| members.log_id() >= &Some(at))
     }
 
+    /// Waits until what the log says of the members is applied here, and with it everything before: a replica may be
+    /// given a vote in the log before it is told how much of that counts. Or until the group is shut down.
+    pub(crate) async fn applied_membership(&self) {
+        let server = self.raft.server_metrics();
+        let at = server.borrow_watched().membership_config.log_id().as_ref().map_or(0, |at| at.index());
+        let _ = self.reached(at).await;
+    }
+
     /// Where the log says who the members are, if a replica whose log ends at `last` is not among them and does not
     /// have that entry.
     pub(super) async fn excludes(&self, member: u64, last: Option<LogIdentity>) -> Option<LogIdentity> {

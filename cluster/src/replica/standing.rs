@@ -65,14 +65,17 @@ pub(crate) async fn follow(starter: Rc<Starter>, standing: watch::Sender<Standin
 }
 
 /// Lets what the log holds be shown, if the shard map is there, and as soon as this replica has a vote in each of its
-/// groups: it is given one when it has about everything, and has nothing of a group before.
+/// groups, and shows what was there when it was given it: it has nothing of a group before.
 async fn start(starter: &Starter, standing: &watch::Sender<Standing>) {
+    let default = starter.groups.wait_for(DEFAULT_GROUP).await.leader.node().clone();
+    default.applied_membership().await;
     if !starter.tables.is_founded() {
         return;
     }
     for slot in starter.tables.map().slots() {
         let node = starter.groups.wait_for(&group_name(slot)).await.leader.node().clone();
         changes(&node, &mut node.votes(), true).await;
+        node.applied_membership().await;
     }
     standing.send_replace(Standing::Starting);
 }
