@@ -176,8 +176,8 @@ pub const GZIP_BYTES_MIN: usize = 131_072;
 pub const INITIAL_MEMBERS: usize = 9;
 /// How long a member waits before it tries again to make the objects that must exist.
 pub const BEGIN_INTERVAL: Duration = Duration::from_secs(1);
-/// How long after an address was claimed, or a service changed, whoever did it must be done with the other: more than a
-/// request takes. As long as the reference waits.
+/// How long after an address was claimed, or a service changed, it is looked at again: whoever did it is done with the
+/// other by then, if the store answered at all. As long as the reference waits.
 pub const ADDRESS_SETTLE_TIME: Duration = Duration::from_secs(60);
 /// How often a replica that does not lead looks whether the objects that must exist do by now.
 pub const SEED_CHECK_INTERVAL: Duration = Duration::from_millis(100);
