@@ -7,7 +7,6 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use super::restoring::fill;
-use super::salvaging::{create, duplicate, duplicate_tree};
 use super::*;
 use crate::chunk;
 use crate::limits::BACKUP_CHUNK_BYTES;
@@ -299,35 +298,14 @@ async fn what_is_there_already_stops_a_restore() {
 }
 
 #[tokio::test]
-async fn a_member_that_ended_while_it_took_over_a_snapshot_is_salvaged() {
+async fn a_copy_to_salvage_from_has_a_place_of_its_own() {
     let scratch = tempfile::tempdir().unwrap();
-    let path = |name: &str| scratch.path().join(name);
-    let store = Store::open(options(&path("a"))).await.unwrap();
-    let first = write(&store, put("pods", "ns/first", Expectation::Absent, 100)).await;
-    store.shutdown().await;
-    create(&path("b")).unwrap();
-    duplicate(&path("a"), &path("b")).unwrap();
-    let store = Store::open(options(&path("a"))).await.unwrap();
-    write(&store, put("pods", "ns/second", Expectation::Absent, 100)).await;
-    for number in 0..20 {
-        write(&store, put("configmaps", &format!("ns/{number}"), Expectation::Absent, 100)).await;
-    }
-    store.write_snapshots().await.unwrap();
-    store.shutdown().await;
-    // The snapshots have their names, and the log still ends where it did.
-    std::fs::remove_dir_all(path("b").join("snapshots")).unwrap();
-    duplicate_tree(&path("a").join("snapshots"), &path("b").join("snapshots")).unwrap();
-
-    let (directory, copy) = (path("b"), path("copy"));
-    let salvaging = salvage(&directory, &copy, Arc::new(|_| {}));
-    let store = tokio::time::timeout(Duration::from_secs(30), salvaging).await.expect("in time").unwrap();
-    let pods = store.table(&TableId::new("pods"));
-    assert_eq!(pods.get("ns/first").map(|object| object.revision()), Some(first));
-    assert!(pods.get("ns/second").is_some());
-    assert!((0..20).all(|number| store.table(&TableId::new("configmaps")).get(&format!("ns/{number}")).is_some()));
-    store.shutdown().await;
-    let inside = salvage(&path("b"), &path("b").join("copy"), Arc::new(|_| {})).await;
+    let (directory, copy) = (scratch.path().join("a"), scratch.path().join("copy"));
+    Store::open(options(&directory)).await.unwrap().shutdown().await;
+    let inside = salvage(&directory, &directory.join("copy"), Arc::new(|_| {})).await;
     assert!(matches!(inside, Err(SalvageError::Place { .. })));
-    let taken = salvage(&path("b"), &path("copy"), Arc::new(|_| {})).await;
+    std::fs::create_dir(&copy).unwrap();
+    let taken = salvage(&directory, &copy, Arc::new(|_| {})).await;
     assert!(matches!(taken, Err(SalvageError::Place { .. })));
+    assert!(std::fs::read_dir(&copy).unwrap().next().is_none(), "what was there stays as it was");
 }

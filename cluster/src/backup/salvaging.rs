@@ -96,11 +96,11 @@ fn check_place(directory: &Path, copy: &Path) -> Result<(), SalvageError> {
 }
 
 /// Makes a directory that is not there yet, for its owner alone: there will be secrets in it. Files keep their modes.
-pub(super) fn create(directory: &Path) -> io::Result<()> {
+fn create(directory: &Path) -> io::Result<()> {
     DirBuilder::new().mode(0o700).create(directory)
 }
 
-pub(super) fn duplicate(directory: &Path, copy: &Path) -> io::Result<()> {
+fn duplicate(directory: &Path, copy: &Path) -> io::Result<()> {
     fs::copy(directory.join(MEMBER), copy.join(MEMBER))?;
     for name in DIRECTORIES {
         duplicate_tree(&directory.join(name), &copy.join(name))?;
@@ -108,7 +108,7 @@ pub(super) fn duplicate(directory: &Path, copy: &Path) -> io::Result<()> {
     Ok(())
 }
 
-pub(super) fn duplicate_tree(directory: &Path, copy: &Path) -> io::Result<()> {
+fn duplicate_tree(directory: &Path, copy: &Path) -> io::Result<()> {
     create(copy)?;
     for entry in fs::read_dir(directory)? {
         let entry = entry?;

@@ -1,11 +1,14 @@
 //! Changes of members that would end a cluster, and members that move.
 
 use std::net::TcpListener;
+use std::path::Path;
+use std::sync::Arc;
 use std::time::Duration;
 
-use super::replica_tests::{Cluster, create, read, until};
+use super::replica_tests::{Cluster, create, pods, read, until};
+use crate::wal::disk::Disk;
 use crate::wal::simulated_disk::SimulatedDisk;
-use crate::{MembersError, Store};
+use crate::{MembersError, Store, salvage};
 
 /// Why a member is not removed.
 async fn kept(store: &Store, name: &str) -> String {
@@ -84,4 +87,48 @@ async fn whoever_is_half_replaced_is_removed_with_the_replacement() {
             store.shutdown().await;
         }
     }
+}
+
+/// Puts the files of a directory of a simulated disk into a real one.
+fn copy(disk: &SimulatedDisk, from: &str, to: &Path) {
+    std::fs::create_dir_all(to).unwrap();
+    for path in disk.list(Path::new(from)).unwrap() {
+        let file = disk.open(&path).unwrap();
+        let mut bytes = vec![0; file.size().unwrap() as usize];
+        file.read_at(0, &mut bytes).unwrap();
+        std::fs::write(to.join(path.file_name().unwrap()), bytes).unwrap();
+    }
+}
+
+#[tokio::test]
+async fn a_member_that_ended_while_it_took_over_a_snapshot_is_salvaged() {
+    let cluster = Cluster::new(&["a", "b", "c"], 0);
+    let [a, b, c] = <[Store; 3]>::try_from(cluster.open_all().await).unwrap_or_else(|_| panic!("three"));
+    b.transfer(None, "a").await.unwrap();
+    create(&a, "ns/first").await;
+    assert!(read(&c, "ns/first").await.is_some());
+    c.shutdown().await;
+    let (scratch, disk) = (tempfile::tempdir().unwrap(), &cluster.disks["c"]);
+    let directory = scratch.path().join("c");
+    copy(disk, "/store", &directory);
+    copy(disk, "/store/wal", &directory.join("wal"));
+    let c = cluster.open("c").await;
+    for number in 0..20 {
+        create(&a, &format!("ns/{number}")).await;
+    }
+    assert!(read(&c, "ns/19").await.is_some());
+    c.write_snapshots().await.unwrap();
+    for store in [a, b, c] {
+        store.shutdown().await;
+    }
+    // The snapshot has its name, and the log still ends where it did.
+    copy(disk, "/store/snapshots/default", &directory.join("snapshots/default"));
+
+    let copied = scratch.path().join("copy");
+    let salvaging = salvage(&directory, &copied, Arc::new(|_| {}));
+    let store = tokio::time::timeout(Duration::from_secs(30), salvaging).await.expect("in time").unwrap();
+    for name in ["ns/first", "ns/0", "ns/19"] {
+        assert!(store.table(&pods()).get(name).is_some(), "{name}");
+    }
+    store.shutdown().await;
 }
