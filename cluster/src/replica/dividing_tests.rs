@@ -13,7 +13,7 @@ use crate::machine::Machine;
 use crate::wal::simulated_disk::SimulatedDisk;
 use crate::{
     Change, ChangeKind, Draft, Expectation, Interest, Key, Layout, Mutation, Options, Outcome, ReadError, Revision,
-    Selection, Snapshot, SnapshotError, Store, TableId, Terms, Write, WriteError,
+    Selection, Snapshot, SnapshotError, Store, Table, TableId, Terms, Write, WriteError,
 };
 
 pub(super) fn pods() -> TableId {
@@ -51,6 +51,9 @@ async fn fill(store: &Store, objects: usize) {
     let keys: Vec<String> = (0..objects).map(|number| format!("ns{}/o{number}", number % 7)).collect();
     futures_util::future::join_all(keys.iter().map(|key| create(store, key))).await;
 }
+
+/// How long a change that can be seen may take until it is in the history, on a machine with other work.
+const RECORDING_TIME: Duration = Duration::from_secs(5);
 
 /// The last that a writer was told of each key: its revision, and whether it is there.
 type Told = Arc<Mutex<BTreeMap<String, (Revision, bool)>>>;
@@ -175,22 +178,29 @@ async fn keep_reading(store: Store, stopped: Arc<AtomicBool>, told: Told) -> usi
         let all: BTreeMap<Key, Revision> = list(&snapshot, 100).into_iter().collect();
         assert_eq!(snapshot.count(&crate::Scope::All).unwrap(), all.len() as u64);
         for (key, (acknowledged, present)) in &before {
-            // What was there may have been changed since, or be gone.
-            let since = || table.changes_beside(key, *acknowledged).unwrap();
-            let is_later = |shown: Option<Revision>| {
-                shown >= present.then_some(*acknowledged) || (shown.is_none() && !since().is_empty())
-            };
             let shown = all.get(key.as_str()).copied();
-            assert!(is_later(shown), "{key} at {revision}: {shown:?}, and not {acknowledged}");
+            let is_later = shown >= present.then_some(*acknowledged) || is_deleted(&table, key, *acknowledged);
+            assert!(is_later, "{key} at {revision}: {shown:?}, and not {acknowledged}");
             if store.barrier_of(&table, key).await.is_ok() {
                 let live = table.get(key).map(|object| object.revision());
-                assert!(is_later(live), "{key}: {live:?}, and not {acknowledged}");
+                // An object is seen to be gone a moment before the history says so.
+                let until = Instant::now() + RECORDING_TIME;
+                while live < present.then_some(*acknowledged) && !is_deleted(&table, key, *acknowledged) {
+                    assert!(Instant::now() < until, "{key}: {live:?}, and not {acknowledged}");
+                    tokio::time::sleep(Duration::from_millis(1)).await;
+                }
             }
         }
         count += 1;
         tokio::time::sleep(Duration::from_millis(1)).await;
     }
     count
+}
+
+/// Whether a key that was there at a revision was deleted after it.
+fn is_deleted(table: &Table, key: &str, since: Revision) -> bool {
+    let changes = table.changes_beside(key, since).unwrap();
+    changes.iter().any(|change| change.kind() == ChangeKind::Deleted && change.object().key().as_str() == key)
 }
 
 fn list(snapshot: &Snapshot, chunk: usize) -> Vec<(Key, Revision)> {
