@@ -107,6 +107,9 @@ pub const BOOKMARK_INTERVAL: Duration = Duration::from_secs(60);
 /// Time that a read waits for a revision which is not applied yet; then it is answered with 504.
 pub const REVISION_WAIT: Duration = Duration::from_secs(3);
 
+/// Time that a request waits for a resource that is defined to be served; then it is answered with 404.
+pub const DEFINITION_WAIT: Duration = Duration::from_secs(3);
+
 /// Live watches of the server; more are answered with 429.
 pub const WATCHES: usize = 200_000;
 

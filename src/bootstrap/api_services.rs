@@ -8,11 +8,11 @@ use super::{Seed, Upkeep};
 
 /// How a group version ranks among the others; higher comes first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct GroupVersionPriority {
+pub struct GroupVersionPriority<'a> {
     /// API group; empty for the core group.
-    pub group: &'static str,
+    pub group: &'a str,
     /// API version.
-    pub version: &'static str,
+    pub version: &'a str,
     /// Rank of the group (`groupPriorityMinimum`).
     pub group_priority: i64,
     /// Rank of the version within its group (`versionPriority`).
@@ -24,7 +24,7 @@ pub struct GroupVersionPriority {
 ///
 /// # Errors
 /// When the embedded table does not parse, which the tests of this module rule out.
-pub fn priorities() -> Result<Vec<GroupVersionPriority>, TextError> {
+pub fn priorities() -> Result<Vec<GroupVersionPriority<'static>>, TextError> {
     lines("api services", include_str!("api_services.txt"))
         .map(|line| {
             let group = line.word(0)?;
@@ -43,7 +43,12 @@ pub(super) fn seeds(now: &str) -> Result<Vec<Seed>, TextError> {
     Ok(priorities()?.iter().map(|entry| seed(entry, now)).collect())
 }
 
-fn seed(entry: &GroupVersionPriority, now: &str) -> Seed {
+fn seed(entry: &GroupVersionPriority<'_>, now: &str) -> Seed {
+    Seed::new("apiregistration.k8s.io", "apiservices", local_api_service(entry, "onstart", now), Upkeep::Spec)
+}
+
+/// The API service of a group version that this server serves itself; `managed` says how it is kept.
+pub fn local_api_service(entry: &GroupVersionPriority<'_>, managed: &str, now: &str) -> Value {
     let mut spec = Value::object();
     if !entry.group.is_empty() {
         spec.set_at(&["group"], entry.group);
@@ -51,12 +56,12 @@ fn seed(entry: &GroupVersionPriority, now: &str) -> Seed {
     spec.set_at(&["version"], entry.version);
     spec.set_at(&["groupPriorityMinimum"], entry.group_priority);
     spec.set_at(&["versionPriority"], entry.version_priority);
-    let object = value!({
+    value!({
         "kind": "APIService",
         "apiVersion": "apiregistration.k8s.io/v1",
         "metadata": {
             "name": (format!("{}.{}", entry.version, entry.group)),
-            "labels": {"kube-aggregator.kubernetes.io/automanaged": "onstart"}
+            "labels": {"kube-aggregator.kubernetes.io/automanaged": managed}
         },
         "spec": spec,
         "status": {"conditions": [{
@@ -66,6 +71,5 @@ fn seed(entry: &GroupVersionPriority, now: &str) -> Seed {
             "reason": "Local",
             "message": "Local APIServices are always available"
         }]}
-    });
-    Seed::new("apiregistration.k8s.io", "apiservices", object, Upkeep::Spec)
+    })
 }

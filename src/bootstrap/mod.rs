@@ -18,7 +18,7 @@ use std::net::IpAddr;
 
 use flotilla_proto::value::Value;
 
-pub use api_services::{GroupVersionPriority, priorities};
+pub use api_services::{GroupVersionPriority, local_api_service, priorities};
 pub use coverage::{aggregate, uncovered};
 pub use flow::{GROUP as FLOW_GROUP, dangling};
 pub use renewal::{Renewal, Upkeep};

@@ -2,7 +2,6 @@
 
 use std::sync::Arc;
 
-use flotilla_proto::conform;
 use flotilla_proto::value::Value;
 
 use super::Settings;
@@ -91,7 +90,7 @@ impl Agent {
         let served = target.served;
         object.set_at(&["kind"], &*served.kind().name);
         object.set_at(&["apiVersion"], served.api_version());
-        conform::conform(served.of(), &mut object).map_err(ApiError::internal)?;
+        served.conform(&mut object, &Value::Null).map_err(ApiError::internal)?;
         let incoming = Incoming { value: object, ..Incoming::default() };
         let created = self.registry.create(target, incoming, &options(self.manager), &mut self.caller()).await;
         match self.counted("POST", created) {
@@ -109,7 +108,7 @@ impl Agent {
                 return Err(served.not_found(target.name));
             }
             edit(object);
-            conform::conform(served.of(), object).map(drop).map_err(ApiError::internal)
+            served.conform(object, &Value::Null).map(drop).map_err(ApiError::internal)
         });
         let updated = self.registry.update(target, &mut change, &options(self.manager), &mut self.caller()).await;
         self.counted("PUT", updated).map(drop)

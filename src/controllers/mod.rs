@@ -8,6 +8,8 @@
 
 mod agent;
 mod cluster_ips;
+mod custom_objects;
+mod custom_services;
 mod each_namespace;
 mod flow_schemas;
 mod garbage;
@@ -107,7 +109,11 @@ const CONTROLLERS: &[(&str, Run)] = &[
 ];
 
 /// What API servers do, also where a kube-controller-manager runs.
-const OF_API: &[(&str, Run)] = &[("service-ip-repair", |agent| cluster_ips::run(agent).boxed_local())];
+const OF_API: &[(&str, Run)] = &[
+    ("service-ip-repair", |agent| cluster_ips::run(agent).boxed_local()),
+    ("customresourcedefinition-finalizer", |agent| custom_objects::run(agent).boxed_local()),
+    ("customresourcedefinition-autoregistration", |agent| custom_services::run(agent).boxed_local()),
+];
 
 /// What every server does, whether it leads or not.
 const OF_EACH: &[(&str, Run)] = &[("identity", |agent| identity::run(agent).boxed_local())];

@@ -4,8 +4,8 @@ use std::cmp::Reverse;
 use std::collections::HashMap;
 
 use bytes::Bytes;
-use flotilla_proto::json;
 use flotilla_proto::value::Value;
+use flotilla_proto::{catalogue, json};
 use ring::digest::{SHA512, digest};
 
 use super::answer::{Answer, Body, Request, aggregated_media};
@@ -119,10 +119,10 @@ impl Documents {
         }
     }
 
-    /// Whether a path lies below that of a group that is served.
+    /// Whether a path lies below that of a group that is built in.
     fn is_within_group(&self, path: &str) -> bool {
         match path.strip_prefix("/apis/").and_then(|path| path.split_once('/')) {
-            Some((group, _)) => self.has_group(group),
+            Some((group, _)) => catalogue::group(group).is_some(),
             None => path.starts_with("/api/"),
         }
     }

@@ -42,7 +42,7 @@ use crate::status::{ApiError, ApiResult};
 
 pub use apply::{Applied, apply};
 pub use entries::UPDATERS_MAX;
-pub use reset::reset_fields;
+pub use reset::{custom_reset_fields, reset_fields};
 pub use update::{settle, untracks, update, validate};
 
 /// The resource that is written, in the version of the request.

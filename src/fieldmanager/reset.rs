@@ -7,10 +7,17 @@ const STATUS: Paths = &[&["status"]];
 const SPEC: Paths = &[&["spec"]];
 const SPEC_AND_METADATA: Paths = &[&["spec"], &["metadata"]];
 
-/// The fields that writes of a built-in resource, or of a subresource of it, leave as they are.
-///
-/// Kinds without a status have none. Custom resources with a status have `status`, and `spec` and `metadata` for
-/// writes of the status.
+/// The same of a custom resource, which may have a status.
+pub fn custom_reset_fields(status: bool, subresource: &str) -> Paths {
+    match subresource {
+        "" if status => STATUS,
+        "status" => SPEC_AND_METADATA,
+        _ => &[],
+    }
+}
+
+/// The fields that writes of a built-in resource, or of a subresource of it, leave as they are. Kinds without a status
+/// have none.
 pub fn reset_fields(group: &str, resource: &str, subresource: &str) -> Paths {
     match (subresource, group, resource) {
         ("" | "finalize", _, _) if resets_status(group, resource) => STATUS,

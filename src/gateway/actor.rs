@@ -54,8 +54,8 @@ impl Handler<Route> for GatewayActor {
     type Result = MessageResult<Route>;
 
     fn handle(&mut self, Route { method, uri, watch }: Route, _: &mut Context<Self>) -> MessageResult<Route> {
-        let Gateway { registry, documents, .. } = &**self.gateway;
-        let route = || Ok(routing::route(&registry.resources, documents, method.as_str(), uri.path(), watch));
+        let resources = &self.gateway.registry.resources;
+        let route = || Ok(routing::route(resources, method.as_str(), uri.path(), watch));
         MessageResult(unless_it_panics(route))
     }
 }

@@ -199,7 +199,7 @@ pub fn encode_entity(
 ) -> ApiResult<Encoded> {
     match (representation.form, entity) {
         (Form::Object, Entity::Stored(object))
-            if representation.media == Media::Json && !representation.pretty && served.is_stored_version() =>
+            if representation.media == Media::Json && !representation.pretty && served.shows_as_stored(object) =>
         {
             Ok(Encoded { bytes: object.bytes().clone(), content_type: Media::Json.name() })
         }
@@ -269,15 +269,22 @@ pub fn table_version(version: &str) -> printing::Version {
 }
 
 /// How objects of a resource become rows of a table.
-pub fn rows(served: &Served) -> &'static dyn printing::Rows {
+pub fn rows(served: &Served) -> &dyn printing::Rows {
     static OTHERS: printing::Printer = printing::Printer::of(printing::name_and_creation);
+    if let Some(custom) = &served.custom {
+        return &custom.version().table;
+    }
+    builtin_rows(served).unwrap_or(&OTHERS)
+}
+
+/// How objects of a built-in resource become rows.
+pub fn builtin_rows(served: &Served) -> Option<&'static printing::Printer> {
     let (group, name) = (served.group(), &*served.resource.name);
-    let found = if served.kind().name == "Scale" {
+    if served.kind().name == "Scale" {
         printing::subresource_printer(group, name, "scale")
     } else {
         printing::printer(group, name)
-    };
-    found.unwrap_or(&OTHERS)
+    }
 }
 
 /// The tree of an object in the version of the request.

@@ -10,7 +10,7 @@ use futures_util::StreamExt;
 use crate::field::quote;
 use crate::fieldmanager;
 use crate::limits;
-use crate::registry::{FieldValidation, Incoming};
+use crate::registry::{FieldValidation, Incoming, Served};
 use crate::status::{ApiError, ApiResult, Details};
 
 use super::former;
@@ -81,8 +81,12 @@ fn unsupported_media() -> ApiError {
     ApiError::new(415, "UnsupportedMediaType", message)
 }
 
-/// Decodes a body that must hold an object of `expected`.
-pub fn decode(body: &[u8], media: Media, expected: &Kind, validation: FieldValidation) -> ApiResult<Incoming> {
+/// Decodes a body that must hold an object of a resource.
+pub fn decode(body: &[u8], media: Media, served: &Served, validation: FieldValidation) -> ApiResult<Incoming> {
+    let expected = served.kind();
+    if served.custom.is_some() && media == Media::Protobuf {
+        return Err(unsupported_media());
+    }
     let raw = raw(body, media, expected)?;
     let (kind, version) = (raw.value.str_at(&["kind"]).to_owned(), raw.value.str_at(&["apiVersion"]).to_owned());
     let told = Told { kind, version: version.rsplit('/').next().unwrap_or("").to_owned() };
@@ -94,7 +98,8 @@ pub fn decode(body: &[u8], media: Media, expected: &Kind, validation: FieldValid
     value.set_at(&["apiVersion"], expected.api_version());
     let refused = |why: &dyn std::fmt::Display| told.refuse(expected, why);
     let (literals, abyss) = (raw.literals, raw.abyss);
-    let unknown = conform::conform(&expected.of, &mut value).map_err(|error| refused(&literal(error, &literals)))?;
+    let conformed = served.conform(&mut value, &Value::Null);
+    let unknown = conformed.map_err(|error| refused(&literal(error, &literals)))?;
     if abyss && json::holds_abyss(&value) {
         return Err(refused(&json::Error::TooDeep));
     }

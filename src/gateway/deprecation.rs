@@ -9,7 +9,10 @@ const DEPRECATED: &[([&str; 3], &str)] = &[
 ];
 
 /// What is said of a resource, if anything.
-pub fn warning(served: &Served) -> Option<&'static str> {
+pub fn warning(served: &Served) -> Option<&str> {
+    if let Some(custom) = &served.custom {
+        return custom.version().deprecation.as_deref();
+    }
     let of = &served.resource;
     let own = [&*of.group, &*of.version, &*of.name];
     DEPRECATED.iter().find(|(deprecated, _)| *deprecated == own).map(|(_, text)| *text)

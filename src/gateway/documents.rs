@@ -98,10 +98,11 @@ fn document(
     if let Some(found) = issuer_document(gateway, &asked) {
         return found.map(|found| respond_document(found, &caller.warnings));
     }
-    if let Some(found) = discovery::version::answer(&asked).or_else(|| gateway.documents.answer(&asked)) {
+    if let Some(found) = discovery::version::answer(&asked).or_else(|| gateway.published.documents().answer(&asked)) {
         return found.map(|found| respond_document(found, &caller.warnings));
     }
-    let found = gateway.openapi.answer(&asked).or_else(|| discovery::root::answer(&asked, &gateway.documents));
+    let found = gateway.published.openapi().answer(&asked);
+    let found = found.or_else(|| discovery::root::answer(&asked, &gateway.published.documents()));
     let found = found.unwrap_or_else(discovery::Answer::not_found);
     let packs = path == OPENAPI_V2 && head.gzip;
     Ok(respond_document(if packs { packed(found, "Accept-Encoding, Accept") } else { found }, &caller.warnings))

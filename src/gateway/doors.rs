@@ -34,7 +34,7 @@ impl Request<'_> {
                 self.may_create()?;
                 self.connect(connection, of).await
             }
-            Door::Scale(paths) => self.scale(paths, verb, payload).await,
+            Door::Scale => self.scale(verb, payload).await,
             Door::Shown(shown) if verb == Verb::List => self.shown_list(shown),
             Door::Shown(shown) => self.shown_one(shown),
             Door::Object => Err(ApiError::no_such_path()),
@@ -47,7 +47,7 @@ impl Request<'_> {
         let bytes = body::read(payload).await?;
         let options = WriteOptions::read(&self.head.query, "CreateOptions", &self.caller.user_agent, false)?;
         let part = self.served.part(self.subresource).unwrap_or(&self.served);
-        let decoded = body::decode(&bytes, media, part.kind(), options.validation)?;
+        let decoded = body::decode(&bytes, media, part, options.validation)?;
         self.caller.warnings.extend(decoded.warnings.iter().cloned());
         let target =
             Target { served: &self.served, namespace: self.namespace, name: self.name, subresource: self.subresource };
@@ -105,12 +105,13 @@ impl Request<'_> {
         })
     }
 
-    async fn scale(self, paths: Paths, verb: Verb, payload: web::Payload) -> ApiResult<HttpResponse> {
+    async fn scale(self, verb: Verb, payload: web::Payload) -> ApiResult<HttpResponse> {
         let (head, registry) = (self.head, &self.gateway.registry);
         let part = self.served.part(self.subresource).ok_or_else(ApiError::no_such_path)?;
         let parent =
             Target { served: &self.served, namespace: self.namespace, name: self.name, subresource: self.subresource };
-        let of = ScaleOf { parent, part, paths };
+        let paths = Paths::of(&self.served);
+        let of = ScaleOf { parent, part, paths: &paths };
         let agent = self.caller.user_agent.clone();
         let (representation, entity) = match verb {
             Verb::Update => {
@@ -118,7 +119,7 @@ impl Request<'_> {
                 let media = body::media(head.content_type)?;
                 let bytes = body::read(payload).await?;
                 let options = WriteOptions::read(&head.query, "UpdateOptions", &agent, false)?;
-                let decoded = body::decode(&bytes, media, part.kind(), options.validation)?;
+                let decoded = body::decode(&bytes, media, part, options.validation)?;
                 self.caller.warnings.extend(decoded.warnings.iter().cloned());
                 (representation, registry.replace_scale(of, decoded, &options, self.caller).await?)
             }

@@ -12,12 +12,13 @@ use futures_util::FutureExt;
 use super::actor::{GatewayActor, Route, unrouted};
 use super::attempt::{Attempt, Course};
 use super::caller::Caller;
-use super::negotiate::{Form, Media, Offer, Representation, negotiate, wants_pretty};
+use super::negotiate::{Form, Media, Offer, Representation, negotiate, negotiate_custom, wants_pretty};
 use super::query::Query;
 use super::routing::{RequestInfo, Routed};
-use super::{Gateway, answer, documents, path, resources};
+use super::{Gateway, answer, definitions, documents, path, resources};
 use crate::access::{Attributes, ConnectionIdentity, Impersonation};
 use crate::discovery;
+use crate::registry::Served;
 use crate::status::{ApiError, ApiResult};
 use crate::transport::ConnectionId;
 
@@ -65,6 +66,14 @@ impl<'r> Head<'r> {
     /// The representation that the client wants of what a route offers.
     pub fn representation(&self, offer: Offer) -> ApiResult<Representation> {
         negotiate(self.accept, offer, self.pretty)
+    }
+
+    /// As [`Head::representation`], of an object of this resource.
+    pub fn representation_of(&self, served: &Served, offer: Offer) -> ApiResult<Representation> {
+        if served.custom.is_some() {
+            return negotiate_custom(self.accept, offer, self.pretty);
+        }
+        self.representation(offer)
     }
 
     /// How errors are shown: as the client wants what has one form only, or as JSON where that cannot be had.
@@ -153,7 +162,10 @@ async fn route(
         uri: request.uri().clone(),
         watch: head.query.flag("watch").unwrap_or(false),
     };
-    let routed = router.send(asked).await.map_err(unrouted).flatten();
+    let routed = match router.send(asked).await.map_err(unrouted).flatten() {
+        Ok(Routed::Unserved(info)) => Ok(definitions::look_again(gateway, info).await),
+        routed => routed,
+    };
     let answered = match routed {
         Ok(Routed::Objects(info)) => {
             resources::answer(gateway, router, &head, info, payload, &mut caller, course).await

@@ -203,7 +203,7 @@ fn writer(registry: &Arc<Registry>, served: &Arc<Served>, show: Show<'_>) -> Api
             let include = printing::Includer::from_query(show.include)?;
             let columns = static_columns(served).ok_or_else(|| ApiError::internal("the columns may change"))?;
             let version = answer::table_version(version);
-            let rows = answer::rows(served);
+            let rows = answer::builtin_rows(served).ok_or_else(|| ApiError::internal("the columns may change"))?;
             Box::new(Rows { common, table: printing::Table::new(rows, columns, version, include, registry::now()) })
         }
     })
@@ -231,13 +231,13 @@ impl Common {
     }
 }
 
-fn head(kind: &str, api_version: &str, page: &Page, out: &mut Vec<u8>) {
+fn head(kind: &str, api_version: &str, metadata: &Value, out: &mut Vec<u8>) {
     out.extend_from_slice(b"{\"kind\":");
     json::write_str(kind, out);
     out.extend_from_slice(b",\"apiVersion\":");
     json::write_str(api_version, out);
     out.extend_from_slice(b",\"metadata\":");
-    json::write(&list_metadata(page), out);
+    json::write(metadata, out);
     out.extend_from_slice(b",\"items\":");
 }
 
@@ -257,20 +257,30 @@ struct Objects(Common);
 
 impl ItemWriter for Objects {
     fn begin(&mut self, page: &Page, out: &mut Vec<u8>) {
-        head(&self.0.served.resource.list_kind, &self.0.served.api_version(), page, out);
+        let mut metadata = list_metadata(page);
+        if self.0.served.custom.is_some() && page.next.is_none() {
+            metadata.set_at(&["continue"], "");
+        }
+        head(&self.0.served.resource.list_kind, &self.0.served.api_version(), &metadata, out);
         out.push(b'[');
     }
 
     fn item(&mut self, object: &Object, out: &mut Vec<u8>) -> ApiResult<()> {
         self.0.comma(out);
-        if self.0.served.is_stored_version() {
-            out.push(b'{');
-            out.extend_from_slice(answer::list_item(object));
+        if self.0.served.shows_as_stored(object) {
+            if self.0.served.custom.is_some() {
+                out.extend_from_slice(registry::stored_text(object));
+            } else {
+                out.push(b'{');
+                out.extend_from_slice(answer::list_item(object));
+            }
             return Ok(());
         }
         let mut shown = self.0.registry.shown(&self.0.served, object)?;
-        shown.remove_at(&["kind"]);
-        shown.remove_at(&["apiVersion"]);
+        if self.0.served.custom.is_none() {
+            shown.remove_at(&["kind"]);
+            shown.remove_at(&["apiVersion"]);
+        }
         json::write(&shown, out);
         Ok(())
     }
@@ -287,7 +297,8 @@ struct Partials {
 
 impl ItemWriter for Partials {
     fn begin(&mut self, page: &Page, out: &mut Vec<u8>) {
-        head("PartialObjectMetadataList", &format!("meta.k8s.io/{}", self.version), page, out);
+        let metadata = list_metadata(page);
+        head("PartialObjectMetadataList", &format!("meta.k8s.io/{}", self.version), &metadata, out);
     }
 
     fn item(&mut self, object: &Object, out: &mut Vec<u8>) -> ApiResult<()> {

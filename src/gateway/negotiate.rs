@@ -108,6 +108,15 @@ fn clauses(accept: &str) -> Vec<Clause<'_>> {
 
 /// Chooses a representation, or refuses with 406.
 pub fn negotiate(accept: &str, offer: Offer, pretty: bool) -> ApiResult<Representation> {
+    choose(accept, offer, pretty, true)
+}
+
+/// As [`negotiate`], for objects that have no form in protobuf, unless they are shown as something else.
+pub fn negotiate_custom(accept: &str, offer: Offer, pretty: bool) -> ApiResult<Representation> {
+    choose(accept, offer, pretty, false)
+}
+
+fn choose(accept: &str, offer: Offer, pretty: bool, has_messages: bool) -> ApiResult<Representation> {
     let plain = Representation { media: Media::Json, form: Form::Object, pretty };
     if matches!(accept, "" | "application/json" | "*/*") {
         return Ok(plain);
@@ -121,7 +130,9 @@ pub fn negotiate(accept: &str, offer: Offer, pretty: bool) -> ApiResult<Represen
     for clause in clauses(accept) {
         let media = if clause.media == "*/*" { Some(Media::Json) } else { Media::named(clause.media) };
         let Some(media) = media else { continue };
-        if let Some(chosen) = representation(media, &clause.parameters, offer, pretty) {
+        let chosen = representation(media, &clause.parameters, offer, pretty);
+        let fits = |of: &Representation| has_messages || of.media != Media::Protobuf || of.form != Form::Object;
+        if let Some(chosen) = chosen.filter(fits) {
             return Ok(chosen);
         }
     }

@@ -235,7 +235,7 @@ impl<'r> Request<'r> {
     }
 
     async fn get(self) -> ApiResult<HttpResponse> {
-        let representation = self.head.representation(self.offer())?;
+        let representation = self.head.representation_of(&self.served, self.offer())?;
         if self.head.query.flag("export").unwrap_or(false) {
             let message = "the export parameter, deprecated since v1.14, is no longer supported";
             return Err(ApiError::bad_request(message));
@@ -246,7 +246,7 @@ impl<'r> Request<'r> {
     }
 
     async fn list(self) -> ApiResult<HttpResponse> {
-        let representation = self.head.representation(Offer::Collection)?;
+        let representation = self.head.representation_of(&self.served, Offer::Collection)?;
         let listing = Listing::read(&self.head.query, &self.served, false)?;
         self.gateway.registry.reach_for_list(&self.served, &listing).await?;
         let served = Arc::clone(&self.served);
@@ -257,7 +257,7 @@ impl<'r> Request<'r> {
     }
 
     async fn watch(self, by_path: bool) -> ApiResult<HttpResponse> {
-        let representation = self.head.representation(Offer::Collection)?;
+        let representation = self.head.representation_of(&self.served, Offer::Collection)?;
         let mut listing = Listing::read(&self.head.query, &self.served, by_path)?;
         if !self.name.is_empty() {
             listing.select_name(self.name)?;
@@ -274,12 +274,12 @@ impl<'r> Request<'r> {
         payload: web::Payload,
         options: &str,
     ) -> ApiResult<(Representation, WriteOptions, impl Fn() -> ApiResult<Incoming> + use<'r>)> {
-        let representation = self.head.representation(self.offer())?;
+        let representation = self.head.representation_of(&self.served, self.offer())?;
         let media = body::media(self.head.content_type)?;
         let bytes = body::read(payload).await?;
         let options = WriteOptions::read(&self.head.query, options, &self.caller.user_agent, false)?;
         let (served, validation) = (Arc::clone(&self.served), options.validation);
-        Ok((representation, options, move || body::decode(&bytes, media, served.kind(), validation)))
+        Ok((representation, options, move || body::decode(&bytes, media, &served, validation)))
     }
 
     async fn create(self, payload: web::Payload) -> ApiResult<HttpResponse> {
@@ -322,7 +322,7 @@ impl<'r> Request<'r> {
 
     async fn patch(self, payload: web::Payload) -> ApiResult<HttpResponse> {
         let format = patch_format(self.head)?;
-        let representation = self.head.representation(self.offer())?;
+        let representation = self.head.representation_of(&self.served, self.offer())?;
         let bytes = body::read(payload).await?;
         let apply = format.is_none();
         let options = WriteOptions::read(&self.head.query, "PatchOptions", &self.caller.user_agent, apply)?;
@@ -337,7 +337,7 @@ impl<'r> Request<'r> {
     }
 
     async fn delete(self, payload: web::Payload) -> ApiResult<HttpResponse> {
-        let representation = self.head.representation(self.offer())?;
+        let representation = self.head.representation_of(&self.served, self.offer())?;
         let bytes = body::read(payload).await?;
         let options = body::decode_delete_options(&bytes, self.head.content_type)?;
         let options = DeleteOptions::read(&self.head.query, options.as_ref())?;
@@ -353,7 +353,7 @@ impl<'r> Request<'r> {
     }
 
     async fn delete_collection(self, payload: web::Payload) -> ApiResult<HttpResponse> {
-        let representation = self.head.representation(Offer::Objects)?;
+        let representation = self.head.representation_of(&self.served, Offer::Objects)?;
         let bytes = body::read(payload).await?;
         let listing = Listing::read(&self.head.query, &self.served, false)?;
         let options = body::decode_delete_options(&bytes, self.head.content_type)?;

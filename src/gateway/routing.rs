@@ -3,13 +3,13 @@
 use std::sync::Arc;
 
 use compact_str::CompactString;
+use flotilla_proto::catalogue;
 use flotilla_proto::schema::Subresource;
 
 use super::members;
 use super::path::{self, ResourcePath, Target};
 use super::verb::Verb;
 use crate::backup::BACKUP_PATH;
-use crate::discovery::Documents;
 use crate::field::quote;
 use crate::registry::{Resources, Served};
 use crate::status::{ApiError, ApiResult};
@@ -24,7 +24,7 @@ const HEALTH_METRICS: &str = "/metrics/slis";
 pub(super) enum Routed {
     /// Those who know objects.
     Objects(RequestInfo),
-    /// Nobody: it is about objects of a group that is not served.
+    /// Nobody, as far as is known here: it is about objects that are not built in, and not defined.
     Unserved(RequestInfo),
     /// Nobody: it watches, but no resource.
     WatchOfNothing,
@@ -52,12 +52,13 @@ pub(super) struct RequestInfo {
 }
 
 /// Finds who answers a request for a path that is not decoded yet; `watch` is what its query says.
-pub(super) fn route(resources: &Resources, documents: &Documents, method: &str, path: &str, watch: bool) -> Routed {
+pub(super) fn route(resources: &Resources, method: &str, path: &str, watch: bool) -> Routed {
     let decoded = path::decode(path);
     match path::parse(&decoded) {
         Target::Resource(of) => {
             let info = RequestInfo { verb: Verb::of(method, watch, &of), served: find(resources, &of), of };
-            if documents.has_group(&info.of.group) { Routed::Objects(info) } else { Routed::Unserved(info) }
+            let known = info.served.is_ok() || catalogue::group(&info.of.group).is_some();
+            if known { Routed::Objects(info) } else { Routed::Unserved(info) }
         }
         Target::WatchOfNothing => Routed::WatchOfNothing,
         Target::Other => match &*decoded {
@@ -70,7 +71,7 @@ pub(super) fn route(resources: &Resources, documents: &Documents, method: &str, 
 }
 
 /// The resource that a path names; 404 where there is none, or none in this shape.
-fn find(resources: &Resources, of: &ResourcePath) -> ApiResult<Arc<Served>> {
+pub(super) fn find(resources: &Resources, of: &ResourcePath) -> ApiResult<Arc<Served>> {
     let served = resources.find(&of.group, &of.version, &of.resource);
     let served = served.ok_or_else(ApiError::no_such_path)?;
     let namespaced = served.resource.namespaced;

@@ -13,15 +13,14 @@ use super::beginning::Beginning;
 use super::flow::Flow;
 use super::handler;
 use super::members::Turns;
+use super::published::Published;
 use crate::access::tokens::Issuer;
 use crate::access::{Authenticator, rbac};
 use crate::boot::{Boot, Drain};
 use crate::bootstrap::{self, SeedError};
 use crate::discovery::health::Health;
-use crate::discovery::{self, Documents};
 use crate::limits;
 use crate::metrics::Page;
-use crate::openapi::OpenApi;
 use crate::registry::Registry;
 use crate::status::ApiError;
 
@@ -36,10 +35,8 @@ pub struct Gateway {
     pub issuer: Issuer,
     /// Where the server is reached.
     pub address: SocketAddr,
-    /// Discovery documents.
-    pub documents: Documents,
-    /// OpenAPI documents.
-    pub openapi: OpenApi,
+    /// Discovery and OpenAPI.
+    pub published: Arc<Published>,
     /// What `/healthz` and its like tell.
     pub health: Health,
     /// How many requests are in progress, and may be.
@@ -51,9 +48,9 @@ pub struct Gateway {
     /// Tells watches to end: the server is going down, or is told of no change any more.
     pub streams: Drain,
     pub(super) beginning: Beginning,
-    /// Keeps what is known of roles and bindings up to date.
-    #[expect(dead_code, reason = "it works until it is dropped")]
-    following: Following,
+    /// Keep what is known of roles and bindings, and of custom resources, up to date.
+    #[expect(dead_code, reason = "they work until they are dropped")]
+    following: [Following; 2],
 }
 
 /// A task that ends when this is dropped.
@@ -78,19 +75,20 @@ impl Gateway {
         registry.authorizer = boot.authorizer.clone();
         let registry = Arc::new(registry);
         let beginning = Beginning::start(boot, &registry).await?;
-        let following = follow_roles(&registry)?;
+        let address = format!("{}:{}", boot.config.advertised(), boot.address.port());
+        let published = Published::new(address)?;
+        let following = [follow_roles(&registry)?, published.follow(&registry)].map(Following);
         registry.authorizer.rbac.is_complete().await;
+        let _ = registry.resources.changes().wait_for(|times| *times > 0).await; // what is stored is served
         let health = beginning.health(boot);
         let streams = boot.drain.or_removed(registry.store.standing());
-        let address = format!("{}:{}", boot.config.advertised(), boot.address.port());
         Ok(Arc::new(Self {
             registry,
             authenticator: Arc::clone(&boot.authenticator),
-            following: Following(following),
+            following,
             issuer: boot.issuer.clone(),
             address: SocketAddr::new(boot.config.advertised(), boot.address.port()),
-            documents: Documents::build(&discovery::built_in()?, &address),
-            openapi: OpenApi::default(),
+            published,
             health,
             flow: Flow::new(boot.config.max_requests_inflight, boot.config.max_mutating_requests_inflight),
             turns: Turns::default(),

@@ -139,7 +139,7 @@ impl<'a> Apply<'a> {
 fn decode(served: &Served, object: &mut Value, before: &Value) -> Result<(), conform::Error> {
     object.set_at(&["kind"], &*served.kind().name);
     object.set_at(&["apiVersion"], served.api_version());
-    conform::conform_changed(served.of(), object, before).map(drop)
+    served.conform(object, before).map(drop)
 }
 
 impl Change for Apply<'_> {

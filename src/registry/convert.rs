@@ -1,5 +1,6 @@
 //! Between the version of a request and the stored one.
 
+use flotilla_proto::conform;
 use flotilla_proto::value::{Map, Str, Value};
 
 use super::encode;
@@ -9,6 +10,9 @@ use crate::status::ApiResult;
 
 /// An object of the request's version, as it is stored.
 pub fn to_stored(served: &Served, object: Value) -> Value {
+    if let Some(custom) = &served.custom {
+        return custom.store(object);
+    }
     if served.is_stored_version() {
         return object;
     }
@@ -23,6 +27,9 @@ pub fn to_served(served: &Served, object: Value) -> ApiResult<Value> {
 }
 
 fn shown(served: &Served, object: Value) -> Value {
+    if let Some(custom) = &served.custom {
+        return custom.show(object);
+    }
     if served.is_stored_version() {
         return object;
     }
@@ -31,8 +38,27 @@ fn shown(served: &Served, object: Value) -> Value {
     shown
 }
 
+/// A stored object as the kind has it now: what definitions say of custom resources may have changed since.
+pub fn current(served: &Served, object: Value) -> Value {
+    match &served.custom {
+        Some(custom) => custom.store(custom.show(object)),
+        None => object,
+    }
+}
+
+/// Drops what is empty and was not there before, in an object of the request's version: see [`conform::forget_empty`].
+/// Custom resources keep it.
+pub fn forget_empty(served: &Served, object: &mut Value, before: &Value) {
+    if served.custom.is_none() {
+        conform::forget_empty(served.of(), object, before);
+    }
+}
+
 /// Writes the defaults of the kind into an object of the request's version. The kind states them for its stored form.
 pub fn default(served: &Served, object: &mut Value) {
+    if let Some(custom) = &served.custom {
+        return custom.default(object);
+    }
     if served.is_stored_version() {
         (served.strategy.default)(object);
         return;

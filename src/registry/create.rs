@@ -65,13 +65,14 @@ impl Registry {
     ) -> ApiResult<Written> {
         let served = target.served;
         let mut object = incoming.value;
+        refuse_last(target, &object)?;
         place(target, &mut object)?;
         owners::dedup(&mut object, &mut caller.warnings);
         if !incoming.owned {
             convert::default(served, &mut object);
             ownership::record(served, "", options, None, &mut object, incoming.untracked);
         }
-        conform::forget_empty(served.of(), &mut object, &Value::Null);
+        convert::forget_empty(served, &mut object, &Value::Null);
         let mut object = convert::to_stored(served, object);
         self.admit_create(target, &mut object, options, caller).await?;
         self.store_new(target, object, options, caller).await
@@ -158,6 +159,7 @@ impl Registry {
             }
         }
         (strategy.validate)(object, &mut errors);
+        served.custom.iter().for_each(|custom| custom.validate(object, &mut errors));
         if strategy.metadata_last && errors.is_empty() {
             metadata::validate_create(NameRule::PathSegment, namespaced, object, &mut errors);
         }
@@ -218,6 +220,15 @@ fn cannot_generate(mut error: ApiError) -> ApiError {
         details.retry_after_seconds = 1;
     }
     error
+}
+
+/// 403 while the definition of a custom resource is being deleted.
+fn refuse_last(Target { served, .. }: Target<'_>, object: &Value) -> ApiResult<()> {
+    if !served.custom.as_ref().is_some_and(|custom| custom.definition().terminating) {
+        return Ok(());
+    }
+    let why = "create not allowed while custom resource definition is terminating";
+    Err(ApiError::forbidden(served.group(), &served.resource.name, object.str_at(&["metadata", "name"]), why))
 }
 
 /// Puts the object into the namespace of the request; 400 when it says it belongs elsewhere.

@@ -8,6 +8,7 @@ use flotilla_proto::value::Value;
 
 use super::options::{DeleteOptions, Propagation};
 use super::{Entity, Registry, Served, Target, WriteOptions, convert, encode, now, stored_tree};
+use crate::custom::{self, termination};
 use crate::gateway::Caller;
 use crate::kinds::{Dependents, priority_class};
 use crate::limits;
@@ -89,8 +90,11 @@ impl Registry {
         let old = stored_tree(current)?;
         check_preconditions(target, options, &old, current)?;
         let uid = old.str_at(&["metadata", "uid"]).to_owned();
+        let is_marked = !old.at(&["metadata", "deletionTimestamp"]).is_null();
         let step = if is_namespace(target.served) {
             namespace_step(target.served, &old, options)
+        } else if is_definition(target.served) && !is_marked {
+            Step::Mark(termination::marked(&old, &now().to_string()), false)
         } else {
             step(target.served, &old, options)
         };
@@ -194,6 +198,10 @@ fn is_system_class(name: &str) -> bool {
 
 fn is_namespace(served: &Served) -> bool {
     served.group().is_empty() && served.resource.name == "namespaces"
+}
+
+fn is_definition(served: &Served) -> bool {
+    served.group() == custom::GROUP && served.resource.name == custom::RESOURCE
 }
 
 fn check_preconditions(target: Target<'_>, options: &DeleteOptions, old: &Value, current: &Object) -> ApiResult<()> {

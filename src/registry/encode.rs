@@ -24,6 +24,8 @@ thread_local! {
 
 /// Encodes an object for its table. It must be in the stored version.
 pub fn draft(served: &Served, object: &Value) -> Draft {
+    let sorted = served.custom.as_ref().map(|_| sorted(object));
+    let object = sorted.as_ref().unwrap_or(object);
     SCRATCH.with_borrow_mut(|out| {
         out.clear();
         let layout = write(served, object, out);
@@ -36,17 +38,31 @@ pub fn draft(served: &Served, object: &Value) -> Draft {
     })
 }
 
+/// An object with members sorted by name, as those of custom resources are shown.
+fn sorted(object: &Value) -> Value {
+    let mut sorted = object.clone();
+    sorted.sort_members();
+    sorted
+}
+
 fn write(served: &Served, object: &Value, out: &mut Vec<u8>) -> Layout {
     let mut layout = Layout::default();
-    out.extend_from_slice(b"{\"kind\":");
-    json::write_str(&served.stored.name, out);
-    out.extend_from_slice(b",\"apiVersion\":");
-    json::write_str(&served.stored.api_version(), out);
-    out.push(b',');
+    let mut stated = [("kind", served.stored.name.to_string()), ("apiVersion", served.stored.api_version())];
+    if served.custom.is_some() {
+        stated.reverse();
+    }
+    out.push(b'{');
+    for (member, text) in &stated {
+        json::write_str(member, out);
+        out.push(b':');
+        json::write_str(text, out);
+        out.push(b',');
+    }
     layout.head = out.len() as u32;
     out.extend_from_slice(b"\"metadata\":");
     layout.metadata.start = out.len() as u32;
-    layout.revision_at = write_metadata(object.map_at(&["metadata"]), out);
+    let is_sorted = served.custom.is_some();
+    layout.revision_at = write_metadata(object.map_at(&["metadata"]), is_sorted, out);
     layout.metadata.end = out.len() as u32;
     for (key, member) in object.as_object().into_iter().flat_map(Map::iter) {
         if !matches!(key, "kind" | "apiVersion" | "metadata") {
@@ -61,8 +77,10 @@ fn write(served: &Served, object: &Value, out: &mut Vec<u8>) -> Layout {
 }
 
 /// Writes metadata with a placeholder for the revision behind the members that precede it; returns where its digits go.
-fn write_metadata(metadata: Option<&Map>, out: &mut Vec<u8>) -> u32 {
+fn write_metadata(metadata: Option<&Map>, is_sorted: bool, out: &mut Vec<u8>) -> u32 {
     const BEFORE: [&str; 5] = ["name", "generateName", "namespace", "selfLink", "uid"];
+    const REVISION: &str = "resourceVersion";
+    let is_before = |key: &str| if is_sorted { key < REVISION } else { BEFORE.contains(&key) };
     out.push(b'{');
     let mut at = 0;
     let place = |out: &mut Vec<u8>| {
@@ -73,10 +91,10 @@ fn write_metadata(metadata: Option<&Map>, out: &mut Vec<u8>) -> u32 {
         at
     };
     for (key, member) in metadata.into_iter().flat_map(Map::iter) {
-        if key == "resourceVersion" {
+        if key == REVISION {
             continue;
         }
-        if at == 0 && !BEFORE.contains(&key) {
+        if at == 0 && !is_before(key) {
             at = place(out);
             out.push(b',');
         }
@@ -100,6 +118,8 @@ fn terms(served: &Served, object: &Value) -> Terms {
     let labels = labels.map(|(key, value)| (key.into(), value.as_str().unwrap_or("").into())).collect();
     let fields = served.strategy.selectable.iter();
     let fields = fields.map(|(name, value)| (CompactString::const_new(name), value(object).into()));
+    let defined = served.custom.iter().flat_map(|custom| custom.selected(object));
+    let fields = fields.chain(defined.map(|(name, value)| (name.into(), value.into())));
     Terms::new(labels, fields.filter(|(_, value): &(_, CompactString)| !value.is_empty()).collect())
 }
 

@@ -39,7 +39,7 @@ impl Listing {
         let timeout_seconds = query.int("timeoutSeconds")?;
         let labels = LabelSelector::parse(query.text("labelSelector"))?;
         let mut fields = FieldSelector::parse(query.text("fieldSelector"))?;
-        fields.check(served.strategy, served.resource.namespaced)?;
+        fields.check(served)?;
         fields.rename(served.strategy.selectors);
         fields.rename(served.strategy.aliases);
         let listing = Self {

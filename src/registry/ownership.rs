@@ -14,6 +14,9 @@ pub(super) struct ServedVersions<'a>(pub &'a Served);
 
 impl Versions for ServedVersions<'_> {
     fn convert(&self, object: &Value, api_version: &str) -> ApiResult<Option<(Ref<Type>, Value)>> {
+        if let Some(custom) = &self.0.custom {
+            return Ok(custom.convert(object, api_version));
+        }
         let own = self.0.kind();
         let find = |api_version: &str| {
             let (group, version) = api_version.split_once('/').unwrap_or(("", api_version));
@@ -35,7 +38,10 @@ pub(super) fn target<'a>(served: &'a Served, subresource: &str, versions: &'a dy
         version: &served.kind().version,
         kind: &served.kind().name,
         fixed: true,
-        reset: fieldmanager::reset_fields(served.group(), &served.resource.name, subresource),
+        reset: match &served.custom {
+            Some(custom) => fieldmanager::custom_reset_fields(custom.version().status, subresource),
+            None => fieldmanager::reset_fields(served.group(), &served.resource.name, subresource),
+        },
         versions,
     }
 }

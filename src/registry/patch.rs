@@ -1,6 +1,5 @@
 //! PATCH: the body says how the object changes.
 
-use flotilla_proto::conform;
 use flotilla_proto::value::{Map, Value};
 
 use super::options::FieldValidation;
@@ -116,7 +115,7 @@ fn decode(
     value.set_at(&["kind"], &*kind.name);
     value.set_at(&["apiVersion"], kind.api_version());
     // What is decoded is text with sorted keys.
-    let conformed = conform::conform_changed(&kind.of, &mut value, current);
+    let conformed = target.served.conform(&mut value, current);
     let mut unknown = conformed.map_err(|error| undecodable(&error.to_string()))?;
     unknown.sort();
     let unknown = unknown.iter().map(|path| format!("unknown field {}", quote(path)));

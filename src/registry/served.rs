@@ -4,10 +4,14 @@ use std::borrow::Cow;
 use std::sync::Arc;
 
 use arc_swap::ArcSwap;
-use flotilla_cluster::{Key, TableId};
-use flotilla_proto::catalogue;
+use flotilla_cluster::{Key, Object, TableId};
 use flotilla_proto::schema::{Kind, Ref, Resource, Subresource, Text, Type};
+use flotilla_proto::value::Value;
+use flotilla_proto::{catalogue, conform};
 
+use tokio::sync::watch;
+
+use crate::custom::{self, Custom, Definition};
 use crate::kinds::{self, Strategy};
 use crate::printing::SCALE_COLUMNS;
 use crate::status::ApiError;
@@ -25,6 +29,8 @@ pub struct Served {
     pub table: TableId,
     /// Subresources that show another kind: their name, and the resource as it is seen through them.
     pub parts: Vec<(Text, Arc<Served>)>,
+    /// What the definition says, of a custom resource.
+    pub custom: Option<Custom>,
 }
 
 impl Served {
@@ -53,14 +59,41 @@ impl Served {
         self.parts.iter().find(|(name, _)| name == subresource).map(|(_, part)| part)
     }
 
-    /// Whether objects are stored in the version that is shown, so that stored bytes are answers.
+    /// Whether objects are stored in the version that is shown, so that stored bytes are answers. What definitions
+    /// say may change, so that objects of custom resources are looked at in any version.
     pub fn is_stored_version(&self) -> bool {
+        self.custom.is_none() && self.is_of_stored_version()
+    }
+
+    /// Whether the stored bytes of an object are what this version shows.
+    pub fn shows_as_stored(&self, object: &Object) -> bool {
+        self.custom.as_ref().map_or_else(|| self.is_of_stored_version(), |custom| custom.shows_as_stored(object))
+    }
+
+    fn is_of_stored_version(&self) -> bool {
         self.stored.version == self.resource.kind.version && self.stored.group == self.resource.kind.group
+    }
+
+    /// Whether this one of the versions of the resource stands for all of them.
+    fn is_first(&self) -> bool {
+        self.custom.as_ref().map_or_else(|| self.is_of_stored_version(), Custom::is_first)
     }
 
     /// Whether discovery lists this verb.
     pub fn has_verb(&self, verb: &str) -> bool {
         self.resource.verbs.iter().any(|v| v == verb)
+    }
+
+    /// Conforms an object of this version that was made of one which conforms, `before`, or of none. Returns the paths of
+    /// fields that were dropped.
+    ///
+    /// # Errors
+    /// A value is not of its type.
+    pub fn conform(&self, object: &mut Value, before: &Value) -> Result<Vec<String>, conform::Error> {
+        match &self.custom {
+            Some(custom) => custom.conform(object),
+            None => conform::conform_changed(self.of(), object, before),
+        }
     }
 
     /// The key of an object.
@@ -77,7 +110,10 @@ impl Served {
 /// All served resources, found by group, version and plural name. Replaced as a whole when the set changes.
 #[derive(Debug)]
 pub struct Resources {
+    builtin: Vec<Arc<Served>>,
     known: ArcSwap<Known>,
+    /// How often definitions were taken in.
+    defined: watch::Sender<u64>,
 }
 
 #[derive(Debug)]
@@ -91,7 +127,7 @@ struct Known {
 impl Known {
     fn of(mut all: Vec<Arc<Served>>) -> Self {
         all.sort_by(|a, b| order(a).cmp(&order(b)));
-        let mut stored: Vec<_> = all.iter().filter(|of| of.is_stored_version()).cloned().collect();
+        let mut stored: Vec<_> = all.iter().filter(|of| of.is_first()).cloned().collect();
         stored.sort_by(|a, b| stored_order(a).cmp(&stored_order(b)));
         Self { sorted: Arc::new(all), stored }
     }
@@ -101,8 +137,23 @@ impl Resources {
     /// The built-in resources.
     pub fn builtin() -> Self {
         let served = |resource| Arc::new(served(resource));
-        let all = catalogue::resources().filter(|resource| !resource.verbs.is_empty()).map(served).collect();
-        Self { known: ArcSwap::from_pointee(Known::of(all)) }
+        let all = catalogue::resources().filter(|resource| !resource.verbs.is_empty()).map(served);
+        let builtin: Vec<_> = all.collect();
+        let known = ArcSwap::from_pointee(Known::of(builtin.clone()));
+        Self { builtin, known, defined: watch::Sender::new(0) }
+    }
+
+    /// Serves these definitions besides what is built in, and no others any more. Returns what is served of them.
+    pub fn define<'a>(&self, definitions: impl Iterator<Item = &'a Arc<Definition>>) -> Vec<Arc<Served>> {
+        let custom: Vec<_> = definitions.flat_map(Custom::of).map(|custom| Arc::new(defined(custom))).collect();
+        self.known.store(Arc::new(Known::of(self.builtin.iter().chain(&custom).cloned().collect())));
+        self.defined.send_modify(|times| *times += 1);
+        custom
+    }
+
+    /// Told whenever definitions were taken in: how often.
+    pub fn changes(&self) -> watch::Receiver<u64> {
+        self.defined.subscribe()
     }
 
     /// The resource of this plural name.
@@ -119,7 +170,7 @@ impl Resources {
 
     /// Every resource once, in its stored version.
     pub fn stored(&self) -> Vec<Arc<Served>> {
-        self.known.load().sorted.iter().filter(|of| of.is_stored_version()).cloned().collect()
+        self.known.load().sorted.iter().filter(|of| of.is_first()).cloned().collect()
     }
 
     /// The stored version of the resource that holds objects of a kind.
@@ -174,7 +225,24 @@ fn served(resource: &'static Resource) -> Served {
     let strategy = kinds::strategy(&resource.group, &resource.name);
     let parts = resource.subresources.iter();
     let parts = parts.filter_map(|sub| Some((sub.name.clone(), Arc::new(part(resource, sub, &table)?)))).collect();
-    Served { resource: Ref::Static(resource), stored, strategy, table, parts }
+    Served { resource: Ref::Static(resource), stored, strategy, table, parts, custom: None }
+}
+
+/// A version of a custom resource as it is served.
+fn defined(custom: Custom) -> Served {
+    let (definition, version) = (custom.definition(), custom.version());
+    let table = TableId::new(&format!("{}/{}", definition.group, definition.plural));
+    let resource = custom::resource(definition, version);
+    let parts = resource.subresources.iter();
+    let parts = parts.filter_map(|sub| Some((sub.name.clone(), Arc::new(part(&resource, sub, &table)?)))).collect();
+    Served {
+        stored: custom.stored_kind().clone(),
+        strategy: if version.status { &custom::WITH_STATUS } else { &custom::PLAIN },
+        resource: Ref::Shared(Arc::new(resource)),
+        table,
+        parts,
+        custom: Some(custom),
+    }
 }
 
 /// A resource as it is seen through a subresource; `None` where that shows the resource's own kind.
@@ -191,5 +259,6 @@ fn part(resource: &Resource, subresource: &Subresource, table: &TableId) -> Opti
         strategy: kinds::strategy(&kind.group, &subresource.name),
         table: table.clone(),
         parts: Vec::new(),
+        custom: None,
     })
 }

@@ -4,7 +4,6 @@ use std::borrow::Cow;
 use std::sync::Arc;
 
 use flotilla_cluster::{Expectation, Mutation, Object, Outcome, Revision, Write};
-use flotilla_proto::conform;
 use flotilla_proto::value::{Map, Value};
 
 use super::create::{place, reset_status};
@@ -206,7 +205,7 @@ impl Registry {
         caller: &mut Caller,
     ) -> ApiResult<Option<Written>> {
         let served = target.served;
-        let old = encode::stored_tree(current)?;
+        let old = convert::current(served, encode::stored_tree(current)?);
         let shown = if served.is_stored_version() {
             Cow::Borrowed(&old)
         } else {
@@ -224,7 +223,7 @@ impl Registry {
         if !change.owns_managed_fields() {
             ownership::record(served, target.subresource, options, Some(&shown), &mut new, change.untracked());
         }
-        conform::forget_empty(served.of(), &mut new, &shown);
+        convert::forget_empty(served, &mut new, &shown);
         let mut new = convert::to_stored(served, new);
         self.admit_update(target, &mut new, &old, options, caller).await?;
         let allocation = self.allocate_update(target, &mut new, &old, options).await?;
@@ -266,6 +265,7 @@ impl Registry {
             (_, Some(rules)) => (rules.validate)(new, old, &mut errors),
             _ => (strategy.validate_update)(new, old, &mut errors),
         }
+        served.custom.iter().for_each(|custom| custom.validate_update(new, old, &mut errors));
         if errors.is_empty() {
             match (target.subresource, strategy.subresource(target.subresource)) {
                 ("status", _) => (strategy.status_warnings)(new, &mut caller.warnings),

@@ -61,7 +61,7 @@ impl Encoder {
     }
 
     fn shared_or_own(&mut self, change: &Change, kind: EventType, shown: &Shown, out: &mut Events) -> ApiResult<()> {
-        let own = matches!(shown, Shown::Object(_)) && self.served.is_stored_version();
+        let own = matches!(shown, Shown::Object(object) if self.served.shows_as_stored(object));
         if !own || self.representation.form != Form::Object {
             return self.event(kind, shown, out.text());
         }
@@ -85,7 +85,7 @@ impl Encoder {
     /// Appends an event about an object.
     fn event(&mut self, kind: EventType, shown: &Shown, out: &mut Vec<u8>) -> ApiResult<()> {
         let plain = self.representation.media == Media::Json && self.representation.form == Form::Object;
-        if plain && self.served.is_stored_version() {
+        if plain && self.served.shows_as_stored(shown.object()) {
             let text = match shown {
                 Shown::Object(object) => crate::registry::stored_text(object),
                 Shown::Left(_, bytes) => bytes.strip_suffix(b"\n").unwrap_or(bytes),
@@ -156,7 +156,10 @@ impl Encoder {
 
     /// Appends a bookmark: an object of the kind of which only the revision is set.
     pub fn bookmark(&mut self, revision: Revision, initial_end: bool, out: &mut Events) -> ApiResult<()> {
-        let mut value = conform::zero(self.served.of());
+        let mut value = match self.served.custom {
+            Some(_) => Value::object(),
+            None => conform::zero(self.served.of()),
+        };
         value.set_at(&["kind"], &*self.served.kind().name);
         value.set_at(&["apiVersion"], self.served.api_version());
         value.set_at(&["metadata", "resourceVersion"], revision.to_string());

@@ -45,6 +45,15 @@ pub enum Shown {
     Left(Arc<Object>, Bytes),
 }
 
+impl Shown {
+    /// The object, in its last state.
+    pub fn object(&self) -> &Arc<Object> {
+        match self {
+            Self::Object(object) | Self::Left(object, _) => object,
+        }
+    }
+}
+
 /// What a change means to a watcher with this selection; `None` if it means nothing.
 pub fn judge(change: &Change, selection: &Selection) -> Option<(EventType, Shown)> {
     let object = change.object();

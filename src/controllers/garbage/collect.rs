@@ -7,7 +7,7 @@ use flotilla_proto::value::Value;
 use super::graph::{Item, waits};
 use super::{Collector, is_deleting, metadata};
 use crate::controllers::queue::Then;
-use crate::registry::{DeleteOptions, FOREGROUND, ORPHAN, Propagation, Target};
+use crate::registry::{DeleteOptions, FOREGROUND, ORPHAN, Propagation, Served, Target};
 use crate::status::{ApiError, ApiResult};
 
 /// When an object is looked at again whose owner is of a kind that is not served.
@@ -36,10 +36,16 @@ struct Owners {
     gone: Vec<String>,
 }
 
+fn target<'a>(served: &'a Served, item: &'a Item) -> Target<'a> {
+    let namespace = item.key.namespace().unwrap_or("");
+    Target { served, namespace, name: item.key.name(), subresource: "" }
+}
+
 impl Collector {
     /// Looks at an object, and does what its owners and dependents ask for.
     pub(super) async fn attempt(&self, item: Item) -> ApiResult<Then> {
-        let target = self.target(&item);
+        let served = self.served(item.table);
+        let target = target(&served, &item);
         let Some(object) = self.agent.registry.current(target.served, target.namespace, target.name) else {
             return Ok(Then::Rest);
         };
@@ -61,11 +67,6 @@ impl Collector {
             Err(ApiError { code: 404, .. }) => Ok(Then::Rest),
             other => other,
         }
-    }
-
-    fn target<'a>(&'a self, item: &'a Item) -> Target<'a> {
-        let namespace = item.key.namespace().unwrap_or("");
-        Target { served: &self.tables[item.table], namespace, name: item.key.name(), subresource: "" }
     }
 
     /// Deletes an object without owners that are there; frees one that has others of those that are not.
@@ -103,7 +104,8 @@ impl Collector {
     /// longer blocks its owners.
     async fn unblock_circle(&self, item: &Item, target: Target<'_>, dependents: &[Item]) -> ApiResult<()> {
         let circular = dependents.iter().any(|dependent| {
-            let of = self.target(dependent);
+            let served = self.served(dependent.table);
+            let of = self::target(&served, dependent);
             let current = self.agent.registry.current(of.served, of.namespace, of.name);
             current.and_then(|object| metadata(&object).ok()).is_some_and(|metadata| waits_for_dependents(&metadata))
         });
@@ -182,7 +184,8 @@ impl Collector {
         let dependents: Vec<Item> = self.graph.borrow().dependents(&item.uid).collect();
         let uids = [item.uid.to_string()];
         for dependent in &dependents {
-            match self.disown(dependent, self.target(dependent), &uids).await {
+            let served = self.served(dependent.table);
+            match self.disown(dependent, self::target(&served, dependent), &uids).await {
                 Err(error) if error.code != 404 => return Err(error),
                 _ => {}
             }

@@ -7,12 +7,14 @@ mod collect;
 mod graph;
 
 use std::cell::{Cell, RefCell};
+use std::ops::Range;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
 
 use flotilla_cluster::{Interest, Object};
-use futures_util::future::join_all;
+use futures_util::StreamExt;
+use futures_util::stream::FuturesUnordered;
 use tokio::sync::Notify;
 
 use self::graph::{Graph, Item, Uid};
@@ -31,7 +33,7 @@ const SETTLE: Duration = Duration::from_millis(20);
 
 struct Collector {
     agent: Rc<Agent>,
-    tables: Vec<Arc<Served>>,
+    tables: RefCell<Vec<Arc<Served>>>,
     graph: RefCell<Graph>,
     queue: Queue<Item>,
     /// Tables of which not every object was seen yet.
@@ -41,13 +43,26 @@ struct Collector {
 
 /// Collects garbage.
 pub async fn run(agent: Rc<Agent>) -> ApiResult<()> {
-    let tables = agent.registry.resources.stored();
-    let tables: Vec<Arc<Served>> = tables.into_iter().filter(|served| is_followed(served)).collect();
-    let unseen = Cell::new(tables.len());
     let queue = Queue::new(&agent.registry.metrics, "garbage_collector_attempt_to_delete");
-    let collector = Collector { agent, tables, graph: RefCell::default(), queue, unseen, complete: Notify::new() };
-    let followers = (0..collector.tables.len()).map(|table| collector.follow(table));
-    tokio::join!(join_all(followers), async {
+    let collector = Collector {
+        agent,
+        tables: RefCell::default(),
+        graph: RefCell::default(),
+        queue,
+        unseen: Cell::default(),
+        complete: Notify::new(),
+    };
+    let mut defined = collector.agent.registry.resources.changes();
+    let mut followers: FuturesUnordered<_> = collector.adopt().map(|table| collector.follow(table)).collect();
+    let following = async {
+        loop {
+            tokio::select! {
+                _ = defined.changed() => followers.extend(collector.adopt().map(|table| collector.follow(table))),
+                _ = followers.next() => {} // none ends
+            }
+        }
+    };
+    tokio::join!(following, async {
         while collector.unseen.get() > 0 {
             collector.complete.notified().await;
         }
@@ -62,9 +77,28 @@ fn is_followed(served: &Served) -> bool {
 }
 
 impl Collector {
+    /// Takes in the tables that are not known yet; their places.
+    fn adopt(&self) -> Range<usize> {
+        let mut tables = self.tables.borrow_mut();
+        let from = tables.len();
+        for served in self.agent.registry.resources.stored() {
+            if is_followed(&served) && !tables.iter().any(|known| known.table == served.table) {
+                tables.push(served);
+            }
+        }
+        self.unseen.set(self.unseen.get() + tables.len() - from);
+        from..tables.len()
+    }
+
+    /// The resource whose objects a table holds, as it is served now, or was.
+    fn served(&self, table: usize) -> Arc<Served> {
+        let known = self.tables.borrow()[table].clone();
+        self.agent.registry.resources.of_resource(known.group(), &known.resource.name).unwrap_or(known)
+    }
+
     async fn follow(&self, table: usize) {
         let mut listed = false;
-        let followed = self.agent.registry.table(&self.tables[table]);
+        let followed = self.agent.registry.table(&self.served(table));
         follow(&followed, Interest::default(), |seen| match seen {
             Seen::Begin => self.graph.borrow_mut().forget_table(table),
             Seen::Listed if listed => self.review(),

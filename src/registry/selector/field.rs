@@ -2,7 +2,7 @@
 
 use compact_str::CompactString;
 
-use crate::kinds::Strategy;
+use crate::registry::Served;
 use crate::status::{ApiError, ApiResult};
 
 /// How a requirement compares.
@@ -60,8 +60,12 @@ impl FieldSelector {
     }
 
     /// Refuses fields that the kind does not select by.
-    pub fn check(&self, strategy: &Strategy, namespaced: bool) -> ApiResult<()> {
+    pub fn check(&self, served: &Served) -> ApiResult<()> {
+        let (strategy, namespaced) = (served.strategy, served.resource.namespaced);
         for FieldRequirement { field, .. } in &self.0 {
+            if served.custom.as_ref().is_some_and(|custom| custom.selectors().any(|name| name == *field)) {
+                continue;
+            }
             let named = match strategy.selectors {
                 [] => {
                     strategy.selectable.iter().any(|(name, _)| name == field)
@@ -70,7 +74,8 @@ impl FieldSelector {
                 selectors => selectors.iter().any(|(name, _)| name == field),
             };
             // Kinds that state their own fields name the namespace only where they have one.
-            let namespace = field == "metadata.namespace" && (namespaced || strategy.selectable.is_empty());
+            let namespace = field == "metadata.namespace"
+                && (namespaced || (strategy.selectable.is_empty() && served.custom.is_none()));
             if !named && !namespace && field != "metadata.name" {
                 return Err(ApiError::bad_request(strategy.unknown_field(field)));
             }

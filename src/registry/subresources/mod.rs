@@ -38,7 +38,7 @@ pub enum Door {
     /// As the object itself.
     Object,
     /// As a `Scale` of the object.
-    Scale(scale::Paths),
+    Scale,
     /// By an action on a document of the kind that discovery names.
     Act(Action),
     /// By a connection; there is no document.
@@ -132,12 +132,12 @@ static DOORS: &[Entry] = &[
     ("", "pods", "log", Door::Connect(log::connect)),
     ("", "pods", "portforward", Door::Stream(port_forward::connect)),
     ("", "pods", "proxy", Door::Connect(pod_proxy::connect)),
-    ("", "replicationcontrollers", "scale", Door::Scale(scale::CONTROLLERS)),
+    ("", "replicationcontrollers", "scale", Door::Scale),
     ("", "serviceaccounts", "token", Door::Act(token::issue)),
     ("", "services", "proxy", Door::Connect(service_proxy::connect)),
-    ("apps", "deployments", "scale", Door::Scale(scale::APPS)),
-    ("apps", "replicasets", "scale", Door::Scale(scale::APPS)),
-    ("apps", "statefulsets", "scale", Door::Scale(scale::APPS)),
+    ("apps", "deployments", "scale", Door::Scale),
+    ("apps", "replicasets", "scale", Door::Scale),
+    ("apps", "statefulsets", "scale", Door::Scale),
     ("authentication.k8s.io", "selfsubjectreviews", "", Door::Act(reviews::own_user)),
     ("authentication.k8s.io", "tokenreviews", "", Door::Act(reviews::token)),
     ("authorization.k8s.io", "localsubjectaccessreviews", "", Door::Act(reviews::local_access)),
@@ -148,6 +148,9 @@ static DOORS: &[Entry] = &[
 
 /// How a resource, or a part of it, is served.
 pub fn door(served: &Served, subresource: &str) -> Door {
+    if served.custom.is_some() {
+        return if subresource == "scale" { Door::Scale } else { Door::Object };
+    }
     let wanted = (served.group(), &*served.resource.name, subresource);
     let found = DOORS.binary_search_by(|(group, resource, part, _)| (*group, *resource, *part).cmp(&wanted));
     found.map_or(Door::Object, |at| DOORS[at].3)

@@ -13,15 +13,86 @@ use crate::gateway::Caller;
 use crate::printing::selector;
 use crate::status::{ApiError, ApiResult};
 
-/// Where an object keeps its replicas: the versions that have them, and the path.
-#[derive(Debug, Clone, Copy)]
-pub struct Paths(ownership_of_replicas::Paths<'static>);
-
+/// What is said of an apply to the Scale of a custom resource.
+const UNAPPLIED: &str = "failed to create manager for existing fields: failed to convert live object (/; autoscaling/v1, Kind=Scale) to \
+    proper version: request to convert CR to an invalid group/version: autoscaling/v1";
+/// Where a Scale has its replicas, and built-in kinds theirs.
 const REPLICAS: [&str; 2] = ["spec", "replicas"];
-/// Kinds of the group `apps`.
-pub const APPS: Paths = Paths(&[("apps/v1", Some(&REPLICAS))]);
-/// Replication controllers.
-pub const CONTROLLERS: Paths = Paths(&[("v1", Some(&REPLICAS))]);
+/// Where a Scale has the replicas that are observed, and built-in kinds theirs.
+const OBSERVED: [&str; 2] = ["status", "replicas"];
+
+/// Where an object keeps what its Scale shows.
+#[derive(Debug)]
+pub struct Paths<'a> {
+    /// The replicas asked for.
+    replicas: Vec<&'a str>,
+    /// The replicas that are observed.
+    observed: Vec<&'a str>,
+    selector: Selector<'a>,
+    /// Versions of the kind, and where each has its replicas, if it has a scale.
+    versions: Vec<(String, Option<Vec<&'a str>>)>,
+}
+
+/// Where an object keeps its label selector.
+#[derive(Debug)]
+enum Selector<'a> {
+    /// In its spec, as a selector or as labels.
+    Spec,
+    /// As text at this path.
+    Text(Vec<&'a str>),
+    /// Nowhere.
+    None,
+}
+
+impl<'a> Paths<'a> {
+    /// Where the objects of a resource that has a scale keep what it shows.
+    pub fn of(served: &'a Served) -> Self {
+        let Some(custom) = &served.custom else {
+            return Self {
+                replicas: REPLICAS.to_vec(),
+                observed: OBSERVED.to_vec(),
+                selector: Selector::Spec,
+                versions: vec![(served.api_version(), Some(REPLICAS.to_vec()))],
+            };
+        };
+        let names = |path: &'a Vec<String>| path.iter().map(String::as_str).collect::<Vec<_>>();
+        let own = custom.version().scale.as_ref();
+        let versions = custom.definition().versions.iter();
+        Self {
+            replicas: own.map(|scale| names(&scale.replicas)).unwrap_or_default(),
+            observed: own.map(|scale| names(&scale.observed)).unwrap_or_default(),
+            selector: own
+                .and_then(|scale| scale.selector.as_ref())
+                .map_or(Selector::None, |path| Selector::Text(names(path))),
+            versions: versions
+                .map(|of| (of.api_version(), of.scale.as_ref().map(|scale| names(&scale.replicas))))
+                .collect(),
+        }
+    }
+
+    /// The replicas by version, as the ownership of fields sees them.
+    fn by_version<T>(&self, use_them: impl FnOnce(ownership_of_replicas::Paths<'_>) -> T) -> T {
+        let versions: Vec<_> =
+            self.versions.iter().map(|(version, path)| (version.as_str(), path.as_deref())).collect();
+        use_them(&versions)
+    }
+
+    fn selector_of(&self, parent: &Value) -> Option<String> {
+        match &self.selector {
+            Selector::None => None,
+            Selector::Text(path) => Some(parent.str_at(path).to_owned()),
+            Selector::Spec => {
+                let wanted = parent.at(&["spec", "selector"]);
+                let is_plain = wanted.at(&["matchLabels"]).is_null() && wanted.at(&["matchExpressions"]).is_null();
+                let text = match is_plain {
+                    true => selector::text(&value!({"matchLabels": (wanted.clone())})),
+                    false => selector::text(wanted),
+                };
+                text.map(|text| text.to_string())
+            }
+        }
+    }
+}
 
 /// The Scale of an object.
 #[derive(Debug, Clone, Copy)]
@@ -30,8 +101,8 @@ pub struct ScaleOf<'a> {
     pub parent: Target<'a>,
     /// The resource as it is seen through this door: its kind is Scale.
     pub part: &'a Served,
-    /// Where the object keeps its replicas.
-    pub paths: Paths,
+    /// Where the object keeps what it shows.
+    pub paths: &'a Paths<'a>,
 }
 
 impl<'a> ScaleOf<'a> {
@@ -44,7 +115,7 @@ impl<'a> ScaleOf<'a> {
             Entity::Stored(object) => registry.shown(self.parent.served, object)?,
             Entity::Built(value) => value.clone(),
         };
-        Ok(Entity::Built(scale_of(&parent)))
+        Ok(Entity::Built(scale_of(&parent, self.paths)))
     }
 }
 
@@ -52,7 +123,12 @@ impl Registry {
     /// The Scale of an object.
     pub async fn scale(&self, of: ScaleOf<'_>, revision: Option<&str>) -> ApiResult<Entity> {
         let object = self.get(of.parent.served, of.parent.namespace, of.parent.name, revision).await?;
-        of.shown(self, &Entity::Stored(object))
+        let parent = self.shown(of.parent.served, &object)?;
+        if of.parent.served.custom.is_some() && parent.at(&of.paths.replicas).is_null() {
+            let path = format!(".{}", of.paths.replicas.join("."));
+            return Err(ApiError::internal(format_args!("the spec replicas field {path:?} does not exist")));
+        }
+        Ok(Entity::Built(scale_of(&parent, of.paths)))
     }
 
     /// Replaces the Scale of an object.
@@ -88,6 +164,9 @@ impl Registry {
         options: &WriteOptions,
         caller: &mut Caller,
     ) -> ApiResult<Entity> {
+        if of.parent.served.custom.is_some() {
+            return Err(ApiError::unknown(UNAPPLIED)); // the reference cannot either
+        }
         let parsed =
             yaml::parse(body).map_err(|error| ApiError::bad_request(format!("error decoding YAML: {error}")))?;
         self.rescale(of, &mut Apply::new(of.target(), parsed.value, options), options, caller).await
@@ -114,10 +193,10 @@ struct Rescale<'a, 'c> {
 
 impl Change for Rescale<'_, '_> {
     fn apply(&mut self, current: &Value, caller: &mut Caller) -> ApiResult<Value> {
-        let Paths(paths) = self.of.paths;
+        let paths = self.of.paths;
         let owners = current.at(&["metadata", "managedFields"]);
-        let mut scale = scale_of(current);
-        let scale_owners = ownership_of_replicas::to_scale(owners, paths)?;
+        let mut scale = scale_of(current, paths);
+        let scale_owners = paths.by_version(|paths| ownership_of_replicas::to_scale(owners, paths))?;
         if !scale_owners.is_null() {
             scale.set_at(&["metadata", "managedFields"], scale_owners);
         }
@@ -133,9 +212,11 @@ impl Change for Rescale<'_, '_> {
                 untracked,
             );
         }
-        validate(&new)?;
+        if self.of.parent.served.custom.is_none() {
+            validate(&new)?; // what a custom resource may hold it says itself
+        }
         let mut parent = current.clone();
-        parent.set_at(&REPLICAS, new.int_at(&REPLICAS).unwrap_or(0));
+        parent.set_at(&paths.replicas, new.int_at(&REPLICAS).unwrap_or(0));
         for field in ["resourceVersion", "uid"] {
             match new.at(&["metadata", field]) {
                 Value::Null => drop(parent.remove_at(&["metadata", field])),
@@ -144,7 +225,10 @@ impl Change for Rescale<'_, '_> {
         }
         let api_version = current.str_at(&["apiVersion"]);
         let fields = new.at(&["metadata", "managedFields"]);
-        match ownership_of_replicas::to_parent(owners, fields, api_version, paths)? {
+        let merged = |paths: ownership_of_replicas::Paths<'_>| {
+            ownership_of_replicas::to_parent(owners, fields, api_version, paths)
+        };
+        match paths.by_version(merged)? {
             Value::Null => drop(parent.remove_at(&["metadata", "managedFields"])),
             fields => parent.set_at(&["metadata", "managedFields"], fields),
         }
@@ -161,7 +245,7 @@ impl Change for Rescale<'_, '_> {
 }
 
 /// The Scale of an object in the version of the request.
-fn scale_of(parent: &Value) -> Value {
+fn scale_of(parent: &Value, paths: &Paths<'_>) -> Value {
     let mut scale = value!({"kind": "Scale", "apiVersion": "autoscaling/v1", "metadata": {}, "spec": {}, "status": {}});
     for field in ["name", "namespace", "uid", "resourceVersion", "creationTimestamp"] {
         let member = parent.at(&["metadata", field]);
@@ -169,17 +253,11 @@ fn scale_of(parent: &Value) -> Value {
             scale.set_at(&["metadata", field], member.clone());
         }
     }
-    if let Some(replicas @ 1..) = parent.int_at(&REPLICAS) {
+    if let Some(replicas) = parent.int_at(&paths.replicas).filter(|replicas| *replicas != 0) {
         scale.set_at(&REPLICAS, replicas);
     }
-    scale.set_at(&["status", "replicas"], parent.int_at(&["status", "replicas"]).unwrap_or(0));
-    let wanted = parent.at(&["spec", "selector"]);
-    let text = if wanted.at(&["matchLabels"]).is_null() && wanted.at(&["matchExpressions"]).is_null() {
-        selector::text(&value!({"matchLabels": (wanted.clone())}))
-    } else {
-        selector::text(wanted)
-    };
-    if let Some(text) = text.filter(|text| !text.is_empty()) {
+    scale.set_at(&OBSERVED, parent.int_at(&paths.observed).unwrap_or(0));
+    if let Some(text) = paths.selector_of(parent).filter(|text| !text.is_empty()) {
         scale.set_at(&["status", "selector"], text);
     }
     scale
@@ -200,6 +278,7 @@ fn validate(scale: &Value) -> ApiResult<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::registry::Resources;
 
     #[test]
     fn what_a_scale_shows() {
@@ -214,9 +293,11 @@ mod tests {
             "kind": "Scale", "apiVersion": "autoscaling/v1", "metadata": {"name": "d"}, "spec": {"replicas": 2},
             "status": {"replicas": 1, "selector": "a in (x,y),b=2"}
         });
-        assert_eq!(scale_of(&parent), expected);
+        let deployments = Resources::builtin().find("apps", "v1", "deployments").unwrap();
+        let paths = Paths::of(&deployments);
+        assert_eq!(scale_of(&parent, &paths), expected);
         let plain = value!({"metadata": {}, "spec": {"replicas": 0, "selector": {"b": "2", "a": "1"}}});
-        let scale = scale_of(&plain);
+        let scale = scale_of(&plain, &paths);
         assert_eq!(scale.at(&["spec"]), &Value::object());
         assert_eq!(scale.str_at(&["status", "selector"]), "a=1,b=2");
     }

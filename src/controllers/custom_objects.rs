@@ -1,0 +1,116 @@
+//! Objects of definitions that are being deleted: they go first ("Custom Resources", deletion of definitions).
+
+use std::rc::Rc;
+use std::sync::Arc;
+use std::time::Duration;
+
+use flotilla_cluster::{Interest, Key, Selection};
+use flotilla_proto::value::Value;
+use futures_util::{StreamExt, TryStreamExt, stream};
+
+use super::agent::Agent;
+use super::metadata::is_deleting;
+use super::queue::{Queue, Then};
+use crate::custom::conditions::{Condition, is_true, set};
+use crate::custom::{self, termination};
+use crate::follow::follow;
+use crate::limits::LIST_CHUNK_OBJECTS;
+use crate::registry::{DeleteOptions, Propagation, Served, Target, now};
+use crate::status::{ApiError, ApiResult};
+
+/// Definitions whose objects are deleted at a time.
+const WORKERS: usize = 4;
+/// Deletions that are made at a time for each.
+const CONCURRENT: usize = 32;
+/// Time between the deletion of a definition and the first look at its objects: creates that were admitted before land
+/// meanwhile, on every replica.
+const SETTLE: Duration = Duration::from_millis(500);
+/// Time between two looks at what remains.
+const RECHECK: Duration = Duration::from_secs(1);
+
+/// Deletes the objects of definitions that are being deleted, and lets these go.
+pub async fn run(agent: Rc<Agent>) -> ApiResult<()> {
+    let definitions = agent.resource(custom::GROUP, custom::RESOURCE)?;
+    let table = agent.registry.table(&definitions);
+    let queue = Queue::new(&agent.registry.metrics, "crd_finalizer");
+    tokio::join!(
+        follow(&table, Interest::default(), |seen| {
+            if let Some(definition) = seen.live().filter(|definition| is_deleting(definition)) {
+                queue.add_after(definition.key().name().to_owned(), SETTLE);
+            }
+        }),
+        queue.work(WORKERS, |name| attempt(&agent, &definitions, name)),
+    );
+    Ok(())
+}
+
+async fn attempt(agent: &Agent, definitions: &Arc<Served>, name: String) -> ApiResult<Then> {
+    let target = Target { served: definitions, namespace: "", name: &name, subresource: "" };
+    let Some(definition) = agent.get(target)? else { return Ok(Then::Rest) };
+    if definition.at(&["metadata", "deletionTimestamp"]).is_null() || !is_held(&definition) {
+        return Ok(Then::Rest);
+    }
+    match finish(agent, target, &definition).await {
+        Err(ApiError { code: 404, .. }) => Ok(Then::Rest), // gone, or another one by now
+        finished => finished,
+    }
+}
+
+/// Does what is left to be done for a definition.
+async fn finish(agent: &Agent, target: Target<'_>, definition: &Value) -> ApiResult<Then> {
+    tell(agent, target, definition, termination::IN_PROGRESS).await?;
+    if is_true(definition, "Established") {
+        let (group, plural) = (definition.str_at(&["spec", "group"]), definition.str_at(&["spec", "names", "plural"]));
+        let Some(served) = agent.registry.resources.of_resource(group, plural) else {
+            return Ok(Then::Again(RECHECK)); // it is not known here yet that it is defined
+        };
+        if delete_all(agent, &served).await? {
+            return Ok(Then::Again(RECHECK));
+        }
+    }
+    tell(agent, target, definition, termination::COMPLETED).await?;
+    let release = |definition: &mut Value| {
+        let finalizers = definition.get_mut("metadata").and_then(|metadata| metadata.get_mut("finalizers"));
+        if let Some(finalizers) = finalizers.and_then(Value::as_array_mut) {
+            finalizers.retain(|finalizer| finalizer.as_str() != Some(termination::CLEANUP));
+        }
+    };
+    agent.edit(target, definition.str_at(&["metadata", "uid"]), release).await?;
+    Ok(Then::Rest)
+}
+
+fn is_held(definition: &Value) -> bool {
+    let finalizers = definition.list_at(&["metadata", "finalizers"]).iter();
+    finalizers.filter_map(Value::as_str).any(|finalizer| finalizer == termination::CLEANUP)
+}
+
+/// Tells in the status how far it came.
+async fn tell(agent: &Agent, of: Target<'_>, definition: &Value, condition: Condition<'_>) -> ApiResult<()> {
+    let now = now().to_string();
+    let status = Target { subresource: "status", ..of };
+    agent.edit(status, definition.str_at(&["metadata", "uid"]), |definition| set(definition, condition, &now)).await
+}
+
+/// Deletes the objects of a resource; whether there were any.
+async fn delete_all(agent: &Agent, served: &Served) -> ApiResult<bool> {
+    let table = agent.registry.table(served);
+    agent.registry.barrier(&table).await?;
+    let mut cursor = table.snapshot().cursor(Selection::default(), None);
+    let options = DeleteOptions { propagation: Some(Propagation::Background), ..DeleteOptions::default() };
+    let delete = async |key: Key| {
+        let namespace = key.namespace().unwrap_or("");
+        agent.delete(Target { served, namespace, name: key.name(), subresource: "" }, &options).await
+    };
+    let mut found = false;
+    loop {
+        let mut objects = Vec::new();
+        let more = cursor.read(LIST_CHUNK_OBJECTS, &mut objects).map_err(ApiError::internal)?;
+        found |= !objects.is_empty();
+        let waiting = objects.iter().filter(|object| !is_deleting(object)).map(|object| object.key().clone());
+        let deletions = stream::iter(waiting.collect::<Vec<_>>()).map(&delete);
+        deletions.buffer_unordered(CONCURRENT).try_collect::<()>().await?;
+        if !more {
+            return Ok(found);
+        }
+    }
+}

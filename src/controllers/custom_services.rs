@@ -1,0 +1,81 @@
+//! API services of the group versions that definitions serve.
+
+use std::collections::BTreeSet;
+use std::rc::Rc;
+use std::sync::Arc;
+
+use flotilla_cluster::Interest;
+use flotilla_proto::value::Value;
+
+use super::agent::Agent;
+use super::queue::{Queue, Then};
+use crate::bootstrap::{self, GroupVersionPriority};
+use crate::discovery::{CUSTOM_GROUP_PRIORITY, CUSTOM_VERSION_PRIORITY};
+use crate::follow::follow;
+use crate::registry::{DeleteOptions, Served, Target, now};
+use crate::status::ApiResult;
+
+const GROUP: &str = "apiregistration.k8s.io";
+/// The label of API services that the server keeps, and its value for those of definitions.
+const MANAGED: [&str; 3] = ["metadata", "labels", "kube-aggregator.kubernetes.io/automanaged"];
+const ALWAYS: &str = "true";
+
+/// Keeps an API service for each group version that definitions serve, and for no other.
+pub async fn run(agent: Rc<Agent>) -> ApiResult<()> {
+    let services = agent.resource(GROUP, "apiservices")?;
+    let table = agent.registry.table(&services);
+    let queue = Queue::new(&agent.registry.metrics, "autoregister");
+    let mut defined = agent.registry.resources.changes();
+    let following = async {
+        let mut known: BTreeSet<String> = BTreeSet::new();
+        loop {
+            defined.borrow_and_update();
+            let wanted = wanted(&agent);
+            wanted.symmetric_difference(&known).for_each(|name| queue.add(name.clone()));
+            known = wanted;
+            if defined.changed().await.is_err() {
+                return;
+            }
+        }
+    };
+    tokio::join!(
+        following,
+        follow(&table, Interest::default(), |seen| {
+            if let Some(service) = seen.live().or(seen.deleted()) {
+                queue.add(service.key().name().to_owned());
+            }
+        }),
+        queue.work(1, |name| keep(&agent, &services, name)),
+    );
+    Ok(())
+}
+
+/// The names of the API services that there should be, as in `v1.example.com`.
+fn wanted(agent: &Agent) -> BTreeSet<String> {
+    let all = agent.registry.resources.all();
+    let custom = all.iter().filter(|served| served.custom.is_some());
+    custom.map(|served| format!("{}.{}", served.resource.version, served.resource.group)).collect()
+}
+
+async fn keep(agent: &Agent, services: &Arc<Served>, name: String) -> ApiResult<Then> {
+    let target = Target { served: services, namespace: "", name: &name, subresource: "" };
+    let present = agent.get(target)?;
+    let is_managed = |service: &Value| service.str_at(&MANAGED) == ALWAYS;
+    match present {
+        None if wanted(agent).contains(&name) => {
+            let Some((version, group)) = name.split_once('.') else { return Ok(Then::Rest) };
+            let of = GroupVersionPriority {
+                group,
+                version,
+                group_priority: CUSTOM_GROUP_PRIORITY,
+                version_priority: CUSTOM_VERSION_PRIORITY,
+            };
+            agent.create(target, bootstrap::local_api_service(&of, ALWAYS, &now().to_string())).await?;
+        }
+        Some(service) if is_managed(&service) && !wanted(agent).contains(&name) => {
+            agent.delete(target, &DeleteOptions::default()).await?;
+        }
+        _ => {}
+    }
+    Ok(Then::Rest)
+}

@@ -1,0 +1,185 @@
+//! What a CustomResourceDefinition says, made ready for requests.
+
+use std::num::NonZeroU32;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use flotilla_proto::schema::{Kind, Ref, Text};
+use flotilla_proto::structural::Structural;
+use flotilla_proto::structural::types::object_type;
+use flotilla_proto::value::Value;
+
+use super::conditions::is_true;
+use crate::printing::CustomTable;
+
+/// A definition that is established, in all of its versions.
+#[derive(Debug)]
+pub struct Definition {
+    /// Group of the resource.
+    pub group: Text,
+    /// Plural name, as in paths.
+    pub plural: Text,
+    /// Singular name.
+    pub singular: Text,
+    /// Name of the kind.
+    pub kind: Text,
+    /// Name of the kind of its lists.
+    pub list_kind: Text,
+    /// Short names for kubectl.
+    pub short_names: Vec<Text>,
+    /// Categories such as `all`.
+    pub categories: Vec<Text>,
+    /// Whether objects live in a namespace.
+    pub namespaced: bool,
+    /// Whether the definition is being deleted, and its objects with it.
+    pub terminating: bool,
+    /// Every version, served or not, in the order of the definition.
+    pub versions: Vec<Version>,
+    /// Which of them objects are stored in.
+    pub storage: usize,
+    /// Differs from that of every other reading of a definition within the process.
+    pub serial: NonZeroU32,
+}
+
+/// One version of a custom resource.
+#[derive(Debug)]
+pub struct Version {
+    /// Its name.
+    pub name: Text,
+    /// Whether it is served.
+    pub served: bool,
+    /// What is said of it when it will go; `None` when it stays.
+    pub deprecation: Option<String>,
+    /// What objects are like.
+    pub schema: Structural,
+    /// The schema as the definition states it.
+    pub published: Option<Value>,
+    /// The kind, with the type that server-side apply goes by.
+    pub kind: Ref<Kind>,
+    /// How objects become rows of a table.
+    pub table: CustomTable,
+    /// Whether it has the subresource `status`.
+    pub status: bool,
+    /// Where objects keep their replicas, if it has the subresource `scale`.
+    pub scale: Option<ScalePaths>,
+    /// The fields that `fieldSelector` may name, as paths of names.
+    pub selectable: Vec<Vec<String>>,
+}
+
+/// Where a custom object keeps what its Scale shows, as paths of names.
+#[derive(Debug)]
+pub struct ScalePaths {
+    /// Replicas asked for.
+    pub replicas: Vec<String>,
+    /// Replicas observed.
+    pub observed: Vec<String>,
+    /// The label selector in its text form, if the definition names one.
+    pub selector: Option<Vec<String>>,
+}
+
+impl Definition {
+    /// Reads a stored definition; `None` until it is established.
+    pub fn of(object: &Value) -> Option<Self> {
+        if !is_true(object, "Established") {
+            return None;
+        }
+        let (spec, names) = (object.at(&["spec"]), object.at(&["status", "acceptedNames"]));
+        let text = |field: &str| Text::from(names.str_at(&[field]).to_owned());
+        let texts = |field: &str| {
+            let list = names.list_at(&[field]).iter();
+            list.filter_map(Value::as_str).map(|name| Text::from(name.to_owned())).collect()
+        };
+        let (group, kind) = (Text::from(spec.str_at(&["group"]).to_owned()), text("kind"));
+        let versions = spec.list_at(&["versions"]);
+        Some(Self {
+            plural: text("plural"),
+            singular: text("singular"),
+            list_kind: text("listKind"),
+            short_names: texts("shortNames"),
+            categories: texts("categories"),
+            namespaced: spec.str_at(&["scope"]) == "Namespaced",
+            terminating: !object.at(&["metadata", "deletionTimestamp"]).is_null(),
+            serial: next_serial(),
+            storage: versions.iter().position(|version| version.is_true_at(&["storage"]))?,
+            versions: versions.iter().map(|version| Version::of(&group, &kind, version)).collect(),
+            group,
+            kind,
+        })
+    }
+
+    /// The version in which objects are stored.
+    pub fn stored(&self) -> &Version {
+        &self.versions[self.storage]
+    }
+
+    /// The version of this name, if it is served.
+    pub fn served(&self, name: &str) -> Option<&Version> {
+        self.versions.iter().find(|version| version.served && version.name == name)
+    }
+}
+
+impl Version {
+    fn of(group: &Text, kind: &Text, version: &Value) -> Self {
+        let name = Text::from(version.str_at(&["name"]).to_owned());
+        let published = version.at(&["schema", "openAPIV3Schema"]);
+        let schema = Structural::of(published);
+        let of = Kind {
+            group: group.clone(),
+            version: name.clone(),
+            name: kind.clone(),
+            of: Ref::Shared(Arc::new(object_type(&schema, kind, &name))),
+        };
+        let scale = version.at(&["subresources", "scale"]);
+        let fields = version.list_at(&["selectableFields"]).iter();
+        Self {
+            served: version.is_true_at(&["served"]),
+            deprecation: deprecation(group, kind, version),
+            published: Some(published).filter(|schema| !schema.is_null()).cloned(),
+            table: CustomTable::new(version.list_at(&["additionalPrinterColumns"])),
+            status: version.map_at(&["subresources", "status"]).is_some(),
+            scale: Some(scale).filter(|scale| !scale.is_null()).map(ScalePaths::of),
+            selectable: fields.map(|field| path(field.str_at(&["jsonPath"]))).collect(),
+            kind: Ref::Shared(Arc::new(of)),
+            schema,
+            name,
+        }
+    }
+
+    /// `apiVersion` of its objects.
+    pub fn api_version(&self) -> String {
+        self.kind.api_version()
+    }
+}
+
+impl ScalePaths {
+    fn of(scale: &Value) -> Self {
+        let selector = scale.str_at(&["labelSelectorPath"]);
+        Self {
+            replicas: path(scale.str_at(&["specReplicasPath"])),
+            observed: path(scale.str_at(&["statusReplicasPath"])),
+            selector: Some(selector).filter(|text| !text.is_empty()).map(path),
+        }
+    }
+}
+
+fn next_serial() -> NonZeroU32 {
+    static LAST: AtomicU32 = AtomicU32::new(0);
+    loop {
+        // Zero comes only once in four billions.
+        if let Some(serial) = NonZeroU32::new(LAST.fetch_add(1, Ordering::Relaxed).wrapping_add(1)) {
+            return serial;
+        }
+    }
+}
+
+/// The names in a simple path such as `.spec.replicas`.
+fn path(text: &str) -> Vec<String> {
+    text.split('.').filter(|name| !name.is_empty()).map(str::to_owned).collect()
+}
+
+/// The warning of a deprecated version: its own, or the general one.
+fn deprecation(group: &str, kind: &str, version: &Value) -> Option<String> {
+    let own = || version.at(&["deprecationWarning"]).as_str().map(str::to_owned);
+    let general = || format!("{group}/{} {kind} is deprecated", version.str_at(&["name"]));
+    version.is_true_at(&["deprecated"]).then(|| own().unwrap_or_else(general))
+}

@@ -1,0 +1,78 @@
+//! The rules that all custom resources share; what objects may hold their schema says.
+
+use flotilla_proto::value::{Map, Value};
+
+use crate::kinds::{Generation, Strategy};
+
+/// Rules of resources without the subresource `status`.
+pub static PLAIN: Strategy = Strategy {
+    known_finalizers: false,
+    generation: Generation::Own,
+    unconditional_update: false,
+    unknown_field: Some(|field| format!("field label not supported: {field}")),
+    prepare_update: |object, old| count(object, old, &["metadata"]),
+    ..Strategy::DEFAULT
+};
+
+/// Rules of resources whose status is written by itself.
+pub static WITH_STATUS: Strategy = Strategy {
+    status: true,
+    prepare_update: |object, old| count(object, old, &["metadata", "status"]),
+    prepare_status: keep_metadata,
+    ..PLAIN
+};
+
+/// Raises the generation when any member but these changed.
+fn count(object: &mut Value, old: &Value, besides: &[&str]) {
+    let counted = |value: &Value| -> Vec<(String, Value)> {
+        let members = value.as_object().into_iter().flat_map(Map::iter);
+        let mut own: Vec<_> = members.filter(|(key, _)| !besides.contains(key)).collect();
+        own.sort_by_key(|(key, _)| *key);
+        own.into_iter().map(|(key, value)| (key.to_owned(), value.clone())).collect()
+    };
+    if counted(object) != counted(old) {
+        let generation = old.int_at(&["metadata", "generation"]).unwrap_or(0);
+        object.set_at(&["metadata", "generation"], generation + 1);
+    }
+}
+
+/// A write of the status changes no metadata but the owners of fields.
+fn keep_metadata(object: &mut Value, old: &Value) {
+    let owners = object.remove_at(&["metadata", "managedFields"]);
+    object.set_at(&["metadata"], old.at(&["metadata"]).clone());
+    match owners {
+        Some(owners) => object.set_at(&["metadata", "managedFields"], owners),
+        None => drop(object.remove_at(&["metadata", "managedFields"])),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use flotilla_proto::value;
+
+    use super::*;
+
+    #[test]
+    fn what_is_counted_depends_on_the_status() {
+        let old = value!({"metadata": {"generation": 3, "labels": {}}, "spec": {"a": 1}, "status": {"b": 1}});
+        let changed = |path: &[&str], strategy: &Strategy| {
+            let mut new = old.clone();
+            new.set_at(path, 2);
+            (strategy.prepare_update)(&mut new, &old);
+            new.int_at(&["metadata", "generation"])
+        };
+        assert_eq!(changed(&["metadata", "labels", "x"], &PLAIN), Some(3));
+        assert_eq!(changed(&["spec", "a"], &PLAIN), Some(4));
+        assert_eq!(changed(&["status", "b"], &PLAIN), Some(4));
+        assert_eq!(changed(&["other"], &WITH_STATUS), Some(4));
+        assert_eq!(changed(&["status", "b"], &WITH_STATUS), Some(3));
+    }
+
+    #[test]
+    fn a_write_of_the_status_keeps_metadata_but_not_owners() {
+        let old = value!({"metadata": {"name": "a", "managedFields": [1]}, "status": {}});
+        let mut new = value!({"metadata": {"name": "a", "labels": {"x": "y"}, "managedFields": [2]}, "status": {}});
+        keep_metadata(&mut new, &old);
+        assert_eq!(new.at(&["metadata"]), &value!({"name": "a", "managedFields": [2]}));
+    }
+}

@@ -1,0 +1,101 @@
+//! The documents about what is served, made anew whenever definitions of custom resources change.
+
+use std::sync::Arc;
+
+use actix_web::rt::task::JoinHandle;
+use arc_swap::{ArcSwap, Guard};
+use flotilla_proto::schema::{Ref, Resource, Text};
+
+use crate::bootstrap::TextError;
+use crate::custom::{self, Definitions};
+use crate::discovery::{self, Documents};
+use crate::openapi::{Custom, OpenApi};
+use crate::registry::{Registry, Served};
+
+/// Discovery and OpenAPI as they are now.
+#[derive(Debug)]
+pub struct Published {
+    /// `HOST:PORT` at which clients reach this server.
+    address: String,
+    built_in: Vec<discovery::Served>,
+    documents: ArcSwap<Documents>,
+    openapi: ArcSwap<OpenApi>,
+}
+
+impl Published {
+    /// What is built in, for clients that reach this server at `HOST:PORT`.
+    ///
+    /// # Errors
+    /// The embedded tables of discovery do not parse, which tests rule out.
+    pub fn new(address: String) -> Result<Arc<Self>, TextError> {
+        let built_in = discovery::built_in()?;
+        Ok(Arc::new(Self {
+            documents: ArcSwap::from_pointee(Documents::build(&built_in, &address)),
+            openapi: ArcSwap::default(),
+            built_in,
+            address,
+        }))
+    }
+
+    /// Discovery.
+    pub fn documents(&self) -> Guard<Arc<Documents>> {
+        self.documents.load()
+    }
+
+    /// OpenAPI.
+    pub fn openapi(&self) -> Guard<Arc<OpenApi>> {
+        self.openapi.load()
+    }
+
+    /// Serves the definitions that are stored, now and as they change, for ever.
+    pub fn follow(self: &Arc<Self>, registry: &Arc<Registry>) -> JoinHandle<()> {
+        let (published, registry) = (Arc::clone(self), Arc::clone(registry));
+        actix_web::rt::spawn(async move {
+            let Some(served) = registry.resources.of_resource(custom::GROUP, custom::RESOURCE) else { return };
+            custom::follow(&registry.table(&served), |definitions| published.publish(&registry, definitions)).await;
+        })
+    }
+
+    fn publish(&self, registry: &Registry, definitions: &Definitions) {
+        let served = registry.resources.define(definitions.all());
+        let all: Vec<_> = self.built_in.iter().cloned().chain(listed(&served)).collect();
+        self.documents.store(Arc::new(Documents::build(&all, &self.address)));
+        self.openapi.store(Arc::new(self.openapi.load().with_custom(served.iter().filter_map(described).collect())));
+    }
+}
+
+/// The group versions of custom resources.
+fn listed(served: &[Arc<Served>]) -> Vec<discovery::Served> {
+    let mut versions: Vec<discovery::Served> = Vec::new();
+    for of in served {
+        let resource = listed_resource(of);
+        let (group, version): (&Text, &Text) = (&of.resource.group, &of.resource.version);
+        match versions.iter_mut().find(|own| own.group == *group && own.version == *version) {
+            Some(own) => own.resources.push(resource),
+            None => versions.push(discovery::Served {
+                group: group.clone(),
+                version: version.clone(),
+                group_priority: discovery::CUSTOM_GROUP_PRIORITY,
+                version_priority: discovery::CUSTOM_VERSION_PRIORITY,
+                custom: true,
+                stale: false,
+                resources: vec![resource],
+            }),
+        }
+    }
+    versions
+}
+
+/// A resource as discovery lists it.
+fn listed_resource(of: &Served) -> Ref<Resource> {
+    match of.custom.as_ref().is_some_and(|custom| custom.definition().terminating) {
+        true => Ref::Shared(Arc::new(Resource { verbs: custom::LAST_VERBS.into(), ..(*of.resource).clone() })),
+        false => of.resource.clone(),
+    }
+}
+
+/// What OpenAPI says of a custom resource.
+fn described(of: &Arc<Served>) -> Option<Custom> {
+    let schema = of.custom.as_ref()?.version().published.clone();
+    Some(Custom { resource: of.resource.clone(), schema })
+}
