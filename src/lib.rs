@@ -9,6 +9,7 @@ pub mod boot;
 pub mod bootstrap;
 pub mod config;
 pub mod controllers;
+pub mod custom;
 pub mod discovery;
 pub mod field;
 pub mod fieldmanager;
