@@ -227,7 +227,21 @@ pub fn shown(value: &Value) -> String {
     match value {
         Value::Str(text) => quote(text),
         Value::Null => "null".into(),
+        Value::Float(number) => float(*number),
         other => String::from_utf8_lossy(&json::to_vec(other)).into_owned(),
+    }
+}
+
+/// A float as Go's `%v` prints it: with an exponent of at least two digits below 1e-4 and from 1e6 on.
+pub fn float(number: f64) -> String {
+    let scientific = format!("{number:e}");
+    let (mantissa, exponent) = scientific.split_once('e').unwrap_or((&scientific, "0"));
+    match exponent.parse::<i32>() {
+        Ok(exponent) if !(-4..6).contains(&exponent) && number.is_finite() => {
+            let sign = if exponent < 0 { '-' } else { '+' };
+            format!("{mantissa}e{sign}{:02}", exponent.abs())
+        }
+        _ => number.to_string(),
     }
 }
 

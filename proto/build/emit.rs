@@ -86,7 +86,8 @@ impl Source {
         let last = package.openapi.rsplit('.').next().unwrap_or_default();
         self.line(format_args!(
             "static T{number}: Type = Type {{ name: B({:?}), package: B({last:?}), openapi: B({:?}), message: B({:?}), \
-             description: B({:?}), fields: B({fields}), atomic: {}, unions: B({unions}), wire: {wire} }};",
+             description: B({:?}), fields: B({fields}), atomic: {}, open: false, \
+             unions: B({unions}), wire: {wire} }};",
             of.name,
             openapi(package, of),
             message(package, of),

@@ -47,6 +47,9 @@ pub struct Type {
     pub fields: Cow<'static, [Field]>,
     /// Whether server-side apply treats the whole struct as one value (`x-kubernetes-map-type: atomic`).
     pub atomic: bool,
+    /// Whether objects may have members besides the fields (`x-kubernetes-preserve-unknown-fields`): of any type, each
+    /// with an owner of its own. Never so for built-in types.
+    pub open: bool,
     /// Fields of which at most one may be set and whose discriminator apply maintains (`x-kubernetes-unions`).
     pub unions: Cow<'static, [Union]>,
     /// The parts of the protobuf message by ascending number; empty for custom resources, which have no protobuf form.

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use flotilla_proto::schema::{Kind, Ref, Text};
-use flotilla_proto::structural::Structural;
-use flotilla_proto::structural::types::object_type;
+use flotilla_proto::structural::{Structural, object_type};
+
 use flotilla_proto::value::Value;
 
 use super::conditions::is_true;

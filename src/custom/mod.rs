@@ -1,12 +1,34 @@
 //! Custom resources: what their definitions say, and the rules that their objects follow.
+//!
+//! [`Definition`] is what requests need of a stored definition, and [`Custom`] one of its versions; [`follow`] keeps
+//! them as the store has them. Schemas are [`flotilla_proto::structural`]; here is what the reference's validation makes
+//! of them, with the same errors in the same order and words. Where it visits members in random order, members of the
+//! schema come sorted by name and members of the object in their own order.
+//!
+//! # What a write does
+//!
+//! Decode, [`prune`](flotilla_proto::structural::prune), [`coerce`] embedded objects,
+//! [`default`](flotilla_proto::structural::default()), then check `metadata` as of any object and
+//! [`validate::validate`], [`ratchet::validate_update`] or [`ratchet::validate_status_update`].
 
+pub mod check;
+pub mod coerce;
 pub mod conditions;
+pub mod correlate;
 mod definition;
+pub mod embedded;
 mod follow;
+pub mod format;
+mod format_text;
+pub mod lists;
+mod number;
+pub mod ratchet;
 mod resource;
 mod served;
 mod strategy;
 pub mod termination;
+#[cfg(test)]
+mod tests;
 pub mod validate;
 
 /// The group of definitions.

@@ -11,8 +11,9 @@ use flotilla_proto::schema::{Kind, Ref, Shape, Type};
 use flotilla_proto::structural::{default, prune};
 use flotilla_proto::value::Value;
 
+use super::coerce::coerce;
 use super::definition::{Definition, Version};
-use super::validate;
+use super::{ratchet, validate};
 use crate::field::{Errors, Path};
 
 /// A version of a custom resource.
@@ -69,6 +70,9 @@ impl Custom {
             _ => Vec::new(),
         };
         unknown.extend(prune(&self.version().schema, object, true));
+        unknown.extend(
+            coerce(&self.version().schema, object).map_err(|error| conform::Error::Embedded(error.to_string()))?,
+        );
         Ok(unknown)
     }
 
@@ -138,8 +142,11 @@ impl Custom {
     }
 
     /// Tells what of a changed object the schema does not allow.
-    pub fn validate_update(&self, object: &Value, old: &Value, errors: &mut Errors) {
-        validate::validate_update(&self.version().schema, object, old, errors);
+    pub fn validate_update(&self, subresource: &str, object: &Value, old: &Value, errors: &mut Errors) {
+        if subresource == "status" {
+            return ratchet::validate_status_update(&self.version().schema, object, old, errors);
+        }
+        ratchet::validate_update(&self.version().schema, object, old, errors);
         self.validate_replicas(object, errors);
     }
 

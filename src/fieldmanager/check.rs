@@ -95,7 +95,7 @@ impl<'v> Check<'v> {
 
     fn members(&mut self, form: Form<'_>, map: &'v Map) {
         let mut known = Members::of(form);
-        let fixed = matches!(form, Form::Struct { .. });
+        let fixed = matches!(form, Form::Struct { of, .. } if !of.open);
         for (key, value) in map.iter() {
             let declared = known.declared(key);
             if fixed && declared.is_none() {

@@ -78,10 +78,13 @@ impl<'t> Form<'t> {
         }
     }
 
-    /// The form of the member `key`; `None` when a struct does not declare it.
+    /// The form of the member `key`; `None` when a struct neither declares it nor is open for others.
     pub fn member(self, key: &str) -> Option<Self> {
         match self {
-            Self::Struct { of, .. } => of.field(key).map(|(_, field)| Self::of_field(field)),
+            Self::Struct { of, .. } => {
+                let declared = of.field(key).map(|(_, field)| Self::of_field(field));
+                declared.or_else(|| of.open.then_some(Self::Deduced))
+            }
             Self::Map(map) => Some(Self::of_shape(&map.value)),
             Self::Deduced => Some(Self::Deduced),
             _ => Some(Self::Opaque),

@@ -10,6 +10,7 @@ use super::age;
 use super::cell;
 use super::jsonpath::Path;
 use super::table::Rows;
+use crate::field::float;
 
 /// The columns of one version of a custom resource and the rows under them.
 #[derive(Debug, Clone)]
@@ -118,25 +119,12 @@ fn text(value: &Value) -> Str {
         Value::Null => Str::const_new("<no value>"),
         Value::Bool(flag) => Str::const_new(if *flag { "true" } else { "false" }),
         Value::Int(number) => number.to_string().into(),
-        Value::Float(number) => float(*number),
+        Value::Float(number) => float(*number).into(),
         Value::Str(text) => text.clone(),
         Value::Array(_) | Value::Object(_) => {
             let mut sorted = value.clone();
             sorted.sort_members();
             String::from_utf8(json::to_vec(&sorted)).unwrap_or_default().into()
         }
-    }
-}
-
-/// A float as Go prints it: with an exponent of at least two digits below 1e-4 and from 1e6 on.
-fn float(number: f64) -> Str {
-    let scientific = format!("{number:e}");
-    let (mantissa, exponent) = scientific.split_once('e').unwrap_or((&scientific, "0"));
-    match exponent.parse::<i32>() {
-        Ok(exponent) if !(-4..6).contains(&exponent) && number.is_finite() => {
-            let sign = if exponent < 0 { '-' } else { '+' };
-            format!("{mantissa}e{sign}{:02}", exponent.abs()).into()
-        }
-        _ => number.to_string().into(),
     }
 }

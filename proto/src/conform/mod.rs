@@ -41,6 +41,9 @@ pub enum Error {
     /// No duration.
     #[error("time: invalid duration {0:?}")]
     Duration(String),
+    /// Something that is an object itself, within one of a custom resource.
+    #[error("{0}")]
+    Embedded(String),
     /// No base64.
     #[error("illegal base64 data at input byte {0}")]
     Base64(usize),

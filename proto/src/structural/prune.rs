@@ -1,0 +1,128 @@
+//! Dropping what a schema does not know.
+
+use super::{Additional, Structural, is_meta};
+use crate::value::Value;
+
+/// Drops the members that the schema does not know and returns their paths, sorted: `spec.a`, `spec.list[0].x`.
+///
+/// `is_root` says that the value is an object of the API: then, as in embedded resources, its apiVersion, kind and
+/// metadata are kept and not looked into. Objects without anything unknown are not touched.
+pub fn prune(schema: &Structural, value: &mut Value, is_root: bool) -> Vec<String> {
+    let mut unknown = Vec::new();
+    let place = Place { schema: Some(schema), preserves: false, is_object: is_root };
+    find(place, value, &mut String::new(), &mut |path| unknown.push(path.to_owned()));
+    let mut drops = !unknown.is_empty();
+    if !is_root {
+        // What is called as the members of every object do is dropped without a word.
+        drops |= value.as_object().is_some_and(|map| map.keys().any(is_meta));
+    }
+    if drops {
+        clean(place, value);
+        unknown.sort_unstable();
+    }
+    unknown
+}
+
+/// Where a value stands.
+#[derive(Clone, Copy)]
+struct Place<'s> {
+    /// Its schema; `None` where the schema says nothing.
+    schema: Option<&'s Structural>,
+    /// Whether unknown members are kept because of a list around.
+    preserves: bool,
+    /// Whether it is an object of the API whatever its schema says.
+    is_object: bool,
+}
+
+/// What becomes of a member.
+enum Fate<'s> {
+    Kept,
+    Unknown,
+    Looked(Place<'s>),
+}
+
+impl<'s> Place<'s> {
+    fn at(schema: Option<&'s Structural>) -> Self {
+        Self { schema, preserves: false, is_object: false }
+    }
+
+    fn preserves(self) -> bool {
+        self.preserves || self.schema.is_some_and(|schema| schema.preserves_unknown)
+    }
+
+    fn member(self, name: &str) -> Fate<'s> {
+        let Some(schema) = self.schema else { return Fate::Unknown };
+        if (schema.embedded || self.is_object) && is_meta(name) {
+            return Fate::Kept;
+        }
+        match (schema.property(name), &schema.additional) {
+            (Some(property), _) => Fate::Looked(Self::at(Some(property))),
+            (None, Additional::Of(schema)) => Fate::Looked(Self::at(Some(schema))),
+            (None, Additional::Any(_)) => Fate::Looked(Self::at(None)),
+            (None, Additional::Absent) if self.preserves() => Fate::Kept,
+            (None, Additional::Absent) => Fate::Unknown,
+        }
+    }
+
+    /// The items of a list; `None` when they are kept as they are.
+    fn items(self) -> Option<Self> {
+        let items = self.schema.and_then(|schema| schema.items.as_deref());
+        let preserves = self.preserves();
+        (items.is_some() || !preserves).then_some(Self { preserves, ..Self::at(items) })
+    }
+}
+
+/// Visits the paths of unknown members.
+fn find(place: Place<'_>, value: &Value, path: &mut String, visit: &mut impl FnMut(&str)) {
+    let length = path.len();
+    match value {
+        Value::Object(map) => {
+            for (name, value) in map.iter() {
+                let fate = place.member(name);
+                if matches!(fate, Fate::Kept) || matches!(fate, Fate::Unknown) && length == 0 && is_meta(name) {
+                    continue;
+                }
+                if length > 0 {
+                    path.push('.');
+                }
+                path.push_str(name);
+                match fate {
+                    Fate::Looked(place) => find(place, value, path, visit),
+                    _ => visit(path),
+                }
+                path.truncate(length);
+            }
+        }
+        Value::Array(items) => {
+            let Some(place) = place.items() else { return };
+            for (index, item) in items.iter().enumerate() {
+                if !matches!(item, Value::Object(_) | Value::Array(_)) {
+                    continue;
+                }
+                path.push_str(&format!("[{index}]"));
+                find(place, item, path, visit);
+                path.truncate(length);
+            }
+        }
+        _ => {}
+    }
+}
+
+/// Drops unknown members.
+fn clean(place: Place<'_>, value: &mut Value) {
+    match value {
+        Value::Object(map) => map.retain(|name, value| match place.member(name) {
+            Fate::Kept => true,
+            Fate::Unknown => false,
+            Fate::Looked(place) => {
+                clean(place, value);
+                true
+            }
+        }),
+        Value::Array(items) => {
+            let Some(place) = place.items() else { return };
+            items.iter_mut().for_each(|item| clean(place, item));
+        }
+        _ => {}
+    }
+}

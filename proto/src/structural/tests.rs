@@ -1,0 +1,213 @@
+use super::*;
+use crate::schema::{AnyKind, Shape, Topology, Type};
+use crate::value;
+
+fn pruned(schema: Value, mut object: Value, is_root: bool) -> (Value, Vec<String>) {
+    let unknown = prune(&Structural::of(&schema), &mut object, is_root);
+    (object, unknown)
+}
+
+#[test]
+fn unknown_members_are_dropped_and_named() {
+    let text = || value!({"type": "string"});
+    let schema = value!({"type": "object", "properties": {
+        "spec": {"type": "object", "properties": {
+            "a": (text()),
+            "o": {"type": "object", "properties": {"b": (text())}},
+            "l": {"type": "array", "items": {"type": "object", "properties": {"c": (text())}}},
+            "m": {"type": "object", "additionalProperties": {"type": "object", "properties": {"d": (text())}}},
+            "keep": {"type": "object", "x-kubernetes-preserve-unknown-fields": true, "properties": {
+                "p": {"type": "object", "properties": {"q": (text())}}
+            }},
+            "raw": {"type": "object", "x-kubernetes-preserve-unknown-fields": true},
+            "emp": {"type": "object"},
+            "anyprops": {"type": "object", "additionalProperties": {"x-kubernetes-preserve-unknown-fields": true}}
+        }},
+        "status": {"type": "object", "properties": {"s": (text())}}
+    }});
+    let object = value!({"kind": "Hat", "metadata": {"name": "a", "other": 1}, "spec": {
+        "a": "1", "zz": 1, "o": {"b": "x", "yy": 2}, "l": [{"c": "x", "xx": 1}, {"ww": 2}],
+        "m": {"k": {"d": "1", "vv": 1}}, "keep": {"p": {"q": "1", "uu": 1}, "other": {"t": 1}},
+        "raw": {"any": [1, {"x": 2}]}, "emp": {"gone": 1}, "anyprops": {"a": 1, "b": {"c": 2}}
+    }, "status": {"s": "x", "t": 1}, "extra": {"x": 1}});
+    let (object, unknown) = pruned(schema, object, true);
+    let expected = value!({"kind": "Hat", "metadata": {"name": "a", "other": 1}, "spec": {
+        "a": "1", "o": {"b": "x"}, "l": [{"c": "x"}, {}], "m": {"k": {"d": "1"}},
+        "keep": {"p": {"q": "1"}, "other": {"t": 1}}, "raw": {"any": [1, {"x": 2}]}, "emp": {},
+        "anyprops": {"a": 1, "b": {"c": 2}}
+    }, "status": {"s": "x"}});
+    assert_eq!(object, expected);
+    let paths = [
+        "extra",
+        "spec.emp.gone",
+        "spec.keep.p.uu",
+        "spec.l[0].xx",
+        "spec.l[1].ww",
+        "spec.m.k.vv",
+        "spec.o.yy",
+        "spec.zz",
+        "status.t",
+    ];
+    assert_eq!(unknown, paths);
+}
+
+#[test]
+fn pruning_knows_embedded_objects_and_lists_that_preserve() {
+    let schema = value!({"type": "object", "properties": {
+        "es": {"type": "object", "x-kubernetes-embedded-resource": true, "properties": {
+            "spec": {"type": "object", "properties": {"r": {"type": "integer"}}}
+        }},
+        "list": {"type": "array", "x-kubernetes-preserve-unknown-fields": true, "items": {
+            "type": "object", "properties": {"in": {"type": "object", "properties": {}}}
+        }},
+        "all": {"type": "object", "additionalProperties": true}
+    }});
+    let object = value!({
+        "metadata": {"x": 1},
+        "es": {"apiVersion": "v1", "kind": "X", "metadata": {"y": 1}, "spec": {"r": 1, "s": 2}, "extra": 1},
+        "list": [{"kept": 1, "in": {"gone": 1}}],
+        "all": {"a": 1, "b": {"c": 1}}
+    });
+    let (object, unknown) = pruned(schema, object, false);
+    assert_eq!(unknown, ["all.b.c", "es.extra", "es.spec.s", "list[0].in.gone"]);
+    let expected = value!({
+        "es": {"apiVersion": "v1", "kind": "X", "metadata": {"y": 1}, "spec": {"r": 1}},
+        "list": [{"kept": 1, "in": {}}],
+        "all": {"a": 1, "b": {}}
+    });
+    assert_eq!(object, expected);
+}
+
+#[test]
+fn defaults_are_set_where_there_is_an_object() {
+    let schema = Structural::of(&value!({"type": "object", "properties": {"spec": {"type": "object", "properties": {
+        "replicas": {"type": "integer", "default": 1},
+        "opts": {"type": "object", "default": {}, "properties": {
+            "x": {"type": "integer", "default": 7},
+            "y": {"type": "object", "properties": {"z": {"type": "boolean", "default": true}}}
+        }},
+        "noDefault": {"type": "object", "properties": {"x": {"type": "integer", "default": 7}}},
+        "list": {"type": "array", "default": [{"name": "main"}], "items": {"type": "object", "properties": {
+            "name": {"type": "string"}, "port": {"type": "integer", "default": 80}
+        }}},
+        "map": {"type": "object", "additionalProperties": {"type": "object", "properties": {
+            "w": {"type": "number", "default": (Value::Float(0.5))}
+        }}},
+        "n": {"type": "string", "nullable": true, "default": "dd"},
+        "plain": {"type": "string"},
+        "nulls": {"type": "array", "items": {"type": "string"}}
+    }}}}));
+    let whole = value!({"replicas": 1, "opts": {"x": 7}, "list": [{"name": "main", "port": 80}], "n": "dd"});
+    let cases = [
+        (value!({"kind": "K"}), value!({"kind": "K"})),
+        (value!({"spec": null}), value!({})),
+        (value!({"spec": {}}), value!({"spec": whole})),
+        (
+            value!({"spec": {"replicas": null, "opts": null, "list": null, "n": null, "plain": null, "nulls": [null]}}),
+            value!({"spec": {
+                "replicas": 1, "opts": {"x": 7}, "list": [{"name": "main", "port": 80}], "n": null, "nulls": [null]
+            }}),
+        ),
+        (
+            value!({"spec": {
+                "replicas": 0, "opts": {"y": {}}, "noDefault": {}, "list": [{"name": "a"}, {"port": null}],
+                "map": {"m": {}, "k": {"w": 2}}, "n": "x"
+            }}),
+            value!({"spec": {
+                "replicas": 0, "opts": {"y": {"z": true}, "x": 7}, "noDefault": {"x": 7},
+                "list": [{"name": "a", "port": 80}, {"port": 80}], "map": {"m": {"w": (Value::Float(0.5))}, "k": {"w": 2}}, "n": "x"
+            }}),
+        ),
+    ];
+    for (mut object, expected) in cases {
+        default(&schema, &mut object);
+        assert_eq!(object, expected);
+        default(&schema, &mut object);
+        assert_eq!(object, expected, "once more");
+    }
+}
+
+fn field<'t>(of: &'t Type, name: &str) -> &'t Shape {
+    &of.field(name).unwrap().1.shape
+}
+
+fn structure(shape: &Shape) -> &Type {
+    match shape {
+        Shape::Struct(of) => of,
+        other => panic!("{other:?}"),
+    }
+}
+
+#[test]
+fn types_tell_apply_what_has_parts() {
+    let schema = Structural::of(&value!({"type": "object", "properties": {"spec": {"type": "object", "properties": {
+        "plain": {"type": "array", "items": {"type": "string"}},
+        "set": {"type": "array", "x-kubernetes-list-type": "set", "items": {"type": "integer"}},
+        "map": {
+            "type": "array", "x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["port", "protocol"],
+            "items": {"type": "object", "properties": {
+                "port": {"type": "integer"}, "protocol": {"type": "string", "default": "TCP"}
+            }}
+        },
+        "labels": {"type": "object", "additionalProperties": {"type": "string"}},
+        "sel": {"type": "object", "x-kubernetes-map-type": "atomic", "additionalProperties": {"type": "string"}},
+        "ref": {"type": "object", "x-kubernetes-map-type": "atomic", "properties": {"name": {"type": "string"}}},
+        "open": {"type": "object", "x-kubernetes-preserve-unknown-fields": true, "properties": {
+            "in": {"type": "object", "properties": {"x": {"type": "integer"}}}
+        }},
+        "free": {"type": "object", "x-kubernetes-preserve-unknown-fields": true},
+        "raw": {"x-kubernetes-preserve-unknown-fields": true},
+        "ios": {"x-kubernetes-int-or-string": true},
+        "when": {"type": "string", "format": "date-time"},
+        "tmpl": {
+            "type": "object", "x-kubernetes-embedded-resource": true, "x-kubernetes-preserve-unknown-fields": true
+        }
+    }}}}));
+    let of = object_type(&schema, "Sample", "v1");
+    let names: Vec<&str> = of.fields.iter().map(|field| &*field.name).collect();
+    assert_eq!((&*of.name, &*of.package, of.open), ("Sample", "v1", false));
+    assert_eq!(names, ["kind", "apiVersion", "metadata", "spec"]);
+    assert_eq!(structure(field(&of, "metadata")).name, "ObjectMeta");
+    let spec = structure(field(&of, "spec"));
+    let list = |name: &str| match field(spec, name) {
+        Shape::List(list) => list.topology.clone(),
+        other => panic!("{other:?}"),
+    };
+    assert_eq!(list("plain"), Topology::Atomic);
+    assert_eq!(list("set"), Topology::Set);
+    assert_eq!(list("map"), Topology::Map(vec!["port".into(), "protocol".into()].into()));
+    let Shape::List(map) = field(spec, "map") else { panic!() };
+    assert_eq!(structure(&map.item).field("protocol").unwrap().1.default.as_deref(), Some("\"TCP\""));
+    let atomic = |name: &str| match field(spec, name) {
+        Shape::Map(map) => (map.atomic, matches!(map.value, Shape::Any(AnyKind::Json))),
+        other => panic!("{other:?}"),
+    };
+    assert_eq!([atomic("labels"), atomic("sel"), atomic("free")], [(false, false), (true, false), (false, true)]);
+    assert!(structure(field(spec, "ref")).atomic);
+    let open = structure(field(spec, "open"));
+    assert!(open.open && structure(field(open, "in")).open && !spec.open);
+    assert!(matches!(field(spec, "raw"), Shape::Any(AnyKind::Json)));
+    assert!(matches!(field(spec, "ios"), Shape::Any(AnyKind::Json)));
+    assert!(matches!(field(spec, "when"), Shape::IntOrString));
+    let embedded = structure(field(spec, "tmpl"));
+    assert!(embedded.open && embedded.field("metadata").is_some());
+}
+
+#[test]
+fn schemas_that_are_none_and_deep_ones_are_read() {
+    assert!(Structural::of(&Value::from("x")).properties.is_empty());
+    let odd = value!({"type": 1, "properties": [], "items": true, "enum": "x", "required": [1], "maximum": "5"});
+    let read = Structural::of(&odd);
+    assert!(read.of.is_none() && read.items.is_none() && read.rules().required.is_empty());
+    let mut deep = value!({"type": "string"});
+    for _ in 0..5000 {
+        deep = value!({"type": "object", "properties": {"a": deep}});
+    }
+    let mut read = &Structural::of(&deep);
+    let mut levels = 0;
+    while let Some(below) = read.property("a") {
+        (read, levels) = (below, levels + 1);
+    }
+    assert!(levels > 100 && read.preserves_unknown);
+    std::mem::forget(deep);
+}

@@ -1,0 +1,264 @@
+//! Formats that need more than a pattern.
+
+use flotilla_proto::duration;
+use time::{Date, Month};
+
+/// A day of the calendar: `2024-02-29`.
+pub fn is_date(text: &str) -> bool {
+    let number = |text: Option<&str>| text.filter(|text| text.bytes().all(|b| b.is_ascii_digit()))?.parse::<u16>().ok();
+    let dashes = matches!(text.as_bytes(), [_, _, _, _, b'-', _, _, b'-', _, _]);
+    let parts = (number(text.get(..4)), number(text.get(5..7)), number(text.get(8..)));
+    let (true, (Some(year), Some(month), Some(day))) = (dashes, parts) else { return false };
+    let month = u8::try_from(month).ok().and_then(|month| Month::try_from(month).ok());
+    let Some((month, day)) = month.zip(u8::try_from(day).ok()) else { return false };
+    Date::from_calendar_date(year.into(), month, day).is_ok()
+}
+
+/// A time of day with its zone behind a date, loosely as RFC 3339 has it.
+pub fn is_date_time(text: &str) -> bool {
+    let text = text.to_lowercase();
+    let mut parts = text.split('t');
+    let (Some(date), Some(time)) = (parts.next(), parts.next()) else { return false };
+    let Some((clock, zone)) = time.split_at_checked(8) else { return false };
+    let bytes = clock.as_bytes();
+    let digits = [0, 1, 3, 4, 6, 7].into_iter().all(|at| bytes[at].is_ascii_digit());
+    let in_range = &clock[..2] <= "23" && &clock[3..5] <= "59" && &clock[6..] <= "59";
+    is_date(date) && digits && bytes[2] == b':' && bytes[5] == b':' && in_range && is_zone(zone)
+}
+
+/// A zone, with a fraction of a second before it.
+fn is_zone(text: &str) -> bool {
+    let mut zone = text;
+    if !matches!(text.as_bytes().first(), Some(b'z' | b'+' | b'-')) {
+        let mut rest = text.chars();
+        rest.next();
+        zone = rest.as_str().trim_start_matches(|c: char| c.is_ascii_digit());
+        if zone.len() == rest.as_str().len() {
+            return false;
+        }
+    }
+    match zone.as_bytes() {
+        b"z" => true,
+        [b'+' | b'-', hours @ .., b':', a, b] => {
+            [hours, &[*a, *b]].iter().all(|part| part.len() == 2 && part.iter().all(u8::is_ascii_digit))
+        }
+        _ => false,
+    }
+}
+
+/// A duration as Go writes it, or numbers with units up to weeks.
+pub fn is_duration(text: &str) -> bool {
+    if duration::parse(text).is_some() {
+        return true;
+    }
+    let mut found = false;
+    let mut rest = text;
+    while let Some(start) = rest.find(|c: char| c.is_ascii_digit()) {
+        let number = &rest[start..];
+        let behind = number.trim_start_matches(|c: char| c.is_ascii_digit());
+        let digits = &number[..number.len() - behind.len()];
+        let unit = behind.trim_start_matches(['\t', '\n', '\u{c}', '\r', ' ']);
+        let after = unit.trim_start_matches(|c: char| c.is_ascii_alphabetic() || c == 'µ');
+        rest = after;
+        if unit.len() == after.len() {
+            continue;
+        }
+        if digits.parse::<i64>().is_err() {
+            return false;
+        }
+        found |= is_unit(&unit[..unit.len() - after.len()]);
+    }
+    found
+}
+
+fn is_unit(unit: &str) -> bool {
+    const SHORT: [&str; 11] = ["ns", "us", "µs", "ms", "s", "m", "h", "hr", "d", "w", "wk"];
+    const LONG: [&str; 8] = ["nano", "micro", "milli", "sec", "min", "hour", "day", "week"];
+    let unit = unit.to_lowercase();
+    SHORT.contains(&&*unit) || LONG.iter().any(|long| unit.starts_with(long))
+}
+
+/// An address of mail, with or without a name before it in angle brackets.
+pub fn is_email(text: &str) -> bool {
+    let text = text.trim_matches([' ', '\t']);
+    match text.strip_suffix('>').and_then(|rest| rest.split_once('<')) {
+        Some((name, address)) => is_phrase(name) && is_address(address),
+        None => is_address(text),
+    }
+}
+
+/// Words or quoted text before an address.
+fn is_phrase(name: &str) -> bool {
+    let name = name.trim_matches([' ', '\t']);
+    is_quoted(name)
+        || name.split([' ', '\t']).all(|word| word.is_empty() || word.chars().all(|c| is_atom(c) || c == '.'))
+}
+
+fn is_address(address: &str) -> bool {
+    let Some((local, domain)) = address.rsplit_once('@') else { return false };
+    let literal = domain.strip_prefix('[').and_then(|rest| rest.strip_suffix(']'));
+    let domain = match literal {
+        Some(address) => address.strip_prefix("IPv6:").unwrap_or(address).parse::<std::net::IpAddr>().is_ok(),
+        None => is_dot_atom(domain),
+    };
+    domain && (is_dot_atom(local) || is_quoted(local) && local.len() > 2)
+}
+
+fn is_dot_atom(text: &str) -> bool {
+    text.split('.').all(|atom| !atom.is_empty() && atom.chars().all(is_atom))
+}
+
+fn is_atom(sign: char) -> bool {
+    sign.is_ascii_alphanumeric() || "!#$%&'*+-/=?^_`{|}~".contains(sign) || !sign.is_ascii()
+}
+
+fn is_quoted(text: &str) -> bool {
+    let Some(inner) = text.strip_prefix('"').and_then(|rest| rest.strip_suffix('"')) else { return false };
+    let mut signs = inner.chars();
+    while let Some(sign) = signs.next() {
+        let escaped = if sign == '\\' { signs.next() } else { Some('x') };
+        if sign == '"' || escaped.is_none() || sign.is_control() && sign != '\t' {
+            return false;
+        }
+    }
+    true
+}
+
+/// What may stand in the first line of a request: an absolute path or a whole URI.
+pub fn is_request_uri(text: &str) -> bool {
+    if text.is_empty() || text.bytes().any(|byte| byte < b' ' || byte == 0x7f) {
+        return false;
+    }
+    let (scheme, rest) = match scheme(text) {
+        Some((scheme, rest)) => (scheme, rest),
+        None => ("", text),
+    };
+    let path = rest.split('?').next().unwrap_or("");
+    if !path.starts_with('/') {
+        // Without a path, as `mailto:x`; without a scheme only `*` is more than a relative path.
+        return !scheme.is_empty() || text == "*";
+    }
+    let Some(authority) = path.strip_prefix("//").filter(|_| !scheme.is_empty() || !path.starts_with("///")) else {
+        return is_escaped(path, "");
+    };
+    let (authority, path) = authority.split_at(authority.find('/').unwrap_or(authority.len()));
+    is_authority(authority) && is_escaped(path, "")
+}
+
+fn scheme(text: &str) -> Option<(&str, &str)> {
+    let (scheme, rest) = text.split_once(':')?;
+    let is_sign = |c: char| c.is_ascii_alphanumeric() || "+-.".contains(c);
+    (scheme.starts_with(|c: char| c.is_ascii_alphabetic()) && scheme.chars().all(is_sign)).then_some((scheme, rest))
+}
+
+fn is_authority(text: &str) -> bool {
+    let (user, host) = text.rsplit_once('@').map_or(("", text), |(user, host)| (user, host));
+    let is_user = |c: char| c.is_ascii_alphanumeric() || "-._:~!$&'()*+,;=%@".contains(c);
+    let port = match host.strip_prefix('[') {
+        Some(address) => match address.split_once(']') {
+            Some((address, port)) if !address.is_empty() => port,
+            _ => return false,
+        },
+        None => host.find(':').map_or("", |at| &host[at..]),
+    };
+    let port = port.is_empty() || port.strip_prefix(':').is_some_and(|port| port.bytes().all(|b| b.is_ascii_digit()));
+    user.chars().all(is_user) && is_escaped(user, "") && port && is_escaped(host, " \"<>^`{|}\\")
+}
+
+/// Whether every `%` begins an escape, and none of `forbidden` is there.
+fn is_escaped(text: &str, forbidden: &str) -> bool {
+    let hex = |text: &str| text.get(..2).is_some_and(|hex| hex.bytes().all(|byte| byte.is_ascii_hexdigit()));
+    text.split('%').skip(1).all(hex) && !text.chars().any(|sign| forbidden.contains(sign))
+}
+
+/// A hardware address of 6, 8 or 20 bytes, in pairs or fours of hexadecimal digits.
+pub fn is_mac(text: &str) -> bool {
+    let parts = |separator: char, digits: usize| {
+        let parts: Vec<&str> = text.split(separator).collect();
+        let hex = |part: &&str| part.len() == digits && part.bytes().all(|byte| byte.is_ascii_hexdigit());
+        parts.iter().all(hex) && [6, 8, 20].contains(&(parts.len() * digits / 2))
+    };
+    parts(':', 2) || parts('-', 2) || parts('.', 4)
+}
+
+/// A number of a credit card, with anything between its digits.
+pub fn is_credit_card(text: &str) -> bool {
+    let digits: Vec<u8> = text.bytes().filter(u8::is_ascii_digit).map(|digit| digit - b'0').collect();
+    let prefix = |length: usize| digits.iter().take(length).fold(0, |number, digit| number * 10 + u32::from(*digit));
+    let issued = match digits.len() {
+        13 => prefix(1) == 4,
+        14 => (300..=305).contains(&prefix(3)) || matches!(prefix(2), 36 | 38),
+        15 => matches!(prefix(2), 34 | 37) || matches!(prefix(4), 2131 | 1800),
+        16 => {
+            let four = prefix(4);
+            prefix(1) == 4
+                || (51..=55).contains(&prefix(2))
+                || four == 6011
+                || (6500..=6599).contains(&four)
+                || prefix(2) == 35
+        }
+        _ => false,
+    };
+    let sum: u32 = digits
+        .iter()
+        .rev()
+        .enumerate()
+        .map(|(at, digit)| match u32::from(*digit) * (1 + at as u32 % 2) {
+            twice @ 10.. => twice - 9,
+            digit => digit,
+        })
+        .sum();
+    issued && sum.is_multiple_of(10)
+}
+
+/// The digits of a book number, without blanks and dashes.
+fn book_number(text: &str) -> Vec<u8> {
+    text.bytes().filter(|byte| !matches!(byte, b'\t' | b'\n' | 0xc | b'\r' | b' ' | b'-')).collect()
+}
+
+/// A book number of ten digits, the last of which may be an X.
+pub fn is_isbn10(text: &str) -> bool {
+    let signs = book_number(text);
+    let value = |(at, sign): (usize, &u8)| match sign {
+        b'0'..=b'9' => Some(u32::from(sign - b'0')),
+        b'X' if at == 9 => Some(10),
+        _ => None,
+    };
+    let digits: Option<Vec<u32>> = signs.iter().enumerate().map(value).collect();
+    digits.is_some_and(|digits| {
+        let sum: u32 = (1..).zip(&digits).map(|(weight, digit)| weight * digit).sum();
+        digits.len() == 10 && sum.is_multiple_of(11)
+    })
+}
+
+/// A book number of thirteen digits.
+pub fn is_isbn13(text: &str) -> bool {
+    let signs = book_number(text);
+    let weights = [1, 3].into_iter().cycle();
+    signs.len() == 13
+        && signs.iter().all(u8::is_ascii_digit)
+        && weights.zip(&signs).map(|(weight, sign)| weight * u32::from(sign - b'0')).sum::<u32>().is_multiple_of(10)
+}
+
+/// The digits of a UUID that tell its version and its variant.
+fn uuid_digits(text: &str) -> Option<(char, char)> {
+    let mut digits = text.chars().filter(|c| *c != '-').skip(12);
+    Some((digits.next()?, digits.nth(3)?))
+}
+
+/// The version of a UUID.
+pub fn uuid_version(text: &str) -> Option<char> {
+    uuid_digits(text).map(|(version, _)| version)
+}
+
+/// Whether a UUID has a version and the variant of RFC 4122.
+pub fn is_random_uuid(text: &str, of: char) -> bool {
+    uuid_digits(text).is_some_and(|(version, variant)| version == of && "89abAB".contains(variant))
+}
+
+/// A label in lower case.
+pub fn is_short_name(text: &str) -> bool {
+    let is_sign = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit();
+    let ends = text.bytes().next().is_some_and(is_sign) && text.bytes().next_back().is_some_and(is_sign);
+    ends && text.bytes().all(|byte| is_sign(byte) || byte == b'-')
+}

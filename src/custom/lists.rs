@@ -1,0 +1,97 @@
+//! Lists whose items stand once (`x-kubernetes-list-type: set`) or have keys (`map`).
+
+use std::collections::HashMap;
+
+use flotilla_proto::json;
+use flotilla_proto::structural::{ListType, Structural};
+use flotilla_proto::value::{Map, Value};
+
+use crate::field::{Errors, Path};
+
+/// Checks all lists of an object.
+pub fn validate(schema: &Structural, object: &Value, errors: &mut Errors) {
+    if let Value::Object(map) = object {
+        members(schema, map, &Path::root(""), errors);
+    }
+}
+
+fn members(schema: &Structural, map: &Map, path: &Path<'_>, errors: &mut Errors) {
+    if let Some(of) = schema.additional.schema() {
+        map.iter().for_each(|(key, value)| walk(of, value, &path.key(key), errors));
+    }
+    for (name, of) in &schema.properties {
+        if let Some(value) = map.get(name) {
+            walk(of, value, &path.child(name), errors);
+        }
+    }
+}
+
+fn walk(schema: &Structural, value: &Value, path: &Path<'_>, errors: &mut Errors) {
+    match value {
+        Value::Object(map) => members(schema, map, path, errors),
+        Value::Array(items) => {
+            match schema.list_type {
+                Some(ListType::Set) => {
+                    for index in repeated(items.iter().map(identity)) {
+                        errors.duplicate(&path.index(index), &items[index]);
+                    }
+                }
+                Some(ListType::Map) => keyed(schema, items, path, errors),
+                Some(ListType::Atomic) | None => {}
+            }
+            let Some(of) = schema.items.as_deref() else { return };
+            items.iter().enumerate().for_each(|(index, item)| walk(of, item, &path.index(index), errors));
+        }
+        _ => {}
+    }
+}
+
+/// No two items have the same keys; keys that are absent from both are the same.
+fn keyed(schema: &Structural, items: &[Value], path: &Path<'_>, errors: &mut Errors) {
+    if let Some(index) = items.iter().position(|item| !matches!(item, Value::Object(_) | Value::Null)) {
+        let why = "must be an object for an array of list-type map";
+        return errors.invalid(&path.index(index), &items[index], why);
+    }
+    let keys_of = |item: &Value| {
+        let stated = schema.list_map_keys.iter().filter_map(|key| Some((key.clone(), item.get(key)?.clone())));
+        stated.collect::<Map>()
+    };
+    let keys: Vec<Map> = items.iter().map(keys_of).collect();
+    let identities = keys.iter().map(|keys| match (&schema.list_map_keys[..], keys.values().next()) {
+        ([_], Some(value)) => identity(value),
+        _ => identity(&Value::Object(keys.clone())),
+    });
+    for index in repeated(identities) {
+        errors.duplicate(&path.index(index), &sorted(&Value::Object(keys[index].clone())));
+    }
+}
+
+/// The positions at which something stands for the second time.
+fn repeated(identities: impl Iterator<Item = Vec<u8>>) -> Vec<usize> {
+    let mut times: HashMap<Vec<u8>, usize> = HashMap::new();
+    let mut second = Vec::new();
+    for (index, identity) in identities.enumerate() {
+        let times = times.entry(identity).or_default();
+        *times += 1;
+        if *times == 2 {
+            second.push(index);
+        }
+    }
+    second
+}
+
+/// What equal items share: 1 and 1.0 are equal only inside of something.
+fn identity(item: &Value) -> Vec<u8> {
+    match item {
+        Value::Float(number) => format!("float {number}").into_bytes(),
+        other => json::to_vec(&sorted(other)),
+    }
+}
+
+fn sorted(value: &Value) -> Value {
+    let mut value = value.clone();
+    if matches!(value, Value::Object(_) | Value::Array(_)) {
+        value.sort_members();
+    }
+    value
+}

@@ -1,0 +1,43 @@
+//! The rules of a changed object: what was wrong before and did not change may stay (KEP-4008).
+
+use flotilla_proto::structural::Structural;
+use flotilla_proto::value::Value;
+
+use super::check::{Subject, check};
+use super::{embedded, lists};
+use crate::field::Errors;
+
+/// Checks a whole object but its `metadata`, given what it was.
+pub fn validate_update(schema: &Structural, object: &Value, old: &Value, errors: &mut Errors) {
+    values(schema, object, old, errors);
+    embedded::validate(schema, object, errors);
+    lists_unless_broken(schema, object, old, errors);
+}
+
+/// Checks what a write of `/status` may change; the rest is what it was.
+pub fn validate_status_update(schema: &Structural, object: &Value, old: &Value, errors: &mut Errors) {
+    if let (Some(status), Some(of)) = (object.get("status"), schema.property("status")) {
+        let old = old.get("status");
+        check(of, Subject { value: status, old, at: "status" }, errors);
+    }
+    lists_unless_broken(schema, object, old, errors);
+}
+
+/// Checks what the schema says of values alone; that is the first part of [`validate_update`].
+pub fn values(schema: &Structural, object: &Value, old: &Value, errors: &mut Errors) {
+    check(schema, Subject { value: object, old: Some(old), at: "" }, errors);
+}
+
+/// Lists may repeat items if any list did before.
+fn lists_unless_broken(schema: &Structural, object: &Value, old: &Value, errors: &mut Errors) {
+    let mut found = Errors::default();
+    lists::validate(schema, object, &mut found);
+    if found.is_empty() {
+        return;
+    }
+    let mut before = Errors::default();
+    lists::validate(schema, old, &mut before);
+    if before.is_empty() {
+        errors.0.append(&mut found.0);
+    }
+}
