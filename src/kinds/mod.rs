@@ -15,7 +15,6 @@ pub mod conversion;
 mod cron_job;
 mod csi;
 mod custom_resource_definition;
-mod custom_versions;
 mod daemon_set;
 mod defaulting;
 mod deployment;
