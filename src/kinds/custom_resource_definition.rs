@@ -1,6 +1,7 @@
 //! CustomResourceDefinitions. What they say is checked completely, but for what the rules of their schemas mean.
 
 pub mod approval;
+pub mod ca_bundle;
 mod defaults;
 mod field_path;
 mod formats;
@@ -102,9 +103,14 @@ fn validate_name(object: &Value, errors: &mut Errors) {
     }
 }
 
-fn is_established(object: &Value) -> bool {
+/// Whether a condition of a definition holds.
+pub fn is_true(object: &Value, condition: &str) -> bool {
     let conditions = object.list_at(&["status", "conditions"]);
-    conditions.iter().any(|it| it.str_at(&["type"]) == "Established" && it.str_at(&["status"]) == "True")
+    conditions.iter().any(|it| it.str_at(&["type"]) == condition && it.str_at(&["status"]) == "True")
+}
+
+fn is_established(object: &Value) -> bool {
+    is_true(object, "Established")
 }
 
 fn validate(object: &Value, old: Option<&Value>, errors: &mut Errors) {
@@ -249,6 +255,9 @@ fn validate_conversion(object: &Value, old: Option<&Value>, path: &Path<'_>, err
     } else {
         webhook::validate_service(service, &config_path.child("service"), errors);
     }
+    if let Some(old) = old.filter(|old| !config.is_null() && is_established(old)) {
+        ca_bundle::validate(object, old, &config_path, errors);
+    }
     let lax = old.map(reviews).is_some_and(|old| !old.is_empty() && !is_review_known(old));
     validate_review_versions(versions, lax, &versions_path, errors);
 }
@@ -337,7 +346,7 @@ mod tests {
     #[test]
     fn errors_name_what_versions_share_outside_of_them() {
         let mut bad = definition();
-        bad.set_at(&["spec", "versions"], value!([{"name": "v1", "schema": {"openAPIV3Schema": {"type": "array"}}}]));
+        bad.set_at(&["spec", "versions"], value!([{"name": "v1", "schema": {"openAPIV3Schema": {"type": "string"}}}]));
         let versions = r#"[{"Name":"v1","Served":false,"Storage":false,"Deprecated":false,"DeprecationWarning":null,"Schema":null,"Subresources":null,"AdditionalPrinterColumns":null,"SelectableFields":null}]"#;
         assert_eq!(
             broken(&bad, None),
@@ -345,7 +354,8 @@ mod tests {
                 format!(
                     "spec.versions: Invalid value: {versions}: must have exactly one version marked as storage version"
                 ),
-                "spec.validation.openAPIV3Schema.type: Invalid value: \"array\": must be object at the root".to_owned()
+                "spec.validation.openAPIV3Schema.type: Invalid value: \"string\": must be object at the root"
+                    .to_owned()
             ]
         );
     }

@@ -95,3 +95,46 @@ impl Found<'_> {
         Ok(())
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use flotilla_proto::value;
+
+    use super::*;
+
+    #[test]
+    fn paths_lead_to_fields_by_dots_and_brackets() {
+        let schema = value!({"properties": {
+            "spec": {"properties": {"a": {"type": "string"}, "b.c": {"type": "integer"}}},
+            "map": {"additionalProperties": {"type": "boolean"}},
+            "open": {"additionalProperties": true}
+        }});
+        let kind = |path: &str, brackets: bool| {
+            find(path, &schema, brackets).map(|found| found.schema.map_or("", parts::kind).to_owned())
+        };
+        let fine = [
+            (".spec.a", "string"),
+            (".spec['b.c']", "integer"),
+            (".map.x", "boolean"),
+            (".map['it\\'s']", "boolean"),
+            (".open.x", ""),
+        ];
+        for (path, expected) in fine {
+            assert_eq!(kind(path, true), Ok(expected.to_owned()), "{path}");
+        }
+        let bad = [
+            ("spec", "expected [ or . but got: spec"),
+            (".", "unexpected end of JSON path"),
+            (".spec.z", "does not refer to a valid field"),
+            (".spec.a.b", "does not refer to a valid field"),
+            (".spec[0]", "expected single quoted string but got 0"),
+            (".spec['a'", "unexpected end of JSON path"),
+            (".spec['a'.", "expected ] but got ."),
+            (".open.x.y", "does not refer to a valid field"),
+        ];
+        for (path, why) in bad {
+            assert_eq!(kind(path, true), Err(why.to_owned()), "{path}");
+        }
+        assert_eq!(kind(".spec['a']", false), Err("array notation is not allowed".to_owned()));
+    }
+}

@@ -3,6 +3,7 @@
 use flotilla_proto::value::Value;
 
 use super::parts;
+use crate::field::quote;
 
 /// Formats of texts that are known, without hyphens.
 const OF_TEXTS: [&str; 26] = [
@@ -64,5 +65,32 @@ fn collect(schema: &Value, found: &mut Vec<String>) {
 pub fn warn(object: &Value, old: Option<&Value>, warnings: &mut Vec<String>) {
     let before = old.map(unknown).unwrap_or_default();
     let new = unknown(object).into_iter().filter(|format| !before.contains(format));
-    warnings.extend(new.map(|format| format!("unrecognized format {}", crate::field::quote(&format))));
+    warnings.extend(new.map(|format| format!("unrecognized format {}", quote(&format))));
+}
+
+#[cfg(test)]
+mod tests {
+    use flotilla_proto::value;
+
+    use super::*;
+
+    fn definition(format: &str) -> Value {
+        let properties =
+            value!({"a": {"type": "string", "format": format}, "b": {"type": "integer", "format": "int32"}});
+        let schema = value!({"openAPIV3Schema": {"type": "object", "properties": properties}});
+        value!({"spec": {"versions": [{"name": "v1", "schema": schema}]}})
+    }
+
+    #[test]
+    fn formats_that_nobody_knows_are_warned_of_once() {
+        let warned = |format: &str, old: Option<&Value>| {
+            let mut warnings = Vec::new();
+            warn(&definition(format), old, &mut warnings);
+            warnings
+        };
+        assert_eq!(warned("date-time", None), Vec::<String>::new());
+        assert_eq!(warned("int32", None), ["unrecognized format \"int32\""]);
+        assert_eq!(warned("colour", None), ["unrecognized format \"colour\""]);
+        assert_eq!(warned("colour", Some(&definition("colour"))), Vec::<String>::new());
+    }
 }

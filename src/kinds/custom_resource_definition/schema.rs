@@ -94,3 +94,7 @@ fn validate_root(schema: &Value, path: &Path<'_>, errors: &mut Errors) {
         }
     }
 }
+
+#[cfg(test)]
+#[path = "schema_tests.rs"]
+mod tests;

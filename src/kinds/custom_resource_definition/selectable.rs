@@ -65,3 +65,57 @@ pub fn are_kept(fields: &[Value], version: &str, old: Option<&Value>) -> bool {
             (version.is_empty() || old.str_at(&["name"]) == version) && old.list_at(&["selectableFields"]) == fields
         })
 }
+
+#[cfg(test)]
+mod tests {
+    use flotilla_proto::value;
+
+    use super::*;
+
+    fn complaints(schema: &Value, fields: &[&str]) -> Vec<String> {
+        let fields: Vec<Value> = fields.iter().map(|path| value!({"jsonPath": (*path)})).collect();
+        let mut errors = Errors::default();
+        validate_beside(schema, &fields, false, "not without", &Path::root("v"), &mut errors);
+        errors.0.iter().map(|error| error.to_string().replace("v.selectableFields", "")).collect()
+    }
+
+    #[test]
+    fn only_plain_fields_outside_of_metadata_are_selectable() {
+        let properties = value!({
+            "metadata": {"type": "object", "properties": {"name": {"type": "string"}}},
+            "a": {"type": "string"}, "b": {"type": "boolean"}, "c": {"type": "object"}
+        });
+        let schema = value!({"type": "object", "properties": properties});
+        assert_eq!(complaints(&schema, &[".a", ".b"]), Vec::<String>::new());
+        let unlike = "must point to a field of type string, boolean or integer. Enum string fields and strings with \
+                      formats are allowed.";
+        assert_eq!(
+            complaints(&schema, &[".c", "", ".z", ".metadata.name", ".a", ".a", ".a[0]"]),
+            [
+                format!("[0].jsonPath: Invalid value: \".c\": {unlike}"),
+                "[1].jsonPath: Required value".to_owned(),
+                "[2].jsonPath: Invalid value: \".z\": is an invalid path: does not refer to a valid field".to_owned(),
+                "[3].jsonPath: Invalid value: \".metadata.name\": must not point to fields in metadata".to_owned(),
+                "[5].jsonPath: Duplicate value: \".a\"".to_owned(),
+                "[6].jsonPath: Invalid value: \".a[0]\": is an invalid path: array notation is not allowed".to_owned(),
+            ]
+        );
+        assert_eq!(complaints(&Value::Null, &[".a"]), [": Invalid value: \"\": not without"]);
+    }
+
+    #[test]
+    fn there_are_not_too_many_unless_there_were_before() {
+        let mut schema = value!({"type": "object", "properties": {}});
+        let paths: Vec<String> = (0..9).map(|n| format!(".f{n}")).collect();
+        for path in &paths {
+            schema.set_at(&["properties", &path[1..]], value!({"type": "string"}));
+        }
+        let paths: Vec<&str> = paths.iter().map(String::as_str).collect();
+        assert_eq!(complaints(&schema, &paths), [": Too many: 9: must have at most 8 items"]);
+        let fields: Vec<Value> = paths.iter().map(|path| value!({"jsonPath": (*path)})).collect();
+        let version = value!({"name": "v1", "selectableFields": (fields.clone())});
+        let old = value!({"spec": {"versions": [version]}});
+        assert!(are_kept(&fields, "v1", Some(&old)) && are_kept(&fields, "", Some(&old)));
+        assert!(!are_kept(&fields, "v2", Some(&old)) && !are_kept(&fields, "v1", None));
+    }
+}
