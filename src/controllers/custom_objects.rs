@@ -11,9 +11,10 @@ use futures_util::{StreamExt, TryStreamExt, stream};
 use super::agent::Agent;
 use super::metadata::is_deleting;
 use super::queue::{Queue, Then};
-use crate::custom::conditions::{Condition, is_true, set};
-use crate::custom::{self, termination};
+use crate::custom;
+use crate::custom::termination::{self, Stage};
 use crate::follow::follow;
+use crate::kinds::custom_resource_definition::is_true;
 use crate::limits::LIST_CHUNK_OBJECTS;
 use crate::registry::{DeleteOptions, Propagation, Served, Target, now};
 use crate::status::{ApiError, ApiResult};
@@ -58,7 +59,7 @@ async fn attempt(agent: &Agent, definitions: &Arc<Served>, name: String) -> ApiR
 
 /// Does what is left to be done for a definition.
 async fn finish(agent: &Agent, target: Target<'_>, definition: &Value) -> ApiResult<Then> {
-    tell(agent, target, definition, termination::IN_PROGRESS).await?;
+    tell(agent, target, definition, Stage::InProgress).await?;
     if is_true(definition, "Established") {
         let (group, plural) = (definition.str_at(&["spec", "group"]), definition.str_at(&["spec", "names", "plural"]));
         let Some(served) = agent.registry.resources.of_resource(group, plural) else {
@@ -68,7 +69,7 @@ async fn finish(agent: &Agent, target: Target<'_>, definition: &Value) -> ApiRes
             return Ok(Then::Again(RECHECK));
         }
     }
-    tell(agent, target, definition, termination::COMPLETED).await?;
+    tell(agent, target, definition, Stage::Completed).await?;
     let release = |definition: &mut Value| {
         let finalizers = definition.get_mut("metadata").and_then(|metadata| metadata.get_mut("finalizers"));
         if let Some(finalizers) = finalizers.and_then(Value::as_array_mut) {
@@ -85,10 +86,10 @@ fn is_held(definition: &Value) -> bool {
 }
 
 /// Tells in the status how far it came.
-async fn tell(agent: &Agent, of: Target<'_>, definition: &Value, condition: Condition<'_>) -> ApiResult<()> {
+async fn tell(agent: &Agent, of: Target<'_>, definition: &Value, stage: Stage) -> ApiResult<()> {
     let now = now().to_string();
     let status = Target { subresource: "status", ..of };
-    agent.edit(status, definition.str_at(&["metadata", "uid"]), |definition| set(definition, condition, &now)).await
+    agent.edit(status, definition.str_at(&["metadata", "uid"]), |definition| stage.tell(definition, &now)).await
 }
 
 /// Deletes the objects of a resource; whether there were any.

@@ -1,5 +1,6 @@
 //! Controllers that belong to the API itself: namespaces, garbage collection, service accounts, root certificates,
-//! roles that are put together, flow schemas, cluster IPs that were left behind, the lease of each server.
+//! roles that are put together, flow schemas, definitions of custom resources, cluster IPs that were left behind, the
+//! lease of each server.
 //!
 //! Each follows the change logs of the tables that concern it ([`crate::follow`]), puts the keys of what may need work
 //! into a queue that holds every key once ([`queue`]), and compares what is with what should be ([`agent`] makes the
@@ -8,6 +9,7 @@
 
 mod agent;
 mod cluster_ips;
+mod custom_definitions;
 mod custom_objects;
 mod custom_services;
 mod each_namespace;
@@ -111,8 +113,9 @@ const CONTROLLERS: &[(&str, Run)] = &[
 /// What API servers do, also where a kube-controller-manager runs.
 const OF_API: &[(&str, Run)] = &[
     ("service-ip-repair", |agent| cluster_ips::run(agent).boxed_local()),
-    ("customresourcedefinition-finalizer", |agent| custom_objects::run(agent).boxed_local()),
-    ("customresourcedefinition-autoregistration", |agent| custom_services::run(agent).boxed_local()),
+    ("custom-resource-definitions", |agent| custom_definitions::run(agent).boxed_local()),
+    ("custom-resource-objects", |agent| custom_objects::run(agent).boxed_local()),
+    ("custom-resource-services", |agent| custom_services::run(agent).boxed_local()),
 ];
 
 /// What every server does, whether it leads or not.

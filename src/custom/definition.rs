@@ -9,7 +9,7 @@ use flotilla_proto::structural::{Structural, object_type};
 
 use flotilla_proto::value::Value;
 
-use super::conditions::is_true;
+use crate::kinds::custom_resource_definition::is_true;
 use crate::printing::CustomTable;
 
 /// A definition that is established, in all of its versions.

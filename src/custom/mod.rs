@@ -13,7 +13,6 @@
 
 pub mod check;
 pub mod coerce;
-pub mod conditions;
 pub mod correlate;
 mod definition;
 pub mod embedded;

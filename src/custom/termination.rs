@@ -1,35 +1,42 @@
 //! The end of a definition: its objects are deleted before it is.
 
+use flotilla_proto::value;
 use flotilla_proto::value::Value;
 
-use super::conditions::{Condition, set};
+use crate::kinds::conditions;
 
 /// The finalizer that stands for the objects of a definition.
 pub const CLEANUP: &str = "customresourcecleanup.apiextensions.k8s.io";
-/// The condition that tells of the end.
-const TERMINATING: &str = "Terminating";
 
-/// What is told once a definition is marked for deletion.
-const PENDING: Condition<'static> = Condition {
-    kind: TERMINATING,
-    status: true,
-    reason: "InstanceDeletionPending",
-    message: "CustomResourceDefinition marked for deletion; CustomResource deletion will begin soon",
-};
-/// While its objects are being deleted.
-pub const IN_PROGRESS: Condition<'static> = Condition {
-    kind: TERMINATING,
-    status: true,
-    reason: "InstanceDeletionInProgress",
-    message: "CustomResource deletion is in progress",
-};
-/// Once all of them are gone.
-pub const COMPLETED: Condition<'static> = Condition {
-    kind: TERMINATING,
-    status: false,
-    reason: "InstanceDeletionCompleted",
-    message: "removed all instances",
-};
+/// How far the end of a definition is, as its condition `Terminating` tells.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Stage {
+    /// It is marked for deletion.
+    Pending,
+    /// Its objects are being deleted.
+    InProgress,
+    /// All of them are gone.
+    Completed,
+}
+
+impl Stage {
+    /// Tells it in the status of a definition.
+    pub fn tell(self, definition: &mut Value, now: &str) {
+        let (status, reason, message) = match self {
+            Self::Pending => (
+                "True",
+                "InstanceDeletionPending",
+                "CustomResourceDefinition marked for deletion; CustomResource deletion will begin soon",
+            ),
+            Self::InProgress => ("True", "InstanceDeletionInProgress", "CustomResource deletion is in progress"),
+            Self::Completed => ("False", "InstanceDeletionCompleted", "removed all instances"),
+        };
+        let condition = value!({
+            "type": "Terminating", "status": status, "lastTransitionTime": now, "reason": reason, "message": message
+        });
+        conditions::set(definition, condition);
+    }
+}
 
 /// A definition as it is once its deletion was asked for: it goes when its objects have.
 pub fn marked(definition: &Value, now: &str) -> Value {
@@ -40,6 +47,6 @@ pub fn marked(definition: &Value, now: &str) -> Value {
         finalizers.push(CLEANUP.into());
     }
     marked.set_at(&["metadata", "finalizers"], finalizers);
-    set(&mut marked, PENDING, now);
+    Stage::Pending.tell(&mut marked, now);
     marked
 }

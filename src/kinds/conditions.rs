@@ -44,6 +44,26 @@ pub fn validate(conditions: &[Value], path: &Path<'_>, errors: &mut Errors) {
     }
 }
 
+/// Adds a condition or replaces the one of its type, whose time it keeps if the status stays the same.
+pub fn set(object: &mut Value, mut condition: Value) {
+    let path = ["status", "conditions"];
+    if object.at(&path).as_array().is_none() {
+        object.set_at(&path, Vec::new());
+    }
+    let list = object.get_mut("status").and_then(|status| status.get_mut("conditions")).and_then(Value::as_array_mut);
+    let Some(list) = list else { return };
+    let kind = condition.str_at(&["type"]).to_owned();
+    match list.iter_mut().find(|known| known.str_at(&["type"]) == kind) {
+        Some(known) => {
+            if known.at(&["status"]) == condition.at(&["status"]) {
+                condition.set_at(&["lastTransitionTime"], known.at(&["lastTransitionTime"]).clone());
+            }
+            *known = condition;
+        }
+        None => list.push(condition),
+    }
+}
+
 fn is_reason(reason: &str) -> bool {
     let bytes = reason.as_bytes();
     let word = |b: u8| b.is_ascii_alphanumeric() || b == b'_';

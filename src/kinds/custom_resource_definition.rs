@@ -1,14 +1,29 @@
-//! CustomResourceDefinitions. Of schemas only what concerns their root is checked here.
+//! CustomResourceDefinitions. What they say is checked completely, but for what the rules of their schemas mean.
+
+pub mod approval;
+pub mod ca_bundle;
+mod defaults;
+mod field_path;
+mod formats;
+mod internal;
+mod junctors;
+mod keywords;
+mod lists;
+mod parts;
+mod rules;
+mod schema;
+mod selectable;
+mod structural;
+mod versions;
 
 use flotilla_proto::value;
 use flotilla_proto::value::Value;
 
-use super::custom_versions::{check_label, validate_shared, validate_versions};
+use self::schema::Rules;
+use self::versions::{check_label, validate_shared, validate_versions};
 use super::{Generation, NameRule, Strategy, defaulting, metadata, names, webhook};
-use crate::field::{Errors, Path, quote};
+use crate::field::{Errors, Path};
 
-const APPROVAL: &str = "api-approved.kubernetes.io";
-const APPROVAL_LINK: &str = "see https://github.com/kubernetes/enhancements/pull/1111";
 const NO_WEBHOOK: &str = "should not be set when strategy is not set to Webhook";
 
 /// Rules of CustomResourceDefinitions.
@@ -33,6 +48,7 @@ pub static STRATEGY: Strategy = Strategy {
     validate_status: |object, _, errors| {
         validate_names(object.at(&["status", "acceptedNames"]), &Path::root("status.acceptedNames"), errors);
     },
+    warnings: formats::warn,
     ..Strategy::DEFAULT
 };
 
@@ -87,47 +103,78 @@ fn validate_name(object: &Value, errors: &mut Errors) {
     }
 }
 
-fn is_established(object: &Value) -> bool {
+/// Whether a condition of a definition holds.
+pub fn is_true(object: &Value, condition: &str) -> bool {
     let conditions = object.list_at(&["status", "conditions"]);
-    conditions.iter().any(|it| it.str_at(&["type"]) == "Established" && it.str_at(&["status"]) == "True")
+    conditions.iter().any(|it| it.str_at(&["type"]) == condition && it.str_at(&["status"]) == "True")
+}
+
+fn is_established(object: &Value) -> bool {
+    is_true(object, "Established")
 }
 
 fn validate(object: &Value, old: Option<&Value>, errors: &mut Errors) {
     let (path, spec) = (Path::root("spec"), object.at(&["spec"]));
+    let (rules, preserves) = (Rules::replacing(old), spec.is_true_at(&["preserveUnknownFields"]));
     validate_group(spec.str_at(&["group"]), &path.child("group"), errors);
     names::check_choice(&path.child("scope"), spec.str_at(&["scope"]), &["Cluster", "Namespaced"], errors);
-    let place = path.child("versions");
-    let versions = spec.list_at(&["versions"]);
-    for (index, version) in versions.iter().enumerate() {
-        if version.at(&["schema", "openAPIV3Schema"]).is_null() {
-            errors.required(&place.index(index).child("schema").child("openAPIV3Schema"), "");
-        }
+    validate_presence(object, old, &path.child("versions"), errors);
+    if preserves && schemas(object).any(schema::has_defaults) {
+        let why = "must be false in order to use defaults in the schema";
+        errors.invalid(&path.child("preserveUnknownFields"), &true.into(), why);
     }
-    validate_versions(spec, &path, errors);
+    validate_versions(object, old, rules, &path, errors);
     validate_spec_names(spec.at(&["names"]), &path.child("names"), errors);
-    validate_shared(versions, &path, errors);
-    validate_conversion(spec.at(&["conversion"]), &path.child("conversion"), errors);
+    validate_shared(object, old, rules, &path, errors);
+    let strategy = spec.at(&["conversion", "strategy"]);
+    if preserves && !matches!(strategy.as_str(), None | Some("None")) {
+        let why = "must be None if spec.preserveUnknownFields is true";
+        errors.invalid(&path.child("conversion").child("strategy"), strategy, why);
+    }
+    validate_conversion(object, old, &path.child("conversion"), errors);
     if let Some(old) = old {
-        let before = old.at(&["spec"]);
-        let same = |field: &str, path: &[&str], errors: &mut Errors| {
-            metadata::immutable(&Path::root("spec").child(field), spec.at(path), before.at(path), errors);
-        };
-        if is_established(old) {
-            same("scope", &["scope"], errors);
-            same("names.kind", &["names", "kind"], errors);
-        }
-        same("group", &["group"], errors);
-        same("names.plural", &["names", "plural"], errors);
+        validate_same(object, old, errors);
     }
     validate_names(object.at(&["status", "acceptedNames"]), &Path::root("status.acceptedNames"), errors);
     validate_stored(object, errors);
-    validate_approval(object, old, errors);
-    let kept = old.is_some_and(|old| old.is_true_at(&["spec", "preserveUnknownFields"]));
-    if spec.is_true_at(&["preserveUnknownFields"]) && !kept {
+    approval::validate(object, old, errors);
+    if preserves && !old.is_some_and(|old| old.is_true_at(&["spec", "preserveUnknownFields"])) {
         let why =
             "cannot set to true, set x-kubernetes-preserve-unknown-fields to true in spec.versions[*].schema instead";
         errors.invalid(&path.child("preserveUnknownFields"), &true.into(), why);
     }
+}
+
+/// The schemas of all versions, `null` where there is none.
+fn schemas(object: &Value) -> impl Iterator<Item = &Value> {
+    object.list_at(&["spec", "versions"]).iter().map(|version| version.at(&["schema", "openAPIV3Schema"]))
+}
+
+/// Checks that every version has a schema; where one had none before, those that are not served may have none.
+fn validate_presence(object: &Value, old: Option<&Value>, path: &Path<'_>, errors: &mut Errors) {
+    let lax = old.is_some_and(|old| schemas(old).any(Value::is_null));
+    let preserves = object.is_true_at(&["spec", "preserveUnknownFields"]);
+    let why = if lax { "because otherwise all fields are pruned" } else { "" };
+    for (index, schema) in schemas(object).enumerate() {
+        let served = object.list_at(&["spec", "versions"])[index].is_true_at(&["served"]);
+        if schema.is_null() && (!lax || (served && !preserves)) {
+            errors.required(&path.index(index).child("schema").child("openAPIV3Schema"), why);
+        }
+    }
+}
+
+/// Checks that what stored objects and their paths depend on stays the same.
+fn validate_same(object: &Value, old: &Value, errors: &mut Errors) {
+    let (spec, before) = (object.at(&["spec"]), old.at(&["spec"]));
+    let mut same = |field: &str, path: &[&str]| {
+        metadata::immutable(&Path::root("spec").child(field), spec.at(path), before.at(path), errors);
+    };
+    if is_established(old) {
+        same("scope", &["scope"]);
+        same("names.kind", &["names", "kind"]);
+    }
+    same("group", &["group"]);
+    same("names.plural", &["names", "plural"]);
 }
 
 fn validate_group(group: &str, path: &Path<'_>, errors: &mut Errors) {
@@ -173,11 +220,21 @@ fn validate_names(names: &Value, path: &Path<'_>, errors: &mut Errors) {
     check_list("categories", errors);
 }
 
-fn validate_conversion(conversion: &Value, path: &Path<'_>, errors: &mut Errors) {
+/// The versions of reviews that a definition's webhook takes.
+fn reviews(object: &Value) -> &[Value] {
+    object.list_at(&["spec", "conversion", "webhook", "conversionReviewVersions"])
+}
+
+fn is_review_known(versions: &[Value]) -> bool {
+    versions.iter().any(|version| matches!(version.as_str(), Some("v1" | "v1beta1")))
+}
+
+fn validate_conversion(object: &Value, old: Option<&Value>, path: &Path<'_>, errors: &mut Errors) {
+    let conversion = object.at(&["spec", "conversion"]);
     let strategy = conversion.str_at(&["strategy"]);
     names::check_choice(&path.child("strategy"), strategy, &["None", "Webhook"], errors);
     let config = conversion.at(&["webhook", "clientConfig"]);
-    let versions = conversion.list_at(&["webhook", "conversionReviewVersions"]);
+    let versions = reviews(object);
     let (config_path, versions_path) = (path.child("webhookClientConfig"), path.child("conversionReviewVersions"));
     if strategy != "Webhook" {
         if !config.is_null() {
@@ -198,10 +255,14 @@ fn validate_conversion(conversion: &Value, path: &Path<'_>, errors: &mut Errors)
     } else {
         webhook::validate_service(service, &config_path.child("service"), errors);
     }
-    validate_review_versions(versions, &versions_path, errors);
+    if let Some(old) = old.filter(|old| !config.is_null() && is_established(old)) {
+        ca_bundle::validate(object, old, &config_path, errors);
+    }
+    let lax = old.map(reviews).is_some_and(|old| !old.is_empty() && !is_review_known(old));
+    validate_review_versions(versions, lax, &versions_path, errors);
 }
 
-fn validate_review_versions(versions: &[Value], path: &Path<'_>, errors: &mut Errors) {
+fn validate_review_versions(versions: &[Value], lax: bool, path: &Path<'_>, errors: &mut Errors) {
     if versions.is_empty() {
         return errors.required(path, "");
     }
@@ -213,7 +274,7 @@ fn validate_review_versions(versions: &[Value], path: &Path<'_>, errors: &mut Er
         }
         names::check(&path, version.as_str().unwrap_or(""), names::dns1035_label, errors);
     }
-    if !versions.iter().any(|version| matches!(version.as_str(), Some("v1" | "v1beta1"))) {
+    if !lax && !is_review_known(versions) {
         let why = "must include at least one of v1, v1beta1";
         errors.invalid(path, &Value::Array(versions.to_vec()), why);
     }
@@ -244,57 +305,6 @@ fn validate_stored(object: &Value, errors: &mut Errors) {
             );
             errors.invalid(&path.index(index), name, why);
         }
-    }
-}
-
-/// What the annotation says about the approval of a definition in a protected group.
-#[derive(PartialEq, Eq)]
-enum Approval {
-    Missing,
-    Bypassed,
-    Given,
-    Invalid,
-}
-
-fn approval(object: &Value) -> Approval {
-    let text = object.str_at(&["metadata", "annotations", APPROVAL]);
-    let is_url = || {
-        text.split_once("://").is_some_and(|(scheme, rest)| {
-            let host = rest.split(['/', '?']).next().unwrap_or("");
-            scheme.starts_with(|c: char| c.is_ascii_alphabetic())
-                && scheme.bytes().all(|b| b.is_ascii_alphanumeric() || matches!(b, b'+' | b'-' | b'.'))
-                && !host.is_empty()
-                && !text.contains(|c: char| c.is_ascii_control() || c == ' ')
-        })
-    };
-    match text {
-        "" => Approval::Missing,
-        text if text.starts_with("unapproved") => Approval::Bypassed,
-        _ if is_url() => Approval::Given,
-        _ => Approval::Invalid,
-    }
-}
-
-fn validate_approval(object: &Value, old: Option<&Value>, errors: &mut Errors) {
-    let group = object.str_at(&["spec", "group"]);
-    let protected = ["k8s.io", "kubernetes.io"]
-        .iter()
-        .any(|owner| group.strip_suffix(owner).is_some_and(|rest| rest.is_empty() || rest.ends_with('.')));
-    let state = approval(object);
-    if !protected || old.is_some_and(|old| approval(old) == state) {
-        return;
-    }
-    let path = Path::root("metadata.annotations");
-    let path = path.key(APPROVAL);
-    let why = format!("protected groups must have approval annotation {}", quote(APPROVAL));
-    match state {
-        Approval::Missing => errors.required(&path, format!("{why}, {APPROVAL_LINK}")),
-        Approval::Invalid => {
-            let text = object.str_at(&["metadata", "annotations", APPROVAL]);
-            let why = format!("{why} with either a URL or a reason starting with \"unapproved\", {APPROVAL_LINK}");
-            errors.invalid_str(&path, text, why);
-        }
-        Approval::Bypassed | Approval::Given => {}
     }
 }
 
@@ -336,7 +346,7 @@ mod tests {
     #[test]
     fn errors_name_what_versions_share_outside_of_them() {
         let mut bad = definition();
-        bad.set_at(&["spec", "versions"], value!([{"name": "v1", "schema": {"openAPIV3Schema": {"type": "array"}}}]));
+        bad.set_at(&["spec", "versions"], value!([{"name": "v1", "schema": {"openAPIV3Schema": {"type": "string"}}}]));
         let versions = r#"[{"Name":"v1","Served":false,"Storage":false,"Deprecated":false,"DeprecationWarning":null,"Schema":null,"Subresources":null,"AdditionalPrinterColumns":null,"SelectableFields":null}]"#;
         assert_eq!(
             broken(&bad, None),
@@ -344,7 +354,8 @@ mod tests {
                 format!(
                     "spec.versions: Invalid value: {versions}: must have exactly one version marked as storage version"
                 ),
-                "spec.validation.openAPIV3Schema.type: Invalid value: \"array\": must be object at the root".to_owned()
+                "spec.validation.openAPIV3Schema.type: Invalid value: \"string\": must be object at the root"
+                    .to_owned()
             ]
         );
     }

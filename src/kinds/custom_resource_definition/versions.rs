@@ -2,10 +2,13 @@
 
 use std::collections::HashSet;
 
+use flotilla_proto::value;
 use flotilla_proto::value::Value;
 
-use super::{names, shown};
-use crate::field::{ErrorKind, Errors, Path};
+use super::schema::{self, Rules};
+use super::{internal, selectable};
+use crate::field::{ErrorKind, Errors, Path, shown as text};
+use crate::kinds::{names, shown};
 
 const COLUMN_TYPES: [&str; 5] = ["boolean", "date", "integer", "number", "string"];
 const COLUMN_FORMATS: [&str; 8] = ["byte", "date", "date-time", "double", "float", "int32", "int64", "password"];
@@ -27,8 +30,15 @@ fn versions_shown(spec: &Value) -> String {
             versions.iter_mut().for_each(|version| drop(version.remove_at(&[field])));
         }
     }
-    let versions: Vec<String> = versions.iter().map(|version| shown::text("CustomVersion", version)).collect();
-    format!("[{}]", versions.join(","))
+    let shown = |version: &Value| {
+        let mut shown = shown::internal("CustomVersion", version);
+        if let Some(schema) = version.get("schema").filter(|schema| schema.as_object().is_some()) {
+            let schema = internal::internal(schema.at(&["openAPIV3Schema"]));
+            shown.set_at(&["Schema"], value!({"OpenAPIV3Schema": schema}));
+        }
+        shown
+    };
+    text(&Value::Array(versions.iter().map(shown).collect()))
 }
 
 /// Adds one error for everything that is wrong with a name.
@@ -40,7 +50,8 @@ pub fn check_label(path: &Path<'_>, name: &str, text: &str, prefix: &str, errors
 }
 
 /// Checks what every version has of its own, and the versions together.
-pub fn validate_versions(spec: &Value, path: &Path<'_>, errors: &mut Errors) {
+pub fn validate_versions(object: &Value, old: Option<&Value>, rules: Rules, path: &Path<'_>, errors: &mut Errors) {
+    let spec = object.at(&["spec"]);
     let versions = spec.list_at(&["versions"]);
     let own = |field: &str| shared(versions, field).is_none();
     let place = path.child("versions");
@@ -51,23 +62,18 @@ pub fn validate_versions(spec: &Value, path: &Path<'_>, errors: &mut Errors) {
         unique &= seen.insert(name);
         check_label(&path.child("name"), name, name, "", errors);
         validate_deprecation(version, &path.child("deprecationWarning"), errors);
-        if own("schema") {
-            validate_schema(
-                version.at(&["schema", "openAPIV3Schema"]),
-                has_status(version),
-                &path.child("schema"),
-                errors,
-            );
-        }
+        let schema = if own("schema") { version.at(&["schema", "openAPIV3Schema"]) } else { &Value::Null };
+        schema::validate(schema, has_status(version), rules, &path.child("schema"), errors);
         if own("subresources") {
             validate_subresources(version.at(&["subresources"]), &path.child("subresources"), errors);
         }
         if own("additionalPrinterColumns") {
             validate_columns(version, &path, errors);
         }
-        if own("selectableFields") {
-            validate_selectable(version, &path, errors);
-        }
+        let fields = if own("selectableFields") { version.list_at(&["selectableFields"]) } else { &[] };
+        let kept = selectable::are_kept(fields, name, old);
+        let why = "may only be set when `version.schema.openAPIV3Schema` is not included";
+        selectable::validate_beside(schema, fields, kept, why, &path, errors);
     }
     if !unique {
         errors.push(ErrorKind::Invalid, &place, versions_shown(spec), "must contain unique version names");
@@ -87,22 +93,28 @@ fn has_status(version: &Value) -> bool {
 }
 
 /// Checks what all versions share, under the names that the reference gives it outside of them.
-pub fn validate_shared(versions: &[Value], path: &Path<'_>, errors: &mut Errors) {
+pub fn validate_shared(object: &Value, old: Option<&Value>, rules: Rules, path: &Path<'_>, errors: &mut Errors) {
+    let versions = object.list_at(&["spec", "versions"]);
     let Some(first) = versions.first() else { return };
     let is_shared = |field: &str| shared(versions, field).is_some();
-    if is_shared("schema") {
-        let status = versions.iter().any(has_status);
-        validate_schema(first.at(&["schema", "openAPIV3Schema"]), status, &path.child("validation"), errors);
-    }
+    let schema = if is_shared("schema") { first.at(&["schema", "openAPIV3Schema"]) } else { &Value::Null };
+    schema::validate(schema, versions.iter().any(has_status), rules, &path.child("validation"), errors);
     if is_shared("subresources") {
         validate_subresources(first.at(&["subresources"]), &path.child("subresources"), errors);
     }
     if is_shared("additionalPrinterColumns") {
         validate_columns(first, path, errors);
     }
-    if is_shared("selectableFields") {
-        validate_selectable(first, path, errors);
-    }
+    let fields = if is_shared("selectableFields") { first.list_at(&["selectableFields"]) } else { &[] };
+    let kept = selectable::are_kept(fields, "", old);
+    selectable::validate_beside(
+        schema,
+        fields,
+        kept,
+        "may only be set when validations.schema is included",
+        path,
+        errors,
+    );
 }
 
 fn validate_deprecation(version: &Value, path: &Path<'_>, errors: &mut Errors) {
@@ -121,28 +133,6 @@ fn validate_deprecation(version: &Value, path: &Path<'_>, errors: &mut Errors) {
         let why =
             format!("must only contain printable UTF-8 characters; non-printable character found at index {index}");
         errors.invalid_str(path, warning, why);
-    }
-}
-
-/// Checks the root of a schema.
-fn validate_schema(schema: &Value, status: bool, path: &Path<'_>, errors: &mut Errors) {
-    if schema.is_null() {
-        return;
-    }
-    let path = path.child("openAPIV3Schema");
-    let kind = schema.str_at(&["type"]);
-    if status && !matches!(kind, "" | "object") {
-        let why =
-            "only \"object\" is allowed as the type at the root of the schema if the status subresource is enabled";
-        errors.invalid_str(&path.child("type"), kind, why);
-    }
-    if schema.is_true_at(&["nullable"]) {
-        errors.forbidden(&path.child("nullable"), "nullable cannot be true at the root");
-    }
-    match kind {
-        "" => errors.required(&path.child("type"), "must not be empty at the root"),
-        "object" => {}
-        kind => errors.invalid_str(&path.child("type"), kind, "must be object at the root"),
     }
 }
 
@@ -199,15 +189,6 @@ fn validate_columns(owner: &Value, path: &Path<'_>, errors: &mut Errors) {
         match column.str_at(&["jsonPath"]) {
             "" => errors.required(&path.child("JSONPath"), ""),
             text => drop(check_simple_path(text, &path.child("JSONPath"), errors)),
-        }
-    }
-}
-
-fn validate_selectable(owner: &Value, path: &Path<'_>, errors: &mut Errors) {
-    let path = path.child("selectableFields");
-    for (index, field) in owner.list_at(&["selectableFields"]).iter().enumerate() {
-        if field.str_at(&["jsonPath"]).is_empty() {
-            errors.required(&path.index(index).child("jsonPath"), "");
         }
     }
 }

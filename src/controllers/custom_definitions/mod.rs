@@ -1,0 +1,102 @@
+//! The status of CustomResourceDefinitions: the names that they are given, and whether their resources are served.
+
+mod naming;
+mod status;
+
+use std::rc::Rc;
+use std::sync::Arc;
+
+use flotilla_cluster::{Interest, Object, Selection};
+use flotilla_proto::json::Part;
+
+use self::naming::Taken;
+use super::agent::Agent;
+use super::queue::{Queue, Then};
+use crate::follow::follow;
+use crate::limits::LIST_CHUNK_OBJECTS;
+use crate::registry::{Served, Target, now, stored_part};
+use crate::status::{ApiError, ApiResult};
+
+/// What is read of other definitions: not their schemas, which are most of them.
+const NAMES: Part = Part::only(&[("status", Part::only(&[("acceptedNames", Part::Whole)]))]);
+
+struct Controller {
+    agent: Rc<Agent>,
+    definitions: Arc<Served>,
+    queue: Queue<String>,
+}
+
+/// Keeps the status of every definition, now and whenever one of them changes.
+pub async fn run(agent: Rc<Agent>) -> ApiResult<()> {
+    let definitions = agent.resource("apiextensions.k8s.io", "customresourcedefinitions")?;
+    let table = agent.registry.table(&definitions);
+    let queue = Queue::new(&agent.registry.metrics, "crd_naming_condition_controller");
+    let controller = Controller { agent, definitions, queue };
+    tokio::join!(
+        follow(&table, Interest::default(), |seen| {
+            if let Some(definition) = seen.live() {
+                controller.queue.add(definition.key().name().to_owned());
+            } else if let Some(definition) = seen.deleted() {
+                controller.release(definition.key().name());
+            }
+        }),
+        // One at a time, so that no two definitions are given the same name.
+        controller.queue.work(1, |name| controller.renew(name)),
+    );
+    Ok(())
+}
+
+/// The group of a definition, which its name ends with.
+fn group(name: &str) -> &str {
+    name.split_once('.').map_or("", |(_, group)| group)
+}
+
+impl Controller {
+    async fn renew(&self, name: String) -> ApiResult<Then> {
+        let target = Target { served: &self.definitions, namespace: "", name: &name, subresource: "status" };
+        let Some(mut definition) = self.agent.get(target)? else { return Ok(Then::Rest) };
+        let (before, taken, now) = (definition.clone(), self.taken(&name)?, now().to_string());
+        status::renew(&mut definition, &taken, &now);
+        if definition == before {
+            return Ok(Then::Rest);
+        }
+        let uid = before.str_at(&["metadata", "uid"]);
+        match self.agent.edit(target, uid, |definition| status::renew(definition, &taken, &now)).await {
+            Err(error) if error.code != 404 => return Err(error),
+            _ => {}
+        }
+        let names = ["status", "acceptedNames"];
+        if definition.at(&names) != before.at(&names) {
+            self.release(&name);
+        }
+        Ok(Then::Rest)
+    }
+
+    /// The names that definitions of the same group were given.
+    fn taken(&self, name: &str) -> ApiResult<Taken> {
+        let mut taken = Taken::default();
+        for definition in self.siblings(name)? {
+            taken.add(stored_part(&definition, NAMES)?.at(&["status", "acceptedNames"]));
+        }
+        Ok(taken)
+    }
+
+    /// Has the others of the group looked at again, since one may have given a name back that they wait for.
+    fn release(&self, name: &str) {
+        // A snapshot that was held for too long ends the list: its objects come again with their own changes.
+        for definition in self.siblings(name).unwrap_or_default() {
+            if definition.key().name() != name {
+                self.queue.add(definition.key().name().to_owned());
+            }
+        }
+    }
+
+    /// All definitions of the same group, and the one of this name itself.
+    fn siblings(&self, name: &str) -> ApiResult<Vec<Arc<Object>>> {
+        let mut cursor = self.agent.registry.table(&self.definitions).snapshot().cursor(Selection::default(), None);
+        let mut found = Vec::new();
+        while cursor.read(LIST_CHUNK_OBJECTS, &mut found).map_err(ApiError::internal)? {}
+        found.retain(|definition| group(definition.key().name()) == group(name));
+        Ok(found)
+    }
+}

@@ -1,0 +1,154 @@
+//! What the status of a definition tells, in the order in which the conditions come about.
+
+use flotilla_proto::value;
+use flotilla_proto::value::Value;
+
+use super::naming::{Taken, decide, is_settled};
+use crate::kinds::conditions::set;
+use crate::kinds::custom_resource_definition::approval::{self, Approval};
+use crate::kinds::custom_resource_definition::{ca_bundle, is_true};
+
+const ACCEPTED: [&str; 2] = ["status", "acceptedNames"];
+
+/// A condition: type, status, reason, message.
+type Condition<'a> = (&'a str, bool, &'a str, &'a str);
+
+/// Brings the status of a definition up to date, `taken` being the names in its group.
+pub fn renew(definition: &mut Value, taken: &Taken, now: &str) {
+    accept_names(definition, taken, now);
+    establish(definition, now);
+    judge_approval(definition, now);
+    mark_terminating(definition, now);
+}
+
+fn tell(definition: &mut Value, (kind, status, reason, message): Condition<'_>, now: &str) {
+    let status = if status { "True" } else { "False" };
+    let condition =
+        value!({"type": kind, "status": status, "lastTransitionTime": now, "reason": reason, "message": message});
+    set(definition, condition);
+}
+
+fn accept_names(definition: &mut Value, taken: &Taken, now: &str) {
+    let (asked, accepted) = (definition.at(&["spec", "names"]), definition.at(&ACCEPTED));
+    if is_settled(asked, accepted) {
+        return;
+    }
+    let (names, conflict) = decide(asked, accepted, taken);
+    definition.set_at(&ACCEPTED, names);
+    let Some((reason, message)) = conflict else {
+        return tell(definition, ("NamesAccepted", true, "NoConflicts", "no conflicts found"), now);
+    };
+    tell(definition, ("NamesAccepted", false, reason, &message), now);
+    let mut conditions = definition.list_at(&["status", "conditions"]).iter();
+    if !conditions.any(|condition| condition.str_at(&["type"]) == "Established") {
+        tell(definition, ("Established", false, "NotAccepted", "not all names are accepted"), now);
+    }
+}
+
+/// A definition stays established once it was, whatever becomes of its names.
+fn establish(definition: &mut Value, now: &str) {
+    if !is_true(definition, "NamesAccepted") || is_true(definition, "Established") {
+        return;
+    }
+    let condition = match ca_bundle::fault(definition) {
+        Some(_) => (false, "InvalidCABundle", "The conversion webhook CABundle is invalid"),
+        None => (true, "InitialNamesAccepted", "the initial names have been accepted"),
+    };
+    tell(definition, ("Established", condition.0, condition.1, condition.2), now);
+}
+
+fn judge_approval(definition: &mut Value, now: &str) {
+    if !approval::is_protected(definition) {
+        return;
+    }
+    let (status, reason) = match approval::approval(definition) {
+        Approval::Missing => (false, "MissingAnnotation"),
+        Approval::Bypassed => (false, "UnapprovedAnnotation"),
+        Approval::Given => (true, "ApprovedAnnotation"),
+        Approval::Invalid => (false, "InvalidAnnotation"),
+    };
+    let message = approval::message(definition);
+    tell(definition, ("KubernetesAPIApprovalPolicyConformant", status, reason, &message), now);
+}
+
+/// Tells that a definition goes. What becomes of its objects meanwhile is told by who removes them.
+fn mark_terminating(definition: &mut Value, now: &str) {
+    let deleting = !definition.at(&["metadata", "deletionTimestamp"]).is_null();
+    let mut conditions = definition.list_at(&["status", "conditions"]).iter();
+    if deleting && !conditions.any(|condition| condition.str_at(&["type"]) == "Terminating") {
+        let message = "CustomResourceDefinition marked for deletion; CustomResource deletion will begin soon";
+        tell(definition, ("Terminating", true, "InstanceDeletionPending", message), now);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const NOW: &str = "2030-01-01T00:00:00Z";
+
+    fn definition() -> Value {
+        value!({
+            "metadata": {"name": "cats.example.com"},
+            "spec": {
+                "group": "example.com",
+                "names": {"plural": "cats", "singular": "cat", "kind": "Cat", "listKind": "CatList"}
+            },
+            "status": {"conditions": null, "acceptedNames": {"plural": "", "kind": ""}, "storedVersions": ["v1"]}
+        })
+    }
+
+    fn told(definition: &Value) -> Vec<String> {
+        let conditions = definition.list_at(&["status", "conditions"]).iter();
+        let text = |condition: &Value| {
+            ["type", "status", "reason"].map(|field| condition.str_at(&[field]).to_owned()).join(" ")
+        };
+        conditions.map(text).collect()
+    }
+
+    #[test]
+    fn definitions_are_established_at_once() {
+        let mut cats = definition();
+        renew(&mut cats, &Taken::default(), NOW);
+        assert_eq!(cats.at(&ACCEPTED), cats.at(&["spec", "names"]));
+        assert_eq!(told(&cats), ["NamesAccepted True NoConflicts", "Established True InitialNamesAccepted"]);
+        let before = cats.clone();
+        renew(&mut cats, &Taken::default(), "2030-01-01T00:00:09Z");
+        assert_eq!(cats, before, "what is told already is not told anew");
+    }
+
+    #[test]
+    fn definitions_wait_for_names_and_keep_what_they_were_given() {
+        let mut taken = Taken::default();
+        taken.add(&value!({"plural": "lions", "kind": "Cat", "shortNames": ["ct"]}));
+        let mut cats = definition();
+        renew(&mut cats, &taken, NOW);
+        assert_eq!(told(&cats), ["NamesAccepted False KindConflict", "Established False NotAccepted"]);
+        renew(&mut cats, &Taken::default(), NOW);
+        assert_eq!(told(&cats), ["NamesAccepted True NoConflicts", "Established True InitialNamesAccepted"]);
+        cats.set_at(&["spec", "names", "shortNames"], value!(["ct"]));
+        renew(&mut cats, &taken, NOW);
+        assert_eq!(told(&cats), ["NamesAccepted False ShortNamesConflict", "Established True InitialNamesAccepted"]);
+    }
+
+    #[test]
+    fn approval_certificates_and_deletion_are_told_of() {
+        let mut cats = definition();
+        cats.set_at(&["spec", "group"], "cats.k8s.io");
+        cats.set_at(&["metadata", "annotations"], value!({"api-approved.kubernetes.io": "unapproved, to try"}));
+        cats.set_at(&["metadata", "deletionTimestamp"], NOW);
+        cats.set_at(&["spec", "conversion"], value!({"webhook": {"clientConfig": {"caBundle": "AAAA"}}}));
+        renew(&mut cats, &Taken::default(), NOW);
+        assert_eq!(
+            told(&cats),
+            [
+                "NamesAccepted True NoConflicts",
+                "Established False InvalidCABundle",
+                "KubernetesAPIApprovalPolicyConformant False UnapprovedAnnotation",
+                "Terminating True InstanceDeletionPending"
+            ]
+        );
+        let message = cats.list_at(&["status", "conditions"])[2].str_at(&["message"]);
+        assert_eq!(message, "not approved: \"unapproved, to try\"");
+    }
+}

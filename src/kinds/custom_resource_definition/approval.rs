@@ -1,0 +1,82 @@
+//! Groups that belong to the Kubernetes project: what is defined in them needs its approval (KEP-1111).
+
+use flotilla_proto::value::Value;
+
+use crate::field::{Errors, Path, quote};
+
+const ANNOTATION: &str = "api-approved.kubernetes.io";
+const LINK: &str = "see https://github.com/kubernetes/enhancements/pull/1111";
+
+/// What the annotation says about the approval of a definition in a protected group.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Approval {
+    /// There is none.
+    Missing,
+    /// The definition does without.
+    Bypassed,
+    /// It names where the approval was given.
+    Given,
+    /// It says nothing that is understood.
+    Invalid,
+}
+
+/// What a definition says about its approval.
+pub fn approval(object: &Value) -> Approval {
+    match text(object) {
+        "" => Approval::Missing,
+        text if text.starts_with("unapproved") => Approval::Bypassed,
+        text if is_url(text) => Approval::Given,
+        _ => Approval::Invalid,
+    }
+}
+
+fn text(object: &Value) -> &str {
+    object.str_at(&["metadata", "annotations", ANNOTATION])
+}
+
+fn is_url(text: &str) -> bool {
+    text.split_once("://").is_some_and(|(scheme, rest)| {
+        let host = rest.split(['/', '?']).next().unwrap_or("");
+        scheme.starts_with(|c: char| c.is_ascii_alphabetic())
+            && scheme.bytes().all(|b| b.is_ascii_alphanumeric() || matches!(b, b'+' | b'-' | b'.'))
+            && !host.is_empty()
+            && !text.contains(|c: char| c.is_ascii_control() || c == ' ')
+    })
+}
+
+/// Whether a definition is in a group that belongs to the project.
+pub fn is_protected(object: &Value) -> bool {
+    let group = object.str_at(&["spec", "group"]);
+    ["k8s.io", "kubernetes.io"]
+        .iter()
+        .any(|owner| group.strip_suffix(owner).is_some_and(|rest| rest.is_empty() || rest.ends_with('.')))
+}
+
+/// What is told of the approval of a definition.
+pub fn message(object: &Value) -> String {
+    let (text, wanted) =
+        (text(object), format!("protected groups must have approval annotation {}", quote(ANNOTATION)));
+    match approval(object) {
+        Approval::Missing => format!("{wanted}, {LINK}"),
+        Approval::Bypassed => format!("not approved: {}", quote(text)),
+        Approval::Given => format!("approved in {text}"),
+        Approval::Invalid => {
+            format!("{wanted} with either a URL or a reason starting with \"unapproved\", {LINK}")
+        }
+    }
+}
+
+/// Checks the approval of a definition, unless the one that it takes the place of says the same.
+pub fn validate(object: &Value, old: Option<&Value>, errors: &mut Errors) {
+    let state = approval(object);
+    if !is_protected(object) || old.is_some_and(|old| approval(old) == state) {
+        return;
+    }
+    let path = Path::root("metadata.annotations");
+    let path = path.key(ANNOTATION);
+    match state {
+        Approval::Missing => errors.required(&path, message(object)),
+        Approval::Invalid => errors.invalid_str(&path, text(object), message(object)),
+        Approval::Bypassed | Approval::Given => {}
+    }
+}

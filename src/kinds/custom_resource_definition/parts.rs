@@ -1,0 +1,97 @@
+//! The parts of a schema, under the names that OpenAPI gives them.
+
+use flotilla_proto::value::{Map, Value};
+
+/// The keyword for fields that no property names.
+pub const ADDITIONAL: &str = "additionalProperties";
+/// The keyword for a value with metadata of its own.
+pub const EMBEDDED: &str = "x-kubernetes-embedded-resource";
+/// The keyword for a number or a text.
+pub const INT_OR_STRING: &str = "x-kubernetes-int-or-string";
+/// The keyword for a value whose unknown fields are kept.
+pub const PRESERVE: &str = "x-kubernetes-preserve-unknown-fields";
+/// The keyword for what identifies the items of a list.
+pub const LIST_MAP_KEYS: &str = "x-kubernetes-list-map-keys";
+/// The keyword for how lists are merged.
+pub const LIST_TYPE: &str = "x-kubernetes-list-type";
+/// The keyword for how objects are merged.
+pub const MAP_TYPE: &str = "x-kubernetes-map-type";
+/// The keyword for rules in CEL.
+pub const RULES: &str = "x-kubernetes-validations";
+/// What every resource has.
+pub const META_FIELDS: [&str; 3] = ["apiVersion", "kind", "metadata"];
+
+/// Whether a keyword is there at all.
+pub fn has(schema: &Value, keyword: &str) -> bool {
+    !schema.at(&[keyword]).is_null()
+}
+
+/// Whether the keyword holds a flag that is on.
+pub fn is_on(schema: &Value, keyword: &str) -> bool {
+    schema.is_true_at(&[keyword])
+}
+
+/// The type that a schema states, empty without.
+pub fn kind(schema: &Value) -> &str {
+    schema.str_at(&["type"])
+}
+
+/// The one schema of all items.
+pub fn items(schema: &Value) -> Option<&Value> {
+    schema.get("items").filter(|items| items.as_object().is_some())
+}
+
+/// The schemas in a list, as those under `anyOf`.
+pub fn branches<'a>(schema: &'a Value, keyword: &str) -> &'a [Value] {
+    schema.list_at(&[keyword])
+}
+
+/// The schemas in a map, as those under `properties`.
+pub fn members<'a>(schema: &'a Value, keyword: &str) -> impl Iterator<Item = (&'a str, &'a Value)> {
+    schema.at(&[keyword]).as_object().into_iter().flat_map(Map::iter)
+}
+
+/// The schema of a property.
+pub fn property<'a>(schema: &'a Value, name: &str) -> Option<&'a Value> {
+    schema.get("properties")?.get(name)
+}
+
+/// The schema of fields that no property names.
+pub fn additional(schema: &Value) -> Option<&Value> {
+    schema.get(ADDITIONAL).filter(|additional| additional.as_object().is_some())
+}
+
+/// Whether a keyword holds an object or list that is not empty.
+pub fn is_filled(schema: &Value, keyword: &str) -> bool {
+    match schema.at(&[keyword]) {
+        Value::Array(items) => !items.is_empty(),
+        Value::Object(map) => !map.is_empty(),
+        _ => false,
+    }
+}
+
+/// The schemas right inside a schema.
+pub fn inside(schema: &Value) -> impl Iterator<Item = &Value> {
+    let lists = ["items", "allOf", "anyOf", "oneOf"].into_iter().flat_map(|keyword| branches(schema, keyword));
+    let single = ["not", ADDITIONAL, "additionalItems"].into_iter().map(|keyword| schema.at(&[keyword]));
+    let maps = ["properties", "patternProperties", "definitions", "dependencies"];
+    let named = maps.into_iter().flat_map(|keyword| members(schema, keyword)).map(|(_, schema)| schema);
+    items(schema).into_iter().chain(lists).chain(single).chain(named).filter(|inside| inside.as_object().is_some())
+}
+
+/// Whether something holds of a schema or of one inside it.
+pub fn any(schema: &Value, holds: &dyn Fn(&Value) -> bool) -> bool {
+    schema.as_object().is_some() && (holds(schema) || inside(schema).any(|schema| any(schema, holds)))
+}
+
+/// Whether a schema says nothing that a structural one has no place for.
+pub fn is_expressible(schema: &Value) -> bool {
+    let filled = ["patternProperties", "dependencies", "definitions"];
+    !any(schema, &|schema| {
+        ["id", "$schema", "$ref"].iter().any(|keyword| !schema.str_at(&[keyword]).is_empty())
+            || filled.iter().any(|keyword| is_filled(schema, keyword))
+            || has(schema, "additionalItems")
+            || !branches(schema, "items").is_empty()
+            || schema.at(&[PRESERVE]).as_bool() == Some(false)
+    })
+}

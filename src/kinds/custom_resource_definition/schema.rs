@@ -1,0 +1,100 @@
+//! The schema of a version, as a whole.
+
+use flotilla_proto::value::Value;
+
+use super::{defaults, internal, keywords, lists, parts, structural};
+use crate::field::{ErrorKind, Errors, Path};
+
+/// What a root may say where the schema of the status is taken out of it, as messages list it.
+const AT_ROOT: &str = "Description Type Format Title Maximum ExclusiveMaximum Minimum ExclusiveMinimum MaxLength \
+    MinLength Pattern MaxItems MinItems UniqueItems MultipleOf Required Items Properties ExternalDocs Example \
+    XPreserveUnknownFields XValidations";
+
+/// What is asked of schemas. Definitions that were stored before a rule existed need not keep it.
+#[derive(Debug, Clone, Copy)]
+pub struct Rules {
+    /// Types must be known.
+    pub known_types: bool,
+    /// Defaults must not have unknown fields.
+    pub pruned_defaults: bool,
+    /// Items of sets must be merged as a whole.
+    pub atomic_sets: bool,
+    /// What identifies the items of a list must always be there.
+    pub certain_keys: bool,
+}
+
+impl Rules {
+    /// The rules for a definition that takes the place of another, or of none.
+    pub fn replacing(old: Option<&Value>) -> Self {
+        let versions = old.map_or(&[][..], |old| old.list_at(&["spec", "versions"]));
+        let keeps = |breaks: &dyn Fn(&Value) -> bool| {
+            let holds = |version: &Value| parts::any(version.at(&["schema", "openAPIV3Schema"]), breaks);
+            !versions.iter().any(holds)
+        };
+        Self {
+            known_types: keeps(&|schema| !parts::kind(schema).is_empty() && !keywords::is_known_type(schema)),
+            pruned_defaults: keeps(&defaults::is_unpruned),
+            atomic_sets: keeps(&|schema| lists::loose_item(schema).is_some()),
+            certain_keys: keeps(&|schema| {
+                let mut errors = Errors::default();
+                lists::validate_keys(schema, &Path::root(""), &mut errors);
+                !errors.is_empty()
+            }),
+        }
+    }
+}
+
+/// Whether a schema has defaults.
+pub fn has_defaults(schema: &Value) -> bool {
+    parts::any(schema, &|schema| parts::has(schema, "default"))
+}
+
+/// Checks the schema of a version; `status` tells whether its objects have a status of their own.
+pub fn validate(schema: &Value, status: bool, rules: Rules, path: &Path<'_>, errors: &mut Errors) {
+    if schema.is_null() {
+        return;
+    }
+    let path = path.child("openAPIV3Schema");
+    let begin = errors.0.len();
+    if status {
+        validate_root(schema, &path, errors);
+    }
+    if parts::is_on(schema, "nullable") {
+        errors.forbidden(&path.child("nullable"), "nullable cannot be true at the root");
+    }
+    let expressible = parts::is_expressible(schema);
+    if expressible {
+        let before = errors.0.len();
+        structural::validate(schema, &path, errors);
+        if errors.0.len() == before {
+            defaults::validate(schema, rules.pruned_defaults, &path, errors);
+        }
+    }
+    keywords::validate(schema, rules, &path, errors);
+    if !expressible && errors.0.len() == begin {
+        // Everything else that has no place in structural schemas was found by its keyword.
+        errors.invalid_str(&path, "", "OpenAPIV3Schema 'schema' is not supported");
+    }
+}
+
+/// Checks that the schema of a status can be taken out of the root without losing what it says.
+fn validate_root(schema: &Value, path: &Path<'_>, errors: &mut Errors) {
+    let kind = parts::kind(schema);
+    for name in internal::stated(schema) {
+        if name == "Type" && kind != "object" {
+            let why =
+                "only \"object\" is allowed as the type at the root of the schema if the status subresource is enabled";
+            return errors.invalid_str(&path.child("type"), kind, why);
+        }
+        if !AT_ROOT.split(' ').any(|allowed| allowed == name) {
+            let why = format!(
+                "only [{AT_ROOT}] fields are allowed at the root of the schema if the status subresource is enabled"
+            );
+            return errors.push(ErrorKind::Invalid, path, internal::schema_shown(schema), why);
+        }
+    }
+}
+
+#[cfg(test)]
+#[path = "schema_tests.rs"]
+mod tests;
