@@ -244,6 +244,8 @@ pub const TRANSFER_TIMEOUT: Duration = Duration::from_secs(2);
 pub const TRANSFER_WAIT: Duration = Duration::from_secs(1);
 /// How long a leader that is to stop waits for one replica to take over before it asks the next.
 pub const TRANSFER_PATIENCE: Duration = Duration::from_millis(150);
+/// How long the others may take to say whether anybody leads since a leader has asked a replica to take over.
+pub const MANDATE_TIMEOUT: Duration = ELECTION_TIMEOUT.start;
 /// How long a group stays with the member that it was transferred to, before leaders are spread evenly again.
 pub const TRANSFER_HOLD: Duration = Duration::from_secs(600);
 /// How long a member that is drained tries to hand over what nobody can take at first, before it says so.

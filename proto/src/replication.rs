@@ -157,7 +157,8 @@ pub struct VoteCall {
     /// The last entry of its log.
     #[prost(message, optional, tag = "3")]
     pub last: Option<LogPlace>,
-    /// Whether the leader itself asked the candidate to take over.
+    /// Whether the leader itself asked the candidate to take over. In a rehearsal the ballot is then that leader's, and
+    /// the question whether the voter knows of none after it.
     #[prost(bool, tag = "4")]
     pub transfer: bool,
 }

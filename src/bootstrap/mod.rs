@@ -23,7 +23,7 @@ pub use coverage::{aggregate, uncovered};
 pub use flow::{GROUP as FLOW_GROUP, dangling};
 pub use renewal::{Renewal, Upkeep};
 pub use roles::node_role;
-pub use seeding::{SeedError, is_seeded, seed};
+pub use seeding::{SeedError, is_seeded, seed, was_seeded};
 pub use text::TextError;
 
 /// The manager under which most of these objects are written.

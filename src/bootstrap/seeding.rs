@@ -16,6 +16,8 @@ use crate::status::{ApiError, ApiResult};
 const CONCURRENT: usize = 64;
 /// What is written first, since the others need it: namespaces to be in, ranges to take addresses of.
 const FIRST: [&str; 2] = ["namespaces", "servicecidrs"];
+/// What is written last: clients cannot delete it, so that it says for ever that everything was made once.
+const LAST: &str = "priorityclasses";
 
 /// Why the objects of the start could not all be written.
 #[derive(Debug, thiserror::Error)]
@@ -37,9 +39,10 @@ pub enum SeedError {
 
 /// Creates missing objects and brings the others up to date.
 pub async fn seed(registry: &Registry, input: &BootstrapInput) -> Result<(), SeedError> {
-    let (first, rest): (Vec<Seed>, Vec<Seed>) =
+    let (first, others): (Vec<Seed>, Vec<Seed>) =
         objects(input)?.into_iter().partition(|seed| FIRST.contains(&seed.resource));
-    for seeds in [first, rest] {
+    let (last, others): (Vec<Seed>, Vec<Seed>) = others.into_iter().partition(|seed| seed.resource == LAST);
+    for seeds in [first, others, last] {
         let mut written = futures_util::stream::iter(seeds)
             .map(|seed| async move {
                 let refused = |source| SeedError::Refused {
@@ -59,12 +62,19 @@ pub async fn seed(registry: &Registry, input: &BootstrapInput) -> Result<(), See
 
 /// Whether everything that must exist does, as far as this replica knows.
 pub fn is_seeded(registry: &Registry, input: &BootstrapInput) -> Result<bool, TextError> {
-    let exists = |seed: &Seed| {
-        let served = registry.resources.find(seed.group, seed.version, seed.resource)?;
-        let metadata = |field| seed.object.str_at(&["metadata", field]);
-        registry.current(&served, metadata("namespace"), metadata("name"))
-    };
-    Ok(objects(input)?.iter().all(|seed| exists(seed).is_some()))
+    Ok(objects(input)?.iter().all(|seed| exists(registry, seed)))
+}
+
+/// Whether everything that must exist did once, as far as this replica knows: of what clients can delete, not all may
+/// be there any more. Before that no server takes what clients write.
+pub fn was_seeded(registry: &Registry, input: &BootstrapInput) -> Result<bool, TextError> {
+    Ok(objects(input)?.iter().filter(|seed| seed.resource == LAST).all(|seed| exists(registry, seed)))
+}
+
+fn exists(registry: &Registry, seed: &Seed) -> bool {
+    let metadata = |field| seed.object.str_at(&["metadata", field]);
+    let served = registry.resources.find(seed.group, seed.version, seed.resource);
+    served.is_some_and(|served| registry.current(&served, metadata("namespace"), metadata("name")).is_some())
 }
 
 /// A caller that stands for the server itself.

@@ -4,12 +4,9 @@
 //! server that ends in between leaves one behind. So what was claimed or changed is looked at once more, when whoever
 //! did it must be done.
 
-use std::cell::RefCell;
-use std::collections::HashMap;
 use std::rc::Rc;
 
 use flotilla_cluster::{Interest, Object, Revision};
-use tokio::time::Instant;
 
 use super::agent::Agent;
 use super::queue::{Queue, Then};
@@ -22,15 +19,11 @@ use crate::status::ApiResult;
 /// What may need work.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 enum Work {
-    /// An address that was claimed: the name of the claim.
-    Claim(String),
+    /// An address that was claimed: the name of the claim, and its revision. Another one of the name is other work.
+    Claim(String, Revision),
     /// A service: namespace and name.
     Service(String, String),
 }
-
-/// Claims that are to be looked at: the revision of each, and when it was seen. They come before their turn when there
-/// was another of the same address before.
-type Claims = RefCell<HashMap<String, (Revision, Instant)>>;
 
 /// Looks at every claim and every service a while after it was made, changed or deleted.
 pub async fn run(agent: Rc<Agent>) -> ApiResult<()> {
@@ -38,25 +31,24 @@ pub async fn run(agent: Rc<Agent>) -> ApiResult<()> {
     let served = agent.resource("networking.k8s.io", "ipaddresses")?;
     let table = registry.table(&served);
     let services = registry.table(&*agent.resource("", "services")?);
-    let (claims, queue) = (Claims::default(), Queue::new(&registry.metrics, "service_ip_repair"));
-    let look_later = |work| queue.add_after(work, ADDRESS_SETTLE_TIME);
+    let queue = Queue::new(&registry.metrics, "service_ip_repair");
     let look_at_claim = |claim: &Object| {
-        let name = claim.key().name().to_owned();
-        claims.borrow_mut().insert(name.clone(), (claim.revision(), Instant::now()));
-        look_later(Work::Claim(name));
+        // Whoever deletes its service is to be done, too.
+        queue.put_off(Work::Claim(claim.key().name().to_owned(), claim.revision()), ADDRESS_SETTLE_TIME);
     };
+    let look_at_service = |namespace, name| queue.add_after(Work::Service(namespace, name), ADDRESS_SETTLE_TIME);
     tokio::join!(
         follow(&table, Interest::default(), |seen| {
             if let Some(claim) = seen.live() {
                 look_at_claim(claim);
             } else if let Some((namespace, name)) = seen.deleted().and_then(|claim| claimant(claim).ok().flatten()) {
-                look_later(Work::Service(namespace, name));
+                look_at_service(namespace, name);
             }
         }),
         follow(&services, Interest::default(), |seen| {
             if let Some(service) = seen.live() {
                 let key = service.key();
-                look_later(Work::Service(key.namespace().unwrap_or("").to_owned(), key.name().to_owned()));
+                look_at_service(key.namespace().unwrap_or("").to_owned(), key.name().to_owned());
             }
             for address in seen.deleted().and_then(|service| held_addresses(service).ok()).unwrap_or_default() {
                 let claim = registry.current(&served, "", &addresses::canonical(address));
@@ -66,26 +58,15 @@ pub async fn run(agent: Rc<Agent>) -> ApiResult<()> {
         // Hardly one of them takes a write.
         queue.work(1, |work: Work| async {
             tokio::task::yield_now().await; // all that there are come together when this begins
-            attempt(registry, &claims, work).await
+            attempt(registry, work).await
         }),
     );
     Ok(())
 }
 
-async fn attempt(registry: &Registry, claims: &Claims, work: Work) -> ApiResult<Then> {
+async fn attempt(registry: &Registry, work: Work) -> ApiResult<Then> {
     match work {
-        Work::Claim(address) => {
-            let Some((revision, seen)) = claims.borrow().get(&address).copied() else { return Ok(Then::Rest) };
-            let early = ADDRESS_SETTLE_TIME.saturating_sub(seen.elapsed());
-            if !early.is_zero() {
-                return Ok(Then::Again(early));
-            }
-            registry.free_if_orphaned(&address, revision).await?;
-            let mut claims = claims.borrow_mut();
-            if claims.get(&address).is_some_and(|(of, _)| *of == revision) {
-                claims.remove(&address);
-            }
-        }
+        Work::Claim(address, revision) => registry.free_if_orphaned(&address, revision).await?,
         Work::Service(namespace, name) => registry.claim_unclaimed(&namespace, &name).await?,
     }
     Ok(Then::Rest)

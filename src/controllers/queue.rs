@@ -43,6 +43,8 @@ struct State<K> {
     busy: HashSet<K>,
     /// What was added while a worker had it.
     again: HashSet<K>,
+    /// What was put off while a worker had it.
+    put_off: HashSet<K>,
     /// What becomes ready later, and when.
     delayed: BTreeSet<(Instant, K)>,
     due: HashMap<K, Instant>,
@@ -57,6 +59,7 @@ impl<K: Clone + Eq + Hash + Ord + Debug> Queue<K> {
             waiting: HashSet::new(),
             busy: HashSet::new(),
             again: HashSet::new(),
+            put_off: HashSet::new(),
             delayed: BTreeSet::new(),
             due: HashMap::new(),
             failures: HashMap::new(),
@@ -78,6 +81,12 @@ impl<K: Clone + Eq + Hash + Ord + Debug> Queue<K> {
     /// Adds a key after some time, or earlier if it is to come earlier already.
     pub fn add_after(&self, key: K, delay: Duration) {
         self.state.lock().delay(key, Instant::now() + delay);
+        self.added.notify_one();
+    }
+
+    /// Adds a key after some time, and not before although it was to come earlier, or comes back from a worker.
+    pub fn put_off(&self, key: K, delay: Duration) {
+        self.state.lock().put_off(key, Instant::now() + delay);
         self.added.notify_one();
     }
 
@@ -123,19 +132,24 @@ impl<K: Clone + Eq + Hash + Ord + Debug> Queue<K> {
     fn finish(&self, key: K, then: Option<Then>) {
         let mut state = self.state.lock();
         state.busy.remove(&key);
-        match then {
+        let delay = match then {
             Some(then) => {
                 state.failures.remove(&key);
-                if let Then::Again(delay) = then {
-                    state.delay(key.clone(), Instant::now() + delay);
+                match then {
+                    Then::Rest => None,
+                    Then::Again(delay) => Some(delay),
                 }
             }
             None => {
                 let failures = state.failures.entry(key.clone()).or_default();
                 let delay = backoff(*failures);
                 *failures += 1;
-                state.delay(key.clone(), Instant::now() + delay);
+                Some(delay)
             }
+        };
+        let put_off = state.put_off.remove(&key);
+        if let Some(delay) = delay.filter(|_| !put_off) {
+            state.delay(key.clone(), Instant::now() + delay);
         }
         if state.again.remove(&key) {
             state.add(key);
@@ -165,8 +179,23 @@ impl<K: Clone + Eq + Hash + Ord> State<K> {
         if self.waiting.contains(&key) || self.due.get(&key).is_some_and(|earlier| *earlier <= due) {
             return;
         }
-        if let Some(later) = self.due.insert(key.clone(), due) {
-            self.delayed.remove(&(later, key.clone()));
+        self.set_due(key, due);
+    }
+
+    fn put_off(&mut self, key: K, due: Instant) {
+        if self.waiting.remove(&key) {
+            self.ready.retain(|(ready, _)| *ready != key);
+        }
+        self.again.remove(&key);
+        if self.busy.contains(&key) {
+            self.put_off.insert(key.clone());
+        }
+        self.set_due(key, due);
+    }
+
+    fn set_due(&mut self, key: K, due: Instant) {
+        if let Some(other) = self.due.insert(key.clone(), due) {
+            self.delayed.remove(&(other, key.clone()));
         }
         self.delayed.insert((due, key));
     }
@@ -224,5 +253,36 @@ mod tests {
         assert_eq!(queue.next().await, "a", "what is added does not wait for its delay");
         assert!(queue.state.lock().delayed.is_empty() && queue.state.lock().failures.is_empty());
         assert_eq!(backoff(40), limits::CONTROLLER_BACKOFF);
+    }
+
+    #[actix_web::test]
+    async fn what_is_put_off_comes_no_earlier() {
+        let queue = Queue::new(&Metrics::default(), "test");
+        let (begun, later) = (Instant::now(), Duration::from_millis(100));
+        queue.add("ready");
+        queue.put_off("ready", later);
+        queue.add_after("delayed", Duration::ZERO);
+        queue.put_off("delayed", later);
+        for (key, then) in [("failed", None), ("again", Some(Then::Again(Duration::ZERO)))] {
+            queue.add(key);
+            assert_eq!(queue.next().await, key);
+            queue.add(key);
+            queue.put_off(key, later);
+            queue.finish(key, then);
+        }
+        let mut taken = Vec::new();
+        for _ in 0..4 {
+            taken.push(queue.next().await);
+            assert!(begun.elapsed() >= later, "{taken:?}");
+        }
+        taken.sort_unstable();
+        assert_eq!(taken, ["again", "delayed", "failed", "ready"]);
+        queue.put_off("first", later);
+        queue.add("first");
+        assert_eq!(queue.next().await, "first", "whoever adds it wants it now");
+        taken.push("first");
+        taken.into_iter().for_each(|key| queue.finish(key, Some(Then::Rest)));
+        let state = queue.state.lock();
+        assert!(state.put_off.is_empty() && state.due.is_empty() && state.delayed.is_empty());
     }
 }

@@ -107,9 +107,9 @@ async fn seed(registry: &Registry, input: &BootstrapInput) -> Result<(), StartEr
     let mut leads = registry.leadership();
     loop {
         if *leads.borrow_and_update() {
-            if !is_begun(registry) {
+            if !bootstrap::was_seeded(registry, input)? {
                 // First what an attempt has left that was cut off: the address of a service that it did not come to
-                // make.
+                // make. Later a client may have an address, through any member, of a service that it is about to make.
                 registry.repair_addresses().await.map_err(StartError::Addresses)?;
             }
             return Ok(bootstrap::seed(registry, input).await?);
@@ -120,12 +120,6 @@ async fn seed(registry: &Registry, input: &BootstrapInput) -> Result<(), StartEr
         // The objects come with changes of many tables; this is the one time when looking again is simpler.
         let _ = tokio::time::timeout(limits::SEED_CHECK_INTERVAL, leads.changed()).await;
     }
-}
-
-/// Whether clients may have made services, through any member: not before this one is there.
-fn is_begun(registry: &Registry) -> bool {
-    let services = registry.resources.of_resource("", "services");
-    services.is_some_and(|services| registry.current(&services, "default", "kubernetes").is_some())
 }
 
 /// An error with its causes.
@@ -162,37 +156,77 @@ mod tests {
     use crate::access::User;
     use crate::config::PortRange;
     use crate::gateway::Caller;
-    use crate::registry::{Incoming, Target, WriteOptions};
+    use crate::registry::{DeleteOptions, Incoming, Target, WriteOptions};
     use crate::scratch::Scratch;
 
-    #[actix_web::test]
-    async fn what_an_attempt_left_that_was_cut_off_is_no_obstacle() {
-        let dir = Scratch::new();
+    async fn registry(dir: &Scratch) -> (Store, Registry) {
         let store = Store::open(Options::new(dir.join("store"))).await.unwrap();
         let registry = Registry::new(store.clone(), PortRange::NODE_PORTS);
-        let served = registry.resources.of_resource("networking.k8s.io", "ipaddresses").unwrap();
-        let labels = value!({"ipaddress.kubernetes.io/managed-by": "ipallocator.k8s.io"});
-        let parent = value!({"resource": "services", "namespace": "default", "name": "kubernetes"});
-        let mut value = value!({
-            "apiVersion": "networking.k8s.io/v1", "kind": "IPAddress",
-            "metadata": {"name": "10.96.0.1", "labels": labels}, "spec": {"parentRef": parent},
-        });
-        conform::conform(served.of(), &mut value).unwrap();
-        let target = Target { served: &served, namespace: "", name: "", subresource: "" };
-        let mut caller = Caller::new(Arc::new(User::default()), "test");
-        let incoming = Incoming { value, ..Incoming::default() };
-        registry.create(target, incoming, &WriteOptions::default(), &mut caller).await.unwrap();
+        (store, registry)
+    }
 
-        let input = BootstrapInput {
+    fn input() -> BootstrapInput {
+        BootstrapInput {
             service_cidrs: vec!["10.96.0.0/16".into()],
             addresses: vec!["127.0.0.1".parse().unwrap()],
             port: 6443,
             client_ca: None,
             front_proxy: None,
             now: now().to_string(),
-        };
-        seed(&registry, &input).await.unwrap();
+        }
+    }
+
+    /// Claims an address for a service that is not there yet.
+    async fn claim(registry: &Registry, address: &str, service: &str) {
+        let served = registry.resources.of_resource("networking.k8s.io", "ipaddresses").unwrap();
+        let labels = value!({"ipaddress.kubernetes.io/managed-by": "ipallocator.k8s.io"});
+        let parent = value!({"resource": "services", "namespace": "default", "name": service});
+        let mut value = value!({
+            "apiVersion": "networking.k8s.io/v1", "kind": "IPAddress",
+            "metadata": {"name": address, "labels": labels}, "spec": {"parentRef": parent},
+        });
+        conform::conform(served.of(), &mut value).unwrap();
+        let target = Target { served: &served, namespace: "", name: "", subresource: "" };
+        let incoming = Incoming { value, ..Incoming::default() };
+        registry.create(target, incoming, &WriteOptions::default(), &mut client()).await.unwrap();
+    }
+
+    fn client() -> Caller {
+        Caller::new(Arc::new(User::default()), "test")
+    }
+
+    #[actix_web::test]
+    async fn what_an_attempt_left_that_was_cut_off_is_no_obstacle() {
+        let dir = Scratch::new();
+        let (store, registry) = registry(&dir).await;
+        claim(&registry, "10.96.0.1", "kubernetes").await;
+        seed(&registry, &input()).await.unwrap();
         let services = registry.resources.of_resource("", "services").unwrap();
+        assert!(registry.table(&services).get("default/kubernetes").is_some());
+        store.shutdown().await;
+    }
+
+    #[actix_web::test]
+    async fn what_clients_have_claimed_stays_theirs_whatever_they_delete() {
+        let dir = Scratch::new();
+        let (store, registry) = registry(&dir).await;
+        seed(&registry, &input()).await.unwrap();
+        claim(&registry, "10.96.0.7", "coming").await;
+        let mut refused = 0;
+        for object in bootstrap::objects(&input()).unwrap() {
+            let served = registry.resources.find(object.group, object.version, object.resource).unwrap();
+            let metadata = |field| object.object.str_at(&["metadata", field]);
+            let target =
+                Target { served: &served, namespace: metadata("namespace"), name: metadata("name"), subresource: "" };
+            let deleted = registry.delete(target, &DeleteOptions::default(), &mut client()).await;
+            refused += usize::from(deleted.is_err());
+        }
+        assert_eq!(refused, 5, "three namespaces and two priority classes");
+        let services = registry.resources.of_resource("", "services").unwrap();
+        assert!(registry.table(&services).get("default/kubernetes").is_none());
+        seed(&registry, &input()).await.unwrap();
+        let claims = registry.resources.of_resource("networking.k8s.io", "ipaddresses").unwrap();
+        assert!(registry.current(&claims, "", "10.96.0.7").is_some());
         assert!(registry.table(&services).get("default/kubernetes").is_some());
         store.shutdown().await;
     }

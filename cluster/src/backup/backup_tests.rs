@@ -6,6 +6,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
+use parking_lot::Mutex;
+
 use super::restoring::fill;
 use super::*;
 use crate::chunk;
@@ -308,4 +310,54 @@ async fn a_copy_to_salvage_from_has_a_place_of_its_own() {
     let taken = salvage(&directory, &copy, Arc::new(|_| {})).await;
     assert!(matches!(taken, Err(SalvageError::Place { .. })));
     assert!(std::fs::read_dir(&copy).unwrap().next().is_none(), "what was there stays as it was");
+}
+
+/// What salvaging a directory tells besides, and the store.
+async fn salvage_told(directory: &Path, copy: &Path) -> (String, Store) {
+    let told = Arc::<Mutex<Vec<u8>>>::default();
+    let writer = told.clone();
+    let writer = move || Lines(writer.clone());
+    let log = tracing_subscriber::fmt().with_max_level(tracing::Level::WARN).with_ansi(false).with_writer(writer);
+    let _told = tracing::subscriber::set_default(log.finish());
+    let store = salvage(directory, copy, Arc::new(|_| {})).await.unwrap();
+    let told = String::from_utf8(told.lock().clone()).unwrap();
+    (told, store)
+}
+
+struct Lines(Arc<Mutex<Vec<u8>>>);
+
+impl std::io::Write for Lines {
+    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+        self.0.lock().extend_from_slice(bytes);
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> std::io::Result<()> {
+        Ok(())
+    }
+}
+
+#[tokio::test]
+async fn whoever_salvages_a_log_without_its_end_is_told() {
+    let scratch = tempfile::tempdir().unwrap();
+    let directory = scratch.path().join("a");
+    let store = Store::open(options(&directory)).await.unwrap();
+    for number in 0..30 {
+        write(&store, put("configmaps", &format!("ns/{number}"), Expectation::Absent, 100 << 10)).await;
+    }
+    store.shutdown().await;
+    let (told, whole) = salvage_told(&directory, &scratch.path().join("whole")).await;
+    assert_eq!(told, "");
+    let has = |store: &Store, name| store.table(&TableId::new("configmaps")).get(name).is_some();
+    assert!(has(&whole, "ns/0") && has(&whole, "ns/29"));
+    whole.shutdown().await;
+
+    let segments = std::fs::read_dir(directory.join("wal")).unwrap().map(|entry| entry.unwrap().path());
+    let newest = segments.filter(|path| path.extension().is_some_and(|extension| extension == "wal")).max().unwrap();
+    std::fs::remove_file(&newest).unwrap();
+    let (told, part) = salvage_told(&directory, &scratch.path().join("part")).await;
+    assert!(told.contains("the end of the write-ahead log is missing"), "{told}");
+    assert!(told.contains(&newest.display().to_string()), "{told}");
+    assert!(has(&part, "ns/0") && !has(&part, "ns/29"));
+    part.shutdown().await;
 }

@@ -11,10 +11,13 @@ use std::sync::Arc;
 
 use super::check_finished;
 use crate::replica::identity::FORFEIT;
+use crate::wal::disk::LocalDisk;
+use crate::wal::missing_end;
 use crate::{OpenError, Options, Store, boot};
 
 /// What a data directory has of a store: in directories, and the file that says whose it is.
-const DIRECTORIES: [&str; 2] = ["wal", "snapshots"];
+const DIRECTORIES: [&str; 2] = [LOG, "snapshots"];
+const LOG: &str = "wal";
 const MEMBER: &str = "member";
 
 /// Why nothing was salvaged.
@@ -69,6 +72,7 @@ pub async fn salvage(
         tracing::warn!("this member had found that it lacks entries which it had acknowledged: so does the backup");
     }
     let _lock = boot::lock(&Options::new(directory))?;
+    warn_of_missing_log(directory);
     let failed = |source| SalvageError::Copy { directory: directory.to_owned(), copy: copy.to_owned(), source };
     create(copy).map_err(failed)?;
     let opened = match duplicate(directory, copy) {
@@ -81,6 +85,19 @@ pub async fn salvage(
     opened.inspect_err(|_| {
         let _ = fs::remove_dir_all(copy); // it is of no use, and the error above says more
     })
+}
+
+/// Tells of a log without its end. It is salvaged all the same: the copy goes on with what there is, and without the
+/// note of how far the log came, which would keep it from being opened.
+fn warn_of_missing_log(directory: &Path) {
+    match missing_end(&LocalDisk, &directory.join(LOG)) {
+        Ok(None) => {}
+        Ok(Some(path)) => {
+            let path = path.display();
+            tracing::warn!(%path, "the end of the write-ahead log is missing: so is what was written last in the backup");
+        }
+        Err(error) => tracing::warn!(%error, "cannot tell whether the end of the write-ahead log is missing"),
+    }
 }
 
 fn check_place(directory: &Path, copy: &Path) -> Result<(), SalvageError> {

@@ -11,6 +11,7 @@ use openraft::{ChangeMembers, RaftMetrics};
 
 use super::node::Node;
 use super::types::{Replica, TypeConfig};
+use super::wire;
 use crate::limits::{CATCH_UP_TIMEOUT, TRANSFER_PATIENCE, TRANSFER_TIMEOUT, TRANSFER_WAIT};
 
 /// Why a group was not changed.
@@ -245,6 +246,10 @@ impl Node {
     pub(crate) async fn succeed(&self) {
         self.rest().stir();
         let from = self.raft.metrics().borrow_watched().vote;
+        if !self.is_last(&wire::ballot(&from)).await {
+            tracing::debug!(group = %self.name(), "another has succeeded the leader already, or nobody can");
+            return;
+        }
         // What the leader would send to hand over. Whoever has more of the log refuses its vote, and stands itself.
         let handed = TransferLeaderRequest::new(from, self.id(), None);
         if let Ok(Err(error)) = self.raft.handle_transfer_leader(handed).await {

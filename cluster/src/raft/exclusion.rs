@@ -32,6 +32,12 @@ impl Node {
         let _ = self.reached(at).await;
     }
 
+    /// Applies nothing more until this ends.
+    #[cfg(test)]
+    pub(crate) async fn hold_applying(&self, until: impl Future<Output = ()> + Send + 'static) {
+        self.raft.external_state_machine_request(|_| Box::pin(until)).await.expect("a group that runs");
+    }
+
     /// Where the log says who the members are, if a replica whose log ends at `last` is not among them and does not
     /// have that entry.
     pub(super) async fn excludes(&self, member: u64, last: Option<LogIdentity>) -> Option<LogIdentity> {

@@ -4,15 +4,17 @@
 //! into the write-ahead log, [`state_machine`] applies what is committed and takes snapshots, and [`node`] puts them
 //! together for one group, of which [`administration`] changes the members and the leader, [`status`] says how it is
 //! doing, and [`snapshotting`] decides when snapshots are written; [`survival`] has one go on alone, [`exclusion`]
-//! tells those who are no members any more. [`rest`] and [`resting`] let a group rest while nothing happens in it.
-//! [`network`] calls other replicas, where [`addresses`] has them, and notes what they have [`acknowledged`];
-//! [`service`] answers them, [`snapshot_sending`] does both for snapshots, all in the messages of [`wire`].
+//! tells those who are no members any more, and [`mandate`] those who are to lead whether somebody does already.
+//! [`rest`] and [`resting`] let a group rest while nothing happens in it. [`network`] calls other replicas, where
+//! [`addresses`] has them, and notes what they have [`acknowledged`]; [`service`] answers them, [`snapshot_sending`]
+//! does both for snapshots, all in the messages of [`wire`].
 
 mod acknowledged;
 mod addresses;
 mod administration;
 mod exclusion;
 mod log_store;
+mod mandate;
 mod network;
 mod node;
 mod proposals;

@@ -80,7 +80,7 @@ pub(crate) struct Node {
     pub(super) raft: GroupRaft,
     /// Where snapshots that the leader sends come in.
     pub(super) receiver: Receiver,
-    peers: Option<Arc<dyn Peers>>,
+    pub(super) peers: Option<Arc<dyn Peers>>,
     /// Where this replica was told that it is no member.
     pub(super) excluded: Excluded,
     pub(super) log: LogStore,

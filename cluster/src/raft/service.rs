@@ -42,6 +42,9 @@ impl Node {
         request: &message::VoteCall,
         rehearsal: bool,
     ) -> io::Result<message::VoteAnswer> {
+        if rehearsal && request.transfer {
+            return self.judge_mandate(request).await;
+        }
         let excluded = self.excludes(from, request.last.as_ref().map(wire::log_id)).await;
         let excluded = excluded.as_ref().map(wire::place);
         if rehearsal && let Some(answer) = self.refuse_while_resting(request) {
@@ -60,6 +63,9 @@ impl Node {
     /// Takes over the leadership that the leader gives up.
     pub(crate) async fn take_over(&self, request: &message::Transfer) -> io::Result<message::TransferAnswer> {
         self.rest().stir();
+        if request.to == self.id() && !self.is_last(&request.ballot).await {
+            return Err(io::Error::other("no majority says that nobody has taken over since"));
+        }
         let response = self.raft.handle_transfer_leader(wire::transfer(request)).await.map_err(io::Error::other)?;
         Ok(wire::put_transfer_answer(&response))
     }

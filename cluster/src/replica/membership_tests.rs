@@ -5,10 +5,14 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
+use futures_util::FutureExt;
+use tokio::sync::oneshot;
+
 use super::replica_tests::{Cluster, create, pods, read, until};
+use crate::shard_map::DEFAULT_GROUP;
 use crate::wal::disk::Disk;
 use crate::wal::simulated_disk::SimulatedDisk;
-use crate::{MembersError, Store, salvage};
+use crate::{MembersError, Standing, Store, salvage};
 
 /// Why a member is not removed.
 async fn kept(store: &Store, name: &str) -> String {
@@ -83,6 +87,36 @@ async fn whoever_is_half_replaced_is_removed_with_the_replacement() {
             until("neither is a member", || store.cluster().members.iter().all(|member| member.name != "c")).await;
         }
         create(&b, "ns/second").await;
+        for store in [a, b, c] {
+            store.shutdown().await;
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_member_shows_nothing_before_it_has_applied_what_gave_it_its_vote() {
+    for (groups, held) in [(0, DEFAULT_GROUP), (1, "g1")] {
+        let cluster = Cluster::new(&["a", "b", "c"], groups);
+        let [a, b, c] = <[Store; 3]>::try_from(cluster.open_all().await).unwrap_or_else(|_| panic!("three"));
+        a.remove("c").await.unwrap();
+        let votes = || c.running().groups.nodes().iter().filter(|node| node.has_vote()).count();
+        until("c knows", || *c.standing().borrow() == Standing::Removed && votes() == 0).await;
+        let (release, released) = oneshot::channel();
+        let node = c.running().groups.get(held).unwrap().leader.node().clone();
+        node.hold_applying(released.map(drop)).await;
+        let first = create(&a, "ns/first").await;
+        // The others take it for a voter that has everything, since it has that in its log.
+        a.admit("c", &cluster.addresses["c"].to_string()).await.unwrap();
+        until("c has its votes", || votes() == c.running().groups.nodes().len()).await;
+        let shown = async || {
+            let mut standing = c.standing();
+            standing.wait_for(|standing| standing.is_member()).await.unwrap();
+            c.table(&pods()).get("ns/first").map(|object| object.revision())
+        };
+        let early = tokio::time::timeout(Duration::from_secs(1), shown()).await;
+        assert!(early.is_err(), "{held} is shown without what was acknowledged: {early:?}");
+        release.send(()).unwrap();
+        assert_eq!(tokio::time::timeout(Duration::from_secs(30), shown()).await, Ok(Some(first)));
         for store in [a, b, c] {
             store.shutdown().await;
         }

@@ -24,6 +24,7 @@ mod check;
 mod draw;
 mod fabric;
 mod faults;
+mod handing_over;
 #[path = "../../../tests/faults/history.rs"]
 #[allow(dead_code, reason = "it is for members that are asked over HTTP, too")]
 mod history;

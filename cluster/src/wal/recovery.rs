@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::io;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use super::disk::{Disk, DiskFile};
@@ -76,14 +76,21 @@ pub(super) fn recover(disk: &dyn Disk, options: &WalOptions, names: Vec<String>)
 
 /// Refuses a log of which the newest segments are missing.
 fn check_reach(disk: &dyn Disk, directory: &Path, last: Option<u64>) -> Result<(), WalError> {
-    let reached = reach::read(disk, directory).map_err(failed(directory))?;
-    match (reached, last) {
-        (Some(reached), last) if last.is_none_or(|last| last < reached) => {
-            Err(WalError::Missing { path: segment::path(directory, reached) })
-        }
-        (None, Some(last)) => reach::note(disk, directory, last).map_err(failed(directory)),
-        _ => Ok(()),
+    match reach::read(disk, directory).map_err(failed(directory))? {
+        Some(reached) if last < Some(reached) => Err(WalError::Missing { path: segment::path(directory, reached) }),
+        Some(_) => Ok(()),
+        None => last.map_or(Ok(()), |last| reach::note(disk, directory, last).map_err(failed(directory))),
     }
+}
+
+/// The newest segment that the log in a directory had, if it is missing.
+///
+/// # Errors
+/// The directory, or the note beside it, cannot be read.
+pub(crate) fn missing_end(disk: &dyn Disk, directory: &Path) -> io::Result<Option<PathBuf>> {
+    let last = disk.list(directory)?.iter().filter_map(|path| segment::number(path)).max();
+    let reached = reach::read(disk, directory)?.filter(|reached| last < Some(*reached));
+    Ok(reached.map(|reached| segment::path(directory, reached)))
 }
 
 fn first_segment(disk: &dyn Disk, options: &WalOptions, segments: &mut BTreeMap<u64, Segment>) -> io::Result<Active> {

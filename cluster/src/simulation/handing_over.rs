@@ -1,0 +1,90 @@
+//! Leadership that is handed over to a process which stands still, while another one takes over.
+
+use std::cell::RefCell;
+use std::rc::Rc;
+
+use super::world::World;
+use crate::Store;
+use crate::raft::Node;
+use crate::shard_map::DEFAULT_GROUP;
+
+/// How long something that is to come may take, in milliseconds.
+const PATIENCE_MS: u64 = 30_000;
+/// How long nothing may happen after the process goes on, in milliseconds.
+const CALM_MS: u64 = 3_000;
+
+/// What a host answers.
+fn ask<T: 'static, F: Future<Output = T> + 'static>(
+    world: &mut World,
+    host: usize,
+    work: impl FnOnce(Store) -> F + 'static,
+) -> T {
+    let (door, answer) = (world.hosts[host].door.clone(), Rc::new(RefCell::new(None)));
+    let answered = answer.clone();
+    world.spawn(async move { *answered.borrow_mut() = door.ask(work).await.ok() });
+    assert!(world.wait(PATIENCE_MS, |_| answer.borrow().is_some()), "a host does not answer");
+    answer.take().expect("an answer")
+}
+
+fn default_group(store: &Store) -> Node {
+    store.running().groups.get(DEFAULT_GROUP).expect("it is there").leader.node().clone()
+}
+
+/// The term of the group `default` on a host, and who leads it.
+fn reign(world: &mut World, host: usize) -> (u64, Option<u64>) {
+    ask(world, host, |store| async move {
+        let node = default_group(&store);
+        (node.status(DEFAULT_GROUP).term, node.leader())
+    })
+}
+
+/// Lets time pass until all of these follow the same leader in one term, which is later than this one.
+fn settled(world: &mut World, hosts: &[usize], after: u64) -> (u64, u64) {
+    for _ in 0..PATIENCE_MS {
+        let reigns: Vec<_> = hosts.iter().map(|host| reign(world, *host)).collect();
+        if let (term, Some(leader)) = reigns[0]
+            && term > after
+            && reigns.iter().all(|reign| *reign == reigns[0])
+        {
+            return (term, leader);
+        }
+    }
+    panic!("nobody leads");
+}
+
+/// Has a host ask another to lead, whoever hears that.
+fn hand_over(world: &mut World, from: usize, to: u64) {
+    ask(world, from, move |store| async move { default_group(&store).hand_over_unheard(to).await });
+}
+
+#[test]
+fn who_stood_still_when_he_was_to_lead_does_not_depose_who_leads_since() {
+    for seed in 1..6 {
+        let mut world = World::new(seed, 3, false);
+        world.hosts.iter_mut().for_each(|host| host.start());
+        for host in 0..3 {
+            assert!(world.wait(PATIENCE_MS, |world| world.hosts[host].door.is_open()));
+            ask(&mut world, host, |store| async move { store.ready().await });
+        }
+        let ids: Vec<u64> = (0..3).map(|host| ask(&mut world, host, |store| async move { store.node() })).collect();
+        let (term, leader) = settled(&mut world, &[0, 1, 2], 0);
+        let first = ids.iter().position(|id| *id == leader).expect("a member");
+        let (second, third) = ((first + 1) % 3, (first + 2) % 3);
+        // Of those who stand in one term, who has the larger id deposes the other.
+        let (next, still) = if ids[second] < ids[third] { (second, third) } else { (third, second) };
+
+        world.hosts[still].is_frozen = true;
+        hand_over(&mut world, first, ids[still]);
+        hand_over(&mut world, first, ids[next]);
+        let reign = settled(&mut world, &[first, next], term);
+        assert_eq!(reign.1, ids[next]);
+        // What was asked of him comes before he hears of who leads.
+        world.fabric.cut(next, still, true);
+        world.hosts[still].is_frozen = false;
+        world.wait(50, |_| false);
+        world.fabric.cut(next, still, false);
+        assert_eq!(settled(&mut world, &[first, next, still], term), reign, "seed {seed}");
+        world.wait(CALM_MS, |_| false);
+        assert_eq!(settled(&mut world, &[first, next, still], term), reign, "seed {seed}");
+    }
+}
