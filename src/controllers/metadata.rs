@@ -10,8 +10,9 @@ use flotilla_proto::value::Value;
 pub use crate::registry::mentions;
 use crate::status::{ApiError, ApiResult};
 
-/// All but who owns which fields, which is most of it and concerns no controller.
-const PART: Part = Part::but(&[("managedFields", Part::Rest)]);
+/// All but who owns which fields, which is most of it and concerns no controller. Of custom objects, whose members are
+/// sorted by name, others stand behind it.
+const PART: Part = Part::but(&[("managedFields", Part::Nothing)]);
 
 /// The tree of an object's metadata alone, without its managed fields.
 pub fn metadata(object: &Object) -> ApiResult<Value> {
