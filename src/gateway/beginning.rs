@@ -83,7 +83,7 @@ impl Beginning {
         health.follow(Part::Staying, move || !drain.is_announced());
         let begun = self.clone();
         health.follow(Part::Bootstrap, move || begun.0.get().is_some());
-        // None but the built-in ones are served.
+        // Nobody is answered before they are.
         health.done(Part::CustomResources);
         let begun = self.clone();
         health.follow(Part::Controllers, move || begun.0.get().is_some_and(|begun| !begun.broken().any()));

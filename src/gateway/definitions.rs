@@ -5,11 +5,16 @@ use super::routing::{self, RequestInfo, Routed};
 use crate::custom::{self, Definition};
 use crate::limits;
 use crate::registry;
+use crate::status::{ApiError, ApiResult};
 
 /// Looks again whether somebody has objects like these, where a definition of them is stored.
-pub(super) async fn look_again(gateway: &Gateway, info: RequestInfo) -> Routed {
-    if !is_defined(gateway, &info).await {
-        return Routed::Unserved(info);
+///
+/// # Errors
+/// It cannot be told now whether there is one, or what it says is not served here in time.
+pub(super) async fn look_again(gateway: &Gateway, info: RequestInfo) -> ApiResult<Routed> {
+    gateway.beginning.check(&gateway.registry, false)?;
+    if !is_defined(gateway, &info).await? {
+        return Ok(Routed::Unserved(info));
     }
     let resources = &gateway.registry.resources;
     let mut changes = resources.changes();
@@ -21,17 +26,19 @@ pub(super) async fn look_again(gateway: &Gateway, info: RequestInfo) -> Routed {
     })
     .await;
     match found {
-        Ok(_) => Routed::Objects(RequestInfo { served: found, ..info }),
-        Err(_) => Routed::Unserved(info),
+        Ok(_) => Ok(Routed::Objects(RequestInfo { served: found, ..info })),
+        Err(_) => Err(ApiError::unavailable("this server does not serve yet what is defined", 1)),
     }
 }
 
 /// Whether a definition is stored that serves what a request names.
-async fn is_defined(gateway: &Gateway, info: &RequestInfo) -> bool {
+async fn is_defined(gateway: &Gateway, info: &RequestInfo) -> ApiResult<bool> {
     let registry = &gateway.registry;
-    let Some(served) = registry.resources.of_resource(custom::GROUP, custom::RESOURCE) else { return false };
+    let Some(served) = registry.resources.of_resource(custom::GROUP, custom::RESOURCE) else { return Ok(false) };
     let name = format!("{}.{}", info.of.resource, info.of.group);
-    let stored = registry.get(&served, "", &name, None).await.ok();
-    let tree = stored.and_then(|object| registry::stored_value(&object).ok());
-    tree.as_ref().and_then(Definition::of).is_some_and(|definition| definition.served(&info.of.version).is_some())
+    let stored = match registry.get(&served, "", &name, None).await {
+        Err(ApiError { code: 404, .. }) => return Ok(false),
+        stored => registry::stored_value(&*stored?)?,
+    };
+    Ok(Definition::of(&stored).is_some_and(|definition| definition.served(&info.of.version).is_some()))
 }

@@ -163,7 +163,7 @@ async fn route(
         watch: head.query.flag("watch").unwrap_or(false),
     };
     let routed = match router.send(asked).await.map_err(unrouted).flatten() {
-        Ok(Routed::Unserved(info)) => Ok(definitions::look_again(gateway, info).await),
+        Ok(Routed::Unserved(info)) => definitions::look_again(gateway, info).await,
         routed => routed,
     };
     let answered = match routed {
