@@ -4,6 +4,7 @@
 //! `cargo test --test kube_client`
 
 mod crud;
+mod custom;
 mod errors;
 mod restart;
 #[path = "../support/mod.rs"]

@@ -117,7 +117,7 @@ async fn follow(
     (told, store)
 }
 
-async fn kill_and_restart(directory: &Arc<DataDir>, server: Server, address: SocketAddr) -> Server {
+pub async fn kill_and_restart(directory: &Arc<DataDir>, server: Server, address: SocketAddr) -> Server {
     let directory = Arc::clone(directory);
     let restart = move || {
         server.kill();
