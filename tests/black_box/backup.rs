@@ -25,12 +25,12 @@ fn flotilla(arguments: &[&str], paths: &[(&str, &Path)]) -> Output {
     command.output().expect("flotilla can be run")
 }
 
-fn errors(output: &Output) -> String {
+pub fn errors(output: &Output) -> String {
     String::from_utf8_lossy(&output.stderr).into_owned()
 }
 
 /// Makes a backup of a server in a directory of its own.
-fn back_up(server: &Server, to: &Path) {
+pub fn back_up(server: &Server, to: &Path) {
     let kubeconfig = server.data().join("admin.kubeconfig");
     let made = flotilla(&["backup"], &[("--kubeconfig", &kubeconfig), ("--to", to)]);
     assert!(made.status.success(), "{}", errors(&made));
@@ -38,12 +38,12 @@ fn back_up(server: &Server, to: &Path) {
     assert!(told.contains("objects as of revision"), "{told}");
 }
 
-fn restore(from: &Path, directory: &DataDir) -> Output {
+pub fn restore(from: &Path, directory: &DataDir) -> Output {
     flotilla(&["restore"], &[("--from", from), ("--data-dir", &directory.path())])
 }
 
 /// A place beside the data directory, which goes with it.
-fn beside(directory: &DataDir, name: &str) -> PathBuf {
+pub fn beside(directory: &DataDir, name: &str) -> PathBuf {
     let path = directory.path().with_file_name(name);
     fs::create_dir_all(path.parent().expect("a parent")).expect("a directory");
     path

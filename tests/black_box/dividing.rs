@@ -20,7 +20,7 @@ fn shards(server: &Server, arguments: &[&str]) -> Result<String, String> {
 }
 
 /// Updates one object over and over, each time as it was answered before; how often, and the longest time it took.
-fn keep_updating(server: &Server, collection: &str, object: Value, stopped: &AtomicBool) -> (u64, Duration) {
+pub fn keep_updating(server: &Server, collection: &str, object: Value, stopped: &AtomicBool) -> (u64, Duration) {
     let (mut client, mut slowest) = (server.connect(), Duration::ZERO);
     let mut object = client.post(collection, &object).expect(201);
     let path = format!("{collection}/{}", object["metadata"]["name"].as_str().expect("a name"));

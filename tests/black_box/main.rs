@@ -7,6 +7,7 @@ mod backup;
 mod cluster;
 mod configuration;
 mod crash;
+mod custom;
 mod damage;
 mod disk;
 mod dividing;

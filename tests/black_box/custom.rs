@@ -1,0 +1,343 @@
+//! Custom resources: served by every member as soon as they are defined, divided, restarted, restored and collected
+//! like any others.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::{scope, sleep};
+use std::time::{Duration, Instant};
+
+use serde_json::{Value, json};
+
+use crate::backup::{back_up, beside, errors, restore};
+use crate::cluster::{Places, cluster, told, until};
+use crate::dividing::keep_updating;
+use crate::support::{CONFIG_MAPS, Connection, DataDir, Server, Watch, config_map, config_map_path, revision};
+
+const DEFINITIONS: &str = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
+const GROUP: &str = "/apis/example.com/v1";
+const EVERYWHERE: &str = "/apis/example.com/v1/widgets";
+const WIDGETS: &str = "/apis/example.com/v1/namespaces/default/widgets";
+const EIGHT_SHARDS: [&str; 2] = ["--shards", "example.com/widgets=8"];
+/// How long it may take until a definition is established.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+fn definition(plural: &str, kind: &str) -> Value {
+    let spec = json!({"type": "object", "properties": {"value": {"type": "string"}}});
+    let schema = json!({"openAPIV3Schema": {"type": "object", "properties": {"spec": spec}}});
+    json!({
+        "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
+        "metadata": {"name": format!("{plural}.example.com")},
+        "spec": {
+            "group": "example.com", "scope": "Namespaced", "names": {"plural": plural, "kind": kind},
+            "versions": [{"name": "v1", "served": true, "storage": true, "schema": schema}],
+        },
+    })
+}
+
+fn definition_path(plural: &str) -> String {
+    format!("{DEFINITIONS}/{plural}.example.com")
+}
+
+/// Waits until a member says that a definition is established, and not a moment longer.
+fn await_established(client: &mut Connection, plural: &str) {
+    let deadline = Instant::now() + PATIENCE;
+    let is_established = |condition: &Value| condition["type"] == "Established" && condition["status"] == "True";
+    while !client.get(&definition_path(plural)).json()["status"]["conditions"]
+        .as_array()
+        .is_some_and(|conditions| conditions.iter().any(is_established))
+    {
+        assert!(Instant::now() < deadline, "{plural} are not established in time");
+    }
+}
+
+/// Defines widgets.
+fn define(server: &Server) {
+    let mut client = server.connect();
+    client.post(DEFINITIONS, &definition("widgets", "Widget")).expect(201);
+    await_established(&mut client, "widgets");
+}
+
+fn widget(name: &str) -> Value {
+    json!({"apiVersion": "example.com/v1", "kind": "Widget", "metadata": {"name": name}, "spec": {"value": name}})
+}
+
+fn widget_path(name: &str) -> String {
+    format!("{WIDGETS}/{name}")
+}
+
+/// Makes widgets, each through another server; their names.
+fn make(servers: &[Server], count: usize) -> Vec<String> {
+    let mut clients: Vec<_> = servers.iter().map(Server::connect).collect();
+    let names: Vec<_> = (0..count).map(|number| format!("widget-{number:02}")).collect();
+    for (number, name) in names.iter().enumerate() {
+        clients[number % servers.len()].post(WIDGETS, &widget(name)).expect(201);
+    }
+    names
+}
+
+fn names(list: &Value) -> Vec<&str> {
+    let items = list["items"].as_array().expect("items");
+    items.iter().map(|item| item["metadata"]["name"].as_str().expect("a name")).collect()
+}
+
+fn watch(server: &Server, from: u64) -> Watch {
+    let watch = server.connect().watch(&format!("{WIDGETS}?watch=1&resourceVersion={from}")).expect("an answer");
+    watch.unwrap_or_else(|refused| panic!("{}", refused.text()))
+}
+
+fn divided() -> Places {
+    let mut places = Places::new();
+    places.more = EIGHT_SHARDS.map(str::to_owned).to_vec();
+    places
+}
+
+#[test]
+fn what_one_member_says_is_established_all_members_serve() {
+    let places = Places::new();
+    let servers = places.start_all();
+    let mut clients = servers.each_ref().map(Server::connect);
+    for turn in 0..15 {
+        let (plural, kind) = (format!("kind{turn}s"), format!("Kind{turn}"));
+        clients[turn % 3].post(DEFINITIONS, &definition(&plural, &kind)).expect(201);
+        await_established(&mut clients[(turn + 1) % 3], &plural);
+        let object = json!({"apiVersion": "example.com/v1", "kind": kind, "metadata": {"name": "first"}});
+        clients[(turn + 2) % 3].post(&format!("{GROUP}/namespaces/default/{plural}"), &object).expect(201);
+    }
+}
+
+#[test]
+fn pages_and_watches_of_eight_shards_go_on_with_other_members() {
+    let places = divided();
+    let servers = places.start_all();
+    define(&servers[0]);
+    let made = make(&servers, 40);
+    let mut clients = servers.each_ref().map(Server::connect);
+    let (mut listed, mut revisions, mut token, mut turn) = (Vec::new(), BTreeSet::new(), String::new(), 0);
+    loop {
+        turn += 1;
+        let page = clients[turn % 3].get(&format!("{WIDGETS}?limit=7&continue={token}")).expect(200);
+        listed.extend(names(&page).into_iter().map(str::to_owned));
+        revisions.insert(revision(&page));
+        page["metadata"]["continue"].as_str().unwrap_or_default().clone_into(&mut token);
+        if token.is_empty() {
+            break;
+        }
+    }
+    assert_eq!((listed, revisions.len()), (made.clone(), 1), "all of them, as of one revision");
+
+    let mut last = revisions.pop_last().expect("a revision");
+    for (turn, name) in made.iter().take(12).enumerate() {
+        let mut changed = clients[turn % 3].get(&widget_path(name)).expect(200);
+        changed["spec"] = json!({"value": "changed", "unknown": "pruned"});
+        let changed = clients[turn % 3].put(&widget_path(name), &changed).expect(200);
+        assert_eq!(changed["spec"], json!({"value": "changed"}));
+        // From where another member has left off.
+        let event = watch(&servers[(turn + 1) % 3], last).next().expect("an event");
+        assert_eq!((&event["type"], &event["object"]), (&json!("MODIFIED"), &changed));
+        last = revision(&changed);
+    }
+}
+
+#[test]
+fn what_a_definition_says_is_shown_by_every_member_until_it_is_deleted() {
+    let places = divided();
+    let servers = places.start_all();
+    define(&servers[0]);
+    let made = make(&servers, 20);
+    let path = definition_path("widgets");
+    let before = servers[2].connect().get(&widget_path("widget-00")).expect(200);
+
+    let mut changed = servers[1].connect().get(&path).expect(200);
+    changed["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["properties"]["spec"]["properties"]["shape"] =
+        json!({"type": "string", "default": "round"});
+    servers[1].connect().put(&path, &changed).expect(200);
+    let mut expected = before.clone();
+    expected["spec"]["shape"] = json!("round");
+    for server in &servers {
+        let mut client = server.connect();
+        until("the new default is shown", || client.get(&widget_path("widget-00")).expect(200) == expected);
+        let list = client.get(WIDGETS).expect(200);
+        assert!(list["items"].as_array().expect("items").iter().all(|item| item["spec"]["shape"] == "round"), "{list}");
+    }
+
+    let start = revision(&servers[0].connect().get(WIDGETS).expect(200));
+    let mut watches = servers.each_ref().map(|server| watch(server, start));
+    servers[1].connect().delete(&path).expect(200);
+    for watch in &mut watches {
+        let mut gone = BTreeSet::new();
+        while gone.len() < made.len() {
+            let event = watch.next().expect("an event");
+            assert_eq!(event["type"], "DELETED", "{event}");
+            gone.insert(event["object"]["metadata"]["name"].as_str().expect("a name").to_owned());
+        }
+        assert!(gone.iter().eq(&made), "{gone:?}");
+    }
+    for server in &servers {
+        let mut client = server.connect();
+        until("the definition is gone", || client.get(&path).status == 404);
+        until("nothing of it is served", || client.get(WIDGETS).status == 404);
+    }
+
+    define(&servers[2]);
+    for server in &servers {
+        assert_eq!(names(&server.connect().get(EVERYWHERE).expect(200)), Vec::<&str>::new());
+    }
+    let anew = servers[0].connect().post(WIDGETS, &widget("widget-00")).expect(201);
+    assert_ne!(anew["metadata"]["uid"], before["metadata"]["uid"]);
+    assert_eq!(servers[1].connect().get(&widget_path("widget-00")).expect(200), anew);
+}
+
+#[test]
+fn a_custom_type_is_divided_while_it_is_written() {
+    let places = Places::new();
+    let servers = places.start_all();
+    define(&servers[0]);
+    make(&servers, 40);
+    let before = servers[0].connect().get(WIDGETS).expect(200);
+    let (mut watch, stopped) = (watch(&servers[2], revision(&before)), AtomicBool::new(false));
+    let counts = scope(|scope| {
+        let (servers, stopped) = (&servers, &stopped);
+        let update = |member: usize| {
+            move || keep_updating(&servers[member], WIDGETS, widget(&format!("busy-{member}")), stopped)
+        };
+        let writers = [0, 1, 2].map(|member| scope.spawn(update(member)));
+        sleep(Duration::from_millis(200));
+        let told = told(&servers[1], &["shards", "example.com/widgets=8"]);
+        let row = told.lines().find(|line| line.starts_with("example.com/widgets")).expect("a row");
+        assert_eq!(row.split_whitespace().nth(1), Some("8"), "{told}");
+        sleep(Duration::from_millis(200));
+        stopped.store(true, Ordering::SeqCst);
+        writers.map(|writer| writer.join().expect("a writer").0)
+    });
+    for server in &servers {
+        let list = server.connect().get(WIDGETS).expect(200);
+        let items = list["items"].as_array().expect("items");
+        let (busy, calm) = items.split_at(counts.len());
+        assert_eq!(calm, before["items"].as_array().expect("items"));
+        for (item, count) in busy.iter().zip(counts) {
+            assert!(count > 10 && item["metadata"]["labels"]["count"] == count.to_string(), "{item}");
+        }
+    }
+    let mut last = revision(&before);
+    for _ in 0..counts.iter().map(|count| count + 1).sum() {
+        let event = watch.next().expect("an event");
+        assert!(revision(&event["object"]) > last, "{event}");
+        last = revision(&event["object"]);
+    }
+}
+
+#[test]
+fn custom_objects_are_served_at_once_after_a_restart() {
+    let directory = DataDir::new();
+    let servers = [directory.start_with(&EIGHT_SHARDS)];
+    define(&servers[0]);
+    make(&servers, 30);
+    let before = servers[0].connect().get(WIDGETS).expect(200);
+    servers.into_iter().for_each(Server::kill);
+    let server = directory.begin_with(&EIGHT_SHARDS);
+    let mut client = server.connect();
+    assert_eq!(client.get(WIDGETS).expect(200)["items"], before["items"]);
+    assert_eq!(client.get(GROUP).expect(200)["resources"][0]["name"], "widgets");
+}
+
+#[test]
+fn a_member_that_cannot_know_what_is_defined_does_not_deny_it() {
+    let places = divided();
+    let servers = places.start_all();
+    define(&servers[0]);
+    make(&servers, 30);
+    let before = servers[0].connect().get(WIDGETS).expect(200);
+    servers.into_iter().for_each(Server::kill);
+
+    // One without the others has what it had, and cannot tell whether there is more.
+    let c = places.begin(2);
+    let mut client = c.connect();
+    assert_eq!(client.get(WIDGETS).status, 503);
+    assert_eq!(client.get(&format!("{GROUP}/namespaces/default/gadgets")).status, 503);
+    until("it is known what it has", || {
+        let answer = client.get(&format!("{WIDGETS}?resourceVersion=0"));
+        assert!(matches!(answer.status, 200 | 503), "{}", answer.text());
+        answer.status == 200
+    });
+    let (a, b) = scope(|scope| {
+        let a = scope.spawn(|| places.start(0));
+        let b = places.start(1);
+        (a.join().expect("a server"), b)
+    });
+    for server in [&a, &b, &c] {
+        assert_eq!(server.connect().get(WIDGETS).expect(200)["items"], before["items"]);
+        assert_eq!(server.connect().get(&format!("{GROUP}/namespaces/default/gadgets")).status, 404);
+    }
+
+    // One that has lost everything knows nothing until it has a part again.
+    c.kill();
+    fs::remove_dir_all(places.directories[2].path()).expect("the disk is lost");
+    let c = places.begin(2);
+    let mut client = c.connect();
+    assert_eq!(client.get(WIDGETS).status, 503);
+    let join = format!("c={}", places.address(2));
+    until("it is admitted", || cluster(&a, &["join", &join]).status.success());
+    let mut list = client.get(WIDGETS);
+    until("it serves", || {
+        list = client.get(WIDGETS);
+        assert!(matches!(list.status, 200 | 503), "{}", list.text());
+        list.status == 200
+    });
+    assert_eq!(list.json()["items"], before["items"]);
+}
+
+#[test]
+fn custom_objects_are_backed_up_and_restored() {
+    let (first, second) = (DataDir::new(), DataDir::new());
+    let servers = [first.start_with(&EIGHT_SHARDS)];
+    define(&servers[0]);
+    make(&servers, 30);
+    let before = servers[0].connect().get(WIDGETS).expect(200);
+    let backup = beside(&first, "backup");
+    back_up(&servers[0], &backup);
+    servers[0].connect().delete(&definition_path("widgets")).expect(200);
+    servers.into_iter().for_each(Server::kill);
+    let restored = restore(&backup, &second);
+    assert!(restored.status.success(), "{}", errors(&restored));
+    let server = second.start_with(&EIGHT_SHARDS);
+    let mut client = server.connect();
+    let without_revisions = |list: &Value| {
+        let mut items = list["items"].as_array().expect("items").clone();
+        items.iter_mut().for_each(|item| drop(item["metadata"]["resourceVersion"].take()));
+        items
+    };
+    assert_eq!(without_revisions(&client.get(WIDGETS).expect(200)), without_revisions(&before));
+    client.post(WIDGETS, &widget("after")).expect(201);
+    assert_eq!(client.get(&widget_path("after")).expect(200)["spec"]["value"], "after");
+}
+
+/// An object that another one owns.
+fn owned(mut object: Value, owner: &Value) -> Value {
+    let (api_version, kind) = (&owner["apiVersion"], &owner["kind"]);
+    let (name, uid) = (&owner["metadata"]["name"], &owner["metadata"]["uid"]);
+    object["metadata"]["ownerReferences"] =
+        json!([{"apiVersion": api_version, "kind": kind, "name": name, "uid": uid}]);
+    object
+}
+
+#[test]
+fn custom_objects_go_with_their_owners_and_namespaces_and_what_they_own_with_them() {
+    let directory = DataDir::new();
+    let server = directory.start();
+    define(&server);
+    let mut client = server.connect();
+    client.post(WIDGETS, &widget("kept")).expect(201);
+    let first = client.post(WIDGETS, &widget("first")).expect(201);
+    let second = client.post(CONFIG_MAPS, &owned(config_map("second", "1"), &first)).expect(201);
+    client.post(WIDGETS, &owned(widget("third"), &second)).expect(201);
+    client.post("/api/v1/namespaces", &json!({"metadata": {"name": "going"}})).expect(201);
+    client.post(&format!("{GROUP}/namespaces/going/widgets"), &widget("with-it")).expect(201);
+
+    client.delete("/api/v1/namespaces/going").expect(200);
+    client.delete(&widget_path("first")).expect(200);
+    until("what a custom object owned is gone", || client.get(&config_map_path("second")).status == 404);
+    until("so is the custom object that this one owned", || client.get(&widget_path("third")).status == 404);
+    until("the namespace is gone", || client.get("/api/v1/namespaces/going").status == 404);
+    assert_eq!(names(&client.get(EVERYWHERE).expect(200)), ["kept"]);
+}
