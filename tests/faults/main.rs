@@ -70,6 +70,11 @@ fn three_members_keep_their_promises() {
 }
 
 #[test]
+fn three_members_keep_their_promises_about_what_has_eight_shards() {
+    run::run_with_shards(duration());
+}
+
+#[test]
 fn three_members_whose_clocks_jump_keep_their_promises() {
     run::run_with_clocks(duration());
 }

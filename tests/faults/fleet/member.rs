@@ -33,6 +33,8 @@ pub struct Member {
     clock: Option<(PathBuf, PathBuf)>,
     /// The disk that it has for itself.
     disk: Option<Disk>,
+    /// How resources are divided when the cluster is founded.
+    shards: Option<&'static str>,
 }
 
 /// The name of a member in its cluster.
@@ -42,7 +44,8 @@ pub fn name(number: usize) -> String {
 
 impl Member {
     pub fn new(number: usize, directory: &Path, address: SocketAddr, peers: Option<Peers>) -> Member {
-        Member { number, directory: directory.to_owned(), address, peers, child: None, clock: None, disk: None }
+        let directory = directory.to_owned();
+        Member { number, directory, address, peers, child: None, clock: None, disk: None, shards: None }
     }
 
     pub fn name(&self) -> String {
@@ -57,6 +60,12 @@ impl Member {
     /// Gives it a disk of its own.
     pub fn with_disk(mut self, disk: Disk) -> Member {
         self.disk = Some(disk);
+        self
+    }
+
+    /// Has it found a cluster with resources divided like this.
+    pub fn with_shards(mut self, shards: &'static str) -> Member {
+        self.shards = Some(shards);
         self
     }
 
@@ -114,6 +123,9 @@ impl Member {
             let cluster: Vec<String> = peers.members.iter().map(|(name, at)| format!("{name}={at}")).collect();
             command.arg("--name").arg(self.name()).arg("--peer-listen").arg(peers.listen.to_string());
             command.arg("--initial-cluster").arg(cluster.join(",")).arg("--pki-dir").arg(&peers.pki_dir);
+        }
+        if let Some(shards) = self.shards {
+            command.args(["--shards", shards]);
         }
         if let Some((library, file)) = &self.clock {
             command.env("LD_PRELOAD", library).env("FAKETIME_TIMESTAMP_FILE", file);

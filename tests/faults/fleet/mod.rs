@@ -47,6 +47,11 @@ impl Fleet {
         Fleet::start_with(size, |member, _| Ok(member)).expect("nothing that can be missing")
     }
 
+    /// The same of members that divide resources like this.
+    pub fn start_with_shards(size: usize, shards: &'static str) -> (Fleet, Endpoints) {
+        Fleet::start_with(size, |member, _| Ok(member.with_shards(shards))).expect("nothing that can be missing")
+    }
+
     /// The same of members with clocks of their own; `None` on a machine without libfaketime.
     pub fn start_with_clocks(size: usize) -> Option<(Fleet, Endpoints)> {
         let directories = fs::read_dir("/usr/lib").ok()?.flatten().map(|entry| entry.path());

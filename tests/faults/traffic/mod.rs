@@ -1,6 +1,7 @@
 //! Clients of a control plane, each with a thread of its own, that record what they do and see.
 
 mod client;
+mod custom;
 mod objects;
 mod reader;
 mod watcher;
@@ -62,9 +63,11 @@ impl Traffic {
         }
     }
 
-    /// Makes the namespaces, and waits until pods can be created in them.
+    /// Makes the namespaces, and waits until pods can be created in them; defines the custom type.
     pub fn prepare(&self) {
-        objects::make_namespaces(&mut Client::new(self));
+        let mut client = Client::new(self);
+        objects::make_namespaces(&mut client);
+        custom::define(&mut client, self.endpoints.members.len());
     }
 
     /// Runs all clients as long as `meanwhile` takes; writes something last of all, and lets watchers come to that.

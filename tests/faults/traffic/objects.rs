@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use parking_lot::Mutex;
 use serde_json::{Value, json};
 
-use super::Client;
+use super::{Client, custom};
 use crate::history::{Key, Revision, Scope, Seen, Table};
 
 pub const NAMESPACES: [&str; 3] = ["faults-0", "faults-1", "faults-2"];
@@ -71,10 +71,15 @@ pub fn key_of(table: Table, object: &Value) -> Option<Key> {
 
 pub fn seen(object: &Value) -> Option<Seen> {
     let metadata = &object["metadata"];
+    let mut value = metadata["annotations"][VALUE].as_str()?.to_owned();
+    if custom::is_unlike_its_schema(object) {
+        // Nobody wrote that.
+        value = format!("{value}, with {}", object["spec"]);
+    }
     Some(Seen {
         revision: metadata["resourceVersion"].as_str()?.parse().ok()?,
         uid: metadata["uid"].as_str()?.to_owned(),
-        value: metadata["annotations"][VALUE].as_str()?.to_owned(),
+        value,
     })
 }
 
@@ -92,6 +97,7 @@ pub fn new_object(key: &Key, value: &str) -> Value {
             "apiVersion": "v1", "kind": "Pod", "metadata": metadata,
             "spec": {"automountServiceAccountToken": false, "containers": [{"name": "x", "image": "x"}]},
         }),
+        Table::WIDGETS => custom::new_object(metadata),
         other => panic!("no objects of {other:?} are made"),
     }
 }
@@ -100,6 +106,7 @@ pub fn new_object(key: &Key, value: &str) -> Value {
 pub fn changed(known: &Known, value: &str) -> Value {
     let mut object = known.object.clone();
     object["metadata"]["annotations"][VALUE] = json!(value);
+    custom::write(&mut object);
     object
 }
 
@@ -109,6 +116,7 @@ pub fn collection(scope: &Scope) -> String {
         Table::CONFIG_MAPS => ("/api/v1", "configmaps"),
         Table::LEASES => ("/apis/coordination.k8s.io/v1", "leases"),
         Table::PODS => ("/api/v1", "pods"),
+        Table::WIDGETS => (custom::PREFIX, "widgets"),
         other => panic!("{other:?} are not served"),
     };
     match &scope.namespace {

@@ -125,6 +125,7 @@ fn list_one(
 
 fn page(traffic: &Traffic, answer: Option<Answer>) -> Option<Value> {
     let answer = answer?;
+    assert_ne!(answer.status, 404, "a list of what is served: {}", answer.text());
     if answer.status != 200 {
         traffic.count(format!("{} to a list: {}", answer.status, answer.json()["message"]));
         return None;

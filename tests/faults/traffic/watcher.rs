@@ -105,6 +105,7 @@ impl Watcher<'_> {
 
     /// Whether the history does not reach back; other refusals are temporary.
     fn refused(&self, answer: &Answer) -> bool {
+        assert_ne!(answer.status, 404, "a watch of what is served: {}", answer.text());
         self.traffic.count(format!("{} to a watch: {}", answer.status, answer.json()["message"]));
         answer.status == 410
     }
