@@ -145,8 +145,8 @@ impl Collector {
     }
 }
 
-/// The UID in the metadata of an object: no member before it can hold the same text or, in custom objects, whose members
-/// are sorted by name, none after it.
+/// The UID in the metadata of an object: no member before it can hold the same text or, in custom objects, whose
+/// members are sorted by name, none after it.
 fn uid(object: &Object, is_custom: bool) -> Option<&str> {
     const MEMBER: &[u8] = b"\"uid\":\"";
     let metadata = object.metadata();
