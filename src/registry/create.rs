@@ -10,7 +10,9 @@ use rand::Rng;
 
 use super::{
     Entity, Incoming, Registry, Target, WriteOptions, Written, allocation, convert, encode, now, owners, ownership,
+    stored_tree,
 };
+use crate::custom;
 use crate::field::Errors;
 use crate::gateway::Caller;
 use crate::kinds::{Generation, NameRule, Strategy, metadata};
@@ -65,7 +67,7 @@ impl Registry {
     ) -> ApiResult<Written> {
         let served = target.served;
         let mut object = incoming.value;
-        refuse_last(target, &object)?;
+        self.refuse_undefined(target, &object)?;
         place(target, &mut object)?;
         owners::dedup(&mut object, &mut caller.warnings);
         if !incoming.owned {
@@ -212,6 +214,27 @@ impl Registry {
         }
         error
     }
+
+    /// 403 while the definition of a custom resource is being deleted, 404 once it is gone. The stored one decides:
+    /// what is served may be behind what this replica has caught up with.
+    fn refuse_undefined(&self, Target { served, .. }: Target<'_>, object: &Value) -> ApiResult<()> {
+        if served.custom.is_none() {
+            return Ok(());
+        }
+        let definitions = self.resources.of_resource(custom::GROUP, custom::RESOURCE);
+        let definitions = definitions.ok_or_else(|| ApiError::internal("no definitions"))?;
+        let (group, resource, name) = (served.group(), &*served.resource.name, object.str_at(&["metadata", "name"]));
+        let Some(definition) = self.current(&definitions, "", &format!("{resource}.{group}")) else {
+            return Err(served.not_found(name));
+        };
+        if !encode::mentions(&definition, "\"deletionTimestamp\":")
+            || stored_tree(&definition)?.at(&["metadata", "deletionTimestamp"]).is_null()
+        {
+            return Ok(());
+        }
+        let why = "create not allowed while custom resource definition is terminating";
+        Err(ApiError::forbidden(group, resource, name, why))
+    }
 }
 
 fn cannot_generate(mut error: ApiError) -> ApiError {
@@ -220,15 +243,6 @@ fn cannot_generate(mut error: ApiError) -> ApiError {
         details.retry_after_seconds = 1;
     }
     error
-}
-
-/// 403 while the definition of a custom resource is being deleted.
-fn refuse_last(Target { served, .. }: Target<'_>, object: &Value) -> ApiResult<()> {
-    if !served.custom.as_ref().is_some_and(|custom| custom.definition().terminating) {
-        return Ok(());
-    }
-    let why = "create not allowed while custom resource definition is terminating";
-    Err(ApiError::forbidden(served.group(), &served.resource.name, object.str_at(&["metadata", "name"]), why))
 }
 
 /// Puts the object into the namespace of the request; 400 when it says it belongs elsewhere.
