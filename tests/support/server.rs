@@ -275,8 +275,13 @@ impl Server {
 
     /// Sends SIGTERM.
     pub fn tell_to_stop(&self) {
+        self.signal("TERM");
+    }
+
+    /// Sends a signal, such as STOP and CONT.
+    pub fn signal(&self, signal: &str) {
         let id = self.running.child.id().to_string();
-        assert!(Command::new("kill").args(["-TERM", &id]).status().expect("kill").success());
+        assert!(Command::new("kill").args([&format!("-{signal}"), &id]).status().expect("kill").success());
     }
 
     /// Waits for its end.
