@@ -7,9 +7,10 @@
 //!
 //! # What a write does
 //!
-//! Decode, [`prune`](flotilla_proto::structural::prune), [`coerce`] embedded objects,
-//! [`default`](flotilla_proto::structural::default()), then check `metadata` as of any object and
-//! [`validate::validate`], [`ratchet::validate_update`] or [`ratchet::validate_status_update`].
+//! Decode, [`prune`](flotilla_proto::structural::prune), [`drop_nulls`](flotilla_proto::structural::drop_nulls),
+//! [`coerce`](coerce::coerce) embedded objects, [`default`](flotilla_proto::structural::default()), then check
+//! `metadata` as of any object and [`validate::validate`], [`ratchet::validate_update`] or
+//! [`ratchet::validate_status_update`]. The outcome of an apply is not decoded: it is defaulted and checked only.
 
 pub mod check;
 pub mod coerce;

@@ -8,7 +8,7 @@ use flotilla_proto::catalogue;
 use flotilla_proto::conform;
 use flotilla_proto::json;
 use flotilla_proto::schema::{Kind, Ref, Shape, Type};
-use flotilla_proto::structural::{default, prune};
+use flotilla_proto::structural::{default, drop_nulls, prune};
 use flotilla_proto::value::Value;
 
 use super::coerce::coerce;
@@ -60,20 +60,29 @@ impl Custom {
     /// Returns the paths of fields that were dropped. Values of wrong types stay, for [`Custom::validate`] to tell.
     ///
     /// # Errors
-    /// The metadata cannot be read.
+    /// The metadata cannot be read, or that of an object within.
     pub fn conform(&self, object: &mut Value) -> Result<Vec<String>, conform::Error> {
-        let mut unknown = match (metadata_type(), object.get_mut("metadata")) {
+        let schema = &self.version().schema;
+        let mut unknown = self.conform_applied(object)?;
+        unknown.extend(prune(schema, object, true));
+        drop_nulls(schema, object);
+        unknown.extend(coerce(schema, object).map_err(|error| conform::Error::Embedded(error.to_string()))?);
+        Ok(unknown)
+    }
+
+    /// Conforms what an apply makes of an object that conforms: nothing but the metadata has to be looked at. Returns
+    /// the paths of its fields that were dropped.
+    ///
+    /// # Errors
+    /// The metadata cannot be read.
+    pub fn conform_applied(&self, object: &mut Value) -> Result<Vec<String>, conform::Error> {
+        Ok(match (metadata_type(), object.get_mut("metadata")) {
             (Some(of), Some(metadata)) if !metadata.is_null() => {
                 let dropped = conform::conform(of, metadata)?;
                 dropped.into_iter().map(|path| format!("metadata.{path}")).collect()
             }
             _ => Vec::new(),
-        };
-        unknown.extend(prune(&self.version().schema, object, true));
-        unknown.extend(
-            coerce(&self.version().schema, object).map_err(|error| conform::Error::Embedded(error.to_string()))?,
-        );
-        Ok(unknown)
+        })
     }
 
     /// Writes the defaults of the schema into an object.

@@ -153,3 +153,6 @@ fn equal_besides_ownership(a: &Value, b: &Value) -> bool {
 #[cfg(test)]
 #[path = "fieldmanager_tests.rs"]
 mod tests;
+
+#[cfg(test)]
+mod custom_tests;

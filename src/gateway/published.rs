@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use actix_web::rt::task::JoinHandle;
 use arc_swap::{ArcSwap, Guard};
+use flotilla_proto::catalogue;
 use flotilla_proto::schema::{Ref, Resource, Text};
 
 use crate::bootstrap::TextError;
@@ -64,10 +65,14 @@ impl Published {
     }
 }
 
-/// The group versions of custom resources.
+/// The group versions of custom resources. What is built in is told of as it is.
 fn listed(served: &[Arc<Served>]) -> Vec<discovery::Served> {
     let mut versions: Vec<discovery::Served> = Vec::new();
-    for of in served {
+    let is_built_in = |of: &Served| {
+        let group = catalogue::group(of.group());
+        group.is_some_and(|group| group.versions.iter().any(|version| version.name == of.resource.version))
+    };
+    for of in served.iter().filter(|of| !is_built_in(of)) {
         let resource = listed_resource(of);
         let (group, version): (&Text, &Text) = (&of.resource.group, &of.resource.version);
         match versions.iter_mut().find(|own| own.group == *group && own.version == *version) {

@@ -4,6 +4,7 @@
 //! turns up, so that nothing is formatted and nothing is locked on the way of a request.
 
 use std::collections::HashMap;
+use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -125,19 +126,51 @@ pub enum Route {
     Document(&'static str),
 }
 
-/// A combination of labels: the address of what the route holds, and the rest in bits. What has the address is kept
-/// with the handles, so that nothing else can get it.
-type SeriesKey = (usize, u64);
+/// A combination of labels: what the route is about, and the rest in bits. What is built in is told by its address,
+/// which nothing else can get, since it is kept with the handles. Custom resources are made anew with every change of a
+/// definition: they are told by a hash of their names, which is larger than any address.
+type SeriesKey = (u64, u64);
+
+/// By what a resource is told from others.
+fn identity(served: &Arc<Served>) -> u64 {
+    match &served.custom {
+        None => Arc::as_ptr(served) as u64,
+        Some(_) => {
+            let mut hasher = DefaultHasher::new();
+            let of = &served.resource;
+            (&of.group, &of.version, &of.name).hash(&mut hasher);
+            hasher.finish() | 1 << 63
+        }
+    }
+}
 
 impl Route {
     fn key(&self, code: u16) -> SeriesKey {
         match self {
             Self::Resource { served, subresource, verb, scope, dry_run } => {
-                let subresource = subresource.map_or(0, |at| u64::from(at) + 1);
+                let subresource = match (&served.custom, subresource) {
+                    (_, None) => 0,
+                    (None, Some(at)) => u64::from(*at) + 1,
+                    // Which of them a definition has may change.
+                    (Some(_), Some(at)) => u64::from(self.subresource_at(*at) == "scale") + 1,
+                };
                 let bits = subresource << 32 | (*verb as u64) << 24 | (*scope as u64) << 20 | (*dry_run as u64) << 16;
-                (Arc::as_ptr(served) as usize, bits | u64::from(code))
+                (identity(served), bits | u64::from(code))
             }
-            Self::Document(name) => (name.as_ptr() as usize, u64::from(code)),
+            Self::Document(name) => (name.as_ptr() as u64, u64::from(code)),
+        }
+    }
+
+    fn is_custom(&self) -> bool {
+        matches!(self, Self::Resource { served, .. } if served.custom.is_some())
+    }
+
+    fn subresource_at(&self, at: u8) -> &str {
+        match self {
+            Self::Resource { served, .. } => {
+                served.resource.subresources.get(usize::from(at)).map_or("", |subresource| &subresource.name)
+            }
+            Self::Document(_) => "",
         }
     }
 
@@ -197,8 +230,8 @@ struct Series {
     sli_duration: Option<Arc<Histogram>>,
     /// Absent for what is no read.
     size: Option<Arc<Histogram>>,
-    /// Whose address is in the key.
-    _of: Route,
+    /// Whose address is in the key, if one is.
+    _of: Option<Route>,
 }
 
 impl Series {
@@ -216,7 +249,7 @@ impl Series {
             duration: meter.histogram(&families::REQUEST_DURATION, &with_dry_run),
             sli_duration: (route.verb() != Verb::Watch).then(|| of(&families::REQUEST_SLI_DURATION)),
             size: route.verb().reads().then(|| of(&families::RESPONSE_SIZES)),
-            _of: route.clone(),
+            _of: Some(route).filter(|route| !route.is_custom()).cloned(),
         }
     }
 }
@@ -296,7 +329,36 @@ impl Requests {
 
 #[cfg(test)]
 mod tests {
+    use flotilla_proto::value;
+
     use super::*;
+    use crate::custom::Definition;
+    use crate::registry::Resources;
+
+    #[test]
+    fn custom_resources_are_counted_on_when_their_definition_changes() {
+        let meter = Meter::default();
+        let (requests, resources) = (Requests::new(&meter, 1), Resources::builtin());
+        let definition = value!({
+            "spec": {"group": "example.com", "scope": "Cluster", "versions": [
+                {"name": "v1", "served": true, "storage": true, "schema": {"openAPIV3Schema": {"type": "object"}}}
+            ]},
+            "status": {
+                "acceptedNames": {"plural": "things", "kind": "Thing"},
+                "conditions": [{"type": "Established", "status": "True"}]
+            }
+        });
+        for _ in 0..3 {
+            let read = Definition::of(&definition).map(Arc::new);
+            let served = resources.define(read.iter()).remove(0);
+            let (verb, scope) = (Verb::Get, Scope::Resource);
+            let route = Route::Resource { served, subresource: None, verb, scope, dry_run: DryRun::No };
+            requests.answered(&meter, &route, 200, Duration::from_millis(1), 10);
+        }
+        let text = meter.render();
+        let counted = text.lines().find(|line| line.starts_with("apiserver_request_total{"));
+        assert!(counted.is_some_and(|line| line.contains("resource=\"things\"") && line.ends_with(" 3")), "{text}");
+    }
 
     #[test]
     fn combinations_are_bounded() {

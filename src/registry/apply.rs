@@ -139,7 +139,10 @@ impl<'a> Apply<'a> {
 fn decode(served: &Served, object: &mut Value, before: &Value) -> Result<(), conform::Error> {
     object.set_at(&["kind"], &*served.kind().name);
     object.set_at(&["apiVersion"], served.api_version());
-    served.conform(object, before).map(drop)
+    match &served.custom {
+        Some(custom) => custom.conform_applied(object).map(drop),
+        None => served.conform(object, before).map(drop),
+    }
 }
 
 impl Change for Apply<'_> {

@@ -143,9 +143,12 @@ impl Resources {
         Self { builtin, known, defined: watch::Sender::new(0) }
     }
 
-    /// Serves these definitions besides what is built in, and no others any more. Returns what is served of them.
+    /// Serves these definitions besides what is built in, and no others any more. Returns what is served of them. What
+    /// is built in stays what it is.
     pub fn define<'a>(&self, definitions: impl Iterator<Item = &'a Arc<Definition>>) -> Vec<Arc<Served>> {
-        let custom: Vec<_> = definitions.flat_map(Custom::of).map(|custom| Arc::new(defined(custom))).collect();
+        let is_builtin = |of: &Definition| self.builtin.iter().any(|own| stored_order(own) == (&of.group, &of.plural));
+        let custom = definitions.filter(|definition| !is_builtin(definition)).flat_map(Custom::of);
+        let custom: Vec<_> = custom.map(|custom| Arc::new(defined(custom))).collect();
         self.known.store(Arc::new(Known::of(self.builtin.iter().chain(&custom).cloned().collect())));
         self.defined.send_modify(|times| *times += 1);
         custom
@@ -262,3 +265,7 @@ fn part(resource: &Resource, subresource: &Subresource, table: &TableId) -> Opti
         custom: None,
     })
 }
+
+#[cfg(test)]
+#[path = "served_tests.rs"]
+mod tests;

@@ -120,11 +120,25 @@ fn defaults_are_set_where_there_is_an_object() {
         ),
     ];
     for (mut object, expected) in cases {
+        drop_nulls(&schema, &mut object);
         default(&schema, &mut object);
         assert_eq!(object, expected);
         default(&schema, &mut object);
         assert_eq!(object, expected, "once more");
     }
+}
+
+#[test]
+fn defaulting_alone_keeps_nulls_without_default() {
+    let schema = Structural::of(&value!({"type": "object", "properties": {
+        "a": {"type": "string"}, "b": {"type": "string", "default": "x"},
+        "l": {"type": "array", "items": {"type": "string", "default": "y"}}
+    }}));
+    let mut object = value!({"a": null, "b": null, "l": [null]});
+    default(&schema, &mut object);
+    assert_eq!(object, value!({"a": null, "b": "x", "l": ["y"]}));
+    drop_nulls(&schema, &mut object);
+    assert_eq!(object, value!({"b": "x", "l": ["y"]}));
 }
 
 fn field<'t>(of: &'t Type, name: &str) -> &'t Shape {

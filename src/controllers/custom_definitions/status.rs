@@ -18,7 +18,6 @@ pub fn renew(definition: &mut Value, taken: &Taken, now: &str) {
     accept_names(definition, taken, now);
     establish(definition, now);
     judge_approval(definition, now);
-    mark_terminating(definition, now);
 }
 
 fn tell(definition: &mut Value, (kind, status, reason, message): Condition<'_>, now: &str) {
@@ -69,16 +68,6 @@ fn judge_approval(definition: &mut Value, now: &str) {
     };
     let message = approval::message(definition);
     tell(definition, ("KubernetesAPIApprovalPolicyConformant", status, reason, &message), now);
-}
-
-/// Tells that a definition goes. What becomes of its objects meanwhile is told by who removes them.
-fn mark_terminating(definition: &mut Value, now: &str) {
-    let deleting = !definition.at(&["metadata", "deletionTimestamp"]).is_null();
-    let mut conditions = definition.list_at(&["status", "conditions"]).iter();
-    if deleting && !conditions.any(|condition| condition.str_at(&["type"]) == "Terminating") {
-        let message = "CustomResourceDefinition marked for deletion; CustomResource deletion will begin soon";
-        tell(definition, ("Terminating", true, "InstanceDeletionPending", message), now);
-    }
 }
 
 #[cfg(test)]
@@ -132,11 +121,10 @@ mod tests {
     }
 
     #[test]
-    fn approval_certificates_and_deletion_are_told_of() {
+    fn approval_and_certificates_are_told_of() {
         let mut cats = definition();
         cats.set_at(&["spec", "group"], "cats.k8s.io");
         cats.set_at(&["metadata", "annotations"], value!({"api-approved.kubernetes.io": "unapproved, to try"}));
-        cats.set_at(&["metadata", "deletionTimestamp"], NOW);
         cats.set_at(&["spec", "conversion"], value!({"webhook": {"clientConfig": {"caBundle": "AAAA"}}}));
         renew(&mut cats, &Taken::default(), NOW);
         assert_eq!(
@@ -144,8 +132,7 @@ mod tests {
             [
                 "NamesAccepted True NoConflicts",
                 "Established False InvalidCABundle",
-                "KubernetesAPIApprovalPolicyConformant False UnapprovedAnnotation",
-                "Terminating True InstanceDeletionPending"
+                "KubernetesAPIApprovalPolicyConformant False UnapprovedAnnotation"
             ]
         );
         let message = cats.list_at(&["status", "conditions"])[2].str_at(&["message"]);

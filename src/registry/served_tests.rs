@@ -1,0 +1,44 @@
+use flotilla_proto::value;
+use flotilla_proto::value::Value;
+
+use super::*;
+
+fn definition(group: &str, plural: &str, versions: Value) -> Arc<Definition> {
+    let names = value!({"plural": plural, "singular": "thing", "kind": "Thing", "listKind": "ThingList"});
+    let object = value!({
+        "metadata": {"name": (format!("{plural}.{group}"))},
+        "spec": {"group": group, "scope": "Namespaced", "versions": versions},
+        "status": {"acceptedNames": names, "conditions": [{"type": "Established", "status": "True"}]}
+    });
+    Arc::new(Definition::of(&object).unwrap())
+}
+
+fn version(name: &str, served: bool, storage: bool) -> Value {
+    value!({"name": name, "served": served, "storage": storage, "schema": {"openAPIV3Schema": {"type": "object"}}})
+}
+
+#[test]
+fn what_is_defined_is_served_until_it_is_not_any_more() {
+    let resources = Resources::builtin();
+    let versions = value!([(version("v1", false, true)), (version("v2", true, false)), (version("v3", true, false))]);
+    let things = definition("example.com", "things", versions);
+    let served = resources.define([things].iter());
+    assert_eq!(served.len(), 2);
+    assert!(resources.find("example.com", "v1", "things").is_none(), "it is not served");
+    let v2 = resources.find("example.com", "v2", "things").unwrap();
+    assert_eq!((v2.table.as_str(), &*v2.stored.version), ("example.com/things", "v1"));
+    // The version that is stored is not served: another one stands for the resource.
+    assert_eq!(resources.of_kind("example.com", "Thing").unwrap().resource.version, "v2");
+    assert_eq!(resources.stored().iter().filter(|of| of.custom.is_some()).count(), 1);
+    resources.define([].iter());
+    assert!(resources.find("example.com", "v2", "things").is_none());
+    assert_eq!(*resources.changes().borrow(), 2);
+}
+
+#[test]
+fn what_is_built_in_cannot_be_defined() {
+    let resources = Resources::builtin();
+    let ingresses = definition("networking.k8s.io", "ingresses", value!([(version("v1", true, true))]));
+    assert!(resources.define([ingresses].iter()).is_empty());
+    assert!(resources.find("networking.k8s.io", "v1", "ingresses").unwrap().custom.is_none());
+}
