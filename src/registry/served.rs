@@ -84,8 +84,8 @@ impl Served {
         self.resource.verbs.iter().any(|v| v == verb)
     }
 
-    /// Conforms an object of this version that was made of one which conforms, `before`, or of none. Returns the paths of
-    /// fields that were dropped.
+    /// Conforms an object of this version that was made of one which conforms, `before`, or of none. Returns the paths
+    /// of fields that were dropped.
     ///
     /// # Errors
     /// A value is not of its type.
