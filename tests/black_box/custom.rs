@@ -239,7 +239,7 @@ fn a_custom_type_is_divided_while_it_is_written() {
         assert_eq!(calm, before["items"].as_array().expect("items"));
         for (item, count) in busy.iter().zip(counts) {
             let told = item["metadata"]["labels"]["count"].as_str().and_then(|told| told.parse().ok());
-            assert!(count > 10 && told == Some(count), "{item}");
+            assert!(count > 0 && told == Some(count), "{item}");
         }
     }
     let mut last = revision(&before);
