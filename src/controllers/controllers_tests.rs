@@ -71,7 +71,9 @@ impl Cluster {
 
     /// Makes a namespace, and waits until it has what each has.
     async fn namespace(&self, name: &str) {
-        self.create("namespaces", value!({"metadata": {"name": name}})).await;
+        // What is annotated with the name of a member does not have it.
+        let metadata = value!({"name": name, "annotations": {"deletionTimestamp": "never"}});
+        self.create("namespaces", value!({"metadata": metadata})).await;
         self.until("the namespace is furnished", |cluster| {
             cluster.get("serviceaccounts", name, "default").is_some()
                 && cluster.get("configmaps", name, "kube-root-ca.crt").is_some()

@@ -21,7 +21,8 @@ pub fn metadata(object: &Object) -> ApiResult<Value> {
     json::parse_part(text, PART, 0..text.len()).ok_or_else(unreadable)
 }
 
-/// Whether the object is being deleted.
+/// Whether the object is being deleted. Labels and annotations may have that name, too.
 pub fn is_deleting(object: &Object) -> bool {
     mentions(object, "\"deletionTimestamp\":")
+        && metadata(object).is_ok_and(|metadata| !metadata.at(&["deletionTimestamp"]).is_null())
 }
