@@ -19,7 +19,7 @@ use tokio::sync::Notify;
 
 use self::graph::{Graph, Item, Uid};
 use super::agent::Agent;
-use super::metadata::{is_deleting, mentions, metadata};
+use super::metadata::{is_deleting, mentions, metadata, uid};
 use super::queue::Queue;
 use crate::follow::{Seen, follow};
 use crate::registry::Served;
@@ -141,13 +141,4 @@ impl Collector {
         let all: Vec<Item> = self.graph.borrow().all().collect();
         all.into_iter().for_each(|item| self.enqueue(item));
     }
-}
-
-/// The UID in the metadata of an object: no member before it can hold the same text.
-fn uid(object: &Object) -> Option<&str> {
-    const MEMBER: &[u8] = b"\"uid\":\"";
-    let metadata = object.metadata();
-    let start = metadata.windows(MEMBER.len()).position(|window| window == MEMBER)? + MEMBER.len();
-    let length = metadata[start..].iter().position(|byte| *byte == b'"')?;
-    std::str::from_utf8(&metadata[start..start + length]).ok()
 }
