@@ -9,6 +9,7 @@ use flotilla_proto::structural::{Structural, object_type};
 
 use flotilla_proto::value::Value;
 
+use crate::discovery::compare_versions;
 use crate::kinds::custom_resource_definition::is_true;
 use crate::printing::CustomTable;
 
@@ -101,7 +102,7 @@ impl Definition {
             terminating: !object.at(&["metadata", "deletionTimestamp"]).is_null(),
             serial: next_serial(),
             storage: versions.iter().position(|version| version.is_true_at(&["storage"]))?,
-            versions: versions.iter().map(|version| Version::of(&group, &kind, version)).collect(),
+            versions: versions.iter().map(|version| Version::of(&group, &kind, version, versions)).collect(),
             group,
             kind,
         })
@@ -112,14 +113,25 @@ impl Definition {
         &self.versions[self.storage]
     }
 
+    /// The version of this name, served or not.
+    pub fn version(&self, name: &str) -> Option<&Version> {
+        self.versions.iter().find(|version| version.name == name)
+    }
+
     /// The version of this name, if it is served.
     pub fn served(&self, name: &str) -> Option<&Version> {
-        self.versions.iter().find(|version| version.served && version.name == name)
+        self.version(name).filter(|version| version.served)
+    }
+
+    /// The version that an `apiVersion` names, served or not.
+    pub fn of_api_version(&self, api_version: &str) -> Option<&Version> {
+        let (group, version) = api_version.split_once('/')?;
+        self.version(version).filter(|_| group == self.group)
     }
 }
 
 impl Version {
-    fn of(group: &Text, kind: &Text, version: &Value) -> Self {
+    fn of(group: &Text, kind: &Text, version: &Value, all: &[Value]) -> Self {
         let name = Text::from(version.str_at(&["name"]).to_owned());
         let published = version.at(&["schema", "openAPIV3Schema"]);
         let schema = Structural::of(published);
@@ -133,7 +145,7 @@ impl Version {
         let fields = version.list_at(&["selectableFields"]).iter();
         Self {
             served: version.is_true_at(&["served"]),
-            deprecation: deprecation(group, kind, version),
+            deprecation: deprecation(group, kind, version, all),
             published: Some(published).filter(|schema| !schema.is_null()).cloned(),
             table: CustomTable::new(version.list_at(&["additionalPrinterColumns"])),
             status: version.map_at(&["subresources", "status"]).is_some(),
@@ -177,9 +189,45 @@ fn path(text: &str) -> Vec<String> {
     text.split('.').filter(|name| !name.is_empty()).map(str::to_owned).collect()
 }
 
-/// The warning of a deprecated version: its own, or the general one.
-fn deprecation(group: &str, kind: &str, version: &Value) -> Option<String> {
-    let own = || version.at(&["deprecationWarning"]).as_str().map(str::to_owned);
-    let general = || format!("{group}/{} {kind} is deprecated", version.str_at(&["name"]));
-    version.is_true_at(&["deprecated"]).then(|| own().unwrap_or_else(general))
+/// The warning of a deprecated version: its own, or the general one, with the best of the newer versions that stay.
+fn deprecation(group: &str, kind: &str, version: &Value, all: &[Value]) -> Option<String> {
+    if !version.is_true_at(&["deprecated"]) {
+        return None;
+    }
+    if let Some(own) = version.at(&["deprecationWarning"]).as_str() {
+        return Some(own.to_owned());
+    }
+    let name = version.str_at(&["name"]);
+    let stays = |other: &&Value| other.is_true_at(&["served"]) && !other.is_true_at(&["deprecated"]);
+    let newer = all.iter().filter(stays).map(|other| other.str_at(&["name"]));
+    let newer = newer.filter(|other| compare_versions(other, name).is_lt()).min_by(|a, b| compare_versions(a, b));
+    let instead = newer.map_or(String::new(), |newer| format!("; use {group}/{newer} {kind}"));
+    Some(format!("{group}/{name} {kind} is deprecated{instead}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use flotilla_proto::value;
+
+    use super::*;
+
+    #[test]
+    fn deprecated_versions_name_the_best_of_the_newer_ones_that_stay() {
+        let all = value!([
+            {"name": "v1", "served": true},
+            {"name": "v2", "served": true},
+            {"name": "v3", "served": false},
+            {"name": "v2beta1", "served": true, "deprecated": true},
+            {"name": "v1alpha1", "served": true, "deprecated": true, "deprecationWarning": "mine"}
+        ]);
+        let all = all.as_array().unwrap();
+        let told = |version: &Value, all: &[Value]| deprecation("g.example", "Kind", version, all);
+        assert_eq!(told(&all[0], all), None);
+        let general = "g.example/v2beta1 Kind is deprecated";
+        assert_eq!(told(&all[3], all), Some(format!("{general}; use g.example/v2 Kind")));
+        assert_eq!(told(&all[3], &all[2..]), Some(general.to_owned()));
+        assert_eq!(told(&all[4], all), Some("mine".to_owned()));
+        let newest = value!({"name": "v4", "served": true, "deprecated": true});
+        assert_eq!(told(&newest, all), Some("g.example/v4 Kind is deprecated".to_owned()));
+    }
 }

@@ -35,7 +35,8 @@ fn lacks(schema: &Structural, value: &Value) -> bool {
     }
 }
 
-fn drop_nulls(schema: &Structural, value: &mut Value) {
+/// Drops `null` where that is no value and there is no default to take its place; items of lists stay.
+pub fn drop_nulls(schema: &Structural, value: &mut Value) {
     match value {
         Value::Object(map) => map.retain(|name, value| {
             let Some(member) = schema.member(name) else { return true };
@@ -53,7 +54,8 @@ fn drop_nulls(schema: &Structural, value: &mut Value) {
     }
 }
 
-fn fill(schema: &Structural, value: &mut Value) {
+/// As [`default`], but `null` is not dropped where there is no default.
+pub fn fill(schema: &Structural, value: &mut Value) {
     match value {
         Value::Object(map) => {
             set_absent(schema, map);

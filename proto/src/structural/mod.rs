@@ -13,7 +13,7 @@ mod types;
 
 use crate::value::{Str, Value};
 
-pub use default::default;
+pub use default::{default, drop_nulls, fill};
 pub use pattern::Pattern;
 pub use prune::prune;
 pub use rules::Rules;
