@@ -7,23 +7,21 @@ use crate::limits;
 use crate::registry;
 
 /// Looks again whether somebody has objects like these, where a definition of them is stored.
-pub(super) async fn look_again(gateway: &Gateway, info: RequestInfo) -> Routed {
+pub(super) async fn look_again(gateway: &Gateway, info: RequestInfo, method: &str, watch: bool) -> Routed {
     if !is_defined(gateway, &info).await {
         return Routed::Unserved(info);
     }
     let resources = &gateway.registry.resources;
+    let find = || resources.find(&info.of.group, &info.of.version, &info.of.resource);
     let mut changes = resources.changes();
-    let mut found = routing::find(resources, &info.of);
+    let mut known = find();
     let _ = tokio::time::timeout(limits::DEFINITION_WAIT, async {
-        while found.is_err() && changes.changed().await.is_ok() {
-            found = routing::find(resources, &info.of);
+        while known.is_none() && changes.changed().await.is_ok() {
+            known = find();
         }
     })
     .await;
-    match found {
-        Ok(_) => Routed::Objects(RequestInfo { served: found, ..info }),
-        Err(_) => Routed::Unserved(info),
-    }
+    routing::objects(known, info.of, method, watch)
 }
 
 /// Whether a definition is stored that serves what a request names.
