@@ -18,7 +18,7 @@ use super::handler::Head;
 use super::negotiate::{Form, Offer, Representation};
 use super::path::ResourcePath;
 use super::query::Query;
-use super::routing::{RequestInfo, allows, subresource};
+use super::routing::{RequestInfo, allows, method_not_allowed, subresource};
 use super::verb::Verb;
 use super::{Gateway, body, deprecation, lists};
 use crate::access::{Attributes, ResourceAttributes};
@@ -150,22 +150,6 @@ fn only_name(fields: &str, query: &Query<'_>) -> Option<CompactString> {
 /// Whether a proxy passes a method on that is no verb.
 fn is_passed_on(of: &ResourcePath, head: &Head<'_>) -> bool {
     of.subresource.as_deref() == Some("proxy") && matches!(head.method, "HEAD" | "OPTIONS")
-}
-
-fn method_not_allowed(served: &Served, of: &ResourcePath, head: &Head<'_>) -> ApiError {
-    let watching = of.watch || head.query.flag("watch").unwrap_or(false);
-    if head.method == "GET" && watching && of.name.is_none() && served.has_verb("list") {
-        return ApiError::method_not_supported(served.group(), &served.resource.name, "watch");
-    }
-    if served.custom.is_some() {
-        let verb = Verb::of(head.method, watching, of);
-        return match verb {
-            Some(Verb::Update | Verb::Patch) if of.name.is_none() => ApiError::bad_request("name must be provided"),
-            _ => ApiError::method_not_supported(served.group(), &served.resource.name, verb.map_or("", Verb::name)),
-        };
-    }
-    let message = "the server does not allow this method on the requested resource";
-    ApiError { details: Some(Box::default()), ..ApiError::new(405, "MethodNotAllowed", message) }
 }
 
 impl<'r> Request<'r> {

@@ -6,6 +6,7 @@ use compact_str::CompactString;
 use flotilla_proto::catalogue;
 use flotilla_proto::schema::Subresource;
 
+use super::handler::Head;
 use super::members;
 use super::path::{self, ResourcePath, Target};
 use super::verb::Verb;
@@ -152,6 +153,23 @@ pub(super) fn allows(served: &Served, of: &ResourcePath, verb: Verb) -> bool {
         Verb::Create | Verb::DeleteCollection => !named && (!served.resource.namespaced || of.namespace.is_some()),
     };
     fits && served.has_verb(verb.name())
+}
+
+/// 405 for a method that the resource does not have on paths of this shape, in its own words.
+pub(super) fn method_not_allowed(served: &Served, of: &ResourcePath, head: &Head<'_>) -> ApiError {
+    let watching = of.watch || head.query.flag("watch").unwrap_or(false);
+    if head.method == "GET" && watching && of.name.is_none() && served.has_verb("list") {
+        return ApiError::method_not_supported(served.group(), &served.resource.name, "watch");
+    }
+    if served.custom.is_some() {
+        let verb = Verb::of(head.method, watching, of);
+        return match verb {
+            Some(Verb::Update | Verb::Patch) if of.name.is_none() => ApiError::bad_request("name must be provided"),
+            _ => ApiError::method_not_supported(served.group(), &served.resource.name, verb.map_or("", Verb::name)),
+        };
+    }
+    let message = "the server does not allow this method on the requested resource";
+    ApiError { details: Some(Box::default()), ..ApiError::new(405, "MethodNotAllowed", message) }
 }
 
 #[cfg(test)]

@@ -1,5 +1,3 @@
-use std::net::{Ipv4Addr, SocketAddr};
-
 use flotilla_proto::value;
 
 use super::*;
@@ -58,7 +56,6 @@ fn summary(resources: &Resources, method: &str, path: &str, watch: bool) -> Stri
 #[test]
 fn requests_come_to_those_who_answer_them() {
     let resources = Resources::builtin();
-    let address = SocketAddr::from((Ipv4Addr::LOCALHOST, 6443)).to_string();
     for (method, path, watch, want) in [
         ("GET", "/api/v1/namespaces/n/pods/p", false, "objects get pods n/p"),
         ("GET", "/api/v1/namespaces/n/pods/p", true, "objects get pods n/p"),
