@@ -7,8 +7,10 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use flotilla_proto::schema::{Kind, Ref, Text};
 use flotilla_proto::structural::{Structural, object_type};
 
+use flotilla_proto::value;
 use flotilla_proto::value::Value;
 
+use super::Life;
 use crate::discovery::compare_versions;
 use crate::kinds::custom_resource_definition::is_true;
 use crate::printing::CustomTable;
@@ -38,8 +40,12 @@ pub struct Definition {
     pub versions: Vec<Version>,
     /// Which of them objects are stored in.
     pub storage: usize,
-    /// Differs from that of every other reading of a definition within the process.
+    /// Differs from that of every other definition within the process, also of the same resource at another time.
     pub serial: NonZeroU32,
+    /// How long objects are shown by it.
+    pub life: Life,
+    /// What it is made of, but for what tells that it is being deleted.
+    source: Value,
 }
 
 /// One version of a custom resource.
@@ -101,11 +107,24 @@ impl Definition {
             namespaced: spec.str_at(&["scope"]) == "Namespaced",
             terminating: !object.at(&["metadata", "deletionTimestamp"]).is_null(),
             serial: next_serial(),
+            life: Life::default(),
+            source: value!({
+                "uid": (object.str_at(&["metadata", "uid"])), "spec": (spec.clone()), "names": (names.clone())
+            }),
             storage: versions.iter().position(|version| version.is_true_at(&["storage"]))?,
             versions: versions.iter().map(|version| Version::of(&group, &kind, version, versions)).collect(),
             group,
             kind,
         })
+    }
+
+    /// Goes on with what was defined before, if that says the same of objects; whether it does.
+    pub fn continues(&mut self, before: &Self) -> bool {
+        let is_same = self.source == before.source;
+        if is_same {
+            (self.serial, self.life) = (before.serial, before.life.clone());
+        }
+        is_same
     }
 
     /// The version in which objects are stored.
@@ -207,8 +226,6 @@ fn deprecation(group: &str, kind: &str, version: &Value, all: &[Value]) -> Optio
 
 #[cfg(test)]
 mod tests {
-    use flotilla_proto::value;
-
     use super::*;
 
     #[test]
