@@ -110,6 +110,9 @@ pub const REVISION_WAIT: Duration = Duration::from_secs(3);
 /// Time that a request waits for a resource that is defined to be served; then it is answered with 404.
 pub const DEFINITION_WAIT: Duration = Duration::from_secs(3);
 
+/// Time for which watches go on after the definition of their objects changed or went.
+pub const DEFINITION_GRACE: Duration = Duration::from_secs(1);
+
 /// Live watches of the server; more are answered with 429.
 pub const WATCHES: usize = 200_000;
 

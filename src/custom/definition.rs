@@ -7,8 +7,11 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use flotilla_proto::schema::{Kind, Ref, Text};
 use flotilla_proto::structural::{Structural, object_type};
 
+use flotilla_proto::value;
 use flotilla_proto::value::Value;
 
+use super::Life;
+use crate::discovery::compare_versions;
 use crate::kinds::custom_resource_definition::is_true;
 use crate::printing::CustomTable;
 
@@ -37,8 +40,12 @@ pub struct Definition {
     pub versions: Vec<Version>,
     /// Which of them objects are stored in.
     pub storage: usize,
-    /// Differs from that of every other reading of a definition within the process.
+    /// Differs from that of every other definition within the process, also of the same resource at another time.
     pub serial: NonZeroU32,
+    /// How long objects are shown by it.
+    pub life: Life,
+    /// What it is made of, but for what tells that it is being deleted.
+    source: Value,
 }
 
 /// One version of a custom resource.
@@ -100,11 +107,24 @@ impl Definition {
             namespaced: spec.str_at(&["scope"]) == "Namespaced",
             terminating: !object.at(&["metadata", "deletionTimestamp"]).is_null(),
             serial: next_serial(),
+            life: Life::default(),
+            source: value!({
+                "uid": (object.str_at(&["metadata", "uid"])), "spec": (spec.clone()), "names": (names.clone())
+            }),
             storage: versions.iter().position(|version| version.is_true_at(&["storage"]))?,
-            versions: versions.iter().map(|version| Version::of(&group, &kind, version)).collect(),
+            versions: versions.iter().map(|version| Version::of(&group, &kind, version, versions)).collect(),
             group,
             kind,
         })
+    }
+
+    /// Goes on with what was defined before, if that says the same of objects; whether it does.
+    pub fn continues(&mut self, before: &Self) -> bool {
+        let is_same = self.source == before.source;
+        if is_same {
+            (self.serial, self.life) = (before.serial, before.life.clone());
+        }
+        is_same
     }
 
     /// The version in which objects are stored.
@@ -112,14 +132,25 @@ impl Definition {
         &self.versions[self.storage]
     }
 
+    /// The version of this name, served or not.
+    pub fn version(&self, name: &str) -> Option<&Version> {
+        self.versions.iter().find(|version| version.name == name)
+    }
+
     /// The version of this name, if it is served.
     pub fn served(&self, name: &str) -> Option<&Version> {
-        self.versions.iter().find(|version| version.served && version.name == name)
+        self.version(name).filter(|version| version.served)
+    }
+
+    /// The version that an `apiVersion` names, served or not.
+    pub fn of_api_version(&self, api_version: &str) -> Option<&Version> {
+        let (group, version) = api_version.split_once('/')?;
+        self.version(version).filter(|_| group == self.group)
     }
 }
 
 impl Version {
-    fn of(group: &Text, kind: &Text, version: &Value) -> Self {
+    fn of(group: &Text, kind: &Text, version: &Value, all: &[Value]) -> Self {
         let name = Text::from(version.str_at(&["name"]).to_owned());
         let published = version.at(&["schema", "openAPIV3Schema"]);
         let schema = Structural::of(published);
@@ -133,7 +164,7 @@ impl Version {
         let fields = version.list_at(&["selectableFields"]).iter();
         Self {
             served: version.is_true_at(&["served"]),
-            deprecation: deprecation(group, kind, version),
+            deprecation: deprecation(group, kind, version, all),
             published: Some(published).filter(|schema| !schema.is_null()).cloned(),
             table: CustomTable::new(version.list_at(&["additionalPrinterColumns"])),
             status: version.map_at(&["subresources", "status"]).is_some(),
@@ -177,9 +208,43 @@ fn path(text: &str) -> Vec<String> {
     text.split('.').filter(|name| !name.is_empty()).map(str::to_owned).collect()
 }
 
-/// The warning of a deprecated version: its own, or the general one.
-fn deprecation(group: &str, kind: &str, version: &Value) -> Option<String> {
-    let own = || version.at(&["deprecationWarning"]).as_str().map(str::to_owned);
-    let general = || format!("{group}/{} {kind} is deprecated", version.str_at(&["name"]));
-    version.is_true_at(&["deprecated"]).then(|| own().unwrap_or_else(general))
+/// The warning of a deprecated version: its own, or the general one, with the best of the newer versions that stay.
+fn deprecation(group: &str, kind: &str, version: &Value, all: &[Value]) -> Option<String> {
+    if !version.is_true_at(&["deprecated"]) {
+        return None;
+    }
+    if let Some(own) = version.at(&["deprecationWarning"]).as_str() {
+        return Some(own.to_owned());
+    }
+    let name = version.str_at(&["name"]);
+    let stays = |other: &&Value| other.is_true_at(&["served"]) && !other.is_true_at(&["deprecated"]);
+    let newer = all.iter().filter(stays).map(|other| other.str_at(&["name"]));
+    let newer = newer.filter(|other| compare_versions(other, name).is_lt()).min_by(|a, b| compare_versions(a, b));
+    let instead = newer.map_or(String::new(), |newer| format!("; use {group}/{newer} {kind}"));
+    Some(format!("{group}/{name} {kind} is deprecated{instead}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn deprecated_versions_name_the_best_of_the_newer_ones_that_stay() {
+        let all = value!([
+            {"name": "v1", "served": true},
+            {"name": "v2", "served": true},
+            {"name": "v3", "served": false},
+            {"name": "v2beta1", "served": true, "deprecated": true},
+            {"name": "v1alpha1", "served": true, "deprecated": true, "deprecationWarning": "mine"}
+        ]);
+        let all = all.as_array().unwrap();
+        let told = |version: &Value, all: &[Value]| deprecation("g.example", "Kind", version, all);
+        assert_eq!(told(&all[0], all), None);
+        let general = "g.example/v2beta1 Kind is deprecated";
+        assert_eq!(told(&all[3], all), Some(format!("{general}; use g.example/v2 Kind")));
+        assert_eq!(told(&all[3], &all[2..]), Some(general.to_owned()));
+        assert_eq!(told(&all[4], all), Some("mine".to_owned()));
+        let newest = value!({"name": "v4", "served": true, "deprecated": true});
+        assert_eq!(told(&newest, all), Some("g.example/v4 Kind is deprecated".to_owned()));
+    }
 }

@@ -11,7 +11,7 @@ use flotilla_proto::json;
 use futures_util::FutureExt;
 use tokio::sync::Notify;
 
-use super::Definition;
+use super::{Definition, Life};
 use crate::follow::{self, Seen};
 
 /// How long it rests before it begins again.
@@ -21,6 +21,10 @@ const RESTART_DELAY: Duration = Duration::from_secs(1);
 #[derive(Debug, Default)]
 pub struct Definitions {
     known: BTreeMap<Key, Arc<Definition>>,
+    /// Those of before a list began that it has not shown yet.
+    before: BTreeMap<Key, Arc<Definition>>,
+    /// Those by which objects are to be shown no longer.
+    over: Vec<Life>,
     listed: bool,
 }
 
@@ -31,37 +35,50 @@ impl Definitions {
     }
 
     /// Takes in a definition, or that it is gone; whether that makes a difference.
-    fn set(&mut self, key: &Key, object: Option<&Arc<Object>>) -> bool {
-        // What does not parse defines nothing; the store does not hold such.
-        let tree = object.and_then(|object| json::parse(object.bytes()).ok());
-        match tree.as_ref().and_then(Definition::of) {
-            Some(definition) => {
-                self.known.insert(key.clone(), Arc::new(definition));
-                true
-            }
-            None => self.known.remove(key).is_some(),
+    fn set(&mut self, key: &Key, mut definition: Option<Definition>) -> bool {
+        let before = self.known.remove(key).or_else(|| self.before.remove(key));
+        let is_known = before.is_some();
+        if let Some(before) = before
+            && !definition.as_mut().is_some_and(|definition| definition.continues(&before))
+        {
+            self.over.push(before.life.clone());
         }
+        let makes_one = is_known || definition.is_some();
+        self.known.extend(definition.map(|definition| (key.clone(), Arc::new(definition))));
+        makes_one
+    }
+
+    fn begin(&mut self) {
+        self.before.append(&mut self.known);
+        self.listed = false;
+    }
+
+    fn end(&mut self) {
+        self.over.extend(std::mem::take(&mut self.before).into_values().map(|gone| gone.life.clone()));
+        self.listed = true;
     }
 
     /// Takes in what is seen; whether there is something to publish.
     fn see(&mut self, seen: &Seen<'_>) -> bool {
         let is_changed = match seen {
             Seen::Begin => {
-                *self = Self::default();
+                self.begin();
                 false
             }
-            Seen::Present(object) => self.set(object.key(), Some(object)),
+            Seen::Present(object) => self.set(object.key(), read(object)),
             Seen::Listed => {
-                self.listed = true;
+                self.end();
                 true
             }
-            Seen::Changed(change) => {
-                let object = change.object();
-                self.set(object.key(), (!object.is_tombstone()).then_some(object))
-            }
+            Seen::Changed(change) => self.set(change.object().key(), seen.live().and_then(read)),
         };
         self.listed && is_changed
     }
+}
+
+/// What does not parse defines nothing; the store does not hold such.
+fn read(object: &Arc<Object>) -> Option<Definition> {
+    Definition::of(&json::parse(object.bytes()).ok()?)
 }
 
 /// Follows the table of definitions for ever, and publishes them after changes: what is served must not stand still
@@ -86,8 +103,62 @@ async fn keep_publishing(table: &Arc<Table>, publish: impl Fn(&Definitions)) {
         async {
             loop {
                 changed.notified().await; // changes that come together are published together
+                if !definitions.borrow().listed {
+                    continue; // it has begun again, and will tell when it knows all of them
+                }
                 publish(&definitions.borrow());
+                // Whose watch ends finds what is defined now.
+                definitions.borrow_mut().over.drain(..).for_each(|life| life.end());
             }
         },
     );
+}
+
+#[cfg(test)]
+mod tests {
+    use flotilla_proto::value;
+    use flotilla_proto::value::Value;
+
+    use super::*;
+
+    fn definition(change: &[&str], to: Value) -> Definition {
+        let mut definition = value!({
+            "metadata": {"uid": "1"},
+            "spec": {"group": "g.example", "scope": "Cluster", "versions": [{"name": "v1", "served": true, "storage": true}]},
+            "status": {
+                "acceptedNames": {"plural": "things", "kind": "Thing"},
+                "conditions": [{"type": "Established", "status": "True"}]
+            }
+        });
+        definition.set_at(change, to);
+        Definition::of(&definition).unwrap()
+    }
+
+    #[test]
+    fn what_is_shown_ends_only_with_what_the_definition_says_of_it() {
+        let key = Key::new("things.g.example");
+        let mut definitions = Definitions::default();
+        let ended = |definitions: &mut Definitions, now: Option<Definition>| {
+            definitions.set(&key, now);
+            definitions.over.drain(..).count()
+        };
+        let first = || definition(&["metadata", "labels"], Value::Null);
+        assert_eq!(ended(&mut definitions, Some(first())), 0);
+        let serial = definitions.known[&key].serial;
+        let deleted = || definition(&["metadata", "deletionTimestamp"], "2026-01-01T00:00:00Z".into());
+        assert_eq!(ended(&mut definitions, Some(deleted())), 0);
+        assert_eq!(definitions.known[&key].serial, serial);
+        for (path, to) in [(["spec", "scope"], "Namespaced"), (["metadata", "uid"], "2")] {
+            assert_eq!(ended(&mut definitions, Some(definition(&path, to.into()))), 1, "{path:?}");
+        }
+        assert_eq!(ended(&mut definitions, None), 1);
+        assert_eq!(ended(&mut definitions, Some(first())), 0);
+        definitions.begin();
+        assert_eq!(ended(&mut definitions, Some(first())), 0);
+        definitions.end();
+        assert!(definitions.over.is_empty());
+        definitions.begin();
+        definitions.end();
+        assert_eq!(definitions.over.len(), 1);
+    }
 }

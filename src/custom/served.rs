@@ -1,20 +1,24 @@
 //! One served version of a custom resource, as requests use it.
 
 use std::fmt::Write as _;
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 
 use flotilla_cluster::Object;
 use flotilla_proto::catalogue;
 use flotilla_proto::conform;
 use flotilla_proto::json;
 use flotilla_proto::schema::{Kind, Ref, Shape, Type};
-use flotilla_proto::structural::{default, drop_nulls, prune};
+use flotilla_proto::structural::{Structural, default, drop_nulls, prune};
 use flotilla_proto::value::Value;
 
 use super::coerce::coerce;
 use super::definition::{Definition, Version};
 use super::{ratchet, validate};
-use crate::field::{Errors, Path};
+use crate::field::{Errors, Path, quote};
+use crate::status::{ApiError, ApiResult};
+
+/// What objects of an unknown version may hold: no fields at all.
+static NOTHING: LazyLock<Structural> = LazyLock::new(Structural::default);
 
 /// A version of a custom resource.
 #[derive(Debug, Clone)]
@@ -56,33 +60,61 @@ impl Custom {
         }
     }
 
-    /// Conforms an object that a client sent: its metadata is that of every kind, and the rest what the schema knows.
-    /// Returns the paths of fields that were dropped. Values of wrong types stay, for [`Custom::validate`] to tell.
+    /// Conforms an object that a client sent: its metadata is that of every kind, and the rest what the schema of the
+    /// version that it states knows. Returns the paths of fields that were dropped. Values of wrong types stay, for
+    /// [`Custom::validate`] to tell, and what states another kind stays for [`Custom::check_type`].
     ///
     /// # Errors
     /// The metadata cannot be read, or that of an object within.
     pub fn conform(&self, object: &mut Value) -> Result<Vec<String>, conform::Error> {
-        let schema = &self.version().schema;
-        let mut unknown = self.conform_applied(object)?;
+        let mut unknown = self.conform_metadata(object)?;
+        let Some(schema) = self.stated_schema(object) else { return Ok(unknown) };
         unknown.extend(prune(schema, object, true));
         drop_nulls(schema, object);
         unknown.extend(coerce(schema, object).map_err(|error| conform::Error::Embedded(error.to_string()))?);
         Ok(unknown)
     }
 
-    /// Conforms what an apply makes of an object that conforms: nothing but the metadata has to be looked at. Returns
-    /// the paths of its fields that were dropped.
+    /// Conforms the metadata of an object alone; returns the paths of fields that were dropped.
     ///
     /// # Errors
     /// The metadata cannot be read.
-    pub fn conform_applied(&self, object: &mut Value) -> Result<Vec<String>, conform::Error> {
-        Ok(match (metadata_type(), object.get_mut("metadata")) {
+    pub fn conform_metadata(&self, object: &mut Value) -> Result<Vec<String>, conform::Error> {
+        match (metadata_type(), object.get_mut("metadata")) {
             (Some(of), Some(metadata)) if !metadata.is_null() => {
                 let dropped = conform::conform(of, metadata)?;
-                dropped.into_iter().map(|path| format!("metadata.{path}")).collect()
+                Ok(dropped.into_iter().map(|path| format!("metadata.{path}")).collect())
             }
-            _ => Vec::new(),
-        })
+            _ => Ok(Vec::new()),
+        }
+    }
+
+    /// The schema of the version that an object states; `None` when it states another kind.
+    fn stated_schema(&self, object: &Value) -> Option<&Structural> {
+        let (group, version) = object.str_at(&["apiVersion"]).split_once('/')?;
+        let is_own = group == self.definition.group && object.str_at(&["kind"]) == self.definition.kind;
+        is_own.then(|| self.definition.version(version).map_or(&*NOTHING, |version| &version.schema))
+    }
+
+    /// Refuses an object that does not state this kind in this version.
+    ///
+    /// # Errors
+    /// 422, about the kind that is stated.
+    pub fn check_type(&self, object: &Value) -> ApiResult<()> {
+        let mut errors = Errors::default();
+        let own = [("kind", self.definition.kind.to_string()), ("apiVersion", self.version().api_version())];
+        for (field, own) in own {
+            let stated = object.str_at(&[field]);
+            if stated != own {
+                errors.invalid_str(&Path::root(field), stated, format!("must be {own}"));
+            }
+        }
+        if errors.is_empty() {
+            return Ok(());
+        }
+        let group = object.str_at(&["apiVersion"]).split_once('/').map_or("", |(group, _)| group);
+        let name = object.str_at(&["metadata", "name"]);
+        Err(ApiError::invalid(group, object.str_at(&["kind"]), name, &errors.0))
     }
 
     /// Writes the defaults of the schema into an object.
@@ -92,10 +124,19 @@ impl Custom {
 
     /// A stored object as this version shows it. It may have been stored in another version, or when the definition
     /// said something else.
-    pub fn show(&self, mut object: Value) -> Value {
-        self.settle(&mut object);
+    ///
+    /// # Errors
+    /// 500: the definition does not know the version any more in which the object was stored.
+    pub fn show(&self, mut object: Value) -> ApiResult<Value> {
+        let stated = object.str_at(&["apiVersion"]);
+        let stored = self.definition.of_api_version(stated).ok_or_else(|| {
+            ApiError::unknown(format!("request to convert CR from an invalid group/version: {stated}"))
+        })?;
+        prune(&stored.schema, &mut object, true);
+        default(&stored.schema, &mut object);
+        translate(&mut object, self.version());
         object.sort_members();
-        object
+        Ok(object)
     }
 
     /// Whether the stored bytes of an object are what this version shows. Found out once for each definition, and
@@ -108,40 +149,38 @@ impl Custom {
         if object.note() == Some(serial) {
             return true;
         }
-        let is_same = json::parse(object.bytes()).is_ok_and(|stored| self.show(stored.clone()) == stored);
+        let is_same = json::parse(object.bytes())
+            .is_ok_and(|stored| self.show(stored.clone()).is_ok_and(|shown| shown == stored));
         if is_same {
             object.take_note(serial.get());
         }
         is_same
     }
 
-    /// An object of this version, as it is stored.
+    /// An object of this version, as it is stored: without what the stored version does not know.
     pub fn store(&self, mut object: Value) -> Value {
-        object.set_at(&["apiVersion"], self.definition.stored().api_version());
+        translate(&mut object, self.definition.stored());
+        object.sort_members();
         object
     }
 
-    fn settle(&self, object: &mut Value) {
-        object.set_at(&["apiVersion"], self.version().api_version());
-        prune(&self.version().schema, object, true);
-        default(&self.version().schema, object);
-    }
-
-    /// An object of this version in another one, with the type of its kind there; `None` when that is not served.
-    pub fn convert(&self, object: &Value, api_version: &str) -> Option<(Ref<Type>, Value)> {
-        let (group, version) = api_version.split_once('/')?;
-        let to = self.definition.versions.iter().position(|to| to.served && to.name == version)?;
-        if group != self.definition.group {
-            return None;
-        }
-        let to = Self { definition: self.definition.clone(), version: to };
-        let of = to.version().kind.of.clone();
-        if object.str_at(&["apiVersion"]) == api_version {
-            return Some((of, object.clone()));
-        }
+    /// An object in another version, served or not, with the type of its kind there.
+    ///
+    /// # Errors
+    /// 500: the definition has no such version.
+    pub fn convert(&self, object: &Value, api_version: &str) -> ApiResult<(Ref<Type>, Value)> {
+        let to = self.definition.of_api_version(api_version).ok_or_else(|| {
+            let group = api_version.split_once('/').map_or("", |(group, _)| group);
+            ApiError::unknown(if group == self.definition.group {
+                format!("request to convert CR to an invalid group/version: {api_version}")
+            } else {
+                let own = format!("{}, Kind={}", object.str_at(&["apiVersion"]), self.definition.kind);
+                format!("{own} is unstructured and is not suitable for converting to {}", quote(api_version))
+            })
+        })?;
         let mut converted = object.clone();
-        to.settle(&mut converted);
-        Some((of, converted))
+        translate(&mut converted, to);
+        Ok((to.kind.of.clone(), converted))
     }
 
     /// Tells what of a new object the schema does not allow.
@@ -191,6 +230,15 @@ impl Custom {
             }
         }
         selected
+    }
+}
+
+/// Turns an object into one of another version, which keeps what that knows; nothing else tells versions apart.
+fn translate(object: &mut Value, to: &Version) {
+    let api_version = to.api_version();
+    if object.str_at(&["apiVersion"]) != api_version {
+        object.set_at(&["apiVersion"], api_version);
+        prune(&to.schema, object, true);
     }
 }
 

@@ -1,8 +1,11 @@
 //! The rules that all custom resources share; what objects may hold their schema says.
 
+use std::collections::BTreeSet;
+
 use flotilla_proto::value::{Map, Value};
 
-use crate::kinds::{Generation, Strategy};
+use crate::field::quote;
+use crate::kinds::{Generation, Strategy, metadata};
 
 /// Rules of resources without the subresource `status`.
 pub static PLAIN: Strategy = Strategy {
@@ -11,6 +14,7 @@ pub static PLAIN: Strategy = Strategy {
     unconditional_update: false,
     unknown_field: Some(|field| format!("field label not supported: {field}")),
     prepare_update: |object, old| count(object, old, &["metadata"]),
+    warnings: warn_of_finalizers,
     ..Strategy::DEFAULT
 };
 
@@ -33,6 +37,19 @@ fn count(object: &mut Value, old: &Value, besides: &[&str]) {
     if counted(object) != counted(old) {
         let generation = old.int_at(&["metadata", "generation"]).unwrap_or(0);
         object.set_at(&["metadata", "generation"], generation + 1);
+    }
+}
+
+/// Tells of new finalizers that other writers may use as well.
+fn warn_of_finalizers(object: &Value, old: Option<&Value>, warnings: &mut Vec<String>) {
+    let finalizers = |object: &Value| -> BTreeSet<String> {
+        let list = object.list_at(&["metadata", "finalizers"]).iter();
+        list.filter_map(Value::as_str).map(str::to_owned).collect()
+    };
+    let before = old.map(finalizers).unwrap_or_default();
+    for name in finalizers(object).difference(&before).filter(|name| !metadata::is_certain_finalizer(name)) {
+        let why = "prefer a domain-qualified finalizer name to avoid accidental conflicts with other finalizer writers";
+        warnings.push(format!("metadata.finalizers: {}: {why}", quote(name)));
     }
 }
 
@@ -66,6 +83,19 @@ mod tests {
         assert_eq!(changed(&["status", "b"], &PLAIN), Some(4));
         assert_eq!(changed(&["other"], &WITH_STATUS), Some(4));
         assert_eq!(changed(&["status", "b"], &WITH_STATUS), Some(3));
+    }
+
+    #[test]
+    fn new_finalizers_without_a_domain_are_told_of() {
+        let of = |names: Value| value!({"metadata": {"finalizers": names}});
+        let new = of(value!(["orphan", "b", "example.com/a", "a"]));
+        let told = |old: Option<&Value>| {
+            let mut warnings = Vec::new();
+            warn_of_finalizers(&new, old, &mut warnings);
+            warnings.iter().map(|text| text.split(": ").nth(1).unwrap().to_owned()).collect::<Vec<_>>()
+        };
+        assert_eq!(told(None), ["\"a\"", "\"b\""]);
+        assert_eq!(told(Some(&of(value!(["a"])))), ["\"b\""]);
     }
 
     #[test]

@@ -29,7 +29,7 @@ struct Document {
     json: Bytes,
     /// Kind, for the forms that need its type.
     kind: &'static str,
-    /// Whether the document answers every method, as those of the aggregator do, or only GET.
+    /// Whether the document answers every method, as those of the aggregator and of custom resources do, or only GET.
     any_method: bool,
 }
 
@@ -97,7 +97,7 @@ impl Documents {
             add(format!("/apis/{}", versions[0].group), legacy::api_group(versions), "APIGroup", true);
             for of in versions {
                 let path = format!("/apis/{}/{}", of.group, of.version);
-                add(path, legacy::resource_list(of), "APIResourceList", false);
+                add(path, legacy::resource_list(of), "APIResourceList", of.custom);
             }
         }
         let mut paths: Vec<String> = legacy.keys().cloned().chain(["/apis/".to_owned()]).collect();

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use flotilla_proto::conform;
 use flotilla_proto::value::{Str, Value};
 
+use super::check::complaints;
 use super::compare::{Change, compare};
 use super::entries::{Entries, Error, Owned, Writer};
 use super::form::Form;
@@ -94,6 +95,11 @@ fn track(
             &zero
         }
     };
+    if !target.fixed {
+        // What was stored by another schema may not fit this one.
+        let misfit = [new].into_iter().chain(live).find_map(|object| complaints(target.of, object, true));
+        misfit.map_or(Ok(()), |why| Err(Untrackable(why)))?;
+    }
     if foreign || !target.fixed {
         reconcile(target, old, entries)?;
     }

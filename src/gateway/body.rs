@@ -73,10 +73,18 @@ fn has_sound_parameters(content_type: &str) -> bool {
 
 /// 415 of bodies that hold objects.
 fn unsupported_media() -> ApiError {
-    let names: Vec<&str> = Media::ALL.iter().map(|media| media.name()).collect();
+    unsupported(&Media::ALL.map(Media::name))
+}
+
+/// 415 of patches of custom resources.
+pub fn unsupported_custom_patch() -> ApiError {
+    unsupported(&["application/json-patch+json", "application/merge-patch+json", "application/apply-patch+yaml"])
+}
+
+fn unsupported(accepted: &[&str]) -> ApiError {
     let message = format!(
         "the body of the request was in an unknown format - accepted media types include: {}",
-        names.join(", ")
+        accepted.join(", ")
     );
     ApiError::new(415, "UnsupportedMediaType", message)
 }
@@ -90,12 +98,16 @@ pub fn decode(body: &[u8], media: Media, served: &Served, validation: FieldValid
     let raw = raw(body, media, expected)?;
     let (kind, version) = (raw.value.str_at(&["kind"]).to_owned(), raw.value.str_at(&["apiVersion"]).to_owned());
     let told = Told { kind, version: version.rsplit('/').next().unwrap_or("").to_owned() };
-    check_kind(&raw.value, &told, expected)?;
     let mut value = raw.value;
     let untracked = fieldmanager::untracks(&value);
     let incoming = |value, warnings| Incoming { value, warnings, untracked, owned: false };
-    value.set_at(&["kind"], &*expected.name);
-    value.set_at(&["apiVersion"], expected.api_version());
+    if served.custom.is_some() {
+        check_has_kind(&value, body, media, expected)?;
+    } else {
+        check_kind(&value, &told, expected)?;
+        value.set_at(&["kind"], &*expected.name);
+        value.set_at(&["apiVersion"], expected.api_version());
+    }
     let refused = |why: &dyn std::fmt::Display| told.refuse(expected, why);
     let (literals, abyss) = (raw.literals, raw.abyss);
     let conformed = served.conform(&mut value, &Value::Null);
@@ -174,16 +186,51 @@ fn open_protobuf(body: &[u8], expected: &Kind) -> Result<Value, protobuf::Error>
     protobuf::decode_object(stated.map_or(&expected.of, |kind| &kind.of), &envelope)
 }
 
+/// 400 for a body that does not say what it is.
+fn unrecognized(body: &[u8], expected: &Kind, why: &str) -> ApiError {
+    let message =
+        format!("the object provided is unrecognized (must be of type {}): {why} ({})", expected.name, summary(body));
+    ApiError::bad_request(message)
+}
+
+/// What is said of an object without a kind; `text` is its JSON.
+pub fn missing_kind(text: &[u8]) -> String {
+    format!("Object 'Kind' is missing in '{}'", String::from_utf8_lossy(text))
+}
+
+/// Refuses a custom resource that states no kind: others are taken for what the path names.
+fn check_has_kind(value: &Value, body: &[u8], media: Media, expected: &Kind) -> ApiResult<()> {
+    if !value.str_at(&["kind"]).is_empty() {
+        return Ok(());
+    }
+    let why = match media {
+        Media::Json => missing_kind(body),
+        _ => missing_kind(&json::to_vec(value)),
+    };
+    Err(unrecognized(body, expected, &why))
+}
+
+/// Refuses a custom resource that was decoded, but states another version than the path, or another kind. Of others
+/// decoding refuses that.
+pub fn check_stated(served: &Served, value: &Value) -> ApiResult<()> {
+    let Some(custom) = &served.custom else { return Ok(()) };
+    check_version(value.str_at(&["apiVersion"]), served.kind())?;
+    custom.check_type(value)
+}
+
+fn check_version(stated: &str, expected: &Kind) -> ApiResult<()> {
+    let expected = expected.api_version();
+    if stated == expected {
+        return Ok(());
+    }
+    let message =
+        format!("the API version in the data ({stated}) does not match the expected API version ({expected})");
+    Err(ApiError::bad_request(message))
+}
+
 /// Parses a body of any encoding into a tree that is not checked against its type yet.
 fn raw(body: &[u8], media: Media, expected: &Kind) -> ApiResult<Raw> {
-    let unrecognized = |why: String| {
-        let message = format!(
-            "the object provided is unrecognized (must be of type {}): {why} ({})",
-            expected.name,
-            summary(body)
-        );
-        ApiError::bad_request(message)
-    };
+    let unrecognized = |why: String| unrecognized(body, expected, &why);
     let mut parsed = match media {
         Media::Json => {
             let parsed = json::parse_tracking(body)
@@ -279,11 +326,7 @@ fn check_kind(value: &Value, told: &Told, expected: &Kind) -> ApiResult<()> {
     if kind != expected.name || known.is_some_and(other_group) {
         return Err(told.refuse(expected, &unknown_conversion(version, kind, expected)));
     }
-    let message = format!(
-        "the API version in the data ({stated}) does not match the expected API version ({})",
-        expected.api_version()
-    );
-    Err(ApiError::bad_request(message))
+    check_version(stated, expected)
 }
 
 /// What is said of a kind that cannot become the one that is expected; `version` without its group.

@@ -11,24 +11,25 @@ use crate::status::{ApiError, ApiResult};
 ///
 /// # Errors
 /// It cannot be told now whether there is one, or what it says is not served here in time.
-pub(super) async fn look_again(gateway: &Gateway, info: RequestInfo) -> ApiResult<Routed> {
+pub(super) async fn look_again(gateway: &Gateway, info: RequestInfo, method: &str, watch: bool) -> ApiResult<Routed> {
     gateway.beginning.check(&gateway.registry, false)?;
     if !is_defined(gateway, &info).await? {
         return Ok(Routed::Unserved(info));
     }
     let resources = &gateway.registry.resources;
+    let find = || resources.find(&info.of.group, &info.of.version, &info.of.resource);
     let mut changes = resources.changes();
-    let mut found = routing::find(resources, &info.of);
+    let mut known = find();
     let _ = tokio::time::timeout(limits::DEFINITION_WAIT, async {
-        while found.is_err() && changes.changed().await.is_ok() {
-            found = routing::find(resources, &info.of);
+        while known.is_none() && changes.changed().await.is_ok() {
+            known = find();
         }
     })
     .await;
-    match found {
-        Ok(_) => Ok(Routed::Objects(RequestInfo { served: found, ..info })),
-        Err(_) => Err(ApiError::unavailable("this server does not serve yet what is defined", 1)),
+    if known.is_none() {
+        return Err(ApiError::unavailable("this server does not serve yet what is defined", 1));
     }
+    Ok(routing::objects(known, info.of, method, watch))
 }
 
 /// Whether a definition is stored that serves what a request names.

@@ -115,7 +115,7 @@ impl Request<'_> {
         let agent = self.caller.user_agent.clone();
         let (representation, entity) = match verb {
             Verb::Update => {
-                let representation = head.representation(Offer::Objects)?;
+                let representation = head.representation_of(&self.served, Offer::Objects)?;
                 let media = body::media(head.content_type)?;
                 let bytes = body::read(payload).await?;
                 let options = WriteOptions::read(&head.query, "UpdateOptions", &agent, false)?;
@@ -124,8 +124,8 @@ impl Request<'_> {
                 (representation, registry.replace_scale(of, decoded, &options, self.caller).await?)
             }
             Verb::Patch => {
-                let format = patch_format(head)?;
-                let representation = head.representation(Offer::Objects)?;
+                let format = patch_format(head, &self.served)?;
+                let representation = head.representation_of(&self.served, Offer::Objects)?;
                 let bytes = body::read(payload).await?;
                 let options = WriteOptions::read(&head.query, "PatchOptions", &agent, format.is_none())?;
                 let entity = match format {
@@ -137,7 +137,7 @@ impl Request<'_> {
                 (representation, entity)
             }
             _ => {
-                let representation = head.representation(Offer::Objects)?;
+                let representation = head.representation_of(&self.served, Offer::Objects)?;
                 (representation, registry.scale(of, head.query.get("resourceVersion")).await?)
             }
         };

@@ -157,13 +157,10 @@ async fn route(
         Ok(impersonation) => caller.impersonation = impersonation,
         Err(error) => return answer::respond_error(&error, head.for_errors(), &caller.warnings),
     }
-    let asked = Route {
-        method: request.method().clone(),
-        uri: request.uri().clone(),
-        watch: head.query.flag("watch").unwrap_or(false),
-    };
+    let watch = head.query.flag("watch").unwrap_or(false);
+    let asked = Route { method: request.method().clone(), uri: request.uri().clone(), watch };
     let routed = match router.send(asked).await.map_err(unrouted).flatten() {
-        Ok(Routed::Unserved(info)) => definitions::look_again(gateway, info).await,
+        Ok(Routed::Unserved(info)) => definitions::look_again(gateway, info, head.method, watch).await,
         routed => routed,
     };
     let answered = match routed {

@@ -108,15 +108,16 @@ fn clauses(accept: &str) -> Vec<Clause<'_>> {
 
 /// Chooses a representation, or refuses with 406.
 pub fn negotiate(accept: &str, offer: Offer, pretty: bool) -> ApiResult<Representation> {
-    choose(accept, offer, pretty, true)
-}
-
-/// As [`negotiate`], for objects that have no form in protobuf, unless they are shown as something else.
-pub fn negotiate_custom(accept: &str, offer: Offer, pretty: bool) -> ApiResult<Representation> {
     choose(accept, offer, pretty, false)
 }
 
-fn choose(accept: &str, offer: Offer, pretty: bool, has_messages: bool) -> ApiResult<Representation> {
+/// As [`negotiate`], for custom resources: no route states in advance which media types they have, and they have no
+/// form in protobuf, unless they are shown as something else.
+pub fn negotiate_custom(accept: &str, offer: Offer, pretty: bool) -> ApiResult<Representation> {
+    choose(accept, offer, pretty, true)
+}
+
+fn choose(accept: &str, offer: Offer, pretty: bool, is_custom: bool) -> ApiResult<Representation> {
     let plain = Representation { media: Media::Json, form: Form::Object, pretty };
     if matches!(accept, "" | "application/json" | "*/*") {
         return Ok(plain);
@@ -125,13 +126,13 @@ fn choose(accept: &str, offer: Offer, pretty: bool, has_messages: bool) -> ApiRe
         let media = clause.split(';').next().unwrap_or("").trim();
         media == "*/*" || Media::named(media).is_some()
     }) {
-        return Err(if offer == Offer::Unrouted { none_accepted() } else { not_acceptable(offer) });
+        return Err(if offer == Offer::Unrouted || is_custom { none_accepted() } else { not_acceptable(offer) });
     }
     for clause in clauses(accept) {
         let media = if clause.media == "*/*" { Some(Media::Json) } else { Media::named(clause.media) };
         let Some(media) = media else { continue };
         let chosen = representation(media, &clause.parameters, offer, pretty);
-        let fits = |of: &Representation| has_messages || of.media != Media::Protobuf || of.form != Form::Object;
+        let fits = |of: &Representation| !is_custom || of.media != Media::Protobuf || of.form != Form::Object;
         if let Some(chosen) = chosen.filter(fits) {
             return Ok(chosen);
         }
@@ -210,6 +211,20 @@ mod tests {
         ] {
             assert_eq!(chosen(accept), want, "{accept}");
         }
+    }
+
+    #[test]
+    fn custom_resources_have_no_messages_and_no_routes() {
+        let chosen = |accept: &str| {
+            let chosen = negotiate_custom(accept, Offer::Objects, false);
+            chosen.map(|chosen| chosen.media).map_err(|error| error.message)
+        };
+        let protobuf = "application/vnd.kubernetes.protobuf";
+        assert!(chosen(protobuf).unwrap_err().starts_with("only "));
+        assert!(chosen("text/plain").unwrap_err().starts_with("only "));
+        assert_eq!(chosen(&format!("{protobuf},application/json")), Ok(Media::Json));
+        let partial = format!("{protobuf};as=PartialObjectMetadata;v=v1;g=meta.k8s.io");
+        assert_eq!(chosen(&partial), Ok(Media::Protobuf));
     }
 
     #[test]

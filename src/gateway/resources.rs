@@ -18,7 +18,7 @@ use super::handler::Head;
 use super::negotiate::{Form, Offer, Representation};
 use super::path::ResourcePath;
 use super::query::Query;
-use super::routing::{RequestInfo, allows, subresource};
+use super::routing::{RequestInfo, allows, method_not_allowed, subresource};
 use super::verb::Verb;
 use super::{Gateway, body, deprecation, lists};
 use crate::access::{Attributes, ResourceAttributes};
@@ -152,15 +152,6 @@ fn is_passed_on(of: &ResourcePath, head: &Head<'_>) -> bool {
     of.subresource.as_deref() == Some("proxy") && matches!(head.method, "HEAD" | "OPTIONS")
 }
 
-fn method_not_allowed(served: &Served, of: &ResourcePath, head: &Head<'_>) -> ApiError {
-    let watching = of.watch || head.query.flag("watch").unwrap_or(false);
-    if head.method == "GET" && watching && of.name.is_none() && served.has_verb("list") {
-        return ApiError::method_not_supported(served.group(), &served.resource.name, "watch");
-    }
-    let message = "the server does not allow this method on the requested resource";
-    ApiError { details: Some(Box::default()), ..ApiError::new(405, "MethodNotAllowed", message) }
-}
-
 impl<'r> Request<'r> {
     /// Does what is not a watch.
     async fn answer(mut self, verb: Verb, of: &ResourcePath, payload: web::Payload) -> ApiResult<HttpResponse> {
@@ -289,6 +280,7 @@ impl<'r> Request<'r> {
             let decoded = object()?;
             caller.warnings.truncate(told);
             caller.warnings.extend(decoded.warnings.iter().cloned());
+            body::check_stated(&self.served, &decoded.value)?;
             Ok::<_, ApiError>(decoded)
         };
         let target =
@@ -309,6 +301,8 @@ impl<'r> Request<'r> {
     async fn update(self, payload: web::Payload) -> ApiResult<HttpResponse> {
         let (representation, options, object) = self.object(payload, "UpdateOptions").await?;
         let decoded = object()?;
+        body::check_stated(&self.served, &decoded.value)
+            .inspect_err(|_| self.caller.warnings.extend(decoded.warnings.iter().cloned()))?;
         let registry = &self.gateway.registry;
         let written = registry.replace(
             Target { served: &self.served, namespace: self.namespace, name: self.name, subresource: self.subresource },
@@ -321,7 +315,7 @@ impl<'r> Request<'r> {
     }
 
     async fn patch(self, payload: web::Payload) -> ApiResult<HttpResponse> {
-        let format = patch_format(self.head)?;
+        let format = patch_format(self.head, &self.served)?;
         let representation = self.head.representation_of(&self.served, self.offer())?;
         let bytes = body::read(payload).await?;
         let apply = format.is_none();
@@ -365,13 +359,15 @@ impl<'r> Request<'r> {
     }
 }
 
-/// The rules of a PATCH body; `None` for apply.
-pub(super) fn patch_format(head: &Head<'_>) -> ApiResult<Option<Format>> {
+/// The rules of a PATCH body; `None` for apply. Nobody knows how lists of custom resources are merged.
+pub(super) fn patch_format(head: &Head<'_>, served: &Served) -> ApiResult<Option<Format>> {
+    let is_custom = served.custom.is_some();
     Ok(match head.content_type.split(';').next().unwrap_or("").trim() {
         "application/json-patch+json" => Some(Format::Json),
         "application/merge-patch+json" => Some(Format::Merge),
-        "application/strategic-merge-patch+json" => Some(Format::Strategic),
+        "application/strategic-merge-patch+json" if !is_custom => Some(Format::Strategic),
         "application/apply-patch+yaml" => None,
+        _ if is_custom => return Err(body::unsupported_custom_patch()),
         _ => return Err(body::unsupported_patch()),
     })
 }

@@ -6,6 +6,7 @@ use compact_str::CompactString;
 use flotilla_proto::catalogue;
 use flotilla_proto::schema::Subresource;
 
+use super::handler::Head;
 use super::members;
 use super::path::{self, ResourcePath, Target};
 use super::verb::Verb;
@@ -55,11 +56,7 @@ pub(super) struct RequestInfo {
 pub(super) fn route(resources: &Resources, method: &str, path: &str, watch: bool) -> Routed {
     let decoded = path::decode(path);
     match path::parse(&decoded) {
-        Target::Resource(of) => {
-            let info = RequestInfo { verb: Verb::of(method, watch, &of), served: find(resources, &of), of };
-            let known = info.served.is_ok() || catalogue::group(&info.of.group).is_some();
-            if known { Routed::Objects(info) } else { Routed::Unserved(info) }
-        }
+        Target::Resource(of) => objects(resources.find(&of.group, &of.version, &of.resource), of, method, watch),
         Target::WatchOfNothing => Routed::WatchOfNothing,
         Target::Other => match &*decoded {
             METRICS => Routed::Metrics,
@@ -70,9 +67,32 @@ pub(super) fn route(resources: &Resources, method: &str, path: &str, watch: bool
     }
 }
 
-/// The resource that a path names; 404 where there is none, or none in this shape.
-pub(super) fn find(resources: &Resources, of: &ResourcePath) -> ApiResult<Arc<Served>> {
-    let served = resources.find(&of.group, &of.version, &of.resource);
+/// Finds who answers a request for objects of a resource, if it is known.
+pub(super) fn objects(served: Option<Arc<Served>>, of: ResourcePath, method: &str, watch: bool) -> Routed {
+    let custom = served.as_ref().filter(|served| served.custom.is_some());
+    // HEAD is no verb of what is built in.
+    let method = if method == "HEAD" && custom.is_some() { "GET" } else { method };
+    let verb = Verb::of(method, watch, &of);
+    let is_nowhere = match custom {
+        Some(custom) => !is_custom_path(custom, &of, verb),
+        None => served.is_none() && catalogue::group(&of.group).is_none(),
+    };
+    let info = RequestInfo { verb, served: find(served, &of), of };
+    if is_nowhere { Routed::Unserved(info) } else { Routed::Objects(info) }
+}
+
+/// Whether a path has a shape in which there are custom resources of a kind: their definition is not asked for others.
+fn is_custom_path(served: &Served, of: &ResourcePath, verb: Option<Verb>) -> bool {
+    let is_across = of.name.is_none() && matches!(verb, Some(Verb::List | Verb::Watch));
+    let is_placed = match served.resource.namespaced {
+        true => of.namespace.is_some() || is_across,
+        false => of.namespace.is_none(),
+    };
+    is_placed && of.rest.is_none()
+}
+
+/// The resource that a path names, if it is known; 404 where there is none, or none in this shape.
+fn find(served: Option<Arc<Served>>, of: &ResourcePath) -> ApiResult<Arc<Served>> {
     let served = served.ok_or_else(ApiError::no_such_path)?;
     let namespaced = served.resource.namespaced;
     let misplaced =
@@ -88,7 +108,10 @@ pub(super) fn find(resources: &Resources, of: &ResourcePath) -> ApiResult<Arc<Se
     if let Some(name) = &of.subresource
         && subresource(&served, name).is_none()
     {
-        return Err(ApiError::no_such_path());
+        return Err(match served.custom {
+            Some(_) => served.not_found(of.name.as_deref().unwrap_or("")),
+            None => ApiError::no_such_path(),
+        });
     }
     if let Some(name) = of.name.as_deref() {
         check_segment(name)?;
@@ -130,6 +153,23 @@ pub(super) fn allows(served: &Served, of: &ResourcePath, verb: Verb) -> bool {
         Verb::Create | Verb::DeleteCollection => !named && (!served.resource.namespaced || of.namespace.is_some()),
     };
     fits && served.has_verb(verb.name())
+}
+
+/// 405 for a method that the resource does not have on paths of this shape, in its own words.
+pub(super) fn method_not_allowed(served: &Served, of: &ResourcePath, head: &Head<'_>) -> ApiError {
+    let watching = of.watch || head.query.flag("watch").unwrap_or(false);
+    if head.method == "GET" && watching && of.name.is_none() && served.has_verb("list") {
+        return ApiError::method_not_supported(served.group(), &served.resource.name, "watch");
+    }
+    if served.custom.is_some() {
+        let verb = Verb::of(head.method, watching, of);
+        return match verb {
+            Some(Verb::Update | Verb::Patch) if of.name.is_none() => ApiError::bad_request("name must be provided"),
+            _ => ApiError::method_not_supported(served.group(), &served.resource.name, verb.map_or("", Verb::name)),
+        };
+    }
+    let message = "the server does not allow this method on the requested resource";
+    ApiError { details: Some(Box::default()), ..ApiError::new(405, "MethodNotAllowed", message) }
 }
 
 #[cfg(test)]

@@ -1,4 +1,42 @@
+use flotilla_proto::value;
+
 use super::*;
+use crate::custom::Definition;
+
+/// The built-in resources, and custom ones with and without namespaces.
+fn with_custom() -> Resources {
+    let definition = |plural: &str, scope: &str| {
+        let names = value!({"plural": plural, "kind": "Thing"});
+        let definition = value!({
+            "spec": {"group": "g.example", "scope": scope, "versions": [{"name": "v1", "served": true, "storage": true}]},
+            "status": {"acceptedNames": names, "conditions": [{"type": "Established", "status": "True"}]}
+        });
+        Arc::new(Definition::of(&definition).unwrap())
+    };
+    let resources = Resources::builtin();
+    resources.define([&definition("notes", "Namespaced"), &definition("books", "Cluster")].into_iter());
+    resources
+}
+
+#[test]
+fn custom_resources_are_known_in_the_shapes_that_their_definition_says() {
+    let resources = with_custom();
+    for (method, path, want) in [
+        ("GET", "notes", "objects list g.example/notes -/-"),
+        ("POST", "notes", "unserved create g.example/notes -/-"),
+        ("DELETE", "notes", "unserved deletecollection g.example/notes -/-"),
+        ("OPTIONS", "notes", "unserved nothing g.example/notes -/-"),
+        ("OPTIONS", "namespaces/n/notes", "objects nothing g.example/notes n/-"),
+        ("HEAD", "namespaces/n/notes/a", "objects get g.example/notes n/a"),
+        ("GET", "namespaces/n/notes/a/nope", "objects get 404 n/a"),
+        ("GET", "notes/a", "unserved get 404 -/a"),
+        ("DELETE", "books", "objects deletecollection g.example/books -/-"),
+        ("GET", "namespaces/n/books/a", "unserved get 404 n/a"),
+    ] {
+        let path = format!("/apis/g.example/v1/{path}");
+        assert_eq!(summary(&resources, method, &path, false), want, "{method} {path}");
+    }
+}
 
 /// What a request comes to, in a line.
 fn summary(resources: &Resources, method: &str, path: &str, watch: bool) -> String {

@@ -214,11 +214,16 @@ pub fn validate_finalizer_names(object: &Value, errors: &mut Errors) {
     let path = METADATA.child("finalizers");
     for (index, finalizer) in object.list_at(&["metadata", "finalizers"]).iter().enumerate() {
         let name = finalizer.as_str().unwrap_or("");
-        if !name.contains('/') && !matches!(name, "kubernetes" | "orphan" | "foregroundDeletion") {
+        if !is_certain_finalizer(name) {
             let why = "name is neither a standard finalizer name nor is it fully qualified";
             errors.invalid_str(&path.index(index), name, why);
         }
     }
+}
+
+/// Whether nobody but those who are meant uses a finalizer: it has a domain, or is one that the server knows.
+pub fn is_certain_finalizer(name: &str) -> bool {
+    name.contains('/') || matches!(name, "kubernetes" | "orphan" | "foregroundDeletion")
 }
 
 fn validate_no_new_finalizers(metadata: &Value, old: &Value, path: &Path<'_>, errors: &mut Errors) {

@@ -29,7 +29,7 @@ mod workloads;
 
 pub use config::name_and_creation;
 pub use custom::CustomTable;
-pub use registry::{SCALE_COLUMNS, printer, subresource_printer};
+pub use registry::{CUSTOM_SCALE_COLUMNS, SCALE_COLUMNS, printer, subresource_printer};
 pub use table::{Encoded, Includer, ListMeta, Printer, Rows, Table, Version};
 
 #[cfg(test)]

@@ -137,10 +137,14 @@ impl<'a> Apply<'a> {
 }
 
 fn decode(served: &Served, object: &mut Value, before: &Value) -> Result<(), conform::Error> {
+    if let Some(custom) = &served.custom {
+        // The configuration was compared with the schema, and `null` stays for the rules to tell.
+        return custom.conform_metadata(object).map(drop);
+    }
     object.set_at(&["kind"], &*served.kind().name);
     object.set_at(&["apiVersion"], served.api_version());
     match &served.custom {
-        Some(custom) => custom.conform_applied(object).map(drop),
+        Some(custom) => custom.conform_metadata(object).map(drop),
         None => served.conform(object, before).map(drop),
     }
 }

@@ -1,5 +1,6 @@
 //! Between the version of a request and the stored one.
 
+use flotilla_cluster::Object;
 use flotilla_proto::conform;
 use flotilla_proto::value::{Map, Str, Value};
 
@@ -8,12 +9,10 @@ use super::served::Served;
 use crate::kinds::conversion;
 use crate::status::ApiResult;
 
-/// An object of the request's version, as it is stored.
+/// An object of the request's version in that in which it is admitted and checked: the stored one, but for custom
+/// resources that of the request, which has a schema of its own. They are converted when they are encoded.
 pub fn to_stored(served: &Served, object: Value) -> Value {
-    if let Some(custom) = &served.custom {
-        return custom.store(object);
-    }
-    if served.is_stored_version() {
+    if served.custom.is_some() || served.is_stored_version() {
         return object;
     }
     let mut stored = conversion::convert(served.kind(), &served.stored, object);
@@ -22,14 +21,25 @@ pub fn to_stored(served: &Served, object: Value) -> Value {
 }
 
 /// A stored object, as the request's version shows it.
+///
+/// # Errors
+/// 500: it is a custom resource of a version that is not known any more.
 pub fn to_served(served: &Served, object: Value) -> ApiResult<Value> {
-    Ok(shown(served, object))
+    match &served.custom {
+        Some(custom) => custom.show(object),
+        None => Ok(shown(served, object)),
+    }
+}
+
+/// An object that came of [`to_stored`], as the request's version would show it if it were stored.
+pub fn as_if_stored(served: &Served, object: Value) -> ApiResult<Value> {
+    match &served.custom {
+        Some(custom) => custom.show(custom.store(object)),
+        None => Ok(shown(served, object)),
+    }
 }
 
 fn shown(served: &Served, object: Value) -> Value {
-    if let Some(custom) = &served.custom {
-        return custom.show(object);
-    }
     if served.is_stored_version() {
         return object;
     }
@@ -38,11 +48,24 @@ fn shown(served: &Served, object: Value) -> Value {
     shown
 }
 
-/// A stored object as the kind has it now: what definitions say of custom resources may have changed since.
-pub fn current(served: &Served, object: Value) -> Value {
+/// A stored object in the version in which it is admitted and checked; see [`to_stored`].
+///
+/// # Errors
+/// As for [`to_served`].
+pub fn current(served: &Served, object: Value) -> ApiResult<Value> {
     match &served.custom {
-        Some(custom) => custom.store(custom.show(object)),
-        None => object,
+        Some(custom) => custom.show(object),
+        None => Ok(object),
+    }
+}
+
+/// Whether storing an object that came of [`to_stored`] would change nothing. `old` is what [`current`] made of
+/// `stored`. Definitions may have changed since a custom resource was stored, also the version that is stored.
+pub fn is_unchanged(served: &Served, new: &Value, old: &Value, stored: &Object) -> ApiResult<bool> {
+    match &served.custom {
+        Some(custom) if new == old => Ok(custom.store(new.clone()) == encode::stored_tree(stored)?),
+        Some(_) => Ok(false),
+        None => Ok(new == old),
     }
 }
 

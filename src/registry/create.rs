@@ -189,7 +189,7 @@ impl Registry {
             return match self.table(served).get(key.as_str()) {
                 Some(current) => Err(taken(Some(current))),
                 None => {
-                    let mut shown = convert::to_served(served, object.clone())?;
+                    let mut shown = convert::as_if_stored(served, object.clone())?;
                     shown.remove_at(&["metadata", "resourceVersion"]);
                     Ok(Entity::Built(shown))
                 }

@@ -167,7 +167,7 @@ impl Registry {
             return Ok(Some((Entity::Stored(current.clone()), false)));
         }
         if options.dry_run {
-            return Ok(Some((Entity::Built(convert::to_served(target.served, marked)?), false)));
+            return Ok(Some((Entity::Built(convert::as_if_stored(target.served, marked)?), false)));
         }
         let draft = encode::draft(target.served, &marked);
         let expectation = Expectation::Revision(current.revision());

@@ -22,10 +22,10 @@ thread_local! {
     static SCRATCH: RefCell<Vec<u8>> = const { RefCell::new(Vec::new()) };
 }
 
-/// Encodes an object for its table. It must be in the stored version.
+/// Encodes an object for its table. It must be in the stored version, but for custom resources.
 pub fn draft(served: &Served, object: &Value) -> Draft {
-    let sorted = served.custom.as_ref().map(|_| sorted(object));
-    let object = sorted.as_ref().unwrap_or(object);
+    let stored = served.custom.as_ref().map(|custom| custom.store(object.clone()));
+    let object = stored.as_ref().unwrap_or(object);
     SCRATCH.with_borrow_mut(|out| {
         out.clear();
         let layout = write(served, object, out);
@@ -36,13 +36,6 @@ pub fn draft(served: &Served, object: &Value) -> Draft {
         }
         Draft { bytes, layout, terms: terms(served, object) }
     })
-}
-
-/// An object with members sorted by name, as those of custom resources are shown.
-fn sorted(object: &Value) -> Value {
-    let mut sorted = object.clone();
-    sorted.sort_members();
-    sorted
 }
 
 fn write(served: &Served, object: &Value, out: &mut Vec<u8>) -> Layout {

@@ -15,7 +15,7 @@ pub(super) struct ServedVersions<'a>(pub &'a Served);
 impl Versions for ServedVersions<'_> {
     fn convert(&self, object: &Value, api_version: &str) -> ApiResult<Option<(Ref<Type>, Value)>> {
         if let Some(custom) = &self.0.custom {
-            return Ok(custom.convert(object, api_version));
+            return custom.convert(object, api_version).map(Some);
         }
         let own = self.0.kind();
         let find = |api_version: &str| {
@@ -37,7 +37,7 @@ pub(super) fn target<'a>(served: &'a Served, subresource: &str, versions: &'a dy
         group: &served.kind().group,
         version: &served.kind().version,
         kind: &served.kind().name,
-        fixed: true,
+        fixed: served.custom.is_none(),
         reset: match &served.custom {
             Some(custom) => fieldmanager::custom_reset_fields(custom.version().status, subresource),
             None => fieldmanager::reset_fields(served.group(), &served.resource.name, subresource),

@@ -1,5 +1,6 @@
 //! PATCH: the body says how the object changes.
 
+use flotilla_proto::json;
 use flotilla_proto::value::{Map, Value};
 
 use super::options::FieldValidation;
@@ -61,6 +62,11 @@ impl Patched<'_> {
         body::type_meta(patched).map_err(|why| {
             self.patch.undecodable(of, patched, patched, &format!("couldn't get version/kind; json parse error: {why}"))
         })?;
+        if self.target.served.custom.is_some() {
+            let stands = !patched.str_at(&["kind"]).is_empty();
+            let missing = || body::missing_kind(&json::to_vec(patched));
+            return if stands { Ok(()) } else { Err(self.patch.undecodable(of, patched, patched, &missing())) };
+        }
         if !patched.str_at(&["apiVersion"]).is_empty() {
             return Ok(());
         }
@@ -112,14 +118,18 @@ fn decode(
         Err(error) => error,
     };
     let mut value = patched;
-    value.set_at(&["kind"], &*kind.name);
-    value.set_at(&["apiVersion"], kind.api_version());
+    let custom = target.served.custom.as_ref();
+    if custom.is_none() {
+        value.set_at(&["kind"], &*kind.name);
+        value.set_at(&["apiVersion"], kind.api_version());
+    }
     // What is decoded is text with sorted keys.
     let conformed = target.served.conform(&mut value, current);
     let mut unknown = conformed.map_err(|error| undecodable(&error.to_string()))?;
     unknown.sort();
     let unknown = unknown.iter().map(|path| format!("unknown field {}", quote(path)));
     settle(patch, unknown, undecodable, validation, caller)?;
+    custom.map_or(Ok(()), |custom| custom.check_type(&value))?;
     Ok(value)
 }
 
@@ -143,9 +153,10 @@ fn settle(
     Ok(())
 }
 
-/// A patch may not make an object of another kind; one that is strategic knows the kind anyway, and is not asked.
+/// A patch may not make an object of another kind; one that is strategic knows the kind anyway, and is not asked. Of
+/// custom resources their rules tell.
 fn check_kind(target: Target<'_>, patched: &Value, patch: &Patch) -> ApiResult<()> {
-    if patch.is_strategic() {
+    if patch.is_strategic() || target.served.custom.is_some() {
         return Ok(());
     }
     let kind = target.served.kind();

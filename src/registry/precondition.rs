@@ -61,7 +61,10 @@ pub(super) fn wrong_uid(target: Target<'_>, stated: &str, own: &str, dry_run: bo
 /// where the store puts its prefix before it.
 pub(super) fn registry_key(target: Target<'_>, dry_run: bool) -> String {
     let root = if dry_run { "" } else { "/registry" };
-    let prefix = storage_prefix(target.served);
+    let prefix = match target.served.custom {
+        Some(_) => format!("{}/{}", target.served.group(), target.served.resource.name),
+        None => storage_prefix(target.served).to_owned(),
+    };
     let namespace = if target.served.resource.namespaced { format!("{}/", target.namespace) } else { String::new() };
     format!("{root}/{prefix}/{namespace}{}", target.name)
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use arc_swap::ArcSwap;
 use flotilla_cluster::{Key, Object, TableId};
-use flotilla_proto::schema::{Kind, Ref, Resource, Subresource, Text, Type};
+use flotilla_proto::schema::{Column, Kind, Ref, Resource, Subresource, Text, Type};
 use flotilla_proto::value::Value;
 use flotilla_proto::{catalogue, conform};
 
@@ -13,7 +13,7 @@ use tokio::sync::watch;
 
 use crate::custom::{self, Custom, Definition};
 use crate::kinds::{self, Strategy};
-use crate::printing::SCALE_COLUMNS;
+use crate::printing::{CUSTOM_SCALE_COLUMNS, SCALE_COLUMNS};
 use crate::status::ApiError;
 
 /// A resource in one version as clients reach it.
@@ -227,7 +227,9 @@ fn served(resource: &'static Resource) -> Served {
     };
     let strategy = kinds::strategy(&resource.group, &resource.name);
     let parts = resource.subresources.iter();
-    let parts = parts.filter_map(|sub| Some((sub.name.clone(), Arc::new(part(resource, sub, &table)?)))).collect();
+    let parts = parts
+        .filter_map(|sub| Some((sub.name.clone(), Arc::new(part(resource, sub, &table, SCALE_COLUMNS)?))))
+        .collect();
     Served { resource: Ref::Static(resource), stored, strategy, table, parts, custom: None }
 }
 
@@ -237,7 +239,9 @@ fn defined(custom: Custom) -> Served {
     let table = TableId::new(&format!("{}/{}", definition.group, definition.plural));
     let resource = custom::resource(definition, version);
     let parts = resource.subresources.iter();
-    let parts = parts.filter_map(|sub| Some((sub.name.clone(), Arc::new(part(&resource, sub, &table)?)))).collect();
+    let parts = parts
+        .filter_map(|sub| Some((sub.name.clone(), Arc::new(part(&resource, sub, &table, CUSTOM_SCALE_COLUMNS)?))))
+        .collect();
     Served {
         stored: custom.stored_kind().clone(),
         strategy: if version.status { &custom::WITH_STATUS } else { &custom::PLAIN },
@@ -248,14 +252,15 @@ fn defined(custom: Custom) -> Served {
     }
 }
 
-/// A resource as it is seen through a subresource; `None` where that shows the resource's own kind.
-fn part(resource: &Resource, subresource: &Subresource, table: &TableId) -> Option<Served> {
+/// A resource as it is seen through a subresource, with the columns of its Scale; `None` where that shows the resource's
+/// own kind.
+fn part(resource: &Resource, subresource: &Subresource, table: &TableId, scale: &'static [Column]) -> Option<Served> {
     let (group, version, kind) = &subresource.response_kind;
     let kind = catalogue::kind(group, version, kind)?;
     if kind.name == resource.kind.name && kind.group == resource.kind.group {
         return None;
     }
-    let columns = if kind.name == "Scale" { Cow::Borrowed(SCALE_COLUMNS) } else { Cow::default() };
+    let columns = if kind.name == "Scale" { Cow::Borrowed(scale) } else { Cow::default() };
     Some(Served {
         resource: Ref::Shared(Arc::new(Resource { kind: Ref::Static(kind), columns, ..resource.clone() })),
         stored: Ref::Static(kind),

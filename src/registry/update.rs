@@ -205,8 +205,8 @@ impl Registry {
         caller: &mut Caller,
     ) -> ApiResult<Option<Written>> {
         let served = target.served;
-        let old = convert::current(served, encode::stored_tree(current)?);
-        let shown = if served.is_stored_version() {
+        let old = convert::current(served, encode::stored_tree(current)?)?;
+        let shown = if served.custom.is_some() || served.is_stored_version() {
             Cow::Borrowed(&old)
         } else {
             Cow::Owned(convert::to_served(served, old.clone())?)
@@ -216,10 +216,10 @@ impl Registry {
         share(&mut new, &shown);
         place(target, &mut new)?;
         check_identity(target, &new)?;
-        check_revision(target, &new, current)?;
         if change.names_uid() {
             check_uid(target, &new, &old, options.dry_run)?;
         }
+        check_revision(target, &new, current)?;
         if !change.owns_managed_fields() {
             ownership::record(served, target.subresource, options, Some(&shown), &mut new, change.untracked());
         }
@@ -289,12 +289,12 @@ impl Registry {
     ) -> ApiResult<Option<(Entity, bool)>> {
         let served = target.served;
         let gone = may_go(&new);
-        let unchanged = new == *old;
+        let unchanged = convert::is_unchanged(served, &new, old, current)?;
         if options.dry_run || (unchanged && !gone) {
             if unchanged {
                 return Ok(Some((Entity::Stored(current.clone()), false)));
             }
-            let mut shown = convert::to_served(served, new)?;
+            let mut shown = convert::as_if_stored(served, new)?;
             shown.set_at(&["metadata", "resourceVersion"], current.revision().to_string());
             encode::order_metadata(&mut shown, served.of());
             return Ok(Some((Entity::Built(shown), false)));
@@ -306,7 +306,7 @@ impl Registry {
             return Ok(match self.write(write).await? {
                 Outcome::Committed { object, .. } => {
                     self.after_delete(target, &object).await;
-                    let mut shown = convert::to_served(served, new)?;
+                    let mut shown = convert::as_if_stored(served, new)?;
                     shown.set_at(&["metadata", "resourceVersion"], current.revision().to_string());
                     encode::order_metadata(&mut shown, served.of());
                     Some((Entity::Built(shown), true))

@@ -6,6 +6,7 @@
 
 mod bell;
 mod encode;
+mod end;
 mod event;
 mod events;
 mod reminder;
@@ -28,6 +29,7 @@ use crate::transport::ConnectionId;
 
 use bell::Rope;
 use encode::Encoder;
+use end::End;
 use stream::Stream;
 
 /// Where a watch begins.
@@ -78,7 +80,8 @@ pub async fn respond(
     let encoder = Encoder::new(Arc::clone(registry), Arc::clone(served), show)?;
     let interest = interest(namespace, &listing);
     let rope = Rope::of(connection);
-    let events = Stream::new(table, interest, start, encoder, &listing, gateway.streams.clone(), rope);
+    let end = End::of(gateway.streams.clone(), served);
+    let events = Stream::new(table, interest, start, encoder, &listing, end, rope);
     let mut response = HttpResponse::Ok();
     response.insert_header((CONTENT_TYPE, HeaderValue::from_static(content_type)));
     response.insert_header((CACHE_CONTROL, HeaderValue::from_static("no-cache, private")));

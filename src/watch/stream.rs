@@ -13,11 +13,11 @@ use tokio::time::{Instant, Sleep};
 
 use super::bell::Rope;
 use super::encode::Encoder;
+use super::end::End;
 use super::event::judge;
 use super::events::Events;
 use super::reminder::Reminder;
 use super::{Start, decides, lost};
-use crate::boot::Drain;
 use crate::limits;
 use crate::registry::selector::Selection;
 use crate::registry::{Listing, Page};
@@ -50,9 +50,9 @@ pub struct Stream {
     ends: Instant,
     /// Sleeps until the next bookmark or the end. Made once, as is the next: a watch of many changes waits often.
     alarm: Pin<Box<Sleep>>,
-    drain: Drain,
-    drained: LocalBoxFuture<'static, ()>,
-    /// What `alarm` and `drained` wake this watch by.
+    end: End,
+    ending: LocalBoxFuture<'static, ()>,
+    /// What `alarm` and `ending` wake this watch by.
     reminder: Reminder,
     /// What a change wakes this watch by.
     rope: Rope,
@@ -65,7 +65,7 @@ impl Stream {
         start: Start,
         encoder: Encoder,
         listing: &Listing,
-        drain: Drain,
+        end: End,
         rope: Rope,
     ) -> Self {
         let mut failure = None;
@@ -110,8 +110,8 @@ impl Stream {
             ends,
             next_bookmark,
             alarm: Box::pin(tokio::time::sleep_until(ends.min(next_bookmark))),
-            drained: Box::pin(drain.clone().begun()),
-            drain,
+            ending: Box::pin(end.clone().comes()),
+            end,
             reminder: Reminder::new(),
             rope,
             bookmarks: listing.bookmarks,
@@ -173,10 +173,10 @@ impl Stream {
         if self.rope.poll(cx, |cx| subscription.poll_changed(cx)).is_ready() {
             return Poll::Ready(());
         }
-        let (alarm, drained) = (self.alarm.as_mut(), self.drained.as_mut());
+        let (alarm, ending) = (self.alarm.as_mut(), self.ending.as_mut());
         let mut is_over = false;
         let reminded = self.reminder.poll(cx, |cx| {
-            is_over = drained.poll(cx).is_ready();
+            is_over = ending.poll(cx).is_ready();
             if is_over { Poll::Ready(()) } else { alarm.poll(cx) }
         });
         if is_over {
@@ -189,7 +189,7 @@ impl Stream {
     fn follow(&mut self, out: &mut Events) -> ApiResult<bool> {
         let Phase::Following(subscription) = &mut self.phase else { return Ok(false) };
         let now = Instant::now();
-        if now >= self.ends || self.drain.has_begun() {
+        if now >= self.ends || self.end.has_come() {
             return Ok(false);
         }
         let mut changes: Vec<Arc<Change>> = Vec::new();

@@ -8,8 +8,9 @@ use futures_util::Stream as _;
 
 use super::*;
 use crate::access::User;
-use crate::boot::DrainBegin;
+use crate::boot::{Drain, DrainBegin};
 use crate::config::PortRange;
+use crate::custom::Definition;
 use crate::gateway::lists::Show;
 use crate::gateway::{Caller, Form, Media, Representation};
 use crate::registry::selector::LabelSelector;
@@ -33,7 +34,19 @@ impl Wake for Count {
     }
 }
 
-/// A watch of namespaces that are labelled `wanted`, and who takes it.
+/// What defines things of the group `g.example`.
+fn things() -> Definition {
+    let definition = value!({
+        "spec": {"group": "g.example", "scope": "Cluster", "versions": [{"name": "v1", "served": true, "storage": true}]},
+        "status": {
+            "acceptedNames": {"plural": "things", "kind": "Thing"},
+            "conditions": [{"type": "Established", "status": "True"}]
+        }
+    });
+    Definition::of(&definition).unwrap()
+}
+
+/// A watch of namespaces, or others, that are labelled `wanted`, and who takes it.
 struct Watch {
     registry: Arc<Registry>,
     served: Arc<Served>,
@@ -46,10 +59,15 @@ struct Watch {
 
 impl Watch {
     async fn start() -> Self {
+        Self::start_of("", "namespaces").await
+    }
+
+    async fn start_of(group: &str, resource: &str) -> Self {
         let dir = Scratch::new();
         let store = Store::open(Options::new(dir.join("store"))).await.unwrap();
         let registry = Arc::new(Registry::new(store, PortRange::NODE_PORTS));
-        let served = registry.resources.find("", "v1", "namespaces").unwrap();
+        registry.resources.define([Arc::new(things())].iter());
+        let served = registry.resources.find(group, "v1", resource).unwrap();
         let representation = Representation { media: Media::Json, form: Form::Object, pretty: false };
         let show = Show { representation, include: None, gzip: false };
         let encoder = Encoder::new(Arc::clone(&registry), Arc::clone(&served), show).unwrap();
@@ -58,7 +76,8 @@ impl Watch {
         let table = registry.table(&served);
         let (begin, drain) = Drain::new();
         let (after, rope) = (Start::After(table.revision()), Rope::of(ConnectionId::next()));
-        let stream = Stream::new(table, Interest::default(), after, encoder, &listing, drain, rope);
+        let end = End::of(drain, &served);
+        let stream = Stream::new(table, Interest::default(), after, encoder, &listing, end, rope);
         let woken = Arc::<Count>::default();
         let waker = Arc::clone(&woken).into();
         Self { registry, served, begin, stream, woken, waker, _dir: dir }
@@ -108,6 +127,19 @@ async fn a_watch_whose_client_is_slow_sees_the_end_behind_its_events() {
     assert!(matches!(watch.poll(), Poll::Ready(Some(Ok(_)))));
     // The task is woken while it waits for the client to take the event.
     watch.begin.begin();
+    watch.assert_ends();
+    watch.registry.store.clone().shutdown().await;
+}
+
+#[actix_web::test]
+async fn a_watch_of_what_is_defined_otherwise_ends_after_a_while() {
+    let mut watch = Watch::start_of("g.example", "things").await;
+    assert!(watch.poll().is_pending());
+    let life = watch.served.custom.as_ref().unwrap().definition().life.clone();
+    life.end();
+    assert!(watch.poll().is_pending());
+    life.over().await;
+    actix_web::rt::time::sleep(Duration::from_millis(10)).await;
     watch.assert_ends();
     watch.registry.store.clone().shutdown().await;
 }

@@ -15,12 +15,11 @@ use std::time::Duration;
 use flotilla_cluster::{Interest, Object};
 use futures_util::StreamExt;
 use futures_util::stream::FuturesUnordered;
-use memchr::memmem;
 use tokio::sync::Notify;
 
 use self::graph::{Graph, Item, Uid};
 use super::agent::Agent;
-use super::metadata::{is_deleting, mentions, metadata};
+use super::metadata::{is_deleting, mentions, metadata, uid};
 use super::queue::Queue;
 use crate::follow::{Seen, follow};
 use crate::registry::Served;
@@ -115,8 +114,7 @@ impl Collector {
     }
 
     fn see(&self, table: usize, object: &Object) {
-        let is_custom = self.tables.borrow()[table].custom.is_some();
-        let Some(uid) = uid(object, is_custom) else { return };
+        let Some(uid) = uid(object) else { return };
         let gone = object.is_tombstone();
         let concerns = !gone && (is_deleting(object) || mentions(object, "\"ownerReferences\":"));
         if !gone && !concerns && !self.graph.borrow().knows(uid) {
@@ -143,15 +141,4 @@ impl Collector {
         let all: Vec<Item> = self.graph.borrow().all().collect();
         all.into_iter().for_each(|item| self.enqueue(item));
     }
-}
-
-/// The UID in the metadata of an object: no member before it can hold the same text or, in custom objects, whose
-/// members are sorted by name, none after it.
-fn uid(object: &Object, is_custom: bool) -> Option<&str> {
-    const MEMBER: &[u8] = b"\"uid\":\"";
-    let metadata = object.metadata();
-    let found = if is_custom { memmem::rfind(metadata, MEMBER) } else { memmem::find(metadata, MEMBER) };
-    let start = found? + MEMBER.len();
-    let length = metadata[start..].iter().position(|byte| *byte == b'"')?;
-    std::str::from_utf8(&metadata[start..start + length]).ok()
 }

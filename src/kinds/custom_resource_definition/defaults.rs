@@ -1,8 +1,10 @@
 //! Defaults that a schema states: they must be valid by it themselves ("Defaulting").
 
+use flotilla_proto::structural::Structural;
 use flotilla_proto::value::Value;
 
 use super::parts::{self, ADDITIONAL, EMBEDDED, META_FIELDS, PRESERVE};
+use crate::custom::validate;
 use crate::field::{Errors, Path};
 
 /// Checks every default of a schema, which must be structural.
@@ -28,7 +30,9 @@ fn validate_at(schema: &Value, place: Place, path: &Path<'_>, errors: &mut Error
         if place.pruned && !in_metadata && has_unknown(default, Some(schema), place.resource, false) {
             errors.invalid(&path, default, "must not have unknown fields");
         }
-        validate_value(default, schema, &path, errors);
+        let mut found = Errors::default();
+        validate::value_at(&Structural::of(schema), default, &path.to_string(), &mut found);
+        errors.0.append(&mut found.0);
     }
     // Defaults of fields that no property names are never applied, so that nothing is asked of them.
     if let Some(items) = parts::items(schema) {
@@ -41,9 +45,6 @@ fn validate_at(schema: &Value, place: Place, path: &Path<'_>, errors: &mut Error
         validate_at(property, place, &path.child("properties").key(name), errors);
     }
 }
-
-/// Checks a default as the value of a custom resource would be checked.
-fn validate_value(_default: &Value, _schema: &Value, _path: &Path<'_>, _errors: &mut Errors) {}
 
 /// Whether a schema's own default has fields that the schema does not know.
 pub fn is_unpruned(schema: &Value) -> bool {

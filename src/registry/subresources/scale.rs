@@ -217,11 +217,14 @@ impl Change for Rescale<'_, '_> {
         }
         let mut parent = current.clone();
         parent.set_at(&paths.replicas, new.int_at(&REPLICAS).unwrap_or(0));
-        for field in ["resourceVersion", "uid"] {
-            match new.at(&["metadata", field]) {
-                Value::Null => drop(parent.remove_at(&["metadata", field])),
-                stated => parent.set_at(&["metadata", field], stated.clone()),
-            }
+        match new.at(&["metadata", "uid"]) {
+            Value::Null => drop(parent.remove_at(&["metadata", "uid"])),
+            stated => parent.set_at(&["metadata", "uid"], stated.clone()),
+        }
+        // Who states no revision means the present one, also of kinds that are not to be written without.
+        let stated = new.str_at(&["metadata", "resourceVersion"]);
+        if !stated.is_empty() {
+            parent.set_at(&["metadata", "resourceVersion"], stated);
         }
         let api_version = current.str_at(&["apiVersion"]);
         let fields = new.at(&["metadata", "managedFields"]);

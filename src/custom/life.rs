@@ -1,0 +1,64 @@
+//! How long what a definition says lasts: watches that show objects by it end soon after.
+
+use std::sync::Arc;
+
+use tokio::sync::watch;
+use tokio::time::{Instant, sleep_until};
+
+use crate::limits;
+
+/// Tells when the objects of a definition are to be shown by it no longer. Clones tell the same.
+#[derive(Debug, Clone)]
+pub struct Life(Arc<watch::Sender<Option<Instant>>>);
+
+impl Default for Life {
+    fn default() -> Self {
+        Self(Arc::new(watch::Sender::new(None)))
+    }
+}
+
+impl Life {
+    /// Ends it, after time for what was stored before to be told.
+    pub fn end(&self) {
+        self.0.send_if_modified(|ends| {
+            let is_first = ends.is_none();
+            ends.get_or_insert_with(|| Instant::now() + limits::DEFINITION_GRACE);
+            is_first
+        });
+    }
+
+    /// Whether it is over.
+    pub fn is_over(&self) -> bool {
+        self.0.borrow().is_some_and(|ends| Instant::now() >= ends)
+    }
+
+    /// Waits until it is over.
+    pub async fn over(self) {
+        let mut told = self.0.subscribe();
+        // Nobody stops telling: this end tells, too.
+        let ends = told.wait_for(Option::is_some).await.map_or(None, |ends| *ends);
+        if let Some(ends) = ends {
+            sleep_until(ends).await;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn it_is_over_some_time_after_it_was_ended() {
+        let (life, begun) = (Life::default(), Instant::now());
+        let ending = life.clone();
+        tokio::join!(life.clone().over(), async {
+            tokio::time::sleep(Duration::from_secs(60)).await;
+            ending.end();
+            assert!(!life.is_over());
+        });
+        assert_eq!(begun.elapsed().as_secs(), 60 + limits::DEFINITION_GRACE.as_secs());
+        assert!(life.is_over());
+    }
+}
