@@ -84,8 +84,8 @@ impl Served {
         self.resource.verbs.iter().any(|v| v == verb)
     }
 
-    /// Conforms an object of this version that was made of one which conforms, `before`, or of none. Returns the paths of
-    /// fields that were dropped.
+    /// Conforms an object of this version that was made of one which conforms, `before`, or of none. Returns the paths
+    /// of fields that were dropped.
     ///
     /// # Errors
     /// A value is not of its type.
@@ -249,8 +249,8 @@ fn defined(custom: Custom) -> Served {
     }
 }
 
-/// A resource as it is seen through a subresource, with the columns of its Scale; `None` where that shows the resource's
-/// own kind.
+/// A resource as it is seen through a subresource, with the columns of its Scale; `None` where that shows the
+/// resource's own kind.
 fn part(resource: &Resource, subresource: &Subresource, table: &TableId, scale: &'static [Column]) -> Option<Served> {
     let (group, version, kind) = &subresource.response_kind;
     let kind = catalogue::kind(group, version, kind)?;

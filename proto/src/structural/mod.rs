@@ -1,8 +1,8 @@
 //! Structural schemas: what a CustomResourceDefinition says of the objects of one version (`openAPIV3Schema`).
 //!
 //! A schema is made once, of a definition that was validated before, and then asked about every object: [`prune`]
-//! drops what it does not know, [`default()`] fills in what is absent, [`object_type`] is what server-side apply sees of
-//! it. What its [`Rules`] say of values is checked where errors are worded.
+//! drops what it does not know, [`default()`] fills in what is absent, [`object_type`] is what server-side apply sees
+//! of it. What its [`Rules`] say of values is checked where errors are worded.
 
 mod default;
 mod pattern;

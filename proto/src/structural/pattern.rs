@@ -1,4 +1,5 @@
-//! Patterns that strings must match, in the syntax of Go (RE2), which differs in details from that of the `regex` crate.
+//! Patterns that strings must match, in the syntax of Go (RE2), which differs in details from that of the `regex`
+//! crate.
 
 use std::sync::{Arc, OnceLock};
 
@@ -45,8 +46,8 @@ impl Pattern {
     }
 }
 
-/// Spells a pattern of Go for the `regex` crate: classes that Go knows in ASCII only, literal text between `\Q` and `\E`,
-/// and signs that mean themselves in Go.
+/// Spells a pattern of Go for the `regex` crate: classes that Go knows in ASCII only, literal text between `\Q` and
+/// `\E`, and signs that mean themselves in Go.
 fn translate(pattern: &str) -> String {
     let mut out = String::with_capacity(pattern.len() + 16);
     let mut rest = pattern;

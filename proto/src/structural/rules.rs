@@ -8,7 +8,8 @@ use crate::value::{Str, Value};
 pub struct Rules {
     /// The values that are allowed; any when there are none.
     pub enumeration: Vec<Value>,
-    /// The form of strings or the width of numbers, as the schema states it; empty for any. Not every format is checked.
+    /// The form of strings or the width of numbers, as the schema states it; empty for any. Not every format is
+    /// checked.
     pub format: Str,
     /// What strings must match.
     pub pattern: Option<Pattern>,
