@@ -2,8 +2,8 @@
 //!
 //! [`Definition`] is what requests need of a stored definition, and [`Custom`] one of its versions; [`follow`] keeps
 //! them as the store has them. Schemas are [`flotilla_proto::structural`]; here is what the reference's validation
-//! makes of them, with the same errors in the same order and words. Where it visits members in random order, members of the
-//! schema come sorted by name and members of the object in their own order.
+//! makes of them, with the same errors in the same order and words. Where it visits members in random order, members of
+//! the schema come sorted by name and members of the object in their own order.
 //!
 //! # What a write does
 //!
