@@ -262,3 +262,7 @@ fn metadata_type() -> Option<&'static Type> {
         _ => None,
     }
 }
+
+#[cfg(test)]
+#[path = "served_tests.rs"]
+mod tests;

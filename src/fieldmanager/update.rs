@@ -233,3 +233,39 @@ pub fn settle(live: &Value, new: &mut Value) {
 pub fn or_unknown<T>(result: Result<T, Untrackable>, what: &str) -> ApiResult<T> {
     result.map_err(|Untrackable(why)| crate::status::ApiError::unknown(format!("{what}{why}")))
 }
+
+#[cfg(test)]
+mod tests {
+    use flotilla_proto::{catalogue, value};
+
+    use super::super::OneVersion;
+    use super::*;
+
+    #[test]
+    fn what_does_not_fit_the_schema_of_today_is_tracked_no_longer() {
+        let of = &catalogue::kind("", "v1", "ConfigMap").unwrap().of;
+        let target = |fixed| Target {
+            of,
+            group: "",
+            version: "v1",
+            kind: "ConfigMap",
+            fixed,
+            reset: Default::default(),
+            versions: &OneVersion,
+        };
+        let write = Write { manager: "m", subresource: "", now: "2026-01-01T00:00:00Z" };
+        let mut live = value!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a"}, "data": {"k": "v"}});
+        update(&target(false), &write, None, &mut live, false);
+        let is_tracked = |old: &Value, fixed: bool| {
+            let mut new = live.clone();
+            new.set_at(&["data", "k"], "w");
+            update(&target(fixed), &write, Some(old), &mut new, false);
+            !new.at(&["metadata", "managedFields"]).is_null()
+        };
+        let mut misfit = live.clone();
+        misfit.set_at(&["data", "k"], 1);
+        assert!(is_tracked(&live, false));
+        assert!(!is_tracked(&misfit, false));
+        assert!(is_tracked(&misfit, true));
+    }
+}

@@ -252,8 +252,8 @@ fn defined(custom: Custom) -> Served {
     }
 }
 
-/// A resource as it is seen through a subresource, with the columns of its Scale; `None` where that shows the resource's
-/// own kind.
+/// A resource as it is seen through a subresource, with the columns of its Scale; `None` where that shows the
+/// resource's own kind.
 fn part(resource: &Resource, subresource: &Subresource, table: &TableId, scale: &'static [Column]) -> Option<Served> {
     let (group, version, kind) = &subresource.response_kind;
     let kind = catalogue::kind(group, version, kind)?;

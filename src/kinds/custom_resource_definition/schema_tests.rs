@@ -341,3 +341,25 @@ fn rules_have_texts_that_fit_on_a_line() {
     ];
     check(cases, of_rule);
 }
+
+#[test]
+fn defaults_are_valid_by_their_own_schema() {
+    check(
+        &[
+            (value!({"type": "string", "enum": ["x", "y"], "default": "x"}), &[]),
+            (
+                value!({"type": "string", "default": 5}),
+                &[".default: Invalid value: \"integer\":  in body must be of type string: \"integer\""],
+            ),
+            (
+                value!({"type": "integer", "maximum": 3, "default": 5}),
+                &[".default: Invalid value: 5:  in body should be less than or equal to 3"],
+            ),
+            (
+                value!({"type": "string", "enum": ["x", "y"], "default": "z"}),
+                &[".default: Unsupported value: \"z\": supported values: \"x\", \"y\""],
+            ),
+        ],
+        of_spec,
+    );
+}
