@@ -196,7 +196,7 @@ fn a_member_that_was_frozen_makes_nothing_that_is_not_defined_any_more() {
     told(&servers[0], &["transfer", "a"]);
     let mut client = servers[2].connect();
     assert!(names(&client.get(WIDGETS).expect(200)).is_empty());
-    servers[2].signal("STOP");
+    servers[2].freeze();
     let body = widget("late").to_string();
     let head = format!("POST {WIDGETS} HTTP/1.1\r\nHost: localhost\r\nContent-Length: {}\r\n", body.len());
     client.send(format!("{head}Content-Type: application/json\r\n\r\n{body}").as_bytes()).expect("a connection");

@@ -284,6 +284,25 @@ impl Server {
         assert!(Command::new("kill").args([&format!("-{signal}"), &id]).status().expect("kill").success());
     }
 
+    /// Stops it where it stands, all of its threads: on a busy machine some go on for a while after the signal.
+    pub fn freeze(&self) {
+        self.signal("STOP");
+        let threads = format!("/proc/{}/task", self.running.child.id());
+        let stands = |stat: &str| stat.rsplit_once(')').is_some_and(|(_, rest)| rest.trim_start().starts_with('T'));
+        let is_frozen = || {
+            let mut threads = std::fs::read_dir(&threads).expect("a process");
+            threads.all(|thread| {
+                let stat = std::fs::read_to_string(thread.expect("a thread").path().join("stat"));
+                stat.is_ok_and(|stat| stands(&stat))
+            })
+        };
+        let deadline = Instant::now() + STOP_TIMEOUT;
+        while !is_frozen() {
+            assert!(Instant::now() < deadline, "it does not stand still");
+            sleep(POLL_INTERVAL);
+        }
+    }
+
     /// Waits for its end.
     pub fn wait(mut self) -> ExitStatus {
         let deadline = Instant::now() + STOP_TIMEOUT;
