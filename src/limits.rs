@@ -107,7 +107,7 @@ pub const BOOKMARK_INTERVAL: Duration = Duration::from_secs(60);
 /// Time that a read waits for a revision which is not applied yet; then it is answered with 504.
 pub const REVISION_WAIT: Duration = Duration::from_secs(3);
 
-/// Time that a request waits for a resource that is defined to be served; then it is answered with 404.
+/// Time that a request waits for a resource that is defined to be served; then it is answered with 503.
 pub const DEFINITION_WAIT: Duration = Duration::from_secs(3);
 
 /// Time for which watches go on after the definition of their objects changed or went.

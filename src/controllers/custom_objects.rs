@@ -1,18 +1,21 @@
 //! Objects of definitions that are being deleted: they go first ("Custom Resources", deletion of definitions).
 
+use std::cell::RefCell;
+use std::collections::HashMap;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
 
-use flotilla_cluster::{Interest, Key, Selection};
+use flotilla_cluster::{Interest, Key, Object, Selection};
+use flotilla_proto::json;
 use flotilla_proto::value::Value;
 use futures_util::{StreamExt, TryStreamExt, stream};
 
 use super::agent::Agent;
 use super::metadata::is_deleting;
 use super::queue::{Queue, Then};
-use crate::custom;
 use crate::custom::termination::{self, Stage};
+use crate::custom::{self, Definition};
 use crate::follow::follow;
 use crate::kinds::custom_resource_definition::is_true;
 use crate::limits::LIST_CHUNK_OBJECTS;
@@ -29,25 +32,49 @@ const SETTLE: Duration = Duration::from_millis(500);
 /// Time between two looks at what remains.
 const RECHECK: Duration = Duration::from_secs(1);
 
+/// When the table of a definition that is gone is searched once more: creates that were admitted before its deletion
+/// are asked for again for ten seconds where their group has no leader.
+const SWEEP: Duration = Duration::from_secs(15);
+
+/// What was defined by definitions that are gone, by their names.
+type Gone = RefCell<HashMap<String, Arc<Served>>>;
+
 /// Deletes the objects of definitions that are being deleted, and lets these go.
 pub async fn run(agent: Rc<Agent>) -> ApiResult<()> {
     let definitions = agent.resource(custom::GROUP, custom::RESOURCE)?;
     let table = agent.registry.table(&definitions);
-    let queue = Queue::new(&agent.registry.metrics, "crd_finalizer");
+    let (queue, gone) = (Queue::new(&agent.registry.metrics, "crd_finalizer"), Gone::default());
     tokio::join!(
         follow(&table, Interest::default(), |seen| {
+            let name = |definition: &Object| definition.key().name().to_owned();
             if let Some(definition) = seen.live().filter(|definition| is_deleting(definition)) {
-                queue.add_after(definition.key().name().to_owned(), SETTLE);
+                queue.add_after(name(definition), SETTLE);
+            } else if let Some(definition) = seen.deleted() {
+                let read = json::parse(definition.bytes()).ok().and_then(|tree| Definition::of(&tree));
+                if let Some(served) = read.and_then(|definition| agent.registry.resources.defined_by(definition)) {
+                    gone.borrow_mut().insert(name(definition), served);
+                    queue.put_off(name(definition), SWEEP);
+                }
             }
         }),
-        queue.work(WORKERS, |name| attempt(&agent, &definitions, name)),
+        queue.work(WORKERS, |name| attempt(&agent, &definitions, &gone, name)),
     );
     Ok(())
 }
 
-async fn attempt(agent: &Agent, definitions: &Arc<Served>, name: String) -> ApiResult<Then> {
+async fn attempt(agent: &Agent, definitions: &Arc<Served>, gone: &Gone, name: String) -> ApiResult<Then> {
     let target = Target { served: definitions, namespace: "", name: &name, subresource: "" };
-    let Some(definition) = agent.get(target)? else { return Ok(Then::Rest) };
+    let Some(definition) = agent.get(target)? else {
+        let served = gone.borrow().get(&name).cloned();
+        if let Some(served) = served
+            && delete_all(agent, &served).await?
+        {
+            return Ok(Then::Again(RECHECK));
+        }
+        gone.borrow_mut().remove(&name);
+        return Ok(Then::Rest);
+    };
+    gone.borrow_mut().remove(&name); // what there is belongs to somebody else now
     if definition.at(&["metadata", "deletionTimestamp"]).is_null() || !is_held(&definition) {
         return Ok(Then::Rest);
     }
@@ -61,11 +88,10 @@ async fn attempt(agent: &Agent, definitions: &Arc<Served>, name: String) -> ApiR
 async fn finish(agent: &Agent, target: Target<'_>, definition: &Value) -> ApiResult<Then> {
     tell(agent, target, definition, Stage::InProgress).await?;
     if is_true(definition, "Established") {
-        let (group, plural) = (definition.str_at(&["spec", "group"]), definition.str_at(&["spec", "names", "plural"]));
-        let Some(served) = agent.registry.resources.of_resource(group, plural) else {
-            return Ok(Then::Again(RECHECK)); // it is not known here yet that it is defined
-        };
-        if delete_all(agent, &served).await? {
+        let served = Definition::of(definition).and_then(|of| agent.registry.resources.defined_by(of));
+        if let Some(served) = served
+            && delete_all(agent, &served).await?
+        {
             return Ok(Then::Again(RECHECK));
         }
     }

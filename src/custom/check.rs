@@ -3,6 +3,7 @@
 //! Every part of a schema is checked, whatever the others found, in a fixed order. Besides errors the checks count what
 //! fits: of the alternatives of `anyOf` and `oneOf` the errors of the one that fits best are shown.
 
+use std::cell::Cell;
 use std::collections::HashSet;
 
 use flotilla_proto::structural::{Additional, Rules, Structural, ValueType};
@@ -12,6 +13,9 @@ use super::correlate::Pair;
 use super::format;
 use super::number::is_whole;
 use crate::field::{ErrorKind, Errors, FieldError, Path, quote, shown};
+
+/// Most bytes of places that errors name.
+const TOLD_BYTES_MAX: usize = 1 << 20;
 
 /// What is checked.
 #[derive(Debug, Clone, Copy)]
@@ -26,7 +30,7 @@ pub struct Subject<'a> {
 
 /// Checks a value against a schema.
 pub fn check(schema: &Structural, subject: Subject<'_>, errors: &mut Errors) {
-    let mut walk = Walk { path: String::new(), at: subject.at };
+    let mut walk = Walk { path: String::new(), at: subject.at, told: Cell::default() };
     let pair = subject.old.map(|old| Pair { schema, new: subject.value, old });
     let outcome = walk.value(schema, subject.value, pair);
     let mut seen = HashSet::with_capacity(outcome.errors.0.len());
@@ -58,6 +62,8 @@ pub(super) struct Walk<'a> {
     /// The current place, as messages name it.
     pub(super) path: String,
     at: &'a str,
+    /// How many bytes of paths were told.
+    told: Cell<usize>,
 }
 
 impl Walk<'_> {
@@ -97,6 +103,16 @@ impl Walk<'_> {
         out
     }
 
+    /// The current place, as long as not too much was told of places: a body may make paths of many more bytes than it
+    /// has.
+    pub(super) fn named(&self) -> &str {
+        if self.told.get() > TOLD_BYTES_MAX {
+            return "";
+        }
+        self.told.set(self.told.get() + self.path.len());
+        &self.path
+    }
+
     /// The field of a place, as errors name it.
     fn field(&self, path: &str) -> String {
         match (self.at, path.strip_prefix('.').unwrap_or(path)) {
@@ -109,7 +125,8 @@ impl Walk<'_> {
 
     /// An error of the current place; `what` follows its name in the message.
     pub(super) fn error(&self, kind: ErrorKind, shown: String, what: &str) -> FieldError {
-        FieldError { kind, field: self.field(&self.path), shown, detail: format!("{} in body {what}", self.path) }
+        let path = self.named();
+        FieldError { kind, field: self.field(path), shown, detail: format!("{path} in body {what}") }
     }
 
     /// An error whose message says all.
@@ -144,7 +161,7 @@ impl Walk<'_> {
             .collect();
         out.errors.0.push(FieldError {
             kind: ErrorKind::NotSupported,
-            field: self.field(&self.path),
+            field: self.field(self.named()),
             shown: shown(value),
             detail: format!("supported values: {}", names.join(", ")),
         });
@@ -154,7 +171,7 @@ impl Walk<'_> {
     fn string(&self, rules: &Rules, format: &str, text: &str, out: &mut Outcome) {
         let length = text.chars().count() as i64;
         if let Some(max) = rules.max_length.filter(|max| length > *max) {
-            out.errors.too_long(&Path::root(&self.field(&self.path)), size(max));
+            out.errors.too_long(&Path::root(&self.field(self.named())), size(max));
         } else if let Some(min) = rules.min_length.filter(|min| length < *min) {
             let what = format!("should be at least {min} chars long");
             out.errors.0.push(self.error(ErrorKind::Invalid, quote(text), &what));
@@ -186,7 +203,7 @@ impl Walk<'_> {
             out.errors.0.push(self.error(ErrorKind::Invalid, count.to_string(), &what));
         }
         if let Some(max) = rules.max_items.filter(|max| count > *max) {
-            out.errors.too_many(&Path::root(&self.field(&self.path)), items.len(), size(max));
+            out.errors.too_many(&Path::root(&self.field(self.named())), items.len(), size(max));
         }
         let repeats = |(index, item): (usize, &Value)| items[..index].contains(item);
         if rules.unique_items && items.iter().enumerate().any(repeats) {
@@ -202,7 +219,7 @@ impl Walk<'_> {
             out.errors.0.push(self.error(ErrorKind::Invalid, count.to_string(), &what));
         }
         if let Some(max) = rules.max_properties.filter(|max| count > *max) {
-            out.errors.too_many(&Path::root(&self.field(&self.path)), map.len(), size(max));
+            out.errors.too_many(&Path::root(&self.field(self.named())), map.len(), size(max));
         }
         self.additional(schema, map, pair, out);
         let length = self.path.len();
@@ -218,7 +235,7 @@ impl Walk<'_> {
             self.path.truncate(length);
         }
         for name in rules.required.iter().filter(|name| !map.contains_key(name)) {
-            out.errors.required(&Path::root(&self.field(&format!("{}.{name}", self.path))), "");
+            out.errors.required(&Path::root(&self.field(&format!("{}.{name}", self.named()))), "");
         }
     }
 
@@ -231,7 +248,7 @@ impl Walk<'_> {
             Additional::Any(false) => {
                 for (name, _) in others() {
                     let mut error = self.error(ErrorKind::Invalid, quote(name), "");
-                    error.detail = format!("{}.{name} in body is a forbidden property", self.path);
+                    error.detail = format!("{}.{name} in body is a forbidden property", self.named());
                     out.errors.0.push(error);
                 }
             }
@@ -248,7 +265,7 @@ impl Walk<'_> {
 
     /// `anyOf`, `oneOf`, `allOf`, `not`. What did not change in them counts as all else.
     fn alternatives(&mut self, rules: &Rules, value: &Value, out: &mut Outcome) {
-        let place = quote(&self.path);
+        let place = quote(self.named());
         if !rules.any_of.is_empty() {
             let found = self.best(&rules.any_of, value, true);
             if found.valid == 0 {

@@ -37,15 +37,16 @@ impl Definitions {
     /// Takes in a definition, or that it is gone; whether that makes a difference.
     fn set(&mut self, key: &Key, mut definition: Option<Definition>) -> bool {
         let before = self.known.remove(key).or_else(|| self.before.remove(key));
-        let is_known = before.is_some();
+        let terminating = |of: Option<&Definition>| of.map(|definition| definition.terminating);
+        let mut is_changed = terminating(before.as_deref()) != terminating(definition.as_ref());
         if let Some(before) = before
             && !definition.as_mut().is_some_and(|definition| definition.continues(&before))
         {
             self.over.push(before.life.clone());
+            is_changed = true;
         }
-        let makes_one = is_known || definition.is_some();
         self.known.extend(definition.map(|definition| (key.clone(), Arc::new(definition))));
-        makes_one
+        is_changed
     }
 
     fn begin(&mut self) {

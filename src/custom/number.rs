@@ -43,7 +43,7 @@ impl Walk<'_> {
         let range = |name: &str, in_range: bool| {
             let of = of.map_or("", ValueType::name);
             let form = if format.is_empty() { "(default format)".to_owned() } else { format!("with format {format}") };
-            let why = || self.remark(format!("{name} value must be of type {of} {form} in {}", self.path));
+            let why = || self.remark(format!("{name} value must be of type {of} {form} in {}", self.named()));
             (!in_range).then(why)
         };
         let fits = match value {
@@ -93,7 +93,8 @@ impl Walk<'_> {
             }
         };
         if !positive {
-            let detail = format!("factor MultipleOf declared for {} must be positive: {}", self.path, factor.shown());
+            let detail =
+                format!("factor MultipleOf declared for {} must be positive: {}", self.named(), factor.shown());
             return Some(FieldError { detail, ..self.error(ErrorKind::Invalid, factor.shown(), "") });
         }
         let what = || format!("should be a multiple of {}", factor.shown());

@@ -35,6 +35,11 @@ impl Custom {
         versions.map(|version| Self { definition: definition.clone(), version })
     }
 
+    /// The version that objects are stored in, served or not.
+    pub fn stored(definition: &Arc<Definition>) -> Self {
+        Self { definition: definition.clone(), version: definition.storage }
+    }
+
     /// The definition.
     pub fn definition(&self) -> &Definition {
         &self.definition

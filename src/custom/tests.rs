@@ -540,3 +540,18 @@ fn writes_of_the_status_are_checked_below_it() {
         ]
     );
 }
+
+#[test]
+fn very_many_errors_do_not_name_places_without_end() {
+    let schema =
+        of_spec(r#"{"type": "object", "additionalProperties": {"type": "array", "items": {"type": "string"}}}"#);
+    let (key, items) = ("k".repeat(100_000), vec!["1"; 2_000].join(","));
+    let errors = {
+        let mut errors = Errors::default();
+        validate::validate(&schema, &parse(&format!(r#"{{"spec": {{"{key}": [{items}]}}}}"#)), &mut errors);
+        errors
+    };
+    assert!(!errors.is_empty());
+    let bytes: usize = errors.0.iter().map(|error| error.field.len() + error.detail.len()).sum();
+    assert!(bytes < 4 << 20, "{bytes} bytes of {} errors", errors.0.len());
+}

@@ -1,11 +1,27 @@
 //! Resources that are not known here yet: a client may have been told by another member that they are defined.
 
+use flotilla_proto::json::Part;
+use flotilla_proto::value::Value;
+
 use super::Gateway;
 use super::routing::{self, RequestInfo, Routed};
-use crate::custom::{self, Definition};
+use crate::custom;
+use crate::kinds::custom_resource_definition::is_true;
 use crate::limits;
 use crate::registry;
 use crate::status::{ApiError, ApiResult};
+
+/// What is read of a definition: not its schemas, which are most of it.
+const READ: Part = Part::only(&[
+    ("spec", Part::only(&[("versions", Part::Whole)])),
+    ("status", Part::only(&[("conditions", Part::Whole)])),
+]);
+
+/// Whether a definition may make a difference: not to what is known here.
+pub(super) fn may_be_defined(gateway: &Gateway, info: &RequestInfo) -> bool {
+    let of = &info.of;
+    of.group.contains('.') && gateway.registry.resources.find(&of.group, &of.version, &of.resource).is_none()
+}
 
 /// Looks again whether somebody has objects like these, where a definition of them is stored.
 ///
@@ -39,7 +55,9 @@ async fn is_defined(gateway: &Gateway, info: &RequestInfo) -> ApiResult<bool> {
     let name = format!("{}.{}", info.of.resource, info.of.group);
     let stored = match registry.get(&served, "", &name, None).await {
         Err(ApiError { code: 404, .. }) => return Ok(false),
-        stored => registry::stored_value(&*stored?)?,
+        stored => registry::stored_part(&*stored?, READ)?,
     };
-    Ok(Definition::of(&stored).is_some_and(|definition| definition.served(&info.of.version).is_some()))
+    let mut versions = stored.list_at(&["spec", "versions"]).iter();
+    let is_asked = |version: &Value| version.str_at(&["name"]) == info.of.version && version.is_true_at(&["served"]);
+    Ok(is_true(&stored, "Established") && versions.any(is_asked))
 }

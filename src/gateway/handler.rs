@@ -160,7 +160,13 @@ async fn route(
     let watch = head.query.flag("watch").unwrap_or(false);
     let asked = Route { method: request.method().clone(), uri: request.uri().clone(), watch };
     let routed = match router.send(asked).await.map_err(unrouted).flatten() {
-        Ok(Routed::Unserved(info)) => definitions::look_again(gateway, info, head.method, watch).await,
+        Ok(Routed::Unserved(info)) if definitions::may_be_defined(gateway, &info) => {
+            let allowed = resources::authorize(gateway, &head, &info.of, info.verb, &mut caller);
+            match allowed {
+                Ok(()) => definitions::look_again(gateway, info, head.method, watch).await,
+                Err(refused) => Err(refused),
+            }
+        }
         routed => routed,
     };
     let answered = match routed {

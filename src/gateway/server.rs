@@ -74,12 +74,12 @@ impl Gateway {
         registry.accounts_are_made = boot.config.embedded_controllers;
         registry.authorizer = boot.authorizer.clone();
         let registry = Arc::new(registry);
-        let beginning = Beginning::start(boot, &registry).await?;
         let address = format!("{}:{}", boot.config.advertised(), boot.address.port());
         let published = Published::new(address)?;
         let following = [follow_roles(&registry)?, published.follow(&registry)].map(Following);
         registry.authorizer.rbac.is_complete().await;
         let _ = registry.resources.changes().wait_for(|times| *times > 0).await; // what is stored is served
+        let beginning = Beginning::start(boot, &registry).await?;
         let health = beginning.health(boot);
         let streams = boot.drain.or_removed(registry.store.standing());
         Ok(Arc::new(Self {

@@ -146,12 +146,22 @@ impl Resources {
     /// Serves these definitions besides what is built in, and no others any more. Returns what is served of them. What
     /// is built in stays what it is.
     pub fn define<'a>(&self, definitions: impl Iterator<Item = &'a Arc<Definition>>) -> Vec<Arc<Served>> {
-        let is_builtin = |of: &Definition| self.builtin.iter().any(|own| stored_order(own) == (&of.group, &of.plural));
-        let custom = definitions.filter(|definition| !is_builtin(definition)).flat_map(Custom::of);
+        let custom = definitions.filter(|definition| !self.has_built_in(definition)).flat_map(Custom::of);
         let custom: Vec<_> = custom.map(|custom| Arc::new(defined(custom))).collect();
         self.known.store(Arc::new(Known::of(self.builtin.iter().chain(&custom).cloned().collect())));
         self.defined.send_modify(|times| *times += 1);
         custom
+    }
+
+    fn has_built_in(&self, definition: &Definition) -> bool {
+        self.builtin.iter().any(|own| stored_order(own) == (&definition.group, &definition.plural))
+    }
+
+    /// The resource of a definition in the version that objects are stored in, whether or not that is served. `None`
+    /// where the name is that of a built-in resource, whose objects no definition has.
+    pub fn defined_by(&self, definition: Definition) -> Option<Arc<Served>> {
+        let is_own = !self.has_built_in(&definition);
+        is_own.then(|| Arc::new(defined(Custom::stored(&Arc::new(definition)))))
     }
 
     /// Told whenever definitions were taken in: how often.

@@ -36,9 +36,20 @@ fn what_is_defined_is_served_until_it_is_not_any_more() {
 }
 
 #[test]
+fn what_is_served_in_no_version_has_objects_all_the_same() {
+    let things = definition("example.com", "things", value!([(version("v1", false, true))]));
+    let resources = Resources::builtin();
+    assert!(resources.define([things.clone()].iter()).is_empty());
+    let served = resources.defined_by(Arc::into_inner(things).unwrap()).unwrap();
+    assert_eq!((served.table.as_str(), &*served.resource.version), ("example.com/things", "v1"));
+}
+
+#[test]
 fn what_is_built_in_cannot_be_defined() {
     let resources = Resources::builtin();
     let ingresses = definition("networking.k8s.io", "ingresses", value!([(version("v1", true, true))]));
-    assert!(resources.define([ingresses].iter()).is_empty());
+    assert!(resources.define([ingresses.clone()].iter()).is_empty());
+    // Whoever deletes such a definition deletes no ingress.
+    assert!(resources.defined_by(Arc::into_inner(ingresses).unwrap()).is_none());
     assert!(resources.find("networking.k8s.io", "v1", "ingresses").unwrap().custom.is_none());
 }

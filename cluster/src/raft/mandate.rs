@@ -26,7 +26,8 @@ impl Node {
         let call = message::VoteCall { group: self.name().to_string(), ballot: *leader, last: None, transfer: true };
         let call = Bytes::from(call.encode_to_vec());
         let others = self.voters().into_iter().filter(|voter| *voter != self.id());
-        let mut answers: FuturesUnordered<_> = others.map(|voter| self.knows_of_none_after(voter, &call)).collect();
+        let mut answers: FuturesUnordered<_> =
+            others.map(|voter| self.knows_of_none_after(voter, (leader.term, leader.node), &call)).collect();
         let mut agreeing = BTreeSet::from([self.id()]);
         while !self.is_quorum(|voter| agreeing.contains(&voter)) {
             match answers.next().await {
@@ -38,13 +39,19 @@ impl Node {
     }
 
     /// Asks a voter; its id if it knows of nobody after that leader.
-    fn knows_of_none_after(&self, voter: u64, call: &Bytes) -> impl Future<Output = Option<u64>> + use<> {
+    fn knows_of_none_after(
+        &self,
+        voter: u64,
+        leader: (u64, u64),
+        call: &Bytes,
+    ) -> impl Future<Output = Option<u64>> + use<> {
         let target = Target { address: self.address(voter).unwrap_or_default(), member: Some(voter) };
         let (lane, method) = (Lane::Control, Method::PreVote as u32);
         let call = self.peers.as_ref().map(|peers| peers.call(&target, lane, method, call.clone(), MANDATE_TIMEOUT));
         async move {
-            let answer = message::VoteAnswer::decode(call?.await.ok()?).ok()?;
-            answer.granted.then_some(voter)
+            // What members of older versions grant is something else: their ballot tells the same.
+            let own = message::VoteAnswer::decode(call?.await.ok()?).ok()?.ballot;
+            ((own.term, own.node) <= leader).then_some(voter)
         }
     }
 

@@ -90,14 +90,14 @@ async fn succeed_one(placement: Arc<Placement>, member: u64, network: Arc<dyn Ne
         return;
     }
     tracing::info!(member = %format_args!("{member:x}"), groups = led.len(), "the leader of groups is gone: standing for election");
-    // One after the other, so that those who can succeed do not stand against each other.
+    // By rank, so that those who can succeed do not stand against each other.
     let mut waited = 0;
     for node in led {
         let rank = rank(&placement, member, &node);
         tokio::time::sleep(SUCCESSION_INTERVAL * rank.saturating_sub(waited)).await;
         waited = waited.max(rank);
         if node.leader() == Some(member) {
-            node.succeed().await;
+            actix::spawn(async move { node.succeed().await });
         }
     }
 }

@@ -109,6 +109,10 @@ fn escape(rest: &str, in_class: bool) -> Step {
         '<' => "<",
         '>' => ">",
         'Q' => return quoted(rest),
+        // A class of Unicode or a code point in braces.
+        'p' | 'P' | 'x' if rest[2..].starts_with('{') => {
+            return (rest.find('}').map_or(rest.len(), |end| end + 1), None);
+        }
         _ => return (1 + sign.len_utf8(), None),
     };
     (2, Some(spelled.to_owned()))
@@ -165,6 +169,11 @@ mod tests {
             ("^a$", "a\n", false),
             (r"^[a-zA-Z0-9+\-.]*$", "a-b", true),
             (r"^[+-]?[0-9]+$", "-5", true),
+            (r"^\p{L}+$", "é", true),
+            (r"^\p{Lu}{2}$", "ÉÈ", true),
+            (r"^[\P{L}_]+$", "é", false),
+            (r"^\x{e9}{2}$", "éé", true),
+            (r"^\x41$", "A", true),
         ] {
             let compiled = Pattern::new(pattern);
             assert!(compiled.is_valid(), "{pattern}: {}", translate(pattern));

@@ -3,15 +3,22 @@
 use super::{Additional, Structural, is_meta};
 use crate::value::Value;
 
-/// Drops the members that the schema does not know and returns their paths, sorted: `spec.a`, `spec.list[0].x`.
+/// Drops the members that the schema does not know and returns their paths, sorted: `spec.a`, `spec.list[0].x`; of very
+/// many not all.
 ///
 /// `is_root` says that the value is an object of the API: then, as in embedded resources, its apiVersion, kind and
 /// metadata are kept and not looked into. Objects without anything unknown are not touched.
 pub fn prune(schema: &Structural, value: &mut Value, is_root: bool) -> Vec<String> {
     let mut unknown = Vec::new();
     let place = Place { schema: Some(schema), preserves: false, is_object: is_root };
-    find(place, value, &mut String::new(), &mut |path| unknown.push(path.to_owned()));
-    let mut drops = !unknown.is_empty();
+    let (mut drops, mut told) = (false, 0);
+    find(place, value, &mut String::new(), &mut |path| {
+        drops = true;
+        told += path.len();
+        if told <= TOLD_BYTES_MAX {
+            unknown.push(path.to_owned());
+        }
+    });
     if !is_root {
         // What is called as the members of every object do is dropped without a word.
         drops |= value.as_object().is_some_and(|map| map.keys().any(is_meta));
@@ -22,6 +29,9 @@ pub fn prune(schema: &Structural, value: &mut Value, is_root: bool) -> Vec<Strin
     }
     unknown
 }
+
+/// Most bytes of paths that are told: a body may make them of many more than it has.
+const TOLD_BYTES_MAX: usize = 1 << 20;
 
 /// Where a value stands.
 #[derive(Clone, Copy)]

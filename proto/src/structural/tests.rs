@@ -1,6 +1,7 @@
 use super::*;
 use crate::schema::{AnyKind, Shape, Topology, Type};
 use crate::value;
+use crate::value::Map;
 
 fn pruned(schema: Value, mut object: Value, is_root: bool) -> (Value, Vec<String>) {
     let unknown = prune(&Structural::of(&schema), &mut object, is_root);
@@ -224,4 +225,18 @@ fn schemas_that_are_none_and_deep_ones_are_read() {
     }
     assert!(levels > 100 && read.preserves_unknown);
     std::mem::forget(deep);
+}
+
+#[test]
+fn of_very_many_unknown_members_not_all_are_named() {
+    let map = value!({"type": "object", "additionalProperties": {"type": "object", "properties": {}}});
+    let schema = value!({"type": "object", "properties": {"spec": map}});
+    let members: Map = (0..2_000).map(|number| (format!("a{number}"), Value::Int(0))).collect();
+    let mut long: Map = Map::new();
+    long.insert("k".repeat(100_000), members);
+    let (object, unknown) = pruned(schema, value!({"spec": long}), true);
+    assert!(unknown.iter().map(String::len).sum::<usize>() <= 1 << 20, "{}", unknown.len());
+    assert!(!unknown.is_empty());
+    let left = object.map_at(&["spec"]).unwrap().values().next().unwrap();
+    assert_eq!(left, &Value::object(), "all are dropped");
 }

@@ -144,12 +144,13 @@ impl Collector {
         let api_version = reference.str_at(&["apiVersion"]);
         let (group, version) = api_version.split_once('/').unwrap_or(("", api_version));
         let registry = &self.agent.registry;
-        let Some(stored) = registry.resources.of_kind(group, reference.str_at(&["kind"])) else {
-            return Ok(Standing::Unknown);
+        let kind = reference.str_at(&["kind"]);
+        let stored = match registry.resources.of_kind(group, kind) {
+            Some(stored) if registry.resources.find(group, version, &stored.resource.name).is_none() => None,
+            Some(stored) => Some(stored),
+            None => self.defined_before(group, kind),
         };
-        if registry.resources.find(group, version, &stored.resource.name).is_none() {
-            return Ok(Standing::Unknown);
-        }
+        let Some(stored) = stored else { return Ok(Standing::Unknown) };
         if stored.resource.namespaced && !target.served.resource.namespaced {
             return Ok(Standing::Unknown);
         }

@@ -90,6 +90,11 @@ impl Collector {
         from..tables.len()
     }
 
+    /// The resource of a kind that is defined no more, and whose table was followed.
+    fn defined_before(&self, group: &str, kind: &str) -> Option<Arc<Served>> {
+        self.tables.borrow().iter().find(|of| of.group() == group && of.kind().name == kind).cloned()
+    }
+
     /// The resource whose objects a table holds, as it is served now, or was.
     fn served(&self, table: usize) -> Arc<Served> {
         let known = self.tables.borrow()[table].clone();

@@ -1,5 +1,6 @@
 //! What stands under `allOf`, `anyOf`, `oneOf` and `not`: it may restrict values, but says nothing of their structure.
 
+use flotilla_proto::structural::Pattern;
 use flotilla_proto::value::{Map, Value};
 
 use super::parts::{self, ADDITIONAL, EMBEDDED, INT_OR_STRING, LIST_MAP_KEYS, LIST_TYPE, MAP_TYPE, PRESERVE, RULES};
@@ -65,8 +66,9 @@ fn validate_restrictions(schema: &Value, skip: bool, skip_in_first: bool, path: 
 }
 
 /// What is wrong with a regular expression.
-fn pattern_fault(_pattern: &str) -> Option<String> {
-    None
+fn pattern_fault(pattern: &str) -> Option<String> {
+    let is_none = !pattern.is_empty() && !Pattern::new(pattern).is_valid();
+    is_none.then(|| format!("error parsing regexp: `{pattern}`"))
 }
 
 fn validate_nested(schema: &Value, skip: bool, path: &Path<'_>, errors: &mut Errors) {
