@@ -258,7 +258,7 @@ mod tests {
     #[actix_web::test]
     async fn what_is_put_off_comes_no_earlier() {
         let queue = Queue::new(&Metrics::default(), "test");
-        let (begun, later) = (Instant::now(), Duration::from_millis(100));
+        let (begun, later) = (Instant::now(), Duration::from_secs(1));
         queue.add("ready");
         queue.put_off("ready", later);
         queue.add_after("delayed", Duration::ZERO);

@@ -211,6 +211,39 @@ fn a_member_that_was_frozen_makes_nothing_that_is_not_defined_any_more() {
 }
 
 #[test]
+fn definitions_go_whatever_they_serve_and_take_nothing_of_others_along() {
+    const CLASSES: &str = "/apis/networking.k8s.io/v1/ingressclasses";
+    let directory = DataDir::new();
+    let server = directory.start();
+    let mut client = server.connect();
+    let class = json!({"metadata": {"name": "kept"}, "spec": {"controller": "example.com/any"}});
+    client.post(CLASSES, &class).expect(201);
+    let mut shadow = definition("ingressclasses", "IngressClass");
+    shadow["metadata"] = json!({
+        "name": "ingressclasses.networking.k8s.io", "annotations": {"api-approved.kubernetes.io": "unapproved, a test"}
+    });
+    (shadow["spec"]["group"], shadow["spec"]["scope"]) = ("networking.k8s.io".into(), "Cluster".into());
+    client.post(DEFINITIONS, &shadow).expect(201);
+
+    define(&server);
+    client.post(WIDGETS, &widget("hidden")).expect(201);
+    let path = definition_path("widgets");
+    let mut unserved = client.get(&path).expect(200);
+    unserved["spec"]["versions"][0]["served"] = false.into();
+    client.put(&path, &unserved).expect(200);
+    until("nothing of it is served", || client.get(WIDGETS).status == 404);
+
+    let shadow = format!("{DEFINITIONS}/ingressclasses.networking.k8s.io");
+    for path in [&path, &shadow] {
+        client.delete(path).expect(200);
+        until("the definition is gone", || client.get(path).status == 404);
+    }
+    assert_eq!(client.get(CLASSES).expect(200)["items"].as_array().expect("items").len(), 1);
+    define(&server);
+    assert!(names(&client.get(WIDGETS).expect(200)).is_empty());
+}
+
+#[test]
 fn a_custom_type_is_divided_while_it_is_written() {
     let places = Places::new();
     let servers = places.start_all();
