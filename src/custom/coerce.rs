@@ -86,6 +86,7 @@ fn resource(object: &mut Map, path: &Path<'_>, unknown: &mut Vec<String>) -> Res
     Ok(())
 }
 
-fn metadata_type() -> Option<&'static Type> {
+/// The type of the metadata of every object.
+pub(super) fn metadata_type() -> Option<&'static Type> {
     catalogue::type_by_openapi("io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta")
 }

@@ -4,14 +4,13 @@ use std::fmt::Write as _;
 use std::sync::{Arc, LazyLock};
 
 use flotilla_cluster::Object;
-use flotilla_proto::catalogue;
 use flotilla_proto::conform;
 use flotilla_proto::json;
-use flotilla_proto::schema::{Kind, Ref, Shape, Type};
+use flotilla_proto::schema::{Kind, Ref, Type};
 use flotilla_proto::structural::{Structural, default, drop_nulls, prune};
 use flotilla_proto::value::Value;
 
-use super::coerce::coerce;
+use super::coerce::{coerce, metadata_type};
 use super::definition::{Definition, Version};
 use super::{ratchet, validate};
 use crate::field::{Errors, Path, quote};
@@ -257,15 +256,6 @@ fn text(value: &Value) -> String {
         _ => Ok(()),
     };
     out
-}
-
-/// The type of the metadata of every object.
-fn metadata_type() -> Option<&'static Type> {
-    let (_, field) = catalogue::kind("", "v1", "Namespace")?.of.field("metadata")?;
-    match &field.shape {
-        Shape::Struct(Ref::Static(of)) => Some(of),
-        _ => None,
-    }
 }
 
 #[cfg(test)]
