@@ -17,10 +17,9 @@ const READ: Part = Part::only(&[
     ("status", Part::only(&[("conditions", Part::Whole)])),
 ]);
 
-/// Whether a definition may make a difference: not to what is known here.
-pub(super) fn may_be_defined(gateway: &Gateway, info: &RequestInfo) -> bool {
-    let of = &info.of;
-    of.group.contains('.') && gateway.registry.resources.find(&of.group, &of.version, &of.resource).is_none()
+/// Whether a definition may make a difference. What was not known when the request was routed may be known by now.
+pub(super) fn may_be_defined(info: &RequestInfo) -> bool {
+    info.of.group.contains('.')
 }
 
 /// Looks again whether somebody has objects like these, where a definition of them is stored.
@@ -28,14 +27,17 @@ pub(super) fn may_be_defined(gateway: &Gateway, info: &RequestInfo) -> bool {
 /// # Errors
 /// It cannot be told now whether there is one, or what it says is not served here in time.
 pub(super) async fn look_again(gateway: &Gateway, info: RequestInfo, method: &str, watch: bool) -> ApiResult<Routed> {
-    gateway.beginning.check(&gateway.registry, false)?;
-    if !is_defined(gateway, &info).await? {
-        return Ok(Routed::Unserved(info));
-    }
     let resources = &gateway.registry.resources;
     let find = || resources.find(&info.of.group, &info.of.version, &info.of.resource);
     let mut changes = resources.changes();
     let mut known = find();
+    if known.is_none() {
+        gateway.beginning.check(&gateway.registry, false)?;
+        if !is_defined(gateway, &info).await? {
+            return Ok(Routed::Unserved(info));
+        }
+        known = find();
+    }
     let _ = tokio::time::timeout(limits::DEFINITION_WAIT, async {
         while known.is_none() && changes.changed().await.is_ok() {
             known = find();

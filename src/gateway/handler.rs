@@ -160,7 +160,7 @@ async fn route(
     let watch = head.query.flag("watch").unwrap_or(false);
     let asked = Route { method: request.method().clone(), uri: request.uri().clone(), watch };
     let routed = match router.send(asked).await.map_err(unrouted).flatten() {
-        Ok(Routed::Unserved(info)) if definitions::may_be_defined(gateway, &info) => {
+        Ok(Routed::Unserved(info)) if definitions::may_be_defined(&info) => {
             let allowed = resources::authorize(gateway, &head, &info.of, info.verb, &mut caller);
             match allowed {
                 Ok(()) => definitions::look_again(gateway, info, head.method, watch).await,

@@ -26,7 +26,7 @@ fn refused(answer: &Answer, status: u16, reason: &str) -> Value {
 
 fn start(directory: &DataDir) -> (Server, Connection) {
     let server = directory.start();
-    let mut client = server.connect();
+    let mut client = server.connect_for_pods();
     client.post(CONFIG_MAPS, &config_map("one", "1")).expect(201);
     (server, client)
 }

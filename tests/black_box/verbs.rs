@@ -81,7 +81,7 @@ fn a_deletion_can_have_conditions() {
 fn what_is_wrong_with_an_object_is_told_before_what_is_missing_around_it() {
     let directory = DataDir::new();
     let server = directory.start();
-    let mut client = server.connect();
+    let mut client = server.connect_for_pods();
     let pods = "/api/v1/namespaces/default/pods";
     let container = |cpu: &str| json!({"name": "c", "image": "i", "resources": {"requests": {"cpu": cpu}}});
     let pod = json!({"metadata": {"name": "p"}, "spec": {"nodeName": "none", "containers": [container("1")]}});

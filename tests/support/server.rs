@@ -230,6 +230,19 @@ impl Server {
         self.credentials.connect()
     }
 
+    /// A connection of the administrator to a server whose namespace `default` has the account without which it has
+    /// no pods.
+    #[allow(dead_code, reason = "not every program of tests makes pods on one server")]
+    pub fn connect_for_pods(&self) -> Connection {
+        let mut client = self.connect();
+        let deadline = Instant::now() + START_TIMEOUT;
+        while client.get("/api/v1/namespaces/default/serviceaccounts/default").status != 200 {
+            assert!(Instant::now() < deadline, "there is no account for pods");
+            sleep(POLL_INTERVAL);
+        }
+        client
+    }
+
     /// A connection of nobody.
     pub fn connect_anonymously(&self) -> Connection {
         Connection::open(self.credentials.address, &self.credentials.anonymous).expect("a connection")
