@@ -13,6 +13,7 @@ use super::queue::{Queue, Then};
 use crate::follow::follow;
 use crate::kinds::addresses;
 use crate::limits::ADDRESS_SETTLE_TIME;
+use crate::metrics::queues::QueueMetrics;
 use crate::registry::{Registry, claimant, held_addresses};
 use crate::status::ApiResult;
 
@@ -26,12 +27,12 @@ enum Work {
 }
 
 /// Looks at every claim and every service a while after it was made, changed or deleted.
-pub async fn run(agent: Rc<Agent>) -> ApiResult<()> {
+pub async fn run(agent: Rc<Agent>, measured: QueueMetrics) -> ApiResult<()> {
     let registry = &agent.registry;
     let served = agent.resource("networking.k8s.io", "ipaddresses")?;
     let table = registry.table(&served);
     let services = registry.table(&*agent.resource("", "services")?);
-    let queue = Queue::new(&registry.metrics, "service_ip_repair");
+    let queue = Queue::new(measured);
     let look_at_claim = |claim: &Object| {
         // Whoever deletes its service is to be done, too.
         queue.put_off(Work::Claim(claim.key().name().to_owned(), claim.revision()), ADDRESS_SETTLE_TIME);

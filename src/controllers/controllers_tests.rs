@@ -92,15 +92,13 @@ async fn it_is_known_whether_one_is_broken() {
     let broken = cluster.controllers.broken();
     cluster.namespace("n").await;
     assert!(!broken.any());
-    let fails: Run = |_| async { Err(ApiError::internal("on purpose")) }.boxed_local();
-    let agent = Rc::new(Agent::new(Arc::clone(&cluster.agent.registry), cluster.agent.settings.clone()));
-    let failing = keep_running("test", fails, agent, &broken);
+    let fails = || async { Err(ApiError::internal("on purpose")) };
+    let failing = keep_running("test", fails, &broken);
     assert!(tokio::time::timeout(RESTART_DELAY / 2, failing).await.is_err(), "it is tried for ever");
     assert!(!broken.any(), "what is given up is not broken");
     let seen = broken.clone();
-    let agent = Rc::new(Agent::new(Arc::clone(&cluster.agent.registry), cluster.agent.settings.clone()));
     tokio::select! {
-        () = keep_running("test", fails, agent, &broken) => {}
+        () = keep_running("test", fails, &broken) => {}
         () = cluster.until("it is seen to be broken", |_| seen.any()) => {}
     }
 }

@@ -19,6 +19,7 @@ use crate::custom::{self, Definition};
 use crate::follow::follow;
 use crate::kinds::custom_resource_definition::is_true;
 use crate::limits::LIST_CHUNK_OBJECTS;
+use crate::metrics::queues::QueueMetrics;
 use crate::registry::{DeleteOptions, Propagation, Served, Target, now};
 use crate::status::{ApiError, ApiResult};
 
@@ -40,10 +41,10 @@ const SWEEP: Duration = Duration::from_secs(15);
 type Gone = RefCell<HashMap<String, Arc<Served>>>;
 
 /// Deletes the objects of definitions that are being deleted, and lets these go.
-pub async fn run(agent: Rc<Agent>) -> ApiResult<()> {
+pub async fn run(agent: Rc<Agent>, measured: QueueMetrics) -> ApiResult<()> {
     let definitions = agent.resource(custom::GROUP, custom::RESOURCE)?;
     let table = agent.registry.table(&definitions);
-    let (queue, gone) = (Queue::new(&agent.registry.metrics, "crd_finalizer"), Gone::default());
+    let (queue, gone) = (Queue::new(measured), Gone::default());
     tokio::join!(
         follow(&table, Interest::default(), |seen| {
             let name = |definition: &Object| definition.key().name().to_owned();

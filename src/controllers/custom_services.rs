@@ -12,6 +12,7 @@ use super::queue::{Queue, Then};
 use crate::bootstrap::{self, GroupVersionPriority};
 use crate::discovery::{CUSTOM_GROUP_PRIORITY, CUSTOM_VERSION_PRIORITY};
 use crate::follow::follow;
+use crate::metrics::queues::QueueMetrics;
 use crate::registry::{DeleteOptions, Served, Target, now};
 use crate::status::ApiResult;
 
@@ -21,10 +22,10 @@ const MANAGED: [&str; 3] = ["metadata", "labels", "kube-aggregator.kubernetes.io
 const ALWAYS: &str = "true";
 
 /// Keeps an API service for each group version that definitions serve, and for no other.
-pub async fn run(agent: Rc<Agent>) -> ApiResult<()> {
+pub async fn run(agent: Rc<Agent>, measured: QueueMetrics) -> ApiResult<()> {
     let services = agent.resource(GROUP, "apiservices")?;
     let table = agent.registry.table(&services);
-    let queue = Queue::new(&agent.registry.metrics, "autoregister");
+    let queue = Queue::new(measured);
     let mut defined = agent.registry.resources.changes();
     let following = async {
         let mut known: BTreeSet<String> = BTreeSet::new();

@@ -7,6 +7,7 @@ use super::metadata::is_deleting;
 use super::namespaces::is_active;
 use super::queue::{Queue, Then};
 use crate::follow::follow;
+use crate::metrics::queues::QueueMetrics;
 use crate::registry::Target;
 use crate::status::{ApiError, ApiResult};
 
@@ -19,8 +20,6 @@ pub struct Kept {
     pub resource: &'static str,
     /// The object's name.
     pub name: &'static str,
-    /// The controller, as metrics name its queue.
-    pub controller: &'static str,
 }
 
 /// Has `settle` look at the object whenever a namespace appears and whenever the object is changed or deleted there, as
@@ -28,15 +27,15 @@ pub struct Kept {
 ///
 /// # Errors
 /// The resource is not served.
-pub async fn keep<F>(agent: &Agent, kept: Kept, settle: F) -> ApiResult<()>
+pub async fn keep<F>(agent: &Agent, kept: Kept, measured: QueueMetrics, settle: F) -> ApiResult<()>
 where
     F: AsyncFn(&Agent, Target<'_>) -> ApiResult<()>,
 {
-    let Kept { resource, name, controller } = kept;
+    let Kept { resource, name } = kept;
     let namespaces = agent.registry.table(&*agent.resource("", "namespaces")?);
     let served = agent.resource("", resource)?;
     let table = agent.registry.table(&served);
-    let queue = Queue::new(&agent.registry.metrics, controller);
+    let queue = Queue::new(measured);
     let of_name = Interest { name: Some(name.into()), ..Interest::default() };
     tokio::join!(
         follow(&namespaces, Interest::default(), |seen| {

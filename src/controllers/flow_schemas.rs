@@ -11,15 +11,16 @@ use super::queue::{Queue, Then};
 use crate::bootstrap::{FLOW_GROUP, FLOW_STATUS_MANAGER, dangling};
 use crate::follow::{Seen, follow};
 use crate::limits::LIST_CHUNK_OBJECTS;
+use crate::metrics::queues::QueueMetrics;
 use crate::registry::{Served, Target, now};
 use crate::status::ApiResult;
 
 /// Keeps the condition of every FlowSchema, now and whenever one of them or a priority level changes.
-pub async fn run(agent: Rc<Agent>) -> ApiResult<()> {
+pub async fn run(agent: Rc<Agent>, measured: QueueMetrics) -> ApiResult<()> {
     let schemas = agent.resource(FLOW_GROUP, "flowschemas")?;
     let levels = agent.resource(FLOW_GROUP, "prioritylevelconfigurations")?;
     let (schema_table, level_table) = (agent.registry.table(&schemas), agent.registry.table(&levels));
-    let queue = Queue::new(&agent.registry.metrics, "priority_and_fairness_config_queue");
+    let queue = Queue::new(measured);
     let add_all = || {
         let mut cursor = schema_table.snapshot().cursor(Selection::default(), None);
         let mut found = Vec::new();

@@ -38,6 +38,7 @@ use tokio::sync::watch;
 use self::agent::Agent;
 use crate::access::tokens::Issuer;
 use crate::boot::Drain;
+use crate::metrics::queues::QueueMetrics;
 use crate::registry::Registry;
 use crate::status::ApiResult;
 
@@ -96,30 +97,40 @@ impl Drop for Controllers {
     }
 }
 
-/// A controller: works until something breaks it.
-type Run = fn(Rc<Agent>) -> LocalBoxFuture<'static, ApiResult<()>>;
+/// What a controller does: it works until something breaks it.
+type Run = fn(Rc<Agent>, QueueMetrics) -> LocalBoxFuture<'static, ApiResult<()>>;
 
-/// Every controller under the name by which it is logged.
-const CONTROLLERS: &[(&str, Run)] = &[
-    ("garbage-collector", |agent| garbage::run(agent).boxed_local()),
-    ("priority-and-fairness-config", |agent| flow_schemas::run(agent).boxed_local()),
-    ("clusterrole-aggregation", |agent| roles::run(agent).boxed_local()),
-    ("namespace", |agent| namespaces::run(agent).boxed_local()),
-    ("serviceaccount", |agent| service_accounts::run(agent).boxed_local()),
-    ("root-ca-certificate-publisher", |agent| root_ca::run(agent).boxed_local()),
-    ("serviceaccount-token", |agent| token_secrets::run(agent).boxed_local()),
+/// A controller: the name by which it is logged, that by which its queue is measured, and what it does.
+type Controller = (&'static str, &'static str, Run);
+
+/// What belongs to the API, and a kube-controller-manager does, too.
+const CONTROLLERS: &[Controller] = &[
+    ("garbage-collector", "garbage_collector_attempt_to_delete", |agent, queue| {
+        garbage::run(agent, queue).boxed_local()
+    }),
+    ("priority-and-fairness-config", "priority_and_fairness_config_queue", |agent, queue| {
+        flow_schemas::run(agent, queue).boxed_local()
+    }),
+    ("clusterrole-aggregation", "ClusterRoleAggregator", |agent, queue| roles::run(agent, queue).boxed_local()),
+    ("namespace", "namespace", |agent, queue| namespaces::run(agent, queue).boxed_local()),
+    ("serviceaccount", "serviceaccount", |agent, queue| service_accounts::run(agent, queue).boxed_local()),
+    ("root-ca-certificate-publisher", "root_ca_cert_publisher", |agent, queue| {
+        root_ca::run(agent, queue).boxed_local()
+    }),
+    ("serviceaccount-token", "serviceaccount_tokens_secret", |agent, queue| {
+        token_secrets::run(agent, queue).boxed_local()
+    }),
 ];
 
 /// What API servers do, also where a kube-controller-manager runs.
-const OF_API: &[(&str, Run)] = &[
-    ("service-ip-repair", |agent| cluster_ips::run(agent).boxed_local()),
-    ("custom-resource-definitions", |agent| custom_definitions::run(agent).boxed_local()),
-    ("custom-resource-objects", |agent| custom_objects::run(agent).boxed_local()),
-    ("custom-resource-services", |agent| custom_services::run(agent).boxed_local()),
+const OF_API: &[Controller] = &[
+    ("service-ip-repair", "service_ip_repair", |agent, queue| cluster_ips::run(agent, queue).boxed_local()),
+    ("custom-resource-definitions", "crd_naming_condition_controller", |agent, queue| {
+        custom_definitions::run(agent, queue).boxed_local()
+    }),
+    ("custom-resource-objects", "crd_finalizer", |agent, queue| custom_objects::run(agent, queue).boxed_local()),
+    ("custom-resource-services", "autoregister", |agent, queue| custom_services::run(agent, queue).boxed_local()),
 ];
-
-/// What every server does, whether it leads or not.
-const OF_EACH: &[(&str, Run)] = &[("identity", |agent| identity::run(agent).boxed_local())];
 
 /// Starts the controllers on this thread, which must run a local task set. They work while this replica leads, so
 /// that of several replicas one does, and end when the drain begins. What is every server's own works always.
@@ -127,23 +138,29 @@ pub fn start(registry: &Arc<Registry>, settings: &Settings, drain: &Drain) -> Co
     let manager = Rc::new(Agent::new(Arc::clone(registry), settings.clone()));
     let server = Rc::new(Agent::of_server(Arc::clone(registry), settings.clone()));
     let broken = Broken::default();
-    let begin = |name, run, agent: &Rc<Agent>, always: bool| {
-        let (agent, drain, broken) = (Rc::clone(agent), drain.clone(), broken.clone());
-        let leads = registry.leadership();
+    let begin = |&(name, queue, run): &Controller, agent: &Rc<Agent>| {
+        // Every replica has these metrics, whether or not it leads.
+        let measured = QueueMetrics::named(registry.metrics.meter(), queue);
+        let (agent, drain, broken, leads) = (Rc::clone(agent), drain.clone(), broken.clone(), registry.leadership());
+        let run = move || run(Rc::clone(&agent), measured.clone());
         actix_web::rt::spawn(async move {
-            let work = || keep_running(name, run, Rc::clone(&agent), &broken);
             tokio::select! {
                 () = drain.begun() => {}
-                () = work(), if always => {}
-                () = while_leading(leads, work), if !always => {}
+                () = while_leading(leads, || keep_running(name, &run, &broken)) => {}
             }
         })
     };
     let embedded = if settings.embedded { CONTROLLERS } else { &[] };
-    let embedded = embedded.iter().map(|&(name, run)| begin(name, run, &manager, false));
-    let of_api = OF_API.iter().map(|&(name, run)| begin(name, run, &server, false));
-    let of_each = OF_EACH.iter().map(|&(name, run)| begin(name, run, &server, true));
-    let tasks = embedded.chain(of_api).chain(of_each).collect();
+    let embedded = embedded.iter().map(|controller| begin(controller, &manager));
+    let of_api = OF_API.iter().map(|controller| begin(controller, &server));
+    let mut tasks: Vec<_> = embedded.chain(of_api).collect();
+    let (drain, of_each) = (drain.clone(), broken.clone());
+    tasks.push(actix_web::rt::spawn(async move {
+        tokio::select! {
+            () = drain.begun() => {}
+            () = keep_running("identity", || identity::run(Rc::clone(&server)), &of_each) => {}
+        }
+    }));
     Controllers { tasks, broken }
 }
 
@@ -177,9 +194,9 @@ impl Drop for Counted<'_> {
 }
 
 /// Runs a controller again whenever it ends, since one that is missing leaves a cluster that no longer tidies up.
-async fn keep_running(name: &'static str, run: Run, agent: Rc<Agent>, broken: &Broken) {
+async fn keep_running<F: Future<Output = ApiResult<()>>>(name: &'static str, run: impl Fn() -> F, broken: &Broken) {
     loop {
-        match AssertUnwindSafe(run(Rc::clone(&agent))).catch_unwind().await {
+        match AssertUnwindSafe(run()).catch_unwind().await {
             Ok(Ok(())) => tracing::error!(controller = name, "controller ended"),
             Ok(Err(error)) => tracing::error!(controller = name, %error, "controller failed"),
             Err(_) => tracing::error!(controller = name, "controller panicked"),

@@ -11,7 +11,6 @@ use tokio::sync::Notify;
 use tokio::time::Instant;
 
 use crate::limits;
-use crate::metrics::Metrics;
 use crate::metrics::queues::QueueMetrics;
 use crate::status::ApiResult;
 
@@ -52,8 +51,8 @@ struct State<K> {
 }
 
 impl<K: Clone + Eq + Hash + Ord + Debug> Queue<K> {
-    /// An empty queue, measured under a name.
-    pub fn new(metrics: &Metrics, name: &str) -> Self {
+    /// An empty queue.
+    pub fn new(measured: QueueMetrics) -> Self {
         let state = State {
             ready: VecDeque::new(),
             waiting: HashSet::new(),
@@ -64,7 +63,7 @@ impl<K: Clone + Eq + Hash + Ord + Debug> Queue<K> {
             due: HashMap::new(),
             failures: HashMap::new(),
         };
-        Self { state: Mutex::new(state), added: Notify::new(), measured: QueueMetrics::named(metrics.meter(), name) }
+        Self { state: Mutex::new(state), added: Notify::new(), measured }
     }
 
     /// Adds a key.
@@ -219,13 +218,24 @@ impl<K: Clone + Eq + Hash + Ord> State<K> {
     }
 }
 
+impl<K> Drop for Queue<K> {
+    fn drop(&mut self) {
+        self.measured.gone();
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::metrics::Metrics;
+
+    fn measured() -> QueueMetrics {
+        QueueMetrics::named(Metrics::default().meter(), "test")
+    }
 
     #[actix_web::test]
     async fn a_key_waits_once_and_comes_back_when_added_meanwhile() {
-        let queue = Queue::new(&Metrics::default(), "test");
+        let queue = Queue::new(measured());
         queue.add(1);
         queue.add(1);
         queue.add(2);
@@ -239,7 +249,7 @@ mod tests {
 
     #[actix_web::test]
     async fn failures_come_back_later_and_later() {
-        let queue = Queue::new(&Metrics::default(), "test");
+        let queue = Queue::new(measured());
         queue.add("a");
         let begun = Instant::now();
         for _ in 0..3 {
@@ -257,7 +267,7 @@ mod tests {
 
     #[actix_web::test]
     async fn what_is_put_off_comes_no_earlier() {
-        let queue = Queue::new(&Metrics::default(), "test");
+        let queue = Queue::new(measured());
         let (begun, later) = (Instant::now(), Duration::from_secs(1));
         queue.add("ready");
         queue.put_off("ready", later);

@@ -11,14 +11,15 @@ use super::queue::{Queue, Then};
 use crate::bootstrap::{AGGREGATION_MANAGER, aggregate};
 use crate::follow::follow;
 use crate::limits::LIST_CHUNK_OBJECTS;
+use crate::metrics::queues::QueueMetrics;
 use crate::registry::{Served, Target, stored_value};
 use crate::status::{ApiError, ApiResult};
 
 /// Brings aggregated cluster roles up to date, now and whenever a cluster role changes.
-pub async fn run(agent: Rc<Agent>) -> ApiResult<()> {
+pub async fn run(agent: Rc<Agent>, measured: QueueMetrics) -> ApiResult<()> {
     let roles = agent.resource("rbac.authorization.k8s.io", "clusterroles")?;
     let table = agent.registry.table(&roles);
-    let queue = Queue::new(&agent.registry.metrics, "ClusterRoleAggregator");
+    let queue = Queue::new(measured);
     tokio::join!(
         // Which role depends on which is for labels to say, so that every change concerns all aggregated ones: the
         // queue holds them as one key, and many changes in a row are one look.

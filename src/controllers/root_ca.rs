@@ -7,17 +7,18 @@ use flotilla_proto::value::Value;
 
 use super::agent::Agent;
 use super::each_namespace::{Kept, keep, unless_namespace_ends};
+use crate::metrics::queues::QueueMetrics;
 use crate::registry::Target;
 use crate::status::{ApiError, ApiResult};
 
-const MAP: Kept = Kept { resource: "configmaps", name: "kube-root-ca.crt", controller: "root_ca_cert_publisher" };
+const MAP: Kept = Kept { resource: "configmaps", name: "kube-root-ca.crt" };
 const DESCRIPTION: &str = "kubernetes.io/description";
 /// Told to whoever looks at the config map, as the reference has it.
 const DESCRIPTION_TEXT: &str = "Contains a CA bundle that can be used to verify the kube-apiserver when using internal endpoints such as the internal service IP or kubernetes.default.svc. No other usage is guaranteed across distributions of Kubernetes clusters.";
 
 /// Publishes the bundle in every namespace, and restores what is changed or deleted.
-pub async fn run(agent: Rc<Agent>) -> ApiResult<()> {
-    keep(&agent, MAP, publish).await
+pub async fn run(agent: Rc<Agent>, measured: QueueMetrics) -> ApiResult<()> {
+    keep(&agent, MAP, measured, publish).await
 }
 
 async fn publish(agent: &Agent, target: Target<'_>) -> ApiResult<()> {

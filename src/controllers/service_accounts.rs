@@ -6,15 +6,16 @@ use flotilla_proto::value;
 
 use super::agent::Agent;
 use super::each_namespace::{Kept, keep, unless_namespace_ends};
+use crate::metrics::queues::QueueMetrics;
 use crate::registry::Target;
 use crate::status::ApiResult;
 
 /// The account that pods without one of their own run as.
-const ACCOUNT: Kept = Kept { resource: "serviceaccounts", name: "default", controller: "serviceaccount" };
+const ACCOUNT: Kept = Kept { resource: "serviceaccounts", name: "default" };
 
 /// Creates what is missing, now and whenever it is deleted.
-pub async fn run(agent: Rc<Agent>) -> ApiResult<()> {
-    keep(&agent, ACCOUNT, create_missing).await
+pub async fn run(agent: Rc<Agent>, measured: QueueMetrics) -> ApiResult<()> {
+    keep(&agent, ACCOUNT, measured, create_missing).await
 }
 
 async fn create_missing(agent: &Agent, target: Target<'_>) -> ApiResult<()> {

@@ -13,6 +13,7 @@ use super::queue::{Queue, Then};
 use crate::access::tokens::{Account, LegacyAccount};
 use crate::follow::follow;
 use crate::limits::LIST_CHUNK_OBJECTS;
+use crate::metrics::queues::QueueMetrics;
 use crate::registry::{DeleteOptions, Served, Target};
 use crate::status::{ApiError, ApiResult};
 
@@ -39,9 +40,9 @@ struct Controller {
 }
 
 /// Fills and removes secrets.
-pub async fn run(agent: Rc<Agent>) -> ApiResult<()> {
+pub async fn run(agent: Rc<Agent>, measured: QueueMetrics) -> ApiResult<()> {
     let (secrets, accounts) = (agent.resource("", "secrets")?, agent.resource("", "serviceaccounts")?);
-    let queue = Queue::new(&agent.registry.metrics, "serviceaccount_tokens_secret");
+    let queue = Queue::new(measured);
     let controller = Controller { agent, secrets, accounts, queue };
     let registry = &controller.agent.registry;
     let (secrets, accounts) = (registry.table(&controller.secrets), registry.table(&controller.accounts));

@@ -10,6 +10,7 @@ use super::histogram::Histogram;
 use super::meter::Meter;
 
 /// The handles of one queue.
+#[derive(Clone)]
 pub struct QueueMetrics {
     depth: Gauge,
     added: Counter,
@@ -35,6 +36,11 @@ impl QueueMetrics {
     pub fn added(&self, waiting: usize) {
         self.added.increment(1);
         self.depth.set(waiting as f64);
+    }
+
+    /// No key waits any more: the queue is gone.
+    pub fn gone(&self) {
+        self.depth.set(0.0);
     }
 
     /// A key was taken that had waited.

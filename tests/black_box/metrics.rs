@@ -218,6 +218,8 @@ fn a_member_that_is_gone_is_seen_by_the_others() {
         let metrics = Metrics::look(&mut server.connect());
         assert_eq!(metrics.value("flotilla_group_has_leader", &[group]), 1.0);
         assert!(metrics.0.contains("flotilla_member_reachable{member=\"c\"} 0\n"));
+        // Controllers work on one of the members, and every one has the families that tell about them.
+        assert!(metrics.0.contains("workqueue_depth{name=\"namespace\"} 0\n"));
     }
     b.kill();
     until("nobody leads a majority", || {

@@ -14,6 +14,7 @@ use super::agent::Agent;
 use super::queue::{Queue, Then};
 use crate::follow::follow;
 use crate::limits::LIST_CHUNK_OBJECTS;
+use crate::metrics::queues::QueueMetrics;
 use crate::registry::{Served, Target, now, stored_part};
 use crate::status::{ApiError, ApiResult};
 
@@ -27,10 +28,10 @@ struct Controller {
 }
 
 /// Keeps the status of every definition, now and whenever one of them changes.
-pub async fn run(agent: Rc<Agent>) -> ApiResult<()> {
+pub async fn run(agent: Rc<Agent>, measured: QueueMetrics) -> ApiResult<()> {
     let definitions = agent.resource("apiextensions.k8s.io", "customresourcedefinitions")?;
     let table = agent.registry.table(&definitions);
-    let queue = Queue::new(&agent.registry.metrics, "crd_naming_condition_controller");
+    let queue = Queue::new(measured);
     let controller = Controller { agent, definitions, queue };
     tokio::join!(
         follow(&table, Interest::default(), |seen| {

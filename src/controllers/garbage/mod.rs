@@ -22,6 +22,7 @@ use super::agent::Agent;
 use super::metadata::{is_deleting, mentions, metadata, uid};
 use super::queue::Queue;
 use crate::follow::{Seen, follow};
+use crate::metrics::queues::QueueMetrics;
 use crate::registry::Served;
 use crate::status::ApiResult;
 
@@ -42,8 +43,8 @@ struct Collector {
 }
 
 /// Collects garbage.
-pub async fn run(agent: Rc<Agent>) -> ApiResult<()> {
-    let queue = Queue::new(&agent.registry.metrics, "garbage_collector_attempt_to_delete");
+pub async fn run(agent: Rc<Agent>, measured: QueueMetrics) -> ApiResult<()> {
+    let queue = Queue::new(measured);
     let collector = Collector {
         agent,
         tables: RefCell::default(),

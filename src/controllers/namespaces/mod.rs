@@ -20,6 +20,7 @@ use super::metadata::is_deleting;
 use super::queue::{Queue, Then};
 use crate::follow::{Seen, follow};
 use crate::limits;
+use crate::metrics::queues::QueueMetrics;
 use crate::registry::{Served, Target, now};
 use crate::status::{ApiError, ApiResult};
 
@@ -49,10 +50,10 @@ pub fn is_active(agent: &Agent, name: &str) -> ApiResult<bool> {
 }
 
 /// Empties and removes namespaces that are deleted.
-pub async fn run(agent: Rc<Agent>) -> ApiResult<()> {
+pub async fn run(agent: Rc<Agent>, measured: QueueMetrics) -> ApiResult<()> {
     let namespaces = agent.resource("", "namespaces")?;
     let table = agent.registry.table(&namespaces);
-    let queue = Queue::new(&agent.registry.metrics, "namespace");
+    let queue = Queue::new(measured);
     let controller = Controller { agent, namespaces, queue: Rc::new(queue), holds: RefCell::default() };
     let queue = &controller.queue;
     tokio::join!(
