@@ -8,6 +8,9 @@ use flotilla_proto::value::{Map, Value};
 
 use crate::field::{FieldError, quote};
 
+/// The reason of what was not finished in time, so that nobody knows what has become of it.
+pub const TIMEOUT: &str = "Timeout";
+
 /// A cause in a status's details.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Cause {
@@ -170,7 +173,12 @@ impl ApiError {
     /// 504: the server could not finish in time; the client may try again.
     pub fn timeout(message: impl Into<String>, retry_after_seconds: u32) -> Self {
         let details = Details { retry_after_seconds, ..Details::default() };
-        Self { details: Some(Box::new(details)), ..Self::new(504, "Timeout", message) }
+        Self { details: Some(Box::new(details)), ..Self::new(504, TIMEOUT, message) }
+    }
+
+    /// Whether it is not known what has become of the request.
+    pub fn is_timeout(&self) -> bool {
+        self.reason == TIMEOUT
     }
 
     /// Adds a cause.

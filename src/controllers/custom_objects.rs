@@ -12,7 +12,7 @@ use flotilla_proto::value::Value;
 use futures_util::{StreamExt, TryStreamExt, stream};
 
 use super::agent::Agent;
-use super::metadata::is_deleting;
+use super::metadata::{is_deleting, uid};
 use super::queue::{Queue, Then};
 use crate::custom::termination::{self, Stage};
 use crate::custom::{self, Definition};
@@ -67,8 +67,9 @@ async fn attempt(agent: &Agent, definitions: &Arc<Served>, gone: &Gone, name: St
     let target = Target { served: definitions, namespace: "", name: &name, subresource: "" };
     let Some(definition) = agent.get(target)? else {
         let served = gone.borrow().get(&name).cloned();
+        let is_gone = || Ok(agent.get(target)?.is_none());
         if let Some(served) = served
-            && delete_all(agent, &served).await?
+            && delete_all(agent, &served, is_gone).await?
         {
             return Ok(Then::Again(RECHECK));
         }
@@ -88,10 +89,12 @@ async fn attempt(agent: &Agent, definitions: &Arc<Served>, gone: &Gone, name: St
 /// Does what is left to be done for a definition.
 async fn finish(agent: &Agent, target: Target<'_>, definition: &Value) -> ApiResult<Then> {
     tell(agent, target, definition, Stage::InProgress).await?;
+    let uid = definition.str_at(&["metadata", "uid"]);
     if is_true(definition, "Established") {
         let served = Definition::of(definition).and_then(|of| agent.registry.resources.defined_by(of));
+        let is_same = || Ok(agent.get(target)?.is_some_and(|now| now.str_at(&["metadata", "uid"]) == uid));
         if let Some(served) = served
-            && delete_all(agent, &served).await?
+            && delete_all(agent, &served, is_same).await?
         {
             return Ok(Then::Again(RECHECK));
         }
@@ -103,7 +106,7 @@ async fn finish(agent: &Agent, target: Target<'_>, definition: &Value) -> ApiRes
             finalizers.retain(|finalizer| finalizer.as_str() != Some(termination::CLEANUP));
         }
     };
-    agent.edit(target, definition.str_at(&["metadata", "uid"]), release).await?;
+    agent.edit(target, uid, release).await?;
     Ok(Then::Rest)
 }
 
@@ -119,13 +122,17 @@ async fn tell(agent: &Agent, of: Target<'_>, definition: &Value, stage: Stage) -
     agent.edit(status, definition.str_at(&["metadata", "uid"]), |definition| stage.tell(definition, &now)).await
 }
 
-/// Deletes the objects of a resource; whether there were any.
-async fn delete_all(agent: &Agent, served: &Served) -> ApiResult<bool> {
-    let table = agent.registry.table(served);
-    agent.registry.barrier(&table).await?;
-    let mut cursor = table.snapshot().cursor(Selection::default(), None);
-    let options = DeleteOptions { propagation: Some(Propagation::Background), ..DeleteOptions::default() };
-    let delete = async |key: Key| {
+/// Deletes the objects of a resource; `is_to_be` says whether that is right still, once everything is seen here that
+/// was acknowledged. Whether there were any.
+async fn delete_all(agent: &Agent, served: &Served, is_to_be: impl Fn() -> ApiResult<bool>) -> ApiResult<bool> {
+    agent.registry.catch_up().await?;
+    if !is_to_be()? {
+        return Ok(false);
+    }
+    let mut cursor = agent.registry.table(served).snapshot().cursor(Selection::default(), None);
+    let delete = async |(key, uid): (Key, Option<String>)| {
+        let propagation = Some(Propagation::Background);
+        let options = DeleteOptions { propagation, uid, ..DeleteOptions::default() };
         let namespace = key.namespace().unwrap_or("");
         agent.delete(Target { served, namespace, name: key.name(), subresource: "" }, &options).await
     };
@@ -134,7 +141,8 @@ async fn delete_all(agent: &Agent, served: &Served) -> ApiResult<bool> {
         let mut objects = Vec::new();
         let more = cursor.read(LIST_CHUNK_OBJECTS, &mut objects).map_err(ApiError::internal)?;
         found |= !objects.is_empty();
-        let waiting = objects.iter().filter(|object| !is_deleting(object)).map(|object| object.key().clone());
+        let identity = |object: &Arc<Object>| (object.key().clone(), uid(object).map(str::to_owned));
+        let waiting = objects.iter().filter(|object| !is_deleting(object)).map(identity);
         let deletions = stream::iter(waiting.collect::<Vec<_>>()).map(&delete);
         deletions.buffer_unordered(CONCURRENT).try_collect::<()>().await?;
         if !more {

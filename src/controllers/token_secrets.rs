@@ -108,8 +108,17 @@ impl Controller {
         let name = secret.str_at(&ACCOUNT_NAME);
         let of = Target { served: &self.accounts, name, ..target };
         let stated = secret.str_at(&ACCOUNT_UID);
-        let account = self.agent.get(of)?.map(|account| account.str_at(&["metadata", "uid"]).to_owned());
-        let settled = match account.filter(|account| stated.is_empty() || stated == account) {
+        let find = || -> ApiResult<Option<String>> {
+            let account = self.agent.get(of)?.map(|account| account.str_at(&["metadata", "uid"]).to_owned());
+            Ok(account.filter(|account| stated.is_empty() || stated == account))
+        };
+        let mut account = find()?;
+        if account.is_none() {
+            // It may have been made where this replica does not lead.
+            self.agent.registry.catch_up_with(of.served, of.namespace, of.name).await?;
+            account = find()?;
+        }
+        let settled = match account {
             None => {
                 let options = DeleteOptions { uid: Some(uid.to_owned()), ..DeleteOptions::default() };
                 self.agent.delete(target, &options).await

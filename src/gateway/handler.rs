@@ -206,5 +206,8 @@ fn authorize(gateway: &Gateway, head: &Head<'_>, caller: &mut Caller, course: &C
     let attributes = Attributes::Path { verb: &verb, path: &path };
     let allowed = caller.authorize(&gateway.registry.authorizer, &attributes);
     gateway.registry.metrics.access.decided(allowed.is_ok(), course.authenticated.elapsed());
-    allowed
+    allowed.or_else(|refused| {
+        gateway.beginning.check(&gateway.registry, false)?;
+        Err(refused)
+    })
 }

@@ -132,7 +132,11 @@ pub(super) fn authorize(
         name: only.as_deref().or(of.name.as_deref()).unwrap_or(""),
         fields,
     });
-    caller.authorize(&gateway.registry.authorizer, &attributes)
+    caller.authorize(&gateway.registry.authorizer, &attributes).or_else(|refused| {
+        // Where the roles are not known, neither is who may not.
+        gateway.beginning.check(&gateway.registry, false)?;
+        Err(refused)
+    })
 }
 
 /// The one name that a field selector chooses: reading that much takes no more than the permission for that object.

@@ -4,10 +4,12 @@ use flotilla_proto::value::Value;
 use flotilla_proto::{conform, yaml};
 
 use super::options::FieldValidation;
+use super::precondition::MODIFIED;
 use super::update::{Change, check_identity};
 use super::{Incoming, Registry, Served, Target, WriteOptions, Written, convert, now, ownership};
 use crate::fieldmanager;
 use crate::gateway::Caller;
+use crate::limits;
 use crate::status::{ApiError, ApiResult};
 
 impl Registry {
@@ -55,15 +57,35 @@ impl Registry {
         options: &WriteOptions,
         caller: &mut Caller,
     ) -> ApiResult<Written> {
-        let served = target.served;
-        let is_absent = || self.current(served, target.namespace, target.name).is_none();
-        while !target.subresource.is_empty() || !is_absent() || !self.stands(target, None, caller).await? {
-            match self.update(target, &mut change, options, caller).await {
+        let is_absent = || self.current(target.served, target.namespace, target.name).is_none();
+        let told = caller.warnings.len();
+        for _ in 0..limits::CHANGE_ATTEMPTS {
+            let creates = target.subresource.is_empty() && is_absent() && self.stands(target, None, caller).await?;
+            let written = match creates {
+                true => self.create_applied(target, &change, options, caller).await,
+                false => self.update(target, &mut change, options, caller).await,
+            };
+            match written {
+                // Somebody else made it meanwhile: then it is applied to.
+                Err(error) if creates && error.reason == "AlreadyExists" && !is_absent() => {}
                 // It went away while it was applied to: then it is made.
                 Err(error) if error.code == 404 && target.subresource.is_empty() && is_absent() => {}
                 written => return written,
             }
+            caller.warnings.truncate(told);
         }
+        Err(ApiError::conflict(target.served.group(), &target.served.resource.name, target.name, MODIFIED))
+    }
+
+    /// Creates what a configuration states.
+    async fn create_applied(
+        &self,
+        target: Target<'_>,
+        change: &Apply<'_>,
+        options: &WriteOptions,
+        caller: &mut Caller,
+    ) -> ApiResult<Written> {
+        let served = target.served;
         let mut object = match change.merge(None)? {
             Some(object) => object,
             // It states nothing, and so not what it is called.

@@ -47,7 +47,11 @@ impl Registry {
         caller.tenure = Some(tenure);
         let created = self.create(target, incoming, options, caller).await;
         caller.tenure = None;
-        if !matches!(&created, Ok(written) if written.stored) {
+        let is_final = match &created {
+            Ok(written) => written.stored,
+            Err(error) => error.is_timeout(), // another attempt might make it twice
+        };
+        if !is_final {
             self.catch_up_with(target.served, target.namespace, target.name).await?;
             if !self.store.holds(tenure) {
                 caller.warnings.truncate(told);

@@ -173,6 +173,8 @@ fn write_failed(error: &WriteError) -> ApiError {
             ApiError::new(413, "RequestEntityTooLarge", format!("Request entity too large: {error}"))
         }
         WriteError::NoSpace => ApiError::new(507, "InsufficientStorage", error.to_string()),
+        // 504 and nothing else says that it may have been made.
+        WriteError::Unknown => ApiError::timeout(error.to_string(), 1),
         _ => ApiError::unavailable(error.to_string(), 1),
     }
 }

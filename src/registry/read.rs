@@ -10,7 +10,7 @@ use super::{Registry, Served, Target};
 use crate::gateway::Caller;
 use crate::gateway::query::parse_revision;
 use crate::limits;
-use crate::status::{ApiError, ApiResult, Cause, Details};
+use crate::status::{ApiError, ApiResult, Cause, Details, TIMEOUT};
 
 impl Registry {
     /// An object, as recent as `resourceVersion` asks (API concepts, "Resource versions", get).
@@ -123,7 +123,7 @@ pub(super) fn too_large(revision: u64, current: Revision) -> ApiError {
     };
     let details = Details { causes: vec![cause], retry_after_seconds: 1, ..Details::default() };
     let message = format!("Timeout: Too large resource version: {revision}, current: {current}");
-    ApiError { details: Some(Box::new(details)), ..ApiError::new(504, "Timeout", message) }
+    ApiError { details: Some(Box::new(details)), ..ApiError::new(504, TIMEOUT, message) }
 }
 
 #[cfg(test)]

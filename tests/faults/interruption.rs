@@ -20,6 +20,9 @@ const PAUSE: Duration = Duration::from_millis(2);
 /// How long it is calm before and after a member ends.
 const CALM: Duration = Duration::from_millis(1_500);
 
+/// What is longer is told of, with when it was.
+const NOTABLE: Duration = Duration::from_millis(200);
+
 /// What is done to the leader.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Event {
@@ -58,14 +61,22 @@ const TOGETHER: [Event; 8] = [
 struct Worst {
     /// The longest time without an acknowledged write.
     interruption: Duration,
+    /// When that began.
+    since: Option<Instant>,
     /// How many attempts failed one after the other.
     failures: usize,
 }
 
 impl Worst {
+    /// Nothing was acknowledged since then.
+    fn since(last: Option<Instant>) -> Worst {
+        let interruption = last.map_or(Duration::ZERO, |last| last.elapsed());
+        Worst { interruption, since: last, failures: 0 }
+    }
+
     fn or(self, other: Worst) -> Worst {
-        let interruption = self.interruption.max(other.interruption);
-        Worst { interruption, failures: self.failures.max(other.failures) }
+        let longer = if other.interruption > self.interruption { other } else { self };
+        Worst { failures: self.failures.max(other.failures), ..longer }
     }
 }
 
@@ -110,11 +121,13 @@ fn interrupt(fleet: &mut Fleet, endpoints: &Endpoints, event: Event, member: usi
         let client = |number| scope.spawn(move || write(endpoints, number, stop));
         let clients: Vec<_> = (0..fleet.size()).map(client).collect();
         std::thread::sleep(CALM);
+        let began = Instant::now();
         begin(fleet, event, member);
         // A single member comes back at once; others do without it for a while.
         if fleet.size() > 1 {
             std::thread::sleep(CALM);
         }
+        let ended = Instant::now();
         end(fleet, event, member);
         fleet.await_ready(endpoints);
         std::thread::sleep(CALM);
@@ -122,8 +135,24 @@ fn interrupt(fleet: &mut Fleet, endpoints: &Endpoints, event: Event, member: usi
         let worst = clients.into_iter().map(|client| client.join().expect("a client")).enumerate();
         let is_silent = matches!(event, Event::Pause | Event::Cut | Event::Deafen | Event::Mute);
         let counted = worst.filter(|(client, _)| !is_silent || *client != member);
-        counted.fold(Worst::default(), |worst, (_, other)| worst.or(other))
+        let worst = counted.fold(Worst::default(), |worst, (_, other)| worst.or(other));
+        tell(event, worst, began, ended);
+        worst
     })
+}
+
+/// Tells of a long interruption what it goes with.
+fn tell(event: Event, worst: Worst, began: Instant, ended: Instant) {
+    let Some(since) = worst.since.filter(|_| worst.interruption > NOTABLE) else { return };
+    let after = |instant: Instant| since.duration_since(instant).as_millis();
+    let when = if since >= ended {
+        format!("{} ms after it was undone", after(ended))
+    } else if since + worst.interruption > began {
+        format!("{} ms after it was done", after(began))
+    } else {
+        "before it was done".to_owned()
+    };
+    println!("{event:?}: writes were held up for {} ms, {when}", worst.interruption.as_millis());
 }
 
 fn begin(fleet: &mut Fleet, event: Event, member: usize) {
@@ -178,8 +207,7 @@ fn write_first(endpoints: &Endpoints, number: usize) {
 /// Writes until told to stop.
 fn write(endpoints: &Endpoints, number: usize, stop: &AtomicBool) -> Worst {
     let (mut member, mut connection, path) = (number, None, path(number));
-    let (mut last, mut longest) = (None::<Instant>, Duration::ZERO);
-    let (mut failures, mut failures_max) = (0, 0);
+    let (mut last, mut worst, mut failures) = (None::<Instant>, Worst::default(), 0);
     while !stop.load(Ordering::SeqCst) {
         std::thread::sleep(PAUSE);
         if connection.is_none() {
@@ -188,16 +216,15 @@ fn write(endpoints: &Endpoints, number: usize, stop: &AtomicBool) -> Worst {
         let headers = [("Content-Type", "application/json")];
         let answer = connection.as_mut().and_then(|open| open.call("PUT", &path, &headers, &body(number)).ok());
         if answer.is_some_and(|answer| answer.status == 200) {
-            longest = longest.max(last.map_or(Duration::ZERO, |last| last.elapsed()));
+            worst = worst.or(Worst::since(last));
             (last, failures) = (Some(Instant::now()), 0);
         } else {
             failures += 1;
-            failures_max = failures_max.max(failures);
+            worst.failures = worst.failures.max(failures);
             connection = None;
             member = (member + 1) % endpoints.members.len();
         }
     }
     // What is not over yet counts too.
-    let interruption = longest.max(last.map_or(Duration::ZERO, |last| last.elapsed()));
-    Worst { interruption, failures: failures_max }
+    worst.or(Worst::since(last))
 }

@@ -5,7 +5,7 @@ use std::time::Duration;
 use flotilla_proto::value::Value;
 
 use super::graph::{Item, waits};
-use super::{Collector, is_deleting, metadata};
+use super::{Collector, SETTLE, is_deleting, metadata};
 use crate::controllers::queue::Then;
 use crate::registry::{DeleteOptions, FOREGROUND, ORPHAN, Propagation, Served, Target};
 use crate::status::{ApiError, ApiResult};
@@ -71,7 +71,7 @@ impl Collector {
 
     /// Deletes an object without owners that are there; frees one that has others of those that are not.
     async fn judge(&self, item: &Item, target: Target<'_>, metadata: &Value) -> ApiResult<Then> {
-        let owners = self.owners(target, metadata)?;
+        let owners = self.owners(target, metadata).await?;
         if owners.solid + owners.waiting + owners.gone.len() == 0 || owners.unknown > 0 {
             return Ok(if owners.unknown > 0 { Then::Again(UNKNOWN_KIND) } else { Then::Rest });
         }
@@ -122,11 +122,11 @@ impl Collector {
         self.agent.edit(target, &item.uid, unblock).await
     }
 
-    fn owners(&self, target: Target<'_>, metadata: &Value) -> ApiResult<Owners> {
+    async fn owners(&self, target: Target<'_>, metadata: &Value) -> ApiResult<Owners> {
         let mut owners = Owners::default();
         for reference in metadata.list_at(&["ownerReferences"]) {
             let uid = || reference.str_at(&["uid"]).to_owned();
-            match self.standing(target, reference)? {
+            match self.standing(target, reference).await? {
                 Standing::Solid => owners.solid += 1,
                 Standing::Absent => owners.gone.push(uid()),
                 Standing::Waiting => {
@@ -140,7 +140,7 @@ impl Collector {
     }
 
     /// Looks an owner up where it must be: in the namespace of the object, or outside of all.
-    fn standing(&self, target: Target<'_>, reference: &Value) -> ApiResult<Standing> {
+    async fn standing(&self, target: Target<'_>, reference: &Value) -> ApiResult<Standing> {
         let api_version = reference.str_at(&["apiVersion"]);
         let (group, version) = api_version.split_once('/').unwrap_or(("", api_version));
         let registry = &self.agent.registry;
@@ -155,13 +155,26 @@ impl Collector {
             return Ok(Standing::Unknown);
         }
         let namespace = if stored.resource.namespaced { target.namespace } else { "" };
-        let Some(owner) = registry.current(&stored, namespace, reference.str_at(&["name"])) else {
+        let owner = Target { served: &stored, namespace, name: reference.str_at(&["name"]), subresource: "" };
+        match self.seen(owner, reference.str_at(&["uid"]))? {
+            // The owner may have been made where this replica does not lead.
+            Standing::Absent => {
+                registry.catch_up_with(owner.served, owner.namespace, owner.name).await?;
+                self.seen(owner, reference.str_at(&["uid"]))
+            }
+            seen => Ok(seen),
+        }
+    }
+
+    /// What this replica knows of an owner.
+    fn seen(&self, owner: Target<'_>, uid: &str) -> ApiResult<Standing> {
+        let Some(object) = self.agent.registry.current(owner.served, owner.namespace, owner.name) else {
             return Ok(Standing::Absent);
         };
-        let owner = metadata(&owner)?;
-        Ok(if owner.str_at(&["uid"]) != reference.str_at(&["uid"]) {
+        let metadata = metadata(&object)?;
+        Ok(if metadata.str_at(&["uid"]) != uid {
             Standing::Absent
-        } else if waits_for_dependents(&owner) {
+        } else if waits_for_dependents(&metadata) {
             Standing::Waiting
         } else {
             Standing::Solid
@@ -182,6 +195,9 @@ impl Collector {
 
     /// Lets an object go after its dependents have lost it as their owner.
     async fn orphan(&self, item: &Item, target: Target<'_>) -> ApiResult<Then> {
+        // One that is not known here yet would be collected as soon as it is.
+        self.agent.registry.catch_up().await?;
+        tokio::time::sleep(SETTLE).await;
         let dependents: Vec<Item> = self.graph.borrow().dependents(&item.uid).collect();
         let uids = [item.uid.to_string()];
         for dependent in &dependents {

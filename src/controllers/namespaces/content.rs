@@ -8,7 +8,7 @@ use futures_util::{StreamExt, stream};
 
 use super::conditions::Findings;
 use crate::controllers::agent::Agent;
-use crate::controllers::metadata::{is_deleting, metadata};
+use crate::controllers::metadata::{is_deleting, metadata, uid};
 use crate::limits::LIST_CHUNK_OBJECTS;
 use crate::registry::{DeleteOptions, Propagation, Served, Target};
 use crate::status::{ApiError, ApiResult};
@@ -32,8 +32,13 @@ impl Emptied {
     }
 }
 
-/// Deletes the objects of a namespace.
-pub async fn empty(agent: &Agent, namespace: &str) -> ApiResult<Emptied> {
+/// Deletes the objects of a namespace; `is_to_be` says whether that is right still, once everything is seen here that
+/// was acknowledged. None if it is not.
+pub async fn empty(
+    agent: &Agent,
+    namespace: &str,
+    is_to_be: impl Fn() -> ApiResult<bool>,
+) -> ApiResult<Option<Emptied>> {
     let mut emptied = Emptied::default();
     let resources = agent.registry.resources.stored();
     let mut groups = BTreeSet::new();
@@ -50,16 +55,19 @@ pub async fn empty(agent: &Agent, namespace: &str) -> ApiResult<Emptied> {
             agent.registry.barrier(&table).await?;
         }
     }
+    if !is_to_be()? {
+        return Ok(None);
+    }
     for served in pods {
         empty_table(agent, served, namespace, &mut emptied).await?;
     }
     if !emptied.is_complete() {
-        return Ok(emptied);
+        return Ok(Some(emptied));
     }
     for served in others {
         empty_table(agent, served, namespace, &mut emptied).await?;
     }
-    Ok(emptied)
+    Ok(Some(emptied))
 }
 
 /// Deletes the objects of one table, and notes what remains.
@@ -94,20 +102,20 @@ async fn delete_all(
     into: &mut Emptied,
 ) -> ApiResult<bool> {
     let mut found = false;
-    let mut names = Vec::new();
+    let mut objects = Vec::new();
     scan(table, namespace, &mut |object| {
         found = true;
         if !is_deleting(object) {
-            names.push(object.key().clone());
+            objects.push((object.key().clone(), uid(object).map(str::to_owned)));
         }
         Ok(())
     })
     .await?;
-    let options = DeleteOptions { propagation: Some(Propagation::Background), ..DeleteOptions::default() };
-    let options = &options;
-    let mut deletions = stream::iter(names)
-        .map(|key| async move {
-            agent.delete(Target { served, namespace, name: key.name(), subresource: "" }, options).await
+    let mut deletions = stream::iter(objects)
+        .map(|(key, uid)| async move {
+            let propagation = Some(Propagation::Background);
+            let options = DeleteOptions { propagation, uid, ..DeleteOptions::default() };
+            agent.delete(Target { served, namespace, name: key.name(), subresource: "" }, &options).await
         })
         .buffer_unordered(CONCURRENT);
     while let Some(deleted) = deletions.next().await {

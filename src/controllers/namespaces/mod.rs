@@ -81,7 +81,7 @@ impl Controller {
         let target = Target { served: &self.namespaces, namespace: "", name: &name, subresource: "" };
         let Some(namespace) = self.agent.get(target)? else {
             // Removed: what was admitted before its deletion and stored after its last look is not left behind.
-            content::empty(&self.agent, &name).await?;
+            content::empty(&self.agent, &name, || Ok(self.agent.get(target)?.is_none())).await?;
             return Ok(Then::Rest);
         };
         let deleting = !namespace.at(&["metadata", "deletionTimestamp"]).is_null();
@@ -89,7 +89,8 @@ impl Controller {
             return Ok(Then::Rest);
         }
         let uid = namespace.str_at(&["metadata", "uid"]);
-        let emptied = content::empty(&self.agent, &name).await?;
+        let is_same = || Ok(self.agent.get(target)?.is_some_and(|now| now.str_at(&["metadata", "uid"]) == uid));
+        let Some(emptied) = content::empty(&self.agent, &name, is_same).await? else { return Ok(Then::Rest) };
         let settled = self.settle(target, &namespace, uid, &emptied).await;
         match settled {
             Err(ApiError { code: 404, .. }) => return Ok(Then::Rest),
