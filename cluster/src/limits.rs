@@ -76,6 +76,8 @@ pub const SNAPSHOT_HELD_FACTOR: u64 = 4;
 pub const APPLY_ENTRIES_MAX: usize = 64;
 /// How long a replica that was elected may take to apply everything before it.
 pub const LEADER_TIMEOUT: Duration = Duration::from_secs(60);
+/// How long it pauses before it looks again, if it leads still.
+pub const LEADER_BEGIN_INTERVAL: Duration = Duration::from_millis(100);
 /// Largest frame between replicas, in bytes; what a call carries must be smaller by [`PEER_FRAME_HEADER_BYTES`].
 pub const PEER_FRAME_BYTES_MAX: usize = 16 << 20;
 /// Bytes of a frame beside what it carries, at most.

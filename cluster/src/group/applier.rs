@@ -25,6 +25,8 @@ pub(crate) struct Applier {
     /// Bytes of history that a table keeps.
     history_bytes_max: usize,
     ages: Ages,
+    /// Since when shards are known not to be read any more.
+    superseded: HashMap<ShardId, Instant>,
     present: HashMap<ShardId, Present>,
 }
 
@@ -51,7 +53,16 @@ impl Applier {
     ) -> Applier {
         let Options { history_age_max, history_bytes_max, .. } = *options;
         let ages = Ages::new(history_age_max.max(SHARED_ENCODING_AGE));
-        Applier { thread, clock, tables, history_age_max, history_bytes_max, ages, present: HashMap::new() }
+        Applier {
+            thread,
+            clock,
+            tables,
+            history_age_max,
+            history_bytes_max,
+            ages,
+            superseded: HashMap::new(),
+            present: HashMap::new(),
+        }
     }
 
     fn present(&mut self, id: &ShardId) -> &Present {
@@ -206,10 +217,18 @@ impl Applier {
             let table = self.tables.table(&id.table);
             if shard.is_aging() {
                 // A table must be readable at its closed revision, which an idle group may hold far back.
-                let (through, ended) = (table.revision(), ended(&table, &id));
+                let (through, ended) = (table.revision(), self.outlived(&table, &id, now));
                 self.present(&id).actor.do_send(Trim { aged, unshared, now, through, ended });
             }
         }
+    }
+
+    /// The last revision of the division of a shard that has not been read for as long as the history goes back. That
+    /// goes by time: a group that serves nothing any more is not closed any further.
+    fn outlived(&mut self, table: &Table, id: &ShardId, now: Instant) -> Option<Revision> {
+        let end = ended(table, id)?;
+        let since = *self.superseded.entry(id.clone()).or_insert(now);
+        (now.duration_since(since) >= self.history_age_max).then_some(end)
     }
 
     /// The revision up to which the group is closed as a whole.

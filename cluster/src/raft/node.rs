@@ -28,7 +28,8 @@ use super::survival;
 use super::types::{LeaderId, Replica, TypeConfig};
 use crate::group::{Applier, Batch, Lead, Proposer};
 use crate::limits::{
-    ELECTION_TIMEOUT, HEARTBEAT_INTERVAL, HEARTBEAT_PAUSE, LEADER_TIMEOUT, LONE_INTERVAL, OPENING_PROGRESS_INTERVAL,
+    ELECTION_TIMEOUT, HEARTBEAT_INTERVAL, HEARTBEAT_PAUSE, LEADER_BEGIN_INTERVAL, LEADER_TIMEOUT, LONE_INTERVAL,
+    OPENING_PROGRESS_INTERVAL,
 };
 use crate::peer::Peers;
 use crate::progress::Progress;
@@ -264,6 +265,7 @@ impl Node {
                 (metrics.current_leader, metrics.vote.leader_id.term)
             };
             if leader == Some(self.node) && term != Some(current) {
+                term = None;
                 self.tenure.store(0, Ordering::Release);
                 if let Some((above, begun)) = self.begin_to_lead(genesis).await {
                     term = Some(begun);
@@ -277,7 +279,10 @@ impl Node {
                 leads.send_replace(false);
                 let _ = proposer.send(Lead { above: None, leader, term: 0 }).await;
             }
-            if server.changed().await.is_err() {
+            // That a leader has applied what it must is told by no change of these metrics.
+            let is_beginning = leader == Some(self.node) && term.is_none();
+            let pause = if is_beginning { LEADER_BEGIN_INTERVAL } else { Duration::MAX };
+            if let Ok(Err(_)) = tokio::time::timeout(pause, server.changed()).await {
                 break;
             }
         }
@@ -355,12 +360,13 @@ impl Node {
     }
 
     /// Whether this replica leads and is the only one that votes: then it has acknowledged nothing that it has not
-    /// applied, because writes are answered after that.
+    /// applied. Writes are answered after that, and those from before a restart precede the entry of its own that a
+    /// leader has applied.
     pub(crate) fn leads_alone(&self) -> bool {
-        let metrics = self.raft.server_metrics();
+        let metrics = self.raft.metrics();
         let metrics = metrics.borrow_watched();
         let mut voters = metrics.membership_config.voter_ids();
-        metrics.current_leader == Some(self.node) && voters.next() == Some(self.node) && voters.next().is_none()
+        leads(&metrics, self.node) && voters.next() == Some(self.node) && voters.next().is_none()
     }
 
     /// The index up to which a replica must have applied the log for its reads to be linearizable: a quorum confirms

@@ -71,7 +71,15 @@ impl<'a> Attempts<'a> {
                 }
                 Ok(decided) => return self.outcome(decided).await,
                 // What was decided in a tenure of the default group can be written nowhere else.
-                Err(WriteError::Moved) if tenure.is_none() && Instant::now() < deadline => self.follow(deadline).await,
+                Err(WriteError::Moved) if tenure.is_none() && Instant::now() < deadline => {
+                    if self.unknown
+                        && let Some(change) = Box::pin(self.made_here()).await?
+                    // hardly ever
+                    {
+                        return Ok(committed(&change));
+                    }
+                    self.follow(deadline).await;
+                }
                 Err(WriteError::Unknown) if Instant::now() < deadline => {
                     self.miss();
                     tokio::time::sleep(ATTEMPT_INTERVAL).await;
@@ -99,11 +107,18 @@ impl<'a> Attempts<'a> {
 
     /// What became of an attempt in a term that is over, now that no leader can commit it any more that has not.
     async fn found(&self) -> Result<Outcome, WriteError> {
-        let leader = self.leader()?;
-        let index = leader.read_index().await.map_err(|_| WriteError::Unknown)?;
-        leader.node().reached(index).await.map_err(|_| WriteError::Unknown)?;
-        let made = self.made_before()?;
+        let made = self.made_here().await?;
         made.map(|change| committed(&change)).ok_or(WriteError::NotLeader { leader: None })
+    }
+
+    /// The change that an earlier attempt made, where none can be made any more: its term is over, or its shard takes
+    /// no writes. This replica may have less of that group than of the one that is written to next.
+    async fn made_here(&self) -> Result<Option<Arc<Change>>, WriteError> {
+        let leader = self.leader().map_err(|_| WriteError::Unknown)?;
+        let index = leader.read_index().await.map_err(|_| WriteError::Unknown)?;
+        let reached = tokio::time::timeout(WRITE_TIMEOUT, leader.node().reached(index)).await;
+        reached.map_err(|_| WriteError::Unknown)?.map_err(|_| WriteError::Unknown)?;
+        self.made_before()
     }
 
     fn asked(&self) -> Asked<'_> {

@@ -1,15 +1,21 @@
-//! Leadership that is handed over to a process which stands still, while another one takes over.
+//! Leadership that is handed over while something stands still: the process that is to lead, while another one takes
+//! over, or the disks of all that follow.
 
 use std::cell::RefCell;
 use std::rc::Rc;
+use std::sync::atomic::Ordering;
 
+use super::host::Crash;
 use super::world::World;
 use crate::Store;
+use crate::limits::LEADER_TIMEOUT;
 use crate::raft::Node;
 use crate::shard_map::DEFAULT_GROUP;
 
 /// How long something that is to come may take, in milliseconds.
 const PATIENCE_MS: u64 = 30_000;
+/// How long disks take at most that stand still, in milliseconds.
+const STANDSTILL_MS: u64 = 10_000_000;
 /// How long nothing may happen after the process goes on, in milliseconds.
 const CALM_MS: u64 = 3_000;
 
@@ -57,18 +63,55 @@ fn hand_over(world: &mut World, from: usize, to: u64) {
     ask(world, from, move |store| async move { default_group(&store).hand_over_unheard(to).await });
 }
 
+/// Three hosts that serve, each with its id; the term, and which of them leads.
+fn three(seed: u64) -> (World, Vec<u64>, (u64, usize)) {
+    let mut world = World::new(seed, 3, false);
+    world.hosts.iter_mut().for_each(|host| host.start());
+    for host in 0..3 {
+        assert!(world.wait(PATIENCE_MS, |world| world.hosts[host].door.is_open()));
+        ask(&mut world, host, |store| async move { store.ready().await });
+    }
+    let ids: Vec<u64> = (0..3).map(|host| ask(&mut world, host, |store| async move { store.node() })).collect();
+    let (term, leader) = settled(&mut world, &[0, 1, 2], 0);
+    let first = ids.iter().position(|id| *id == leader).expect("a member");
+    (world, ids, (term, first))
+}
+
+/// Whether a host takes writes as the leader.
+fn takes_writes(world: &mut World, host: usize) -> bool {
+    ask(world, host, |store| async move { default_group(&store).tenure().is_some() })
+}
+
+#[test]
+fn who_began_to_lead_when_nothing_could_be_written_leads_once_it_can() {
+    for seed in 1..9 {
+        let (mut world, ids, (term, first)) = three(seed);
+        let (next, other) = ((first + 1) % 3, (first + 2) % 3);
+        hand_over(&mut world, first, ids[next]);
+        while reign(&mut world, next).1 != Some(ids[next]) {}
+        for follower in [first, other] {
+            world.hosts[follower].condition.disk_ms.store(STANDSTILL_MS, Ordering::Relaxed);
+        }
+        world.wait(2 * LEADER_TIMEOUT.as_millis() as u64 + CALM_MS, |_| false);
+        if takes_writes(&mut world, next) {
+            continue; // somebody has written before the disks stood still, or soon after
+        }
+        world.calm_disk(other);
+        world.hosts[other].crash(Crash::Kill);
+        world.hosts[other].start();
+        let (later, leader) = settled(&mut world, &[next, other], term);
+        assert_eq!(leader, ids[next], "seed {seed}: another one leads in term {later}");
+        world.wait(CALM_MS, |_| false);
+        assert!(takes_writes(&mut world, next), "seed {seed}");
+        return;
+    }
+    panic!("the disks never stood still in time");
+}
+
 #[test]
 fn who_stood_still_when_he_was_to_lead_does_not_depose_who_leads_since() {
     for seed in 1..6 {
-        let mut world = World::new(seed, 3, false);
-        world.hosts.iter_mut().for_each(|host| host.start());
-        for host in 0..3 {
-            assert!(world.wait(PATIENCE_MS, |world| world.hosts[host].door.is_open()));
-            ask(&mut world, host, |store| async move { store.ready().await });
-        }
-        let ids: Vec<u64> = (0..3).map(|host| ask(&mut world, host, |store| async move { store.node() })).collect();
-        let (term, leader) = settled(&mut world, &[0, 1, 2], 0);
-        let first = ids.iter().position(|id| *id == leader).expect("a member");
+        let (mut world, ids, (term, first)) = three(seed);
         let (second, third) = ((first + 1) % 3, (first + 2) % 3);
         // Of those who stand in one term, who has the larger id deposes the other.
         let (next, still) = if ids[second] < ids[third] { (second, third) } else { (third, second) };

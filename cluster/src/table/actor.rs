@@ -117,7 +117,7 @@ pub(crate) struct Trim {
     pub(crate) now: Instant,
     /// The closed revision of the table, which stays readable.
     pub(crate) through: Revision,
-    /// After which revision the shard is not read any more, when its division has ended and the next one is read.
+    /// The last revision of its division, when that has ended and left the history window.
     pub(crate) ended: Option<Revision>,
 }
 
@@ -132,7 +132,7 @@ impl Handler<Trim> for ShardActor {
         self.shard.forget_shared(trim.unshared);
         if self.shard.trim(trim.aged, self.history_bytes_max, trim.through, trim.now) {
             ctx.notify(trim); // after the writes that wait
-        } else if let Some(ended) = trim.ended.filter(|ended| *ended <= trim.aged) {
+        } else if let Some(ended) = trim.ended {
             self.shard.clear(ended, trim.now);
         }
     }

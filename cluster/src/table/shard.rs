@@ -107,28 +107,35 @@ impl Shard {
     }
 
     /// Replaces the whole state by that of a snapshot. Watchers who stand before its floor start over.
+    ///
+    /// Others read meanwhile, up to a revision that was closed before and is not above what the snapshot has. So the
+    /// new state is made aside, and takes the place of the old one when it has all of that.
     pub(crate) fn restore(&self, content: Content) {
         let Content { floor, stage, objects, changes } = content;
-        self.keyspace.write().restore(floor, objects);
-        *self.log.write() = ChangeLog::new(floor);
-        *self.horizon.lock() = Horizon::new(floor);
-        let mut recorded = Vec::with_capacity(APPLY_UNDER_LOCK_MAX);
-        for changes in changes.chunks(APPLY_UNDER_LOCK_MAX) {
-            let mut keyspace = self.keyspace.write();
-            for (key, revision, operation) in changes {
-                let previous = keyspace.live(key.as_str()).cloned();
-                let object = match (operation, &previous) {
-                    (Operation::Put(object), _) => object.clone(),
-                    (Operation::Delete(attempt), Some(previous)) => Arc::new(previous.buried(*revision, *attempt)),
-                    (Operation::Delete(_), None) => continue,
-                };
-                recorded.push(keyspace.record(object, previous));
-            }
-            drop(keyspace);
-            self.append(&mut recorded);
+        let mut keyspace = Keyspace::new(floor, self.fields());
+        keyspace.restore(floor, objects);
+        let mut log = ChangeLog::new(floor);
+        for (key, revision, operation) in changes {
+            let previous = keyspace.live(key.as_str()).cloned();
+            let object = match (operation, &previous) {
+                (Operation::Put(object), _) => object,
+                (Operation::Delete(attempt), Some(previous)) => Arc::new(previous.buried(revision, attempt)),
+                (Operation::Delete(_), None) => continue,
+            };
+            log.push(Arc::new(keyspace.record(object, previous)));
         }
-        self.last.store(self.log.read().last().get(), Ordering::Release);
+        let last = log.last();
+        let before = {
+            let mut current = self.keyspace.write();
+            // An index may have been asked for meanwhile.
+            current.fields().for_each(|field| keyspace.index(field));
+            std::mem::replace(&mut *current, keyspace)
+        };
+        *self.log.write() = log;
+        *self.horizon.lock() = Horizon::new(floor);
+        self.last.store(last.get(), Ordering::Release);
         self.stage.restore(&stage);
+        drop(before); // after the locks: it may be much
     }
 
     /// The state up to the closed revision of the group, to be read at leisure; it stays as it is for `hold`.

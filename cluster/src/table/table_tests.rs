@@ -310,3 +310,44 @@ fn changes_are_found_behind_any_revision() {
         }
     }
 }
+
+#[test]
+fn whoever_reads_while_a_snapshot_is_taken_in_sees_all_of_what_is_closed() {
+    const KEYS: u64 = 500;
+    const CLOSED: u64 = 4 * KEYS;
+    let table = table();
+    for number in 1..=CLOSED {
+        let key = format!("ns/o{:03}", number % KEYS);
+        let expectation = table.get(&key).map(|object| Expectation::Revision(object.revision()));
+        commit(&table, &put(&key, "n", expectation.unwrap_or(Expectation::Absent), number));
+    }
+    let all = Selection::default();
+    let (objects, changes) = (list(&table.snapshot(), &all, 100), table.changes(revision(KEYS), 10_000).unwrap());
+    let mut begins = Vec::new();
+    let mut cursor = table.snapshot_at(revision(KEYS)).unwrap().cursor(all.clone(), None);
+    while cursor.read(1_000, &mut begins).unwrap() {}
+    let content = || Content {
+        objects: begins.clone(),
+        changes: changes
+            .iter()
+            .map(|change| (change.object().key().clone(), change.revision(), Operation::Put(change.object().clone())))
+            .collect(),
+        ..Content::blank(revision(KEYS), true)
+    };
+    let done = std::sync::atomic::AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            (0..50).for_each(|_| table.shard(0).restore(content()));
+            done.store(true, std::sync::atomic::Ordering::SeqCst);
+        });
+        while !done.load(std::sync::atomic::Ordering::SeqCst) {
+            assert_eq!(list(&table.snapshot(), &all, 100), objects);
+            let after = revision(KEYS + 7);
+            let subscription = table.subscribe(Interest::default(), after);
+            let (mut subscription, mut seen) = (subscription.unwrap(), Vec::new());
+            while subscription.read(1_000, &mut seen).unwrap() {}
+            assert_eq!(seen.len() as u64, CLOSED - KEYS - 7);
+            assert_eq!(table.changes(after, 10_000).unwrap().len() as u64, CLOSED - KEYS - 7);
+        }
+    });
+}
