@@ -219,7 +219,8 @@ fn store_options(config: &Config, peers: Option<&PeerPki>) -> Result<Options, Pk
         }
     };
     let advertise = advertise.unwrap_or_default();
-    let membership = Membership { name, peer_listen, advertise, initial, tls: peers.tls()? };
+    let serves = config.advertised().to_string();
+    let membership = Membership { name, peer_listen, advertise, serves, initial, tls: peers.tls()? };
     Ok(Options { membership: Some(membership), ..options })
 }
 

@@ -184,7 +184,8 @@ impl<'a> Here<'a> {
         let identity = Arc::new(IdentityFile::open(disk, &options.directory, name).map_err(failed)?);
         let Identity { name, id, cluster } = identity.get();
         let address = membership.map_or_else(String::new, |membership| membership.advertise.clone());
-        let hello = Hello { cluster, member: id, name, version: PEER_VERSION, address, drained: false, sees: 0 };
+        let serves = membership.map_or_else(String::new, |membership| membership.serves.clone());
+        let hello = Hello { cluster, member: id, name, version: PEER_VERSION, address, serves, ..Hello::default() };
         Ok(Here { membership, founder, identity, hello: watch::Sender::new(hello) })
     }
 

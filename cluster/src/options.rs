@@ -85,6 +85,8 @@ pub struct Membership {
     pub peer_listen: SocketAddr,
     /// Where the others reach it, `HOST:PORT`: told to those that do not know it from [`Initial::Members`].
     pub advertise: String,
+    /// The address at which clients reach this one, for [`crate::Store::servers`] of the others; may be empty.
+    pub serves: String,
     /// Who forms the store.
     pub initial: Initial,
     /// How connections between them are made and taken.

@@ -64,6 +64,9 @@ pub struct Hello {
     /// Checksum of who it sees that is to form a cluster with it.
     #[prost(fixed32, tag = "9")]
     pub sees: u32,
+    /// The address at which clients reach it.
+    #[prost(string, tag = "10")]
+    pub serves: String,
 }
 
 /// What a connection is for.

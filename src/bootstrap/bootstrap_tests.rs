@@ -4,7 +4,6 @@ use flotilla_proto::value;
 fn input() -> BootstrapInput {
     BootstrapInput {
         service_cidrs: vec!["10.96.0.0/16".into()],
-        addresses: vec!["192.0.2.7".parse().expect("an address"), "127.0.0.1".parse().expect("an address")],
         port: 6443,
         client_ca: Some("ca".into()),
         front_proxy: None,
@@ -48,18 +47,24 @@ fn aggregated_roles_hold_the_rules_of_those_that_feed_them() {
 }
 
 #[test]
-fn only_addresses_that_others_can_reach_are_published() {
-    let seeds = objects(&input()).expect("tables parse");
-    let endpoints = &find(&seeds, "endpoints", "kubernetes").object;
+fn servers_are_published_as_they_are_read() {
+    let addresses = ["192.0.2.7", "192.0.2.8"].map(|address| address.parse().expect("an address"));
+    let [endpoints, slice] = endpoints(&addresses, 6443);
     assert_eq!(
-        *endpoints.at(&["subsets"]),
-        value!([
-            {"addresses": [{"ip": "192.0.2.7"}], "ports": [{"name": "https", "port": 6443, "protocol": "TCP"}]}
-        ])
+        *endpoints.object.at(&["subsets"]),
+        value!([{
+            "addresses": [{"ip": "192.0.2.7"}, {"ip": "192.0.2.8"}],
+            "ports": [{"name": "https", "port": 6443, "protocol": "TCP"}]
+        }])
     );
+    assert_eq!(published(&endpoints.object), addresses);
+    assert_eq!(slice.object.list_at(&["endpoints"]).len(), 2);
+}
+
+#[test]
+fn the_service_has_the_first_address_of_its_range() {
+    let seeds = objects(&input()).expect("tables parse");
     assert_eq!(find(&seeds, "services", "kubernetes").object.str_at(&["spec", "clusterIP"]), "10.96.0.1");
-    let local = BootstrapInput { addresses: vec!["::1".parse().expect("an address")], ..input() };
-    assert!(objects(&local).expect("tables parse").iter().all(|seed| seed.resource != "endpoints"));
     let six = BootstrapInput { service_cidrs: vec!["fd00:1::/108".into()], ..input() };
     let six = objects(&six).expect("tables parse");
     assert_eq!(find(&six, "services", "kubernetes").object.str_at(&["spec", "clusterIP"]), "fd00:1::1");

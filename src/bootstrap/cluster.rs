@@ -99,15 +99,22 @@ fn string_list(items: &[String]) -> String {
     String::from_utf8_lossy(&flotilla_proto::json::to_vec(&list)).into_owned()
 }
 
-/// The `kubernetes` service, and the servers behind it. Its address is claimed as that of any service.
-pub(super) fn kubernetes_service(input: &BootstrapInput) -> Vec<Seed> {
-    let Some(address) = input.service_cidrs.first().and_then(|cidr| first_address(cidr)) else { return Vec::new() };
-    let mut seeds = vec![service(address, input.port)];
-    let published: Vec<IpAddr> = input.addresses.iter().copied().filter(|address| !address.is_loopback()).collect();
-    if !published.is_empty() {
-        seeds.extend([endpoints(&published, input.port), slice(&published, input.port)]);
-    }
-    seeds
+/// The `kubernetes` service. Its address is claimed as that of any service.
+pub(super) fn kubernetes_service(input: &BootstrapInput) -> Option<Seed> {
+    let address = input.service_cidrs.first().and_then(|cidr| first_address(cidr))?;
+    Some(service(address, input.port))
+}
+
+/// The servers behind the `kubernetes` service, of which there is at least one, all of one family.
+pub fn endpoints(addresses: &[IpAddr], port: u16) -> [Seed; 2] {
+    [legacy_endpoints(addresses, port), slice(addresses, port)]
+}
+
+/// The addresses that the first of [`endpoints`] publishes.
+pub fn published(endpoints: &Value) -> Vec<IpAddr> {
+    let subsets = endpoints.list_at(&["subsets"]).iter();
+    let addresses = subsets.flat_map(|subset| subset.list_at(&["addresses"]));
+    addresses.filter_map(|address| address.str_at(&["ip"]).parse().ok()).collect()
 }
 
 /// The first address after a range's own.
@@ -153,7 +160,7 @@ fn family(address: IpAddr) -> &'static str {
     if address.is_ipv4() { "IPv4" } else { "IPv6" }
 }
 
-fn endpoints(addresses: &[IpAddr], port: u16) -> Seed {
+fn legacy_endpoints(addresses: &[IpAddr], port: u16) -> Seed {
     let addresses: Vec<Value> = addresses.iter().map(|address| value!({"ip": (address.to_string())})).collect();
     let port = i64::from(port);
     let object = value!({

@@ -14,16 +14,15 @@ mod roles;
 mod seeding;
 mod text;
 
-use std::net::IpAddr;
-
 use flotilla_proto::value::Value;
 
 pub use api_services::{GroupVersionPriority, local_api_service, priorities};
+pub use cluster::{endpoints, published};
 pub use coverage::{aggregate, uncovered};
 pub use flow::{GROUP as FLOW_GROUP, dangling};
 pub use renewal::{Renewal, Upkeep};
 pub use roles::node_role;
-pub use seeding::{SeedError, is_seeded, seed, was_seeded};
+pub use seeding::{SeedError, ensure, seed, was_seeded};
 pub use text::TextError;
 
 /// The manager under which most of these objects are written.
@@ -42,8 +41,6 @@ pub const AGGREGATION_MANAGER: &str = "clusterrole-aggregation-controller";
 pub struct BootstrapInput {
     /// Ranges of service addresses, the primary family's first, as `10.96.0.0/16`.
     pub service_cidrs: Vec<String>,
-    /// Addresses of all servers; loopback ones are never published.
-    pub addresses: Vec<IpAddr>,
     /// The port on which servers listen.
     pub port: u16,
     /// PEM bundle that client certificates are checked against.

@@ -60,11 +60,6 @@ pub async fn seed(registry: &Registry, input: &BootstrapInput) -> Result<(), See
     Ok(())
 }
 
-/// Whether everything that must exist does, as far as this replica knows.
-pub fn is_seeded(registry: &Registry, input: &BootstrapInput) -> Result<bool, TextError> {
-    Ok(objects(input)?.iter().all(|seed| exists(registry, seed)))
-}
-
 /// Whether everything that must exist did once, as far as this replica knows: of what clients can delete, not all may
 /// be there any more. Before that no server takes what clients write.
 pub fn was_seeded(registry: &Registry, input: &BootstrapInput) -> Result<bool, TextError> {
@@ -83,7 +78,11 @@ fn caller(manager: &str) -> Caller {
     Caller::new(Arc::new(User { name: "system:apiserver".into(), groups, ..User::default() }), manager)
 }
 
-async fn ensure(registry: &Registry, seed: &Seed) -> ApiResult<()> {
+/// Creates an object if it is missing, or brings it up to date.
+///
+/// # Errors
+/// It cannot be written, or somebody else writes it just now: then trying again helps.
+pub async fn ensure(registry: &Registry, seed: &Seed) -> ApiResult<()> {
     let served = registry.resources.find(seed.group, seed.version, seed.resource);
     let served = served.ok_or_else(ApiError::no_such_path)?;
     let namespace = seed.object.str_at(&["metadata", "namespace"]);

@@ -29,7 +29,8 @@ impl Cluster {
         let registry = Arc::new(Registry::new(store, PortRange::NODE_PORTS));
         let issuer = Issuer::new(spare.open(&dir).unwrap(), "test".into());
         let (root_ca, host, member) = ("ROOT".into(), "host".into(), "member".into());
-        let settings = Settings { embedded: true, member, issuer, root_ca, host };
+        let advertised = SocketAddr::from(([192, 0, 2, 7], 6443));
+        let settings = Settings { embedded: true, member, issuer, root_ca, advertised, host };
         let (begin, drain) = Drain::new();
         let controllers = start(&registry, &settings, &drain);
         Self { agent: Agent::new(registry, settings), _dir: dir, controllers, _begin: begin }
@@ -118,6 +119,23 @@ async fn namespaces_are_furnished_and_what_is_broken_is_restored() {
                 && map.str_at(&["data", "ca.crt"]) == "ROOT"
         })
         .await;
+}
+
+#[actix_web::test]
+async fn the_server_is_published_and_stays_so() {
+    let cluster = Cluster::start().await;
+    cluster.namespace("default").await;
+    let published = |cluster: &Cluster| {
+        let endpoints = cluster.get("endpoints", "default", "kubernetes");
+        endpoints.map(|endpoints| crate::bootstrap::published(&endpoints)).unwrap_or_default()
+    };
+    let is_there = |cluster: &Cluster| published(cluster) == [cluster.agent.settings.advertised.ip()];
+    cluster.until("it is published", is_there).await;
+    cluster.delete("endpoints", "default", "kubernetes", None).await;
+    cluster.until("it is published again", is_there).await;
+    let forged = value!([{"addresses": [{"ip": "192.0.2.66"}]}]);
+    cluster.edit("endpoints", "default", "kubernetes", |it| it.set_at(&["subsets"], forged.clone())).await;
+    cluster.until("it is restored", is_there).await;
 }
 
 #[actix_web::test]

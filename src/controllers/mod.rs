@@ -16,6 +16,7 @@ mod each_namespace;
 mod flow_schemas;
 mod garbage;
 mod identity;
+mod kubernetes_service;
 mod metadata;
 mod namespaces;
 mod queue;
@@ -24,6 +25,7 @@ mod root_ca;
 mod service_accounts;
 mod token_secrets;
 
+use std::net::SocketAddr;
 use std::panic::AssertUnwindSafe;
 use std::rc::Rc;
 use std::sync::Arc;
@@ -56,6 +58,8 @@ pub struct Settings {
     pub issuer: Issuer,
     /// PEM bundle that clients check the server's certificate against.
     pub root_ca: String,
+    /// The address at which clients inside the cluster reach this server, and its port.
+    pub advertised: SocketAddr,
     /// Address and port of this server, under which what controllers ask is counted.
     pub host: String,
 }
@@ -124,6 +128,7 @@ const CONTROLLERS: &[Controller] = &[
 
 /// What API servers do, also where a kube-controller-manager runs.
 const OF_API: &[Controller] = &[
+    ("kubernetes-service", "kubernetes_service", |agent, queue| kubernetes_service::run(agent, queue).boxed_local()),
     ("service-ip-repair", "service_ip_repair", |agent, queue| cluster_ips::run(agent, queue).boxed_local()),
     ("custom-resource-definitions", "crd_naming_condition_controller", |agent, queue| {
         custom_definitions::run(agent, queue).boxed_local()

@@ -33,6 +33,7 @@ impl Beginning {
             member: boot.config.member_name(),
             issuer: boot.issuer.clone(),
             root_ca: boot.pki.authority_pem().to_owned(),
+            advertised: (boot.config.advertised(), boot.address.port()).into(),
             host: boot.address.to_string(),
         };
         let (registry, drain) = (Arc::clone(registry), boot.drain.clone());
@@ -51,6 +52,11 @@ impl Beginning {
             }
             begun.done(&work);
             tracing::info!("the objects that every cluster has are there");
+            // Some may be missing that this release has and another had not, or be out of date.
+            while let Err(error) = bootstrap::seed(&work.registry, &work.input).await {
+                tracing::debug!(error = chain(&error), "objects of the start cannot be renewed yet");
+                actix_web::rt::time::sleep(limits::BEGIN_INTERVAL).await;
+            }
         });
         Ok(beginning)
     }
@@ -114,7 +120,8 @@ async fn seed(registry: &Registry, input: &BootstrapInput) -> Result<(), StartEr
             }
             return Ok(bootstrap::seed(registry, input).await?);
         }
-        if bootstrap::is_seeded(registry, input)? {
+        // What a client has deleted since does not keep this server from serving.
+        if bootstrap::was_seeded(registry, input)? {
             return Ok(());
         }
         // The objects come with changes of many tables; this is the one time when looking again is simpler.
@@ -132,7 +139,6 @@ fn chain(error: &dyn std::error::Error) -> String {
 fn bootstrap_input(boot: &Boot) -> BootstrapInput {
     BootstrapInput {
         service_cidrs: boot.config.service_cluster_ip_range.iter().map(|range| range.to_string()).collect(),
-        addresses: vec![boot.config.advertised()],
         port: boot.address.port(),
         client_ca: Some(boot.pki.client_authorities_pem()),
         front_proxy: Some(FrontProxy {
@@ -168,7 +174,6 @@ mod tests {
     fn input() -> BootstrapInput {
         BootstrapInput {
             service_cidrs: vec!["10.96.0.0/16".into()],
-            addresses: vec!["127.0.0.1".parse().unwrap()],
             port: 6443,
             client_ca: None,
             front_proxy: None,

@@ -27,4 +27,5 @@ mod slow;
 #[allow(dead_code, unused_imports, reason = "other tests use the rest of it")]
 mod support;
 mod timeouts;
+mod together;
 mod verbs;

@@ -17,7 +17,7 @@ mod session;
 mod transport;
 mod wire;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::sync::Arc;
 use std::time::Duration;
@@ -77,6 +77,8 @@ pub(crate) struct Hello {
     pub(crate) address: String,
     /// Checksum of who it sees that is to form a cluster with it.
     pub(crate) sees: u32,
+    /// The address at which clients reach it; empty when it does not say.
+    pub(crate) serves: String,
 }
 
 /// Why a call has no answer.
@@ -144,6 +146,9 @@ pub(crate) trait Peers: Send + Sync {
 
     /// Whether this member says that it is to lead nothing.
     fn is_drained(&self, member: u64) -> bool;
+
+    /// The addresses at which clients reach the members that are reachable, as far as these say.
+    fn servers(&self) -> BTreeSet<String>;
 
     /// When each member was last heard of, of those that are reachable.
     fn contacts(&self) -> BTreeMap<u64, Contacts>;

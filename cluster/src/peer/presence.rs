@@ -29,6 +29,8 @@ struct Members {
 #[derive(Default)]
 struct Member {
     connections: usize,
+    /// The address at which clients reach it, as it said last.
+    serves: String,
     contacts: Contacts,
 }
 
@@ -58,10 +60,18 @@ impl Attendance {
         reachable.map(|(id, member)| (*id, member.contacts)).collect()
     }
 
+    /// The addresses at which clients reach those that are reachable.
+    pub(super) fn servers(&self) -> BTreeSet<String> {
+        let members = self.members.lock();
+        let reachable = members.members.values().filter(|member| member.connections > 0);
+        reachable.map(|member| member.serves.clone()).filter(|serves| !serves.is_empty()).collect()
+    }
+
     /// A connection came up; its number.
-    fn come(&self, member: u64, caller: Side) -> u64 {
-        self.change(member, |known, connection| {
+    fn come(&self, hello: &Hello, caller: Side) -> u64 {
+        self.change(hello.member, |known, connection| {
             known.connections += 1;
+            known.serves.clone_from(&hello.serves);
             *known.contacts.of(caller) = Some(Contact { connection, heard: Instant::now() });
         })
     }
@@ -116,7 +126,7 @@ pub(super) struct Presence {
 impl Presence {
     pub(super) fn new(attendance: Arc<Attendance>, hello: &Hello, caller: Side) -> Self {
         attendance.heard(hello);
-        let connection = attendance.come(hello.member, caller);
+        let connection = attendance.come(hello, caller);
         Self { attendance, member: hello.member, caller, connection }
     }
 
@@ -129,7 +139,7 @@ impl Presence {
     pub(super) fn changed(&mut self, hello: &Hello) {
         self.attendance.heard(hello);
         if hello.member != self.member {
-            let connection = self.attendance.come(hello.member, self.caller);
+            let connection = self.attendance.come(hello, self.caller);
             self.attendance.go(self.member, self.caller, self.connection);
             (self.member, self.connection) = (hello.member, connection);
         }

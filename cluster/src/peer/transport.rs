@@ -1,6 +1,6 @@
 //! Calls over connections of a network.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -147,6 +147,10 @@ impl Peers for Transport {
 
     fn is_drained(&self, member: u64) -> bool {
         self.shared.attendance.is_drained(member)
+    }
+
+    fn servers(&self) -> BTreeSet<String> {
+        self.shared.attendance.servers()
     }
 
     fn contacts(&self) -> BTreeMap<u64, Contacts> {

@@ -318,7 +318,7 @@ impl RaftNetworkV2<TypeConfig> for Link {
 
 #[cfg(test)]
 mod tests {
-    use std::collections::BTreeMap;
+    use std::collections::{BTreeMap, BTreeSet};
     use std::io;
 
     use futures_util::FutureExt;
@@ -361,6 +361,10 @@ mod tests {
 
         fn is_drained(&self, _: u64) -> bool {
             false
+        }
+
+        fn servers(&self) -> BTreeSet<String> {
+            BTreeSet::new()
         }
 
         fn contacts(&self) -> BTreeMap<u64, Contacts> {

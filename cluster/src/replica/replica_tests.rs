@@ -62,6 +62,7 @@ impl Cluster {
             name: name.into(),
             peer_listen: self.addresses[name],
             advertise: self.addresses[name].to_string(),
+            serves: String::new(),
             initial: Initial::Members(
                 self.addresses.iter().map(|(name, address)| (name.clone(), address.to_string())).collect(),
             ),

@@ -137,7 +137,8 @@ fn options(host: usize, hosts: usize) -> Options {
     let initial: BTreeMap<String, String> = (0..hosts).map(|host| (name(host), address(host).to_string())).collect();
     let (peer_listen, advertise) = (address(host), address(host).to_string());
     let initial = Initial::Members(initial);
-    let membership = Membership { name: name(host), peer_listen, advertise, initial, tls: tls() };
+    let membership =
+        Membership { name: name(host), peer_listen, advertise, serves: String::new(), initial, tls: tls() };
     let spread = TableOptions { shards: Some(4), ..TableOptions::default() };
     Options {
         history_age_max: HISTORY,

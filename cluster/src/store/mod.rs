@@ -216,6 +216,24 @@ impl Store {
         default.map_or_else(|| watch::channel(false).1, |group| group.leads.clone())
     }
 
+    /// The addresses at which clients reach the other members that are reachable, as far as these say.
+    pub fn servers(&self) -> BTreeSet<String> {
+        self.shared.running.peers.as_ref().map(|peers| peers.servers()).unwrap_or_default()
+    }
+
+    /// Waits until another member comes or goes after this was called; for ever where there is none.
+    pub fn members_changed(&self) -> impl Future<Output = ()> + use<> {
+        let liveness = self.shared.running.peers.as_ref().map(|peers| peers.liveness());
+        async move {
+            if let Some(mut liveness) = liveness
+                && liveness.changed().await.is_ok()
+            {
+                return;
+            }
+            std::future::pending().await
+        }
+    }
+
     /// Writes a snapshot of every group now.
     pub(crate) async fn write_snapshots(&self) -> Result<(), Box<dyn std::error::Error + Send + Sync>> {
         for group in self.shared.running.groups.all().values() {

@@ -1,0 +1,114 @@
+//! The endpoints of the service `kubernetes`: at which addresses clients inside the cluster reach its servers.
+//!
+//! Members tell each other where clients reach them when they connect; the one that leads publishes those that are
+//! there. A member that is away for a short while, as during a restart, stays published.
+
+use std::cell::RefCell;
+use std::collections::BTreeMap;
+use std::net::IpAddr;
+use std::rc::Rc;
+use std::time::Duration;
+
+use flotilla_cluster::{Interest, Object};
+use tokio::time::Instant;
+
+use super::agent::Agent;
+use super::queue::{Queue, Then};
+use crate::bootstrap;
+use crate::follow::follow;
+use crate::metrics::queues::QueueMetrics;
+use crate::registry::Target;
+use crate::status::{ApiError, ApiResult};
+
+const NAMESPACE: &str = "default";
+const NAME: &str = "kubernetes";
+/// How long a server that is not reached any more stays published, as the reference has it for a lease that is not
+/// renewed.
+const ABSENCE_MAX: Duration = Duration::from_secs(15);
+
+/// Publishes the servers, now and as they come and go, and restores what is changed or deleted.
+pub async fn run(agent: Rc<Agent>, measured: QueueMetrics) -> ApiResult<()> {
+    let queue = Queue::new(measured);
+    let endpoints = agent.resource("", "endpoints")?;
+    let slices = agent.resource("discovery.k8s.io", "endpointslices")?;
+    let target = Target { served: &endpoints, namespace: NAMESPACE, name: NAME, subresource: "" };
+    let published = agent.get(target)?.map(|endpoints| bootstrap::published(&endpoints)).unwrap_or_default();
+    let servers = RefCell::new(Servers::new(published, Instant::now()));
+    let of_name = || Interest { name: Some(NAME.into()), ..Interest::default() };
+    let look = |object: Option<&Object>| {
+        if object.is_some_and(|object| object.key().namespace() == Some(NAMESPACE)) {
+            queue.add(());
+        }
+    };
+    let tables = [&endpoints, &slices].map(|served| agent.registry.table(served));
+    tokio::join!(
+        follow(&tables[0], of_name(), |seen| look(seen.live().or(seen.deleted()).map(|object| &**object))),
+        follow(&tables[1], of_name(), |seen| look(seen.live().or(seen.deleted()).map(|object| &**object))),
+        async {
+            loop {
+                let changed = agent.registry.store.members_changed();
+                queue.add(());
+                changed.await;
+            }
+        },
+        queue.work(1, |()| publish(&agent, &servers)),
+    );
+    Ok(())
+}
+
+async fn publish(agent: &Agent, servers: &RefCell<Servers>) -> ApiResult<Then> {
+    let (own, now) = (agent.settings.advertised, Instant::now());
+    let others = agent.registry.store.servers();
+    let others = others.iter().filter_map(|address| address.parse().ok());
+    let (addresses, next) = servers.borrow_mut().look(others.chain([own.ip()]), now);
+    let addresses: Vec<IpAddr> =
+        addresses.into_iter().filter(|it| !it.is_loopback() && it.is_ipv4() == own.is_ipv4()).collect();
+    // Those that none but processes of the same host could reach are not told.
+    if !addresses.is_empty() {
+        for seed in bootstrap::endpoints(&addresses, own.port()) {
+            bootstrap::ensure(&agent.registry, &seed).await.or_else(unless_outrun)?;
+        }
+    }
+    Ok(next.map_or(Then::Rest, |next| Then::Again(next - now)))
+}
+
+/// What somebody else has written brings it into the queue again.
+fn unless_outrun(error: ApiError) -> ApiResult<()> {
+    if error.code == 409 { Ok(()) } else { Err(error) }
+}
+
+/// When each server was last there.
+struct Servers(BTreeMap<IpAddr, Instant>);
+
+impl Servers {
+    /// What another member has published may be there still.
+    fn new(published: Vec<IpAddr>, now: Instant) -> Self {
+        Self(published.into_iter().map(|address| (address, now)).collect())
+    }
+
+    /// The servers that are to be published while these are there, and when that may change although nobody comes or
+    /// goes.
+    fn look(&mut self, there: impl Iterator<Item = IpAddr>, now: Instant) -> (Vec<IpAddr>, Option<Instant>) {
+        self.0.extend(there.map(|address| (address, now)));
+        self.0.retain(|_, last| now.duration_since(*last) < ABSENCE_MAX);
+        let next = self.0.values().filter(|last| **last < now).min().map(|last| *last + ABSENCE_MAX);
+        (self.0.keys().copied().collect(), next)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn who_is_away_stays_for_a_while() {
+        let [a, b, c] = [1, 2, 3].map(|last| IpAddr::from([192, 0, 2, last]));
+        let start = Instant::now();
+        let after = |seconds| start + Duration::from_secs(seconds);
+        let mut servers = Servers::new(vec![c], start);
+        assert_eq!(servers.look([a, b].into_iter(), after(1)), (vec![a, b, c], Some(after(15))));
+        assert_eq!(servers.look([a].into_iter(), after(10)), (vec![a, b, c], Some(after(15))));
+        assert_eq!(servers.look([a].into_iter(), after(15)), (vec![a, b], Some(after(16))));
+        assert_eq!(servers.look([a, c].into_iter(), after(16)), (vec![a, c], None));
+    }
+}
