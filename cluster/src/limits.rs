@@ -38,6 +38,9 @@ pub const WRITE_TIMEOUT: Duration = Duration::from_secs(10);
 pub const WAL_SEGMENT_BYTES: u64 = 32 << 20;
 /// Bytes after which a frame of the log takes no further record; one more record of a full batch may go beyond.
 pub const WAL_FRAME_BYTES: usize = 4 << 20;
+/// Whole frames that may wait for the disk before a leader proposes no more: others may have made its writes durable
+/// already, so that nothing else holds clients back.
+pub const WAL_FRAMES_WAITING_MAX: usize = 4;
 /// Bytes of the log that are read at once when it is read back, unless a frame is longer.
 pub const WAL_READ_BYTES: usize = 1 << 20;
 /// Room in the log that is never reserved for writes: for votes and other records of the groups themselves.

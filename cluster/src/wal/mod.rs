@@ -48,7 +48,7 @@ pub(crate) use self::pages::Pages;
 pub(crate) use self::record::{Ballot, LogRef};
 use self::record::{ENTRY_HEADER, RECORD_HEADER, Record};
 pub(crate) use self::recovery::missing_end;
-use crate::limits::{WAL_FRAME_BYTES, WAL_HEADROOM_BYTES, WAL_RETRY_INTERVAL};
+use crate::limits::{WAL_FRAME_BYTES, WAL_FRAMES_WAITING_MAX, WAL_HEADROOM_BYTES, WAL_RETRY_INTERVAL};
 
 /// Frames begin at multiples of this, so that no header straddles two sectors.
 const ALIGNMENT: usize = 64;
@@ -295,12 +295,16 @@ impl Wal {
         self.shared.ledgers.lock()[group as usize].slot(index).is_some_and(|slot| slot.position.is_some())
     }
 
-    /// Sets room aside for entries of these bytes in all. Waits while the next segment is being made ready.
+    /// Sets room aside for entries of these bytes in all. Waits while the next segment is being made ready, and as long
+    /// as the disk is far behind.
     ///
     /// # Errors
     /// The disk has no room for the next segment, or the log is closed.
     pub(crate) async fn reserve(&self, bytes: usize) -> Result<Reservation, NoRoom> {
         let mut attempts = None;
+        while self.is_behind() {
+            tokio::time::sleep(WAL_RETRY_INTERVAL / 100).await;
+        }
         loop {
             if let Some(reservation) = self.try_reserve(bytes) {
                 return Ok(reservation);
@@ -312,6 +316,12 @@ impl Wal {
                 _ => tokio::time::sleep(WAL_RETRY_INTERVAL / 100).await,
             }
         }
+    }
+
+    /// Whether the disk is too slow for what is appended.
+    fn is_behind(&self) -> bool {
+        let queue = self.shared.queue.lock();
+        queue.drafts.len() > WAL_FRAMES_WAITING_MAX && !queue.closing && !queue.failed
     }
 
     /// Whether the disk had no room for the next segment when one was to be made last: when what is left of the active

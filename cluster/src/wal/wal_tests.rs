@@ -10,7 +10,9 @@ use std::time::Duration;
 use super::disk::Disk as _;
 use super::record::Record;
 use super::simulated_disk::SimulatedDisk;
+use super::simulated_drive::{Pace, Tasks};
 use super::{Ballot, LogRef, Threads, Wal, WalError, WalOptions, frame, segment};
+use crate::limits::WAL_FRAMES_WAITING_MAX;
 
 const SEGMENT: u64 = 16 << 10;
 
@@ -287,6 +289,33 @@ fn groups_may_be_numbered_anew() {
     assert_eq!(wal.read(0, 1, &mut Vec::new(), |_, bytes| bytes.to_vec()).unwrap().unwrap(), body(1, 0));
     assert_eq!(wal.read(1, 0, &mut Vec::new(), |_, bytes| bytes.to_vec()).unwrap().unwrap(), body(0, 0));
     wal.close();
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_disk_that_is_far_behind_is_waited_for() {
+    let stands_still = Arc::new(AtomicBool::new(false));
+    let slow = stands_still.clone();
+    let pace: Pace = Arc::new(move || Duration::from_secs(if slow.load(Ordering::Relaxed) { 60 } else { 0 }));
+    let options = WalOptions { drive: Arc::new(Tasks { pace }), ..options(&Arc::default()) };
+    let tasks = tokio::task::LocalSet::new();
+    let appended = tasks.run_until(async {
+        let wal = Wal::open(Arc::new(SimulatedDisk::default()), options, &["default".into()]).unwrap();
+        let _ready = wal.reserve(1000).await.unwrap();
+        stands_still.store(true, Ordering::Relaxed);
+        let (mut index, second) = (0, Duration::from_secs(1));
+        // Others make durable meanwhile what is written here, so that nobody waits for this disk.
+        while tokio::time::timeout(second, wal.reserve(1000)).await.is_ok() {
+            wal.append(0, Some(Box::new(|_| ())), |appender| appender.entry(at(index), |out| out.extend([0; 1000])));
+            index += 1;
+        }
+        stands_still.store(false, Ordering::Relaxed);
+        let reserved = tokio::time::timeout(Duration::from_secs(300), wal.reserve(1000)).await;
+        assert!(reserved.is_ok_and(|reserved| reserved.is_ok()));
+        index
+    });
+    let appended = appended.await * 1000;
+    let frames = WAL_FRAMES_WAITING_MAX as u64 * SEGMENT / 4;
+    assert!((frames..3 * frames).contains(&appended), "{appended} bytes");
 }
 
 #[tokio::test]
