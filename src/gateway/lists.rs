@@ -3,9 +3,9 @@
 use std::io::Write as _;
 use std::sync::Arc;
 
+use actix_web::HttpResponse;
 use actix_web::body::BodyStream;
 use actix_web::http::header::{CACHE_CONTROL, CONTENT_ENCODING, CONTENT_TYPE, HeaderValue, VARY};
-use actix_web::{HttpResponse, HttpResponseBuilder};
 use bytes::Bytes;
 use flate2::Compression;
 use flate2::write::GzEncoder;
@@ -13,6 +13,7 @@ use flotilla_cluster::Object;
 use flotilla_proto::schema::{Column, Ref};
 use flotilla_proto::value::Value;
 use flotilla_proto::{json, value};
+use futures_util::{Stream, StreamExt, stream};
 
 use super::answer::{self, Encoded};
 use super::messages::Messages;
@@ -76,7 +77,8 @@ pub fn respond(
             warnings,
         ));
     }
-    Ok(respond_stream(Chunks { writer, page, next: Some(first), done: false }, show, warnings))
+    let chunks = Chunks { writer, page, next: Some(first), done: false };
+    Ok(respond_stream(Media::Json, stream::iter(chunks), show.gzip, warnings))
 }
 
 /// Appends items until the chunk is large enough; whether that was the end, which is then written too.
@@ -98,30 +100,29 @@ fn fill(writer: &mut dyn ItemWriter, page: &mut Page, out: &mut Vec<u8>) -> ApiR
 }
 
 fn respond_messages(messages: Messages, show: Show<'_>, warnings: &[String]) -> ApiResult<HttpResponse> {
-    if show.gzip || messages.is_short() {
+    if messages.is_short() {
         return Ok(answer::respond_compressed(200, messages.whole()?, show.gzip, warnings));
     }
-    Ok(streamed(Media::Protobuf, warnings).body(BodyStream::new(messages.chunks())))
+    Ok(respond_stream(Media::Protobuf, messages.chunks(), show.gzip, warnings))
 }
 
-/// The head of an answer whose body is made while it is sent.
-fn streamed(media: Media, warnings: &[String]) -> HttpResponseBuilder {
+/// Answers with chunks that are made when the connection takes them.
+fn respond_stream(
+    media: Media,
+    chunks: impl Stream<Item = ApiResult<Bytes>> + 'static,
+    gzip: bool,
+    warnings: &[String],
+) -> HttpResponse {
     let mut response = HttpResponse::Ok();
     response.insert_header((CONTENT_TYPE, HeaderValue::from_static(media.name())));
     response.insert_header((CACHE_CONTROL, HeaderValue::from_static("no-cache, private")));
     answer::append_warnings(&mut response, warnings);
-    response
-}
-
-fn respond_stream(chunks: Chunks, show: Show<'_>, warnings: &[String]) -> HttpResponse {
-    let mut response = streamed(Media::Json, warnings);
-    if show.gzip {
-        response.insert_header((CONTENT_ENCODING, HeaderValue::from_static("gzip")));
-        response.insert_header((VARY, HeaderValue::from_static("Accept-Encoding")));
-        let packed = Packed { chunks, encoder: Some(GzEncoder::new(Vec::new(), Compression::fast())) };
-        return response.body(BodyStream::new(futures_util::stream::iter(packed)));
+    if !gzip {
+        return response.body(BodyStream::new(chunks));
     }
-    response.body(BodyStream::new(futures_util::stream::iter(chunks)))
+    response.insert_header((CONTENT_ENCODING, HeaderValue::from_static("gzip")));
+    response.insert_header((VARY, HeaderValue::from_static("Accept-Encoding")));
+    response.body(BodyStream::new(packed(chunks)))
 }
 
 /// The chunks of a list, each made when the connection takes it.
@@ -158,33 +159,20 @@ impl Iterator for Chunks {
 }
 
 /// Chunks, compressed one by one.
-struct Packed {
-    chunks: Chunks,
-    encoder: Option<GzEncoder<Vec<u8>>>,
-}
-
-impl Iterator for Packed {
-    type Item = ApiResult<Bytes>;
-
-    fn next(&mut self) -> Option<Self::Item> {
-        loop {
-            let mut encoder = self.encoder.take()?;
-            match self.chunks.next() {
-                Some(Ok(chunk)) => {
-                    if let Err(error) = encoder.write_all(&chunk) {
-                        return Some(Err(ApiError::internal(error)));
-                    }
-                    let packed = std::mem::take(encoder.get_mut());
-                    self.encoder = Some(encoder);
-                    if !packed.is_empty() {
-                        return Some(Ok(packed.into()));
-                    }
-                }
-                Some(Err(error)) => return Some(Err(error)),
-                None => return Some(encoder.finish().map(Bytes::from).map_err(ApiError::internal)),
+fn packed(chunks: impl Stream<Item = ApiResult<Bytes>>) -> impl Stream<Item = ApiResult<Bytes>> {
+    let encoder = GzEncoder::new(Vec::new(), Compression::fast());
+    stream::try_unfold((Box::pin(chunks), Some(encoder)), |(mut chunks, encoder)| async move {
+        let Some(mut encoder) = encoder else { return Ok(None) };
+        while let Some(chunk) = chunks.next().await {
+            encoder.write_all(&chunk?).map_err(ApiError::internal)?;
+            let packed = std::mem::take(encoder.get_mut());
+            if !packed.is_empty() {
+                return Ok(Some((packed.into(), (chunks, Some(encoder)))));
             }
         }
-    }
+        let last = encoder.finish().map_err(ApiError::internal)?;
+        Ok(Some((last.into(), (chunks, None))))
+    })
 }
 
 /// Writes a list's head, items and end as JSON.

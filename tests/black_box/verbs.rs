@@ -1,5 +1,8 @@
 //! What can be done with an object, and how it is refused.
 
+use std::io::Read as _;
+
+use flate2::read::GzDecoder;
 use serde_json::json;
 
 use crate::support::{CONFIG_MAPS, DataDir, config_map, config_map_path, revision};
@@ -154,6 +157,30 @@ fn large_answers_are_compressed_for_those_who_take_it() {
         assert_eq!(get(path, "deflate").0, None);
     }
     assert_eq!(get(&config_map_path("small"), "gzip").0, None);
+}
+
+#[test]
+fn long_lists_are_compressed_while_they_are_made() {
+    let directory = DataDir::new();
+    let server = directory.start();
+    let mut client = server.connect();
+    let value: String = (0..20_000).map(|number| format!("{number:x} ")).collect();
+    for number in 0..8 {
+        client.post(CONFIG_MAPS, &config_map(&format!("long-{number}"), &value)).expect(201);
+    }
+    let revision = client.get(CONFIG_MAPS).expect(200)["metadata"]["resourceVersion"].as_str().map(str::to_owned);
+    let exact = format!("{CONFIG_MAPS}?resourceVersionMatch=Exact&resourceVersion={}", revision.expect("a revision"));
+    for media in ["application/json", "application/vnd.kubernetes.protobuf"] {
+        let mut get = |coding| {
+            let headers = [("Accept", media), ("Accept-Encoding", coding)];
+            client.call("GET", &exact, &headers, b"").expect("an answer")
+        };
+        let (plain, packed) = (get("identity"), get("gzip"));
+        assert_eq!((packed.status, packed.header("content-encoding")), (200, Some("gzip")), "{media}");
+        let mut unpacked = Vec::new();
+        GzDecoder::new(&*packed.body).read_to_end(&mut unpacked).expect("gzip");
+        assert!(unpacked == plain.body && plain.body.len() > 8 * value.len(), "{media}");
+    }
 }
 
 #[test]
