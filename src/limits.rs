@@ -26,6 +26,14 @@ pub const EVICTION_ATTEMPTS: usize = 20;
 /// Attempts to give a service addresses while others take them first.
 pub const ALLOCATION_ATTEMPTS: usize = 16;
 
+/// How long others see the claim of node ports until it is void, because the member that made it is gone. Whose claim
+/// is half as old does not rely on it; the other half is more than a write may take that has begun by then.
+pub const PORT_CLAIM_LIFETIME: Duration = Duration::from_secs(60);
+
+/// How long a write waits to see what becomes of another that has claimed the port which it asks for; then it is
+/// refused.
+pub const PORT_CLAIM_WAIT: Duration = Duration::from_secs(3);
+
 /// Names that are generated for an object before the server gives up.
 pub const GENERATED_NAMES: usize = 8;
 

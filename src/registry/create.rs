@@ -8,6 +8,7 @@ use flotilla_proto::schema::{Presence, Shape, Type};
 use flotilla_proto::value::Value;
 use rand::Rng;
 
+use super::allocation::Allocation;
 use super::{
     Entity, Incoming, Registry, Target, WriteOptions, Written, allocation, convert, encode, now, owners, ownership,
     stored_tree,
@@ -126,13 +127,13 @@ impl Registry {
         caller: &mut Caller,
     ) -> ApiResult<Written> {
         let allocation = self.allocate_create(target, &mut object, options).await?;
-        match self.store_prepared(target, &mut object, options, caller).await {
+        match self.store_prepared(target, &mut object, &allocation, options, caller).await {
             Ok(entity) => {
                 self.settle_allocation(target, allocation).await;
                 Ok(Written { entity, created: true, stored: !options.dry_run })
             }
             Err(error) => {
-                self.release(target, object.str_at(&["metadata", "name"]), allocation).await;
+                self.release(target, object.str_at(&["metadata", "name"]), allocation, Some(&error)).await;
                 Err(error)
             }
         }
@@ -142,6 +143,7 @@ impl Registry {
         &self,
         target: Target<'_>,
         object: &mut Value,
+        allocation: &Allocation,
         options: &WriteOptions,
         caller: &mut Caller,
     ) -> ApiResult<Entity> {
@@ -151,6 +153,7 @@ impl Registry {
         self.validate_create(target, object, caller)?;
         self.check_create(target, object, caller)?;
         self.charge_quotas(target, object, None, options, caller).await?;
+        allocation.check()?;
         self.insert(target, object, options, caller.tenure).await
     }
 

@@ -235,7 +235,7 @@ impl Registry {
             Ok(()) => self.charge_quotas(target, &new, Some(&old), options, caller).await,
             refused => refused,
         };
-        let settled = match checked {
+        let settled = match checked.and_then(|()| allocation.check()) {
             Ok(()) => self.settle(target, new, &old, current, options).await,
             Err(error) => Err(error),
         };
@@ -245,7 +245,7 @@ impl Registry {
                 return Ok(Some(Written { entity, created: false, stored }));
             }
             other => {
-                self.release(target, target.name, allocation).await;
+                self.release(target, target.name, allocation, other.as_ref().err()).await;
                 other?;
             }
         }

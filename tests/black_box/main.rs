@@ -18,6 +18,7 @@ mod found;
 mod growing;
 mod lifecycle;
 mod metrics;
+mod node_ports;
 mod paging;
 mod refusals;
 mod resume;

@@ -161,6 +161,11 @@ impl Store {
         self.shared.running.id
     }
 
+    /// Whether there may be other replicas, now or as long as this store is open.
+    pub fn may_have_others(&self) -> bool {
+        self.shared.running.peers.is_some()
+    }
+
     /// The table of this name; it comes into being when first asked for.
     pub fn table(&self, id: &TableId) -> Arc<Table> {
         self.shared.tables.table(id)

@@ -7,6 +7,7 @@ use flotilla_cluster::{Object, Revision, Scope, Selection, Table};
 use parking_lot::Mutex;
 use rand::Rng;
 
+use super::claiming::Claiming;
 use crate::config::PortRange;
 use crate::kinds::service_allocation::{self, Refusal};
 use crate::registry::stored_value;
@@ -21,6 +22,8 @@ const CHUNK: usize = 512;
 pub struct NodePorts {
     range: PortRange,
     index: Arc<Mutex<Index>>,
+    /// What other members are about to take.
+    pub(super) claiming: Arc<Claiming>,
 }
 
 #[derive(Debug, Default)]
@@ -29,7 +32,7 @@ struct Index {
     seen: Option<Revision>,
     /// How many services have a port.
     held: HashMap<u16, u32>,
-    /// Ports of writes that are under way.
+    /// Ports of writes of this process that are under way.
     reserved: HashSet<u16>,
 }
 
@@ -49,18 +52,18 @@ impl Drop for Reservation {
 impl NodePorts {
     /// Node ports of a range.
     pub fn new(range: PortRange) -> Self {
-        Self { range, index: Arc::default() }
+        Self { range, index: Arc::default(), claiming: Arc::default() }
     }
 
-    /// Takes a certain port, or any free one.
-    pub(super) fn reserve(&self, wanted: Option<u16>) -> Result<Reservation, Refusal> {
+    /// Takes a certain port, or any free one that is not to be spared.
+    pub(super) fn reserve(&self, wanted: Option<u16>, is_spared: impl Fn(u16) -> bool) -> Result<Reservation, Refusal> {
         let mut index = self.index.lock();
         let PortRange { first, last } = self.range;
         let port = match wanted {
             Some(port) if !(first..=last).contains(&port) => return Err(Refusal::PortOutside(first, last)),
             Some(port) if index.is_taken(port) => return Err(Refusal::PortTaken),
             Some(port) => port,
-            None => self.any(&index).ok_or(Refusal::Full)?,
+            None => self.any(|port| !index.is_taken(port) && !is_spared(port)).ok_or(Refusal::Full)?,
         };
         index.reserved.insert(port);
         Ok(Reservation { port, index: Arc::clone(&self.index) })
@@ -68,7 +71,7 @@ impl NodePorts {
 
     /// A free port: of the upper part of the range if there is one, since people pick theirs from the lower part
     /// (KEP-3070).
-    fn any(&self, index: &Index) -> Option<u16> {
+    fn any(&self, is_free: impl Fn(u16) -> bool) -> Option<u16> {
         let PortRange { first, last } = self.range;
         let size = u32::from(last) - u32::from(first) + 1;
         let lower = lower_part(size);
@@ -79,7 +82,7 @@ impl NodePorts {
             let start = rand::rng().random_range(from..to);
             let ports =
                 (start..to).chain(from..start).filter_map(|offset| u16::try_from(u32::from(first) + offset).ok());
-            ports.into_iter().find(|port| !index.is_taken(*port))
+            ports.into_iter().find(|port| is_free(*port))
         };
         free(lower, size).or_else(|| free(0, lower))
     }
@@ -163,24 +166,38 @@ impl Reservation {
 mod tests {
     use super::*;
 
+    fn nobody(_: u16) -> bool {
+        false
+    }
+
     #[test]
     fn reservations_exclude_and_end() {
         let ports = NodePorts::new(PortRange { first: 30_000, last: 30_001 });
-        let first = ports.reserve(Some(30_000)).unwrap();
-        assert_eq!(ports.reserve(Some(30_000)).unwrap_err(), Refusal::PortTaken);
-        assert_eq!(ports.reserve(Some(29_999)).unwrap_err(), Refusal::PortOutside(30_000, 30_001));
-        let second = ports.reserve(None).unwrap();
+        let first = ports.reserve(Some(30_000), nobody).unwrap();
+        assert_eq!(ports.reserve(Some(30_000), nobody).unwrap_err(), Refusal::PortTaken);
+        assert_eq!(ports.reserve(Some(29_999), nobody).unwrap_err(), Refusal::PortOutside(30_000, 30_001));
+        let second = ports.reserve(None, nobody).unwrap();
         assert_eq!(second.port(), 30_001);
-        assert_eq!(ports.reserve(None).unwrap_err(), Refusal::Full);
+        assert_eq!(ports.reserve(None, nobody).unwrap_err(), Refusal::Full);
         drop(first);
-        assert_eq!(ports.reserve(None).unwrap().port(), 30_000);
+        assert_eq!(ports.reserve(None, nobody).unwrap().port(), 30_000);
+    }
+
+    #[test]
+    fn what_is_spared_is_had_only_by_who_asks_for_it() {
+        let ports = NodePorts::new(PortRange { first: 30_000, last: 30_001 });
+        let is_spared = |port| port == 30_000;
+        drop(ports.reserve(Some(30_000), is_spared).unwrap());
+        assert_eq!(ports.reserve(None, is_spared).unwrap().port(), 30_001);
+        let _last = ports.reserve(Some(30_001), is_spared).unwrap();
+        assert_eq!(ports.reserve(None, is_spared).unwrap_err(), Refusal::Full);
     }
 
     #[test]
     fn ports_of_nobodys_choice_come_from_the_upper_part() {
         let ports = NodePorts::new(PortRange::NODE_PORTS);
         for _ in 0..100 {
-            assert!(ports.reserve(None).unwrap().port() >= 30_086);
+            assert!(ports.reserve(None, nobody).unwrap().port() >= 30_086);
         }
     }
 }

@@ -105,7 +105,7 @@ impl Registry {
         self.claim_of(&claims, &service).await
     }
 
-    fn services(&self) -> ApiResult<Arc<Served>> {
+    pub(super) fn services(&self) -> ApiResult<Arc<Served>> {
         self.resources.of_resource("", "services").ok_or_else(|| ApiError::internal("no services"))
     }
 

@@ -1,13 +1,15 @@
 //! What one write of a service takes.
 
+use std::collections::HashSet;
 use std::net::IpAddr;
 use std::sync::Arc;
 
 use super::addresses::Ranges;
+use super::claiming::Claimed;
 use super::ports::Reservation;
-use crate::kinds::service_allocation::{Allocations, Refusal};
+use crate::kinds::service_allocation::{Allocations, Held, Refusal};
 use crate::registry::{Registry, Served};
-use crate::status::{ApiError, ApiResult};
+use crate::status::ApiResult;
 
 /// Finds free addresses and ports, and remembers which it found. Ports are reserved; addresses are yet to be claimed.
 #[derive(Debug)]
@@ -17,21 +19,45 @@ pub(super) struct Taker<'a> {
     ranges: Ranges,
     addresses: Vec<IpAddr>,
     ports: Vec<Reservation>,
+    /// Ports that other writes have claimed.
+    claimed: HashSet<u16>,
+    /// Whether one of these was asked for.
+    met_claim: bool,
     dry_run: bool,
+}
+
+/// What a write takes, and what it gives back once it is stored.
+#[derive(Debug)]
+pub(super) struct Taken {
+    pub released: Held,
+    /// Addresses that are yet to be claimed.
+    pub addresses: Vec<IpAddr>,
+    pub ports: Vec<Reservation>,
+    /// That the ports are claimed among all members.
+    pub claimed: Option<Claimed>,
 }
 
 impl<'a> Taker<'a> {
     pub fn new(registry: &'a Registry, dry_run: bool) -> ApiResult<Self> {
-        let services = registry.resources.of_resource("", "services");
-        let services = services.ok_or_else(|| ApiError::internal("services are not served"))?;
-        registry.node_ports.follow(&registry.table(&services))?;
+        registry.node_ports.follow(&registry.table(&*registry.services()?))?;
         let (served, ranges) = (registry.ip_addresses()?, registry.service_ranges()?);
-        Ok(Self { registry, served, ranges, addresses: Vec::new(), ports: Vec::new(), dry_run })
+        let (addresses, ports, claimed) = (Vec::new(), Vec::new(), HashSet::new());
+        Ok(Self { registry, served, ranges, addresses, ports, claimed, met_claim: false, dry_run })
+    }
+
+    /// Takes no ports that other writes have claimed.
+    pub fn beside(self, claimed: HashSet<u16>) -> Self {
+        Self { claimed, ..self }
     }
 
     /// What was found.
-    pub fn taken(self) -> (Vec<IpAddr>, Vec<Reservation>) {
-        (self.addresses, self.ports)
+    pub fn taken(self, released: Held) -> Taken {
+        Taken { released, addresses: self.addresses, ports: self.ports, claimed: None }
+    }
+
+    /// Whether a port is refused only because another write has claimed it, which may yet fail.
+    pub const fn has_met_claim(&self) -> bool {
+        self.met_claim
     }
 
     fn is_taken(&self, address: IpAddr) -> bool {
@@ -61,9 +87,19 @@ impl Allocations for Taker<'_> {
     }
 
     fn take_port(&mut self, wanted: Option<u16>) -> Result<u16, Refusal> {
-        let reservation = self.registry.node_ports.reserve(wanted)?;
+        let reservation = self.registry.node_ports.reserve(wanted, |port| self.claimed.contains(&port))?;
         let port = reservation.port();
+        if wanted.is_some() && self.claimed.contains(&port) {
+            self.met_claim = true;
+            return Err(Refusal::PortTaken);
+        }
         self.ports.push(reservation);
         Ok(port)
+    }
+}
+
+impl Taken {
+    pub fn port_numbers(&self) -> Vec<u16> {
+        self.ports.iter().map(Reservation::port).collect()
     }
 }

@@ -1,0 +1,177 @@
+//! Node ports through several members at once: nobody gets what another has.
+
+use std::collections::BTreeSet;
+use std::sync::Barrier;
+use std::thread::scope;
+
+use serde_json::{Value, json};
+
+use crate::backup::{back_up, beside, errors, restore};
+use crate::cluster::Places;
+use crate::support::{Answer, Connection, DataDir, Server};
+
+const SERVICES: &str = "/api/v1/namespaces/default/services";
+const MERGE: &str = "application/merge-patch+json";
+const TAKEN: &str = "provided port is already allocated";
+
+/// A service that every node serves at a port, which any free one is to be unless it is stated.
+fn service(name: &str, port: Option<usize>) -> Value {
+    let mut port_of = json!({"port": 80});
+    if let Some(port) = port {
+        port_of["nodePort"] = json!(port);
+    }
+    json!({
+        "apiVersion": "v1", "kind": "Service", "metadata": {"name": name},
+        "spec": {"type": "NodePort", "selector": {"app": name}, "ports": [port_of]},
+    })
+}
+
+fn service_path(name: &str) -> String {
+    format!("{SERVICES}/{name}")
+}
+
+/// What each member answers when all are asked at the same moment, round by round.
+fn at_once(
+    servers: &[Server],
+    rounds: usize,
+    ask: impl Fn(&mut Connection, usize, usize) -> Answer + Sync,
+) -> Vec<Vec<Answer>> {
+    let start = Barrier::new(servers.len());
+    let (start, ask) = (&start, &ask);
+    let each: Vec<Vec<Answer>> = scope(|scope| {
+        let asking = servers.iter().enumerate().map(|(member, server)| {
+            scope.spawn(move || {
+                let mut client = server.connect();
+                let turn = |round| {
+                    start.wait();
+                    ask(&mut client, round, member)
+                };
+                (0..rounds).map(turn).collect::<Vec<_>>()
+            })
+        });
+        let asking: Vec<_> = asking.collect();
+        asking.into_iter().map(|asked| asked.join().expect("answers")).collect()
+    });
+    let mut each: Vec<_> = each.into_iter().map(Vec::into_iter).collect();
+    (0..rounds).map(|_| each.iter_mut().filter_map(Iterator::next).collect()).collect()
+}
+
+/// Checks that one of the members gave the port, and the others refused with a code and a reason.
+fn one_has_it(round: usize, answers: &[Answer], given: u16, refused: (u16, &str)) {
+    let (has, have_not): (Vec<_>, Vec<_>) = answers.iter().partition(|answer| answer.status == given);
+    let codes: Vec<_> = answers.iter().map(|answer| answer.status).collect();
+    let texts = || answers.iter().map(Answer::text).collect::<Vec<_>>().join("\n");
+    assert_eq!(has.len(), 1, "round {round}: {codes:?}\n{}", texts());
+    for answer in have_not {
+        assert_eq!(answer.status, refused.0, "round {round}: {codes:?}\n{}", texts());
+        assert!(answer.text().contains(refused.1), "round {round}: {}", answer.text());
+    }
+}
+
+#[test]
+fn a_port_that_is_asked_for_through_all_members_at_once_is_given_once() {
+    const ROUNDS: usize = 60;
+    let places = Places::new();
+    let servers = places.start_all();
+    let answers = at_once(&servers, ROUNDS, |client, round, member| {
+        client.post(SERVICES, &service(&format!("created-{round}-{member}"), Some(30_000 + round)))
+    });
+    answers.iter().enumerate().for_each(|(round, answers)| one_has_it(round, answers, 201, (422, TAKEN)));
+
+    // So is one that an update asks for, of services that had none, and one at which health is asked for.
+    let mut client = servers[0].connect();
+    for member in 0..3 {
+        let mut plain = service(&format!("updated-{member}"), None);
+        plain["spec"]["type"] = json!("ClusterIP");
+        client.post(SERVICES, &plain).expect(201);
+    }
+    let answers = at_once(&servers, ROUNDS / 2, |client, round, member| {
+        let spec = json!({"type": "NodePort", "ports": [{"port": 80, "nodePort": 30_100 + round}]});
+        client.request(
+            "PATCH",
+            &service_path(&format!("updated-{member}")),
+            MERGE,
+            json!({"spec": spec}).to_string().as_bytes(),
+        )
+    });
+    answers.iter().enumerate().for_each(|(round, answers)| one_has_it(round, answers, 200, (422, TAKEN)));
+    let answers = at_once(&servers, ROUNDS / 3, |client, round, member| {
+        let mut balanced = service(&format!("checked-{round}-{member}"), None);
+        balanced["spec"]["type"] = json!("LoadBalancer");
+        balanced["spec"]["externalTrafficPolicy"] = json!("Local");
+        balanced["spec"]["healthCheckNodePort"] = json!(30_200 + round);
+        client.post(SERVICES, &balanced)
+    });
+    answers.iter().enumerate().for_each(|(round, answers)| one_has_it(round, answers, 201, (500, TAKEN)));
+}
+
+#[test]
+fn services_that_are_made_through_all_members_get_different_ports_until_none_is_left() {
+    const EACH: usize = 5;
+    let mut places = Places::new();
+    places.more = ["--service-node-port-range", "30000-30063"].map(String::from).to_vec();
+    let servers = places.start_all();
+    let made: Vec<Value> = scope(|scope| {
+        let making = (0..12).map(|thread| {
+            let server = &servers[thread % 3];
+            scope.spawn(move || {
+                let mut client = server.connect();
+                let make =
+                    |number| client.post(SERVICES, &service(&format!("any-{thread}-{number}"), None)).expect(201);
+                (0..EACH).map(make).collect::<Vec<_>>()
+            })
+        });
+        let making: Vec<_> = making.collect();
+        making.into_iter().flat_map(|made| made.join().expect("services")).collect()
+    });
+    let port = |service: &Value| service["spec"]["ports"][0]["nodePort"].as_u64().expect("a port");
+    let ports: BTreeSet<u64> = made.iter().map(port).collect();
+    assert_eq!(ports.len(), 12 * EACH, "{:?}", made.iter().map(port).collect::<Vec<_>>());
+
+    // What is left is found, too, and then nothing is.
+    let mut clients = servers.each_ref().map(Server::connect);
+    for number in 0..4 {
+        clients[number % 3].post(SERVICES, &service(&format!("last-{number}"), None)).expect(201);
+    }
+    let full = clients[1].post(SERVICES, &service("one-more", None));
+    assert!(full.status == 500 && full.text().contains("range is full"), "{}", full.text());
+}
+
+#[test]
+fn a_port_that_was_given_back_can_be_had_again_at_once_through_any_member() {
+    let places = Places::new();
+    let servers = places.start_all();
+    let mut clients = servers.each_ref().map(Server::connect);
+    for round in 0..40 {
+        let name = format!("service-{round}");
+        clients[round % 3].post(SERVICES, &service(&name, Some(30_007))).expect(201);
+        let refused = clients[(round + 1) % 3].post(SERVICES, &service("another", Some(30_007))).expect(422);
+        assert!(refused["message"].as_str().is_some_and(|message| message.contains(TAKEN)), "{refused}");
+        match round % 2 {
+            0 => drop(clients[(round + 1) % 3].delete(&service_path(&name)).expect(200)),
+            _ => {
+                let spec = json!({"type": "ClusterIP"});
+                let (path, body) = (service_path(&name), json!({"spec": spec}).to_string());
+                clients[(round + 2) % 3].request("PATCH", &path, MERGE, body.as_bytes()).expect(200);
+            }
+        }
+    }
+    // What was refused for other reasons keeps nothing.
+    let mut wrong = service("wrong", Some(30_008));
+    wrong["spec"]["sessionAffinity"] = json!("Sometimes");
+    for round in 0..10 {
+        clients[round % 3].post(SERVICES, &wrong).expect(422);
+    }
+    clients[1].post(SERVICES, &service("right", Some(30_008))).expect(201);
+
+    // A backup knows who has what.
+    let (directory, second) = (&places.directories[0], DataDir::new());
+    let backup = beside(directory, "ports.backup");
+    back_up(&servers[0], &backup);
+    let restored = restore(&backup, &second);
+    assert!(restored.status.success(), "{}", errors(&restored));
+    let alone = second.start();
+    let mut client = alone.connect();
+    client.post(SERVICES, &service("left", Some(30_008))).expect(422);
+    client.post(SERVICES, &service("left", Some(30_009))).expect(201);
+}
