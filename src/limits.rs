@@ -190,6 +190,8 @@ pub const GZIP_BYTES_MIN: usize = 131_072;
 pub const INITIAL_MEMBERS: usize = 9;
 /// How long a member waits before it tries again to make the objects that must exist.
 pub const BEGIN_INTERVAL: Duration = Duration::from_secs(1);
+/// How often it tries to bring those up to date that it could not write at first.
+pub const RENEWALS: usize = 10;
 /// How long after an address was claimed, or a service changed, it is looked at again: whoever did it is done with the
 /// other by then, if the store answered at all. As long as the reference waits.
 pub const ADDRESS_SETTLE_TIME: Duration = Duration::from_secs(60);

@@ -11,7 +11,7 @@ use tokio::sync::{oneshot, watch};
 use tokio::time::Instant;
 
 use crate::group::{Applier, GroupClock, Proposer, Tables, close_on_demand};
-use crate::limits::{PEER_VERSION, TRIM_INTERVAL};
+use crate::limits::{PEER_VERSION, STOP_WAIT, TRIM_INTERVAL};
 use crate::machine::Machine;
 use crate::peer::{Hello, Network, Peers, Transport, TransportOptions};
 use crate::raft::{Node, NodeOptions, Proposals, Replica};
@@ -93,9 +93,8 @@ pub(crate) async fn run(
     let nodes = groups.nodes();
     // Whoever leads hands over, so that writes need not wait for an election.
     future::join_all(nodes.iter().map(Node::give_up_leadership)).await;
-    for node in &nodes {
-        node.shutdown().await;
-    }
+    // A group that waits for room on the disk ends when the log is closed.
+    let _ = tokio::time::timeout(STOP_WAIT, future::join_all(nodes.iter().map(Node::shutdown))).await;
     if let Some(transport) = transport {
         transport.shutdown();
     }
@@ -109,7 +108,7 @@ struct Started {
     /// Becomes a member, and finds out what this replica is to its cluster, for as long as it is run.
     joining: LocalBoxFuture<'static, ()>,
     /// What goes on as long as it is run.
-    tasks: [Task; 3],
+    tasks: [Task; 4],
 }
 
 async fn start(machine: &Machine, options: &Options, tables: &Arc<Tables>) -> Result<Started, OpenError> {
@@ -153,6 +152,7 @@ async fn start(machine: &Machine, options: &Options, tables: &Arc<Tables>) -> Re
         Task::spawn(mapping::follow(starter.clone())),
         Task::spawn(dividing::follow(starter.clone())),
         Task::spawn(room::follow(starter.wal.clone(), placement.clone())),
+        Task::spawn(room::keep_pace(starter.wal.clone(), placement.clone())),
     ];
     let standing = watch::Sender::new(Standing::Waiting);
     let (identity, shown) = (here.identity.clone(), standing.subscribe());

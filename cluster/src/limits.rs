@@ -41,6 +41,8 @@ pub const WAL_FRAME_BYTES: usize = 4 << 20;
 /// Whole frames that may wait for the disk before a leader proposes no more: others may have made its writes durable
 /// already, so that nothing else holds clients back.
 pub const WAL_FRAMES_WAITING_MAX: usize = 4;
+/// How long writes may wait for that before others are to lead.
+pub const WAL_PATIENCE: Duration = Duration::from_secs(1);
 /// Bytes of the log that are read at once when it is read back, unless a frame is longer.
 pub const WAL_READ_BYTES: usize = 1 << 20;
 /// Room in the log that is never reserved for writes: for votes and other records of the groups themselves.
@@ -129,6 +131,8 @@ pub const PEER_CALL_TIMEOUT_MAX: Duration = Duration::from_secs(3_600);
 pub const PEER_CONNECTIONS_MAX: usize = 256;
 /// Connections that may wait to be taken.
 pub const PEER_BACKLOG_CONNECTIONS: i32 = 128;
+/// How long a store that is shut down waits for its groups, before it closes the log under them.
+pub const STOP_WAIT: Duration = Duration::from_secs(5);
 /// Addresses that are called at a time. Beyond, a call fails with `QueueFull`.
 pub const PEER_ADDRESSES_MAX: usize = 256;
 /// Members that are remembered as reachable or not; beyond, those that are not reachable are forgotten.

@@ -67,6 +67,9 @@ pub struct Hello {
     /// The address at which clients reach it.
     #[prost(string, tag = "10")]
     pub serves: String,
+    /// Whether its disk has no room for the log to grow.
+    #[prost(bool, tag = "11")]
+    pub full: bool,
 }
 
 /// What a connection is for.

@@ -22,7 +22,7 @@ pub use coverage::{aggregate, uncovered};
 pub use flow::{GROUP as FLOW_GROUP, dangling};
 pub use renewal::{Renewal, Upkeep};
 pub use roles::node_role;
-pub use seeding::{SeedError, ensure, seed, was_seeded};
+pub use seeding::{SeedError, ensure, renew, seed, was_seeded};
 pub use text::TextError;
 
 /// The manager under which most of these objects are written.

@@ -71,6 +71,10 @@ impl Seed {
             Upkeep::Spec => self.copy(&mut renewed, &["spec"]),
             Upkeep::ServicePorts => self.copy(&mut renewed, &["spec", "ports"]),
             Upkeep::Addresses => {
+                // Of what family a slice is cannot be changed.
+                if existing.get("addressType") != self.object.get("addressType") {
+                    return Renewal::Replace;
+                }
                 for field in ["subsets", "endpoints", "ports"] {
                     if self.object.get(field).is_some() {
                         self.copy(&mut renewed, &[field]);

@@ -60,6 +60,19 @@ pub async fn seed(registry: &Registry, input: &BootstrapInput) -> Result<(), See
     Ok(())
 }
 
+/// Creates what is missing of these and brings the others up to date. Returns those that could not be written.
+pub async fn renew(registry: &Registry, seeds: Vec<Seed>) -> Vec<Seed> {
+    let renewed = futures_util::stream::iter(seeds).map(|seed| async move {
+        let renewed = ensure(registry, &seed).await;
+        let name = seed.object.str_at(&["metadata", "name"]);
+        renewed
+            .err()
+            .inspect(|error| tracing::debug!(%error, resource = seed.resource, name, "cannot be renewed yet"))?;
+        Some(seed)
+    });
+    renewed.buffered(CONCURRENT).filter_map(std::future::ready).collect().await
+}
+
 /// Whether everything that must exist did once, as far as this replica knows: of what clients can delete, not all may
 /// be there any more. Before that no server takes what clients write.
 pub fn was_seeded(registry: &Registry, input: &BootstrapInput) -> Result<bool, TextError> {

@@ -125,11 +125,13 @@ async fn tell(agent: &Agent, of: Target<'_>, definition: &Value, stage: Stage) -
 /// Deletes the objects of a resource; `is_to_be` says whether that is right still, once everything is seen here that
 /// was acknowledged. Whether there were any.
 async fn delete_all(agent: &Agent, served: &Served, is_to_be: impl Fn() -> ApiResult<bool>) -> ApiResult<bool> {
+    let table = agent.registry.table(served);
     agent.registry.catch_up().await?;
+    agent.registry.barrier(&table).await?;
     if !is_to_be()? {
         return Ok(false);
     }
-    let mut cursor = agent.registry.table(served).snapshot().cursor(Selection::default(), None);
+    let mut cursor = table.snapshot().cursor(Selection::default(), None);
     let delete = async |(key, uid): (Key, Option<String>)| {
         let propagation = Some(Propagation::Background);
         let options = DeleteOptions { propagation, uid, ..DeleteOptions::default() };

@@ -25,6 +25,8 @@ const NAME: &str = "kubernetes";
 /// How long a server that is not reached any more stays published, as the reference has it for a lease that is not
 /// renewed.
 const ABSENCE_MAX: Duration = Duration::from_secs(15);
+/// How often it is looked whether a server that is connected has become a member.
+const ADMISSION_INTERVAL: Duration = Duration::from_secs(2);
 
 /// Publishes the servers, now and as they come and go, and restores what is changed or deleted.
 pub async fn run(agent: Rc<Agent>, measured: QueueMetrics) -> ApiResult<()> {
@@ -59,8 +61,10 @@ pub async fn run(agent: Rc<Agent>, measured: QueueMetrics) -> ApiResult<()> {
 async fn publish(agent: &Agent, servers: &RefCell<Servers>) -> ApiResult<Then> {
     let (own, now) = (agent.settings.advertised, Instant::now());
     let others = agent.registry.store.servers();
-    let others = others.iter().filter_map(|address| address.parse().ok());
-    let (addresses, next) = servers.borrow_mut().look(others.chain([own.ip()]), now);
+    let members = others.iter().filter(|(_, votes)| *votes).filter_map(|(address, _)| address.parse().ok());
+    let (addresses, next) = servers.borrow_mut().look(members.chain([own.ip()]), now);
+    // Who is here and no member may become one.
+    let next = if others.iter().all(|(_, votes)| *votes) { next } else { Some(now + ADMISSION_INTERVAL) };
     let addresses: Vec<IpAddr> =
         addresses.into_iter().filter(|it| !it.is_loopback() && it.is_ipv4() == own.is_ipv4()).collect();
     // Those that none but processes of the same host could reach are not told.

@@ -9,7 +9,7 @@ use flotilla_cluster::Standing;
 
 use super::server::StartError;
 use crate::boot::{Boot, Drain};
-use crate::bootstrap::{self, BootstrapInput, FrontProxy};
+use crate::bootstrap::{self, BootstrapInput, FrontProxy, Seed, SeedError};
 use crate::controllers::{self, Controllers, Settings};
 use crate::discovery::health::{Health, Part};
 use crate::limits;
@@ -41,7 +41,10 @@ impl Beginning {
         if boot.config.initial_cluster.is_none() {
             work.registry.repair_addresses().await.map_err(StartError::Addresses)?;
             seed(&work.registry, &work.input).await?;
+            let left =
+                bootstrap::renew(&work.registry, bootstrap::objects(&work.input).map_err(SeedError::from)?).await;
             beginning.done(&work);
+            actix_web::rt::spawn(async move { renew(&work, left).await });
             return Ok(beginning);
         }
         let begun = beginning.clone();
@@ -52,10 +55,8 @@ impl Beginning {
             }
             begun.done(&work);
             tracing::info!("the objects that every cluster has are there");
-            // Some may be missing that this release has and another had not, or be out of date.
-            while let Err(error) = bootstrap::seed(&work.registry, &work.input).await {
-                tracing::debug!(error = chain(&error), "objects of the start cannot be renewed yet");
-                actix_web::rt::time::sleep(limits::BEGIN_INTERVAL).await;
+            if let Ok(all) = bootstrap::objects(&work.input) {
+                renew(&work, all).await;
             }
         });
         Ok(beginning)
@@ -112,20 +113,35 @@ struct Work {
 async fn seed(registry: &Registry, input: &BootstrapInput) -> Result<(), StartError> {
     let mut leads = registry.leadership();
     loop {
-        if *leads.borrow_and_update() {
-            if !bootstrap::was_seeded(registry, input)? {
-                // First what an attempt has left that was cut off: the address of a service that it did not come to
-                // make. Later a client may have an address, through any member, of a service that it is about to make.
-                registry.repair_addresses().await.map_err(StartError::Addresses)?;
-            }
-            return Ok(bootstrap::seed(registry, input).await?);
-        }
+        let leads_now = *leads.borrow_and_update();
         // What a client has deleted since does not keep this server from serving.
         if bootstrap::was_seeded(registry, input)? {
             return Ok(());
         }
+        if leads_now {
+            // First what an attempt has left that was cut off: the address of a service that it did not come to make.
+            // Later a client may have an address, through any member, of a service that it is about to make.
+            registry.repair_addresses().await.map_err(StartError::Addresses)?;
+            return Ok(bootstrap::seed(registry, input).await?);
+        }
         // The objects come with changes of many tables; this is the one time when looking again is simpler.
         let _ = tokio::time::timeout(limits::SEED_CHECK_INTERVAL, leads.changed()).await;
+    }
+}
+
+/// Renews what may be missing that this release has and another had not, or is out of date; what cannot be written is
+/// tried again a few times.
+async fn renew(work: &Work, mut left: Vec<Seed>) {
+    for _ in 0..limits::RENEWALS {
+        if left.is_empty() {
+            return;
+        }
+        left = bootstrap::renew(&work.registry, left).await;
+        actix_web::rt::time::sleep(limits::BEGIN_INTERVAL).await;
+    }
+    for seed in left {
+        let name = seed.object.str_at(&["metadata", "name"]);
+        tracing::warn!(resource = seed.resource, name, "an object of every cluster cannot be brought up to date");
     }
 }
 
@@ -230,6 +246,8 @@ mod tests {
         let services = registry.resources.of_resource("", "services").unwrap();
         assert!(registry.table(&services).get("default/kubernetes").is_none());
         seed(&registry, &input()).await.unwrap();
+        let left = bootstrap::renew(&registry, bootstrap::objects(&input()).unwrap()).await;
+        assert!(left.is_empty(), "{left:?}");
         let claims = registry.resources.of_resource("networking.k8s.io", "ipaddresses").unwrap();
         assert!(registry.current(&claims, "", "10.96.0.7").is_some());
         assert!(registry.table(&services).get("default/kubernetes").is_some());

@@ -69,7 +69,7 @@ impl Registry {
                 // Somebody else made it meanwhile: then it is applied to.
                 Err(error) if creates && error.reason == "AlreadyExists" && !is_absent() => {}
                 // It went away while it was applied to: then it is made.
-                Err(error) if error.code == 404 && target.subresource.is_empty() && is_absent() => {}
+                Err(error) if !creates && error.code == 404 && target.subresource.is_empty() && is_absent() => {}
                 written => return written,
             }
             caller.warnings.truncate(told);

@@ -153,7 +153,7 @@ impl Registry {
         self.validate_create(target, object, caller)?;
         self.check_create(target, object, caller)?;
         self.charge_quotas(target, object, None, options, caller).await?;
-        allocation.check()?;
+        allocation.begin_writing()?;
         self.insert(target, object, options, caller.tenure).await
     }
 

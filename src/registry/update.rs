@@ -235,7 +235,7 @@ impl Registry {
             Ok(()) => self.charge_quotas(target, &new, Some(&old), options, caller).await,
             refused => refused,
         };
-        let settled = match checked.and_then(|()| allocation.check()) {
+        let settled = match checked.and_then(|()| allocation.begin_writing()) {
             Ok(()) => self.settle(target, new, &old, current, options).await,
             Err(error) => Err(error),
         };

@@ -5,7 +5,7 @@ use std::thread::scope;
 use serde_json::json;
 
 use crate::cluster::{Places, until};
-use crate::support::{Connection, Server, config_map_path};
+use crate::support::{Connection, DataDir, Server, config_map_path};
 
 const APPLY: &str = "application/apply-patch+yaml";
 const VIEW: &str = "/apis/rbac.authorization.k8s.io/v1/clusterroles/view";
@@ -34,6 +34,16 @@ fn of_many_who_apply_at_once_one_creates_and_the_others_add() {
         let made = clients[round % 3].get(&config_map_path(&name)).expect(200);
         assert_eq!(made["data"].as_object().map(serde_json::Map::len), Some(3), "{made}");
     }
+}
+
+#[test]
+fn what_cannot_be_created_by_applying_is_said_as_it_is() {
+    let directory = DataDir::new();
+    let server = directory.start();
+    let path = "/api/v1/namespaces/nowhere/configmaps/applied?fieldManager=test";
+    let own = r#"{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"applied"}}"#;
+    let refused = server.connect().request("PATCH", path, APPLY, own.as_bytes()).expect(404);
+    assert_eq!(refused["message"], "namespaces \"nowhere\" not found");
 }
 
 #[test]

@@ -58,6 +58,33 @@ pub fn one_is_full() {
     run::judge(&history, &directory, "a full disk");
 }
 
+/// The disks of two members are full until these can take nothing any more.
+pub fn two_are_full() {
+    let Some((mut fleet, endpoints)) = start() else { return };
+    let leader = fleet.leader(&endpoints);
+    let others: Vec<usize> = (0..fleet.size()).filter(|member| *member != leader).collect();
+    let mut client = LargeClient::new(&endpoints, leader);
+    client.write();
+    others.iter().for_each(|member| fleet.disk(*member).fill());
+    let refused = (0..LARGE_WRITES).find_map(|_| client.try_write().err());
+    let refused = refused.expect("two disks have no room, and writes go on");
+    assert_eq!(refused.status, 507, "{}", refused.text());
+    // It stays so, and everything can be read through everybody.
+    for _ in 0..20 {
+        assert_eq!(client.try_write().expect_err("there is no room").status, 507);
+        for member in 0..fleet.size() {
+            let read = request(&endpoints, member, "GET", CONFIG_MAPS, "").expect("an answer");
+            assert_eq!(read.status, 200, "through member {member}: {}", read.text());
+        }
+    }
+    others.iter().for_each(|member| fleet.disk(*member).empty());
+    let deadline = Instant::now() + MOVED_WITHIN;
+    while let Err(refused) = client.try_write() {
+        assert!(Instant::now() < deadline, "there is room again: {}", refused.text());
+        std::thread::sleep(Duration::from_millis(50));
+    }
+}
+
 /// The disk of a follower is slow, and then that of the leader.
 pub fn one_is_slow() {
     let Some((mut fleet, endpoints)) = start() else { return };
@@ -169,6 +196,12 @@ impl LargeClient<'_> {
     }
 
     fn write(&mut self) {
+        if let Err(refused) = self.try_write() {
+            panic!("{}", refused.text());
+        }
+    }
+
+    fn try_write(&mut self) -> Result<(), Answer> {
         let name = format!("large-{}", self.member);
         let (method, path) = match self.written {
             0 => ("POST", CONFIG_MAPS.to_owned()),
@@ -176,7 +209,10 @@ impl LargeClient<'_> {
         };
         let answer = request(self.endpoints, self.member, method, &path, &body(&name, LARGE_BYTES));
         let answer = answer.expect("an answer");
-        assert!(matches!(answer.status, 200 | 201), "{}", answer.text());
+        if !matches!(answer.status, 200 | 201) {
+            return Err(answer);
+        }
         self.written += 1;
+        Ok(())
     }
 }

@@ -85,6 +85,11 @@ fn two_members_go_on_when_the_disk_of_the_third_is_full() {
 }
 
 #[test]
+fn one_member_serves_reads_when_the_disks_of_the_others_are_full() {
+    disks::two_are_full();
+}
+
+#[test]
 fn two_members_go_on_when_the_disk_of_the_third_is_slow() {
     disks::one_is_slow();
 }

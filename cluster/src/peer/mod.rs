@@ -17,7 +17,7 @@ mod session;
 mod transport;
 mod wire;
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::io;
 use std::sync::Arc;
 use std::time::Duration;
@@ -79,6 +79,8 @@ pub(crate) struct Hello {
     pub(crate) sees: u32,
     /// The address at which clients reach it; empty when it does not say.
     pub(crate) serves: String,
+    /// Whether its disk has no room for the log to grow.
+    pub(crate) full: bool,
 }
 
 /// Why a call has no answer.
@@ -147,8 +149,12 @@ pub(crate) trait Peers: Send + Sync {
     /// Whether this member says that it is to lead nothing.
     fn is_drained(&self, member: u64) -> bool;
 
-    /// The addresses at which clients reach the members that are reachable, as far as these say.
-    fn servers(&self) -> BTreeSet<String>;
+    /// Whether this member says that its disk has no room for the log to grow.
+    fn is_full(&self, member: u64) -> bool;
+
+    /// The addresses at which clients reach those that are reachable, by their ids and as far as these say. Not all of
+    /// them need be members of this cluster.
+    fn servers(&self) -> BTreeMap<u64, String>;
 
     /// When each member was last heard of, of those that are reachable.
     fn contacts(&self) -> BTreeMap<u64, Contacts>;

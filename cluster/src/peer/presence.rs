@@ -1,6 +1,6 @@
 //! Which members are there.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use parking_lot::Mutex;
@@ -14,8 +14,6 @@ use crate::limits::PEER_MEMBERS_MAX;
 #[derive(Default)]
 pub(super) struct Attendance {
     members: Mutex<Members>,
-    /// Those that are to lead nothing, as they said last.
-    drained: Mutex<BTreeSet<u64>>,
     liveness: watch::Sender<Liveness>,
 }
 
@@ -29,9 +27,25 @@ struct Members {
 #[derive(Default)]
 struct Member {
     connections: usize,
-    /// The address at which clients reach it, as it said last.
-    serves: String,
+    said: Said,
     contacts: Contacts,
+}
+
+/// What a member said last.
+#[derive(Default)]
+struct Said {
+    /// It is to lead nothing.
+    drained: bool,
+    /// Its disk has no room for the log to grow.
+    full: bool,
+    /// The address at which clients reach it; may be empty.
+    serves: String,
+}
+
+impl Said {
+    fn of(hello: &Hello) -> Said {
+        Said { drained: hello.drained, full: hello.full, serves: hello.serves.clone() }
+    }
 }
 
 impl Attendance {
@@ -41,15 +55,17 @@ impl Attendance {
 
     /// Whether a member is to lead nothing.
     pub(super) fn is_drained(&self, member: u64) -> bool {
-        self.drained.lock().contains(&member)
+        self.members.lock().members.get(&member).is_some_and(|known| known.said.drained)
+    }
+
+    /// Whether the disk of a member has no room for the log to grow.
+    pub(super) fn is_full(&self, member: u64) -> bool {
+        self.members.lock().members.get(&member).is_some_and(|known| known.said.full)
     }
 
     fn heard(&self, hello: &Hello) {
-        let mut drained = self.drained.lock();
-        if hello.drained && drained.len() < PEER_MEMBERS_MAX {
-            drained.insert(hello.member);
-        } else if !hello.drained {
-            drained.remove(&hello.member);
+        if let Some(known) = self.members.lock().members.get_mut(&hello.member) {
+            known.said = Said::of(hello);
         }
     }
 
@@ -61,17 +77,17 @@ impl Attendance {
     }
 
     /// The addresses at which clients reach those that are reachable.
-    pub(super) fn servers(&self) -> BTreeSet<String> {
+    pub(super) fn servers(&self) -> BTreeMap<u64, String> {
         let members = self.members.lock();
-        let reachable = members.members.values().filter(|member| member.connections > 0);
-        reachable.map(|member| member.serves.clone()).filter(|serves| !serves.is_empty()).collect()
+        let reachable = members.members.iter().filter(|(_, known)| known.connections > 0);
+        reachable.map(|(id, known)| (*id, known.said.serves.clone())).filter(|(_, serves)| !serves.is_empty()).collect()
     }
 
     /// A connection came up; its number.
     fn come(&self, hello: &Hello, caller: Side) -> u64 {
         self.change(hello.member, |known, connection| {
             known.connections += 1;
-            known.serves.clone_from(&hello.serves);
+            known.said = Said::of(hello);
             *known.contacts.of(caller) = Some(Contact { connection, heard: Instant::now() });
         })
     }
@@ -125,7 +141,6 @@ pub(super) struct Presence {
 
 impl Presence {
     pub(super) fn new(attendance: Arc<Attendance>, hello: &Hello, caller: Side) -> Self {
-        attendance.heard(hello);
         let connection = attendance.come(hello, caller);
         Self { attendance, member: hello.member, caller, connection }
     }

@@ -1,6 +1,6 @@
 //! Calls over connections of a network.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -149,7 +149,11 @@ impl Peers for Transport {
         self.shared.attendance.is_drained(member)
     }
 
-    fn servers(&self) -> BTreeSet<String> {
+    fn is_full(&self, member: u64) -> bool {
+        self.shared.attendance.is_full(member)
+    }
+
+    fn servers(&self) -> BTreeMap<u64, String> {
         self.shared.attendance.servers()
     }
 

@@ -318,7 +318,7 @@ impl RaftNetworkV2<TypeConfig> for Link {
 
 #[cfg(test)]
 mod tests {
-    use std::collections::{BTreeMap, BTreeSet};
+    use std::collections::BTreeMap;
     use std::io;
 
     use futures_util::FutureExt;
@@ -363,8 +363,12 @@ mod tests {
             false
         }
 
-        fn servers(&self) -> BTreeSet<String> {
-            BTreeSet::new()
+        fn is_full(&self, _: u64) -> bool {
+            false
+        }
+
+        fn servers(&self) -> BTreeMap<u64, String> {
+            BTreeMap::new()
         }
 
         fn contacts(&self) -> BTreeMap<u64, Contacts> {

@@ -146,7 +146,7 @@ impl Node {
         };
         let raft = GroupRaft::new(node, config, network, log.clone(), machine).await.map_err(refused)?;
         let snapshot_log_bytes = options.snapshot_log_bytes;
-        let proposals = Proposals::new(node, raft.clone(), log.clone());
+        let (proposing, proposed_to) = (raft.clone(), log.clone());
         let (snapshot_at, stopping) = (Arc::default(), Arc::default());
         let (on_fatal, on_lost) = (options.on_fatal, options.on_lost);
         let tenure = Arc::default();
@@ -167,6 +167,7 @@ impl Node {
             on_lost,
             addresses,
         };
+        let proposals = Proposals::new(node.clone(), proposing, proposed_to);
         Ok((node, proposals))
     }
 
@@ -188,6 +189,13 @@ impl Node {
     /// Whether another replica may be given the group to lead: there is a connection with it, and it is not drained.
     pub(crate) fn may_lead(&self, member: u64) -> bool {
         self.peers.as_ref().is_some_and(|peers| peers.is_reachable(member) && !peers.is_drained(member))
+    }
+
+    /// Whether a majority has room for more in the log, as far as the others have said that they lack it. Whether this
+    /// replica has it shows when it is reserved.
+    pub(crate) fn can_grow(&self) -> bool {
+        let is_full = |voter| self.peers.as_ref().is_some_and(|peers| peers.is_full(voter));
+        self.is_quorum(|voter| voter == self.node || !is_full(voter))
     }
 
     /// Whether the disk of this replica has room for what leaders write.

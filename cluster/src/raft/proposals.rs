@@ -3,7 +3,7 @@
 use tokio::sync::oneshot;
 
 use super::log_store::LogStore;
-use super::node::GroupRaft;
+use super::node::{GroupRaft, Node};
 use super::resting::rouse;
 use super::types::{LeaderId, Reaction, TypeConfig};
 use crate::WriteError;
@@ -11,7 +11,7 @@ use crate::group::{Batch, Log, Replies};
 
 /// Proposes batches to a group.
 pub(crate) struct Proposals {
-    node: u64,
+    node: Node,
     raft: GroupRaft,
     log: LogStore,
     /// Told once the batch before is proposed. Batches are proposed in the order of their revisions, also when one has
@@ -20,15 +20,15 @@ pub(crate) struct Proposals {
 }
 
 impl Proposals {
-    pub(super) fn new(node: u64, raft: GroupRaft, log: LogStore) -> Proposals {
+    pub(super) fn new(node: Node, raft: GroupRaft, log: LogStore) -> Proposals {
         Proposals { node, raft, log, before: None }
     }
 }
 
 impl Log for Proposals {
     fn propose(&mut self, batch: Batch, term: u64, replies: Replies) -> impl Future<Output = ()> + 'static {
-        let (raft, log) = (self.raft.clone(), self.log.clone());
-        let leader = LeaderId { term, node_id: self.node };
+        let (raft, log, node) = (self.raft.clone(), self.log.clone(), self.node.clone());
+        let leader = LeaderId { term, node_id: node.id() };
         let (proposed, next) = oneshot::channel();
         let before = self.before.replace(next);
         async move {
@@ -37,6 +37,11 @@ impl Log for Proposals {
             }
             let (done, decided) = oneshot::channel();
             rouse(&raft, log.rest()).await;
+            // Members that cannot write down what they are sent answer no heartbeat either, and without these nobody
+            // could read.
+            if !batch.commands().is_empty() && !node.can_grow() {
+                return replies.fail(WriteError::NoSpace);
+            }
             let reservation = match log.wal().reserve(batch.bytes()).await {
                 Ok(reservation) => reservation,
                 Err(_) => return replies.fail(WriteError::NoSpace),

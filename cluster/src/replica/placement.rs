@@ -38,6 +38,8 @@ struct Reasons {
     wished: bool,
     /// Its disk has no room for what leaders write.
     full: bool,
+    /// Its disk is too slow for that.
+    slow: bool,
 }
 
 impl Placement {
@@ -87,12 +89,21 @@ impl Placement {
         self.set(|reasons| reasons.full = full);
     }
 
+    /// Says whether the disk of this replica is too slow for what leaders write. As long as that is so, it is drained.
+    pub(crate) fn set_slow(&self, slow: bool) {
+        self.set(|reasons| reasons.slow = slow);
+    }
+
     /// Has others know whether there is a reason for this replica to lead nothing; whether that is not as it was.
     fn set(&self, change: impl FnOnce(&mut Reasons)) -> bool {
         let mut reasons = self.reasons.lock();
         change(&mut reasons);
-        let drained = reasons.wished || reasons.full;
-        self.hello.send_if_modified(|hello| std::mem::replace(&mut hello.drained, drained) != drained)
+        let (drained, full) = (reasons.wished || reasons.full || reasons.slow, reasons.full);
+        self.hello.send_if_modified(|hello| {
+            let is_changed = (hello.drained, hello.full) != (drained, full);
+            (hello.drained, hello.full) = (drained, full);
+            is_changed
+        })
     }
 
     /// Lets others lead from now on, as far as they can take over at once.

@@ -1,4 +1,5 @@
 //! A disk on which the log cannot grow any more: another replica is to lead before the first write has to be refused.
+//! The same goes for one that is far behind what its replica leads.
 //!
 //! One such replica goes on voting and following as long as the segment that it writes has room. What comes after that
 //! waits, and is written when there is room again.
@@ -7,7 +8,7 @@ use std::sync::Arc;
 
 use super::balance;
 use super::placement::Placement;
-use crate::limits::WAL_ROOM_INTERVAL;
+use crate::limits::{WAL_PATIENCE, WAL_RETRY_INTERVAL, WAL_ROOM_INTERVAL};
 use crate::wal::Wal;
 
 /// Keeps this replica from leading while its disk has no room, for as long as the store is open.
@@ -23,5 +24,24 @@ pub(crate) async fn follow(wal: Wal, placement: Arc<Placement>) {
         }
         placement.set_full(false);
         tracing::info!("the disk has room for the log again");
+    }
+}
+
+/// Keeps this replica from leading while its disk cannot follow what it leads.
+pub(crate) async fn keep_pace(wal: Wal, placement: Arc<Placement>) {
+    loop {
+        wal.fell_behind().await;
+        tokio::time::sleep(WAL_PATIENCE).await;
+        if !wal.is_behind() {
+            continue;
+        }
+        tracing::error!("the disk is too slow for the log: others are to lead, and writes wait");
+        placement.set_slow(true);
+        while wal.is_behind() {
+            let _ = balance::hand_over_all(&placement).await; // what nobody can take yet is tried again
+            tokio::time::sleep(WAL_RETRY_INTERVAL).await;
+        }
+        placement.set_slow(false);
+        tracing::info!("the disk has followed the log");
     }
 }

@@ -221,9 +221,14 @@ impl Store {
         default.map_or_else(|| watch::channel(false).1, |group| group.leads.clone())
     }
 
-    /// The addresses at which clients reach the other members that are reachable, as far as these say.
-    pub fn servers(&self) -> BTreeSet<String> {
-        self.shared.running.peers.as_ref().map(|peers| peers.servers()).unwrap_or_default()
+    /// The addresses at which clients reach others that are reachable, as far as these say, and which of these are
+    /// members with a vote. Others may become such without coming or going.
+    pub fn servers(&self) -> Vec<(String, bool)> {
+        let running = &self.shared.running;
+        let servers = running.peers.as_ref().map(|peers| peers.servers()).unwrap_or_default();
+        let default = running.groups.get(DEFAULT_GROUP);
+        let voters = default.map(|group| group.leader.node().voters()).unwrap_or_default();
+        servers.into_iter().map(|(id, address)| (address, voters.contains(&id))).collect()
     }
 
     /// Waits until another member comes or goes after this was called; for ever where there is none.

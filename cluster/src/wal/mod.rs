@@ -35,7 +35,7 @@ use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::time::Duration;
 
 use parking_lot::{Condvar, Mutex, MutexGuard};
-use tokio::sync::watch;
+use tokio::sync::{Notify, watch};
 
 use self::disk::{Disk, DiskFile};
 pub(crate) use self::draft::Appender;
@@ -107,6 +107,8 @@ struct Shared {
     /// Bytes that are left in the active segment.
     active_left: AtomicU64,
     reserved: AtomicUsize,
+    /// Told when somebody waits because the disk is too slow.
+    behind: Notify,
     /// Bytes written, including what segments and frames add.
     written: AtomicU64,
     flushes: AtomicU64,
@@ -162,6 +164,7 @@ impl Wal {
             segments: Mutex::new(recovered.segments),
             active_left: AtomicU64::new(left),
             reserved: AtomicUsize::new(0),
+            behind: Notify::new(),
             written: AtomicU64::new(0),
             flushes: AtomicU64::new(0),
             flushing: AtomicU64::new(0),
@@ -303,6 +306,7 @@ impl Wal {
     pub(crate) async fn reserve(&self, bytes: usize) -> Result<Reservation, NoRoom> {
         let mut attempts = None;
         while self.is_behind() {
+            self.shared.behind.notify_one();
             tokio::time::sleep(WAL_RETRY_INTERVAL / 100).await;
         }
         loop {
@@ -319,9 +323,14 @@ impl Wal {
     }
 
     /// Whether the disk is too slow for what is appended.
-    fn is_behind(&self) -> bool {
+    pub(crate) fn is_behind(&self) -> bool {
         let queue = self.shared.queue.lock();
         queue.drafts.len() > WAL_FRAMES_WAITING_MAX && !queue.closing && !queue.failed
+    }
+
+    /// Waits until somebody has to wait because the disk is too slow.
+    pub(crate) async fn fell_behind(&self) {
+        self.shared.behind.notified().await;
     }
 
     /// Whether the disk had no room for the next segment when one was to be made last: when what is left of the active

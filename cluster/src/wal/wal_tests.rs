@@ -319,6 +319,32 @@ async fn a_disk_that_is_far_behind_is_waited_for() {
 }
 
 #[tokio::test]
+async fn a_log_that_waits_for_room_can_be_closed() {
+    let (disk, fatal) = (SimulatedDisk::default(), Arc::new(AtomicBool::new(false)));
+    disk.set_room(Some(2 * SEGMENT + 100));
+    let wal = Wal::open(Arc::new(disk.clone()), options(&fatal), &["default".into()]).unwrap();
+    let mut written = 0;
+    while wal.reserve(1000).await.is_ok() {
+        append(&wal, 0, written).unwrap();
+        written += 1;
+    }
+    // Others send more, for which nothing was reserved.
+    let (done, answers) = mpsc::channel();
+    for index in written..written + 40 {
+        let done = done.clone();
+        let callback = Box::new(move |result: std::io::Result<()>| done.send(result.is_ok()).unwrap());
+        wal.append(0, Some(callback), |appender| appender.entry(at(index), |out| out.extend(body(index, 0))));
+    }
+    let closing = std::thread::spawn(move || wal.close());
+    let durable = (0..40).filter(|_| answers.recv_timeout(Duration::from_secs(10)).expect("an answer")).count();
+    closing.join().unwrap();
+    assert!(durable < 40 && !fatal.load(Ordering::SeqCst));
+    let wal = open(&disk).unwrap();
+    assert!(wal.state(0).last.unwrap().index + 1 >= written + durable as u64);
+    wal.close();
+}
+
+#[tokio::test]
 async fn a_full_disk_refuses_reservations_until_there_is_room() {
     let disk = SimulatedDisk::default();
     disk.set_room(Some(2 * SEGMENT + 100));

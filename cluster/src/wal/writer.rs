@@ -217,7 +217,9 @@ impl Writer {
             match shared.spare.take() {
                 Some(blank) => break blank,
                 // Nothing that was reserved for comes here. What did must wait until there is room.
-                None if shared.queue.lock().closing => return Err(io::Error::other("the disk is full")),
+                None if shared.queue.lock().closing => {
+                    return Err(io::Error::new(io::ErrorKind::StorageFull, "the disk is full"));
+                }
                 None => thread::sleep(WAL_RETRY_INTERVAL),
             }
         };
@@ -270,12 +272,16 @@ impl Writer {
     /// unknown, and a second one may succeed without having written it.
     pub(super) fn fail(&mut self, callbacks: Vec<super::Callback>, error: &io::Error) {
         let reason = error.to_string();
-        let waiting: Vec<super::Callback> = {
+        let (waiting, is_given_up): (Vec<super::Callback>, bool) = {
             let mut queue = self.shared.queue.lock();
             queue.failed = true;
-            queue.drafts.drain(..).flat_map(|draft| draft.callbacks).collect()
+            let waiting = queue.drafts.drain(..).flat_map(|draft| draft.callbacks).collect();
+            // What waited for room when the log was closed was not acknowledged, and the disk has not failed.
+            (waiting, queue.closing && error.kind() == io::ErrorKind::StorageFull)
         };
-        (self.shared.options.on_fatal)(&format!("the write-ahead log is not durable any more: {reason}"));
+        if !is_given_up {
+            (self.shared.options.on_fatal)(&format!("the write-ahead log is not durable any more: {reason}"));
+        }
         for callback in callbacks.into_iter().chain(waiting) {
             callback(Err(io::Error::other(reason.clone())));
         }

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use flotilla_cluster::Object;
 use flotilla_proto::value::Value;
 
 use super::graph::{Item, waits};
@@ -54,7 +55,7 @@ impl Collector {
             return Ok(Then::Rest);
         }
         let done = if !is_deleting(&object) {
-            self.judge(&item, target, &metadata).await
+            self.judge(&item, target, &object, &metadata).await
         } else {
             match waits(&metadata) {
                 Some(ORPHAN) => self.orphan(&item, target).await,
@@ -70,7 +71,7 @@ impl Collector {
     }
 
     /// Deletes an object without owners that are there; frees one that has others of those that are not.
-    async fn judge(&self, item: &Item, target: Target<'_>, metadata: &Value) -> ApiResult<Then> {
+    async fn judge(&self, item: &Item, target: Target<'_>, object: &Object, metadata: &Value) -> ApiResult<Then> {
         let owners = self.owners(target, metadata).await?;
         if owners.solid + owners.waiting + owners.gone.len() == 0 || owners.unknown > 0 {
             return Ok(if owners.unknown > 0 { Then::Again(UNKNOWN_KIND) } else { Then::Rest });
@@ -94,6 +95,8 @@ impl Collector {
         let options = DeleteOptions {
             propagation: Some(propagation),
             uid: Some(item.uid.to_string()),
+            // It may have other owners since.
+            resource_version: Some(object.revision().to_string()),
             ..DeleteOptions::default()
         };
         self.agent.delete(target, &options).await?;

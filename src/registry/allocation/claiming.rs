@@ -4,7 +4,9 @@
 //! given up, and its service stored before or never: so who first reads the claims, then waits for all that was
 //! acknowledged, and then reads the services knows every port that is taken.
 
+use std::fmt;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use flotilla_cluster::{Expectation, Interest, Key, Mutation, Object, Outcome, Revision, Store, TableId, Write};
@@ -12,6 +14,7 @@ use flotilla_proto::value::Value;
 use parking_lot::Mutex;
 use rand::Rng;
 use rustix::time::{ClockId as Clock, clock_gettime};
+use tokio::runtime::Handle;
 use tokio::time::{Instant, timeout_at};
 
 use super::claims::{self, Claim, ClaimId, KEY, Sight, TABLE};
@@ -29,12 +32,14 @@ pub(super) struct Claiming {
     sight: Mutex<Sight>,
 }
 
-/// A claim of this process.
-#[derive(Debug)]
+/// A claim of this process. It ends with this, unless the write that it is for has begun and may go on.
 pub(super) struct Claimed {
     id: ClaimId,
     /// When it was not made yet.
     before: Duration,
+    writing: AtomicBool,
+    store: Store,
+    claiming: Arc<Claiming>,
 }
 
 /// What came of an attempt to claim ports.
@@ -47,21 +52,31 @@ enum Attempt {
     Met(ApiError, Option<Revision>),
 }
 
+impl fmt::Debug for Claimed {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Claimed").field("id", &self.id).finish_non_exhaustive()
+    }
+}
+
 impl Claimed {
     /// Makes sure that others regard the claim for as long as a write takes.
     ///
     /// # Errors
     /// 503 when this process may have stood still for so long that they do not.
-    pub fn check(&self) -> ApiResult<()> {
-        match self.lasts(running()) {
-            true => Ok(()),
+    pub fn begin_writing(&self) -> ApiResult<()> {
+        match lasts(self.before, running()) {
+            true => {
+                self.writing.store(true, Ordering::Relaxed);
+                Ok(())
+            }
             false => Err(ApiError::unavailable("the node ports of the service were claimed too long ago", 1)),
         }
     }
+}
 
-    fn lasts(&self, now: Duration) -> bool {
-        now.saturating_sub(self.before) <= limits::PORT_CLAIM_LIFETIME / 2
-    }
+/// Whether a claim that was made after `before` lasts for as long as a write takes.
+fn lasts(before: Duration, now: Duration) -> bool {
+    now.saturating_sub(before) <= limits::PORT_CLAIM_LIFETIME / 2
 }
 
 /// How long the machine is running, including when it was suspended: others were not.
@@ -102,7 +117,12 @@ impl Registry {
         let read = current(&self.store);
         let revision = read.as_ref().map(|object| object.revision());
         let mut claims = claiming.in_force(read.as_deref())?;
-        self.catch_up_with(&*self.services()?, owner.namespace, owner.name).await?;
+        let services = self.services()?;
+        self.catch_up_with(&services, owner.namespace, owner.name).await?;
+        let table = self.table(&services);
+        if table.groups().nth(1).is_some() {
+            self.barrier(&table).await?;
+        }
         if current(&self.store).map(|object| object.revision()) != revision {
             return Ok(Attempt::Outrun);
         }
@@ -114,26 +134,43 @@ impl Registry {
             Err(refusal) => return Err(refusal),
         };
         let mut taken = taker.taken(released);
-        let claimed = Claimed { id: rand::rng().random(), before: running() };
+        let claimed = Claimed {
+            id: rand::rng().random(),
+            before: running(),
+            writing: AtomicBool::new(false),
+            store: self.store.clone(),
+            claiming: Arc::clone(claiming),
+        };
         let service = format!("{}/{}", owner.namespace, owner.name);
         claims.push(Claim { id: claimed.id, service, ports: taken.port_numbers() });
         match put(&self.store, revision, &claims).await {
-            Ok(true) => taken.claimed = Some(claimed),
-            Ok(false) => return Ok(Attempt::Outrun),
-            Err(error) => {
-                self.end_claim(Some(claimed)); // it may have been made
-                return Err(error);
+            Ok(true) => {
+                taken.claimed = Some(claimed);
+                Ok(Attempt::Claimed(taken))
             }
+            Ok(false) => Ok(Attempt::Outrun),
+            Err(error) => Err(error), // it may have been made
         }
-        Ok(Attempt::Claimed(taken))
     }
+}
 
-    /// The write that needed a claim has ended: takes it away, when nobody waits for that.
-    pub(super) fn end_claim(&self, claimed: Option<Claimed>) {
-        let Some(claimed) = claimed else { return };
-        let (store, claiming) = (self.store.clone(), Arc::clone(&self.node_ports.claiming));
-        claiming.sight.lock().end(claimed.id, Instant::now());
-        tokio::spawn(async move {
+/// The write that needed a claim has ended.
+pub(super) fn end(claimed: Option<Claimed>) {
+    if let Some(claimed) = claimed {
+        claimed.writing.store(false, Ordering::Relaxed);
+    }
+}
+
+impl Drop for Claimed {
+    /// Takes the claim away, when nobody waits for that.
+    fn drop(&mut self) {
+        if self.writing.load(Ordering::Relaxed) {
+            return;
+        }
+        let (store, claiming) = (self.store.clone(), Arc::clone(&self.claiming));
+        claiming.sight.lock().end(self.id, Instant::now());
+        let Ok(runtime) = Handle::try_current() else { return }; // the process ends
+        runtime.spawn(async move {
             if let Err(error) = claiming.clear(&store).await {
                 let error = error.message;
                 tracing::warn!(error, "claims of node ports were not taken away; they will be with the next one");
@@ -180,6 +217,9 @@ async fn put(store: &Store, revision: Option<Revision>, claims: &[Claim]) -> Api
 
 /// Waits until the claims are others than as of a revision; false when that takes too long.
 async fn changed(store: &Store, since: Option<Revision>, deadline: Instant) -> bool {
+    if Instant::now() >= deadline {
+        return false; // although they may go on changing
+    }
     let table = store.table(&TableId::new(TABLE));
     let Ok(mut changes) = table.subscribe(Interest::default(), since.unwrap_or_default()) else {
         return Instant::now() < deadline; // so many that the first are not kept any more

@@ -48,8 +48,8 @@ async fn ports_are_claimed_until_their_write_has_ended() {
     assert_eq!((one.port_numbers(), other.port_numbers()), (vec![30_001], vec![30_000]));
     assert_eq!(all(&store).iter().map(|claim| claim.ports[0]).collect::<Vec<_>>(), [30_001, 30_000]);
     assert!(all(&store).iter().all(|claim| claim.service == "default/web"));
-    registry.end_claim(one.claimed);
-    registry.end_claim(other.claimed);
+    super::end(one.claimed);
+    super::end(other.claimed);
     until_none(&store).await;
     store.shutdown().await;
 }
@@ -61,18 +61,16 @@ async fn of_two_members_one_gets_a_port_and_the_other_waits_for_what_becomes_of_
     let [one, other] = [(); 2].map(|()| Registry::new(store.clone(), RANGE));
     for _ in 0..20 {
         let (mut first, mut second) = (Box::pin(claim(&one, Some(30_000))), Box::pin(claim(&other, Some(30_000))));
-        let (taken, of_first) = tokio::select! {
-            taken = &mut first => (taken.unwrap(), true),
-            taken = &mut second => (taken.unwrap(), false),
+        let (taken, last) = tokio::select! {
+            taken = &mut first => (taken.unwrap(), second),
+            taken = &mut second => (taken.unwrap(), first),
         };
         // It is not written after all.
-        let (winner, last) = if of_first { (&one, second) } else { (&other, first) };
-        winner.end_claim(taken.claimed);
+        super::end(taken.claimed);
         drop(taken.ports);
         let last = last.await.unwrap();
         assert_eq!(last.port_numbers(), [30_000]);
-        let loser = if of_first { &other } else { &one };
-        loser.end_claim(last.claimed);
+        super::end(last.claimed);
         until_none(&store).await;
     }
     store.shutdown().await;
@@ -123,7 +121,7 @@ async fn who_is_outrun_decides_again() {
 
 #[test]
 fn nobody_relies_on_a_claim_that_others_may_take_for_void() {
-    let claimed = Claimed { id: 1, before: Duration::from_secs(1_000) };
-    assert!(claimed.lasts(Duration::from_secs(1_000)) && claimed.lasts(Duration::from_secs(1_030)));
-    assert!(!claimed.lasts(Duration::from_secs(1_031)));
+    let before = Duration::from_secs(1_000);
+    assert!(lasts(before, Duration::from_secs(1_000)) && lasts(before, Duration::from_secs(1_030)));
+    assert!(!lasts(before, Duration::from_secs(1_031)));
 }

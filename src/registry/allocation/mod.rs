@@ -103,7 +103,7 @@ impl Registry {
             match self.claim_addresses(owner, &addresses).await {
                 Ok(true) => return Ok(Allocation { claimed: addresses, released, ports, ports_claimed }),
                 outrun => {
-                    self.end_claim(ports_claimed);
+                    claiming::end(ports_claimed);
                     outrun?;
                 }
             }
@@ -134,7 +134,7 @@ impl Registry {
 
     /// The write was stored: what it gave up is free.
     pub(super) async fn settle_allocation(&self, target: Target<'_>, allocation: Allocation) {
-        self.end_claim(allocation.ports_claimed); // not before: others must find the service then
+        claiming::end(allocation.ports_claimed); // not before: others must find the service then
         if allocation.released.is_empty() {
             return;
         }
@@ -152,7 +152,7 @@ impl Registry {
         error: Option<&ApiError>,
     ) {
         if !error.is_some_and(ApiError::is_timeout) {
-            self.end_claim(allocation.ports_claimed);
+            claiming::end(allocation.ports_claimed);
         }
         if !allocation.claimed.is_empty() {
             self.free_addresses(Owner { namespace: target.namespace, name }, &allocation.claimed).await;
@@ -179,8 +179,8 @@ impl Allocation {
     ///
     /// # Errors
     /// 503 when this process may have stood still for too long.
-    pub(super) fn check(&self) -> ApiResult<()> {
-        self.ports_claimed.as_ref().map_or(Ok(()), Claimed::check)
+    pub(super) fn begin_writing(&self) -> ApiResult<()> {
+        self.ports_claimed.as_ref().map_or(Ok(()), Claimed::begin_writing)
     }
 }
 
