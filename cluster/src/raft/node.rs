@@ -146,7 +146,6 @@ impl Node {
         };
         let raft = GroupRaft::new(node, config, network, log.clone(), machine).await.map_err(refused)?;
         let snapshot_log_bytes = options.snapshot_log_bytes;
-        let (proposing, proposed_to) = (raft.clone(), log.clone());
         let (snapshot_at, stopping) = (Arc::default(), Arc::default());
         let (on_fatal, on_lost) = (options.on_fatal, options.on_lost);
         let tenure = Arc::default();
@@ -167,7 +166,7 @@ impl Node {
             on_lost,
             addresses,
         };
-        let proposals = Proposals::new(node.clone(), proposing, proposed_to);
+        let proposals = Proposals::new(node.clone());
         Ok((node, proposals))
     }
 

@@ -2,8 +2,7 @@
 
 use tokio::sync::oneshot;
 
-use super::log_store::LogStore;
-use super::node::{GroupRaft, Node};
+use super::node::Node;
 use super::resting::rouse;
 use super::types::{LeaderId, Reaction, TypeConfig};
 use crate::WriteError;
@@ -12,22 +11,20 @@ use crate::group::{Batch, Log, Replies};
 /// Proposes batches to a group.
 pub(crate) struct Proposals {
     node: Node,
-    raft: GroupRaft,
-    log: LogStore,
     /// Told once the batch before is proposed. Batches are proposed in the order of their revisions, also when one has
     /// to wait for room, and whichever of them is polled first.
     before: Option<oneshot::Receiver<()>>,
 }
 
 impl Proposals {
-    pub(super) fn new(node: Node, raft: GroupRaft, log: LogStore) -> Proposals {
-        Proposals { node, raft, log, before: None }
+    pub(super) fn new(node: Node) -> Proposals {
+        Proposals { node, before: None }
     }
 }
 
 impl Log for Proposals {
     fn propose(&mut self, batch: Batch, term: u64, replies: Replies) -> impl Future<Output = ()> + 'static {
-        let (raft, log, node) = (self.raft.clone(), self.log.clone(), self.node.clone());
+        let node = self.node.clone();
         let leader = LeaderId { term, node_id: node.id() };
         let (proposed, next) = oneshot::channel();
         let before = self.before.replace(next);
@@ -36,13 +33,13 @@ impl Log for Proposals {
                 let _ = before.await; // however that went
             }
             let (done, decided) = oneshot::channel();
-            rouse(&raft, log.rest()).await;
+            rouse(&node.raft, node.rest()).await;
             // Members that cannot write down what they are sent answer no heartbeat either, and without these nobody
             // could read.
             if !batch.commands().is_empty() && !node.can_grow() {
                 return replies.fail(WriteError::NoSpace);
             }
-            let reservation = match log.wal().reserve(batch.bytes()).await {
+            let reservation = match node.log.wal().reserve(batch.bytes()).await {
                 Ok(reservation) => reservation,
                 Err(_) => return replies.fail(WriteError::NoSpace),
             };
@@ -62,7 +59,7 @@ impl Log for Proposals {
                 let _ = done.send(());
             }));
             // When the group is shut down the reaction is dropped, and with it the replies: the outcome is unknown.
-            let _ = raft.write(batch).responder(reaction).with_leader(leader).await;
+            let _ = node.raft.write(batch).responder(reaction).with_leader(leader).await;
             let _ = proposed.send(()); // nothing may come after this one
             let _ = decided.await;
         }

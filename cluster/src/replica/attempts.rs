@@ -72,10 +72,9 @@ impl<'a> Attempts<'a> {
                 Ok(decided) => return self.outcome(decided).await,
                 // What was decided in a tenure of the default group can be written nowhere else.
                 Err(WriteError::Moved) if tenure.is_none() && Instant::now() < deadline => {
-                    if self.unknown
-                        && let Some(change) = Box::pin(self.made_here()).await?
-                    // hardly ever
-                    {
+                    // In a box, since it hardly ever happens.
+                    let made = if self.unknown { Box::pin(self.made_here()).await? } else { None };
+                    if let Some(change) = made {
                         return Ok(committed(&change));
                     }
                     self.follow(deadline).await;
