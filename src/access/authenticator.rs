@@ -8,7 +8,7 @@ use ring::digest::{SHA256, digest};
 use super::bearer::{Bearer, EXTRA_SPACE};
 use super::connection::ConnectionIdentity;
 use super::token_file::TokenFile;
-use super::tokens::{KeySet, ServiceAccountTokens, TokenError};
+use super::tokens::{KeySet, ServiceAccountTokens};
 use super::user::User;
 use crate::limits::TOKEN_BYTES;
 use crate::status::ApiError;
@@ -57,12 +57,12 @@ impl Authenticator {
     /// The user of a request on a connection, with the value of its header `Authorization`.
     ///
     /// # Errors
-    /// 401 when there are credentials, but none that is valid.
+    /// When there are credentials, but none that is valid.
     pub fn authenticate(
         &self,
         connection: &ConnectionIdentity,
         authorization: Option<&[u8]>,
-    ) -> Result<Authenticated, ApiError> {
+    ) -> Result<Authenticated, Refused> {
         let now = SystemTime::now();
         let found = |user: &Arc<User>| Ok(Authenticated { user: Arc::clone(user), warning: None });
         if let Some(user) = connection.user(now) {
@@ -72,9 +72,9 @@ impl Authenticator {
         if let Bearer::Token(token) = bearer {
             return match self.token_user(token, self.audiences(), now) {
                 Ok((user, _)) => found(&user),
-                Err(error) => {
-                    tracing::debug!(error, "bearer token refused");
-                    Err(unauthorized())
+                Err(refused) => {
+                    tracing::debug!(error = refused.text, "bearer token refused");
+                    Err(refused)
                 }
             };
         }
@@ -83,7 +83,9 @@ impl Authenticator {
                 let warning = (bearer == Bearer::Misplaced).then_some(EXTRA_SPACE);
                 Ok(Authenticated { user: Arc::clone(&self.anonymous), warning })
             }
-            ConnectionIdentity::User { .. } | ConnectionIdentity::Refused => Err(unauthorized()),
+            ConnectionIdentity::User { .. } | ConnectionIdentity::Refused => {
+                Err(Refused { text: "invalid certificate".into(), by_objects: false })
+            }
         }
     }
 
@@ -100,18 +102,24 @@ impl Authenticator {
     /// Whose a token is that is meant for one of `audiences`; without any, for the API.
     ///
     /// # Errors
-    /// The text that a TokenReview shows.
-    pub fn review(&self, token: &[u8], audiences: &[String]) -> Result<TokenOwner, String> {
+    /// When it is not valid.
+    pub fn review(&self, token: &[u8], audiences: &[String]) -> Result<TokenOwner, Refused> {
         let wanted = if audiences.is_empty() { self.audiences() } else { audiences };
         let (user, own) = self.token_user(token, wanted, SystemTime::now())?;
         Ok(TokenOwner { user, audiences: wanted.iter().filter(|audience| own.contains(audience)).cloned().collect() })
     }
 
     /// The user of a token and whom the token is meant for. Static tokens are meant for the API.
-    fn token_user(&self, token: &[u8], wanted: &[String], now: SystemTime) -> Result<(Arc<User>, Vec<String>), String> {
+    fn token_user(
+        &self,
+        token: &[u8],
+        wanted: &[String],
+        now: SystemTime,
+    ) -> Result<(Arc<User>, Vec<String>), Refused> {
         const UNKNOWN: &str = "invalid bearer token";
+        let unknown = || Refused { text: UNKNOWN.into(), by_objects: false };
         if token.len() > TOKEN_BYTES {
-            return Err(UNKNOWN.into());
+            return Err(unknown());
         }
         let mut key = [0; 32];
         key.copy_from_slice(digest(&SHA256, token).as_ref());
@@ -122,20 +130,26 @@ impl Authenticator {
         }
         match self.service_accounts.authenticate(token, &key, wanted, now) {
             Ok(Some(verified)) => Ok((Arc::clone(verified.user()), verified.audiences().to_vec())),
-            Ok(None) => Err(UNKNOWN.into()),
-            Err(error) => Err(refusal(UNKNOWN, &error)),
+            Ok(None) => Err(unknown()),
+            Err(error) => Err(Refused { text: format!("[{UNKNOWN}, {error}]"), by_objects: error.is_by_objects() }),
         }
     }
 }
 
-/// Several reasons as one text.
-fn refusal(first: &str, second: &TokenError) -> String {
-    format!("[{first}, {second}]")
+/// Why it is not known who asks.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Refused {
+    /// What a TokenReview shows.
+    pub text: String,
+    /// Whether that follows from what is stored here, which may be behind.
+    pub by_objects: bool,
 }
 
-/// 401: there are credentials, but none that is valid.
-pub fn unauthorized() -> ApiError {
-    ApiError::new(401, "Unauthorized", "Unauthorized")
+impl From<Refused> for ApiError {
+    /// 401; clients are not told more.
+    fn from(_: Refused) -> Self {
+        Self::new(401, "Unauthorized", "Unauthorized")
+    }
 }
 
 #[cfg(test)]
@@ -179,14 +193,14 @@ mod tests {
         };
         let (valid, expired) = (certificate(60), certificate(-60));
         assert_eq!(name(&valid, Some("Bearer bad")).unwrap(), "cert");
-        assert_eq!(name(&expired, None).unwrap_err().code, 401);
-        assert_eq!(name(&ConnectionIdentity::Refused, None).unwrap_err().code, 401);
+        assert!(!name(&expired, None).unwrap_err().by_objects);
+        assert!(!name(&ConnectionIdentity::Refused, None).unwrap_err().by_objects);
         let none = ConnectionIdentity::None;
-        assert_eq!(name(&none, Some("Bearer bad")).unwrap_err().code, 401);
+        assert!(!name(&none, Some("Bearer bad")).unwrap_err().by_objects);
         assert_eq!(name(&none, Some("Bearer secret")).unwrap(), "ann");
         assert_eq!(name(&ConnectionIdentity::Refused, Some("Bearer secret")).unwrap(), "ann");
         assert_eq!(authenticator.review(b"secret", &[]).unwrap().audiences, ["api"]);
-        assert_eq!(authenticator.review(b"secret", &["vault".into()]).unwrap_err(), "invalid bearer token");
+        assert_eq!(authenticator.review(b"secret", &["vault".into()]).unwrap_err().text, "invalid bearer token");
         assert_eq!(name(&none, Some("Basic YQ==")).unwrap(), "system:anonymous");
         assert_eq!(name(&none, None).unwrap(), "system:anonymous");
         assert!(authenticator.authenticate(&none, Some(b"Bearer  x")).unwrap().warning.is_some());

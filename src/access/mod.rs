@@ -17,7 +17,7 @@ pub mod tokens;
 mod user;
 
 pub use attributes::{Attributes, ResourceAttributes, forbidden};
-pub use authenticator::{Authenticated, Authenticator, TokenOwner};
+pub use authenticator::{Authenticated, Authenticator, Refused, TokenOwner};
 pub use authorizer::{Authorizer, Decision, Permissions};
 pub use connection::ConnectionIdentity;
 pub use impersonation::Impersonation;

@@ -54,6 +54,13 @@ impl Course {
         true
     }
 
+    /// Gives the place back.
+    pub(super) fn leave(&mut self, gateway: &Gateway) {
+        if let Some(lane) = self.lane.take() {
+            gateway.flow.leave(lane);
+        }
+    }
+
     /// The server refused, or gave up, to protect itself.
     pub(super) fn terminated(&mut self, gateway: &Gateway, code: u16) {
         if let Some(route) = self.route.take() {
@@ -109,9 +116,7 @@ impl Attempt {
 
 impl Drop for Attempt {
     fn drop(&mut self) {
-        if let Some(lane) = self.course.lane {
-            self.gateway.flow.leave(lane);
-        }
+        self.course.leave(&self.gateway);
         if let Some(open) = &self.course.open {
             open.decrement(1.0);
         }

@@ -10,13 +10,14 @@ use flotilla_cluster::Standing;
 use futures_util::FutureExt;
 
 use super::actor::{GatewayActor, Route, unrouted};
+use super::admittance::enter;
 use super::attempt::{Attempt, Course};
 use super::caller::Caller;
 use super::negotiate::{Form, Media, Offer, Representation, negotiate, negotiate_custom, wants_pretty};
 use super::query::Query;
 use super::routing::{RequestInfo, Routed};
 use super::{Gateway, answer, definitions, documents, path, resources};
-use crate::access::{Attributes, ConnectionIdentity, Impersonation};
+use crate::access::{Attributes, Authenticated, ConnectionIdentity, Impersonation};
 use crate::discovery;
 use crate::registry::Served;
 use crate::status::{ApiError, ApiResult};
@@ -133,18 +134,15 @@ async fn route(
     }
     let identity = request.conn_data::<ConnectionIdentity>().cloned().unwrap_or_default();
     let authorization = request.headers().get(AUTHORIZATION).map(|value| value.as_bytes());
-    let found = gateway.authenticator.authenticate(&identity, authorization);
+    let found = authenticate(gateway, &identity, authorization).await;
     course.authenticated = Instant::now();
     let (access, took) = (&gateway.registry.metrics.access, course.authenticated - course.began);
     let who = match found {
         Ok(who) => who,
-        Err(_) if *gateway.registry.store.standing().borrow() != Standing::Member && authorization.is_some() => {
-            // Its account may be among what is not here yet.
-            let error = ApiError::unavailable("this server cannot tell yet who asks".to_owned(), 1);
-            return answer::respond_error(&error, head.for_errors(), &[]);
-        }
         Err(error) => {
-            access.unknown(took);
+            if error.code == 401 {
+                access.unknown(took);
+            }
             return answer::respond_error(&error, head.for_errors(), &[]);
         }
     };
@@ -161,9 +159,13 @@ async fn route(
     let asked = Route { method: request.method().clone(), uri: request.uri().clone(), watch };
     let routed = match router.send(asked).await.map_err(unrouted).flatten() {
         Ok(Routed::Unserved(info)) if definitions::may_be_defined(&info) => {
-            let allowed = resources::authorize(gateway, &head, &info.of, info.verb, &mut caller);
-            match allowed {
-                Ok(()) => definitions::look_again(gateway, info, head.method, watch).await,
+            match resources::authorize(gateway, &head, &info.of, info.verb, &mut caller) {
+                Ok(()) if !enter(gateway, &info, &caller, course) => return answer::too_many_requests(),
+                Ok(()) => {
+                    let found = definitions::look_again(gateway, info, head.method, watch).await;
+                    course.leave(gateway); // it takes the place of its kind once that is known
+                    found
+                }
                 Err(refused) => Err(refused),
             }
         }
@@ -184,6 +186,25 @@ async fn route(
         Err(error) => Err(error),
     };
     answered.unwrap_or_else(|error| answer::respond_error(&error, head.for_errors(), &caller.warnings))
+}
+
+/// Finds who asks. What a token is bound to may not be here yet, although the client has been told of it elsewhere.
+async fn authenticate(
+    gateway: &Gateway,
+    identity: &ConnectionIdentity,
+    authorization: Option<&[u8]>,
+) -> ApiResult<Authenticated> {
+    let authenticate = || gateway.authenticator.authenticate(identity, authorization);
+    match authenticate() {
+        Err(_) if *gateway.registry.store.standing().borrow() != Standing::Member && authorization.is_some() => {
+            Err(ApiError::unavailable("this server cannot tell yet who asks".to_owned(), 1))
+        }
+        Err(refused) if refused.by_objects => {
+            gateway.registry.catch_up().await?;
+            Ok(authenticate()?)
+        }
+        found => Ok(found?),
+    }
 }
 
 /// Answers a request for objects of a group that nobody has; whether they may be asked for comes first.

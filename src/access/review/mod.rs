@@ -8,7 +8,7 @@ use flotilla_proto::value::{Map, Value};
 use flotilla_proto::{json, value};
 
 use super::attributes::{Attributes, ResourceAttributes};
-use super::authenticator::Authenticator;
+use super::authenticator::{Authenticator, Refused};
 use super::authorizer::{Authorizer, Decision, Permissions};
 use super::user::{Extra, User};
 use crate::field::{ErrorKind, Errors, Path};
@@ -16,30 +16,32 @@ use crate::status::{ApiError, ApiResult};
 
 const GROUP: &str = "authorization.k8s.io";
 
-/// Answers a `TokenReview`: whose the token is.
+/// Answers a `TokenReview`: whose the token is. Or why it is not valid, of which the same may not be said once this
+/// replica has caught up with others.
 ///
 /// # Errors
 /// 400 without a token.
-pub fn token_review(authenticator: &Authenticator, review: &mut Value) -> ApiResult<()> {
+pub fn token_review(authenticator: &Authenticator, review: &mut Value) -> ApiResult<Result<(), Refused>> {
     let token = review.str_at(&["spec", "token"]);
     if token.is_empty() {
         return Err(ApiError::bad_request("token is required for TokenReview in authentication"));
     }
     let audiences = texts(review.list_at(&["spec", "audiences"]));
     let mut status = Map::new();
-    match authenticator.review(token.as_bytes(), &audiences) {
+    let owner = authenticator.review(token.as_bytes(), &audiences);
+    match &owner {
         Ok(owner) => {
             status.insert("authenticated", true);
             status.insert("user", user_info(&owner.user));
             status.insert("audiences", owner.audiences.iter().map(|text| text.as_str().into()).collect::<Vec<Value>>());
         }
-        Err(error) => {
+        Err(refused) => {
             status.insert("user", Value::object());
-            status.insert("error", error.as_str());
+            status.insert("error", refused.text.as_str());
         }
     }
     review.set_at(&["status"], status);
-    Ok(())
+    Ok(owner.map(drop))
 }
 
 /// Answers a `SelfSubjectReview`: who asks. `now` is the time in RFC 3339. Whatever else was sent is dropped.

@@ -56,6 +56,21 @@ pub enum TokenError {
     LegacyReplaced,
 }
 
+impl TokenError {
+    /// Whether the token is good but for the objects that it is bound to, as they are known here.
+    pub const fn is_by_objects(&self) -> bool {
+        matches!(
+            self,
+            Self::AccountMissing(_)
+                | Self::AccountDeleted(..)
+                | Self::AccountReplaced(..)
+                | Self::Invalidated
+                | Self::LegacyInvalidated
+                | Self::LegacyReplaced
+        )
+    }
+}
+
 /// A token whose signature and form are good.
 #[derive(Debug)]
 pub struct Verified {
