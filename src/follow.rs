@@ -18,8 +18,8 @@ pub enum Seen<'a> {
     Begin,
     /// An object that is there.
     Present(&'a Arc<Object>),
-    /// All objects were seen.
-    Listed,
+    /// All objects were seen, as of a revision.
+    Listed(Revision),
     /// A change since.
     Changed(&'a Change),
 }
@@ -70,8 +70,9 @@ async fn list(table: &Arc<Table>, interest: &Interest, see: &mut impl FnMut(Seen
         }
         tokio::task::yield_now().await;
     }
-    see(Seen::Listed);
-    Ok(cursor.snapshot().revision())
+    let revision = cursor.snapshot().revision();
+    see(Seen::Listed(revision));
+    Ok(revision)
 }
 
 /// Follows the changes after a revision until its place in the history is lost.

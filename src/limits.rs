@@ -106,6 +106,12 @@ pub const ADMINISTRATION_ANSWER_BYTES: u64 = 4 * 1_048_576;
 /// Shortest time after which a watch without `timeoutSeconds` ends; the longest is twice that.
 pub const WATCH_TIMEOUT_MIN: Duration = Duration::from_secs(1_800);
 
+/// How long a write of a role or a binding waits for those that were written before to count.
+pub const GRANTS_WAIT: Duration = Duration::from_millis(500);
+
+/// How long a watch of a table in several groups waits for all of them to have come to where it begins.
+pub const WATCH_BEGIN_WAIT: Duration = Duration::from_millis(500);
+
 /// Bytes that a connection gathers before it sends them without waiting for its task's next turn.
 pub const CONNECTION_WRITE_BYTES: usize = 65_536;
 

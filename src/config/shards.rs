@@ -8,7 +8,7 @@ use flotilla_cluster::limits::SHARDS_MAX;
 use flotilla_proto::catalogue;
 use serde::{Deserialize, Serialize};
 
-use crate::registry::builtin_resource;
+use crate::registry::{CONSULTED, builtin_resource};
 
 /// Tables that cannot have several shards: what a write takes is looked up in the latest state of all of them.
 const WHOLE: [&str; 1] = ["services"];
@@ -39,6 +39,9 @@ pub enum ShardsError {
     /// A resource is named twice.
     #[error("{0} is named twice")]
     Twice(String),
+    /// The resource stays where it is.
+    #[error("{0} stays in the group default, in one shard: writes of other resources are decided by it")]
+    Consulted(String),
     /// The resource must have one shard.
     #[error("{0} cannot have several shards: their ports are taken from what all of them have")]
     Whole(String),
@@ -97,6 +100,9 @@ impl FromStr for Shards {
             let resource = resource(named)?;
             let number = count.parse().ok().filter(|count| (1..=SHARDS_MAX).contains(count));
             let number = number.ok_or_else(|| ShardsError::Count(resource.clone(), count.to_owned()))?;
+            if CONSULTED.contains(&resource.as_str()) {
+                return Err(ShardsError::Consulted(resource));
+            }
             if number > 1 && WHOLE.contains(&resource.as_str()) {
                 return Err(ShardsError::Whole(resource));
             }
@@ -176,6 +182,8 @@ mod tests {
         assert!(matches!(refused("pods=many"), ShardsError::Count(..)));
         assert!(matches!(refused("pods=2,pods=2"), ShardsError::Twice(_)));
         assert!(matches!(refused("services=2"), ShardsError::Whole(_)));
+        assert!(matches!(refused("namespaces=2"), ShardsError::Consulted(_)));
+        assert!(matches!(refused("roles.rbac.authorization.k8s.io=1"), ShardsError::Consulted(_)));
         assert!("services=1".parse::<Shards>().is_ok());
     }
 }

@@ -67,7 +67,7 @@ impl Definitions {
                 false
             }
             Seen::Present(object) => self.set(object.key(), read(object)),
-            Seen::Listed => {
+            Seen::Listed(_) => {
                 self.end();
                 true
             }

@@ -25,13 +25,25 @@ pub struct Caller {
     pub behind: bool,
     /// By what the request is decided, where that is known to be current once a write is made.
     pub tenure: Option<Tenure>,
+    /// The quotas, by UID, that were charged by an attempt in a tenure: when that made nothing, the next one finds the
+    /// object charged already.
+    pub charged: Vec<String>,
 }
 
 impl Caller {
     /// A caller with nothing to be told yet.
     pub fn new(user: Arc<User>, user_agent: &str) -> Self {
         let user_agent = user_agent.to_owned();
-        Self { user, user_agent, impersonation: None, verb: "", warnings: Vec::new(), behind: false, tenure: None }
+        Self {
+            user,
+            user_agent,
+            impersonation: None,
+            verb: "",
+            warnings: Vec::new(),
+            behind: false,
+            tenure: None,
+            charged: Vec::new(),
+        }
     }
 
     /// Lets a request pass or not. Whoever acts for somebody else must be allowed to do so, and is that user from then

@@ -142,12 +142,8 @@ fn follow_roles(registry: &Registry) -> Result<JoinHandle<()>, StartError> {
         let served = registry.resources.of_resource(rbac::GROUP, resource);
         served.map(|served| registry.table(&served)).ok_or(StartError::NoRoles(resource))
     };
-    let tables = rbac::Tables {
-        cluster_roles: table("clusterroles")?,
-        roles: table("roles")?,
-        cluster_role_bindings: table("clusterrolebindings")?,
-        role_bindings: table("rolebindings")?,
-    };
+    let [cluster_roles, roles, cluster_role_bindings, role_bindings] = rbac::RESOURCES.map(table);
+    let tables = [cluster_roles?, roles?, cluster_role_bindings?, role_bindings?];
     let rbac = Arc::clone(&registry.authorizer.rbac);
     Ok(actix_web::rt::spawn(async move { rbac::follow(&tables, &rbac).await }))
 }

@@ -32,6 +32,7 @@ use flotilla_cluster::{Draft, Expectation, Key, Mutation, Object, Outcome, Store
 use flotilla_proto::time::Timestamp;
 use flotilla_proto::value::Value;
 
+pub use admission::lookup::CONSULTED;
 pub use allocation::{NodePorts, claimant, held_addresses};
 pub use create::place;
 pub use delete::{FOREGROUND, ORPHAN};

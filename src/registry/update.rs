@@ -226,6 +226,9 @@ impl Registry {
         convert::forget_empty(served, &mut new, &shown);
         let mut new = convert::to_stored(served, new);
         self.admit_update(target, &mut new, &old, options, caller).await?;
+        if self.looks_further(target, &new, &old) && !self.stands(target, Some(current), caller).await? {
+            return Ok(None);
+        }
         let allocation = self.allocate_update(target, &mut new, &old, options).await?;
         prepare(target, &mut new, &old);
         fieldmanager::settle(&old, &mut new);

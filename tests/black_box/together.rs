@@ -4,10 +4,13 @@ use std::thread::scope;
 
 use serde_json::json;
 
-use crate::cluster::{Places, until};
-use crate::support::{Connection, DataDir, Server, config_map_path};
+use crate::cluster::{Places, told, until};
+use crate::support::{Answer, Connection, DataDir, Server, config_map_path};
 
 const APPLY: &str = "application/apply-patch+yaml";
+const JSON: &str = "application/json";
+const MERGE: &str = "application/merge-patch+json";
+const STRATEGIC: &str = "application/strategic-merge-patch+json";
 const VIEW: &str = "/apis/rbac.authorization.k8s.io/v1/clusterroles/view";
 
 #[test]
@@ -67,5 +70,108 @@ fn who_does_not_know_the_roles_yet_denies_nobody() {
         let answer = alone.connect().call("GET", &path, &[("Impersonate-User", "ann")], b"").expect("an answer");
         assert_eq!(answer.expect(503)["reason"], "ServiceUnavailable");
         assert_eq!(answer.header("retry-after"), Some("1"));
+    }
+}
+
+/// Three members of which the first one leads, and a client of the second.
+struct Lagging {
+    /// Kept as long as they are used.
+    _places: Places,
+    servers: [Server; 3],
+    leader: Connection,
+    client: Connection,
+}
+
+/// A request with the headers that it has besides those that each has.
+type Request<'a> = (&'a str, &'a str, &'a [(&'a str, &'a str)], &'a str);
+
+impl Lagging {
+    fn begin(connect: impl Fn(&Server) -> Connection) -> Lagging {
+        let places = Places::new();
+        let servers = places.start_all();
+        told(&servers[0], &["transfer", "a"]);
+        let (leader, client) = (servers[0].connect_for_pods(), connect(&servers[1]));
+        Lagging { _places: places, servers, leader, client }
+    }
+
+    /// What the second member answers to a request that it finds when it comes back from a pause, in which others went
+    /// on.
+    fn answer(
+        &mut self,
+        meanwhile: impl FnOnce(&mut Connection),
+        (method, path, headers, body): Request<'_>,
+    ) -> Answer {
+        let mut request = format!("{method} {path} HTTP/1.1\r\nHost: localhost\r\nContent-Length: {}\r\n", body.len());
+        headers.iter().for_each(|(name, value)| request.push_str(&format!("{name}: {value}\r\n")));
+        self.servers[1].freeze();
+        meanwhile(&mut self.leader);
+        self.client.send(format!("{request}\r\n{body}").as_bytes()).expect("it is sent");
+        self.servers[1].signal("CONT");
+        self.client.read_answer().expect("an answer")
+    }
+}
+
+#[test]
+fn a_token_that_was_just_given_counts_at_once_everywhere() {
+    let mut lagging = Lagging::begin(Server::connect_anonymously);
+    for turn in 0..5 {
+        let name = format!("robot-{turn}");
+        let account = json!({"metadata": {"name": name}});
+        let accounts = "/api/v1/namespaces/default/serviceaccounts";
+        // Signed as any other token of the account, which the member does not know.
+        let issue = |leader: &mut Connection| {
+            leader.post(accounts, &account).expect(201);
+            let request = json!({"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": {}});
+            let issued = leader.post(&format!("{accounts}/{name}/token"), &request).expect(201);
+            issued["status"]["token"].as_str().expect("a token").to_owned()
+        };
+        lagging.servers[1].freeze();
+        let token = issue(&mut lagging.leader);
+        let bearer = format!("Bearer {token}");
+        let answer = lagging.answer(|_| {}, ("GET", "/api", &[("Authorization", &bearer)], ""));
+        answer.expect(200);
+    }
+}
+
+#[test]
+fn what_a_namespace_demands_of_pods_counts_at_once_everywhere() {
+    const NAMESPACE: &str = "/api/v1/namespaces/default";
+    let mut lagging = Lagging::begin(Server::connect);
+    let pod = json!({"metadata": {"name": "plain"}, "spec": {"containers": [{"name": "c", "image": "i"}]}});
+    lagging.leader.post(&format!("{NAMESPACE}/pods"), &pod).expect(201);
+    for turn in 0..6 {
+        let (level, expected) = if turn % 2 == 0 { ("baseline", 403) } else { ("privileged", 200) };
+        let label = json!({"metadata": {"labels": {"pod-security.kubernetes.io/enforce": level}}}).to_string();
+        let container = json!({"name": format!("e{turn}"), "image": "i", "securityContext": {"privileged": true}});
+        let debug = json!({"spec": {"ephemeralContainers": [container]}}).to_string();
+        let answer = lagging.answer(
+            |leader| drop(leader.request("PATCH", NAMESPACE, MERGE, label.as_bytes()).expect(200)),
+            ("PATCH", &format!("{NAMESPACE}/pods/plain/ephemeralcontainers"), &[("Content-Type", STRATEGIC)], &debug),
+        );
+        answer.expect(expected);
+    }
+}
+
+#[test]
+fn a_role_that_was_just_made_can_be_bound_at_once_everywhere() {
+    const RBAC: &str = "/apis/rbac.authorization.k8s.io/v1/namespaces/default";
+    let mut lagging = Lagging::begin(Server::connect);
+    let role = |kind: &str, name: &str| json!({"apiGroup": "rbac.authorization.k8s.io", "kind": kind, "name": name});
+    let bound = |name: &str, role: serde_json::Value| {
+        let subject = json!({"apiGroup": "rbac.authorization.k8s.io", "kind": "User", "name": "ann"});
+        json!({"metadata": {"name": name}, "roleRef": role, "subjects": [subject]})
+    };
+    let admin = bound("ann", role("ClusterRole", "admin"));
+    lagging.leader.post(&format!("{RBAC}/rolebindings"), &admin).expect(201);
+    for turn in 0..5 {
+        let name = format!("reader-{turn}");
+        let rules = json!([{"verbs": ["get"], "apiGroups": [""], "resources": ["pods"]}]);
+        let made = json!({"metadata": {"name": name}, "rules": rules});
+        let binding = bound(&name, role("Role", &name)).to_string();
+        let answer = lagging.answer(
+            |leader| drop(leader.post(&format!("{RBAC}/roles"), &made).expect(201)),
+            ("POST", &format!("{RBAC}/rolebindings"), &[("Content-Type", JSON), ("Impersonate-User", "ann")], &binding),
+        );
+        answer.expect(201);
     }
 }

@@ -6,7 +6,7 @@ use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::time::Duration;
 
-use flotilla_cluster::{Interest, Key, Object, Table};
+use flotilla_cluster::{Interest, Key, Object, Revision, Table};
 use flotilla_proto::json;
 use futures_util::FutureExt;
 use tokio::sync::Notify;
@@ -19,18 +19,11 @@ use crate::follow::{self, Seen};
 /// How long following rests before it begins again after a failure.
 const RESTART_DELAY: Duration = Duration::from_secs(1);
 
-/// The four tables that decide.
-#[derive(Clone)]
-pub struct Tables {
-    /// ClusterRoles.
-    pub cluster_roles: Arc<Table>,
-    /// Roles.
-    pub roles: Arc<Table>,
-    /// ClusterRoleBindings.
-    pub cluster_role_bindings: Arc<Table>,
-    /// RoleBindings.
-    pub role_bindings: Arc<Table>,
-}
+/// The resources that decide.
+pub const RESOURCES: [&str; 4] = ["clusterroles", "roles", "clusterrolebindings", "rolebindings"];
+
+/// Their tables, in the same order.
+pub type Tables = [Arc<Table>; 4];
 
 /// What is being told to an editor.
 struct Telling<'a> {
@@ -44,6 +37,8 @@ struct Telling<'a> {
 /// What a table holds.
 #[derive(Debug, Clone, Copy)]
 struct Held {
+    /// Its place among [`RESOURCES`].
+    at: usize,
     bindings: bool,
     namespaced: bool,
 }
@@ -60,11 +55,12 @@ pub async fn follow(tables: &Tables, rbac: &Rbac) {
 
 async fn tell(tables: &Tables, rbac: &Rbac) {
     let telling = Telling { rbac, editor: RefCell::default(), unseen: RefCell::new(4), changed: Notify::new() };
+    let [cluster_roles, roles, cluster_role_bindings, role_bindings] = tables;
     tokio::join!(
-        telling.table(&tables.cluster_roles, Held { bindings: false, namespaced: false }),
-        telling.table(&tables.roles, Held { bindings: false, namespaced: true }),
-        telling.table(&tables.cluster_role_bindings, Held { bindings: true, namespaced: false }),
-        telling.table(&tables.role_bindings, Held { bindings: true, namespaced: true }),
+        telling.table(cluster_roles, Held { at: 0, bindings: false, namespaced: false }),
+        telling.table(roles, Held { at: 1, bindings: false, namespaced: true }),
+        telling.table(cluster_role_bindings, Held { at: 2, bindings: true, namespaced: false }),
+        telling.table(role_bindings, Held { at: 3, bindings: true, namespaced: true }),
         telling.publish(),
     );
 }
@@ -78,8 +74,9 @@ impl Telling<'_> {
                 present.insert(object.key().clone());
                 self.set(held, object.key(), Some(object));
             }
-            Seen::Listed => {
+            Seen::Listed(revision) => {
                 self.forget_others(held, &std::mem::take(&mut present));
+                self.hear(held, revision);
                 if !std::mem::replace(&mut listed, true) {
                     self.listed();
                 }
@@ -87,6 +84,7 @@ impl Telling<'_> {
             Seen::Changed(change) => {
                 let object = change.object();
                 self.set(held, object.key(), (!object.is_tombstone()).then_some(object));
+                self.hear(held, change.revision());
             }
         })
         .await;
@@ -102,6 +100,12 @@ impl Telling<'_> {
         } else {
             editor.set_role(namespace, name, tree.as_ref().map(Rule::list));
         }
+        self.changed.notify_one();
+    }
+
+    /// Everything of a table was told up to a revision.
+    fn hear(&self, held: Held, revision: Revision) {
+        self.editor.borrow_mut().hear(held.at, revision);
         self.changed.notify_one();
     }
 

@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use arc_swap::ArcSwap;
 use compact_str::CompactString;
+use flotilla_cluster::Revision;
 use tokio::sync::watch;
 
 use super::Unresolved;
@@ -18,6 +19,9 @@ use crate::access::user::User;
 /// In how many parts namespaces are kept: a change copies the names of one of them.
 const PARTS: usize = 128;
 
+/// A revision of each table of [`super::RESOURCES`].
+pub type Revisions = [Revision; 4];
+
 type Places = HashMap<CompactString, Arc<Place>>;
 
 /// What roles allow and whom bindings name, as of some moment. An [`Editor`] replaces it part by part.
@@ -25,6 +29,8 @@ pub struct Rbac {
     cluster: ArcSwap<Place>,
     namespaces: Box<[ArcSwap<Places>]>,
     complete: watch::Sender<bool>,
+    /// Up to where each table is visible here.
+    told: watch::Sender<Revisions>,
 }
 
 impl Default for Rbac {
@@ -33,6 +39,7 @@ impl Default for Rbac {
             cluster: ArcSwap::default(),
             namespaces: (0..PARTS).map(|_| ArcSwap::default()).collect(),
             complete: watch::Sender::new(false),
+            told: watch::Sender::default(),
         }
     }
 }
@@ -104,6 +111,13 @@ impl Rbac {
         let _ = self.complete.subscribe().wait_for(|complete| *complete).await;
     }
 
+    /// Waits until each table is visible here up to a revision.
+    pub async fn reach(&self, revisions: Revisions) {
+        let is_told = |told: &Revisions| told.iter().zip(&revisions).all(|(told, wanted)| told >= wanted);
+        // The sender lives as long as this.
+        let _ = self.told.subscribe().wait_for(is_told).await;
+    }
+
     /// Calls `see` with each binding of a user, and the rules of its role if that is there, until it breaks.
     fn visit<B>(
         &self,
@@ -164,6 +178,7 @@ pub struct Editor {
     namespaces: Vec<Places>,
     cluster_changed: bool,
     changed: BTreeSet<usize>,
+    heard: Revisions,
 }
 
 impl Default for Editor {
@@ -173,6 +188,7 @@ impl Default for Editor {
             namespaces: vec![Places::default(); PARTS],
             cluster_changed: false,
             changed: BTreeSet::new(),
+            heard: Revisions::default(),
         }
     }
 }
@@ -206,6 +222,12 @@ impl Editor {
         if std::mem::take(&mut self.cluster_changed) {
             rbac.cluster.store(Arc::clone(&self.cluster));
         }
+        rbac.told.send_replace(self.heard);
+    }
+
+    /// Everything was told of one of the tables up to a revision.
+    pub(super) fn hear(&mut self, table: usize, revision: Revision) {
+        self.heard[table] = revision;
     }
 
     /// Says that everything that is there was told.

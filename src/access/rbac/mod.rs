@@ -10,7 +10,7 @@ mod place;
 mod rule;
 
 pub use binding::{Binding, RoleRef};
-pub use following::{Tables, follow};
+pub use following::{RESOURCES, Tables, follow};
 pub use index::{Editor, Rbac};
 pub use place::Place;
 pub use rule::Rule;

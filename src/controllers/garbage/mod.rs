@@ -107,8 +107,8 @@ impl Collector {
         let followed = self.agent.registry.table(&self.served(table));
         follow(&followed, Interest::default(), |seen| match seen {
             Seen::Begin => self.graph.borrow_mut().forget_table(table),
-            Seen::Listed if listed => self.review(),
-            Seen::Listed => {
+            Seen::Listed(_) if listed => self.review(),
+            Seen::Listed(_) => {
                 listed = true;
                 self.unseen.set(self.unseen.get() - 1);
                 self.complete.notify_one();

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use flotilla_cluster::Revision;
 use flotilla_proto::value;
 use flotilla_proto::value::Value;
 
@@ -11,6 +12,7 @@ use crate::access::{Attributes, ResourceAttributes, User};
 use crate::bootstrap::uncovered;
 use crate::field::quote;
 use crate::gateway::Caller;
+use crate::limits;
 use crate::pki::MASTERS;
 use crate::registry::{Registry, Target};
 use crate::status::{ApiError, ApiResult};
@@ -23,7 +25,7 @@ impl Registry {
     ///
     /// # Errors
     /// 403 that tells what the user lacks; 404 when the role of a binding is not there.
-    pub(super) fn check_grants(
+    pub(super) async fn check_grants(
         &self,
         target: Target<'_>,
         object: &Value,
@@ -34,6 +36,7 @@ impl Registry {
         if served.group() != rbac::GROUP || caller.user.is_member(MASTERS) {
             return Ok(());
         }
+        self.know_grants().await?;
         let grant = Grant { registry: self, target, user: &caller.user };
         match &*served.resource.name {
             "roles" | "clusterroles" if !grant.may_escalate() && !only_for_collector(object, old) => {
@@ -42,6 +45,20 @@ impl Registry {
             "rolebindings" | "clusterrolebindings" if !only_for_collector(object, old) => grant.check_binding(object),
             _ => Ok(()),
         }
+    }
+}
+
+impl Registry {
+    /// Waits until roles and bindings count as they are stored here. They are followed, usually within a millisecond;
+    /// where that takes long, what is known has to do.
+    async fn know_grants(&self) -> ApiResult<()> {
+        let mut stored = [Revision::ZERO; rbac::RESOURCES.len()];
+        for (stored, resource) in stored.iter_mut().zip(rbac::RESOURCES) {
+            let served = self.resources.of_resource(rbac::GROUP, resource).ok_or_else(ApiError::no_such_path)?;
+            *stored = self.table(&served).last_change();
+        }
+        let _ = tokio::time::timeout(limits::GRANTS_WAIT, self.authorizer.rbac.reach(stored)).await;
+        Ok(())
     }
 }
 

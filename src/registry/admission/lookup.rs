@@ -4,16 +4,40 @@ use flotilla_cluster::{Scope, Selection};
 use flotilla_proto::value::Value;
 use memchr::memmem;
 
-use super::super::{Registry, stored_tree};
+use super::super::{Registry, Served, stored_tree};
 use crate::status::{ApiError, ApiResult};
 
 /// Objects that are read at a time.
 const CHUNK: usize = 256;
 
+/// Tables that admission of other objects looks into. What is decided by them must be current, which is known of the
+/// group `default` and of that of the object: so they stay where they are.
+pub const CONSULTED: [&str; 15] = [
+    "apiextensions.k8s.io/customresourcedefinitions",
+    "limitranges",
+    "namespaces",
+    "networking.k8s.io/ingressclasses",
+    "networking.k8s.io/ipaddresses",
+    "networking.k8s.io/servicecidrs",
+    "node.k8s.io/runtimeclasses",
+    "rbac.authorization.k8s.io/clusterrolebindings",
+    "rbac.authorization.k8s.io/clusterroles",
+    "rbac.authorization.k8s.io/rolebindings",
+    "rbac.authorization.k8s.io/roles",
+    "resourcequotas",
+    "scheduling.k8s.io/priorityclasses",
+    "serviceaccounts",
+    "storage.k8s.io/storageclasses",
+];
+
+/// Tables of which admission may be told what was so a moment ago: the reference looks at its own copy of them, too.
+const GLANCED_AT: [&str; 1] = ["nodes"];
+
 impl Registry {
     /// An object of a built-in resource, if there is one of this name.
     pub(super) fn look_up(&self, group: &str, resource: &str, namespace: &str, name: &str) -> ApiResult<Option<Value>> {
         let served = self.resources.of_resource(group, resource).ok_or_else(ApiError::no_such_path)?;
+        debug_assert!(may_be_consulted(&served), "{} may lie in any group", served.table);
         self.current(&served, namespace, name).map(|object| stored_tree(&object)).transpose()
     }
 
@@ -31,6 +55,7 @@ impl Registry {
         text: &str,
     ) -> ApiResult<Vec<Value>> {
         let served = self.resources.of_resource(group, resource).ok_or_else(ApiError::no_such_path)?;
+        debug_assert!(may_be_consulted(&served), "{} may lie in any group", served.table);
         let table = self.table(&served);
         if table.is_empty() {
             return Ok(Vec::new());
@@ -49,4 +74,8 @@ impl Registry {
             }
         }
     }
+}
+
+fn may_be_consulted(served: &Served) -> bool {
+    CONSULTED.iter().chain(&GLANCED_AT).any(|table| *table == served.table.as_str())
 }

@@ -8,7 +8,7 @@ mod certificates;
 mod claims;
 mod classes;
 mod grants;
-mod lookup;
+pub(super) mod lookup;
 mod namespaces;
 mod pod_security;
 mod pods;
@@ -19,10 +19,11 @@ use flotilla_proto::value::Value;
 use parking_lot::Mutex;
 
 use super::{Registry, Target, WriteOptions, allocation};
-use crate::access::{Attributes, ResourceAttributes};
+use crate::access::{Attributes, ResourceAttributes, rbac};
 use crate::field::Errors;
 use crate::gateway::Caller;
 use crate::kinds::admission;
+use crate::kinds::admission::pod_security::is_significant;
 use crate::metrics::admission::{Operation, Phase};
 use crate::status::{ApiError, ApiResult};
 
@@ -98,7 +99,16 @@ impl Registry {
     pub fn is_proved_by_writing(&self, target: Target<'_>) -> bool {
         let met = of(UPDATES, target).is_some() || of(FINISHED, target).is_some();
         let stated = of(INTROSPECTIVE, target).is_some_and(|but| !but.contains(&target.subresource));
-        (!met || stated) && !quotas::is_recharged(target) && !allocation::is_service(target)
+        // Who may grant what is decided by all roles and bindings.
+        let grants = target.served.group() == rbac::GROUP;
+        (!met || stated) && !grants && !quotas::is_recharged(target) && !allocation::is_service(target)
+    }
+
+    /// Whether such an update of an object, of a kind whose updates are mostly decided by nothing but the object itself,
+    /// is decided by more: a pod that becomes another one has to meet what its namespace demands.
+    pub(super) fn looks_further(&self, target: Target<'_>, object: &Value, old: &Value) -> bool {
+        let place = (&*target.served.stored.group, &*target.served.resource.name, target.subresource);
+        matches!(place, ("", "pods", "" | "ephemeralcontainers")) && is_significant(object, old)
     }
 
     /// Admission of a create: the object is in its stored version.
@@ -114,7 +124,7 @@ impl Registry {
             request.by("NamespaceLifecycle", || self.check_namespace(target, object))?;
             of(CREATES, target).map_or(Ok(()), |plugin| plugin(&request, object))
         })?;
-        self.check_grants(target, object, None, caller)
+        self.check_grants(target, object, None, caller).await
     }
 
     /// Admission of a document to act on.
@@ -141,7 +151,7 @@ impl Registry {
         self.metrics.by_step(request.operation, request.phase, || {
             of(UPDATES, target).map_or(Ok(()), |plugin| plugin(&request, object, old))
         })?;
-        self.check_grants(target, object, Some(old), caller)
+        self.check_grants(target, object, Some(old), caller).await
     }
 
     /// Admission of a finished object that is about to be created.

@@ -28,7 +28,7 @@ impl Registry {
         object: &Value,
         old: Option<&Value>,
         options: &WriteOptions,
-        caller: &Caller,
+        caller: &mut Caller,
     ) -> ApiResult<()> {
         let (group, resource) = (target.served.group(), &*target.served.resource.name);
         if !target.served.resource.namespaced {
@@ -37,7 +37,9 @@ impl Registry {
         if old.is_some() && !is_recharged(target) {
             return Ok(());
         }
-        let quotas = self.look_up_all("", "resourcequotas", Scope::namespace(target.namespace))?;
+        let uid = |quota: &Value| quota.str_at(&["metadata", "uid"]).to_owned();
+        let mut quotas = self.look_up_all("", "resourcequotas", Scope::namespace(target.namespace))?;
+        quotas.retain(|quota| !caller.charged.contains(&uid(quota)));
         if quotas.is_empty() {
             return Ok(());
         }
@@ -57,11 +59,12 @@ impl Registry {
         let mut concerned = Vec::new();
         for quota in &quotas {
             if charge(quota)?.is_some() {
-                concerned.push(quota.str_at(&["metadata", "name"]));
+                concerned.push((quota.str_at(&["metadata", "name"]), uid(quota)));
             }
         }
         let served = self.resources.of_resource("", "resourcequotas").ok_or_else(ApiError::no_such_path)?;
-        for name in concerned {
+        let (mut charged, mut revised) = (Vec::new(), Ok(()));
+        for (name, uid) in concerned {
             let target = Target { served: &served, namespace: target.namespace, name, subresource: "" };
             let change = |quota: &mut Value| {
                 for (name, amount) in charge(quota)?.into_iter().flatten() {
@@ -69,8 +72,15 @@ impl Registry {
                 }
                 Ok(())
             };
-            self.revise(target, None, None, options.dry_run, &change).await?;
+            revised = self.revise(target, None, None, options.dry_run, &change).await.map(drop);
+            if revised.is_err() {
+                break;
+            }
+            charged.push(uid);
         }
-        Ok(())
+        if caller.tenure.is_some() && !options.dry_run {
+            caller.charged.extend(charged);
+        }
+        revised
     }
 }

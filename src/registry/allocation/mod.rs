@@ -142,8 +142,8 @@ impl Registry {
         self.free_addresses(owner, &allocation.released).await;
     }
 
-    /// The write failed: what it took is free. Its ports stay claimed for a while when it may have been made, or may
-    /// yet be.
+    /// The write failed: what it took is free. When it may have been made, or may yet be, all of it stays claimed: ports
+    /// for a while, addresses until somebody finds that the service does not have them.
     pub(super) async fn release(
         &self,
         target: Target<'_>,
@@ -151,9 +151,10 @@ impl Registry {
         allocation: Allocation,
         error: Option<&ApiError>,
     ) {
-        if !error.is_some_and(ApiError::is_timeout) {
-            claiming::end(allocation.ports_claimed);
+        if error.is_some_and(ApiError::is_timeout) {
+            return;
         }
+        claiming::end(allocation.ports_claimed);
         if !allocation.claimed.is_empty() {
             self.free_addresses(Owner { namespace: target.namespace, name }, &allocation.claimed).await;
         }
