@@ -34,8 +34,8 @@ const SETTLE: Duration = Duration::from_millis(500);
 const RECHECK: Duration = Duration::from_secs(1);
 
 /// When the table of a definition that is gone is searched once more: creates that were admitted before its deletion
-/// are asked for again for ten seconds where their group has no leader.
-const SWEEP: Duration = Duration::from_secs(15);
+/// are asked for again for a while where their group has no leader.
+const SWEEP: Duration = Duration::from_secs(40);
 
 /// What was defined by definitions that are gone, by their names.
 type Gone = RefCell<HashMap<String, Arc<Served>>>;

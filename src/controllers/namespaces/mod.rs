@@ -13,6 +13,7 @@ use actix_web::rt::task::JoinHandle;
 use flotilla_cluster::{Interest, Revision, Subscription, Table};
 use flotilla_proto::value::Value;
 use futures_util::future::select_all;
+use tokio::time::Instant;
 
 use self::content::Emptied;
 use super::agent::Agent;
@@ -30,8 +31,10 @@ const FINALIZER: &str = "kubernetes";
 /// meanwhile, on every replica, and clients get to see that it is terminating, with its content, as long as they do of
 /// the reference.
 const SETTLE: Duration = Duration::from_secs(5);
-/// When a removed namespace is searched once more for what such writes left later than that.
+/// When a removed namespace is searched once more for what such writes left later than that, and when for the last
+/// time: writes that were admitted before are asked for again for a while where their group has no leader.
 const SWEEP: Duration = Duration::from_secs(2);
+const LAST_SWEEP: Duration = Duration::from_secs(40);
 /// Longest time without another look at what remains.
 const RECHECK: Duration = Duration::from_secs(15);
 
@@ -41,6 +44,8 @@ struct Controller {
     queue: Rc<Queue<String>>,
     /// What holds the content of namespaces; each entry wakes its namespace when that changes.
     holds: RefCell<HashMap<String, JoinHandle<()>>>,
+    /// When namespaces were removed that are yet to be searched for the last time.
+    removed: RefCell<HashMap<String, Instant>>,
 }
 
 /// Whether a namespace is there and not being deleted.
@@ -54,12 +59,14 @@ pub async fn run(agent: Rc<Agent>, measured: QueueMetrics) -> ApiResult<()> {
     let namespaces = agent.resource("", "namespaces")?;
     let table = agent.registry.table(&namespaces);
     let queue = Queue::new(measured);
-    let controller = Controller { agent, namespaces, queue: Rc::new(queue), holds: RefCell::default() };
+    let controller =
+        Controller { agent, namespaces, queue: Rc::new(queue), holds: RefCell::default(), removed: RefCell::default() };
     let queue = &controller.queue;
     tokio::join!(
         follow(&table, Interest::default(), |seen| {
             let name = |object: &flotilla_cluster::Object| object.key().name().to_owned();
             if let Some(namespace) = seen.deleted() {
+                controller.removed.borrow_mut().insert(name(namespace), Instant::now());
                 queue.add_after(name(namespace), SWEEP);
             } else if let Some(namespace) = seen.live().filter(|namespace| is_deleting(namespace)) {
                 match seen {
@@ -82,8 +89,14 @@ impl Controller {
         let Some(namespace) = self.agent.get(target)? else {
             // Removed: what was admitted before its deletion and stored after its last look is not left behind.
             content::empty(&self.agent, &name, || Ok(self.agent.get(target)?.is_none())).await?;
-            return Ok(Then::Rest);
+            let mut removed = self.removed.borrow_mut();
+            let left = removed.get(&name).and_then(|at| LAST_SWEEP.checked_sub(at.elapsed()));
+            if left.is_none() {
+                removed.remove(&name);
+            }
+            return Ok(left.map_or(Then::Rest, Then::Again));
         };
+        self.removed.borrow_mut().remove(&name);
         let deleting = !namespace.at(&["metadata", "deletionTimestamp"]).is_null();
         if !deleting || !is_finalized_by_us(&namespace) {
             return Ok(Then::Rest);
