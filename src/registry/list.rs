@@ -180,16 +180,20 @@ fn page(
     let mut rows: Vec<Arc<Object>> = Vec::new();
     let more = gather(&snapshot, scan, after, &selection, limit, &mut rows).map_err(expired)?;
     let counted = selection.is_everything();
-    let seen = token.as_ref().map_or(0, |token| token.seen) + rows.len() as u64;
+    let before = match &token {
+        // What was sent was of another revision.
+        Some(Token { revision: None, after, .. }) if more => passed(&snapshot, &scope, after).map_err(expired)?,
+        token => token.as_ref().map_or(0, |token| token.seen),
+    };
+    let seen = before + rows.len() as u64;
     let mut page = Page { revision, next: None, remaining: None, rows: Rows::Gathered(Vec::new().into_iter()) };
     if let (true, Some(last)) = (more, rows.last()) {
-        let consistent = token.as_ref().is_none_or(|token| token.revision.is_some());
         let total = snapshot.count(&scope).map_err(expired)?;
         page.remaining = counted.then(|| total.saturating_sub(seen));
         let next = Token {
             table: table.id().as_str().to_owned(),
             epoch: table.epoch(),
-            revision: consistent.then_some(revision),
+            revision: Some(revision),
             after: last.key().as_str().to_owned(),
             seen,
         };
@@ -197,6 +201,21 @@ fn page(
     }
     page.rows = Rows::Gathered(rows.into_iter());
     Ok(page)
+}
+
+/// How many objects there are up to a key.
+fn passed(snapshot: &Snapshot, scope: &Scope, after: &str) -> Result<u64, Compacted> {
+    let mut cursor = snapshot.cursor(Scan { scope: scope.clone(), ..Scan::default() }, None);
+    let (mut passed, mut objects) = (0, Vec::new());
+    loop {
+        let more = cursor.read(limits::LIST_CHUNK_OBJECTS, &mut objects)?;
+        let before = objects.iter().take_while(|object| object.key().as_str() <= after).count();
+        passed += before as u64;
+        if !more || before < objects.len() {
+            return Ok(passed);
+        }
+        objects.clear();
+    }
 }
 
 /// The key of the only object that can be selected, where the selection names it.

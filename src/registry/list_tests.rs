@@ -19,11 +19,11 @@ fn token(served: &Served, ahead: Duration) -> Listing {
     Listing { token: token.write(), limit: 1, ..Listing::default() }
 }
 
-/// Writes anything, by which the replica gets further.
-async fn write(registry: &Registry) {
+/// Writes a namespace, by which the replica gets further.
+async fn write(registry: &Registry, name: &str) {
     let served = registry.resources.find("", "v1", "namespaces").unwrap();
     let target = Target { served: &served, namespace: "", name: "", subresource: "" };
-    let mut value = value!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "any"}});
+    let mut value = value!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}});
     conform::conform(served.of(), &mut value).unwrap();
     let mut caller = Caller::new(Arc::new(User::default()), "test");
     let incoming = Incoming { value, ..Incoming::default() };
@@ -41,12 +41,36 @@ async fn a_page_waits_for_the_revision_of_its_token() {
     let (soon, far) = (token(&served, Duration::from_millis(300)), token(&served, Duration::from_secs(3_600)));
     let later = async {
         actix_web::rt::time::sleep(Duration::from_millis(400)).await;
-        write(&registry).await;
+        write(&registry, "any").await;
     };
     let (page, ()) = futures_util::future::join(registry.list(&served, "", &soon), later).await;
     assert_eq!(page.err().map(|error| error.code), None);
     assert_eq!(registry.list(&served, "", &far).await.err().map(|error| error.code), Some(504));
     let other = registry.resources.find("", "v1", "secrets").unwrap();
     assert_eq!(registry.list(&other, "", &far).await.err().map(|error| error.code), Some(400));
+    store.shutdown().await;
+}
+
+#[actix_web::test]
+async fn pages_after_one_without_a_consistent_view_are_of_its_revision() {
+    let dir = Scratch::new();
+    let store = Store::open(Options::new(dir.join("store"))).await.unwrap();
+    let registry = Registry::new(store.clone(), PortRange::NODE_PORTS);
+    for name in ["a", "b", "c", "d"] {
+        write(&registry, name).await;
+    }
+    let served = registry.resources.find("", "v1", "namespaces").unwrap();
+    let listing = |token: String| Listing { token, limit: 1, ..Listing::default() };
+    let table = served.table.as_str().to_owned();
+    let lost = Token { table, epoch: 0, revision: None, after: "a".into(), seen: 0 };
+    let first = registry.list(&served, "", &listing(lost.write())).await.unwrap();
+    assert_eq!(first.remaining, Some(2), "c and d");
+    write(&registry, "bb").await;
+    let second = registry.list(&served, "", &listing(first.next.clone().unwrap())).await.unwrap();
+    assert_eq!((second.revision, second.remaining), (first.revision, Some(1)));
+    let mut rows = Vec::new();
+    let mut second = second;
+    second.read(&mut rows).unwrap();
+    assert_eq!(rows[0].key().name(), "c", "bb came later");
     store.shutdown().await;
 }
