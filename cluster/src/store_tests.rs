@@ -7,11 +7,11 @@ use std::time::Duration;
 
 use parking_lot::Mutex;
 
-use crate::machine::Machine;
+use crate::machine::{Machine, WallClock};
 use crate::wal::simulated_disk::SimulatedDisk;
 use crate::{
-    ChangeKind, Draft, Expectation, Key, Layout, Mutation, Options, Outcome, Revision, Store, TableId, Write,
-    WriteError,
+    ChangeKind, Draft, Expectation, Interest, Key, Layout, Mutation, Options, Outcome, Revision, Store, TableId,
+    TableOptions, Write, WriteError,
 };
 
 fn options() -> Options {
@@ -123,6 +123,42 @@ async fn no_acknowledged_write_is_lost_in_a_crash() {
             disk = after;
         }
     }
+}
+
+/// A client that was told of a change and watches from there must see what it does next, in whichever shard.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_is_written_later_has_a_larger_revision_also_in_another_group() {
+    let machine = Machine {
+        clock: WallClock::new(|| 1_790_000_000_000), // it stands still: the order is not that of the groups by chance
+        ..Machine::with_disk(Arc::new(SimulatedDisk::default()))
+    };
+    let pods = TableId::new("pods");
+    let mut options = Options { groups: 2, ..options() };
+    options.tables.insert(pods.clone(), TableOptions { shards: Some(2), ..TableOptions::default() });
+    let store = Store::open_on(machine, None, options).await.unwrap();
+    let table = store.table(&pods);
+    let slot = |key: &str| table.home(key).clock.slot();
+    let keys: Vec<String> = (0..64).map(|number| format!("ns/o{number}")).collect();
+    let (later, earlier): (Vec<_>, Vec<_>) = keys.iter().partition(|key| slot(key) == 1);
+    let mut seen = Vec::new();
+    for (first, second) in earlier.into_iter().zip(later) {
+        let mut revisions = Vec::new();
+        for key in [first, second] {
+            let Outcome::Committed { object, .. } = store.write(write(key, Expectation::Absent, 100)).await.unwrap()
+            else {
+                panic!("nobody else writes {key}")
+            };
+            revisions.push(object.revision());
+        }
+        assert!(revisions[0] < revisions[1], "{first}, {second}: {revisions:?}");
+        let mut watch = table.subscribe(Interest::default(), revisions[0]).unwrap();
+        store.barrier(&table).await.unwrap();
+        watch.changed().await;
+        seen.clear();
+        watch.read(10, &mut seen).unwrap();
+        assert_eq!(seen.iter().map(|change| change.revision()).collect::<Vec<_>>(), revisions[1..]);
+    }
+    store.shutdown().await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -17,11 +17,13 @@ use std::sync::Arc;
 use actix_web::body::BodyStream;
 use actix_web::http::header::{CACHE_CONTROL, CONTENT_TYPE, HeaderValue};
 use actix_web::{HttpResponse, web};
-use flotilla_cluster::{Interest, Revision, SnapshotError, Table};
+use flotilla_cluster::{Compacted, Interest, Revision, Table};
+use tokio::time::Instant;
 
 use crate::gateway::lists::Show;
 use crate::gateway::query::parse_revision;
 use crate::gateway::{Gateway, Media, answer};
+use crate::limits;
 use crate::registry::selector::{FieldOperator, FieldRequirement, Selection};
 use crate::registry::{Listing, Page, Registry, Served};
 use crate::status::{ApiError, ApiResult};
@@ -153,18 +155,21 @@ async fn start(
             }
             registry.list(served, namespace, &all).await.map(Start::Objects)
         }
-        (_, after) => Ok(Start::After(Revision::new(after))),
+        (_, after) => {
+            let after = Revision::new(after);
+            // What is written from now on is to come after it, in whichever shard.
+            if table.is_spread() && table.revision() < after {
+                let deadline = Instant::now() + limits::WATCH_BEGIN_WAIT;
+                let _ = registry.store.reach(table, after, deadline).await; // it may be yet to come
+            }
+            Ok(Start::After(after))
+        }
     }
 }
 
 /// The error event of a watch that cannot go on from where it was.
-fn lost(after: Revision, error: &SnapshotError) -> ApiError {
-    match error {
-        SnapshotError::Compacted(compacted) => {
-            ApiError::expired(format!("too old resource version: {after} ({})", compacted.floor))
-        }
-        SnapshotError::Future(_) => ApiError::internal(error),
-    }
+fn lost(after: Revision, Compacted { floor }: Compacted) -> ApiError {
+    ApiError::expired(format!("too old resource version: {after} ({floor})"))
 }
 
 #[cfg(test)]

@@ -6,7 +6,7 @@ use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
 use bytes::Bytes;
-use flotilla_cluster::{Change, Interest, Revision, SnapshotError, Subscription, Table};
+use flotilla_cluster::{Change, Interest, Subscription, Table};
 use futures_util::future::LocalBoxFuture;
 use rand::Rng;
 use tokio::time::{Instant, Sleep};
@@ -41,8 +41,6 @@ pub struct Stream {
     encoder: Encoder,
     phase: Phase,
     failure: Option<ApiError>,
-    /// Changes up to here are of no interest: the client asked for what comes after a revision yet to come.
-    beyond: Revision,
     bookmarks: bool,
     /// Whether the end of the present objects is to be told.
     tell_end: bool,
@@ -69,7 +67,6 @@ impl Stream {
         rope: Rope,
     ) -> Self {
         let mut failure = None;
-        let mut beyond = Revision::ZERO;
         let mut tell_end = false;
         let phase = match start {
             Start::Objects(page) => {
@@ -78,18 +75,8 @@ impl Stream {
             }
             Start::After(after) => match table.subscribe(interest.clone(), after) {
                 Ok(subscription) => Phase::Following(subscription),
-                Err(SnapshotError::Future(future)) => {
-                    beyond = after;
-                    match table.subscribe(interest.clone(), future.current) {
-                        Ok(subscription) => Phase::Following(subscription),
-                        Err(error) => {
-                            failure = Some(lost(after, &error));
-                            Phase::Ended
-                        }
-                    }
-                }
-                Err(error) => {
-                    failure = Some(lost(after, &error));
+                Err(compacted) => {
+                    failure = Some(lost(after, compacted));
                     Phase::Ended
                 }
             },
@@ -120,7 +107,6 @@ impl Stream {
             encoder,
             phase,
             failure,
-            beyond,
             tell_end,
         }
     }
@@ -157,7 +143,7 @@ impl Stream {
             if !more {
                 let revision = page.revision;
                 let subscription = self.table.subscribe(self.interest.clone(), revision);
-                self.phase = Phase::Following(subscription.map_err(|error| lost(revision, &error))?);
+                self.phase = Phase::Following(subscription.map_err(|error| lost(revision, error))?);
                 if self.tell_end {
                     self.encoder.bookmark(revision, true, out)?;
                 }
@@ -197,8 +183,8 @@ impl Stream {
             changes.clear();
             let after = subscription.position();
             let read = subscription.read(limits::WATCH_BATCH_EVENTS, &mut changes);
-            let more = read.map_err(|error| lost(after, &SnapshotError::Compacted(error)))?;
-            for change in changes.iter().filter(|change| change.revision() > self.beyond) {
+            let more = read.map_err(|error| lost(after, error))?;
+            for change in &changes {
                 if let Some((kind, shown)) = judge(change, &self.selection) {
                     self.encoder.change(change, kind, &shown, out)?;
                 }
@@ -211,7 +197,7 @@ impl Stream {
             self.next_bookmark = now + limits::BOOKMARK_INTERVAL;
             self.alarm.as_mut().reset(self.ends.min(self.next_bookmark));
             self.reminder.renew();
-            self.encoder.bookmark(subscription.position().max(self.beyond), false, out)?;
+            self.encoder.bookmark(subscription.position(), false, out)?;
         }
         Ok(true)
     }

@@ -8,12 +8,12 @@ use actix::{Addr, ArbiterHandle};
 use tokio::time::Instant;
 
 use super::ages::Ages;
-use super::{Batch, GroupClock, ShardId, Step, Tables};
+use super::{Batch, GroupClock, Latest, ShardId, Step, Tables};
 use crate::limits::SHARED_ENCODING_AGE;
 use crate::shard_map::takes_writes;
 use crate::table::Extent;
-use crate::table::actor::{Apply, Restore, ShardActor, Take, Trim};
-use crate::table::shard::{Capture, Content, Shard};
+use crate::table::actor::{Apply, Prepare, ShardActor, Take, Trim};
+use crate::table::shard::{Capture, Content, Restored, Shard};
 use crate::{Options, Outcome, Revision, Table};
 
 /// The state machine of one group: the actors of its shards. Lives on the thread of the store.
@@ -63,6 +63,11 @@ impl Applier {
             superseded: HashMap::new(),
             present: HashMap::new(),
         }
+    }
+
+    /// What is known to be assigned, also in other groups.
+    pub(crate) fn latest(&self) -> &Latest {
+        self.clock.latest()
     }
 
     fn present(&mut self, id: &ShardId) -> &Present {
@@ -191,15 +196,19 @@ impl Applier {
             // A shard of which the snapshot knows nothing is as it was when the group began.
             contents.entry(id).or_insert_with_key(|id| Content::blank(shard.floor(), takes_writes(id.epoch)));
         }
-        let mut restored = Vec::with_capacity(contents.len());
+        let mut prepared = Vec::with_capacity(contents.len());
         for (id, content) in contents {
             let Present { table, actor, .. } = self.present(&id);
-            let (table, restoring) = (table.clone(), actor.send(Restore { content }));
-            restoring.await.map_err(|_| ShardEnded)?;
-            restored.push(table);
+            let (table, preparing) = (table.clone(), actor.send(Prepare { content }));
+            let shard = self.tables.shard(&id, self.clock.slot());
+            prepared.push((table, shard, preparing.await.map_err(|_| ShardEnded)?));
         }
+        // All at once: what is behind the history of the snapshot cannot be read where the clock says that it is.
+        let adopt = |(table, shard, restored): (Arc<Table>, Arc<Shard>, Restored)| (table, shard.adopt(restored));
+        let (restored, before): (Vec<_>, Vec<_>) = prepared.into_iter().map(adopt).unzip();
         self.close(base, &restored);
         restored.iter().for_each(|table| table.turn());
+        drop(before);
         Ok(())
     }
 

@@ -6,6 +6,7 @@ use std::sync::{Arc, OnceLock};
 use actix::{Message, Recipient};
 use tokio::sync::{Notify, oneshot};
 
+use super::Latest;
 use crate::limits::CLOSING_TIMEOUT;
 use crate::shard_map::Slot;
 use crate::{ReadError, Revision};
@@ -20,6 +21,7 @@ pub(crate) struct GroupClock {
     name: Arc<str>,
     slot: Slot,
     closed: AtomicU64,
+    latest: Latest,
     /// The first closed revision that was known here; zero before.
     begun: AtomicU64,
     /// Told whenever the closed revision rises.
@@ -33,9 +35,10 @@ pub(crate) struct GroupClock {
 }
 
 impl GroupClock {
-    pub(crate) fn new(name: Arc<str>, slot: Slot, demands: Arc<Notify>) -> GroupClock {
+    pub(crate) fn new(name: Arc<str>, slot: Slot, demands: Arc<Notify>, latest: Latest) -> GroupClock {
         let (closed, begun, wanted) = (AtomicU64::new(Revision::FIRST.get()), AtomicU64::new(0), AtomicU64::default());
-        GroupClock { name, slot, closed, begun, closing: Notify::new(), closer: OnceLock::new(), wanted, demands }
+        let (closing, closer) = (Notify::new(), OnceLock::new());
+        GroupClock { name, slot, closed, latest, begun, closing, closer, wanted, demands }
     }
 
     /// Name of the group.
@@ -51,6 +54,11 @@ impl GroupClock {
     /// The closed revision.
     pub(crate) fn closed(&self) -> Revision {
         Revision::new(self.closed.load(Ordering::Acquire))
+    }
+
+    /// What is known to be assigned, also in other groups.
+    pub(crate) fn latest(&self) -> &Latest {
+        &self.latest
     }
 
     /// Where the log of the group began: a table that nothing here tells of was empty then and ever since, whenever it
@@ -70,6 +78,7 @@ impl GroupClock {
     /// Everything up to `revision` is applied.
     pub(crate) fn raise(&self, revision: Revision) {
         self.begin(revision);
+        self.latest.learn(revision);
         if self.closed.fetch_max(revision.get(), Ordering::AcqRel) < revision.get() {
             self.closing.notify_waiters();
         }

@@ -9,7 +9,7 @@ use dashmap::DashMap;
 use parking_lot::RwLock;
 use tokio::sync::{Notify, watch};
 
-use super::{GroupClock, ShardId};
+use super::{GroupClock, Latest, ShardId};
 use crate::shard_map::{self, MAP_TABLE, ShardMap, Slot, group_name, takes_writes};
 use crate::table::shard::Shard;
 use crate::table::{Division, Divisions, Place};
@@ -28,6 +28,7 @@ pub(crate) struct Tables {
     snapshot_hold: Duration,
     /// The clocks of groups, by slot.
     clocks: RwLock<Vec<Arc<GroupClock>>>,
+    latest: Latest,
     demands: Arc<Notify>,
 }
 
@@ -42,6 +43,7 @@ impl Tables {
             indexes,
             snapshot_hold: options.snapshot_hold_max,
             clocks: RwLock::default(),
+            latest: Latest::default(),
             demands: Arc::default(),
         };
         tables.clock(0);
@@ -155,7 +157,8 @@ impl Tables {
         let mut clocks = self.clocks.write();
         for slot in clocks.len()..=usize::from(slot) {
             let slot = slot as Slot; // not above the one that is asked for
-            clocks.push(Arc::new(GroupClock::new(group_name(slot), slot, self.demands.clone())));
+            let (demands, latest) = (self.demands.clone(), self.latest.clone());
+            clocks.push(Arc::new(GroupClock::new(group_name(slot), slot, demands, latest)));
         }
         clocks[usize::from(slot)].clone()
     }

@@ -26,7 +26,7 @@ use super::state_machine::StateMachine;
 use super::status::Member;
 use super::survival;
 use super::types::{LeaderId, Replica, TypeConfig};
-use crate::group::{Applier, Batch, Lead, Proposer};
+use crate::group::{Applier, Batch, Latest, Lead, Proposer};
 use crate::limits::{
     ELECTION_TIMEOUT, HEARTBEAT_INTERVAL, HEARTBEAT_PAUSE, LEADER_BEGIN_INTERVAL, LEADER_TIMEOUT, LONE_INTERVAL,
     OPENING_PROGRESS_INTERVAL,
@@ -85,6 +85,8 @@ pub(crate) struct Node {
     /// Where this replica was told that it is no member.
     pub(super) excluded: Excluded,
     pub(super) log: LogStore,
+    /// What is known to be assigned, in any group.
+    pub(super) latest: Latest,
     /// Index of the last entry that is applied.
     applied: watch::Receiver<u64>,
     /// The term in which this replica leads and has applied all that was in the log before; zero when it does not.
@@ -125,7 +127,7 @@ impl Node {
         };
         let config = Arc::new(config.validate().map_err(refused)?);
         let log = LogStore::new(wal, group);
-        let receiver = Receiver::new(snapshots.clone());
+        let (receiver, latest) = (Receiver::new(snapshots.clone()), applier.latest().clone());
         let machine = StateMachine::open(applier, snapshots).await?;
         let applied = machine.progress();
         if log.state().purged.is_some_and(|purged| purged.index > *applied.borrow()) {
@@ -157,6 +159,7 @@ impl Node {
             peers,
             excluded,
             log,
+            latest,
             applied,
             tenure,
             snapshot_log_bytes,

@@ -6,7 +6,7 @@ use std::io;
 use flotilla_proto::replication as message;
 
 use super::node::Node;
-use super::wire;
+use super::{types, wire};
 
 impl Node {
     /// Appends entries that the leader sent.
@@ -17,6 +17,8 @@ impl Node {
             return Err(io::Error::other("this replica has lost entries that it had acknowledged"));
         }
         let request = wire::append(request).ok_or_else(|| io::Error::other("an entry cannot be read"))?;
+        // Before it is committed: who is told of it may ask this replica for the next write.
+        request.entries.iter().filter_map(types::last_revision).for_each(|last| self.latest.learn(last));
         let response = self.raft.append_entries(request).await.map_err(io::Error::other)?;
         Ok(wire::put_append_answer(&response))
     }

@@ -9,6 +9,7 @@ use openraft::raft::responder::Responder;
 use openraft::vote::RaftLeaderId;
 use openraft::{EntryPayload, LogId, Membership, OptionalSend, RaftTypeConfig};
 
+use crate::Revision;
 use crate::codec::{Decoder, put_batch, put_long, put_text};
 use crate::group::{Batch, Outcomes};
 use crate::wal::{Ballot, LogRef};
@@ -100,6 +101,14 @@ pub(super) fn ballot(vote: &Vote) -> Ballot {
 pub(super) fn vote(ballot: Ballot) -> Vote {
     let leader_id = LeaderId { term: ballot.term, node_id: ballot.node };
     openraft::Vote { leader_id, committed: ballot.committed }
+}
+
+/// The largest revision that an entry assigns or closes.
+pub(super) fn last_revision(entry: &Entry) -> Option<Revision> {
+    match &entry.payload {
+        EntryPayload::Normal(batch) => batch.last(),
+        _ => None,
+    }
 }
 
 const BLANK: u8 = 0;

@@ -2,11 +2,11 @@
 
 use std::sync::Arc;
 
-use actix::{Actor, Addr, ArbiterHandle, AsyncContext, Context, Handler, Message};
+use actix::{Actor, Addr, ArbiterHandle, AsyncContext, Context, Handler, Message, MessageResult};
 use tokio::time::Instant;
 
 use super::division::Division;
-use super::shard::{Content, Shard};
+use super::shard::{Content, Restored, Shard};
 use crate::group::{Action, Batch, Step};
 use crate::limits::MAILBOX_MESSAGES_MAX;
 use crate::{Object, Outcome, Revision};
@@ -91,20 +91,20 @@ impl Handler<Take> for ShardActor {
     }
 }
 
-/// Replaces the state by that of a snapshot.
-pub(crate) struct Restore {
+/// Makes the state that a snapshot has, aside.
+pub(crate) struct Prepare {
     pub(crate) content: Content,
 }
 
-impl Message for Restore {
-    type Result = ();
+impl Message for Prepare {
+    type Result = Restored;
 }
 
-impl Handler<Restore> for ShardActor {
-    type Result = ();
+impl Handler<Prepare> for ShardActor {
+    type Result = MessageResult<Prepare>;
 
-    fn handle(&mut self, restore: Restore, _: &mut Context<ShardActor>) {
-        self.shard.restore(restore.content);
+    fn handle(&mut self, prepare: Prepare, _: &mut Context<ShardActor>) -> MessageResult<Prepare> {
+        MessageResult(self.shard.prepare(prepare.content))
     }
 }
 

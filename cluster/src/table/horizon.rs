@@ -23,6 +23,12 @@ impl Horizon {
         self.floor = floor;
     }
 
+    /// The history is another one, of which nobody holds anything yet. Pins of before are not mistaken for later ones.
+    pub(crate) fn restart(&mut self, floor: Revision) {
+        self.floor = floor;
+        self.pins.clear();
+    }
+
     pub(crate) fn floor(&self) -> Revision {
         self.floor
     }

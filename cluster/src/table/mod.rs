@@ -43,7 +43,7 @@ pub use self::snapshot::{Selection, Snapshot};
 use crate::group::GroupClock;
 use crate::shard_map::{Epoch, Slot};
 use crate::watch::{Interest, Subscribers, Subscription};
-use crate::{Revision, SnapshotError, TableId};
+use crate::{Compacted, Revision, TableId};
 
 /// All objects of one resource type, to be read from any thread without waiting for the writer.
 ///
@@ -190,7 +190,7 @@ impl Table {
     }
 
     /// Whether groups have to be closed for what was written to be seen: several replicate the table, or are about to.
-    pub(crate) fn is_spread(&self) -> bool {
+    pub fn is_spread(&self) -> bool {
         let mut current = self.current();
         current.next().is_some_and(|front| front.clocks().len() > 1) || current.next().is_some()
     }
@@ -223,11 +223,11 @@ impl Table {
         self.front().epoch().into()
     }
 
-    /// Starts to follow the changes after a revision that concern `interest`.
+    /// Starts to follow the changes after a revision that concern `interest`. The revision may be yet to come.
     ///
     /// # Errors
-    /// The revision is older than the history or not reached yet.
-    pub fn subscribe(self: &Arc<Table>, interest: Interest, after: Revision) -> Result<Subscription, SnapshotError> {
+    /// The revision is older than the history.
+    pub fn subscribe(self: &Arc<Table>, interest: Interest, after: Revision) -> Result<Subscription, Compacted> {
         Subscription::new(self.clone(), interest, after)
     }
 

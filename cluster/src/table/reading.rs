@@ -90,6 +90,7 @@ impl Table {
             if let Ok(snapshot) = self.snapshot_at(self.revision()) {
                 return snapshot;
             }
+            std::thread::yield_now(); // all tables of a group are being replaced
         }
         // A group is so far behind that others do not have its revision any more: every read will say so.
         let (divisions, revision) = (self.divisions(), self.revision());
@@ -182,7 +183,7 @@ impl Table {
     }
 
     /// The revision of the last change of any shard, closed or not, or the floor of the history when there is none.
-    pub(crate) fn last_change(&self) -> Revision {
+    pub fn last_change(&self) -> Revision {
         self.current().map(|division| division.last_change()).max().unwrap_or_default()
     }
 }

@@ -32,6 +32,14 @@ pub(crate) struct Shard {
     pub(super) last: AtomicU64,
 }
 
+/// What a snapshot says of a shard, ready to take the place of what that has.
+pub(crate) struct Restored {
+    floor: Revision,
+    keyspace: Keyspace,
+    log: ChangeLog,
+    stage: StageContent,
+}
+
 impl Shard {
     /// A shard that takes writes above a revision, and is empty before.
     pub(crate) fn new(base: Revision, indexed: impl IntoIterator<Item = CompactString>) -> Shard {
@@ -106,11 +114,9 @@ impl Shard {
         outcomes
     }
 
-    /// Replaces the whole state by that of a snapshot. Watchers who stand before its floor start over.
-    ///
-    /// Others read meanwhile, up to a revision that was closed before and is not above what the snapshot has. So the
-    /// new state is made aside, and takes the place of the old one when it has all of that.
-    pub(crate) fn restore(&self, content: Content) {
+    /// Makes the state that a snapshot has, aside: others read meanwhile, up to a revision that was closed before and
+    /// is not above what the snapshot has.
+    pub(crate) fn prepare(&self, content: Content) -> Restored {
         let Content { floor, stage, objects, changes } = content;
         let mut keyspace = Keyspace::new(floor, self.fields());
         keyspace.restore(floor, objects);
@@ -124,6 +130,13 @@ impl Shard {
             };
             log.push(Arc::new(keyspace.record(object, previous)));
         }
+        Restored { floor, keyspace, log, stage }
+    }
+
+    /// Replaces the whole state by that of a snapshot. Watchers who stand before its floor start over. Answers what was
+    /// there before, which may be much to drop.
+    pub(crate) fn adopt(&self, restored: Restored) -> impl Sized + use<> {
+        let Restored { floor, mut keyspace, log, stage } = restored;
         let last = log.last();
         let before = {
             let mut current = self.keyspace.write();
@@ -131,11 +144,11 @@ impl Shard {
             current.fields().for_each(|field| keyspace.index(field));
             std::mem::replace(&mut *current, keyspace)
         };
-        *self.log.write() = log;
-        *self.horizon.lock() = Horizon::new(floor);
+        let history = std::mem::replace(&mut *self.log.write(), log);
+        self.horizon.lock().restart(floor);
         self.last.store(last.get(), Ordering::Release);
         self.stage.restore(&stage);
-        drop(before); // after the locks: it may be much
+        (before, history)
     }
 
     /// The state up to the closed revision of the group, to be read at leisure; it stays as it is for `hold`.

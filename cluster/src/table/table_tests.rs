@@ -9,7 +9,7 @@ use tokio::time::Instant;
 use super::log::Stretch;
 use super::shard::{Content, Shard};
 use super::{Change, ChangeKind, Division, Place, Selection, Table};
-use crate::group::{Command, GroupClock, Operation};
+use crate::group::{Command, GroupClock, Latest, Operation};
 use crate::watch::Interest;
 use crate::{Draft, Expectation, Key, Layout, Marks, Object, Outcome, Revision, Scope, SnapshotError, TableId, Terms};
 
@@ -17,7 +17,7 @@ const BASE: u64 = 400_000_000_000_000_000;
 
 fn table() -> Arc<Table> {
     let shard = Shard::new(Revision::new(BASE), ["spec.nodeName".into()]);
-    let clock = GroupClock::new("default".into(), 0, Arc::default());
+    let clock = GroupClock::new("default".into(), 0, Arc::default(), Latest::default());
     clock.raise(Revision::new(BASE));
     let places = vec![Place { shard: Arc::new(shard), clock: Arc::new(clock) }];
     let divisions = [Arc::new(Division::new(1, places))].into();
@@ -183,7 +183,7 @@ fn a_replayed_log_gives_the_same_state() {
     };
     let changes_of = changes.iter().map(replayed).collect();
     let content = Content { changes: changes_of, ..Content::blank(revision(0), true) };
-    replica.shard(0).restore(content);
+    drop(replica.shard(0).adopt(replica.shard(0).prepare(content)));
     replica.clocks()[0].raise(table.revision());
     let summary = |change: &Arc<Change>| {
         let previous = change.previous().map(|previous| previous.revision());
@@ -266,6 +266,27 @@ async fn subscriptions_are_woken_by_what_concerns_them_only() {
     assert_eq!(table.usage().subscriptions, 0);
 }
 
+/// Another replica told of the revision, and this one is brought up to date by a snapshot whose history begins above
+/// what it had.
+#[tokio::test]
+async fn what_is_subscribed_from_a_revision_to_come_needs_nothing_before_it() {
+    let table = table();
+    commit(&table, &put("a/x", "n", Expectation::Absent, 1));
+    let mut subscription = table.subscribe(Interest::default(), revision(8)).unwrap();
+    let changes = [8, 9].map(|number| {
+        let Operation::Put(object) = put("a/x", "n", Expectation::Absent, number).operation else { unreachable!() };
+        (object.key().clone(), revision(number), Operation::Put(object))
+    });
+    let content = Content { changes: changes.into(), ..Content::blank(revision(5), true) };
+    drop(table.shard(0).adopt(table.shard(0).prepare(content)));
+    table.clocks()[0].raise(revision(9));
+    table.announce();
+    let mut seen = Vec::new();
+    subscription.changed().await;
+    subscription.read(10, &mut seen).unwrap();
+    assert_eq!(seen.iter().map(|change| change.revision()).collect::<Vec<_>>(), [revision(9)]);
+}
+
 #[tokio::test]
 async fn waiting_for_a_revision_ends_with_it_or_with_the_deadline() {
     let table = table();
@@ -337,7 +358,7 @@ fn whoever_reads_while_a_snapshot_is_taken_in_sees_all_of_what_is_closed() {
     let done = std::sync::atomic::AtomicBool::new(false);
     std::thread::scope(|scope| {
         scope.spawn(|| {
-            (0..50).for_each(|_| table.shard(0).restore(content()));
+            (0..50).for_each(|_| drop(table.shard(0).adopt(table.shard(0).prepare(content()))));
             done.store(true, std::sync::atomic::Ordering::SeqCst);
         });
         while !done.load(std::sync::atomic::Ordering::SeqCst) {

@@ -7,7 +7,7 @@ use std::task::{Context, Poll};
 use super::{Interest, Signal};
 use crate::limits::{CHANGES_PER_READ_MAX, CHANGES_UNDER_LOCK_MAX};
 use crate::table::Stretch;
-use crate::{Change, Compacted, Revision, SnapshotError, Table, TooLarge};
+use crate::{Change, Compacted, Revision, Table};
 
 /// Follows the changes of a table that concern an interest: a cursor, never a queue.
 ///
@@ -23,13 +23,8 @@ pub struct Subscription {
 }
 
 impl Subscription {
-    pub(crate) fn new(table: Arc<Table>, interest: Interest, after: Revision) -> Result<Subscription, SnapshotError> {
+    pub(crate) fn new(table: Arc<Table>, interest: Interest, after: Revision) -> Result<Subscription, Compacted> {
         let age = table.age();
-        // What is committed but not closed yet may be asked for: its writer has been told of it.
-        let current = table.revision().max(table.last_change());
-        if after > current {
-            return Err(TooLarge { current }.into());
-        }
         let after = if seeded!(WatchSkipsAtResume) { after.max(table.revision()) } else { after };
         let signal = Arc::new(Signal::new(interest, None));
         let number = table.subscribers.insert(signal.clone());
@@ -37,7 +32,7 @@ impl Subscription {
         let table = &subscription.table;
         let floor = table.floor();
         if after < floor {
-            return Err(Compacted { floor }.into());
+            return Err(Compacted { floor });
         }
         // From here on the broadcaster tells of what is closed; what is closed already is read unasked.
         let closed = table.revision();

@@ -9,7 +9,7 @@ use super::super::draw;
 use super::super::history::{Delivery, End, EventKind, Key, Scope, Seen, Session, Start, Stream, Table};
 use super::super::reform::is_member;
 use super::{Traffic, objects};
-use crate::{ChangeKind, Interest, Revision, Selection, SnapshotError, Store};
+use crate::{ChangeKind, Interest, Revision, Selection, Store};
 
 /// How often a watcher is told how far it is when there is nothing else to tell.
 const BOOKMARK_INTERVAL: Duration = Duration::from_millis(100);
@@ -161,8 +161,7 @@ async fn serve(store: Store, scope: Scope, start: Start, tell: mpsc::UnboundedSe
     let interest = Interest { namespace: scope.namespace.as_deref().map(Into::into), ..Interest::default() };
     let mut subscription = match table.subscribe(interest, after) {
         Ok(subscription) => subscription,
-        Err(SnapshotError::Compacted(_)) => return drop(tell.send(Told::Expired)),
-        Err(SnapshotError::Future(_)) => return,
+        Err(_) => return drop(tell.send(Told::Expired)),
     };
     let mut marked = after;
     while !tell.is_closed() && is_member(&store) {
