@@ -163,6 +163,10 @@ fn a_role_that_was_just_made_can_be_bound_at_once_everywhere() {
     };
     let admin = bound("ann", role("ClusterRole", "admin"));
     lagging.leader.post(&format!("{RBAC}/rolebindings"), &admin).expect(201);
+    let ann: &[_] = &[("Impersonate-User", "ann")];
+    let mut allows =
+        || lagging.client.call("GET", &format!("{RBAC}/roles"), ann, b"").expect("an answer").status == 200;
+    until("ann may do what an admin may", &mut allows);
     for turn in 0..5 {
         let name = format!("reader-{turn}");
         let rules = json!([{"verbs": ["get"], "apiGroups": [""], "resources": ["pods"]}]);
