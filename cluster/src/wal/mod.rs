@@ -5,12 +5,15 @@
 //! log back, [`writer`] writes it, on a thread that [`drive`] starts.
 //!
 //! - Space is reserved before anything is proposed ([`Wal::reserve`]): what was let in always finds room.
+//! - What is found when it is opened is made durable before anything of it is acknowledged.
 //! - The frame that was being written when the machine stopped is cut off; damage anywhere else is refused.
 //! - After a failed write or fsync nothing is retried, because what the disk then holds is unknown.
 
 pub(crate) mod disk;
 mod draft;
 mod drive;
+#[cfg(test)]
+mod durability_tests;
 mod error;
 mod frame;
 mod ledger;

@@ -16,7 +16,7 @@ use crate::limits::WAL_FRAMES_WAITING_MAX;
 
 const SEGMENT: u64 = 16 << 10;
 
-fn options(fatal: &Arc<AtomicBool>) -> WalOptions {
+pub(super) fn options(fatal: &Arc<AtomicBool>) -> WalOptions {
     let fatal = fatal.clone();
     WalOptions {
         directory: PathBuf::from("/wal"),
@@ -26,20 +26,20 @@ fn options(fatal: &Arc<AtomicBool>) -> WalOptions {
     }
 }
 
-fn open(disk: &SimulatedDisk) -> Result<Wal, WalError> {
+pub(super) fn open(disk: &SimulatedDisk) -> Result<Wal, WalError> {
     Wal::open(Arc::new(disk.clone()), options(&Arc::default()), &["default".into(), "leases".into()])
 }
 
-fn at(index: u64) -> LogRef {
+pub(super) fn at(index: u64) -> LogRef {
     LogRef { term: 1, node: 1, index }
 }
 
-fn body(index: u64, group: u16) -> Vec<u8> {
+pub(super) fn body(index: u64, group: u16) -> Vec<u8> {
     format!("entry {index} of {group} ").repeat(1 + index as usize % 40).into_bytes()
 }
 
 /// Appends an entry and waits until it is durable.
-fn append(wal: &Wal, group: u16, index: u64) -> std::io::Result<()> {
+pub(super) fn append(wal: &Wal, group: u16, index: u64) -> std::io::Result<()> {
     let (done, durable) = mpsc::channel();
     let callback = Box::new(move |result| done.send(result).unwrap());
     wal.append(group, Some(callback), |appender| appender.entry(at(index), |out| out.extend(body(index, group))));
@@ -47,7 +47,7 @@ fn append(wal: &Wal, group: u16, index: u64) -> std::io::Result<()> {
 }
 
 /// Checks that a group holds exactly these entries.
-fn check(wal: &Wal, group: u16, indexes: std::ops::Range<u64>) {
+pub(super) fn check(wal: &Wal, group: u16, indexes: std::ops::Range<u64>) {
     for index in indexes.clone() {
         let read = wal.read(group, index, &mut Vec::new(), |found, bytes| (found, bytes.to_vec())).unwrap();
         assert_eq!(read, Some((at(index), body(index, group))), "entry {index} of {group}");
