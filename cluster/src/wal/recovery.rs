@@ -118,7 +118,7 @@ fn first_segment(disk: &dyn Disk, options: &WalOptions, segments: &mut BTreeMap<
     let blank = segment::prepare(disk, directory, size, 0)?;
     let file: Arc<dyn DiskFile> = blank.number(disk, directory, number)?.into();
     segments.insert(number, Segment { path: segment::path(directory, number), file: file.clone() });
-    let page = Pages::of(&segment::header(number));
+    let page = Pages::of(&segment::header(number, size));
     Ok(Active { number, file, offset: SEGMENT_HEADER as u64, size, sequence: 0, page })
 }
 
@@ -145,7 +145,10 @@ fn read_segment(
     let mut window = Window::new(file, buffer).map_err(failed(path))?;
     let damaged = |offset: usize, what| WalError::Damaged { path: path.to_path_buf(), offset: offset as u64, what };
     match segment::read_header(window.bytes(0, SEGMENT_HEADER).map_err(failed(path))?) {
-        Headed::Segment(found) if found == number => {}
+        Headed::Segment(_, Some(size)) if window.size < size as usize => {
+            return Err(damaged(window.size, "the end of the file is missing"));
+        }
+        Headed::Segment(found, _) if found == number => {}
         Headed::Newer(version) => {
             return Err(WalError::Newer { path: path.to_path_buf(), version, supported: segment::FORMAT });
         }

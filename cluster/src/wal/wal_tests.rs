@@ -196,7 +196,7 @@ fn a_log_without_its_newest_segments_is_refused() {
 }
 
 #[test]
-fn a_file_cut_off_within_the_last_frame_loses_only_that() {
+fn a_file_that_was_cut_off_is_refused() {
     let disk = SimulatedDisk::default();
     let wal = open(&disk).unwrap();
     for index in 0..8 {
@@ -205,16 +205,20 @@ fn a_file_cut_off_within_the_last_frame_loses_only_that() {
     wal.close();
     let (path, frames) = frames(&disk);
     let (start, end) = *frames.last().unwrap();
-    for length in (start..end).step_by(7) {
-        let cut = disk.crash(|_, _| true);
-        cut.alter(&path, |bytes| bytes.truncate(length));
-        let wal = open(&cut).unwrap_or_else(|error| panic!("cut at {length} of {start}..{end}: {error}"));
-        check(&wal, 0, 0..7);
-        append(&wal, 0, 7).unwrap();
-        wal.close();
-        let wal = open(&cut).unwrap();
-        check(&wal, 0, 0..8);
-        wal.close();
+    // Those of former releases do not say how long they are.
+    let unsized_one = disk.crash(|_, _| true);
+    unsized_one.alter(&path, |bytes| bytes[24..segment::SEGMENT_HEADER].fill(0));
+    let wal = open(&unsized_one.crash(|_, _| true)).unwrap();
+    check(&wal, 0, 0..8);
+    wal.close();
+    for (disk, first) in [(&disk, start), (&unsized_one, start + 1)] {
+        for length in (first..end).step_by(7) {
+            let cut = disk.crash(|_, _| true);
+            cut.alter(&path, |bytes| bytes.truncate(length));
+            let opened = open(&cut).err();
+            let is_refused = matches!(&opened, Some(WalError::Damaged { path: named, .. }) if *named == path);
+            assert!(is_refused, "cut at {length} of {start}..{end}: {opened:?}");
+        }
     }
 }
 

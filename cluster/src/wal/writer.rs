@@ -227,7 +227,7 @@ impl Writer {
         let file: Arc<dyn DiskFile> = blank.number(&*shared.disk, directory, number)?.into();
         let size = shared.options.segment_bytes;
         let sequence = self.active.sequence;
-        let (offset, page) = (SEGMENT_HEADER as u64, Pages::of(&segment::header(number)));
+        let (offset, page) = (SEGMENT_HEADER as u64, Pages::of(&segment::header(number, size)));
         self.active = Active { number, file: file.clone(), offset, size, sequence, page };
         shared.segments.lock().insert(number, Segment { path: segment::path(directory, number), file });
         shared.spare.want();
