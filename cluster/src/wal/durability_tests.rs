@@ -1,10 +1,12 @@
-//! What the log relies on is durable after it was opened.
+//! What the log relies on is durable: after it was opened, and before anything is given back.
 
 use std::sync::Arc;
 
+use parking_lot::Mutex;
+
 use super::drive::{Drive, Driven};
 use super::simulated_disk::SimulatedDisk;
-use super::wal_tests::{append, at, check, open, options};
+use super::wal_tests::{append, at, body, check, open, options};
 use super::writer::{Preparer, Writer};
 use super::{Wal, WalOptions};
 
@@ -19,6 +21,56 @@ impl Drive for Idle {
 
 impl Driven for Idle {
     fn finish(self: Box<Self>) {}
+}
+
+/// A log of which a test does the work, step by step.
+#[derive(Clone, Default)]
+struct ByHand(Arc<Mutex<Option<(Writer, Preparer)>>>);
+
+impl Drive for ByHand {
+    fn start(&self, mut writer: Writer, preparer: Preparer) -> std::io::Result<Box<dyn Driven>> {
+        writer.begin()?;
+        *self.0.lock() = Some((writer, preparer));
+        Ok(Box::new(Idle))
+    }
+}
+
+impl ByHand {
+    /// Writes the next frame; whether there was one. Else segments that nobody needs are given back.
+    fn step(&self) -> bool {
+        let mut parts = self.0.lock();
+        let (writer, preparer) = parts.as_mut().unwrap();
+        preparer.prepare(preparer.shared().spare.want());
+        let Some(mut draft) = writer.next(false) else { return false };
+        writer.put(&mut draft).and_then(|()| writer.flush(&draft)).unwrap();
+        writer.finish(draft);
+        true
+    }
+}
+
+#[test]
+fn segments_are_given_back_only_by_what_is_durable() {
+    let (disk, drive) = (SimulatedDisk::default(), ByHand::default());
+    let by_hand = WalOptions { drive: Arc::new(drive.clone()), ..options(&Arc::default()) };
+    let wal = Wal::open(Arc::new(disk.clone()), by_hand, &["default".into(), "leases".into()]).unwrap();
+    let append = |group: u16, index| {
+        let callback = Box::new(|result: std::io::Result<()>| result.unwrap());
+        wal.append(group, Some(callback), |appender| appender.entry(at(index), |out| out.extend(body(index, group))));
+        assert!(drive.step());
+    };
+    append(1, 0);
+    (0..200).for_each(|index| append(0, index));
+    append(1, 1);
+    let before = wal.usage().segments;
+    wal.purge(0, at(199));
+    assert!(drive.step());
+    // Nobody waits for this to be durable, and a crash would bring back what it drops.
+    wal.append(1, None, |appender| appender.truncate(None));
+    while drive.step() {}
+    assert!(wal.usage().segments < before / 2, "{} of {before} segments are left", wal.usage().segments);
+    let wal = open(&disk.crash(|_, _| false)).unwrap();
+    assert_eq!((wal.state(0).last, wal.state(1).last), (Some(at(199)), None));
+    wal.close();
 }
 
 #[test]

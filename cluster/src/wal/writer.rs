@@ -94,7 +94,8 @@ impl Writer {
         let mut queue = shared.queue.lock();
         loop {
             let more = queue.drafts.len() > 1;
-            let wanted = queue.flush || queue.closing;
+            // What is given back must not be needed by what the disk holds: all that is queued is written before.
+            let wanted = queue.flush || queue.closing || queue.reclaim;
             if more
                 || (wanted
                     && queue.drafts.front().is_some_and(|draft| !draft.is_empty() || !draft.callbacks.is_empty()))
@@ -108,8 +109,9 @@ impl Writer {
                 return draft;
             }
             if mem::take(&mut queue.reclaim) {
+                let needed = shared.ledgers.lock().iter().filter_map(Ledger::oldest_segment).min();
                 drop(queue);
-                self.reclaim();
+                self.reclaim(needed);
                 queue = shared.queue.lock();
                 continue;
             }
@@ -250,9 +252,8 @@ impl Writer {
         self.flush_frame()
     }
 
-    /// Gives back the oldest segments of which no group needs an entry.
-    fn reclaim(&mut self) {
-        let needed = self.shared.ledgers.lock().iter().filter_map(Ledger::oldest_segment).min();
+    /// Gives back the segments before the oldest of which a group needs an entry.
+    fn reclaim(&mut self, needed: Option<u64>) {
         let needed = needed.unwrap_or(self.active.number).min(self.active.number);
         loop {
             let oldest =
