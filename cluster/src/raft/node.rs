@@ -25,7 +25,7 @@ use super::snapshot_sending::Receiver;
 use super::state_machine::StateMachine;
 use super::status::Member;
 use super::survival;
-use super::types::{LeaderId, Replica, TypeConfig};
+use super::types::{LeaderId, Replica, TypeConfig, log_ref};
 use crate::group::{Applier, Batch, Lead, Proposer};
 use crate::limits::{
     ELECTION_TIMEOUT, HEARTBEAT_INTERVAL, HEARTBEAT_PAUSE, LEADER_BEGIN_INTERVAL, LEADER_TIMEOUT, LONE_INTERVAL,
@@ -130,6 +130,9 @@ impl Node {
         let applied = machine.progress();
         if log.state().purged.is_some_and(|purged| purged.index > *applied.borrow()) {
             return Err(StartError::NoSnapshot);
+        }
+        if let Some(last) = machine.last() {
+            log.follow_snapshot(log_ref(&last)).await?;
         }
         if options.is_survivor {
             survival::be_alone(&log, &machine, node).await?;

@@ -1,10 +1,14 @@
-//! What the log relies on is durable: after it was opened, and before anything is given back.
+//! What the log relies on is durable: after it was opened, before anything is given back, and when it is asked for what
+//! cannot be.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc;
 
 use parking_lot::Mutex;
 
 use super::drive::{Drive, Driven};
+use super::record::Record;
 use super::simulated_disk::SimulatedDisk;
 use super::wal_tests::{append, at, body, check, open, options};
 use super::writer::{Preparer, Writer};
@@ -95,4 +99,25 @@ fn what_a_log_is_opened_with_is_durable() {
     let after = open(&disk.crash(|_, _| false)).unwrap();
     check(&after, 0, 0..3);
     after.close();
+}
+
+#[test]
+fn an_entry_that_does_not_follow_is_fatal_and_never_written() {
+    for purged in [None, Some(at(20))] {
+        let (disk, fatal) = (SimulatedDisk::default(), Arc::new(AtomicBool::default()));
+        let wal = Wal::open(Arc::new(disk.clone()), options(&fatal), &["default".into()]).unwrap();
+        (0..3).for_each(|index| append(&wal, 0, index).unwrap());
+        if let Some(purged) = purged {
+            let (done, durable) = mpsc::channel();
+            let callback = Box::new(move |result| done.send(result).unwrap());
+            wal.append(0, Some(callback), |appender| appender.record(&Record::Purge(purged)));
+            durable.recv().unwrap().unwrap();
+        }
+        assert!(append(&wal, 0, 7).is_err());
+        assert!(fatal.load(Ordering::SeqCst));
+        wal.close();
+        let wal = open(&disk.crash(|_, _| false)).unwrap();
+        assert_eq!(wal.state(0).last, purged.or(Some(at(2))));
+        wal.close();
+    }
 }

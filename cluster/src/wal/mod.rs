@@ -48,8 +48,8 @@ pub(crate) use self::drive::{Drive, Threads};
 pub use self::error::WalError;
 use self::ledger::Ledger;
 pub(crate) use self::pages::Pages;
-pub(crate) use self::record::{Ballot, LogRef};
-use self::record::{ENTRY_HEADER, RECORD_HEADER, Record};
+pub(crate) use self::record::{Ballot, LogRef, Record};
+use self::record::{ENTRY_HEADER, RECORD_HEADER};
 pub(crate) use self::recovery::missing_end;
 use crate::limits::{WAL_FRAME_BYTES, WAL_FRAMES_WAITING_MAX, WAL_HEADROOM_BYTES, WAL_RETRY_INTERVAL};
 
@@ -299,6 +299,11 @@ impl Wal {
     /// Whether an entry is on disk, so that [`Wal::read`] finds it.
     pub(crate) fn is_written(&self, group: GroupId, index: u64) -> bool {
         self.shared.ledgers.lock()[group as usize].slot(index).is_some_and(|slot| slot.position.is_some())
+    }
+
+    /// Whether the log has an entry, on disk or not yet.
+    pub(crate) fn has(&self, group: GroupId, at: LogRef) -> bool {
+        self.shared.ledgers.lock()[group as usize].slot(at.index).is_some_and(|slot| slot.at == at)
     }
 
     /// Sets room aside for entries of these bytes in all. Waits while the next segment is being made ready, and as long

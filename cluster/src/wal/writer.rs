@@ -131,6 +131,9 @@ impl Writer {
 
     /// Writes a draft, which is not durable then.
     pub(super) fn put(&mut self, draft: &mut Draft) -> io::Result<()> {
+        if draft.is_broken {
+            return Err(io::Error::other("an entry does not follow the one before it"));
+        }
         if self.is_beyond(draft) {
             self.roll()?;
         }
