@@ -55,6 +55,10 @@ pub const WAL_RETRY_INTERVAL: Duration = Duration::from_millis(200);
 pub const ENTRY_CACHE_BYTES: usize = 32 << 20;
 /// Bytes after which a chunk of a snapshot takes nothing more.
 pub const SNAPSHOT_CHUNK_BYTES: usize = 1 << 20;
+/// How long after a snapshot that could not be written another is begun; twice that after each that follows.
+pub const SNAPSHOT_RETRY_INTERVAL: Duration = Duration::from_secs(2);
+/// How long that is at most.
+pub const SNAPSHOT_RETRY_INTERVAL_MAX: Duration = Duration::from_secs(64);
 /// Bytes of a snapshot that are written and made durable at once.
 pub const SNAPSHOT_WRITE_BYTES: usize = 4 << 20;
 /// How often that is done for a snapshot that nobody waits for: 16 MiB/s, twice that after a minute, and so on.

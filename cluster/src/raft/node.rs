@@ -22,6 +22,7 @@ use super::log_store::LogStore;
 use super::network::Network;
 use super::proposals::Proposals;
 use super::snapshot_sending::Receiver;
+use super::snapshotting::Due;
 use super::state_machine::StateMachine;
 use super::status::Member;
 use super::survival;
@@ -90,8 +91,8 @@ pub(crate) struct Node {
     /// The term in which this replica leads and has applied all that was in the log before; zero when it does not.
     tenure: Arc<AtomicU64>,
     pub(super) snapshot_log_bytes: u64,
-    /// Bytes appended when the last snapshot was begun, while none is being written.
-    pub(super) snapshot_at: Arc<Mutex<u64>>,
+    /// What the next snapshot waits for; locked while one is being written.
+    pub(super) snapshot_due: Arc<Mutex<Due>>,
     pub(super) stopping: Arc<AtomicBool>,
     on_fatal: Arc<dyn Fn(&str) + Send + Sync>,
     pub(super) on_lost: Arc<dyn Fn() + Send + Sync>,
@@ -149,7 +150,7 @@ impl Node {
         };
         let raft = GroupRaft::new(node, config, network, log.clone(), machine).await.map_err(refused)?;
         let snapshot_log_bytes = options.snapshot_log_bytes;
-        let (snapshot_at, stopping) = (Arc::default(), Arc::default());
+        let (snapshot_due, stopping) = (Arc::default(), Arc::default());
         let (on_fatal, on_lost) = (options.on_fatal, options.on_lost);
         let tenure = Arc::default();
         let node = Node {
@@ -163,7 +164,7 @@ impl Node {
             applied,
             tenure,
             snapshot_log_bytes,
-            snapshot_at,
+            snapshot_due,
             stopping,
             on_fatal,
             on_lost,

@@ -106,10 +106,14 @@ impl Receiver {
                 Some(current) if current.name() == piece.name => current,
                 _ => snapshots.incoming(&piece.name)?,
             };
-            let taken = current.take(piece.offset, &piece.bytes);
+            if let Err(error) = current.take(piece.offset, &piece.bytes) {
+                drop(current);
+                snapshots.discard_received()?;
+                return Err(error);
+            }
             let offset = current.received();
             *incoming = Some(current);
-            taken.map(|()| offset)
+            Ok(offset)
         });
         Ok(message::SnapshotPieceAnswer { offset: taken.await?? })
     }
@@ -121,11 +125,21 @@ impl Receiver {
         install: message::SnapshotInstall,
     ) -> io::Result<message::SnapshotInstallAnswer> {
         let mut incoming = self.incoming.clone().lock_owned().await;
+        let installed = self.install_received(raft, incoming.take(), install).await;
+        let snapshots = self.snapshots.clone();
+        self.snapshots.aside(move || snapshots.discard_received()).await??;
+        installed
+    }
+
+    async fn install_received(
+        &self,
+        raft: &GroupRaft,
+        received: Option<Incoming>,
+        install: message::SnapshotInstall,
+    ) -> io::Result<message::SnapshotInstallAnswer> {
+        let is_whole = |received: &Incoming| received.name() == install.name && received.received() == install.size;
         let incomplete = || io::Error::other("the snapshot was not received completely");
-        let whole = incoming
-            .as_ref()
-            .is_some_and(|incoming| incoming.name() == install.name && incoming.received() == install.size);
-        let received = incoming.take().filter(|_| whole).ok_or_else(incomplete)?;
+        let received = received.filter(is_whole).ok_or_else(incomplete)?;
         let snapshots = self.snapshots.clone();
         let received = self.snapshots.aside(move || SnapshotFile::receive(&snapshots, &received.finish()?));
         let snapshot = received.await??;

@@ -1,13 +1,16 @@
-//! A group on a disk that a crash left behind in the midst of a change.
+//! A group on a disk that is full, or that a crash left behind in the midst of a change.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::time::Duration;
 
+use flotilla_proto::replication::SnapshotPiece;
 use openraft::entry::RaftEntry;
 use openraft::{EntryPayload, Membership};
 
 use super::node::{Node, NodeOptions};
+use super::snapshot_sending::Receiver;
 use super::types::{self, Entry, Replica, StoredMembership};
 use crate::group::{Applier, Captured, Tables};
 use crate::snapshot::{Meta, Pace, Snapshots};
@@ -29,6 +32,43 @@ fn open(disk: &SimulatedDisk) -> Wal {
 
 fn snapshots(disk: &SimulatedDisk) -> Snapshots {
     Snapshots::open(Arc::new(disk.clone()), PathBuf::from("/snapshots")).unwrap()
+}
+
+fn is_received(disk: &SimulatedDisk) -> bool {
+    disk.files().iter().any(|(path, _)| path.ends_with("received.tmp"))
+}
+
+#[tokio::test]
+async fn a_snapshot_that_does_not_fit_leaves_the_room_to_the_log() {
+    let disk = SimulatedDisk::default();
+    let wal = open(&disk);
+    while !disk.files().iter().any(|(path, size)| path.ends_with("blank-1.tmp") && *size as u64 == SEGMENT) {
+        tokio::time::sleep(Duration::from_millis(1)).await; // the second segment is made ready
+    }
+    disk.set_room(Some(SEGMENT + 6_000));
+    let receiver = Receiver::new(snapshots(&disk));
+    let mut refused = false;
+    for number in 0..20 {
+        let bytes = bytes::Bytes::from(vec![1; 4096]);
+        let (offset, checksum) = (number * 4096, crc32c::crc32c(&bytes));
+        let piece = SnapshotPiece { name: "a".into(), offset, checksum, bytes, ..SnapshotPiece::default() };
+        if receiver.piece(piece).await.is_err() {
+            refused = true;
+            break;
+        }
+        assert!(is_received(&disk));
+    }
+    assert!(refused && !is_received(&disk), "{:?}", disk.files());
+    for index in 0.. {
+        let _reservation = wal.reserve(1000).await.expect("room for the log");
+        wal.append(0, Some(Box::new(|result| result.unwrap())), |appender| {
+            appender.entry(LogRef { term: 1, node: 1, index }, |out| out.extend([0; 1000]));
+        });
+        if wal.usage().segments > 2 {
+            break;
+        }
+    }
+    wal.close();
 }
 
 fn membership() -> Membership<u64, Replica> {

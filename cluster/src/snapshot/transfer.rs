@@ -75,9 +75,19 @@ impl Snapshots {
 
     /// Begins to receive a snapshot, in place of what was received before.
     pub(crate) fn incoming(&self, name: &str) -> io::Result<Incoming> {
-        let path = self.directory.join("received.tmp");
+        let path = self.received();
         let file = Appending::new(self.disk.create(&path)?);
         Ok(Incoming { name: name.to_owned(), path, file })
+    }
+
+    /// Where a snapshot is received.
+    fn received(&self) -> PathBuf {
+        self.directory.join("received.tmp")
+    }
+
+    /// Gives up what was received, unless it has its place by now: it takes space that others need.
+    pub(crate) fn discard_received(&self) -> io::Result<()> {
+        self.remove(&self.received())
     }
 
     /// Gives a received snapshot its place, and removes those before it.
