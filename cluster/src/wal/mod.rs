@@ -50,7 +50,7 @@ use self::ledger::Ledger;
 pub(crate) use self::pages::Pages;
 pub(crate) use self::record::{Ballot, LogRef, Record};
 use self::record::{ENTRY_HEADER, RECORD_HEADER};
-pub(crate) use self::recovery::missing_end;
+pub(crate) use self::recovery::{is_begun, missing_end};
 use crate::limits::{WAL_FRAME_BYTES, WAL_FRAMES_WAITING_MAX, WAL_HEADROOM_BYTES, WAL_RETRY_INTERVAL};
 
 /// Frames begin at multiples of this, so that no header straddles two sectors.

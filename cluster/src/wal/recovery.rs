@@ -103,6 +103,15 @@ fn check_reach(disk: &dyn Disk, directory: &Path, last: Option<u64>) -> Result<(
     .map_err(failed(directory))
 }
 
+/// Whether there is a log in a directory, or was one.
+///
+/// # Errors
+/// The directory, or the note beside it, cannot be read.
+pub(crate) fn is_begun(disk: &dyn Disk, directory: &Path) -> io::Result<bool> {
+    let is_there = disk.list(directory)?.iter().any(|path| segment::number(path).is_some());
+    Ok(is_there || reach::read(disk, directory)?.is_some())
+}
+
 /// The newest segment that the log in a directory had, if it is missing.
 ///
 /// # Errors
