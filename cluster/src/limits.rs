@@ -213,6 +213,8 @@ pub const APPEND_TIMEOUT: Duration = Duration::from_millis(500);
 pub const PEER_RETRY_INTERVAL: Duration = Duration::from_millis(100);
 /// Size of a piece of a snapshot that is sent to another replica.
 pub const SNAPSHOT_PIECE_BYTES: usize = 1 << 20;
+/// Segments of the log for which a snapshot that is received must leave room.
+pub const SNAPSHOT_SPARE_SEGMENTS: u64 = 3;
 /// How long a piece of a snapshot may take to be received and written down.
 pub const SNAPSHOT_PIECE_TIMEOUT: Duration = Duration::from_secs(10);
 /// How long a snapshot that was received may take to be installed.

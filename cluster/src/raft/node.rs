@@ -30,7 +30,7 @@ use super::types::{LeaderId, Replica, TypeConfig, log_ref};
 use crate::group::{Applier, Batch, Lead, Proposer};
 use crate::limits::{
     ELECTION_TIMEOUT, HEARTBEAT_INTERVAL, HEARTBEAT_PAUSE, LEADER_BEGIN_INTERVAL, LEADER_TIMEOUT, LONE_INTERVAL,
-    OPENING_PROGRESS_INTERVAL,
+    OPENING_PROGRESS_INTERVAL, SNAPSHOT_SPARE_SEGMENTS,
 };
 use crate::peer::Peers;
 use crate::progress::Progress;
@@ -125,8 +125,8 @@ impl Node {
             ..Config::default()
         };
         let config = Arc::new(config.validate().map_err(refused)?);
+        let receiver = Receiver::new(snapshots.clone(), SNAPSHOT_SPARE_SEGMENTS * wal.segment_bytes());
         let log = LogStore::new(wal, group);
-        let receiver = Receiver::new(snapshots.clone());
         let machine = StateMachine::open(applier, snapshots).await?;
         let applied = machine.progress();
         if log.state().purged.is_some_and(|purged| purged.index > *applied.borrow()) {

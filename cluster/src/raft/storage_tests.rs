@@ -46,7 +46,7 @@ async fn a_snapshot_that_does_not_fit_leaves_the_room_to_the_log() {
         tokio::time::sleep(Duration::from_millis(1)).await; // the second segment is made ready
     }
     disk.set_room(Some(SEGMENT + 6_000));
-    let receiver = Receiver::new(snapshots(&disk));
+    let receiver = Receiver::new(snapshots(&disk), 0);
     let mut refused = false;
     for number in 0..20 {
         let bytes = bytes::Bytes::from(vec![1; 4096]);
@@ -69,6 +69,19 @@ async fn a_snapshot_that_does_not_fit_leaves_the_room_to_the_log() {
         }
     }
     wal.close();
+}
+
+#[tokio::test]
+async fn a_snapshot_that_would_leave_no_room_to_the_log_is_not_begun() {
+    let (disk, size) = (SimulatedDisk::default(), 40_000);
+    let receiver = Receiver::new(snapshots(&disk), 3 * SEGMENT);
+    let asked = SnapshotPiece { name: "a".into(), size, ..SnapshotPiece::default() };
+    disk.set_room(Some(size + 3 * SEGMENT - 1));
+    assert!(receiver.piece(asked.clone()).await.is_err());
+    assert!(!is_received(&disk));
+    disk.set_room(Some(size + 3 * SEGMENT));
+    assert_eq!(receiver.piece(asked).await.unwrap().offset, 0);
+    assert!(is_received(&disk));
 }
 
 fn membership() -> Membership<u64, Replica> {

@@ -58,6 +58,10 @@ impl Disk for Removing {
         self.0.preallocate(path, size)
     }
 
+    fn room(&self, directory: &Path) -> io::Result<u64> {
+        self.0.room(directory)
+    }
+
     fn rename(&self, from: &Path, to: &Path) -> io::Result<()> {
         self.0.rename(from, to)
     }
@@ -78,7 +82,7 @@ fn a_snapshot_takes_the_place_of_those_that_others_remove_and_spares_what_they_w
     let written: &Path = Path::new("/snapshots/0000000000000003.tmp");
     disk.create(written).unwrap();
     let adopt = |index| {
-        let received = snapshots.incoming("a").unwrap().finish().unwrap();
+        let received = snapshots.incoming("a", 0, 0).unwrap().finish().unwrap();
         let last = Some(LogRef { term: 1, node: 1, index });
         snapshots.adopt(&received, &Meta { last, ..Meta::default() }).unwrap()
     };

@@ -189,6 +189,11 @@ impl Wal {
         self.shared.frame_bytes()
     }
 
+    /// Size of each segment, in bytes.
+    pub(crate) fn segment_bytes(&self) -> u64 {
+        self.shared.options.segment_bytes
+    }
+
     /// The names of the groups that the log knows.
     pub(crate) fn groups(&self) -> Vec<String> {
         self.shared.names.lock().clone()

@@ -203,6 +203,10 @@ impl Disk for SimulatedDisk {
         Ok(file)
     }
 
+    fn room(&self, _: &Path) -> io::Result<u64> {
+        Ok(self.0.lock().room.unwrap_or(u64::MAX))
+    }
+
     fn rename(&self, from: &Path, to: &Path) -> io::Result<()> {
         let mut state = self.0.lock();
         let content = state.files.remove(from).ok_or(io::ErrorKind::NotFound)?;
