@@ -37,7 +37,7 @@ use crate::snapshot::Snapshots;
 use crate::store::Running;
 use crate::task::Task;
 use crate::wal::disk::Disk;
-use crate::wal::{Wal, WalError, WalOptions};
+use crate::wal::{self, Wal, WalError, WalOptions};
 use crate::{Founder, Membership, OpenError, Options, Revision};
 
 /// Takes hold of the data directory, until the file is dropped.
@@ -120,6 +120,11 @@ async fn start(machine: &Machine, options: &Options, tables: &Arc<Tables>) -> Re
     ShardMap::founding(options, &BTreeMap::new())?; // what cannot be is told at once
     let (segment_bytes, on_fatal, drive) = (options.wal_segment_bytes, options.on_fatal.clone(), machine.drive.clone());
     let wal_options = WalOptions { directory: directory.clone(), segment_bytes, on_fatal, drive };
+    let is_known = IdentityFile::is_there(&**disk, &options.directory).map_err(failed)?;
+    if !is_known && wal::is_begun(&**disk, &directory).map_err(failed)? {
+        // It would go on under another id, for good, and vote again in what it has voted in.
+        return Err(OpenError::Unidentified { path: IdentityFile::path(&options.directory) });
+    }
     let here = Here::open(disk.clone(), options)?;
     let wal = Wal::open(disk.clone(), wal_options, &[DEFAULT_GROUP.into()])?;
     if wal.is_new() && !here.identity.get().cluster.is_empty() {

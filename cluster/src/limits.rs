@@ -55,6 +55,10 @@ pub const WAL_RETRY_INTERVAL: Duration = Duration::from_millis(200);
 pub const ENTRY_CACHE_BYTES: usize = 32 << 20;
 /// Bytes after which a chunk of a snapshot takes nothing more.
 pub const SNAPSHOT_CHUNK_BYTES: usize = 1 << 20;
+/// How long after a snapshot that could not be written another is begun; twice that after each that follows.
+pub const SNAPSHOT_RETRY_INTERVAL: Duration = Duration::from_secs(2);
+/// How long that is at most.
+pub const SNAPSHOT_RETRY_INTERVAL_MAX: Duration = Duration::from_secs(64);
 /// Bytes of a snapshot that are written and made durable at once.
 pub const SNAPSHOT_WRITE_BYTES: usize = 4 << 20;
 /// How often that is done for a snapshot that nobody waits for: 16 MiB/s, twice that after a minute, and so on.
@@ -209,6 +213,8 @@ pub const APPEND_TIMEOUT: Duration = Duration::from_millis(500);
 pub const PEER_RETRY_INTERVAL: Duration = Duration::from_millis(100);
 /// Size of a piece of a snapshot that is sent to another replica.
 pub const SNAPSHOT_PIECE_BYTES: usize = 1 << 20;
+/// Segments of the log for which a snapshot that is received must leave room.
+pub const SNAPSHOT_SPARE_SEGMENTS: u64 = 3;
 /// How long a piece of a snapshot may take to be received and written down.
 pub const SNAPSHOT_PIECE_TIMEOUT: Duration = Duration::from_secs(10);
 /// How long a snapshot that was received may take to be installed.

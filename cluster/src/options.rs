@@ -174,6 +174,15 @@ pub enum OpenError {
     /// Who this replica is cannot be written down.
     #[error("the identity of this replica cannot be written")]
     Identity(#[source] std::io::Error),
+    /// There is a log, and not what says whose it is, which is written before the log is made.
+    #[error(
+        "{path} is missing, which says whose write-ahead log this is; restore it from a copy, or the data directory \
+         from a backup, or start a replica of several with an empty one and join it again"
+    )]
+    Unidentified {
+        /// The file.
+        path: PathBuf,
+    },
     /// The data directory holds a part of a backup.
     #[error("data directory {directory} holds a part of a backup only: remove it, and restore the backup again")]
     Unfinished {

@@ -8,6 +8,7 @@ use std::time::Duration;
 use parking_lot::Mutex;
 
 use crate::machine::{Machine, WallClock};
+use crate::wal::disk::Disk as _;
 use crate::wal::simulated_disk::SimulatedDisk;
 use crate::{
     ChangeKind, Draft, Expectation, Interest, Key, Layout, Mutation, Options, Outcome, Revision, Store, TableId,
@@ -258,4 +259,20 @@ async fn after_a_failed_sync_nothing_is_acknowledged() {
     assert!(store.write(write("ns/c", Expectation::Absent, 100)).await.is_err());
     assert!(store.table(&TableId::new("pods")).get("ns/b").is_none());
     tokio::time::timeout(Duration::from_secs(10), store.shutdown()).await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_log_whose_replica_is_not_known_is_refused() {
+    let disk = SimulatedDisk::default();
+    let store = open(&disk, options()).await;
+    store.write(write("ns/a", Expectation::Absent, 100)).await.unwrap();
+    store.shutdown().await;
+    let member = std::path::Path::new("/store/member");
+    disk.remove(member).unwrap();
+    let files = disk.files();
+    let opening = Store::open_on(Machine::with_disk(Arc::new(disk.clone())), None, options());
+    let opened = tokio::time::timeout(Duration::from_secs(5), opening).await.expect("an answer");
+    let refused = opened.err().expect("a refusal").to_string();
+    assert!(refused.contains("/store/member"), "{refused}");
+    assert_eq!(disk.files(), files);
 }

@@ -229,6 +229,9 @@ pub struct SnapshotPiece {
     /// The bytes.
     #[prost(bytes = "bytes", tag = "5")]
     pub bytes: Bytes,
+    /// Size of the file; zero from a sender that does not tell.
+    #[prost(uint64, tag = "6")]
+    pub size: u64,
 }
 
 /// How much of a snapshot is there.

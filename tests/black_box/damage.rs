@@ -2,7 +2,7 @@
 
 use std::fs::{self, File, OpenOptions};
 use std::os::unix::fs::FileExt as _;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use crate::support::{CONFIG_MAPS, DataDir, config_map, config_map_path};
 
@@ -59,14 +59,23 @@ fn flipped_bits_are_refused_and_nothing_is_changed() {
     assert_eq!(early["data"]["value"], EARLY);
 }
 
-/// The tail is torn off in the midst of the last write: everything before is there, and writing goes on.
-fn recovers(tear: impl Fn(&File, usize)) {
+/// Where the last write of a killed server has its middle, and the log that it is in.
+fn middle_of_last_write(directory: &DataDir, large: &str) -> (PathBuf, usize) {
+    let segment = directory.log_segment();
+    let middle = find(&segment, large.as_bytes()) + large.len() / 2;
+    (segment, middle.next_multiple_of(SECTOR))
+}
+
+#[test]
+fn a_tail_that_never_reached_the_disk_is_cut_off() {
     let large = "torn-".repeat(20_000);
     let directory = killed_directory(&large);
-    let segment = directory.log_segment();
-    let middle = (find(&segment, large.as_bytes()) + large.len() / 2).next_multiple_of(SECTOR);
-    tear(&open(&segment), middle);
+    let (segment, middle) = middle_of_last_write(&directory, &large);
+    let file = open(&segment);
+    let length = file.metadata().expect("a size").len() as usize;
+    file.write_all_at(&vec![0; length - middle], middle as u64).expect("zeros");
 
+    // Everything before is there, and writing goes on.
     let server = directory.start();
     assert!(server.messages().contains("cutting off a frame that was never completed"), "{}", server.messages());
     let mut client = server.connect();
@@ -82,14 +91,13 @@ fn recovers(tear: impl Fn(&File, usize)) {
 }
 
 #[test]
-fn a_tail_that_never_reached_the_disk_is_cut_off() {
-    recovers(|file, middle| {
-        let length = file.metadata().expect("a size").len() as usize;
-        file.write_all_at(&vec![0; length - middle], middle as u64).expect("zeros");
-    });
-}
-
-#[test]
-fn a_log_that_ends_early_is_cut_off() {
-    recovers(|file, middle| file.set_len(middle as u64).expect("a shorter file"));
+fn a_log_whose_file_ends_early_is_refused() {
+    let large = "torn-".repeat(20_000);
+    let directory = killed_directory(&large);
+    let (segment, middle) = middle_of_last_write(&directory, &large);
+    open(&segment).set_len(middle as u64).expect("a shorter file");
+    let refusal = directory.try_start().err().expect("a refusal");
+    assert_eq!(refusal.code, Some(1));
+    let named = format!("{} is damaged at offset {middle}", segment.display());
+    assert!(refusal.messages.contains(&named), "{named} is not in {}", refusal.messages);
 }

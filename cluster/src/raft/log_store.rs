@@ -16,7 +16,7 @@ use parking_lot::Mutex;
 use super::rest::Rest;
 use super::types::{self, Entry, LogIdentity, TypeConfig, Vote, log_id, log_ref};
 use crate::limits::ENTRY_CACHE_BYTES;
-use crate::wal::{Ballot, GroupId, GroupState, LogRef, Wal, WalError};
+use crate::wal::{Appender, Ballot, GroupId, GroupState, LogRef, Record, Wal, WalError};
 
 /// Reads and writes the log of one group. Cheap to clone; all clones are the same log.
 #[derive(Clone)]
@@ -51,8 +51,10 @@ impl Recent {
         self.bytes -= self.entries.pop_front().map_or(0, |(_, bytes)| bytes);
     }
 
-    fn pop_back(&mut self) {
-        self.bytes -= self.entries.pop_back().map_or(0, |(_, bytes)| bytes);
+    fn truncate_after(&mut self, last: Option<u64>) {
+        while self.entries.back().is_some_and(|(entry, _)| last.is_none_or(|last| entry.index() > last)) {
+            self.bytes -= self.entries.pop_back().map_or(0, |(_, bytes)| bytes);
+        }
     }
 }
 
@@ -127,20 +129,37 @@ impl LogStore {
         indexes.filter_map(move |index| log.entry(index, &mut buffer).transpose())
     }
 
-    /// Gives up what is in the log, which goes on behind an entry, before the log is followed.
-    pub(super) fn skip_to(&self, last: LogRef) {
-        self.wal.purge(self.group, last);
+    /// Appends records, and waits until they are durable.
+    async fn write(&self, records: impl FnOnce(&mut Appender<'_>)) -> io::Result<()> {
+        let (done, durable) = tokio::sync::oneshot::channel();
+        let callback = Box::new(move |result| drop(done.send(result)));
+        self.wal.append(self.group, Some(callback), records);
+        durable.await.map_err(io::Error::other)?
+    }
+
+    /// Gives up all entries when they do not lead to what a snapshot holds, before the log is followed: it goes on
+    /// behind that then. Such are left by a process that ended while it took over the snapshot of another replica, or
+    /// by a leader of a later term whose entries were never committed.
+    pub(super) async fn follow_snapshot(&self, last: LogRef) -> io::Result<()> {
+        let state = self.wal.state(self.group);
+        if state.purged.is_some_and(|purged| purged.index >= last.index) || self.wal.has(self.group, last) {
+            return Ok(());
+        }
+        tracing::warn!(%last, log = ?state.last, "giving up the entries of a log that does not lead to its snapshot");
+        let write = self.write(|appender| {
+            appender.truncate(last.index.checked_sub(1));
+            appender.record(&Record::Purge(last));
+        });
+        write.await
     }
 
     /// Adds an entry and a vote, before the log is followed, and waits until both are durable.
     pub(super) async fn add(&self, entry: Entry, ballot: Ballot) -> io::Result<()> {
-        let (done, durable) = tokio::sync::oneshot::channel();
-        let callback = Box::new(move |result| drop(done.send(result)));
-        self.wal.append(self.group, Some(callback), |appender| {
+        let write = self.write(|appender| {
             appender.entry(log_ref(&entry.log_id), |out| types::put_entry(&entry, out));
             appender.vote(ballot);
         });
-        durable.await.map_err(io::Error::other)?
+        write.await
     }
 }
 
@@ -197,10 +216,7 @@ impl RaftLogStorage<TypeConfig> for LogStore {
         if seeded!(ForgottenVote) {
             return Ok(());
         }
-        let (done, durable) = tokio::sync::oneshot::channel();
-        let callback = Box::new(move |result| drop(done.send(result)));
-        self.wal.append(self.group, Some(callback), |appender| appender.vote(types::ballot(vote)));
-        durable.await.map_err(io::Error::other)?
+        self.write(|appender| appender.vote(types::ballot(vote))).await
     }
 
     async fn save_committed(&mut self, committed: Option<LogIdentity>) -> Result<(), io::Error> {
@@ -248,12 +264,9 @@ impl RaftLogStorage<TypeConfig> for LogStore {
     async fn truncate_after(&mut self, last: Option<LogIdentity>) -> Result<(), io::Error> {
         self.rest.stir();
         let last = last.map(|last| last.index());
-        let mut recent = self.recent.lock();
-        while recent.entries.back().is_some_and(|(entry, _)| last.is_none_or(|last| entry.index() > last)) {
-            recent.pop_back();
-        }
-        self.wal.append(self.group, None, |appender| appender.truncate(last));
-        Ok(())
+        self.recent.lock().truncate_after(last);
+        // A snapshot that contradicts what is dropped here may be taken over next, and is durable at once.
+        self.write(|appender| appender.truncate(last)).await
     }
 
     async fn purge(&mut self, last: LogIdentity) -> Result<(), io::Error> {

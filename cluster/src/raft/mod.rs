@@ -27,6 +27,8 @@ mod snapshot_sending;
 mod snapshotting;
 mod state_machine;
 mod status;
+#[cfg(test)]
+mod storage_tests;
 mod survival;
 mod types;
 mod wire;

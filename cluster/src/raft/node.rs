@@ -22,14 +22,15 @@ use super::log_store::LogStore;
 use super::network::Network;
 use super::proposals::Proposals;
 use super::snapshot_sending::Receiver;
+use super::snapshotting::Due;
 use super::state_machine::StateMachine;
 use super::status::Member;
 use super::survival;
-use super::types::{LeaderId, Replica, TypeConfig};
+use super::types::{LeaderId, Replica, TypeConfig, log_ref};
 use crate::group::{Applier, Batch, Latest, Lead, Proposer};
 use crate::limits::{
     ELECTION_TIMEOUT, HEARTBEAT_INTERVAL, HEARTBEAT_PAUSE, LEADER_BEGIN_INTERVAL, LEADER_TIMEOUT, LONE_INTERVAL,
-    OPENING_PROGRESS_INTERVAL,
+    OPENING_PROGRESS_INTERVAL, SNAPSHOT_SPARE_SEGMENTS,
 };
 use crate::peer::Peers;
 use crate::progress::Progress;
@@ -92,8 +93,8 @@ pub(crate) struct Node {
     /// The term in which this replica leads and has applied all that was in the log before; zero when it does not.
     tenure: Arc<AtomicU64>,
     pub(super) snapshot_log_bytes: u64,
-    /// Bytes appended when the last snapshot was begun, while none is being written.
-    pub(super) snapshot_at: Arc<Mutex<u64>>,
+    /// What the next snapshot waits for; locked while one is being written.
+    pub(super) snapshot_due: Arc<Mutex<Due>>,
     pub(super) stopping: Arc<AtomicBool>,
     on_fatal: Arc<dyn Fn(&str) + Send + Sync>,
     pub(super) on_lost: Arc<dyn Fn() + Send + Sync>,
@@ -126,12 +127,16 @@ impl Node {
             ..Config::default()
         };
         let config = Arc::new(config.validate().map_err(refused)?);
+        let receiver = Receiver::new(snapshots.clone(), SNAPSHOT_SPARE_SEGMENTS * wal.segment_bytes());
         let log = LogStore::new(wal, group);
-        let (receiver, latest) = (Receiver::new(snapshots.clone()), applier.latest().clone());
+        let latest = applier.latest().clone();
         let machine = StateMachine::open(applier, snapshots).await?;
         let applied = machine.progress();
         if log.state().purged.is_some_and(|purged| purged.index > *applied.borrow()) {
             return Err(StartError::NoSnapshot);
+        }
+        if let Some(last) = machine.last() {
+            log.follow_snapshot(log_ref(&last)).await?;
         }
         if options.is_survivor {
             survival::be_alone(&log, &machine, node).await?;
@@ -148,7 +153,7 @@ impl Node {
         };
         let raft = GroupRaft::new(node, config, network, log.clone(), machine).await.map_err(refused)?;
         let snapshot_log_bytes = options.snapshot_log_bytes;
-        let (snapshot_at, stopping) = (Arc::default(), Arc::default());
+        let (snapshot_due, stopping) = (Arc::default(), Arc::default());
         let (on_fatal, on_lost) = (options.on_fatal, options.on_lost);
         let tenure = Arc::default();
         let node = Node {
@@ -163,7 +168,7 @@ impl Node {
             applied,
             tenure,
             snapshot_log_bytes,
-            snapshot_at,
+            snapshot_due,
             stopping,
             on_fatal,
             on_lost,

@@ -44,6 +44,7 @@ pub(super) async fn send(link: &Link, vote: &Vote, file: &SnapshotFile) -> Sent<
         offset,
         checksum: crc32c::crc32c(&bytes),
         bytes,
+        size,
     };
     let mut offset = put(link, &piece(0, bytes::Bytes::new())).await?;
     tracing::info!(group = link.group(), name, size, offset, "sending a snapshot");
@@ -87,11 +88,13 @@ async fn ask(link: &Link, method: Method, request: &impl Message, timeout: Durat
 pub(super) struct Receiver {
     snapshots: Snapshots,
     incoming: Arc<Mutex<Option<Incoming>>>,
+    /// Bytes that are left free for the log.
+    spared: u64,
 }
 
 impl Receiver {
-    pub(super) fn new(snapshots: Snapshots) -> Receiver {
-        Receiver { snapshots, incoming: Arc::default() }
+    pub(super) fn new(snapshots: Snapshots, spared: u64) -> Receiver {
+        Receiver { snapshots, incoming: Arc::default(), spared }
     }
 
     /// Takes a piece; where the next begins.
@@ -100,16 +103,20 @@ impl Receiver {
             return Err(io::Error::other("a piece of a snapshot does not match its checksum"));
         }
         let mut incoming = self.incoming.clone().lock_owned().await;
-        let snapshots = self.snapshots.clone();
+        let (snapshots, spared) = (self.snapshots.clone(), self.spared);
         let taken = self.snapshots.aside(move || {
-            let mut current = match incoming.take() {
-                Some(current) if current.name() == piece.name => current,
-                _ => snapshots.incoming(&piece.name)?,
+            let mut current = match incoming.take().filter(|current| current.name() == piece.name) {
+                Some(current) => current,
+                None => snapshots.incoming(&piece.name, piece.size, spared)?,
             };
-            let taken = current.take(piece.offset, &piece.bytes);
+            if let Err(error) = current.take(piece.offset, &piece.bytes) {
+                drop(current);
+                snapshots.discard_received()?;
+                return Err(error);
+            }
             let offset = current.received();
             *incoming = Some(current);
-            taken.map(|()| offset)
+            Ok(offset)
         });
         Ok(message::SnapshotPieceAnswer { offset: taken.await?? })
     }
@@ -121,11 +128,21 @@ impl Receiver {
         install: message::SnapshotInstall,
     ) -> io::Result<message::SnapshotInstallAnswer> {
         let mut incoming = self.incoming.clone().lock_owned().await;
+        let installed = self.install_received(raft, incoming.take(), install).await;
+        let snapshots = self.snapshots.clone();
+        self.snapshots.aside(move || snapshots.discard_received()).await??;
+        installed
+    }
+
+    async fn install_received(
+        &self,
+        raft: &GroupRaft,
+        received: Option<Incoming>,
+        install: message::SnapshotInstall,
+    ) -> io::Result<message::SnapshotInstallAnswer> {
+        let is_whole = |received: &Incoming| received.name() == install.name && received.received() == install.size;
         let incomplete = || io::Error::other("the snapshot was not received completely");
-        let whole = incoming
-            .as_ref()
-            .is_some_and(|incoming| incoming.name() == install.name && incoming.received() == install.size);
-        let received = incoming.take().filter(|_| whole).ok_or_else(incomplete)?;
+        let received = received.filter(is_whole).ok_or_else(incomplete)?;
         let snapshots = self.snapshots.clone();
         let received = self.snapshots.aside(move || SnapshotFile::receive(&snapshots, &received.finish()?));
         let snapshot = received.await??;

@@ -5,13 +5,42 @@ use std::time::Duration;
 use tokio::time::Instant;
 
 use super::node::{Metrics, Node, StartError, refused};
-use crate::limits::SNAPSHOT_HELD_FACTOR;
+use crate::limits::{SNAPSHOT_HELD_FACTOR, SNAPSHOT_RETRY_INTERVAL, SNAPSHOT_RETRY_INTERVAL_MAX};
 use crate::snapshot::Pace;
+
+/// What the next snapshot waits for.
+#[derive(Default)]
+pub(super) struct Due {
+    /// Bytes appended when the last snapshot was begun.
+    begun_at: u64,
+    /// Until when the next is not begun because the last failed, and how long that is in all.
+    pause: Option<(Instant, Duration)>,
+}
+
+impl Due {
+    fn is_pausing(&self) -> bool {
+        self.pause.is_some_and(|(until, _)| Instant::now() < until)
+    }
+
+    /// A snapshot could not be written, most likely because it does not fit: what it took is to be left to the log
+    /// before another takes it, longer each time.
+    fn failed(&mut self) {
+        let last = self.pause.map(|(_, pause)| pause);
+        let pause = last.map_or(SNAPSHOT_RETRY_INTERVAL, |last| (2 * last).min(SNAPSHOT_RETRY_INTERVAL_MAX));
+        self.pause = Some((Instant::now() + pause, pause));
+    }
+
+    /// A snapshot was written, begun when so many bytes were appended.
+    fn written(&mut self, appended: u64) {
+        *self = Due { begun_at: appended, pause: None };
+    }
+}
 
 impl Node {
     /// Whether the log has grown so much since the last snapshot that another may be due, while none is being written.
     pub(crate) fn has_grown(&self) -> bool {
-        self.snapshot_at.try_lock().is_ok_and(|snapshot_at| self.grown(*snapshot_at) >= self.snapshot_log_bytes())
+        let is_due = |due: &Due| !due.is_pausing() && self.grown(due.begun_at) >= self.snapshot_log_bytes();
+        self.snapshot_due.try_lock().is_ok_and(|due| is_due(&due))
     }
 
     /// How much the log grows before a snapshot: not as much on every member, so that they do not write at the same
@@ -29,25 +58,28 @@ impl Node {
     }
 
     /// Writes a snapshot when the log has grown enough since the last, and gives back the log before it. One that
-    /// cannot be written, as on a full disk, is tried again later.
+    /// cannot be written, as on a full disk, is tried again after a pause.
     pub(crate) async fn snapshot_when_due(&self) {
-        let Ok(mut snapshot_at) = self.snapshot_at.try_lock() else { return };
-        let (appended, grown) = (self.log.appended(), self.grown(*snapshot_at));
+        let Ok(mut due) = self.snapshot_due.try_lock() else { return };
+        let (appended, grown) = (self.log.appended(), self.grown(due.begun_at));
         if grown < self.snapshot_log_bytes() {
             return;
         }
         let live = self.raft.with_state_machine(|machine| Box::pin(async { machine.applier().object_bytes() })).await;
-        if live.is_ok_and(|live| grown >= live as u64) && self.snapshot(Pace::Gentle).await.is_ok() {
-            *snapshot_at = appended;
+        if live.is_ok_and(|live| grown >= live as u64) {
+            match self.snapshot(Pace::Gentle).await {
+                Ok(()) => due.written(appended),
+                Err(_) => due.failed(),
+            }
         }
     }
 
     /// Writes a snapshot whether it is due or not, and gives back the log before it.
     pub(crate) async fn snapshot_now(&self) -> Result<(), StartError> {
-        let mut snapshot_at = self.snapshot_at.lock().await;
+        let mut due = self.snapshot_due.lock().await;
         let appended = self.log.appended();
         self.snapshot(Pace::Fast).await?;
-        *snapshot_at = appended;
+        due.written(appended);
         Ok(())
     }
 
@@ -69,5 +101,26 @@ impl Node {
         }
         tracing::info!(index, elapsed_ms = started.elapsed().as_millis() as u64, "wrote a snapshot");
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn a_snapshot_that_failed_is_begun_again_after_ever_longer_pauses() {
+        let (mut due, began) = (Due::default(), Instant::now());
+        let mut attempts = 0;
+        while began.elapsed() < 10 * SNAPSHOT_RETRY_INTERVAL_MAX {
+            if !due.is_pausing() {
+                due.failed();
+                attempts += 1;
+            }
+            tokio::time::advance(Duration::from_secs(1)).await;
+        }
+        assert!((10..20).contains(&attempts), "{attempts} attempts");
+        due.written(7);
+        assert!(!due.is_pausing() && due.begun_at == 7);
     }
 }

@@ -53,6 +53,12 @@ impl SnapshotFile {
         self.path.file_stem().unwrap_or_default().to_string_lossy().into_owned()
     }
 
+    /// Gives it its place among the others, after it was received; where that is.
+    async fn adopt(&self, meta: &Meta) -> io::Result<PathBuf> {
+        let (file, meta) = (self.clone(), meta.clone());
+        self.aside(move || file.snapshots.adopt(&file.path, &meta)).await.flatten()
+    }
+
     /// Its content, and whether it was received; read on a thread that may wait for the disk.
     async fn load(&self) -> io::Result<(Loaded, bool)> {
         if let Some(loaded) = self.received.as_ref().and_then(|received| received.lock().take()) {
@@ -241,7 +247,7 @@ impl RaftStateMachine<TypeConfig> for StateMachine {
         }
         let (loaded, received) = snapshot.load().await?;
         let path = match received {
-            true => self.snapshots.adopt(&snapshot.path, &loaded.meta)?,
+            true => snapshot.adopt(&loaded.meta).await?,
             false => snapshot.path,
         };
         self.restore(loaded, path).await

@@ -29,12 +29,7 @@ pub(super) async fn be_alone(log: &LogStore, machine: &StateMachine, node: u64) 
     let Some(replica) = name_and_address.cloned() else {
         return Err(io::Error::other("the replica had no vote in it, so that it may have a part of it only"));
     };
-    let mut last = state.last.unwrap_or(LogRef { term: 0, node, index: 0 });
-    if let Some(applied) = applied.filter(|applied| applied.index > last.index) {
-        // It ended while it took over a snapshot: the log goes on behind that.
-        log.skip_to(applied);
-        last = applied;
-    }
+    let last = state.last.unwrap_or(LogRef { term: 0, node, index: 0 });
     let term = state.vote.map_or(0, |vote| vote.term).max(last.term) + 1;
     let alone = Membership::new(vec![BTreeSet::from([node])], BTreeMap::from([(node, replica)]));
     let payload = EntryPayload::Membership(alone.map_err(io::Error::other)?);

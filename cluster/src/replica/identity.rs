@@ -43,6 +43,16 @@ pub(crate) const FORFEIT: &str = "forfeit";
 const FORMAT: &str = "flotilla member 1";
 
 impl IdentityFile {
+    /// Where the identity is kept in a data directory.
+    pub(crate) fn path(directory: &Path) -> PathBuf {
+        directory.join(FILE)
+    }
+
+    /// Whether a data directory holds an identity.
+    pub(crate) fn is_there(disk: &dyn Disk, directory: &Path) -> io::Result<bool> {
+        Ok(disk.list(directory)?.contains(&IdentityFile::path(directory)))
+    }
+
     /// The identity in a data directory; a new one, of this name, when it holds none. A replica that was the only one
     /// until now takes the name, since nobody knows it by another; that is written down when it belongs to a cluster.
     /// Without a name, one that is there is opened whatever it is called.
@@ -50,7 +60,7 @@ impl IdentityFile {
     /// # Errors
     /// The file cannot be read or written, is damaged, or is of a member of another name.
     pub(crate) fn open(disk: Arc<dyn Disk>, directory: &Path, name: Option<&str>) -> io::Result<IdentityFile> {
-        let path = directory.join(FILE);
+        let path = IdentityFile::path(directory);
         let files = disk.list(directory)?;
         if files.contains(&directory.join(FORFEIT)) {
             return Err(io::Error::other(FORFEITED));
@@ -104,7 +114,7 @@ impl IdentityFile {
     }
 
     fn write(&self, identity: &Identity) -> io::Result<()> {
-        let (path, unfinished) = (self.directory.join(FILE), self.directory.join("member.tmp"));
+        let (path, unfinished) = (IdentityFile::path(&self.directory), self.directory.join("member.tmp"));
         let file = self.disk.create(&unfinished)?;
         file.write_at(0, text(identity).as_bytes())?;
         file.sync()?;

@@ -92,6 +92,11 @@ impl Pace {
     }
 }
 
+/// Whether a file is a snapshot that is whole.
+fn is_snapshot(path: &Path) -> bool {
+    path.extension().is_some_and(|extension| extension == "snap")
+}
+
 /// The snapshots of one group.
 #[derive(Clone)]
 pub(crate) struct Snapshots {
@@ -121,8 +126,7 @@ impl Snapshots {
     pub(crate) fn newest(&self) -> Result<Option<PathBuf>, WalError> {
         let failed = |source| WalError::Io { path: self.directory.clone(), source };
         let paths = self.disk.list(&self.directory).map_err(failed)?;
-        let snapshots = paths.into_iter().filter(|path| path.extension().is_some_and(|extension| extension == "snap"));
-        Ok(snapshots.max()) // names sort by position
+        Ok(paths.into_iter().filter(|path| is_snapshot(path)).max()) // names sort by position
     }
 
     /// Reads a snapshot.
@@ -162,14 +166,23 @@ impl Snapshots {
         self.directory.join(format!("{entries:016x}.snap"))
     }
 
-    /// Makes a snapshot's name durable and removes those before it.
+    /// Makes a snapshot's name durable and removes those before it. One may be written while another is received, so
+    /// that what is not whole yet is left alone, and some may be gone already.
     fn keep_only(&self, path: &Path) -> io::Result<()> {
         self.disk.sync_directory(&self.directory)?;
         for older in self.disk.list(&self.directory)? {
-            if older.as_path() < path {
-                self.disk.remove(&older)?;
+            if is_snapshot(&older) && older.as_path() < path {
+                self.remove(&older)?;
             }
         }
         Ok(())
+    }
+
+    /// Removes a file, if it is there.
+    fn remove(&self, path: &Path) -> io::Result<()> {
+        match self.disk.remove(path) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+            removed => removed,
+        }
     }
 }

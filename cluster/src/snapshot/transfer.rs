@@ -73,11 +73,27 @@ impl Snapshots {
         Ok(Outgoing { size: file.size()?, file })
     }
 
-    /// Begins to receive a snapshot, in place of what was received before.
-    pub(crate) fn incoming(&self, name: &str) -> io::Result<Incoming> {
-        let path = self.directory.join("received.tmp");
+    /// Begins to receive a snapshot of this size, in place of what was received before, unless it would not leave as
+    /// much room as is to be spared.
+    pub(crate) fn incoming(&self, name: &str, size: u64, spared: u64) -> io::Result<Incoming> {
+        self.discard_received()?;
+        if size > 0 && self.disk.room(&self.directory)? < size.saturating_add(spared) {
+            let what = format!("the disk has no room for a snapshot of {size} bytes besides the log");
+            return Err(io::Error::new(io::ErrorKind::StorageFull, what));
+        }
+        let path = self.received();
         let file = Appending::new(self.disk.create(&path)?);
         Ok(Incoming { name: name.to_owned(), path, file })
+    }
+
+    /// Where a snapshot is received.
+    fn received(&self) -> PathBuf {
+        self.directory.join("received.tmp")
+    }
+
+    /// Gives up what was received, unless it has its place by now: it takes space that others need.
+    pub(crate) fn discard_received(&self) -> io::Result<()> {
+        self.remove(&self.received())
     }
 
     /// Gives a received snapshot its place, and removes those before it.
@@ -97,7 +113,7 @@ mod tests {
     #[test]
     fn pieces_are_taken_once_and_in_order() {
         let snapshots = Snapshots::open(Arc::new(SimulatedDisk::default()), "/snapshots".into()).unwrap();
-        let mut incoming = snapshots.incoming("a").unwrap();
+        let mut incoming = snapshots.incoming("a", 6, 0).unwrap();
         incoming.take(0, b"one").unwrap();
         incoming.take(0, b"one").unwrap();
         incoming.take(7, b"gap").unwrap();

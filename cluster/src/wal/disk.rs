@@ -32,6 +32,8 @@ pub(crate) trait Disk: Send + Sync {
     fn create(&self, path: &Path) -> io::Result<Box<dyn DiskFile>>;
     /// Creates a file of `size` zero bytes that no later write within it can lack space for.
     fn preallocate(&self, path: &Path, size: u64) -> io::Result<Box<dyn DiskFile>>;
+    /// How many bytes more files can take, about, where this directory is.
+    fn room(&self, directory: &Path) -> io::Result<u64>;
     fn rename(&self, from: &Path, to: &Path) -> io::Result<()>;
     fn remove(&self, path: &Path) -> io::Result<()>;
     /// Makes creations, renames and removals in a directory durable.
@@ -168,6 +170,11 @@ impl Disk for LocalDisk {
         }
         file.sync_all()?;
         Ok(Box::new(LocalFile { file, direct: open_directly(path).ok() }))
+    }
+
+    fn room(&self, directory: &Path) -> io::Result<u64> {
+        let found = rustix::fs::statvfs(directory)?;
+        Ok(found.f_bavail.saturating_mul(found.f_frsize))
     }
 
     fn rename(&self, from: &Path, to: &Path) -> io::Result<()> {

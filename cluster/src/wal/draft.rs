@@ -12,13 +12,16 @@ pub(super) struct Draft {
     /// The entries in it: their group, and where their records begin and how long they are.
     pub(super) entries: Vec<(GroupId, LogRef, usize, u32)>,
     pub(super) callbacks: Vec<Callback>,
+    /// Whether it must not be written, because an entry in it does not follow the one before it: a log with that could
+    /// never be opened again.
+    pub(super) is_broken: bool,
 }
 
 impl Draft {
     pub(super) fn new(mut frame: Vec<u8>) -> Draft {
         frame.clear();
         frame.resize(frame::HEADER, 0);
-        Draft { frame, entries: Vec::new(), callbacks: Vec::new() }
+        Draft { frame, entries: Vec::new(), callbacks: Vec::new(), is_broken: false }
     }
 
     pub(super) fn is_empty(&self) -> bool {
@@ -36,11 +39,15 @@ pub(crate) struct Appender<'a> {
 impl Appender<'_> {
     /// Appends an entry of which `body` writes the bytes.
     pub(crate) fn entry(&mut self, at: LogRef, body: impl FnOnce(&mut Vec<u8>)) {
+        // openraft checks that before it asks, by what it believes to be in the log.
+        if !self.ledger.is_followed_by(at) {
+            self.draft.is_broken = true;
+            return;
+        }
         let start = self.draft.frame.len();
         record::encode_entry(self.group, at, &mut self.draft.frame, body);
         let length = (self.draft.frame.len() - start) as u32;
         self.draft.entries.push((self.group, at, start, length));
-        // The caller appends what follows: openraft checks that before it asks.
         let _ = self.ledger.note(&Record::Entry(at, &[]), None);
     }
 

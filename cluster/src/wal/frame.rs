@@ -5,7 +5,8 @@
 //! what makes a torn frame, the last one, distinguishable from damage:
 //!
 //! - a torn frame misses at least one sector, which still holds the zeros of the fresh segment, and nothing follows;
-//! - a frame of which every sector was written but whose checksum is wrong was durable and has been damaged since.
+//! - a frame of which every sector was written but whose checksum is wrong was durable and has been damaged since;
+//! - a frame that reaches beyond the end of its segment, whose size never changes, has lost its end since.
 
 use crate::wal::ALIGNMENT;
 
@@ -15,6 +16,7 @@ const TRAILER: usize = 8;
 const SECTOR: usize = 512;
 const MAGIC: u32 = 0x314d_5246; // FRM1
 const END: u64 = 0x4652_414d_4545_4e44;
+const CUT_OFF: &str = "a frame reaches beyond the end of the file";
 
 /// What the header of a frame says.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -94,6 +96,7 @@ pub(crate) fn look(bytes: &[u8], offset: u64, segment: u64, expected: Option<u64
         let (no_head, no_rest) = (is_blank(head), is_blank(rest));
         return match () {
             () if no_head && no_rest => Found::End,
+            () if bytes.len() < ALIGNMENT => Found::Damaged(CUT_OFF),
             () if follows(bytes.get(ALIGNMENT..), segment, sequence) => Found::Damaged("a frame is missing"),
             // A header lies within one sector, so that it is there or not; without a body it never was complete.
             () if no_head || no_rest => Found::Torn,
@@ -104,8 +107,10 @@ pub(crate) fn look(bytes: &[u8], offset: u64, segment: u64, expected: Option<u64
         return Found::Damaged("a frame is out of sequence");
     }
     let length = header.frame_length();
-    let body = bytes.get(HEADER..HEADER + header.body_length()).filter(|_| length <= bytes.len());
-    if body.is_some_and(|body| crc32c::crc32c(body) == header.body_checksum) {
+    if length > bytes.len() {
+        return Found::Damaged(CUT_OFF);
+    }
+    if crc32c::crc32c(&bytes[HEADER..HEADER + header.body_length()]) == header.body_checksum {
         return Found::Frame(header);
     }
     if follows(bytes.get(length..), segment, sequence) || is_complete(bytes, offset, length) {

@@ -61,6 +61,11 @@ impl Ledger {
         Ok(())
     }
 
+    /// Whether an entry may come next.
+    pub(crate) fn is_followed_by(&self, at: LogRef) -> bool {
+        self.last().is_none_or(|last| last.index + 1 == at.index)
+    }
+
     /// Whether the entries begin where the purged ones end.
     pub(crate) fn is_whole(&self) -> bool {
         let first = self.slots.front().map(|slot| slot.at.index);

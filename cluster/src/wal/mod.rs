@@ -5,12 +5,15 @@
 //! log back, [`writer`] writes it, on a thread that [`drive`] starts.
 //!
 //! - Space is reserved before anything is proposed ([`Wal::reserve`]): what was let in always finds room.
+//! - What is found when it is opened is made durable before anything of it is acknowledged.
 //! - The frame that was being written when the machine stopped is cut off; damage anywhere else is refused.
 //! - After a failed write or fsync nothing is retried, because what the disk then holds is unknown.
 
 pub(crate) mod disk;
 mod draft;
 mod drive;
+#[cfg(test)]
+mod durability_tests;
 mod error;
 mod frame;
 mod ledger;
@@ -45,9 +48,9 @@ pub(crate) use self::drive::{Drive, Threads};
 pub use self::error::WalError;
 use self::ledger::Ledger;
 pub(crate) use self::pages::Pages;
-pub(crate) use self::record::{Ballot, LogRef};
-use self::record::{ENTRY_HEADER, RECORD_HEADER, Record};
-pub(crate) use self::recovery::missing_end;
+pub(crate) use self::record::{Ballot, LogRef, Record};
+use self::record::{ENTRY_HEADER, RECORD_HEADER};
+pub(crate) use self::recovery::{is_begun, missing_end};
 use crate::limits::{WAL_FRAME_BYTES, WAL_FRAMES_WAITING_MAX, WAL_HEADROOM_BYTES, WAL_RETRY_INTERVAL};
 
 /// Frames begin at multiples of this, so that no header straddles two sectors.
@@ -186,6 +189,11 @@ impl Wal {
         self.shared.frame_bytes()
     }
 
+    /// Size of each segment, in bytes.
+    pub(crate) fn segment_bytes(&self) -> u64 {
+        self.shared.options.segment_bytes
+    }
+
     /// The names of the groups that the log knows.
     pub(crate) fn groups(&self) -> Vec<String> {
         self.shared.names.lock().clone()
@@ -296,6 +304,11 @@ impl Wal {
     /// Whether an entry is on disk, so that [`Wal::read`] finds it.
     pub(crate) fn is_written(&self, group: GroupId, index: u64) -> bool {
         self.shared.ledgers.lock()[group as usize].slot(index).is_some_and(|slot| slot.position.is_some())
+    }
+
+    /// Whether the log has an entry, on disk or not yet.
+    pub(crate) fn has(&self, group: GroupId, at: LogRef) -> bool {
+        self.shared.ledgers.lock()[group as usize].slot(at.index).is_some_and(|slot| slot.at == at)
     }
 
     /// Sets room aside for entries of these bytes in all. Waits while the next segment is being made ready, and as long

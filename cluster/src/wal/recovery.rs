@@ -31,7 +31,7 @@ fn failed(path: &Path) -> impl Fn(io::Error) -> WalError + '_ {
     |source| WalError::Io { path: path.to_path_buf(), source }
 }
 
-/// Reads all segments, cuts off what was never completed, and refuses what is damaged.
+/// Reads all segments, cuts off what was never completed, and refuses what is damaged. What is found is durable.
 pub(super) fn recover(disk: &dyn Disk, options: &WalOptions, names: Vec<String>) -> Result<Recovered, WalError> {
     let directory = &options.directory;
     disk.create_directory(directory).map_err(failed(directory))?;
@@ -44,7 +44,7 @@ pub(super) fn recover(disk: &dyn Disk, options: &WalOptions, names: Vec<String>)
     check_reach(disk, directory, numbers.last().copied())?;
     let mut reader = Reader::new(names);
     let mut segments = BTreeMap::new();
-    let (mut active, mut buffer) = (None, Vec::new());
+    let (mut active, mut last, mut buffer) = (None, None, Vec::new());
     let what = "reading the segments of the write-ahead log";
     let mut progress = Progress::of(what, numbers.len() as u64, OPENING_PROGRESS_INTERVAL);
     for (place, number) in numbers.iter().enumerate() {
@@ -55,8 +55,9 @@ pub(super) fn recover(disk: &dyn Disk, options: &WalOptions, names: Vec<String>)
         }
         let file: Arc<dyn DiskFile> = disk.open(&path).map_err(failed(&path))?.into();
         let is_last = place + 1 == numbers.len();
-        let (offset, size) = read_segment(&mut reader, &mut buffer, &*file, &path, *number, is_last)?;
+        let End { offset, size, frame } = read_segment(&mut reader, &mut buffer, &*file, &path, *number, is_last)?;
         if is_last {
+            last = Some((file.clone(), path.clone(), offset, frame));
             let mut page = vec![0; offset as usize % PAGE];
             file.read_at(offset - page.len() as u64, &mut page).map_err(failed(&path))?;
             let sequence = reader.sequence;
@@ -66,6 +67,13 @@ pub(super) fn recover(disk: &dyn Disk, options: &WalOptions, names: Vec<String>)
         segments.insert(*number, Segment { path, file });
     }
     let (names, ledgers) = reader.finish(directory)?;
+    if let Some((file, path, end, frame)) = last {
+        make_durable(&*file, end, &frame).map_err(failed(&path))?;
+        // Nor may be its name, or that of the note beside the directory.
+        for directory in directory.ancestors().take(2) {
+            disk.sync_directory(directory).map_err(failed(directory))?;
+        }
+    }
     let is_new = active.is_none();
     let active = match active {
         Some(active) => active,
@@ -74,13 +82,34 @@ pub(super) fn recover(disk: &dyn Disk, options: &WalOptions, names: Vec<String>)
     Ok(Recovered { names, ledgers, segments, active, is_new })
 }
 
+/// Makes the last frame durable, which ends here. The process that wrote it may have ended before its fsync did, or
+/// because that failed, and what is seen of the frame is what memory has of it. After a failure the system takes that
+/// for written, so that another fsync alone would do nothing. Every frame before it was durable before it was begun.
+fn make_durable(file: &dyn DiskFile, end: u64, frame: &[u8]) -> io::Result<()> {
+    file.write_at(end - frame.len() as u64, frame)?;
+    file.sync()
+}
+
 /// Refuses a log of which the newest segments are missing.
 fn check_reach(disk: &dyn Disk, directory: &Path, last: Option<u64>) -> Result<(), WalError> {
     match reach::read(disk, directory).map_err(failed(directory))? {
-        Some(reached) if last < Some(reached) => Err(WalError::Missing { path: segment::path(directory, reached) }),
-        Some(_) => Ok(()),
-        None => last.map_or(Ok(()), |last| reach::note(disk, directory, last).map_err(failed(directory))),
+        Some(reached) if last < Some(reached) => {
+            return Err(WalError::Missing { path: segment::path(directory, reached) });
+        }
+        // A segment has its name before it is noted.
+        reached if reached < last => last.map_or(Ok(()), |last| reach::note(disk, directory, last)),
+        _ => Ok(()),
     }
+    .map_err(failed(directory))
+}
+
+/// Whether there is a log in a directory, or was one.
+///
+/// # Errors
+/// The directory, or the note beside it, cannot be read.
+pub(crate) fn is_begun(disk: &dyn Disk, directory: &Path) -> io::Result<bool> {
+    let is_there = disk.list(directory)?.iter().any(|path| segment::number(path).is_some());
+    Ok(is_there || reach::read(disk, directory)?.is_some())
 }
 
 /// The newest segment that the log in a directory had, if it is missing.
@@ -98,12 +127,22 @@ fn first_segment(disk: &dyn Disk, options: &WalOptions, segments: &mut BTreeMap<
     let blank = segment::prepare(disk, directory, size, 0)?;
     let file: Arc<dyn DiskFile> = blank.number(disk, directory, number)?.into();
     segments.insert(number, Segment { path: segment::path(directory, number), file: file.clone() });
-    let page = Pages::of(&segment::header(number));
+    let page = Pages::of(&segment::header(number, size));
     Ok(Active { number, file, offset: SEGMENT_HEADER as u64, size, sequence: 0, page })
 }
 
-/// Reads one segment; where its frames end, and its size. The last segment may end with a torn frame, which is cut
-/// off: of the others every frame was durable before the next segment was begun.
+/// How a segment ends.
+struct End {
+    /// Where its frames end.
+    offset: u64,
+    /// Its size.
+    size: u64,
+    /// The last frame, as it was checked, of the last segment.
+    frame: Vec<u8>,
+}
+
+/// Reads one segment. The last one may end with a torn frame, which is cut off: of the others every frame was durable
+/// before the next segment was begun.
 fn read_segment(
     reader: &mut Reader,
     buffer: &mut Vec<u8>,
@@ -111,25 +150,32 @@ fn read_segment(
     path: &Path,
     number: u64,
     is_last: bool,
-) -> Result<(u64, u64), WalError> {
+) -> Result<End, WalError> {
     let mut window = Window::new(file, buffer).map_err(failed(path))?;
     let damaged = |offset: usize, what| WalError::Damaged { path: path.to_path_buf(), offset: offset as u64, what };
     match segment::read_header(window.bytes(0, SEGMENT_HEADER).map_err(failed(path))?) {
-        Headed::Segment(found) if found == number => {}
+        Headed::Segment(_, Some(size)) if window.size < size as usize => {
+            return Err(damaged(window.size, "the end of the file is missing"));
+        }
+        Headed::Segment(found, _) if found == number => {}
         Headed::Newer(version) => {
             return Err(WalError::Newer { path: path.to_path_buf(), version, supported: segment::FORMAT });
         }
         _ => return Err(damaged(0, "the header of the segment does not match its checksum")),
     }
-    let mut offset = SEGMENT_HEADER;
+    let (mut offset, mut frame) = (SEGMENT_HEADER, Vec::new());
     while offset < window.size {
         let expected = reader.next_sequence();
         match window.look(offset, number, expected).map_err(failed(path))? {
             Found::Frame(header) => {
-                let at = offset + HEADER;
-                let body = window.bytes(at, header.body_length()).map_err(failed(path))?;
+                let whole = window.bytes(offset, header.frame_length()).map_err(failed(path))?;
+                let (at, body) = (offset + HEADER, &whole[HEADER..HEADER + header.body_length()]);
                 let records = reader.read_frame(body, number, at as u64, header.sequence);
                 records.map_err(|(within, what)| damaged(at + within, what))?;
+                if is_last {
+                    frame.clear();
+                    frame.extend_from_slice(whole);
+                }
                 offset += header.frame_length();
             }
             Found::End => break,
@@ -143,7 +189,7 @@ fn read_segment(
             Found::Damaged(what) => return Err(damaged(offset, what)),
         }
     }
-    Ok((offset as u64, window.size as u64))
+    Ok(End { offset: offset as u64, size: window.size as u64, frame })
 }
 
 /// A part of a segment in memory: all of it would be far more than what is looked at, at once and mostly at all.

@@ -30,6 +30,7 @@ pub(crate) fn number(path: &Path) -> Option<u64> {
 pub(crate) struct Blank {
     pub(crate) file: Box<dyn DiskFile>,
     path: PathBuf,
+    size: u64,
 }
 
 /// Whether a file is a blank segment that was never used.
@@ -43,13 +44,13 @@ pub(crate) fn prepare(disk: &dyn Disk, directory: &Path, size: u64, count: u64) 
     let file = disk.preallocate(&path, size).inspect_err(|_| {
         let _ = disk.remove(&path); // what there is of it takes space that others need
     })?;
-    Ok(Blank { file, path })
+    Ok(Blank { file, path, size })
 }
 
 impl Blank {
     /// Makes this the segment with a number.
     pub(crate) fn number(self, disk: &dyn Disk, directory: &Path, number: u64) -> io::Result<Box<dyn DiskFile>> {
-        let mut page = header(number);
+        let mut page = header(number, self.size);
         page.resize(PAGE, 0);
         self.file.write_at(0, &page)?;
         self.file.sync()?;
@@ -60,11 +61,14 @@ impl Blank {
     }
 }
 
-/// The bytes before the frames of a segment.
-pub(crate) fn header(number: u64) -> Vec<u8> {
+/// The bytes before the frames of a segment of this size.
+pub(crate) fn header(number: u64, size: u64) -> Vec<u8> {
     let mut header = MAGIC.to_vec();
     header.extend_from_slice(&FORMAT.to_le_bytes());
     header.extend_from_slice(&number.to_le_bytes());
+    header.extend_from_slice(&crc32c::crc32c(&header).to_le_bytes());
+    // Former releases leave the rest blank, and do not look at it.
+    header.extend_from_slice(&size.to_le_bytes());
     header.extend_from_slice(&crc32c::crc32c(&header).to_le_bytes());
     header.resize(SEGMENT_HEADER, 0);
     header
@@ -72,8 +76,8 @@ pub(crate) fn header(number: u64) -> Vec<u8> {
 
 /// What the header of a segment says.
 pub(crate) enum Headed {
-    /// A segment with this number.
-    Segment(u64),
+    /// A segment with this number, and of this size where that is known.
+    Segment(u64, Option<u64>),
     /// Written by a later release, in this format.
     Newer(u32),
     /// Not a header.
@@ -82,19 +86,18 @@ pub(crate) enum Headed {
 
 /// Reads the header of a segment.
 pub(crate) fn read_header(header: &[u8]) -> Headed {
-    let word = |at: usize| Some(u32::from_le_bytes(header.get(at..at + 4)?.try_into().ok()?));
-    let (Some(version), Some(low), Some(high), Some(checksum)) = (word(8), word(12), word(16), word(20)) else {
-        return Headed::Damaged;
-    };
-    if header.get(..8) != Some(MAGIC) {
+    let word = |at: usize| u32::from_le_bytes([header[at], header[at + 1], header[at + 2], header[at + 3]]);
+    let long = |at: usize| u64::from(word(at)) | u64::from(word(at + 4)) << 32;
+    let checked = |end: usize| crc32c::crc32c(&header[..end]) == word(end);
+    if header.len() < SEGMENT_HEADER || !header.starts_with(MAGIC) {
         return Headed::Damaged;
     }
-    if version > FORMAT {
-        return Headed::Newer(version); // whatever follows may have another shape
-    }
-    match crc32c::crc32c(&header[..20]) == checksum {
-        true => Headed::Segment(u64::from(low) | u64::from(high) << 32),
-        false => Headed::Damaged,
+    match word(8) {
+        version if version > FORMAT => Headed::Newer(version), // whatever follows may have another shape
+        _ if !checked(20) => Headed::Damaged,
+        _ if (long(24), word(32)) == (0, 0) => Headed::Segment(long(12), None),
+        _ if !checked(32) => Headed::Damaged,
+        _ => Headed::Segment(long(12), Some(long(24))),
     }
 }
 

@@ -1,6 +1,6 @@
 //! A disk in memory that crashes, fills up and fails on demand.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -12,12 +12,47 @@ use parking_lot::Mutex;
 use super::disk::{Disk, DiskFile};
 use super::simulated_drive::Pace;
 
+const SECTOR: usize = 512;
+
 #[derive(Clone, Default)]
 struct Content {
     /// As the process sees it.
     current: Vec<u8>,
     /// As it is after a crash.
     durable: Vec<u8>,
+    /// Sectors that a failed sync left behind as if they had been written: the next sync leaves them out.
+    forgotten: BTreeSet<usize>,
+}
+
+impl Content {
+    /// The sectors of which not all bytes are durable.
+    fn changed(&self) -> Vec<usize> {
+        let sectors = self.current.chunks(SECTOR).enumerate();
+        let durable = |sector: usize| self.durable.get(sector * SECTOR..).unwrap_or_default();
+        sectors.filter(|(sector, bytes)| !durable(*sector).starts_with(bytes)).map(|(sector, _)| sector).collect()
+    }
+
+    fn write(&mut self, offset: usize, bytes: &[u8]) {
+        let end = offset + bytes.len();
+        if end > self.current.len() {
+            self.current.resize(end, 0);
+        }
+        self.current[offset..end].copy_from_slice(bytes);
+        if !self.forgotten.is_empty() {
+            self.forgotten.retain(|sector| !(offset / SECTOR..end.div_ceil(SECTOR)).contains(sector));
+        }
+    }
+
+    fn sync(&mut self) {
+        let before = std::mem::replace(&mut self.durable, self.current.clone());
+        for sector in &self.forgotten {
+            let range = sector * SECTOR..((sector + 1) * SECTOR).min(self.durable.len());
+            let lost = before.get(range.start..).unwrap_or_default();
+            let kept = lost.len().min(range.len());
+            self.durable[range.clone()].fill(0);
+            self.durable[range.start..range.start + kept].copy_from_slice(&lost[..kept]);
+        }
+    }
 }
 
 #[derive(Default)]
@@ -42,8 +77,8 @@ impl SimulatedDisk {
             let content = content.lock();
             let mut bytes = content.durable.clone();
             bytes.resize(content.current.len().max(bytes.len()), 0);
-            for sector in 0..bytes.len().div_ceil(512) {
-                let range = sector * 512..((sector + 1) * 512).min(content.current.len());
+            for sector in 0..bytes.len().div_ceil(SECTOR) {
+                let range = sector * SECTOR..((sector + 1) * SECTOR).min(content.current.len());
                 if range.start < range.end
                     && bytes[range.clone()] != content.current[range.clone()]
                     && kept(bytes.len(), sector)
@@ -51,7 +86,7 @@ impl SimulatedDisk {
                     bytes[range.clone()].copy_from_slice(&content.current[range]);
                 }
             }
-            let content = Content { current: bytes.clone(), durable: bytes };
+            let content = Content { current: bytes.clone(), durable: bytes, ..Content::default() };
             after.files.insert(path.clone(), Arc::new(Mutex::new(content)));
         }
         SimulatedDisk(Arc::new(Mutex::new(after)))
@@ -67,9 +102,14 @@ impl SimulatedDisk {
         self.0.lock().room = room;
     }
 
-    /// The sync after this many fails.
+    /// The sync after this many fails, and all after that, until it heals.
     pub(crate) fn fail_sync_after(&self, syncs: u64) {
         self.0.lock().syncs_until_failure = Some(syncs);
+    }
+
+    /// Syncs succeed from now on, and say nothing of what those that failed have left behind.
+    pub(crate) fn heal(&self) {
+        self.0.lock().syncs_until_failure = None;
     }
 
     /// Changes the bytes of a file in place, as decay would.
@@ -78,6 +118,7 @@ impl SimulatedDisk {
         let mut content = file.lock();
         change(&mut content.current);
         content.durable = content.current.clone();
+        content.forgotten.clear();
     }
 
     /// The files there are, with their sizes.
@@ -113,23 +154,24 @@ impl DiskFile for SimulatedFile {
             return Err(io::Error::from(io::ErrorKind::StorageFull));
         }
         disk.room = disk.room.map(|room| room - more);
-        if more > 0 {
-            content.current.resize(end, 0);
-        }
-        content.current[offset as usize..end].copy_from_slice(bytes);
+        content.write(offset as usize, bytes);
         Ok(())
     }
 
     fn sync(&self) -> io::Result<()> {
         let mut disk = self.disk.0.lock();
+        let mut content = self.content.lock();
         match &mut disk.syncs_until_failure {
-            Some(0) => return Err(io::Error::other("simulated failure of a sync")),
+            Some(0) => {
+                let forgotten = content.changed();
+                content.forgotten.extend(forgotten);
+                return Err(io::Error::other("simulated failure of a sync"));
+            }
             Some(left) => *left -= 1,
             None => {}
         }
         drop(disk);
-        let mut content = self.content.lock();
-        content.durable = content.current.clone();
+        content.sync();
         Ok(())
     }
 }
@@ -159,6 +201,10 @@ impl Disk for SimulatedDisk {
         file.write_at(0, &vec![0; size as usize])?;
         file.sync()?;
         Ok(file)
+    }
+
+    fn room(&self, _: &Path) -> io::Result<u64> {
+        Ok(self.0.lock().room.unwrap_or(u64::MAX))
     }
 
     fn rename(&self, from: &Path, to: &Path) -> io::Result<()> {

@@ -94,7 +94,8 @@ impl Writer {
         let mut queue = shared.queue.lock();
         loop {
             let more = queue.drafts.len() > 1;
-            let wanted = queue.flush || queue.closing;
+            // What is given back must not be needed by what the disk holds: all that is queued is written before.
+            let wanted = queue.flush || queue.closing || queue.reclaim;
             if more
                 || (wanted
                     && queue.drafts.front().is_some_and(|draft| !draft.is_empty() || !draft.callbacks.is_empty()))
@@ -108,8 +109,9 @@ impl Writer {
                 return draft;
             }
             if mem::take(&mut queue.reclaim) {
+                let needed = shared.ledgers.lock().iter().filter_map(Ledger::oldest_segment).min();
                 drop(queue);
-                self.reclaim();
+                self.reclaim(needed);
                 queue = shared.queue.lock();
                 continue;
             }
@@ -129,6 +131,9 @@ impl Writer {
 
     /// Writes a draft, which is not durable then.
     pub(super) fn put(&mut self, draft: &mut Draft) -> io::Result<()> {
+        if draft.is_broken {
+            return Err(io::Error::other("an entry does not follow the one before it"));
+        }
         if self.is_beyond(draft) {
             self.roll()?;
         }
@@ -227,7 +232,7 @@ impl Writer {
         let file: Arc<dyn DiskFile> = blank.number(&*shared.disk, directory, number)?.into();
         let size = shared.options.segment_bytes;
         let sequence = self.active.sequence;
-        let (offset, page) = (SEGMENT_HEADER as u64, Pages::of(&segment::header(number)));
+        let (offset, page) = (SEGMENT_HEADER as u64, Pages::of(&segment::header(number, size)));
         self.active = Active { number, file: file.clone(), offset, size, sequence, page };
         shared.segments.lock().insert(number, Segment { path: segment::path(directory, number), file });
         shared.spare.want();
@@ -250,9 +255,8 @@ impl Writer {
         self.flush_frame()
     }
 
-    /// Gives back the oldest segments of which no group needs an entry.
-    fn reclaim(&mut self) {
-        let needed = self.shared.ledgers.lock().iter().filter_map(Ledger::oldest_segment).min();
+    /// Gives back the segments before the oldest of which a group needs an entry.
+    fn reclaim(&mut self, needed: Option<u64>) {
         let needed = needed.unwrap_or(self.active.number).min(self.active.number);
         loop {
             let oldest =

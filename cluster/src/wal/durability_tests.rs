@@ -1,0 +1,123 @@
+//! What the log relies on is durable: after it was opened, before anything is given back, and when it is asked for what
+//! cannot be.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc;
+
+use parking_lot::Mutex;
+
+use super::drive::{Drive, Driven};
+use super::record::Record;
+use super::simulated_disk::SimulatedDisk;
+use super::wal_tests::{append, at, body, check, open, options};
+use super::writer::{Preparer, Writer};
+use super::{Wal, WalOptions};
+
+/// A log that nobody writes.
+struct Idle;
+
+impl Drive for Idle {
+    fn start(&self, _: Writer, _: Preparer) -> std::io::Result<Box<dyn Driven>> {
+        Ok(Box::new(Idle))
+    }
+}
+
+impl Driven for Idle {
+    fn finish(self: Box<Self>) {}
+}
+
+/// A log of which a test does the work, step by step.
+#[derive(Clone, Default)]
+struct ByHand(Arc<Mutex<Option<(Writer, Preparer)>>>);
+
+impl Drive for ByHand {
+    fn start(&self, mut writer: Writer, preparer: Preparer) -> std::io::Result<Box<dyn Driven>> {
+        writer.begin()?;
+        *self.0.lock() = Some((writer, preparer));
+        Ok(Box::new(Idle))
+    }
+}
+
+impl ByHand {
+    /// Writes the next frame; whether there was one. Else segments that nobody needs are given back.
+    fn step(&self) -> bool {
+        let mut parts = self.0.lock();
+        let (writer, preparer) = parts.as_mut().unwrap();
+        preparer.prepare(preparer.shared().spare.want());
+        let Some(mut draft) = writer.next(false) else { return false };
+        writer.put(&mut draft).and_then(|()| writer.flush(&draft)).unwrap();
+        writer.finish(draft);
+        true
+    }
+}
+
+#[test]
+fn segments_are_given_back_only_by_what_is_durable() {
+    let (disk, drive) = (SimulatedDisk::default(), ByHand::default());
+    let by_hand = WalOptions { drive: Arc::new(drive.clone()), ..options(&Arc::default()) };
+    let wal = Wal::open(Arc::new(disk.clone()), by_hand, &["default".into(), "leases".into()]).unwrap();
+    let append = |group: u16, index| {
+        let callback = Box::new(|result: std::io::Result<()>| result.unwrap());
+        wal.append(group, Some(callback), |appender| appender.entry(at(index), |out| out.extend(body(index, group))));
+        assert!(drive.step());
+    };
+    append(1, 0);
+    (0..200).for_each(|index| append(0, index));
+    append(1, 1);
+    let before = wal.usage().segments;
+    wal.purge(0, at(199));
+    assert!(drive.step());
+    // Nobody waits for this to be durable, and a crash would bring back what it drops.
+    wal.append(1, None, |appender| appender.truncate(None));
+    while drive.step() {}
+    assert!(wal.usage().segments < before / 2, "{} of {before} segments are left", wal.usage().segments);
+    let wal = open(&disk.crash(|_, _| false)).unwrap();
+    assert_eq!((wal.state(0).last, wal.state(1).last), (Some(at(199)), None));
+    wal.close();
+}
+
+#[test]
+fn what_a_log_is_opened_with_is_durable() {
+    let disk = SimulatedDisk::default();
+    let wal = open(&disk).unwrap();
+    append(&wal, 0, 0).unwrap();
+    disk.fail_sync_after(0);
+    assert!(append(&wal, 0, 1).is_err());
+    wal.close();
+    disk.heal();
+    // The process was started again, not the machine: it sees what was written.
+    let idle = WalOptions { drive: Arc::new(Idle), ..options(&Arc::default()) };
+    let seen = Wal::open(Arc::new(disk.clone()), idle, &["default".into()]).unwrap().state(0).last;
+    assert_eq!(seen, Some(at(1)));
+    let after = open(&disk.crash(|_, _| false)).unwrap();
+    assert_eq!(after.state(0).last, seen);
+    after.close();
+    let wal = open(&disk).unwrap();
+    append(&wal, 0, 2).unwrap();
+    wal.close();
+    let after = open(&disk.crash(|_, _| false)).unwrap();
+    check(&after, 0, 0..3);
+    after.close();
+}
+
+#[test]
+fn an_entry_that_does_not_follow_is_fatal_and_never_written() {
+    for purged in [None, Some(at(20))] {
+        let (disk, fatal) = (SimulatedDisk::default(), Arc::new(AtomicBool::default()));
+        let wal = Wal::open(Arc::new(disk.clone()), options(&fatal), &["default".into()]).unwrap();
+        (0..3).for_each(|index| append(&wal, 0, index).unwrap());
+        if let Some(purged) = purged {
+            let (done, durable) = mpsc::channel();
+            let callback = Box::new(move |result| done.send(result).unwrap());
+            wal.append(0, Some(callback), |appender| appender.record(&Record::Purge(purged)));
+            durable.recv().unwrap().unwrap();
+        }
+        assert!(append(&wal, 0, 7).is_err());
+        assert!(fatal.load(Ordering::SeqCst));
+        wal.close();
+        let wal = open(&disk.crash(|_, _| false)).unwrap();
+        assert_eq!(wal.state(0).last, purged.or(Some(at(2))));
+        wal.close();
+    }
+}
