@@ -245,6 +245,9 @@ pub const ATTEMPTS_TIMEOUT: Duration = Duration::from_secs(10);
 pub const LEADER_RETRY_INTERVAL: Duration = Duration::from_millis(5);
 /// How often a replica that has no others looks at its own clock.
 pub const LONE_INTERVAL: Duration = Duration::from_millis(500);
+/// How often a change of members is begun at most, when others come before it: that often with a pause of
+/// [`ATTEMPT_INTERVAL`].
+pub const CHANGES_BEGUN_MAX: u32 = 200;
 /// How long a new member may take to receive everything.
 pub const CATCH_UP_TIMEOUT: Duration = Duration::from_secs(600);
 /// How long a replica may take to take over from a leader.

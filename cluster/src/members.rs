@@ -264,7 +264,7 @@ async fn administer(running: &Running, group: Option<&str>, request: &Administer
             group: name.to_string(),
             reason: match error {
                 Unchanged::NotLeader(_) => "it has no leader".into(),
-                Unchanged::Refused(reason) => reason,
+                error => error.to_string(),
             },
         })?;
     }

@@ -123,6 +123,52 @@ async fn a_member_shows_nothing_before_it_has_applied_what_gave_it_its_vote() {
     }
 }
 
+/// Opens one more replica, which nobody has admitted, and says where it is.
+async fn begin_besides(cluster: &mut Cluster, name: &str) -> (Store, String) {
+    let address = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+    cluster.addresses.insert(name.into(), address);
+    cluster.disks.insert(name.into(), SimulatedDisk::default());
+    (cluster.begin(name).await, address.to_string())
+}
+
+/// The names of those that have a vote in a group, as a store knows.
+fn voters(store: &Store, group: &str) -> Vec<String> {
+    let members = store.running().groups.get(group).map(|group| group.leader.node().members()).unwrap_or_default();
+    let mut names: Vec<String> = members.into_iter().filter(|m| m.votes).map(|m| m.name).collect();
+    names.sort();
+    names
+}
+
+/// Waits until these have a vote in so many groups, and nobody else has.
+async fn until_voters_are(store: &Store, names: &[&str], groups: usize) {
+    let all = || store.status().groups.into_iter().map(|group| voters(store, &group.name)).collect::<Vec<_>>();
+    let is_so = || all().len() == groups && all().iter().all(|voters| voters == names);
+    let waited = tokio::time::timeout(Duration::from_secs(10), async {
+        while !is_so() {
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+    });
+    assert!(waited.await.is_ok(), "{:?} are to vote in {groups} groups: {:?}", names, all());
+}
+
+#[tokio::test]
+async fn changes_of_members_through_different_replicas_do_not_undo_each_other() {
+    for pause_ms in [0, 1, 3, 10, 30] {
+        let mut cluster = Cluster::new(&["a", "b", "c"], 2);
+        let stores = cluster.open_all().await;
+        let (d, address) = begin_besides(&mut cluster, "d").await;
+        let removing = async {
+            tokio::time::sleep(Duration::from_millis(pause_ms)).await;
+            stores[1].remove("c").await
+        };
+        let (admitted, removed) = tokio::join!(stores[0].admit("d", &address), removing);
+        (admitted.unwrap(), removed.unwrap());
+        until_voters_are(&stores[0], &["a", "b", "d"], 3).await;
+        d.shutdown().await;
+        futures_util::future::join_all(stores.into_iter().map(Store::shutdown)).await;
+    }
+}
+
 /// Puts the files of a directory of a simulated disk into a real one.
 fn copy(disk: &SimulatedDisk, from: &str, to: &Path) {
     std::fs::create_dir_all(to).unwrap();
