@@ -72,7 +72,7 @@ impl Node {
                     let replica = Replica { name: request.name.clone(), address: request.address.clone() };
                     self.admit(member, replica).await
                 }
-                administration::REMOVE => self.remove(member).await,
+                administration::REMOVE => self.remove(member, request.stays).await,
                 administration::TRANSFER => self.hand_over(member).await,
                 action => Err(Unchanged::Refused(format!("this replica knows no action {action}"))),
             };
@@ -136,8 +136,8 @@ impl Node {
         self.change(None, ChangeMembers::SetNodes([(self.id(), replica)].into()), true).await
     }
 
-    /// Takes a replica out. Who leads hands over first, and is asked again.
-    async fn remove(&self, member: u64) -> Changed {
+    /// Takes a replica out, or only its vote if it stays. Who leads hands over first, and is asked again.
+    async fn remove(&self, member: u64, stays: bool) -> Changed {
         let seen = self.seen();
         let mut voters = seen.voters.clone();
         let votes = voters.remove(&member);
@@ -148,14 +148,14 @@ impl Node {
             self.kept_up_by_most(&voters).await?;
         }
         let remains = seen.member(member).is_some();
-        if member == self.id() && (votes || remains) {
+        if member == self.id() && (votes || remains && !stays) {
             self.give_up_leadership().await;
             return Err(Unchanged::NotLeader(None));
         }
         if votes {
-            return self.change(Some(&seen), ChangeMembers::ReplaceAllVoters(voters), false).await;
+            return self.change(Some(&seen), ChangeMembers::ReplaceAllVoters(voters), stays).await;
         }
-        if remains {
+        if remains && !stays {
             return self.change(Some(&seen), ChangeMembers::RemoveNodes([member].into()), false).await;
         }
         Ok(())

@@ -10,7 +10,7 @@ use super::groups::{Group, Groups};
 use crate::boot::Starter;
 use crate::group::Tables;
 use crate::limits::{ATTEMPT_INTERVAL, DIVIDING_RETRY_INTERVAL, FORMATION_POLL_INTERVAL, GROUP_FORMATION_WAIT};
-use crate::raft::{Node, Replica};
+use crate::raft::{Member, Node, Replica};
 use crate::shard_map::{DEFAULT_GROUP, MAP_KEY, MAP_TABLE, ShardMap, group_name};
 use crate::store::make;
 use crate::task::Task;
@@ -126,7 +126,12 @@ pub(crate) async fn settle(starter: &Starter) -> Result<(), OpenError> {
 
 /// Who has a vote.
 pub(crate) fn voters(node: &Node) -> BTreeMap<u64, Replica> {
-    let voters = node.members().into_iter().filter(|member| member.votes);
+    with_vote(node.members())
+}
+
+/// Those of some members that have a vote.
+pub(crate) fn with_vote(members: Vec<Member>) -> BTreeMap<u64, Replica> {
+    let voters = members.into_iter().filter(|member| member.votes);
     voters.map(|member| (member.id, Replica { name: member.name, address: member.address })).collect()
 }
 

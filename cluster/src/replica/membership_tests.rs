@@ -5,6 +5,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
+use flotilla_proto::replication::{Administer, administration};
 use futures_util::FutureExt;
 use tokio::sync::oneshot;
 
@@ -139,6 +140,10 @@ fn voters(store: &Store, group: &str) -> Vec<String> {
     names
 }
 
+fn votes(store: &Store, name: &str) -> bool {
+    store.cluster().members.iter().any(|member| member.name == name && member.votes)
+}
+
 /// Waits until these have a vote in so many groups, and nobody else has.
 async fn until_voters_are(store: &Store, names: &[&str], groups: usize) {
     let all = || store.status().groups.into_iter().map(|group| voters(store, &group.name)).collect::<Vec<_>>();
@@ -149,6 +154,90 @@ async fn until_voters_are(store: &Store, names: &[&str], groups: usize) {
         }
     });
     assert!(waited.await.is_ok(), "{:?} are to vote in {groups} groups: {:?}", names, all());
+}
+
+async fn ready_in_time(store: &Store) {
+    tokio::time::timeout(Duration::from_secs(30), store.ready()).await.expect("ready in time");
+}
+
+#[tokio::test]
+async fn who_joins_beside_a_division_has_a_vote_in_the_groups_that_this_founds() {
+    for pause_ms in [0, 1, 3, 10, 30] {
+        let mut cluster = Cluster::new(&["a", "b", "c"], 0);
+        let stores = cluster.open_all().await;
+        let (d, address) = begin_besides(&mut cluster, "d").await;
+        let dividing = async {
+            tokio::time::sleep(Duration::from_millis(pause_ms)).await;
+            stores[1].divide(&pods(), 8).await
+        };
+        let (joined, divided) = tokio::join!(stores[0].admit("d", &address), dividing);
+        (joined.unwrap(), divided.unwrap());
+        until_voters_are(&stores[2], &["a", "b", "c", "d"], 9).await;
+        ready_in_time(&d).await;
+        until("its votes are seen", || votes(&stores[0], "d") && votes(&d, "d")).await;
+        d.shutdown().await;
+        futures_util::future::join_all(stores.into_iter().map(Store::shutdown)).await;
+    }
+}
+
+#[tokio::test]
+async fn groups_that_are_founded_while_a_member_is_removed_do_without_it() {
+    for pause_ms in [0, 1, 3, 10, 30] {
+        let cluster = Cluster::new(&["a", "b"], 0);
+        let [a, b] = <[Store; 2]>::try_from(cluster.open_all().await).unwrap_or_else(|_| panic!("two"));
+        let removing = async {
+            tokio::time::sleep(Duration::from_millis(pause_ms)).await;
+            a.remove("b").await
+        };
+        let table = pods();
+        let (removed, divided) = tokio::join!(removing, a.divide(&table, 4));
+        (removed.unwrap(), divided.unwrap());
+        until_voters_are(&a, &["a"], 5).await;
+        b.shutdown().await;
+        create(&a, "ns/first").await;
+        a.shutdown().await;
+    }
+}
+
+#[tokio::test]
+async fn whoever_is_asked_makes_a_change_in_groups_of_which_it_has_not_heard_yet() {
+    let mut cluster = Cluster::new(&["a", "b", "c"], 0);
+    let [a, b, c] = <[Store; 3]>::try_from(cluster.open_all().await).unwrap_or_else(|_| panic!("three"));
+    b.transfer(None, "b").await.unwrap();
+    let (d, address) = begin_besides(&mut cluster, "d").await;
+    let (release, released) = oneshot::channel();
+    let node = a.running().groups.get(DEFAULT_GROUP).unwrap().leader.node().clone();
+    node.hold_applying(released.map(drop)).await;
+    b.divide(&pods(), 4).await.unwrap();
+    assert_eq!(a.running().groups.all().len(), 1, "a has not heard of the map");
+    let releasing = async {
+        tokio::time::sleep(Duration::from_secs(1)).await;
+        release.send(()).unwrap();
+    };
+    let (admitted, ()) = tokio::join!(a.admit("d", &address), releasing);
+    admitted.unwrap();
+    until_voters_are(&b, &["a", "b", "c", "d"], 5).await;
+    ready_in_time(&d).await;
+    for store in [a, b, c, d] {
+        store.shutdown().await;
+    }
+}
+
+#[tokio::test]
+async fn who_lacks_a_vote_in_a_group_is_not_shown_with_one() {
+    let mut cluster = Cluster::new(&["a", "b", "c"], 2);
+    let stores = cluster.open_all().await;
+    let (d, address) = begin_besides(&mut cluster, "d").await;
+    let (name, member) = ("d".to_owned(), d.node());
+    let admit = Administer { action: administration::ADMIT, member, name, address, ..Administer::default() };
+    let default = stores[0].running().groups.get(DEFAULT_GROUP).unwrap();
+    default.leader.administer(admit.clone()).await.unwrap();
+    until("d has a vote in one group", || voters(&stores[0], DEFAULT_GROUP).contains(&"d".to_owned())).await;
+    assert!(!votes(&stores[0], "d") && votes(&stores[0], "a"));
+    stores[1].admit("d", &admit.address).await.unwrap();
+    until("d has all votes", || votes(&stores[0], "d")).await;
+    d.shutdown().await;
+    futures_util::future::join_all(stores.into_iter().map(Store::shutdown)).await;
 }
 
 #[tokio::test]

@@ -87,13 +87,13 @@ async fn changes(node: &Node, votes: &mut Votes, has: bool) {
     }
 }
 
-/// Waits until what is read here is not stale: each group that the shard map names has a leader, and this replica
-/// everything that was acknowledged.
+/// Waits until what is read here is not stale: each group in which tables are kept, or are about to be, has a leader,
+/// and this replica everything that was acknowledged.
 pub(crate) async fn ready(starter: &Starter) -> Result<(), OpenError> {
     let default = starter.groups.wait_for(DEFAULT_GROUP).await;
     ready_in(DEFAULT_GROUP, &default).await?;
     mapping::settle(starter).await?;
-    for slot in starter.tables.map().slots() {
+    for slot in starter.tables.map().needed_slots() {
         let name = group_name(slot);
         let group = starter.groups.wait_for(&name).await;
         ready_in(&name, &group).await?;
