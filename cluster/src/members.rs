@@ -145,6 +145,7 @@ impl Store {
     pub async fn admit(&self, name: &str, address: &str) -> Result<(), MembersError> {
         let running = self.running();
         let peers = running.peers.as_ref().ok_or(MembersError::Alone)?;
+        self.check_member()?;
         let hello = hello_of(&**peers, address).await?;
         let own = running.identity.get().cluster;
         if hello.name != name || !(hello.cluster.is_empty() || hello.cluster == own) {
@@ -169,7 +170,9 @@ impl Store {
     /// # Errors
     /// See [`MembersError`].
     pub async fn remove(&self, name: &str) -> Result<(), MembersError> {
-        self.member(name)?;
+        self.check_member()?;
+        self.learn().await.map_err(MembersError::Unavailable)?;
+        self.member(name).await?;
         // While one is being replaced there are two of the name; the one without a vote everywhere counts for less.
         let mut named = self.cluster().members;
         named.retain(|member| member.name == name);
@@ -230,11 +233,9 @@ impl Store {
     /// # Errors
     /// See [`MembersError`].
     pub async fn transfer(&self, group: Option<&str>, name: &str) -> Result<(), MembersError> {
-        let member = self.member(name)?;
-        if let Some(group) = group
-            && self.running().groups.get(group).is_none()
-        {
-            return Err(MembersError::UnknownGroup(group.to_owned()));
+        let member = self.member(name).await?;
+        if let Some(group) = group {
+            self.check_group(group).await?;
         }
         let group_name = group.unwrap_or_default().to_owned();
         self.tell(name, Administer { action: administration::HOLD, group: group_name, ..Administer::default() })
@@ -274,7 +275,7 @@ impl Store {
     /// Tells a member something about itself.
     async fn tell(&self, name: &str, request: Administer) -> Result<(), MembersError> {
         let running = self.running();
-        let id = self.member(name)?;
+        let id = self.member(name).await?;
         let refused = |reason| MembersError::Declined { name: name.to_owned(), reason };
         let Some(peers) = running.peers.as_ref().filter(|_| id != running.id) else {
             return running.placement.heed(&request).await.map_err(refused);
@@ -293,10 +294,37 @@ impl Store {
         }
     }
 
-    fn member(&self, name: &str) -> Result<u64, MembersError> {
-        let members = self.cluster().members;
-        let named = members.iter().find(|member| member.name == name);
-        named.map(|member| member.id).ok_or_else(|| MembersError::Unknown(name.to_owned()))
+    /// The id of a member. That there is none of the name is not said from memory.
+    async fn member(&self, name: &str) -> Result<u64, MembersError> {
+        let id = || self.cluster().members.iter().find(|member| member.name == name).map(|member| member.id);
+        if let Some(id) = id() {
+            return Ok(id);
+        }
+        self.check_member()?;
+        self.learn().await.map_err(MembersError::Unavailable)?;
+        id().ok_or_else(|| MembersError::Unknown(name.to_owned()))
+    }
+
+    /// Waits until this replica takes part in a group, if there is one of that name.
+    async fn check_group(&self, name: &str) -> Result<(), MembersError> {
+        if self.running().groups.get(name).is_none() {
+            self.check_member()?;
+            self.learn().await.map_err(MembersError::Unavailable)?;
+            if !self.registry().map().slots().any(|slot| *group_name(slot) == *name) {
+                return Err(MembersError::UnknownGroup(name.to_owned()));
+            }
+            self.running().groups.wait_for(name).await;
+        }
+        Ok(())
+    }
+
+    /// Whether this replica is a member: else it hears of no change, and what it asks for would be by what once was.
+    fn check_member(&self) -> Result<(), MembersError> {
+        let default = self.running().groups.get(DEFAULT_GROUP);
+        match default.is_some_and(|default| default.leader.node().has_vote()) {
+            true => Ok(()),
+            false => Err(MembersError::NoMember),
+        }
     }
 }
 

@@ -258,6 +258,27 @@ async fn changes_of_members_through_different_replicas_do_not_undo_each_other() 
     }
 }
 
+#[tokio::test]
+async fn nobody_says_from_memory_that_there_is_no_such_member() {
+    let cluster = Cluster::new(&["a", "b", "c"], 0);
+    let [a, b, c] = <[Store; 3]>::try_from(cluster.open_all().await).unwrap_or_else(|_| panic!("three"));
+    assert_eq!(a.remove("d").await, Err(MembersError::Unknown("d".into())));
+    a.remove("c").await.unwrap();
+    until("c knows", || *c.standing().borrow() == Standing::Removed).await;
+    let address = cluster.addresses["c"].to_string();
+    assert_eq!(c.remove("b").await, Err(MembersError::NoMember));
+    assert_eq!(c.admit("c", &address).await, Err(MembersError::NoMember));
+    assert_eq!(c.drain("d").await, Err(MembersError::NoMember));
+    b.shutdown().await;
+    let sees_b = || a.cluster().members.iter().any(|member| member.name == "b" && member.reachable);
+    until("b is missed", || !sees_b()).await;
+    for answer in [a.remove("d").await, a.drain("d").await, a.transfer(None, "d").await] {
+        assert!(matches!(answer, Err(MembersError::Unavailable(_))), "{answer:?}");
+    }
+    a.shutdown().await;
+    c.shutdown().await;
+}
+
 /// Puts the files of a directory of a simulated disk into a real one.
 fn copy(disk: &SimulatedDisk, from: &str, to: &Path) {
     std::fs::create_dir_all(to).unwrap();
