@@ -233,7 +233,8 @@ impl Node {
         let own = self.id();
         let over = move |metrics: &Metrics| metrics.current_leader.is_some_and(|leader| leader != own);
         match self.raft.wait(Some(timeout)).metrics(over, "another leads").await {
-            Ok(_) => Ok(()),
+            Ok(metrics) if metrics.current_leader == Some(to) => Ok(()),
+            Ok(metrics) => Err(Unchanged::NotLeader(metrics.current_leader)), // and may be asked for the same
             Err(_) => Err(refused("the member has not taken over".into())),
         }
     }
@@ -279,7 +280,7 @@ impl Node {
             }
             let timeout = if successor == last { TRANSFER_TIMEOUT } else { TRANSFER_PATIENCE };
             match self.hand_over_now(successor, timeout).await {
-                Ok(()) => return,
+                Ok(()) | Err(Unchanged::NotLeader(_)) => return,
                 Err(error) => tracing::warn!(%error, "the leadership of a group could not be handed over"),
             }
         }
