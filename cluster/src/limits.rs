@@ -215,6 +215,8 @@ pub const SNAPSHOT_PIECE_TIMEOUT: Duration = Duration::from_secs(10);
 pub const SNAPSHOT_INSTALL_TIMEOUT: Duration = Duration::from_secs(120);
 /// How long a write or a read waits for a group to have a leader, before it is told that there is none.
 pub const LEADER_WAIT: Duration = Duration::from_secs(4);
+/// How often a change of members or leaders, which may take long, is asked of whoever leads after that.
+pub const LEADER_SEARCHES_MAX: u32 = 8;
 /// How long a question to the leader of a group may take before it is asked again.
 pub const LEADER_CALL_TIMEOUT: Duration = Duration::from_secs(2);
 /// How long a read waits until this replica has what was acknowledged before, once it knows how much that is.

@@ -10,6 +10,7 @@ use futures_util::FutureExt;
 use tokio::sync::oneshot;
 
 use super::replica_tests::{Cluster, create, pods, read, until};
+use crate::limits::LEADER_WAIT;
 use crate::shard_map::DEFAULT_GROUP;
 use crate::wal::disk::Disk;
 use crate::wal::simulated_disk::SimulatedDisk;
@@ -277,6 +278,26 @@ async fn nobody_says_from_memory_that_there_is_no_such_member() {
     }
     a.shutdown().await;
     c.shutdown().await;
+}
+
+#[tokio::test]
+async fn a_member_is_admitted_although_another_leads_before_it_has_caught_up() {
+    let mut cluster = Cluster::new(&["a", "b", "c"], 0);
+    let stores = cluster.open_all().await;
+    stores[0].transfer(None, "a").await.unwrap();
+    let (d, address) = begin_besides(&mut cluster, "d").await;
+    let (name, member) = ("d".to_owned(), d.node());
+    d.shutdown().await; // it will catch up when it is started again
+    let admit = Administer { action: administration::ADMIT, member, name, address, ..Administer::default() };
+    let asked = stores[2].running().groups.get(DEFAULT_GROUP).unwrap();
+    let admitting = tokio::spawn(async move { asked.leader.administer(admit).await });
+    until("d is sent the log", || stores[0].cluster().members.iter().any(|member| member.name == "d")).await;
+    tokio::time::sleep(LEADER_WAIT + Duration::from_secs(1)).await;
+    stores[0].transfer(None, "b").await.unwrap();
+    let d = cluster.begin("d").await;
+    let admitted = tokio::time::timeout(Duration::from_secs(30), admitting).await.expect("in time").unwrap();
+    assert_eq!(admitted, Ok(()));
+    ready_in_time(&d).await;
 }
 
 /// Puts the files of a directory of a simulated disk into a real one.
