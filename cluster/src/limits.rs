@@ -192,6 +192,8 @@ pub const MISSING_INTERVAL: Duration = Duration::from_millis(100);
 pub const REST_AFTER: Duration = Duration::from_secs(3);
 /// How often a leader looks for groups that can rest.
 pub const REST_INTERVAL: Duration = Duration::from_secs(1);
+/// How often a replica that was told that it is no member asks whether that is still so: whoever admits it says so.
+pub const EXCLUDED_INTERVAL: Duration = Duration::from_secs(30);
 /// How long others may take to agree that groups rest; meanwhile these send no heartbeats.
 pub const REST_TIMEOUT: Duration = Duration::from_millis(250);
 /// How long a leader may hear nothing of a majority before it is not counted as a leader any more.

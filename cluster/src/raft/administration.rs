@@ -288,6 +288,9 @@ impl Node {
 
     /// Stands for election although the leader may have been heard of a moment ago, because it is known to be gone.
     pub(crate) async fn succeed(&self) {
+        if self.is_excluded() {
+            return;
+        }
         self.rest().stir();
         let from = self.raft.metrics().borrow_watched().vote;
         if !self.is_last(&wire::ballot(&from)).await {
