@@ -11,6 +11,7 @@ use tokio::sync::oneshot;
 
 use super::replica_tests::{Cluster, create, pods, read, until};
 use crate::limits::LEADER_WAIT;
+use crate::raft::Unchanged;
 use crate::shard_map::DEFAULT_GROUP;
 use crate::wal::disk::Disk;
 use crate::wal::simulated_disk::SimulatedDisk;
@@ -298,6 +299,25 @@ async fn a_member_is_admitted_although_another_leads_before_it_has_caught_up() {
     let admitted = tokio::time::timeout(Duration::from_secs(30), admitting).await.expect("in time").unwrap();
     assert_eq!(admitted, Ok(()));
     ready_in_time(&d).await;
+}
+
+#[tokio::test]
+async fn a_group_is_not_called_transferred_when_another_leads_than_was_named() {
+    let cluster = Cluster::new(&["a", "b", "c"], 0);
+    let [a, b, c] = <[Store; 3]>::try_from(cluster.open_all().await).unwrap_or_else(|_| panic!("three"));
+    b.transfer(None, "a").await.unwrap();
+    let node = |store: &Store| store.running().groups.get(DEFAULT_GROUP).unwrap().leader.node().clone();
+    let (from, other, to) = (node(&a), node(&b), c.node());
+    until("b knows who leads", || other.leader() == Some(from.id())).await;
+    c.shutdown().await; // it has everything, and does not take over
+    let standing = async {
+        tokio::time::sleep(Duration::from_millis(100)).await;
+        other.succeed().await;
+    };
+    let (handed, ()) = tokio::join!(from.hand_over(to), standing);
+    assert_eq!(handed, Err(Unchanged::NotLeader(Some(other.id()))));
+    a.shutdown().await;
+    b.shutdown().await;
 }
 
 /// Puts the files of a directory of a simulated disk into a real one.
