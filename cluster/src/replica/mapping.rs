@@ -71,9 +71,13 @@ async fn changed(table: &Arc<Table>) {
 }
 
 /// Forms a new group of its founders. Whoever leads the default group does so at once, the others when it does not: all
-/// begin the log with the same entry.
-async fn form(starter: Rc<Starter>, group: Arc<Group>, founders: BTreeMap<u64, Replica>) {
+/// begin the log with the same entry. One that goes on alone forms what it has no log of, unless objects were in it.
+async fn form(starter: Rc<Starter>, group: Arc<Group>, mut founders: BTreeMap<u64, Replica>) {
     let node = group.leader.node();
+    if starter.options.is_survivor {
+        let is_filled = starter.tables.map().is_filled(group.leader.clock().slot());
+        founders = (!is_filled).then(|| (starter.id, Replica::default())).into_iter().collect();
+    }
     let waited = Instant::now() + GROUP_FORMATION_WAIT;
     node.stand_if_alone().await;
     while !node.is_formed().await && founders.contains_key(&starter.id) {

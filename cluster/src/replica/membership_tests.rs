@@ -363,3 +363,44 @@ async fn a_member_that_ended_while_it_took_over_a_snapshot_is_salvaged() {
     }
     store.shutdown().await;
 }
+
+#[tokio::test]
+async fn what_is_salvaged_is_all_of_the_tables_or_nothing() {
+    // In the end the pods are in a group that `c` has, or in one of which it has not heard.
+    for (shards, is_there) in [(vec![2, 1], true), (vec![3], false)] {
+        let cluster = Cluster::new(&["a", "b", "c"], 1);
+        let [a, b, c] = <[Store; 3]>::try_from(cluster.open_all().await).unwrap_or_else(|_| panic!("three"));
+        create(&a, "ns/first").await;
+        assert!(read(&c, "ns/first").await.is_some());
+        b.transfer(None, "b").await.unwrap();
+        let (release, released) = oneshot::channel();
+        let node = c.running().groups.get(DEFAULT_GROUP).unwrap().leader.node().clone();
+        node.hold_applying(released.map(drop)).await;
+        for shards in shards {
+            b.divide(&pods(), shards).await.unwrap();
+        }
+        let last = |store: &Store| store.status().groups.iter().map(|group| group.last_index).collect::<Vec<_>>();
+        until("c has the logs that it knows of", || last(&c)[..2] == last(&b)[..2]).await;
+        let (scratch, disk) = (tempfile::tempdir().unwrap(), &cluster.disks["c"]);
+        let directory = scratch.path().join("c");
+        copy(disk, "/store", &directory);
+        copy(disk, "/store/wal", &directory.join("wal"));
+        std::fs::create_dir(directory.join("snapshots")).unwrap();
+        release.send(()).unwrap();
+        for store in [a, b, c] {
+            store.shutdown().await;
+        }
+
+        let copied = scratch.path().join("copy");
+        let salvaging = salvage(&directory, &copied, Arc::new(|_| {}));
+        match tokio::time::timeout(Duration::from_secs(30), salvaging).await.expect("in time") {
+            Ok(store) => {
+                assert!(is_there && store.table(&pods()).get("ns/first").is_some());
+                store.shutdown().await;
+            }
+            Err(error) => {
+                assert!(!is_there && format!("{error:?}").contains("may have a part of the tables only"), "{error:?}")
+            }
+        }
+    }
+}

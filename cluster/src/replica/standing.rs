@@ -96,6 +96,12 @@ pub(crate) async fn ready(starter: &Starter) -> Result<(), OpenError> {
     for slot in starter.tables.map().needed_slots() {
         let name = group_name(slot);
         let group = starter.groups.wait_for(&name).await;
+        if starter.options.is_survivor && starter.tables.map().is_filled(slot) && !group.leader.node().is_formed().await
+        {
+            let source =
+                std::io::Error::other("the replica has no log of it, so that it may have a part of the tables only");
+            return Err(OpenError::Group { group: name.to_string(), source: Box::new(source) });
+        }
         ready_in(&name, &group).await?;
     }
     Ok(())
