@@ -173,7 +173,8 @@ async fn who_joins_beside_a_division_has_a_vote_in_the_groups_that_this_founds()
             stores[1].divide(&pods(), 8).await
         };
         let (joined, divided) = tokio::join!(stores[0].admit("d", &address), dividing);
-        (joined.unwrap(), divided.unwrap());
+        joined.unwrap();
+        divided.unwrap();
         until_voters_are(&stores[2], &["a", "b", "c", "d"], 9).await;
         ready_in_time(&d).await;
         until("its votes are seen", || votes(&stores[0], "d") && votes(&d, "d")).await;
@@ -193,7 +194,8 @@ async fn groups_that_are_founded_while_a_member_is_removed_do_without_it() {
         };
         let table = pods();
         let (removed, divided) = tokio::join!(removing, a.divide(&table, 4));
-        (removed.unwrap(), divided.unwrap());
+        removed.unwrap();
+        divided.unwrap();
         until_voters_are(&a, &["a"], 5).await;
         b.shutdown().await;
         create(&a, "ns/first").await;
@@ -253,7 +255,8 @@ async fn changes_of_members_through_different_replicas_do_not_undo_each_other() 
             stores[1].remove("c").await
         };
         let (admitted, removed) = tokio::join!(stores[0].admit("d", &address), removing);
-        (admitted.unwrap(), removed.unwrap());
+        admitted.unwrap();
+        removed.unwrap();
         until_voters_are(&stores[0], &["a", "b", "d"], 3).await;
         d.shutdown().await;
         futures_util::future::join_all(stores.into_iter().map(Store::shutdown)).await;

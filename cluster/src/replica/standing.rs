@@ -98,14 +98,15 @@ pub(crate) async fn ready(starter: &Starter) -> Result<(), OpenError> {
         let group = starter.groups.wait_for(&name).await;
         if starter.options.is_survivor && starter.tables.map().is_filled(slot) && !group.leader.node().is_formed().await
         {
-            let source =
-                std::io::Error::other("the replica has no log of it, so that it may have a part of the tables only");
-            return Err(OpenError::Group { group: name.to_string(), source: Box::new(source) });
+            return Err(OpenError::Group { group: name.to_string(), source: NO_LOG.into() });
         }
         ready_in(&name, &group).await?;
     }
     Ok(())
 }
+
+/// Why a replica that goes on alone does not, when it lacks a group.
+const NO_LOG: &str = "the replica has no log of it, so that it may have a part of the tables only";
 
 async fn ready_in(name: &str, group: &Group) -> Result<(), OpenError> {
     let mut waiting = Instant::now();
