@@ -1,5 +1,6 @@
 //! Changes of members that would end a cluster, and members that move.
 
+use std::collections::BTreeMap;
 use std::net::TcpListener;
 use std::path::Path;
 use std::sync::Arc;
@@ -9,13 +10,14 @@ use flotilla_proto::replication::{Administer, administration};
 use futures_util::FutureExt;
 use tokio::sync::oneshot;
 
+use super::mapping;
 use super::replica_tests::{Cluster, create, pods, read, until};
 use crate::limits::LEADER_WAIT;
 use crate::raft::Unchanged;
 use crate::shard_map::DEFAULT_GROUP;
 use crate::wal::disk::Disk;
 use crate::wal::simulated_disk::SimulatedDisk;
-use crate::{MembersError, Standing, Store, salvage};
+use crate::{Expectation, MembersError, Outcome, Standing, Store, salvage};
 
 /// Why a member is not removed.
 async fn kept(store: &Store, name: &str) -> String {
@@ -201,6 +203,26 @@ async fn groups_that_are_founded_while_a_member_is_removed_do_without_it() {
         create(&a, "ns/first").await;
         a.shutdown().await;
     }
+}
+
+#[tokio::test]
+async fn a_division_that_was_decided_before_members_changed_is_not_begun() {
+    let mut cluster = Cluster::new(&["a", "b", "c"], 0);
+    let stores = cluster.open_all().await;
+    let (d, address) = begin_besides(&mut cluster, "d").await;
+    for joins in [true, false] {
+        let (tables, groups) = (stores[0].registry(), &stores[0].running().groups);
+        let (map, at) = tables.maps().borrow().clone();
+        match joins {
+            true => stores[1].admit("d", &address).await.unwrap(),
+            false => stores[1].remove("d").await.unwrap(),
+        }
+        let divided = map.dividing(&pods(), 4, &BTreeMap::new()).unwrap().unwrap();
+        let outcome = mapping::write(tables, groups, Expectation::Revision(at), &divided).await.unwrap();
+        assert!(matches!(outcome, Outcome::Conflict { .. }), "{outcome:?}");
+    }
+    d.shutdown().await;
+    futures_util::future::join_all(stores.into_iter().map(Store::shutdown)).await;
 }
 
 #[tokio::test]
