@@ -196,6 +196,8 @@ pub const MISSING_INTERVAL: Duration = Duration::from_millis(100);
 pub const REST_AFTER: Duration = Duration::from_secs(3);
 /// How often a leader looks for groups that can rest.
 pub const REST_INTERVAL: Duration = Duration::from_secs(1);
+/// How often a replica that was told that it is no member asks whether that is still so: whoever admits it says so.
+pub const EXCLUDED_INTERVAL: Duration = Duration::from_secs(30);
 /// How long others may take to agree that groups rest; meanwhile these send no heartbeats.
 pub const REST_TIMEOUT: Duration = Duration::from_millis(250);
 /// How long a leader may hear nothing of a majority before it is not counted as a leader any more.
@@ -221,6 +223,8 @@ pub const SNAPSHOT_PIECE_TIMEOUT: Duration = Duration::from_secs(10);
 pub const SNAPSHOT_INSTALL_TIMEOUT: Duration = Duration::from_secs(120);
 /// How long a write or a read waits for a group to have a leader, before it is told that there is none.
 pub const LEADER_WAIT: Duration = Duration::from_secs(4);
+/// How often a change of members or leaders, which may take long, is asked of whoever leads after that.
+pub const LEADER_SEARCHES_MAX: u32 = 8;
 /// How long a question to the leader of a group may take before it is asked again.
 pub const LEADER_CALL_TIMEOUT: Duration = Duration::from_secs(2);
 /// How long a read waits until this replica has what was acknowledged before, once it knows how much that is.
@@ -251,6 +255,9 @@ pub const ATTEMPTS_TIMEOUT: Duration = Duration::from_secs(10);
 pub const LEADER_RETRY_INTERVAL: Duration = Duration::from_millis(5);
 /// How often a replica that has no others looks at its own clock.
 pub const LONE_INTERVAL: Duration = Duration::from_millis(500);
+/// How often a change of members is begun at most, when others come before it: that often with a pause of
+/// [`ATTEMPT_INTERVAL`].
+pub const CHANGES_BEGUN_MAX: u32 = 200;
 /// How long a new member may take to receive everything.
 pub const CATCH_UP_TIMEOUT: Duration = Duration::from_secs(600);
 /// How long a replica may take to take over from a leader.

@@ -5,10 +5,13 @@ use flotilla_proto::replication::{Administer, AdministerAnswer, Method, administ
 use prost::Message;
 use tokio::time::Instant;
 
-use crate::limits::{ADMISSION_WAIT, DRAIN_TIMEOUT, FORMATION_INTERVAL, HELLO_TIMEOUT};
+use crate::limits::{ADMISSION_WAIT, ATTEMPT_INTERVAL, DRAIN_TIMEOUT, FORMATION_INTERVAL, HELLO_TIMEOUT};
 use crate::peer::{Hello, Lane, Peers, Target};
 use crate::raft::{GroupStatus, Unchanged};
+use crate::replica::mapping;
+use crate::shard_map::{DEFAULT_GROUP, Slot, group_name};
 use crate::store::{Running, Store};
+use crate::{Expectation, ReadError, Revision};
 
 /// A cluster as one replica sees it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -30,7 +33,8 @@ pub struct MemberStatus {
     pub name: String,
     /// Where other replicas reach it, `HOST:PORT`; empty for one that has no others.
     pub address: String,
-    /// Whether it has a vote in every group. Without one it is sent everything and counts for nothing.
+    /// Whether it has a vote in every group that tables are kept in, or are about to be. Without one it is sent
+    /// everything and counts for nothing.
     pub votes: bool,
     /// Whether it is this replica, or one with which this replica has a connection.
     pub reachable: bool,
@@ -46,6 +50,12 @@ pub enum MembersError {
     /// This replica was started as the only one.
     #[error("this store was started without other members: give it a peer address and the initial cluster")]
     Alone,
+    /// This replica is not one of the members, and knows nothing of what they do.
+    #[error("this server is not a member of the cluster, or not any more: ask another one")]
+    NoMember,
+    /// Who the members are cannot be found out.
+    #[error("it cannot be found out who the members are: {0}")]
+    Unavailable(ReadError),
     /// Nobody has that name.
     #[error("there is no member {0:?}")]
     Unknown(String),
@@ -97,6 +107,8 @@ impl Store {
             Some(peers) if id != running.id => peers.is_drained(id),
             _ => running.placement.is_drained(),
         };
+        let needed = self.registry().map().needed_slots();
+        let votes_in = |id, slot| running.groups.get(&group_name(slot)).is_some_and(|group| group.has_voter(id));
         let mut members: Vec<MemberStatus> = Vec::new();
         for (name, group) in &running.groups.all() {
             let leader = group.leader.node().leader();
@@ -106,7 +118,7 @@ impl Store {
                     id: member.id,
                     name: member.name.clone(),
                     address: member.address.clone(),
-                    votes: true,
+                    votes: needed.iter().all(|slot| votes_in(member.id, *slot)),
                     reachable: member.id == running.id || reachable(),
                     drained: is_drained(member.id),
                     leads: Vec::new(),
@@ -116,7 +128,6 @@ impl Store {
                     members.push(new());
                     members.len() - 1
                 });
-                members[place].votes &= member.votes;
                 if leader == Some(member.id) {
                     members[place].leads.push(name.to_string());
                 }
@@ -127,13 +138,14 @@ impl Store {
     }
 
     /// Makes the replica that listens at an address a member, in place of whoever has its name: it is sent everything
-    /// and then given a vote, in one group after the other. Safe to repeat.
+    /// and then given a vote, in one group after the other, also in those that are founded meanwhile. Safe to repeat.
     ///
     /// # Errors
     /// See [`MembersError`].
     pub async fn admit(&self, name: &str, address: &str) -> Result<(), MembersError> {
         let running = self.running();
         let peers = running.peers.as_ref().ok_or(MembersError::Alone)?;
+        self.check_member()?;
         let hello = hello_of(&**peers, address).await?;
         let own = running.identity.get().cluster;
         if hello.name != name || !(hello.cluster.is_empty() || hello.cluster == own) {
@@ -147,7 +159,10 @@ impl Store {
             address: address.to_owned(),
             ..Administer::default()
         };
-        administer(running, None, &admit).await
+        administer(running, DEFAULT_GROUP, &admit).await?;
+        let (needed, retired) = self.data_groups().await?;
+        self.administer_in(&needed, &admit).await?;
+        self.administer_in(&retired, &admit).await
     }
 
     /// Takes a member out, and whoever was about to take its place. Safe to repeat.
@@ -155,14 +170,60 @@ impl Store {
     /// # Errors
     /// See [`MembersError`].
     pub async fn remove(&self, name: &str) -> Result<(), MembersError> {
-        self.member(name)?;
+        self.check_member()?;
+        self.learn().await.map_err(MembersError::Unavailable)?;
+        self.member(name).await?;
         // While one is being replaced there are two of the name; the one without a vote everywhere counts for less.
         let mut named = self.cluster().members;
         named.retain(|member| member.name == name);
         named.sort_by_key(|member| member.votes);
-        for MemberStatus { id: member, .. } in named {
-            let remove = Administer { action: administration::REMOVE, member, ..Administer::default() };
-            administer(self.running(), None, &remove).await?;
+        for MemberStatus { id, .. } in named {
+            self.remove_one(id).await?;
+        }
+        Ok(())
+    }
+
+    /// Takes a replica out. It votes about new groups no more before it is taken out of the others, and is told of them
+    /// until then: it may have founded some that nobody leads without it.
+    async fn remove_one(&self, member: u64) -> Result<(), MembersError> {
+        let running = self.running();
+        let remove = Administer { action: administration::REMOVE, member, ..Administer::default() };
+        administer(running, DEFAULT_GROUP, &Administer { stays: true, ..remove.clone() }).await?;
+        let (needed, retired) = self.data_groups().await?;
+        self.administer_in(&needed, &remove).await?;
+        administer(running, DEFAULT_GROUP, &remove).await?;
+        self.administer_in(&retired, &remove).await
+    }
+
+    /// The data groups that are needed, and those that only have history. Whatever others come are founded by the
+    /// members that the default group has now: a division that was decided before is among them, or is decided anew,
+    /// since it finds that the map is another one.
+    async fn data_groups(&self) -> Result<(Vec<Slot>, Vec<Slot>), MembersError> {
+        let (registry, groups) = (self.registry(), &self.running().groups);
+        let unavailable = || MembersError::Unavailable(ReadError::Unavailable);
+        loop {
+            self.learn().await.map_err(MembersError::Unavailable)?;
+            let mut maps = registry.maps();
+            let founded = maps.wait_for(|(_, at)| *at > Revision::ZERO).await;
+            let (map, at) = founded.map_err(|_| unavailable())?.clone();
+            match mapping::write(registry, groups, Expectation::Revision(at), &map.confirmed()).await {
+                Ok(_) => break, // if it was another one, then whoever has made it that came first
+                Err(error) if error.is_definite() => return Err(unavailable()),
+                Err(_) => tokio::time::sleep(ATTEMPT_INTERVAL).await,
+            }
+        }
+        self.learn().await.map_err(MembersError::Unavailable)?;
+        let map = registry.map();
+        let needed = map.needed_slots();
+        Ok(map.slots().skip(1).partition(|slot| needed.contains(slot)))
+    }
+
+    /// Has these groups changed, one after the other, each as soon as this replica takes part in it.
+    async fn administer_in(&self, slots: &[Slot], request: &Administer) -> Result<(), MembersError> {
+        for slot in slots {
+            let name = group_name(*slot);
+            self.running().groups.wait_for(&name).await;
+            administer(self.running(), &name, request).await?;
         }
         Ok(())
     }
@@ -172,17 +233,19 @@ impl Store {
     /// # Errors
     /// See [`MembersError`].
     pub async fn transfer(&self, group: Option<&str>, name: &str) -> Result<(), MembersError> {
-        let member = self.member(name)?;
-        if let Some(group) = group
-            && self.running().groups.get(group).is_none()
-        {
-            return Err(MembersError::UnknownGroup(group.to_owned()));
+        let member = self.member(name).await?;
+        if let Some(group) = group {
+            self.check_group(group).await?;
         }
         let group_name = group.unwrap_or_default().to_owned();
         self.tell(name, Administer { action: administration::HOLD, group: group_name, ..Administer::default() })
             .await?;
         let transfer = Administer { action: administration::TRANSFER, member, ..Administer::default() };
-        administer(self.running(), group, &transfer).await
+        let all = || self.running().groups.all().into_keys().collect();
+        for group in group.map_or_else(all, |group| vec![group.into()]) {
+            administer(self.running(), &group, &transfer).await?;
+        }
+        Ok(())
     }
 
     /// Lets others lead what a member leads, and gives it nothing to lead until it is started anew or undrained. It
@@ -212,7 +275,7 @@ impl Store {
     /// Tells a member something about itself.
     async fn tell(&self, name: &str, request: Administer) -> Result<(), MembersError> {
         let running = self.running();
-        let id = self.member(name)?;
+        let id = self.member(name).await?;
         let refused = |reason| MembersError::Declined { name: name.to_owned(), reason };
         let Some(peers) = running.peers.as_ref().filter(|_| id != running.id) else {
             return running.placement.heed(&request).await.map_err(refused);
@@ -231,10 +294,37 @@ impl Store {
         }
     }
 
-    fn member(&self, name: &str) -> Result<u64, MembersError> {
-        let members = self.cluster().members;
-        let named = members.iter().find(|member| member.name == name);
-        named.map(|member| member.id).ok_or_else(|| MembersError::Unknown(name.to_owned()))
+    /// The id of a member. That there is none of the name is not said from memory.
+    async fn member(&self, name: &str) -> Result<u64, MembersError> {
+        let id = || self.cluster().members.iter().find(|member| member.name == name).map(|member| member.id);
+        if let Some(id) = id() {
+            return Ok(id);
+        }
+        self.check_member()?;
+        self.learn().await.map_err(MembersError::Unavailable)?;
+        id().ok_or_else(|| MembersError::Unknown(name.to_owned()))
+    }
+
+    /// Waits until this replica takes part in a group, if there is one of that name.
+    async fn check_group(&self, name: &str) -> Result<(), MembersError> {
+        if self.running().groups.get(name).is_none() {
+            self.check_member()?;
+            self.learn().await.map_err(MembersError::Unavailable)?;
+            if !self.registry().map().slots().any(|slot| *group_name(slot) == *name) {
+                return Err(MembersError::UnknownGroup(name.to_owned()));
+            }
+            self.running().groups.wait_for(name).await;
+        }
+        Ok(())
+    }
+
+    /// Whether this replica is a member: else it hears of no change, and what it asks for would be by what once was.
+    fn check_member(&self) -> Result<(), MembersError> {
+        let default = self.running().groups.get(DEFAULT_GROUP);
+        match default.is_some_and(|default| default.leader.node().has_vote()) {
+            true => Ok(()),
+            false => Err(MembersError::NoMember),
+        }
     }
 }
 
@@ -252,21 +342,13 @@ async fn hello_of(peers: &dyn Peers, address: &str) -> Result<Hello, MembersErro
     }
 }
 
-async fn administer(running: &Running, group: Option<&str>, request: &Administer) -> Result<(), MembersError> {
-    if let Some(group) = group
-        && running.groups.get(group).is_none()
-    {
-        return Err(MembersError::UnknownGroup(group.to_owned()));
-    }
-    let groups = running.groups.all();
-    for (name, target) in groups.iter().filter(|(name, _)| group.is_none_or(|group| ***name == *group)) {
-        target.leader.administer(request.clone()).await.map_err(|error| MembersError::Refused {
-            group: name.to_string(),
-            reason: match error {
-                Unchanged::NotLeader(_) => "it has no leader".into(),
-                Unchanged::Refused(reason) => reason,
-            },
-        })?;
-    }
-    Ok(())
+async fn administer(running: &Running, group: &str, request: &Administer) -> Result<(), MembersError> {
+    let target = running.groups.get(group).ok_or_else(|| MembersError::UnknownGroup(group.to_owned()))?;
+    target.leader.administer(request.clone()).await.map_err(|error| MembersError::Refused {
+        group: group.to_owned(),
+        reason: match error {
+            Unchanged::NotLeader(_) => "it has no leader".into(),
+            error => error.to_string(),
+        },
+    })
 }

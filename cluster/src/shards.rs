@@ -64,7 +64,9 @@ impl Store {
             }
             let groups = &self.running().groups;
             let default = groups.get(DEFAULT_GROUP).ok_or(ReadError::Unavailable)?;
-            let founders = mapping::voters(default.leader.node());
+            // The map is another one once they have changed: see `Store::data_groups`.
+            let founders = default.leader.node().members_in_log().await.ok_or(ReadError::Closed)?;
+            let founders = mapping::with_vote(founders);
             let Some(next) = map.dividing(table, shards, &founders)? else { return Ok(()) };
             match mapping::write(&registry, groups, Expectation::Revision(at), &next).await {
                 Ok(_) => {}

@@ -442,6 +442,9 @@ pub struct Administer {
     /// Address of the member, when it is to be admitted.
     #[prost(string, tag = "5")]
     pub address: String,
+    /// Whether a member that is to be taken out loses its vote alone, and is still sent everything.
+    #[prost(bool, tag = "6")]
+    pub stays: bool,
 }
 
 /// Values of [`Administer::action`].

@@ -179,8 +179,11 @@ impl Refusal for DivideError {
 fn refusal(error: &MembersError) -> ApiError {
     let (code, reason) = match error {
         MembersError::Unknown(_) | MembersError::UnknownGroup(_) => (404, "NotFound"),
-        MembersError::Unreachable { .. } => return ApiError::unavailable(error.to_string(), 1),
+        MembersError::Unavailable(_) | MembersError::Unreachable { .. } => {
+            return ApiError::unavailable(error.to_string(), 1);
+        }
         MembersError::Alone
+        | MembersError::NoMember
         | MembersError::Other { .. }
         | MembersError::Declined { .. }
         | MembersError::Refused { .. } => (409, "Conflict"),

@@ -5,14 +5,17 @@ use std::time::Duration;
 
 use flotilla_proto::replication::{self as message, administration};
 use openraft::async_runtime::WatchReceiver;
-use openraft::errors::{ClientWriteError, RaftError};
-use openraft::raft::TransferLeaderRequest;
+use openraft::errors::{ChangeMembershipError, ClientWriteError, RaftError};
+use openraft::raft::{Precondition, TransferLeaderRequest};
 use openraft::{ChangeMembers, RaftMetrics};
 
-use super::node::Node;
-use super::types::{Replica, TypeConfig};
+use super::node::{Node, described};
+use super::status::Member;
+use super::types::{LogIdentity, Replica, TypeConfig};
 use super::wire;
-use crate::limits::{CATCH_UP_TIMEOUT, TRANSFER_PATIENCE, TRANSFER_TIMEOUT, TRANSFER_WAIT};
+use crate::limits::{
+    ATTEMPT_INTERVAL, CATCH_UP_TIMEOUT, CHANGES_BEGUN_MAX, TRANSFER_PATIENCE, TRANSFER_TIMEOUT, TRANSFER_WAIT,
+};
 
 /// Why a group was not changed.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -23,6 +26,9 @@ pub(crate) enum Unchanged {
     /// It cannot be done, or not now.
     #[error("{0}")]
     Refused(String),
+    /// The members are, or are about to be, others than those that it was decided for.
+    #[error("{0}")]
+    Overtaken(String),
 }
 
 type Changed = Result<(), Unchanged>;
@@ -30,7 +36,27 @@ type Changed = Result<(), Unchanged>;
 fn unchanged(error: RaftError<TypeConfig, ClientWriteError<TypeConfig>>) -> Unchanged {
     match error {
         RaftError::APIError(ClientWriteError::ForwardToLeader(forward)) => Unchanged::NotLeader(forward.leader_id),
+        RaftError::APIError(
+            error @ (ClientWriteError::PreconditionFailed(_)
+            | ClientWriteError::ChangeMembershipError(ChangeMembershipError::InProgress(_))),
+        ) => Unchanged::Overtaken(error.to_string()),
         error => Unchanged::Refused(error.to_string()),
+    }
+}
+
+/// The members of a group at one moment.
+struct Seen {
+    /// Where the log says so.
+    at: Option<LogIdentity>,
+    members: Vec<Member>,
+    voters: BTreeSet<u64>,
+    /// Whether a change was begun by a leader that did not end it: both quorums count until somebody does.
+    is_between: bool,
+}
+
+impl Seen {
+    fn member(&self, id: u64) -> Option<&Member> {
+        self.members.iter().find(|member| member.id == id)
     }
 }
 
@@ -39,34 +65,57 @@ impl Node {
     pub(crate) async fn administer(&self, request: &message::Administer) -> Changed {
         let member = request.member;
         self.rouse().await;
-        match request.action {
-            administration::ADMIT => {
-                let replica = Replica { name: request.name.clone(), address: request.address.clone() };
-                self.admit(member, replica).await
+        let mut begun = 1;
+        loop {
+            let changed = match request.action {
+                administration::ADMIT => {
+                    let replica = Replica { name: request.name.clone(), address: request.address.clone() };
+                    self.admit(member, replica).await
+                }
+                administration::REMOVE => self.remove(member, request.stays).await,
+                administration::TRANSFER => self.hand_over(member).await,
+                action => Err(Unchanged::Refused(format!("this replica knows no action {action}"))),
+            };
+            match changed {
+                Err(Unchanged::Overtaken(_)) if begun < CHANGES_BEGUN_MAX => {
+                    begun += 1;
+                    tokio::time::sleep(ATTEMPT_INTERVAL).await;
+                }
+                changed => return changed,
             }
-            administration::REMOVE => self.remove(member).await,
-            administration::TRANSFER => self.hand_over(member).await,
-            action => Err(Unchanged::Refused(format!("this replica knows no action {action}"))),
         }
+    }
+
+    fn seen(&self) -> Seen {
+        let metrics = self.raft.server_metrics();
+        let metrics = metrics.borrow_watched();
+        let (at, membership) = (*metrics.membership_config.log_id(), metrics.membership_config.membership());
+        let (members, voters) = (described(membership), membership.voter_ids().collect());
+        Seen { at, members, voters, is_between: membership.get_joint_config().len() > 1 }
     }
 
     /// Makes a replica a voting member, once it has everything. It takes the place of whoever has its name.
     async fn admit(&self, member: u64, replica: Replica) -> Changed {
-        let namesake = |known: &super::Member| known.name == replica.name && known.id != member;
-        let replaced: BTreeSet<u64> = self.members().into_iter().filter(namesake).map(|known| known.id).collect();
-        let present = self.members().into_iter().find(|known| known.id == member);
-        if present.as_ref().is_none_or(|present| present.address != replica.address) {
+        let seen = self.seen();
+        let name = replica.name.clone();
+        if seen.member(member).is_none_or(|present| present.address != replica.address) {
             let nodes = [(member, replica)].into();
-            self.change(ChangeMembers::SetNodes(nodes), true).await?;
+            self.change(Some(&seen), ChangeMembers::SetNodes(nodes), true).await?;
         }
-        if !present.is_some_and(|present| present.votes) {
+        if !seen.voters.contains(&member) {
             self.caught_up(member).await?;
         }
-        let mut voters: BTreeSet<u64> = self.raft.voter_ids().filter(|voter| !replaced.contains(voter)).collect();
+        let seen = self.seen();
+        let namesake = |known: &&Member| known.name == name && known.id != member;
+        let replaced: BTreeSet<u64> = seen.members.iter().filter(namesake).map(|known| known.id).collect();
+        let mut voters: BTreeSet<u64> = seen.voters.difference(&replaced).copied().collect();
         voters.insert(member);
-        if voters != self.raft.voter_ids().collect() || !replaced.is_empty() || self.is_between_memberships() {
+        if voters != seen.voters || !replaced.is_empty() || seen.is_between {
             self.kept_up_by_most(&voters).await?;
-            self.change(ChangeMembers::ReplaceAllVoters(voters), false).await?;
+            // Voters that leave are dropped by themselves.
+            let learners = replaced.difference(&seen.voters).copied().collect();
+            let change = vec![ChangeMembers::ReplaceAllVoters(voters), ChangeMembers::RemoveNodes(learners)];
+            self.change(Some(&seen), ChangeMembers::Batch(change), false).await?;
         }
         Ok(())
     }
@@ -84,15 +133,13 @@ impl Node {
 
     /// Has the log say what this replica, which leads, is called and where it is reached.
     pub(crate) async fn describe(&self, replica: Replica) -> Changed {
-        self.change(ChangeMembers::SetNodes([(self.id(), replica)].into()), true).await
+        self.change(None, ChangeMembers::SetNodes([(self.id(), replica)].into()), true).await
     }
 
-    /// Takes a replica out. Who leads hands over first, and is asked again.
-    async fn remove(&self, member: u64) -> Changed {
-        if !self.members().iter().any(|known| known.id == member) {
-            return Ok(());
-        }
-        let mut voters: BTreeSet<u64> = self.raft.voter_ids().collect();
+    /// Takes a replica out, or only its vote if it stays. Who leads hands over first, and is asked again.
+    async fn remove(&self, member: u64, stays: bool) -> Changed {
+        let seen = self.seen();
+        let mut voters = seen.voters.clone();
         let votes = voters.remove(&member);
         if votes {
             if voters.is_empty() {
@@ -100,15 +147,16 @@ impl Node {
             }
             self.kept_up_by_most(&voters).await?;
         }
-        if member == self.id() {
+        let remains = seen.member(member).is_some();
+        if member == self.id() && (votes || remains && !stays) {
             self.give_up_leadership().await;
             return Err(Unchanged::NotLeader(None));
         }
         if votes {
-            self.change(ChangeMembers::RemoveVoters([member].into()), false).await?;
+            return self.change(Some(&seen), ChangeMembers::ReplaceAllVoters(voters), stays).await;
         }
-        if self.members().iter().any(|known| known.id == member) {
-            self.change(ChangeMembers::RemoveNodes([member].into()), false).await?;
+        if remains && !stays {
+            return self.change(Some(&seen), ChangeMembers::RemoveNodes([member].into()), false).await;
         }
         Ok(())
     }
@@ -136,15 +184,10 @@ impl Node {
         }
     }
 
-    /// Whether a change of members was begun by a leader that did not end it: both quorums count until somebody does.
-    fn is_between_memberships(&self) -> bool {
-        let metrics = self.raft.server_metrics();
-        let metrics = metrics.borrow_watched();
-        metrics.membership_config.membership().get_joint_config().len() > 1
-    }
-
-    async fn change(&self, change: ChangeMembers<u64, Replica>, retain: bool) -> Changed {
-        self.raft.change_membership(change, retain).await.map(drop).map_err(unchanged)
+    /// Changes the members, if they are those that were seen.
+    async fn change(&self, seen: Option<&Seen>, change: ChangeMembers<u64, Replica>, retain: bool) -> Changed {
+        let unless_changed = seen.map(|seen| Precondition::LastMembershipLogId { last_membership_log_id: seen.at });
+        self.raft.change_membership_if(change, retain, unless_changed).await.map(drop).map_err(unchanged)
     }
 
     /// Waits until a replica has about as much of the log as this one, which leads.
@@ -190,7 +233,8 @@ impl Node {
         let own = self.id();
         let over = move |metrics: &Metrics| metrics.current_leader.is_some_and(|leader| leader != own);
         match self.raft.wait(Some(timeout)).metrics(over, "another leads").await {
-            Ok(_) => Ok(()),
+            Ok(metrics) if metrics.current_leader == Some(to) => Ok(()),
+            Ok(metrics) => Err(Unchanged::NotLeader(metrics.current_leader)), // and may be asked for the same
             Err(_) => Err(refused("the member has not taken over".into())),
         }
     }
@@ -236,7 +280,7 @@ impl Node {
             }
             let timeout = if successor == last { TRANSFER_TIMEOUT } else { TRANSFER_PATIENCE };
             match self.hand_over_now(successor, timeout).await {
-                Ok(()) => return,
+                Ok(()) | Err(Unchanged::NotLeader(_)) => return,
                 Err(error) => tracing::warn!(%error, "the leadership of a group could not be handed over"),
             }
         }
@@ -244,6 +288,9 @@ impl Node {
 
     /// Stands for election although the leader may have been heard of a moment ago, because it is known to be gone.
     pub(crate) async fn succeed(&self) {
+        if self.is_excluded() {
+            return;
+        }
         self.rest().stir();
         let from = self.raft.metrics().borrow_watched().vote;
         if !self.is_last(&wire::ballot(&from)).await {

@@ -17,11 +17,15 @@ pub(super) type Excluded = watch::Sender<Option<LogIdentity>>;
 impl Node {
     /// Whether this replica has a vote, as far as it knows.
     pub(crate) fn has_vote(&self) -> bool {
+        self.voters().contains(&self.id()) && !self.is_excluded()
+    }
+
+    /// Whether this replica was told that it is no member, and knows of nothing later.
+    pub(crate) fn is_excluded(&self) -> bool {
         let metrics = self.raft.server_metrics();
         let metrics = metrics.borrow_watched();
-        let members = &metrics.membership_config;
         let excluded = *self.excluded.borrow();
-        members.voter_ids().any(|voter| voter == self.id()) && excluded.is_none_or(|at| members.log_id() >= &Some(at))
+        excluded.is_some_and(|at| metrics.membership_config.log_id() < &Some(at))
     }
 
     /// Waits until what the log says of the members is applied here, and with it everything before: a replica may be

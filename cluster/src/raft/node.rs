@@ -11,7 +11,7 @@ use actix::Addr;
 use openraft::async_runtime::WatchReceiver;
 use openraft::errors::{LinearizableReadError, RaftError};
 use openraft::raft::ReadPolicy;
-use openraft::{Config, Raft, SnapshotPolicy};
+use openraft::{Config, Membership, Raft, SnapshotPolicy};
 use tokio::sync::{Mutex, watch};
 use tokio::time::Instant;
 
@@ -247,15 +247,13 @@ impl Node {
     pub(crate) fn members(&self) -> Vec<Member> {
         let metrics = self.raft.server_metrics();
         let metrics = metrics.borrow_watched();
-        let membership = metrics.membership_config.membership();
-        let voters: BTreeSet<u64> = membership.voter_ids().collect();
-        let member = |(id, replica): (&u64, &Replica)| Member {
-            id: *id,
-            name: replica.name.clone(),
-            address: replica.address.clone(),
-            votes: voters.contains(id),
-        };
-        membership.nodes().map(member).collect()
+        described(metrics.membership_config.membership())
+    }
+
+    /// The members as the log has them now, which [`Node::members`] may tell a moment later. None when the group is
+    /// shut down.
+    pub(crate) async fn members_in_log(&self) -> Option<Vec<Member>> {
+        self.raft.with_raft_state(|state| described(state.membership_state.effective().membership())).await.ok()
     }
 
     /// The ids of those that have a vote.
@@ -421,6 +419,18 @@ impl Node {
         self.stopping.store(true, Ordering::Release);
         let _ = self.raft.shutdown().await;
     }
+}
+
+/// The members, as people are told of them.
+pub(super) fn described(membership: &Membership<u64, Replica>) -> Vec<Member> {
+    let voters: BTreeSet<u64> = membership.voter_ids().collect();
+    let member = |(id, replica): (&u64, &Replica)| Member {
+        id: *id,
+        name: replica.name.clone(),
+        address: replica.address.clone(),
+        votes: voters.contains(id),
+    };
+    membership.nodes().map(member).collect()
 }
 
 pub(super) type Metrics = openraft::RaftMetrics<TypeConfig>;

@@ -10,12 +10,12 @@ use futures_util::FutureExt;
 use openraft::Instant as _;
 use openraft::async_runtime::WatchReceiver;
 use openraft::raft::ReadPolicy;
-use tokio::time::Instant;
+use tokio::time::{Instant, sleep};
 
 use super::node::{GroupRaft, Node};
 use super::rest::{Phase, Rest};
 use super::wire;
-use crate::limits::{ELECTION_TIMEOUT, HEARTBEAT_INTERVAL, REST_AFTER};
+use crate::limits::{ELECTION_TIMEOUT, EXCLUDED_INTERVAL, HEARTBEAT_INTERVAL, REST_AFTER};
 use crate::replica::sight::Sight;
 
 /// A group that its leader wants to rest.
@@ -49,18 +49,24 @@ impl Node {
     }
 
     /// Lets openraft count the time exactly as long as this replica is to miss a leader, until the group is shut down.
-    /// Leaders have their heartbeats sent by [`Node::beat`].
+    /// Leaders have their heartbeats sent by [`Node::beat`]; who is no member misses nobody, and asks now and then
+    /// whether it is one.
     pub(crate) async fn keep_time(self) {
         let mut server = self.raft.server_metrics();
         let mut follows = self.rest().follows();
+        let mut excluded = self.excluded.subscribe();
         loop {
             let leads = server.borrow_watched().current_leader == Some(self.id());
             let rests = *follows.borrow_and_update();
-            self.raft.runtime_config().tick(!leads && !rests);
+            excluded.mark_unchanged();
+            let is_excluded = self.is_excluded();
+            self.raft.runtime_config().tick(!leads && !rests && !is_excluded);
             tokio::select! {
                 biased;
                 changed = server.changed() => if changed.is_err() { return },
                 _ = follows.changed() => {}
+                _ = excluded.changed() => {}
+                () = sleep(EXCLUDED_INTERVAL), if is_excluded => self.stand_if_others_would_vote().await,
             }
         }
     }
@@ -155,13 +161,18 @@ impl Node {
     }
 
     /// The answer to a candidate that asks for a promise of votes, when this group rests: its leader is there. The
-    /// leader itself wakes, so that whoever missed it hears of it.
-    pub(super) fn refuse_while_resting(&self, call: &message::VoteCall) -> Option<message::VoteAnswer> {
+    /// leader itself wakes, so that whoever missed it hears of it, if that is a member.
+    pub(super) fn refuse_while_resting(
+        &self,
+        call: &message::VoteCall,
+        is_member: bool,
+    ) -> Option<message::VoteAnswer> {
         match self.rest().phase() {
             Phase::Awake => return None,
             // It ended and came back, and does not lead any more.
             Phase::Following { leader, .. } if leader == call.ballot.node => return None,
             Phase::Following { .. } => {}
+            Phase::Settling | Phase::Leading if !is_member => {}
             Phase::Settling | Phase::Leading => {
                 self.rest().stir();
                 self.beat();

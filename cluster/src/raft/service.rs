@@ -49,7 +49,7 @@ impl Node {
         }
         let excluded = self.excludes(from, request.last.as_ref().map(wire::log_id)).await;
         let excluded = excluded.as_ref().map(wire::place);
-        if rehearsal && let Some(answer) = self.refuse_while_resting(request) {
+        if rehearsal && let Some(answer) = self.refuse_while_resting(request, excluded.is_none()) {
             return Ok(message::VoteAnswer { excluded, ..answer });
         }
         self.rest().wake();

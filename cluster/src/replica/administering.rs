@@ -1,11 +1,12 @@
 //! Changes of who is in a group and who leads it, asked of its leader from any replica.
 
 use bytes::Bytes;
-use flotilla_proto::replication::{self as message, Method};
+use flotilla_proto::replication::{self as message, Method, administration};
 use prost::Message;
+use tokio::time::Instant;
 
 use super::leader::{Leader, Place};
-use crate::limits::CATCH_UP_TIMEOUT;
+use crate::limits::{CATCH_UP_TIMEOUT, LEADER_SEARCHES_MAX, LEADER_WAIT};
 use crate::peer::{Lane, PeerError, Target};
 use crate::raft::Unchanged;
 
@@ -13,24 +14,29 @@ impl Leader {
     /// Has the leader change who is in the group or who leads it. Safe to repeat.
     ///
     /// # Errors
-    /// It cannot be done, or nobody leads.
+    /// It cannot be done, nobody leads, or who is to be removed leads and nobody takes over from it.
     pub(crate) async fn administer(&self, mut request: message::Administer) -> Result<(), Unchanged> {
         request.group = self.clock().name().to_string();
-        let mut search = self.search();
+        let (mut search, mut searches) = (self.search(), 1);
         loop {
-            let nobody = || Unchanged::Refused("it has no leader that a majority follows".into());
             let leader = self.node().leader();
-            let done = match search.place().await.ok_or_else(nobody)? {
+            let place = search.place().await.ok_or_else(nobody)?;
+            let began = Instant::now();
+            let done = match place {
                 // Apart, because it is seldom needed and large.
                 Place::Here => Box::pin(self.node().administer(&request)).await,
                 Place::There(target, _) => self.administer_there(&target, &request).await,
             };
-            let is_elsewhere = matches!(done, Err(Unchanged::NotLeader(_)));
-            if !search.goes_on(is_elsewhere).await {
-                return if is_elsewhere { Err(nobody()) } else { done };
+            if !matches!(done, Err(Unchanged::NotLeader(_))) {
+                return done;
             }
-            if leader == Some(request.member) {
-                search = self.search(); // it has handed over first, which takes its time
+            // Members catch up and leaders hand over for longer than anybody is searched for who leads.
+            if began.elapsed() >= LEADER_WAIT / 4 && searches < LEADER_SEARCHES_MAX {
+                (search, searches) = (self.search(), searches + 1);
+            }
+            if !search.goes_on(true).await {
+                let keeps_leading = request.action == administration::REMOVE && leader == Some(request.member);
+                return Err(if keeps_leading { nobody_else() } else { nobody() });
             }
         }
     }
@@ -47,4 +53,12 @@ impl Leader {
             Err(error) => Err(Unchanged::Refused(error.to_string())),
         }
     }
+}
+
+fn nobody() -> Unchanged {
+    Unchanged::Refused("it has no leader that a majority follows".into())
+}
+
+fn nobody_else() -> Unchanged {
+    Unchanged::Refused("the member leads it, and nobody takes over from it".into())
 }

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use super::placement::{Named, Placement};
 use crate::limits::BALANCE_INTERVAL;
+use crate::raft::Unchanged;
 
 /// Hands groups over, one at a time, while this replica leads more than its share and another leads less; and all of
 /// them while it is drained.
@@ -40,7 +41,7 @@ pub(crate) async fn hand_over_all(placement: &Placement) -> Result<(), String> {
         let led = |member: u64| groups.iter().filter(|(_, node)| node.leader() == Some(member)).count();
         let others = able(own, &groups).into_iter().filter(|other| *other != own && node.has_caught_up(*other));
         let handed = match others.min_by_key(|other| led(*other)) {
-            Some(to) => node.hand_over(to).await.is_ok(),
+            Some(to) => matches!(node.hand_over(to).await, Ok(()) | Err(Unchanged::NotLeader(_))),
             None => false,
         };
         if !handed {

@@ -205,7 +205,9 @@ async fn administer(node: &Node, request: &message::Administer) -> message::Admi
         Err(Unchanged::NotLeader(leader)) => {
             message::AdministerAnswer { moved: true, leader: leader.unwrap_or_default(), ..Default::default() }
         }
-        Err(Unchanged::Refused(refusal)) => message::AdministerAnswer { refusal, ..Default::default() },
+        Err(Unchanged::Refused(refusal) | Unchanged::Overtaken(refusal)) => {
+            message::AdministerAnswer { refusal, ..Default::default() }
+        }
     }
 }
 

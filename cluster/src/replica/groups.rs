@@ -19,6 +19,13 @@ pub(crate) struct Group {
     pub(crate) leads: watch::Receiver<bool>,
 }
 
+impl Group {
+    /// Whether a replica has a vote in it, as far as this one knows.
+    pub(crate) fn has_voter(&self, id: u64) -> bool {
+        self.leader.node().voters().contains(&id)
+    }
+}
+
 /// The groups of this replica, by name. More may come while the store is open; none goes. Cheap to clone.
 #[derive(Clone, Default)]
 pub(crate) struct Groups(Arc<Known>);

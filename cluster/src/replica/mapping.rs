@@ -10,7 +10,7 @@ use super::groups::{Group, Groups};
 use crate::boot::Starter;
 use crate::group::Tables;
 use crate::limits::{ATTEMPT_INTERVAL, DIVIDING_RETRY_INTERVAL, FORMATION_POLL_INTERVAL, GROUP_FORMATION_WAIT};
-use crate::raft::{Node, Replica};
+use crate::raft::{Member, Node, Replica};
 use crate::shard_map::{DEFAULT_GROUP, MAP_KEY, MAP_TABLE, ShardMap, group_name};
 use crate::store::make;
 use crate::task::Task;
@@ -71,9 +71,13 @@ async fn changed(table: &Arc<Table>) {
 }
 
 /// Forms a new group of its founders. Whoever leads the default group does so at once, the others when it does not: all
-/// begin the log with the same entry.
-async fn form(starter: Rc<Starter>, group: Arc<Group>, founders: BTreeMap<u64, Replica>) {
+/// begin the log with the same entry. One that goes on alone forms what it has no log of, unless objects were in it.
+async fn form(starter: Rc<Starter>, group: Arc<Group>, mut founders: BTreeMap<u64, Replica>) {
     let node = group.leader.node();
+    if starter.options.is_survivor {
+        let is_filled = starter.tables.map().is_filled(group.leader.clock().slot());
+        founders = (!is_filled).then(|| (starter.id, Replica::default())).into_iter().collect();
+    }
     let waited = Instant::now() + GROUP_FORMATION_WAIT;
     node.stand_if_alone().await;
     while !node.is_formed().await && founders.contains_key(&starter.id) {
@@ -126,7 +130,12 @@ pub(crate) async fn settle(starter: &Starter) -> Result<(), OpenError> {
 
 /// Who has a vote.
 pub(crate) fn voters(node: &Node) -> BTreeMap<u64, Replica> {
-    let voters = node.members().into_iter().filter(|member| member.votes);
+    with_vote(node.members())
+}
+
+/// Those of some members that have a vote.
+pub(crate) fn with_vote(members: Vec<Member>) -> BTreeMap<u64, Replica> {
+    let voters = members.into_iter().filter(|member| member.votes);
     voters.map(|member| (member.id, Replica { name: member.name, address: member.address })).collect()
 }
 

@@ -1,18 +1,23 @@
 //! Changes of members that would end a cluster, and members that move.
 
+use std::collections::BTreeMap;
 use std::net::TcpListener;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
+use flotilla_proto::replication::{Administer, administration};
 use futures_util::FutureExt;
 use tokio::sync::oneshot;
 
+use super::mapping;
 use super::replica_tests::{Cluster, create, pods, read, until};
+use crate::limits::LEADER_WAIT;
+use crate::raft::Unchanged;
 use crate::shard_map::DEFAULT_GROUP;
 use crate::wal::disk::Disk;
 use crate::wal::simulated_disk::SimulatedDisk;
-use crate::{MembersError, Standing, Store, salvage};
+use crate::{Expectation, MembersError, Outcome, Standing, Store, salvage};
 
 /// Why a member is not removed.
 async fn kept(store: &Store, name: &str) -> String {
@@ -123,6 +128,223 @@ async fn a_member_shows_nothing_before_it_has_applied_what_gave_it_its_vote() {
     }
 }
 
+/// Opens one more replica, which nobody has admitted, and says where it is.
+async fn begin_besides(cluster: &mut Cluster, name: &str) -> (Store, String) {
+    let address = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+    cluster.addresses.insert(name.into(), address);
+    cluster.disks.insert(name.into(), SimulatedDisk::default());
+    (cluster.begin(name).await, address.to_string())
+}
+
+/// The names of those that have a vote in a group, as a store knows.
+fn voters(store: &Store, group: &str) -> Vec<String> {
+    let members = store.running().groups.get(group).map(|group| group.leader.node().members()).unwrap_or_default();
+    let mut names: Vec<String> = members.into_iter().filter(|m| m.votes).map(|m| m.name).collect();
+    names.sort();
+    names
+}
+
+fn votes(store: &Store, name: &str) -> bool {
+    store.cluster().members.iter().any(|member| member.name == name && member.votes)
+}
+
+/// Waits until these have a vote in so many groups, and nobody else has.
+async fn until_voters_are(store: &Store, names: &[&str], groups: usize) {
+    let all = || store.status().groups.into_iter().map(|group| voters(store, &group.name)).collect::<Vec<_>>();
+    let is_so = || all().len() == groups && all().iter().all(|voters| voters == names);
+    let waited = tokio::time::timeout(Duration::from_secs(10), async {
+        while !is_so() {
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+    });
+    assert!(waited.await.is_ok(), "{:?} are to vote in {groups} groups: {:?}", names, all());
+}
+
+async fn ready_in_time(store: &Store) {
+    tokio::time::timeout(Duration::from_secs(30), store.ready()).await.expect("ready in time");
+}
+
+#[tokio::test]
+async fn who_joins_beside_a_division_has_a_vote_in_the_groups_that_this_founds() {
+    for pause_ms in [0, 1, 3, 10, 30] {
+        let mut cluster = Cluster::new(&["a", "b", "c"], 0);
+        let stores = cluster.open_all().await;
+        let (d, address) = begin_besides(&mut cluster, "d").await;
+        let dividing = async {
+            tokio::time::sleep(Duration::from_millis(pause_ms)).await;
+            stores[1].divide(&pods(), 8).await
+        };
+        let (joined, divided) = tokio::join!(stores[0].admit("d", &address), dividing);
+        joined.unwrap();
+        divided.unwrap();
+        until_voters_are(&stores[2], &["a", "b", "c", "d"], 9).await;
+        ready_in_time(&d).await;
+        until("its votes are seen", || votes(&stores[0], "d") && votes(&d, "d")).await;
+        d.shutdown().await;
+        futures_util::future::join_all(stores.into_iter().map(Store::shutdown)).await;
+    }
+}
+
+#[tokio::test]
+async fn groups_that_are_founded_while_a_member_is_removed_do_without_it() {
+    for pause_ms in [0, 1, 3, 10, 30] {
+        let cluster = Cluster::new(&["a", "b"], 0);
+        let [a, b] = <[Store; 2]>::try_from(cluster.open_all().await).unwrap_or_else(|_| panic!("two"));
+        let removing = async {
+            tokio::time::sleep(Duration::from_millis(pause_ms)).await;
+            a.remove("b").await
+        };
+        let table = pods();
+        let (removed, divided) = tokio::join!(removing, a.divide(&table, 4));
+        removed.unwrap();
+        divided.unwrap();
+        until_voters_are(&a, &["a"], 5).await;
+        b.shutdown().await;
+        create(&a, "ns/first").await;
+        a.shutdown().await;
+    }
+}
+
+#[tokio::test]
+async fn a_division_that_was_decided_before_members_changed_is_not_begun() {
+    let mut cluster = Cluster::new(&["a", "b", "c"], 0);
+    let stores = cluster.open_all().await;
+    let (d, address) = begin_besides(&mut cluster, "d").await;
+    for joins in [true, false] {
+        let (tables, groups) = (stores[0].registry(), &stores[0].running().groups);
+        let (map, at) = tables.maps().borrow().clone();
+        match joins {
+            true => stores[1].admit("d", &address).await.unwrap(),
+            false => stores[1].remove("d").await.unwrap(),
+        }
+        let divided = map.dividing(&pods(), 4, &BTreeMap::new()).unwrap().unwrap();
+        let outcome = mapping::write(tables, groups, Expectation::Revision(at), &divided).await.unwrap();
+        assert!(matches!(outcome, Outcome::Conflict { .. }), "{outcome:?}");
+    }
+    d.shutdown().await;
+    futures_util::future::join_all(stores.into_iter().map(Store::shutdown)).await;
+}
+
+#[tokio::test]
+async fn whoever_is_asked_makes_a_change_in_groups_of_which_it_has_not_heard_yet() {
+    let mut cluster = Cluster::new(&["a", "b", "c"], 0);
+    let [a, b, c] = <[Store; 3]>::try_from(cluster.open_all().await).unwrap_or_else(|_| panic!("three"));
+    b.transfer(None, "b").await.unwrap();
+    let (d, address) = begin_besides(&mut cluster, "d").await;
+    let (release, released) = oneshot::channel();
+    let node = a.running().groups.get(DEFAULT_GROUP).unwrap().leader.node().clone();
+    node.hold_applying(released.map(drop)).await;
+    b.divide(&pods(), 4).await.unwrap();
+    assert_eq!(a.running().groups.all().len(), 1, "a has not heard of the map");
+    let releasing = async {
+        tokio::time::sleep(Duration::from_secs(1)).await;
+        release.send(()).unwrap();
+    };
+    let (admitted, ()) = tokio::join!(a.admit("d", &address), releasing);
+    admitted.unwrap();
+    until_voters_are(&b, &["a", "b", "c", "d"], 5).await;
+    ready_in_time(&d).await;
+    for store in [a, b, c, d] {
+        store.shutdown().await;
+    }
+}
+
+#[tokio::test]
+async fn who_lacks_a_vote_in_a_group_is_not_shown_with_one() {
+    let mut cluster = Cluster::new(&["a", "b", "c"], 2);
+    let stores = cluster.open_all().await;
+    let (d, address) = begin_besides(&mut cluster, "d").await;
+    let (name, member) = ("d".to_owned(), d.node());
+    let admit = Administer { action: administration::ADMIT, member, name, address, ..Administer::default() };
+    let default = stores[0].running().groups.get(DEFAULT_GROUP).unwrap();
+    default.leader.administer(admit.clone()).await.unwrap();
+    until("d has a vote in one group", || voters(&stores[0], DEFAULT_GROUP).contains(&"d".to_owned())).await;
+    assert!(!votes(&stores[0], "d") && votes(&stores[0], "a"));
+    stores[1].admit("d", &admit.address).await.unwrap();
+    until("d has all votes", || votes(&stores[0], "d")).await;
+    d.shutdown().await;
+    futures_util::future::join_all(stores.into_iter().map(Store::shutdown)).await;
+}
+
+#[tokio::test]
+async fn changes_of_members_through_different_replicas_do_not_undo_each_other() {
+    for pause_ms in [0, 1, 3, 10, 30] {
+        let mut cluster = Cluster::new(&["a", "b", "c"], 2);
+        let stores = cluster.open_all().await;
+        let (d, address) = begin_besides(&mut cluster, "d").await;
+        let removing = async {
+            tokio::time::sleep(Duration::from_millis(pause_ms)).await;
+            stores[1].remove("c").await
+        };
+        let (admitted, removed) = tokio::join!(stores[0].admit("d", &address), removing);
+        admitted.unwrap();
+        removed.unwrap();
+        until_voters_are(&stores[0], &["a", "b", "d"], 3).await;
+        d.shutdown().await;
+        futures_util::future::join_all(stores.into_iter().map(Store::shutdown)).await;
+    }
+}
+
+#[tokio::test]
+async fn nobody_says_from_memory_that_there_is_no_such_member() {
+    let cluster = Cluster::new(&["a", "b", "c"], 0);
+    let [a, b, c] = <[Store; 3]>::try_from(cluster.open_all().await).unwrap_or_else(|_| panic!("three"));
+    assert_eq!(a.remove("d").await, Err(MembersError::Unknown("d".into())));
+    a.remove("c").await.unwrap();
+    until("c knows", || *c.standing().borrow() == Standing::Removed).await;
+    let address = cluster.addresses["c"].to_string();
+    assert_eq!(c.remove("b").await, Err(MembersError::NoMember));
+    assert_eq!(c.admit("c", &address).await, Err(MembersError::NoMember));
+    assert_eq!(c.drain("d").await, Err(MembersError::NoMember));
+    b.shutdown().await;
+    let sees_b = || a.cluster().members.iter().any(|member| member.name == "b" && member.reachable);
+    until("b is missed", || !sees_b()).await;
+    for answer in [a.remove("d").await, a.drain("d").await, a.transfer(None, "d").await] {
+        assert!(matches!(answer, Err(MembersError::Unavailable(_))), "{answer:?}");
+    }
+    a.shutdown().await;
+    c.shutdown().await;
+}
+
+#[tokio::test]
+async fn a_member_is_admitted_although_another_leads_before_it_has_caught_up() {
+    let mut cluster = Cluster::new(&["a", "b", "c"], 0);
+    let stores = cluster.open_all().await;
+    stores[0].transfer(None, "a").await.unwrap();
+    let (d, address) = begin_besides(&mut cluster, "d").await;
+    let (name, member) = ("d".to_owned(), d.node());
+    d.shutdown().await; // it will catch up when it is started again
+    let admit = Administer { action: administration::ADMIT, member, name, address, ..Administer::default() };
+    let asked = stores[2].running().groups.get(DEFAULT_GROUP).unwrap();
+    let admitting = tokio::spawn(async move { asked.leader.administer(admit).await });
+    until("d is sent the log", || stores[0].cluster().members.iter().any(|member| member.name == "d")).await;
+    tokio::time::sleep(LEADER_WAIT + Duration::from_secs(1)).await;
+    stores[0].transfer(None, "b").await.unwrap();
+    let d = cluster.begin("d").await;
+    let admitted = tokio::time::timeout(Duration::from_secs(30), admitting).await.expect("in time").unwrap();
+    assert_eq!(admitted, Ok(()));
+    ready_in_time(&d).await;
+}
+
+#[tokio::test]
+async fn a_group_is_not_called_transferred_when_another_leads_than_was_named() {
+    let cluster = Cluster::new(&["a", "b", "c"], 0);
+    let [a, b, c] = <[Store; 3]>::try_from(cluster.open_all().await).unwrap_or_else(|_| panic!("three"));
+    b.transfer(None, "a").await.unwrap();
+    let node = |store: &Store| store.running().groups.get(DEFAULT_GROUP).unwrap().leader.node().clone();
+    let (from, other, to) = (node(&a), node(&b), c.node());
+    until("b knows who leads", || other.leader() == Some(from.id())).await;
+    c.shutdown().await; // it has everything, and does not take over
+    let standing = async {
+        tokio::time::sleep(Duration::from_millis(100)).await;
+        other.succeed().await;
+    };
+    let (handed, ()) = tokio::join!(from.hand_over(to), standing);
+    assert_eq!(handed, Err(Unchanged::NotLeader(Some(other.id()))));
+    a.shutdown().await;
+    b.shutdown().await;
+}
+
 /// Puts the files of a directory of a simulated disk into a real one.
 fn copy(disk: &SimulatedDisk, from: &str, to: &Path) {
     std::fs::create_dir_all(to).unwrap();
@@ -165,4 +387,45 @@ async fn a_member_that_ended_while_it_took_over_a_snapshot_is_salvaged() {
         assert!(store.table(&pods()).get(name).is_some(), "{name}");
     }
     store.shutdown().await;
+}
+
+#[tokio::test]
+async fn what_is_salvaged_is_all_of_the_tables_or_nothing() {
+    // In the end the pods are in a group that `c` has, or in one of which it has not heard.
+    for (shards, is_there) in [(vec![2, 1], true), (vec![3], false)] {
+        let cluster = Cluster::new(&["a", "b", "c"], 1);
+        let [a, b, c] = <[Store; 3]>::try_from(cluster.open_all().await).unwrap_or_else(|_| panic!("three"));
+        create(&a, "ns/first").await;
+        assert!(read(&c, "ns/first").await.is_some());
+        b.transfer(None, "b").await.unwrap();
+        let (release, released) = oneshot::channel();
+        let node = c.running().groups.get(DEFAULT_GROUP).unwrap().leader.node().clone();
+        node.hold_applying(released.map(drop)).await;
+        for shards in shards {
+            b.divide(&pods(), shards).await.unwrap();
+        }
+        let last = |store: &Store| store.status().groups.iter().map(|group| group.last_index).collect::<Vec<_>>();
+        until("c has the logs that it knows of", || last(&c)[..2] == last(&b)[..2]).await;
+        let (scratch, disk) = (tempfile::tempdir().unwrap(), &cluster.disks["c"]);
+        let directory = scratch.path().join("c");
+        copy(disk, "/store", &directory);
+        copy(disk, "/store/wal", &directory.join("wal"));
+        std::fs::create_dir(directory.join("snapshots")).unwrap();
+        release.send(()).unwrap();
+        for store in [a, b, c] {
+            store.shutdown().await;
+        }
+
+        let copied = scratch.path().join("copy");
+        let salvaging = salvage(&directory, &copied, Arc::new(|_| {}));
+        match tokio::time::timeout(Duration::from_secs(30), salvaging).await.expect("in time") {
+            Ok(store) => {
+                assert!(is_there && store.table(&pods()).get("ns/first").is_some());
+                store.shutdown().await;
+            }
+            Err(error) => {
+                assert!(!is_there && format!("{error:?}").contains("may have a part of the tables only"), "{error:?}")
+            }
+        }
+    }
 }

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use super::replica_tests::{Cluster, create, read, until};
 use crate::limits::{ELECTION_TIMEOUT, QUORUM_SILENCE_MAX};
-use crate::{GroupStatus, Store};
+use crate::{GroupStatus, Standing, Store};
 
 fn groups(store: &Store) -> Vec<GroupStatus> {
     store.status().groups
@@ -80,4 +80,24 @@ async fn groups_rest_without_a_member_that_is_gone_and_wake_when_it_returns() {
     assert_eq!(read(&stores[2], "ns/first").await, Some(first));
     assert!(began.elapsed() < Duration::from_secs(10), "{:?}", began.elapsed());
     assert_eq!(all_rest(&stores[..2]).await.len(), terms.len());
+}
+
+#[tokio::test]
+async fn groups_rest_although_a_removed_member_goes_on_asking_for_votes() {
+    let cluster = Cluster::new(&["a", "b", "c"], 3);
+    let stores = cluster.open_all().await;
+    stores[0].remove("c").await.unwrap();
+    let (members, removed) = stores.split_at(2);
+    until("c knows", || *removed[0].standing().borrow() == Standing::Removed).await;
+    let terms = all_rest(members).await;
+    for _ in 0..30 {
+        tokio::time::sleep(ELECTION_TIMEOUT.start / 2).await;
+        assert!(members.iter().flat_map(groups).all(|group| group.rests), "nobody wakes them");
+    }
+    assert_eq!(all_rest(members).await, terms);
+    // It takes part again as soon as it is admitted.
+    stores[1].admit("c", &cluster.addresses["c"].to_string()).await.unwrap();
+    removed[0].ready().await;
+    let first = create(&stores[2], "ns/first").await;
+    assert_eq!(read(&stores[0], "ns/first").await, Some(first));
 }

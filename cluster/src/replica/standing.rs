@@ -87,19 +87,26 @@ async fn changes(node: &Node, votes: &mut Votes, has: bool) {
     }
 }
 
-/// Waits until what is read here is not stale: each group that the shard map names has a leader, and this replica
-/// everything that was acknowledged.
+/// Waits until what is read here is not stale: each group in which tables are kept, or are about to be, has a leader,
+/// and this replica everything that was acknowledged.
 pub(crate) async fn ready(starter: &Starter) -> Result<(), OpenError> {
     let default = starter.groups.wait_for(DEFAULT_GROUP).await;
     ready_in(DEFAULT_GROUP, &default).await?;
     mapping::settle(starter).await?;
-    for slot in starter.tables.map().slots() {
+    for slot in starter.tables.map().needed_slots() {
         let name = group_name(slot);
         let group = starter.groups.wait_for(&name).await;
+        if starter.options.is_survivor && starter.tables.map().is_filled(slot) && !group.leader.node().is_formed().await
+        {
+            return Err(OpenError::Group { group: name.to_string(), source: NO_LOG.into() });
+        }
         ready_in(&name, &group).await?;
     }
     Ok(())
 }
+
+/// Why a replica that goes on alone does not, when it lacks a group.
+const NO_LOG: &str = "the replica has no log of it, so that it may have a part of the tables only";
 
 async fn ready_in(name: &str, group: &Group) -> Result<(), OpenError> {
     let mut waiting = Instant::now();

@@ -39,7 +39,7 @@ pub(crate) async fn succeed(placement: Arc<Placement>, peers: Arc<dyn Peers>, ne
 
 /// Asks for votes in the groups of every leader that is silent, whenever it is the turn of this replica.
 pub(crate) async fn miss(placement: &Placement, nodes: &[Node], sight: &Sight) {
-    for node in nodes {
+    for node in nodes.iter().filter(|node| !node.is_excluded()) {
         let Some(leader) = node.leader().filter(|leader| *leader != placement.own()) else { continue };
         let Some(silence) = sight.silence(leader) else { continue };
         let successors = successors(leader, node).len() as u32 + 1;

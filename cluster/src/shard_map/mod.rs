@@ -184,6 +184,28 @@ impl ShardMap {
         self.tables.values().flat_map(|placement| placement.serving.slots.iter().copied()).chain([0]).collect()
     }
 
+    /// The groups that replicate what is read and written now or is about to be, the default group among them. Others
+    /// have nothing but history.
+    pub(crate) fn needed_slots(&self) -> BTreeSet<Slot> {
+        let next = self.tables.values().filter_map(|placement| placement.next.as_ref());
+        self.serving_slots().into_iter().chain(next.flat_map(|next| next.slots.iter().copied())).collect()
+    }
+
+    /// Whether a group may have objects that are nowhere else: those of a serving division, or of the next one once that
+    /// may take writes.
+    pub(crate) fn is_filled(&self, slot: Slot) -> bool {
+        let has = |division: &Division| division.slots.contains(&slot);
+        let fills = |placement: &Placement| {
+            has(&placement.serving) || placement.ending && placement.next.as_ref().is_some_and(has)
+        };
+        slot == 0 || self.tables.values().any(fills)
+    }
+
+    /// The same map as another version: whoever would have changed the one before looks again.
+    pub(crate) fn confirmed(&self) -> ShardMap {
+        ShardMap { epoch: self.epoch + 1, ..self.clone() }
+    }
+
     /// Every division of a table, oldest first.
     pub(crate) fn divisions(&self, table: &TableId) -> Vec<Division> {
         let whole = || vec![Division { epoch: 0, slots: vec![0] }];
@@ -335,6 +357,13 @@ mod tests {
         assert_eq!((ending.ending(&pods, 2), ending.divided(&pods, 3)), (None, None));
         let divided = ending.divided(&pods, 2).unwrap();
         assert_eq!((divided.shards()[&pods], divided.divisions(&pods).len()), (5, 2));
+        assert_eq!(map.needed_slots(), map.serving_slots());
+        assert_eq!(next.needed_slots(), [0, 1, 2, 3, 4, 5].into());
+        let filled = |map: &ShardMap| map.slots().filter(|slot| map.is_filled(*slot)).count();
+        assert_eq!((filled(&next), filled(&next.ending(&pods, 2).unwrap())), (3, 6));
+        let fewer = next.divided(&pods, 2).unwrap().dividing(&pods, 1, &founders()).unwrap().unwrap();
+        let fewer = fewer.divided(&pods, fewer.epoch).unwrap();
+        assert_eq!((fewer.data_groups(), fewer.needed_slots().len()), (5, 2), "the others have history alone");
         for map in [&map, &next, &both, &ending, &divided] {
             let object = map.draft().seal(Key::new(MAP_KEY), Revision::FIRST).unwrap();
             assert_eq!(ShardMap::read(object.bytes()).as_ref(), Ok(map));
