@@ -1,7 +1,7 @@
 //! Whether a replica is one of those that a group is replicated by, when nobody sends it the entry that says so.
 //!
 //! A member that is taken out is sent nothing any more, perhaps not even the last entry of the change. It stands for
-//! election when it hears of no leader, and is told then.
+//! election when it hears of no leader, and is told then. From then on it stands seldom.
 
 use openraft::alias::WatchReceiverOf;
 use openraft::async_runtime::WatchReceiver;
@@ -17,15 +17,18 @@ pub(super) type Excluded = watch::Sender<Option<LogIdentity>>;
 impl Node {
     /// Whether this replica has a vote, as far as it knows.
     pub(crate) fn has_vote(&self) -> bool {
-        self.voters().contains(&self.id()) && !self.is_excluded()
+        let metrics = self.raft.server_metrics();
+        let metrics = metrics.borrow_watched();
+        metrics.membership_config.voter_ids().any(|voter| voter == self.id()) && !self.excludes_own(&metrics)
     }
 
     /// Whether this replica was told that it is no member, and knows of nothing later.
     pub(crate) fn is_excluded(&self) -> bool {
-        let metrics = self.raft.server_metrics();
-        let metrics = metrics.borrow_watched();
-        let excluded = *self.excluded.borrow();
-        excluded.is_some_and(|at| metrics.membership_config.log_id() < &Some(at))
+        self.excludes_own(&self.raft.server_metrics().borrow_watched())
+    }
+
+    fn excludes_own(&self, metrics: &RaftServerMetrics<TypeConfig>) -> bool {
+        self.excluded.borrow().is_some_and(|at| metrics.membership_config.log_id() < &Some(at))
     }
 
     /// Waits until what the log says of the members is applied here, and with it everything before: a replica may be
