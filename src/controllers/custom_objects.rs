@@ -32,7 +32,6 @@ const CONCURRENT: usize = 32;
 const SETTLE: Duration = Duration::from_millis(500);
 /// Time between two looks at what remains.
 const RECHECK: Duration = Duration::from_secs(1);
-
 /// When the table of a definition that is gone is searched once more: creates that were admitted before its deletion
 /// are asked for again for a while where their group has no leader.
 const SWEEP: Duration = Duration::from_secs(40);
@@ -128,10 +127,10 @@ async fn delete_all(agent: &Agent, served: &Served, is_to_be: impl Fn() -> ApiRe
     let table = agent.registry.table(served);
     agent.registry.catch_up().await?;
     agent.registry.barrier(&table).await?;
-    if !is_to_be()? {
-        return Ok(false);
-    }
     let mut cursor = table.snapshot().cursor(Selection::default(), None);
+    if !is_to_be()? {
+        return Ok(false); // and what is there may be of a definition that was made anew
+    }
     let delete = async |(key, uid): (Key, Option<String>)| {
         let propagation = Some(Propagation::Background);
         let options = DeleteOptions { propagation, uid, ..DeleteOptions::default() };

@@ -13,12 +13,14 @@ use super::actor::{GatewayActor, Route, unrouted};
 use super::admittance::enter;
 use super::attempt::{Attempt, Course};
 use super::caller::Caller;
+use super::flow::Lane;
 use super::negotiate::{Form, Media, Offer, Representation, negotiate, negotiate_custom, wants_pretty};
 use super::query::Query;
 use super::routing::{RequestInfo, Routed};
 use super::{Gateway, answer, definitions, documents, path, resources};
 use crate::access::{Attributes, Authenticated, ConnectionIdentity, Impersonation};
 use crate::discovery;
+use crate::limits;
 use crate::registry::Served;
 use crate::status::{ApiError, ApiResult};
 use crate::transport::ConnectionId;
@@ -134,19 +136,10 @@ async fn route(
     }
     let identity = request.conn_data::<ConnectionIdentity>().cloned().unwrap_or_default();
     let authorization = request.headers().get(AUTHORIZATION).map(|value| value.as_bytes());
-    let found = authenticate(gateway, &identity, authorization).await;
-    course.authenticated = Instant::now();
-    let (access, took) = (&gateway.registry.metrics.access, course.authenticated - course.began);
-    let who = match found {
+    let who = match authenticate(gateway, &identity, authorization, course).await {
         Ok(who) => who,
-        Err(error) => {
-            if error.code == 401 {
-                access.unknown(took);
-            }
-            return answer::respond_error(&error, head.for_errors(), &[]);
-        }
+        Err(error) => return answer::respond_error(&error, head.for_errors(), &[]),
     };
-    access.authenticated(&who.user.name, took);
     let agent = request.headers().get(USER_AGENT).map(|value| String::from_utf8_lossy(value.as_bytes()));
     let mut caller = Caller::new(who.user, agent.as_deref().unwrap_or(""));
     caller.warnings.extend(who.warning.map(str::to_owned));
@@ -193,17 +186,35 @@ async fn authenticate(
     gateway: &Gateway,
     identity: &ConnectionIdentity,
     authorization: Option<&[u8]>,
+    course: &mut Course,
 ) -> ApiResult<Authenticated> {
     let authenticate = || gateway.authenticator.authenticate(identity, authorization);
-    match authenticate() {
+    let found = match authenticate() {
         Err(_) if *gateway.registry.store.standing().borrow() != Standing::Member && authorization.is_some() => {
-            Err(ApiError::unavailable("this server cannot tell yet who asks".to_owned(), 1))
+            return Err(ApiError::unavailable("this server cannot tell yet who asks", 1));
         }
         Err(refused) if refused.by_objects => {
-            gateway.registry.catch_up().await?;
-            Ok(authenticate()?)
+            if !course.enter(gateway, Lane::ReadOnly) {
+                return Err(ApiError::unavailable("too many requests wait to be authenticated", 1));
+            }
+            let caught_up = tokio::time::timeout(limits::REVISION_WAIT, gateway.registry.catch_up()).await;
+            course.leave(gateway);
+            caught_up.map_err(|_| ApiError::unavailable("this server cannot tell now who asks", 1))??;
+            authenticate()
         }
-        found => Ok(found?),
+        found => found,
+    };
+    course.authenticated = Instant::now();
+    let (access, took) = (&gateway.registry.metrics.access, course.authenticated - course.began);
+    match found {
+        Ok(who) => {
+            access.authenticated(&who.user.name, took);
+            Ok(who)
+        }
+        Err(refused) => {
+            access.unknown(took);
+            Err(refused.into())
+        }
     }
 }
 

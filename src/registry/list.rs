@@ -182,7 +182,9 @@ fn page(
     let counted = selection.is_everything();
     let before = match &token {
         // What was sent was of another revision.
-        Some(Token { revision: None, after, .. }) if more => passed(&snapshot, &scope, after).map_err(expired)?,
+        Some(Token { revision: None, after, .. }) if more && counted => {
+            passed(&snapshot, &scope, after).map_err(expired)?
+        }
         token => token.as_ref().map_or(0, |token| token.seen),
     };
     let seen = before + rows.len() as u64;

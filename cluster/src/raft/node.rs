@@ -11,12 +11,13 @@ use actix::Addr;
 use openraft::async_runtime::WatchReceiver;
 use openraft::errors::{LinearizableReadError, RaftError};
 use openraft::raft::ReadPolicy;
-use openraft::{Config, Membership, Raft, SnapshotPolicy};
+use openraft::{Membership, Raft};
 use tokio::sync::{Mutex, watch};
 use tokio::time::Instant;
 
 use super::acknowledged::Acknowledged;
 use super::addresses::Addresses;
+use super::config::config;
 use super::exclusion::Excluded;
 use super::log_store::LogStore;
 use super::network::Network;
@@ -28,10 +29,7 @@ use super::status::Member;
 use super::survival;
 use super::types::{LeaderId, Replica, TypeConfig, log_ref};
 use crate::group::{Applier, Batch, Latest, Lead, Proposer};
-use crate::limits::{
-    ELECTION_TIMEOUT, HEARTBEAT_INTERVAL, HEARTBEAT_PAUSE, LEADER_BEGIN_INTERVAL, LEADER_TIMEOUT, LONE_INTERVAL,
-    OPENING_PROGRESS_INTERVAL, SNAPSHOT_SPARE_SEGMENTS,
-};
+use crate::limits::{LEADER_BEGIN_INTERVAL, LEADER_TIMEOUT, OPENING_PROGRESS_INTERVAL, SNAPSHOT_SPARE_SEGMENTS};
 use crate::peer::Peers;
 use crate::progress::Progress;
 use crate::snapshot::Snapshots;
@@ -105,28 +103,7 @@ impl Node {
     /// Starts a group: restores its newest snapshot and begins to follow its log.
     pub(crate) async fn start(options: NodeOptions) -> Result<(Node, Proposals), StartError> {
         let NodeOptions { node, group, name, wal, peers, applier, snapshots, .. } = options;
-        let milliseconds = |duration: Duration| duration.as_millis() as u64;
-        let config = Config {
-            cluster_name: name.to_string(),
-            heartbeat_interval: milliseconds(if peers.is_some() { HEARTBEAT_INTERVAL } else { LONE_INTERVAL }),
-            heartbeat_min_interval: peers.is_some().then(|| milliseconds(HEARTBEAT_PAUSE)),
-            election_timeout_min: milliseconds(if peers.is_some() {
-                ELECTION_TIMEOUT.start
-            } else {
-                3 * LONE_INTERVAL
-            }),
-            election_timeout_max: milliseconds(if peers.is_some() { ELECTION_TIMEOUT.end } else { 6 * LONE_INTERVAL }),
-            max_payload_entries: 1_024,
-            snapshot_policy: SnapshotPolicy::Never,
-            max_in_snapshot_log_to_keep: 0,
-            // A leader that restarts must be elected anew: else it might serve reads before it applied everything.
-            enable_leader_restore: Some(false),
-            enable_pre_vote: Some(true),
-            // A replica that has lost entries is found out by itself (`Node::append`); its leader must outlive that.
-            allow_log_reversion: Some(true),
-            ..Config::default()
-        };
-        let config = Arc::new(config.validate().map_err(refused)?);
+        let config = Arc::new(config(&name, peers.is_some()).validate().map_err(refused)?);
         let receiver = Receiver::new(snapshots.clone(), SNAPSHOT_SPARE_SEGMENTS * wal.segment_bytes());
         let log = LogStore::new(wal, group);
         let latest = applier.latest().clone();

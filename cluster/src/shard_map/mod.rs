@@ -191,8 +191,8 @@ impl ShardMap {
         self.serving_slots().into_iter().chain(next.flat_map(|next| next.slots.iter().copied())).collect()
     }
 
-    /// Whether a group may have objects that are nowhere else: those of a serving division, or of the next one once that
-    /// may take writes.
+    /// Whether a group may have objects that are nowhere else: those of a serving division, or of the next one once
+    /// that may take writes.
     pub(crate) fn is_filled(&self, slot: Slot) -> bool {
         let has = |division: &Division| division.slots.contains(&slot);
         let fills = |placement: &Placement| {

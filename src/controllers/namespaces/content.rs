@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use flotilla_cluster::{Object, Revision, Scope, Selection, Table};
+use flotilla_cluster::{Key, Object, Revision, Scope, Selection, Table};
 use futures_util::{StreamExt, stream};
 
 use super::conditions::Findings;
@@ -59,23 +59,38 @@ pub async fn empty(
         return Ok(None);
     }
     for served in pods {
-        empty_table(agent, served, namespace, &mut emptied).await?;
+        if !empty_table(agent, served, namespace, &is_to_be, &mut emptied).await? {
+            return Ok(None);
+        }
     }
     if !emptied.is_complete() {
         return Ok(Some(emptied));
     }
     for served in others {
-        empty_table(agent, served, namespace, &mut emptied).await?;
+        if !empty_table(agent, served, namespace, &is_to_be, &mut emptied).await? {
+            return Ok(None);
+        }
     }
     Ok(Some(emptied))
 }
 
-/// Deletes the objects of one table, and notes what remains.
-async fn empty_table(agent: &Agent, served: &Arc<Served>, namespace: &str, into: &mut Emptied) -> ApiResult<()> {
+/// Deletes the objects of one table, and notes what remains; false when that is not right any more.
+async fn empty_table(
+    agent: &Agent,
+    served: &Arc<Served>,
+    namespace: &str,
+    is_to_be: &impl Fn() -> ApiResult<bool>,
+    into: &mut Emptied,
+) -> ApiResult<bool> {
     let table = agent.registry.table(served);
-    if !delete_all(agent, served, &table, namespace, into).await? {
-        return Ok(());
+    let Some(objects) = objects_of(&table, namespace).await? else { return Ok(true) };
+    // Of a namespace that is there again there were none yet.
+    let namespaces = agent.resource("", "namespaces")?;
+    agent.registry.catch_up_with(&namespaces, "", namespace).await?;
+    if !is_to_be()? {
+        return Ok(false);
     }
+    delete_all(agent, served, namespace, objects, into).await;
     let qualified = format!("{}.{}", served.resource.name, served.group());
     let mut remaining = 0;
     let revision = scan(&table, namespace, &mut |object| {
@@ -90,19 +105,15 @@ async fn empty_table(agent: &Agent, served: &Arc<Served>, namespace: &str, into:
         into.findings.remaining.insert(qualified, remaining);
         into.held.push((table, revision));
     }
-    Ok(())
+    Ok(true)
 }
 
-/// Deletes what is not being deleted yet; whether there was anything.
-async fn delete_all(
-    agent: &Agent,
-    served: &Served,
-    table: &Table,
-    namespace: &str,
-    into: &mut Emptied,
-) -> ApiResult<bool> {
-    let mut found = false;
-    let mut objects = Vec::new();
+/// An object by its key and UID.
+type Identity = (Key, Option<String>);
+
+/// The objects of a namespace that are not being deleted yet; none when it has no objects.
+async fn objects_of(table: &Table, namespace: &str) -> ApiResult<Option<Vec<Identity>>> {
+    let (mut found, mut objects) = (false, Vec::new());
     scan(table, namespace, &mut |object| {
         found = true;
         if !is_deleting(object) {
@@ -111,6 +122,10 @@ async fn delete_all(
         Ok(())
     })
     .await?;
+    Ok(found.then_some(objects))
+}
+
+async fn delete_all(agent: &Agent, served: &Served, namespace: &str, objects: Vec<Identity>, into: &mut Emptied) {
     let mut deletions = stream::iter(objects)
         .map(|(key, uid)| async move {
             let propagation = Some(Propagation::Background);
@@ -125,7 +140,6 @@ async fn delete_all(
     }
     into.findings.failures.sort();
     into.findings.failures.dedup();
-    Ok(found)
 }
 
 /// Shows every object of a namespace; the revision as of which they are.

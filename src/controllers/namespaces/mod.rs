@@ -44,7 +44,7 @@ struct Controller {
     queue: Rc<Queue<String>>,
     /// What holds the content of namespaces; each entry wakes its namespace when that changes.
     holds: RefCell<HashMap<String, JoinHandle<()>>>,
-    /// When namespaces were removed that are yet to be searched for the last time.
+    /// When namespaces were removed that are yet to be searched for the last time. Whoever leads next does not know.
     removed: RefCell<HashMap<String, Instant>>,
 }
 
@@ -71,7 +71,7 @@ pub async fn run(agent: Rc<Agent>, measured: QueueMetrics) -> ApiResult<()> {
             } else if let Some(namespace) = seen.live().filter(|namespace| is_deleting(namespace)) {
                 match seen {
                     Seen::Changed(change) if change.previous().is_some_and(|before| is_deleting(before)) => {}
-                    _ => queue.add_after(name(namespace), SETTLE),
+                    _ => queue.put_off(name(namespace), SETTLE),
                 }
             }
         }),
@@ -88,7 +88,10 @@ impl Controller {
         let target = Target { served: &self.namespaces, namespace: "", name: &name, subresource: "" };
         let Some(namespace) = self.agent.get(target)? else {
             // Removed: what was admitted before its deletion and stored after its last look is not left behind.
-            content::empty(&self.agent, &name, || Ok(self.agent.get(target)?.is_none())).await?;
+            let emptied = content::empty(&self.agent, &name, || Ok(self.agent.get(target)?.is_none())).await?;
+            if emptied.is_some_and(|emptied| !emptied.is_complete()) {
+                return Ok(Then::Again(RECHECK));
+            }
             let mut removed = self.removed.borrow_mut();
             let left = removed.get(&name).and_then(|at| LAST_SWEEP.checked_sub(at.elapsed()));
             if left.is_none() {

@@ -99,13 +99,13 @@ impl Registry {
     pub fn is_proved_by_writing(&self, target: Target<'_>) -> bool {
         let met = of(UPDATES, target).is_some() || of(FINISHED, target).is_some();
         let stated = of(INTROSPECTIVE, target).is_some_and(|but| !but.contains(&target.subresource));
-        // Who may grant what is decided by all roles and bindings.
+        // Who may grant what is decided by all roles and bindings; what is deleted of them goes the same way.
         let grants = target.served.group() == rbac::GROUP;
         (!met || stated) && !grants && !quotas::is_recharged(target) && !allocation::is_service(target)
     }
 
-    /// Whether such an update of an object, of a kind whose updates are mostly decided by nothing but the object itself,
-    /// is decided by more: a pod that becomes another one has to meet what its namespace demands.
+    /// Whether an update is decided by more than the object itself although most of its kind are not: a pod that
+    /// becomes another one has to meet what its namespace demands.
     pub(super) fn looks_further(&self, target: Target<'_>, object: &Value, old: &Value) -> bool {
         let place = (&*target.served.stored.group, &*target.served.resource.name, target.subresource);
         matches!(place, ("", "pods", "" | "ephemeralcontainers")) && is_significant(object, old)

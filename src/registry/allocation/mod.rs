@@ -142,8 +142,8 @@ impl Registry {
         self.free_addresses(owner, &allocation.released).await;
     }
 
-    /// The write failed: what it took is free. When it may have been made, or may yet be, all of it stays claimed: ports
-    /// for a while, addresses until somebody finds that the service does not have them.
+    /// The write failed: what it took is free. When it may have been made, or may yet be, all of it stays claimed:
+    /// ports for a while, addresses until somebody finds that the service does not have them.
     pub(super) async fn release(
         &self,
         target: Target<'_>,
