@@ -5,7 +5,9 @@ use flotilla_proto::replication::{Administer, AdministerAnswer, Method, administ
 use prost::Message;
 use tokio::time::Instant;
 
-use crate::limits::{ADMISSION_WAIT, ATTEMPT_INTERVAL, DRAIN_TIMEOUT, FORMATION_INTERVAL, HELLO_TIMEOUT};
+use crate::limits::{
+    ADMISSION_WAIT, ATTEMPT_INTERVAL, ATTEMPTS_TIMEOUT, DRAIN_TIMEOUT, FORMATION_INTERVAL, HELLO_TIMEOUT,
+};
 use crate::peer::{Hello, Lane, Peers, Target};
 use crate::raft::{GroupStatus, Unchanged};
 use crate::replica::mapping;
@@ -188,7 +190,8 @@ impl Store {
     async fn remove_one(&self, member: u64) -> Result<(), MembersError> {
         let running = self.running();
         let remove = Administer { action: administration::REMOVE, member, ..Administer::default() };
-        administer(running, DEFAULT_GROUP, &Administer { stays: true, ..remove.clone() }).await?;
+        let unvote = Administer { action: administration::UNVOTE, ..remove.clone() };
+        administer(running, DEFAULT_GROUP, &unvote).await?;
         let (needed, retired) = self.data_groups().await?;
         self.administer_in(&needed, &remove).await?;
         administer(running, DEFAULT_GROUP, &remove).await?;
@@ -201,6 +204,7 @@ impl Store {
     async fn data_groups(&self) -> Result<(Vec<Slot>, Vec<Slot>), MembersError> {
         let (registry, groups) = (self.registry(), &self.running().groups);
         let unavailable = || MembersError::Unavailable(ReadError::Unavailable);
+        let deadline = Instant::now() + ATTEMPTS_TIMEOUT;
         loop {
             self.learn().await.map_err(MembersError::Unavailable)?;
             let mut maps = registry.maps();
@@ -208,7 +212,9 @@ impl Store {
             let (map, at) = founded.map_err(|_| unavailable())?.clone();
             match mapping::write(registry, groups, Expectation::Revision(at), &map.confirmed()).await {
                 Ok(_) => break, // if it was another one, then whoever has made it that came first
-                Err(error) if error.is_definite() => return Err(unavailable()),
+                Err(error) if Instant::now() >= deadline => {
+                    return Err(MembersError::Refused { group: DEFAULT_GROUP.into(), reason: error.to_string() });
+                }
                 Err(_) => tokio::time::sleep(ATTEMPT_INTERVAL).await,
             }
         }

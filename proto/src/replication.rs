@@ -442,9 +442,6 @@ pub struct Administer {
     /// Address of the member, when it is to be admitted.
     #[prost(string, tag = "5")]
     pub address: String,
-    /// Whether a member that is to be taken out loses its vote alone, and is still sent everything.
-    #[prost(bool, tag = "6")]
-    pub stays: bool,
 }
 
 /// Values of [`Administer::action`].
@@ -461,6 +458,8 @@ pub mod administration {
     pub const UNDRAIN: u32 = 5;
     /// To the member itself: keep the group for a while once it is yours; every group when none is named.
     pub const HOLD: u32 = 6;
+    /// Take the vote of the member, and go on sending it everything.
+    pub const UNVOTE: u32 = 7;
 }
 
 /// What became of an [`Administer`].

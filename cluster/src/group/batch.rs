@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::{ShardId, Step};
 use crate::object::Attempt;
-use crate::shard_map::Epoch;
+use crate::shard_map::{Epoch, MAP_TABLE};
 use crate::{Expectation, Key, Object, Revision, TableId};
 
 /// What a committed command does when its expectation holds.
@@ -104,6 +104,11 @@ impl Batch {
 
     pub(crate) fn commands(&self) -> &[Command] {
         &self.commands
+    }
+
+    /// Whether it writes the shard map and nothing else.
+    pub(crate) fn is_of_map(&self) -> bool {
+        !self.commands.is_empty() && self.commands.iter().all(|command| command.table.as_str() == MAP_TABLE)
     }
 
     pub(crate) fn close(&self) -> Option<Revision> {

@@ -72,7 +72,8 @@ impl Node {
                     let replica = Replica { name: request.name.clone(), address: request.address.clone() };
                     self.admit(member, replica).await
                 }
-                administration::REMOVE => self.remove(member, request.stays).await,
+                administration::REMOVE => self.remove(member, false).await,
+                administration::UNVOTE => self.remove(member, true).await,
                 administration::TRANSFER => self.hand_over(member).await,
                 action => Err(Unchanged::Refused(format!("this replica knows no action {action}"))),
             };

@@ -15,6 +15,7 @@ use parking_lot::Mutex;
 
 use super::rest::Rest;
 use super::types::{self, Entry, LogIdentity, TypeConfig, Vote, log_id, log_ref};
+use crate::Revision;
 use crate::limits::ENTRY_CACHE_BYTES;
 use crate::wal::{Appender, Ballot, GroupId, GroupState, LogRef, Record, Wal, WalError};
 
@@ -104,6 +105,17 @@ impl LogStore {
             return Ok(None);
         };
         entry.map(Some).ok_or_else(|| io::Error::other(format!("the entry {index} cannot be read")))
+    }
+
+    /// The largest revision that an entry of the log assigns or closes.
+    pub(super) fn last_revision(&self) -> io::Result<Option<Revision>> {
+        let mut buffer = Vec::new();
+        for index in self.present(..).rev() {
+            if let Some(last) = self.entry(index, &mut buffer)?.as_ref().and_then(types::last_revision) {
+                return Ok(Some(last));
+            }
+        }
+        Ok(None)
     }
 
     /// The indexes of a range that the log has.

@@ -115,6 +115,7 @@ impl Node {
         if let Some(last) = machine.last() {
             log.follow_snapshot(log_ref(&last)).await?;
         }
+        log.last_revision()?.into_iter().for_each(|last| latest.learn(last));
         if options.is_survivor {
             survival::be_alone(&log, &machine, node).await?;
         }

@@ -36,11 +36,13 @@ impl Log for Proposals {
             rouse(&node.raft, node.rest()).await;
             // Members that cannot write down what they are sent answer no heartbeat either, and without these nobody
             // could read.
-            if !batch.commands().is_empty() && !node.can_grow() {
+            if !batch.commands().is_empty() && !batch.is_of_map() && !node.can_grow() {
                 return replies.fail(WriteError::NoSpace);
             }
             let reservation = match node.log.wal().reserve(batch.bytes()).await {
-                Ok(reservation) => reservation,
+                Ok(reservation) => Some(reservation),
+                // It is small, and there is room for what is about the groups themselves.
+                Err(_) if batch.is_of_map() => None,
                 Err(_) => return replies.fail(WriteError::NoSpace),
             };
             let reaction = Reaction(Box::new(move |result| {

@@ -40,6 +40,8 @@ mod replica_tests;
 #[cfg(test)]
 mod rest_tests;
 pub(crate) mod room;
+#[cfg(test)]
+mod room_tests;
 pub(crate) mod sight;
 pub(crate) mod standing;
 pub(crate) mod succession;
