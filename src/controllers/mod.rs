@@ -4,8 +4,9 @@
 //!
 //! Each follows the change logs of the tables that concern it ([`crate::follow`]), puts the keys of what may need work
 //! into a queue that holds every key once ([`queue`]), and compares what is with what should be ([`agent`] makes the
-//! writes). Nothing is remembered that does not follow from the present state, so that a restart resumes everything;
-//! nothing polls, so that idle controllers cost nothing.
+//! writes). Nothing is remembered that does not follow from the present state, so that a restart resumes everything,
+//! but for what was removed a moment ago and is searched once more; nothing polls, so that idle controllers cost
+//! nothing.
 
 mod agent;
 mod cluster_ips;
