@@ -131,6 +131,8 @@ pub const PEER_TCP_TIMEOUT: Duration = Duration::from_secs(5);
 pub const PEER_IDENTITY_AGE: Duration = Duration::from_secs(5);
 /// How long a call waits for its answer at most.
 pub const PEER_CALL_TIMEOUT_MAX: Duration = Duration::from_secs(3_600);
+/// Connections that may have yet to say whose they are. When another comes, the oldest of them is closed.
+pub const PEER_GREETINGS_MAX: usize = 128;
 /// Connections that are taken from peers. Further ones are closed at once.
 pub const PEER_CONNECTIONS_MAX: usize = 256;
 /// Connections that may wait to be taken.

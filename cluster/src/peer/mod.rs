@@ -9,6 +9,7 @@
 
 mod connection;
 mod frame;
+mod greeting;
 mod link;
 mod outbox;
 mod presence;

@@ -5,7 +5,10 @@ use futures_util::future::join_all;
 
 use super::test_net::{Authority, DROP, ECHO, HOLD, Network, Proxy, REFUSE, Replica, ZEROS, until};
 use super::{Hello, Lane, PeerError, Peers, Target};
-use crate::limits::{PEER_CALL_BYTES_MAX, PEER_CALLS_MAX, PEER_DEAD_AFTER, PEER_FRAME_BYTES_MAX};
+use crate::limits::{
+    PEER_CALL_BYTES_MAX, PEER_CALLS_MAX, PEER_CONNECTIONS_MAX, PEER_DEAD_AFTER, PEER_FRAME_BYTES_MAX,
+    PEER_HANDSHAKE_TIMEOUT,
+};
 
 const LONG: Duration = Duration::from_secs(10);
 
@@ -273,6 +276,20 @@ async fn whoever_says_no_hello_is_hung_up_on() {
     let read = silent.read(&mut [0; 1]).await;
     assert!(matches!(read, Ok(0) | Err(_)), "{read:?}");
     assert!(since.elapsed() < Duration::from_secs(4), "{:?}", since.elapsed());
+}
+
+#[tokio::test]
+async fn who_only_connects_keeps_no_peer_out() {
+    let (a, b) = pair();
+    let mut silent = Vec::new();
+    let since = Instant::now();
+    while silent.len() < 2 * PEER_CONNECTIONS_MAX {
+        silent.push(tokio::net::TcpStream::connect(b.address()).await.expect("a connection"));
+    }
+    let answer = a.transport.call(&anyone(b.address()), Lane::Bulk, ECHO, Bytes::new(), LONG).await;
+    let took = since.elapsed();
+    assert_eq!(answer, Ok(Bytes::new()));
+    assert!(took < PEER_HANDSHAKE_TIMEOUT, "the silent ones had gone by themselves: {took:?}");
 }
 
 #[tokio::test]

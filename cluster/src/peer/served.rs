@@ -10,10 +10,11 @@ use tokio::time::{sleep, timeout};
 
 use super::connection::{Connection, End};
 use super::frame::{Frame, FrameKind, plain, read_hello};
+use super::greeting::{Greeting, Greetings};
 use super::outbox::{Outbox, Outgoing};
 use super::presence::Presence;
 use super::transport::Shared;
-use super::wire::{Connected, Connecting, Listener};
+use super::wire::{Connected, Connecting, Listener, Stream};
 use super::{Hello, Lane, Refusal, Reply, Service, Side};
 use crate::limits::{
     PEER_CONNECTIONS_MAX, PEER_FRAME_BYTES_MAX, PEER_FRAME_HEADER_BYTES, PEER_FRAMES_MAX, PEER_HANDSHAKE_TIMEOUT,
@@ -22,7 +23,7 @@ use crate::limits::{
 
 /// Takes connections of peers.
 pub(super) async fn accept(shared: Arc<Shared>, mut listener: Box<dyn Listener>) {
-    let seats = Arc::new(Semaphore::new(PEER_CONNECTIONS_MAX));
+    let (seats, greetings) = (Arc::new(Semaphore::new(PEER_CONNECTIONS_MAX)), Greetings::default());
     loop {
         let (connecting, from) = match listener.accept().await {
             Ok(accepted) => accepted,
@@ -32,21 +33,25 @@ pub(super) async fn accept(shared: Arc<Shared>, mut listener: Box<dyn Listener>)
                 continue;
             }
         };
-        let Ok(seat) = seats.clone().try_acquire_owned() else {
-            tracing::warn!(%from, "too many connections of peers");
-            continue;
-        };
-        let serving = shared.clone();
+        let (serving, greeting, seats) = (shared.clone(), greetings.begin(), seats.clone());
         shared.spawn(async move {
-            let error = serve(serving, connecting).await;
+            let error = match greet(&serving, connecting, greeting).await {
+                Err(error) => error,
+                Ok(greeted) => match seats.try_acquire_owned() {
+                    Ok(_seat) => serve(serving, greeted).await,
+                    Err(_) => io::Error::other("too many connections of peers"),
+                },
+            };
             tracing::debug!(%from, %error, "a connection of a peer ended");
-            drop(seat);
         });
     }
 }
 
-/// Serves one connection until it breaks, and answers why it did.
-async fn serve(shared: Arc<Shared>, connecting: Connecting) -> io::Error {
+/// A connection, whose it is, and what it is for.
+type Greeted = (Connection<Box<dyn Stream>>, Hello, Lane);
+
+/// Finds out whose a connection is.
+async fn greet(shared: &Shared, connecting: Connecting, mut greeting: Greeting) -> io::Result<Greeted> {
     let greet = async {
         let Connected { stream, name } = connecting.await?;
         let mut connection = Connection::new(stream, shared.hello.clone());
@@ -55,11 +60,18 @@ async fn serve(shared: Arc<Shared>, connecting: Connecting) -> io::Error {
         connection.say_hello(lane).await?;
         Ok((connection, hello, lane))
     };
-    let (connection, hello, lane) = match timeout(PEER_HANDSHAKE_TIMEOUT, greet).await {
-        Ok(Ok(greeted)) => greeted,
-        Ok(Err(error)) => return error,
-        Err(_) => return io::Error::new(io::ErrorKind::TimedOut, "the peer did not say who it is"),
-    };
+    tokio::select! {
+        biased;
+        greeted = timeout(PEER_HANDSHAKE_TIMEOUT, greet) => match greeted {
+            Ok(greeted) => greeted,
+            Err(_) => Err(io::Error::new(io::ErrorKind::TimedOut, "the peer did not say who it is")),
+        },
+        () = greeting.outlasted() => Err(io::Error::other("the peer did not say who it is before many others came")),
+    }
+}
+
+/// Serves one connection until it breaks, and answers why it did.
+async fn serve(shared: Arc<Shared>, (connection, hello, lane): Greeted) -> io::Error {
     let is_control = lane == Lane::Control;
     let presence = is_control.then(|| Presence::new(shared.attendance.clone(), &hello, Side::There));
     shared.heard_of_someone.notify_waiters(); // whoever calls can most likely be called, too
