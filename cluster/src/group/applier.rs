@@ -12,7 +12,7 @@ use super::{Batch, GroupClock, Latest, ShardId, Step, Tables};
 use crate::limits::SHARED_ENCODING_AGE;
 use crate::shard_map::takes_writes;
 use crate::table::Extent;
-use crate::table::actor::{Apply, Prepare, ShardActor, Take, Trim};
+use crate::table::actor::{Apply, ShardActor, Take, Trim};
 use crate::table::shard::{Capture, Content, Restored, Shard};
 use crate::{Options, Outcome, Revision, Table};
 
@@ -184,32 +184,35 @@ impl Applier {
         Captured { begun, base, shards: shards.map(|(id, shard)| (id, shard.capture(base, hold))).collect() }
     }
 
-    /// Replaces the state of the group by that of a snapshot.
-    pub(crate) async fn restore(
-        &mut self,
+    /// The shards of the group, each with what a snapshot has of it.
+    pub(crate) fn contents(
+        &self,
         begun: Revision,
-        base: Revision,
         mut contents: BTreeMap<ShardId, Content>,
-    ) -> Result<(), ShardEnded> {
+    ) -> Vec<(ShardId, Arc<Shard>, Content)> {
+        let slot = self.clock.slot();
         self.clock.begin(begun); // before any of its tables comes into being
-        for (id, shard) in self.tables.shards_of(self.clock.slot()) {
+        for (id, shard) in self.tables.shards_of(slot) {
             // A shard of which the snapshot knows nothing is as it was when the group began.
             contents.entry(id).or_insert_with_key(|id| Content::blank(shard.floor(), takes_writes(id.epoch)));
         }
-        let mut prepared = Vec::with_capacity(contents.len());
-        for (id, content) in contents {
-            let Present { table, actor, .. } = self.present(&id);
-            let (table, preparing) = (table.clone(), actor.send(Prepare { content }));
-            let shard = self.tables.shard(&id, self.clock.slot());
-            prepared.push((table, shard, preparing.await.map_err(|_| ShardEnded)?));
-        }
-        // All at once: what is behind the history of the snapshot cannot be read where the clock says that it is.
-        let adopt = |(table, shard, restored): (Arc<Table>, Arc<Shard>, Restored)| (table, shard.adopt(restored));
-        let (restored, before): (Vec<_>, Vec<_>) = prepared.into_iter().map(adopt).unzip();
-        self.close(base, &restored);
-        restored.iter().for_each(|table| table.turn());
-        drop(before);
-        Ok(())
+        let shard = |(id, content)| (self.tables.shard(&id, slot), id, content);
+        contents.into_iter().map(shard).map(|(shard, id, content)| (id, shard, content)).collect()
+    }
+
+    /// Replaces the state of the group by what was made ready of a snapshot, of all shards at once: what is behind the
+    /// history of the snapshot cannot be read where the clock says that it is. Answers what was there before.
+    pub(crate) fn adopt(
+        &self,
+        base: Revision,
+        prepared: Vec<(ShardId, Arc<Shard>, Restored)>,
+    ) -> Vec<impl Send + use<>> {
+        let table = |id: &ShardId| self.tables.table(&id.table);
+        let tables: Vec<Arc<Table>> = prepared.iter().map(|(id, ..)| table(id)).collect();
+        let before = prepared.into_iter().map(|(_, shard, restored)| shard.adopt(restored)).collect();
+        self.close(base, &tables);
+        tables.iter().for_each(|table| table.turn());
+        before
     }
 
     /// Memory of all objects of the group now, in bytes.

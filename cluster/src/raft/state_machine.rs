@@ -120,8 +120,13 @@ impl StateMachine {
     async fn restore(&mut self, loaded: Loaded, path: PathBuf) -> io::Result<()> {
         let Loaded { meta, shards } = loaded;
         let SnapshotMeta { last_log_id, last_membership } = snapshot_meta(&meta)?;
+        let contents = self.applier.contents(meta.begun, shards);
+        // Other groups go on meanwhile.
+        let prepare = || contents.into_iter().map(|(id, shard, content)| (id, shard.clone(), shard.prepare(content)));
+        let prepared = self.snapshots.aside(move || prepare().collect()).await?;
+        let before = self.applier.adopt(meta.base, prepared);
+        self.snapshots.aside(move || drop(before)).await?;
         (self.last, self.membership) = (last_log_id, last_membership);
-        self.applier.restore(meta.begun, meta.base, shards).await?;
         self.current = Some((self.meta(), path));
         self.tell_progress();
         Ok(())

@@ -2,11 +2,11 @@
 
 use std::sync::Arc;
 
-use actix::{Actor, Addr, ArbiterHandle, AsyncContext, Context, Handler, Message, MessageResult};
+use actix::{Actor, Addr, ArbiterHandle, AsyncContext, Context, Handler, Message};
 use tokio::time::Instant;
 
 use super::division::Division;
-use super::shard::{Content, Restored, Shard};
+use super::shard::Shard;
 use crate::group::{Action, Batch, Step};
 use crate::limits::MAILBOX_MESSAGES_MAX;
 use crate::{Object, Outcome, Revision};
@@ -88,23 +88,6 @@ impl Handler<Take> for ShardActor {
             Action::Open { above } => self.shard.open(*above),
             Action::End => close.into_iter().for_each(|at| self.shard.end(at)),
         }
-    }
-}
-
-/// Makes the state that a snapshot has, aside.
-pub(crate) struct Prepare {
-    pub(crate) content: Content,
-}
-
-impl Message for Prepare {
-    type Result = Restored;
-}
-
-impl Handler<Prepare> for ShardActor {
-    type Result = MessageResult<Prepare>;
-
-    fn handle(&mut self, prepare: Prepare, _: &mut Context<ShardActor>) -> MessageResult<Prepare> {
-        MessageResult(self.shard.prepare(prepare.content))
     }
 }
 

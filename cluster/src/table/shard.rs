@@ -17,7 +17,8 @@ use crate::group::{Command, Operation};
 use crate::limits::{APPLY_UNDER_LOCK_MAX, CHANGES_UNDER_LOCK_MAX, SCAN_UNDER_LOCK_MAX};
 use crate::{Compacted, Key, Object, Outcome, Revision, Scope};
 
-/// The shared state of one shard. Only its actor calls the methods that change it.
+/// The shared state of one shard. Only its actor calls the methods that change it, but for [`Shard::adopt`]: whoever
+/// has it write waits for its answers.
 ///
 /// Locks are taken one at a time and never held across an await; the order of effects is: the keyspace, the change
 /// log, the revision of the last change, and then the closed revision, which is that of the shard's group, so that
@@ -114,8 +115,8 @@ impl Shard {
         outcomes
     }
 
-    /// Makes the state that a snapshot has, aside: others read meanwhile, up to a revision that was closed before and
-    /// is not above what the snapshot has.
+    /// Makes the state that a snapshot has, aside, on any thread: it may be much. Others read meanwhile, up to a
+    /// revision that was closed before and is not above what the snapshot has.
     pub(crate) fn prepare(&self, content: Content) -> Restored {
         let Content { floor, stage, objects, changes } = content;
         let mut keyspace = Keyspace::new(floor, self.fields());
@@ -135,7 +136,7 @@ impl Shard {
 
     /// Replaces the whole state by that of a snapshot. Watchers who stand before its floor start over. Answers what was
     /// there before, which may be much to drop.
-    pub(crate) fn adopt(&self, restored: Restored) -> impl Sized + use<> {
+    pub(crate) fn adopt(&self, restored: Restored) -> impl Send + use<> {
         let Restored { floor, mut keyspace, log, stage } = restored;
         let last = log.last();
         let before = {
