@@ -191,6 +191,7 @@ async fn authenticate(
     let authenticate = || gateway.authenticator.authenticate(identity, authorization);
     let found = match authenticate() {
         Err(_) if *gateway.registry.store.standing().borrow() != Standing::Member && authorization.is_some() => {
+            // Its account may be among what is not here yet.
             return Err(ApiError::unavailable("this server cannot tell yet who asks", 1));
         }
         Err(refused) if refused.by_objects => {

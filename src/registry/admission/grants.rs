@@ -50,7 +50,8 @@ impl Registry {
 
 impl Registry {
     /// Waits until roles and bindings count as they are stored here. They are followed, usually within a millisecond;
-    /// where that takes long, what is known has to do.
+    /// where that takes long, what is known has to do. Nothing follows the floor of a history, which stands for the
+    /// last change of a table that was idle for longer than that when a snapshot of it came: that is waited out, too.
     async fn know_grants(&self) -> ApiResult<()> {
         let mut stored = [Revision::ZERO; rbac::RESOURCES.len()];
         for (stored, resource) in stored.iter_mut().zip(rbac::RESOURCES) {
