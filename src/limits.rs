@@ -118,6 +118,9 @@ pub const CONNECTION_WRITE_BYTES: usize = 65_536;
 /// Time between bookmarks of a watch that asked for them.
 pub const BOOKMARK_INTERVAL: Duration = Duration::from_secs(60);
 
+/// How long before a watch ends it is sent one more, so that it can be resumed from there.
+pub const BOOKMARK_BEFORE_END: Duration = Duration::from_secs(2);
+
 /// Time that a read waits for a revision which is not applied yet; then it is answered with 504.
 pub const REVISION_WAIT: Duration = Duration::from_secs(3);
 

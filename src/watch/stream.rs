@@ -87,7 +87,7 @@ impl Stream {
         };
         let now = Instant::now();
         let ends = now + duration(listing.timeout_seconds);
-        let next_bookmark = if listing.bookmarks { now + limits::BOOKMARK_INTERVAL } else { ends };
+        let next_bookmark = if listing.bookmarks { bookmark_after(now, ends) } else { ends };
         Self {
             selection: if decides(&interest, &listing.selection) {
                 Selection::default()
@@ -194,7 +194,7 @@ impl Stream {
             }
         }
         if self.bookmarks && now >= self.next_bookmark {
-            self.next_bookmark = now + limits::BOOKMARK_INTERVAL;
+            self.next_bookmark = bookmark_after(now, self.ends);
             self.alarm.as_mut().reset(self.ends.min(self.next_bookmark));
             self.reminder.renew();
             self.encoder.bookmark(subscription.position(), false, out)?;
@@ -218,6 +218,13 @@ impl futures_util::Stream for Stream {
         }
         Poll::Ready((!out.is_empty()).then(|| Ok(out.into())))
     }
+}
+
+/// When a watch is to be sent its next bookmark: after the usual time, or before that shortly before it ends.
+fn bookmark_after(now: Instant, ends: Instant) -> Instant {
+    let last = ends.duration_since(now).saturating_sub(limits::BOOKMARK_BEFORE_END);
+    let is_last = !last.is_zero() && last < limits::BOOKMARK_INTERVAL;
+    now + if is_last { last } else { limits::BOOKMARK_INTERVAL }
 }
 
 /// How long a watch lasts: as asked, or a random time, so that watches do not all end at once.

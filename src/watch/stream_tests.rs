@@ -143,3 +143,14 @@ async fn a_watch_of_what_is_defined_otherwise_ends_after_a_while() {
     watch.assert_ends();
     watch.registry.store.clone().shutdown().await;
 }
+
+#[test]
+fn bookmarks_come_every_minute_and_shortly_before_the_end() {
+    let now = Instant::now();
+    let next = |seconds| bookmark_after(now, now + Duration::from_secs(seconds)) - now;
+    let (minute, second) = (Duration::from_secs(60), Duration::from_secs(1));
+    assert_eq!(([3_600, 63, 62].map(next)), [minute; 3]);
+    assert_eq!(([61, 10, 3].map(next)), [second * 59, second * 8, second]);
+    // Who was sent the last one, or asked for a short watch, gets no other.
+    assert_eq!(([2, 1].map(next)), [minute; 2]);
+}

@@ -4,6 +4,7 @@
 
 mod access;
 mod backup;
+mod bookmarks;
 mod cluster;
 mod configuration;
 mod crash;
