@@ -45,7 +45,7 @@ pub fn one_is_full() {
         (0..LARGE_WRITES).for_each(|_| client.write());
         println!("member {full} has no room: writes paused for {:?} at most", check_pause(&traffic));
         await_leader_besides(&fleet, &endpoints, full);
-        let through = request(&endpoints, full, "POST", CONFIG_MAPS, &body("through", 8));
+        let through = endpoints.request(full, "POST", CONFIG_MAPS, &body("through", 8), TIMEOUT);
         let through = through.map(|answer| (answer.status, answer.text()));
         println!("through it: {through:?}");
         // It may still have a little room. If it has not, it waits for what it cannot keep, or says that it lacks it.
@@ -73,7 +73,7 @@ pub fn two_are_full() {
     for _ in 0..20 {
         assert_eq!(client.try_write().expect_err("there is no room").status, 507);
         for member in 0..fleet.size() {
-            let read = request(&endpoints, member, "GET", CONFIG_MAPS, "").expect("an answer");
+            let read = endpoints.request(member, "GET", CONFIG_MAPS, "", TIMEOUT).expect("an answer");
             assert_eq!(read.status, 200, "through member {member}: {}", read.text());
         }
     }
@@ -161,11 +161,6 @@ fn body(name: &str, bytes: usize) -> String {
     json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name}, "data": data}).to_string()
 }
 
-fn request(endpoints: &Endpoints, member: usize, method: &str, path: &str, body: &str) -> Option<Answer> {
-    let open = Connection::open_within(endpoints.members[member], &endpoints.administrator, TIMEOUT);
-    open.ok()?.call(method, path, &[("Content-Type", "application/json")], body.as_bytes()).ok()
-}
-
 /// Half of the writes of an object take less than this, through one member and as long as something is so.
 fn latency(endpoints: &Endpoints, member: usize, is_so: &AtomicBool) -> Duration {
     let name = format!("latency-{member}");
@@ -207,7 +202,7 @@ impl LargeClient<'_> {
             0 => ("POST", CONFIG_MAPS.to_owned()),
             _ => ("PUT", path(&name)),
         };
-        let answer = request(self.endpoints, self.member, method, &path, &body(&name, LARGE_BYTES));
+        let answer = self.endpoints.request(self.member, method, &path, &body(&name, LARGE_BYTES), TIMEOUT);
         let answer = answer.expect("an answer");
         if !matches!(answer.status, 200 | 201) {
             return Err(answer);

@@ -34,6 +34,10 @@ enum Fault {
     Separate,
     /// SIGKILL of whoever leads, which has taken in writes of the others.
     KillLeader,
+    /// SIGKILL of two members, of whom one leads.
+    KillTwo,
+    /// Two members reach each other, and none of the others.
+    SplitOff,
     /// One member loses its disk, and is replaced by one of its name, which may be removed first.
     Replace,
     /// The clock of one member is an hour ahead.
@@ -56,6 +60,8 @@ const OF_SEVERAL: [Fault; 11] = [
     Fault::KillLeader,
     Fault::Replace,
 ];
+/// What several stand only if they are five, besides.
+const OF_FIVE: [Fault; 2] = [Fault::KillTwo, Fault::SplitOff];
 const OF_CLOCKS: [Fault; 4] = [Fault::Ahead, Fault::Behind, Fault::Roll, Fault::KillLeader];
 const HOUR: i32 = 3_600;
 
@@ -82,13 +88,13 @@ impl Schedule {
         std::thread::sleep(self.random.random_range(CALM));
         let fault = self.choose(fleet.size(), fleet.has_clocks());
         let member = match fault {
-            Fault::KillLeader => fleet.leader(endpoints),
+            Fault::KillLeader | Fault::KillTwo => fleet.leader(endpoints),
             _ => self.random.random_range(0..fleet.size()),
         };
         let duration = self.random.random_range(FAULT);
         let began = Instant::now();
         match fault {
-            Fault::Kill | Fault::KillAll | Fault::KillLeader | Fault::Roll => {
+            Fault::Kill | Fault::KillAll | Fault::KillLeader | Fault::KillTwo | Fault::Roll => {
                 self.end_processes(fault, fleet, endpoints, member, duration);
             }
             Fault::Replace => fleet.replace(member, duration, self.random.random_bool(0.5)),
@@ -103,7 +109,7 @@ impl Schedule {
                 std::thread::sleep(duration);
                 paused.for_each(|number| fleet.resume(number));
             }
-            Fault::Isolate | Fault::Mute | Fault::Deafen | Fault::Separate => {
+            Fault::Isolate | Fault::Mute | Fault::Deafen | Fault::Separate | Fault::SplitOff => {
                 self.cut(fault, fleet, member, duration);
             }
         }
@@ -116,6 +122,7 @@ impl Schedule {
         if self.waiting.is_empty() {
             self.waiting = match members {
                 1 => OF_ONE.to_vec(),
+                5.. => [&OF_FIVE[..], &OF_SEVERAL].concat(),
                 _ if has_clocks => OF_CLOCKS.to_vec(),
                 _ => OF_SEVERAL.to_vec(),
             };
@@ -144,6 +151,12 @@ impl Schedule {
                 (0..fleet.size()).for_each(|number| fleet.kill(number));
                 (0..fleet.size()).for_each(|number| fleet.start_member(number));
             }
+            Fault::KillTwo => {
+                let killed = [member, (member + 1) % fleet.size()];
+                killed.iter().for_each(|number| fleet.kill(*number));
+                std::thread::sleep(duration);
+                killed.iter().for_each(|number| fleet.start_member(*number));
+            }
             _ => {
                 fleet.kill(member);
                 // Nothing happens while a single member is down.
@@ -165,6 +178,10 @@ impl Schedule {
             Fault::Mute => to,
             Fault::Deafen => from,
             Fault::Separate => vec![(member, other), (other, member)],
+            Fault::SplitOff => {
+                let beyond = others.iter().filter(|beyond| **beyond != other);
+                beyond.flat_map(|to| [member, other].map(|from| [(from, *to), (*to, from)])).flatten().collect()
+            }
             _ => [to, from].concat(),
         });
         std::thread::sleep(duration);

@@ -26,9 +26,10 @@ impl Table {
     pub const CONFIG_MAPS: Table = Table::plain("ConfigMaps");
     pub const LEASES: Table = Table { is_created_by_put: true, ..Table::plain("Leases") };
     pub const PODS: Table = Table { marks_deletions: true, ..Table::plain("Pods") };
+    pub const EVENTS: Table = Table { is_created_by_put: true, ..Table::plain("Events") };
     /// A custom type.
     pub const WIDGETS: Table = Table::plain("Widgets");
-    pub const ALL: [Table; 4] = [Table::CONFIG_MAPS, Table::LEASES, Table::PODS, Table::WIDGETS];
+    pub const ALL: [Table; 5] = [Table::CONFIG_MAPS, Table::LEASES, Table::PODS, Table::EVENTS, Table::WIDGETS];
 
     /// A table without peculiarities.
     pub const fn plain(name: &'static str) -> Table {

@@ -1,4 +1,4 @@
-//! For how long clients cannot write after the leader ends, falls silent or hands over: measured, not judged.
+//! For how long clients cannot write after the leader ends, falls silent or hands over, or what they write is divided.
 //!
 //! One client for each member updates an object of its own all the time, and turns to the next member when its own
 //! does not answer. The interruption is the longest time that any of them was without an acknowledged write; who waits
@@ -40,12 +40,23 @@ enum Event {
     Deafen,
     /// The others hear nothing of it, which hears them.
     Mute,
+    /// What is written is divided into several shards, and into fewer again.
+    Divide,
+}
+
+impl Event {
+    /// How long writes may be interrupted at most. Builds for debugging are tested where disks and processors are busy
+    /// with other things.
+    fn limit(self) -> Duration {
+        let promised = if self == Event::Divide { Duration::from_secs(1) } else { Duration::from_secs(2) };
+        if cfg!(debug_assertions) { promised * 2 } else { promised }
+    }
 }
 
 /// What is done to a member that is alone.
 const ALONE: [Event; 2] = [Event::Kill, Event::Terminate];
 /// What is done to one of several.
-const TOGETHER: [Event; 8] = [
+const TOGETHER: [Event; 9] = [
     Event::Nothing,
     Event::Transfer,
     Event::Terminate,
@@ -54,7 +65,10 @@ const TOGETHER: [Event; 8] = [
     Event::Cut,
     Event::Deafen,
     Event::Mute,
+    Event::Divide,
 ];
+/// Into how many shards what is written is divided, and then into how many instead.
+const SHARDS: [&str; 2] = ["configmaps=8", "configmaps=3"];
 
 /// What one client, or any of several, has seen at worst.
 #[derive(Debug, Clone, Copy, Default)]
@@ -80,7 +94,8 @@ impl Worst {
     }
 }
 
-/// Does everything, or what is chosen, so many times to the leader, and prints how long writes were interrupted.
+/// Does everything, or what is chosen, so many times to the leader, and prints how long writes were interrupted; panics
+/// when that was too long.
 pub fn measure(members: usize, times: usize, chosen: Option<&str>) {
     let (mut fleet, endpoints) = Fleet::start(members);
     for number in 0..members {
@@ -111,6 +126,8 @@ fn print(members: usize, event: Event, worst: Vec<Worst>) {
         "{event:?} of one of {members}: p50 {half} ms, p99 {most} ms, max {all} ms of {count}; at most {failures} \
          attempts of a client failed one after the other; the load of the machine is {load}"
     );
+    let (longest, limit) = (Duration::from_millis(u64::try_from(all).unwrap_or(u64::MAX)), event.limit());
+    assert!(longest <= limit, "{event:?}: writes were held up for {longest:?}, and {limit:?} is the limit");
 }
 
 /// Does something to a member under writes, undoes it, and tells the worst that a client has seen.
@@ -159,6 +176,7 @@ fn begin(fleet: &mut Fleet, event: Event, member: usize) {
     let next = (member + 1) % fleet.size();
     match event {
         Event::Nothing => {}
+        Event::Divide => fleet.divide(&SHARDS[..1]),
         Event::Kill => fleet.kill(member),
         Event::Terminate => fleet.terminate(member),
         Event::Transfer => assert!(fleet.transfer(next), "the leadership was not transferred"),
@@ -179,6 +197,7 @@ fn begin(fleet: &mut Fleet, event: Event, member: usize) {
 fn end(fleet: &mut Fleet, event: Event, member: usize) {
     match event {
         Event::Nothing | Event::Transfer => {}
+        Event::Divide => fleet.divide(&SHARDS[1..]),
         Event::Kill | Event::Terminate => fleet.start_member(member),
         Event::Pause => fleet.resume(member),
         Event::Cut | Event::Deafen | Event::Mute => fleet.links().expect("several members").heal(true),

@@ -18,7 +18,8 @@
 //!
 //! Read in this order: [`history`] (what is recorded), [`check`] (what is promised), [`fleet`] (members and the links
 //! between them), [`traffic`] (clients), [`faults`] (what is done to members), [`run`] (all of it together),
-//! [`disks`] (what is done to disks), [`interruption`] (what is measured).
+//! [`disks`] (what is done to disks), [`minority`] (a member that is cut off), [`rolling`] (restarts as for an upgrade),
+//! [`interruption`] (what is measured).
 
 mod check;
 mod disks;
@@ -27,6 +28,8 @@ mod fleet;
 #[allow(dead_code, reason = "simulations of the store record more")]
 mod history;
 mod interruption;
+mod minority;
+mod rolling;
 mod run;
 #[path = "../support/mod.rs"]
 #[allow(dead_code, unused_imports, reason = "other tests use the rest of it")]
@@ -75,6 +78,11 @@ fn three_members_keep_their_promises_about_what_has_eight_shards() {
 }
 
 #[test]
+fn five_members_keep_their_promises() {
+    run::run(5, duration());
+}
+
+#[test]
 fn three_members_whose_clocks_jump_keep_their_promises() {
     run::run_with_clocks(duration());
 }
@@ -100,7 +108,16 @@ fn interruption_by_the_end_of_the_only_member() {
 }
 
 #[test]
-#[ignore = "it measures, and takes its time"]
+fn a_member_that_is_cut_off_answers_no_more_than_it_knows() {
+    minority::answers_no_more_than_it_knows();
+}
+
+#[test]
+fn no_request_fails_during_a_rolling_restart() {
+    rolling::no_request_fails();
+}
+
+#[test]
 fn interruption_by_the_leader_of_three_members() {
     interruption::measure(3, measurements(), event().as_deref());
 }

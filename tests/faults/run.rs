@@ -20,7 +20,7 @@ const PATIENCE: Duration = Duration::from_secs(60);
 const RECOVERY: Duration = Duration::from_secs(30);
 const VIOLATIONS_SHOWN: usize = 20;
 /// What clients write, and what servers write meanwhile, in eight shards each.
-const SHARDS: &str = "pods=8,configmaps=8,leases=8,events=8,faults.example.com/widgets=8";
+pub const SHARDS: &str = "pods=8,configmaps=8,leases=8,events=8,faults.example.com/widgets=8";
 
 /// Runs a fleet under traffic and faults; panics when a promise is broken.
 pub fn run(members: usize, duration: Duration) {
@@ -33,7 +33,7 @@ pub fn run(members: usize, duration: Duration) {
 pub fn run_with_shards(duration: Duration) {
     let seed = number("FLOTILLA_FAULT_SEED").unwrap_or_else(rand::random);
     println!("3 members with {SHARDS} for {duration:?}, seed {seed}");
-    try_out(Fleet::start_with_shards(3, SHARDS), duration, seed);
+    try_out(Fleet::start_with_flags(3, &["--shards", SHARDS]), duration, seed);
 }
 
 /// Runs three members whose clocks jump.

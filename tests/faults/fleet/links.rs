@@ -74,6 +74,12 @@ impl Links {
         self.shared.state.lock().cut.extend(directions);
     }
 
+    /// Lets nothing through between a member and all others.
+    pub fn isolate(&self, member: usize) {
+        let others = (0..self.addresses.len()).filter(|other| *other != member);
+        self.cut(&others.flat_map(|other| [(member, other), (other, member)]).collect::<Vec<_>>());
+    }
+
     /// Lets everything through again: what was held back too, or nothing of it and no connection from before.
     pub fn heal(&self, breaks_connections: bool) {
         let mut state = self.shared.state.lock();

@@ -33,8 +33,8 @@ pub struct Member {
     clock: Option<(PathBuf, PathBuf)>,
     /// The disk that it has for itself.
     disk: Option<Disk>,
-    /// How resources are divided when the cluster is founded.
-    shards: Option<&'static str>,
+    /// Further flags.
+    flags: &'static [&'static str],
 }
 
 /// The name of a member in its cluster.
@@ -45,7 +45,7 @@ pub fn name(number: usize) -> String {
 impl Member {
     pub fn new(number: usize, directory: &Path, address: SocketAddr, peers: Option<Peers>) -> Member {
         let directory = directory.to_owned();
-        Member { number, directory, address, peers, child: None, clock: None, disk: None, shards: None }
+        Member { number, directory, address, peers, child: None, clock: None, disk: None, flags: &[] }
     }
 
     pub fn name(&self) -> String {
@@ -63,9 +63,9 @@ impl Member {
         self
     }
 
-    /// Has it found a cluster with resources divided like this.
-    pub fn with_shards(mut self, shards: &'static str) -> Member {
-        self.shards = Some(shards);
+    /// Starts it with further flags.
+    pub fn with_flags(mut self, flags: &'static [&'static str]) -> Member {
+        self.flags = flags;
         self
     }
 
@@ -124,9 +124,7 @@ impl Member {
             command.arg("--name").arg(self.name()).arg("--peer-listen").arg(peers.listen.to_string());
             command.arg("--initial-cluster").arg(cluster.join(",")).arg("--pki-dir").arg(&peers.pki_dir);
         }
-        if let Some(shards) = self.shards {
-            command.args(["--shards", shards]);
-        }
+        command.args(self.flags);
         if let Some((library, file)) = &self.clock {
             command.env("LD_PRELOAD", library).env("FAKETIME_TIMESTAMP_FILE", file);
             // Time that only passes is left as it is.

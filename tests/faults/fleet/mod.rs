@@ -14,7 +14,7 @@ use std::time::{Duration, Instant};
 use parking_lot::{Mutex, MutexGuard};
 use rustls::ClientConfig;
 
-use crate::support::{Connection, Credentials, ports};
+use crate::support::{Answer, Connection, Credentials, ports};
 pub use disk::Disk;
 pub use links::Links;
 use member::{Member, Peers};
@@ -33,6 +33,19 @@ pub struct Endpoints {
     pub administrator: Arc<ClientConfig>,
 }
 
+impl Endpoints {
+    /// Asks a member something on a connection of its own; `None` when it does not answer in time.
+    pub fn request(&self, member: usize, method: &str, path: &str, body: &str, timeout: Duration) -> Option<Answer> {
+        let open = Connection::open_within(self.members[member], &self.administrator, timeout);
+        open.ok()?.call(method, path, &[("Content-Type", "application/json")], body.as_bytes()).ok()
+    }
+
+    /// Whether a member says that it is ready.
+    pub fn is_ready(&self, member: usize) -> bool {
+        self.request(member, "GET", "/readyz", "", PROBE_TIMEOUT).is_some_and(|answer| answer.status == 200)
+    }
+}
+
 /// Members, and a directory for all that they write, which is removed in the end unless the test fails.
 pub struct Fleet {
     members: Vec<Member>,
@@ -47,9 +60,9 @@ impl Fleet {
         Fleet::start_with(size, |member, _| Ok(member)).expect("nothing that can be missing")
     }
 
-    /// The same of members that divide resources like this.
-    pub fn start_with_shards(size: usize, shards: &'static str) -> (Fleet, Endpoints) {
-        Fleet::start_with(size, |member, _| Ok(member.with_shards(shards))).expect("nothing that can be missing")
+    /// The same of members with further flags.
+    pub fn start_with_flags(size: usize, flags: &'static [&'static str]) -> (Fleet, Endpoints) {
+        Fleet::start_with(size, |member, _| Ok(member.with_flags(flags))).expect("nothing that can be missing")
     }
 
     /// The same of members with clocks of their own; `None` on a machine without libfaketime.
@@ -145,19 +158,24 @@ impl Fleet {
 
     /// Who leads; the first member when nobody says so.
     pub fn leader(&self, endpoints: &Endpoints) -> usize {
-        let ask = |address| {
-            let mut open = Connection::open_within(address, &endpoints.administrator, PROBE_TIMEOUT).ok()?;
-            let answer = open.call("GET", "/flotilla/v1/cluster", &[], b"").ok()?;
+        let ask = |member| {
+            let answer = endpoints.request(member, "GET", "/flotilla/v1/cluster", "", PROBE_TIMEOUT)?;
             let cluster: serde_json::Value = serde_json::from_str(&answer.text()).ok()?;
             let name = cluster["groups"][0]["leader"].as_str()?.to_owned();
             (0..self.size()).find(|number| member::name(*number) == name)
         };
-        endpoints.members.iter().find_map(|address| ask(*address)).unwrap_or(0)
+        (0..self.size()).find_map(ask).unwrap_or(0)
     }
 
     /// Lets a member lead; whether that succeeds.
     pub fn transfer(&self, to: usize) -> bool {
         self.members[to].administer(&["transfer", &member::name(to)])
+    }
+
+    /// Divides resources otherwise.
+    pub fn divide(&self, shards: &[&str]) {
+        let arguments: Vec<&str> = std::iter::once("shards").chain(shards.iter().copied()).collect();
+        assert!(self.members[0].administer(&arguments), "{shards:?} are refused: {}", self.messages());
     }
 
     /// SIGKILL of a member whose disk is lost, and another in its place after a while.
@@ -195,7 +213,7 @@ impl Fleet {
     pub fn await_ready(&mut self, endpoints: &Endpoints) {
         let deadline = Instant::now() + READY_TIMEOUT;
         for number in 0..self.size() {
-            while !is_ready(endpoints, number) {
+            while !endpoints.is_ready(number) {
                 let member = &mut self.members[number];
                 assert!(member.is_running(), "member {number} ended: {}", member.messages());
                 assert!(Instant::now() < deadline, "member {number} is not ready in time: {}", member.messages());
@@ -231,9 +249,4 @@ impl Drop for Fleet {
         self.members.clear();
         let _ = fs::remove_dir_all(&self.directory);
     }
-}
-
-fn is_ready(endpoints: &Endpoints, number: usize) -> bool {
-    let connection = Connection::open_within(endpoints.members[number], &endpoints.administrator, PROBE_TIMEOUT);
-    connection.and_then(|mut open| open.call("GET", "/readyz", &[], b"")).is_ok_and(|answer| answer.status == 200)
 }

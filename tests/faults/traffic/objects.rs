@@ -97,6 +97,10 @@ pub fn new_object(key: &Key, value: &str) -> Value {
             "apiVersion": "v1", "kind": "Pod", "metadata": metadata,
             "spec": {"automountServiceAccountToken": false, "containers": [{"name": "x", "image": "x"}]},
         }),
+        Table::EVENTS => json!({
+            "apiVersion": "v1", "kind": "Event", "metadata": metadata, "reason": "x", "type": "Normal",
+            "involvedObject": {"kind": "Pod", "namespace": key.namespace, "name": "x"},
+        }),
         Table::WIDGETS => custom::new_object(metadata),
         other => panic!("no objects of {other:?} are made"),
     }
@@ -116,6 +120,7 @@ pub fn collection(scope: &Scope) -> String {
         Table::CONFIG_MAPS => ("/api/v1", "configmaps"),
         Table::LEASES => ("/apis/coordination.k8s.io/v1", "leases"),
         Table::PODS => ("/api/v1", "pods"),
+        Table::EVENTS => ("/api/v1", "events"),
         Table::WIDGETS => (custom::PREFIX, "widgets"),
         other => panic!("{other:?} are not served"),
     };

@@ -1,0 +1,141 @@
+//! A member that is cut off from the majority: what it answers, and what it must not.
+
+use std::time::{Duration, Instant};
+
+use serde_json::{Value, json};
+
+use crate::fleet::{Endpoints, Fleet};
+use crate::support::{Answer, CONFIG_MAPS, Connection, Watch, config_map, config_map_path, revision};
+
+/// How long an answer may take before a client gives up on it.
+const TIMEOUT: Duration = Duration::from_secs(20);
+/// How long the majority may take to go on, and the member to take part again.
+const PATIENCE: Duration = Duration::from_secs(30);
+/// More objects than there are shards, so that the member has led some of them.
+const OBJECTS: usize = 24;
+
+/// Whoever leads, and then somebody who does not.
+pub fn answers_no_more_than_it_knows() {
+    let (mut fleet, endpoints) = Fleet::start_with_flags(3, &["--shards", "configmaps=8", "--groups", "4"]);
+    for number in 0..OBJECTS {
+        let made = request(&endpoints, 0, "POST", CONFIG_MAPS, &config_map(&name(number), "0"));
+        made.expect(201);
+    }
+    let leader = fleet.leader(&endpoints);
+    cut_off(&mut fleet, &endpoints, leader, 1);
+    let follower = (fleet.leader(&endpoints) + 1) % fleet.size();
+    cut_off(&mut fleet, &endpoints, follower, 2);
+}
+
+/// Cuts a member off, lets the others write in the round of this number, and lets it come back.
+fn cut_off(fleet: &mut Fleet, endpoints: &Endpoints, member: usize, round: usize) {
+    let (before, after) = ((round - 1).to_string(), round.to_string());
+    let mut watch = watch(endpoints, member);
+    for _ in 0..OBJECTS {
+        assert_eq!(watch.next().expect("an event")["object"]["data"]["value"], before.as_str());
+    }
+    fleet.links().expect("several members").isolate(member);
+    let other = (member + 1) % fleet.size();
+    let written = (0..OBJECTS).map(|number| write_until_it_is(endpoints, other, number, &after)).max();
+    let written = written.expect("several objects");
+
+    refuses_what_takes_a_majority(endpoints, member, written);
+    serves_what_it_has(endpoints, member, &before);
+
+    fleet.links().expect("several members").heal(round.is_multiple_of(2));
+    fleet.await_ready(endpoints);
+    for number in 0..OBJECTS {
+        let read = request(endpoints, member, "GET", &config_map_path(&name(number)), &Value::Null);
+        assert_eq!(read.expect(200)["data"]["value"], after.as_str());
+    }
+    // The watch was open all the time, and misses nothing.
+    let mut last = 0;
+    for _ in 0..OBJECTS {
+        let event = watch.next().expect("an event");
+        assert_eq!((&event["type"], &event["object"]["data"]["value"]), (&json!("MODIFIED"), &json!(after)));
+        assert!(revision(&event["object"]) > last, "{event}");
+        last = revision(&event["object"]);
+    }
+    assert_eq!(last, written);
+}
+
+/// It cannot know whether it has the last word. It waits for the others before it says so, with each request.
+fn refuses_what_takes_a_majority(endpoints: &Endpoints, member: usize, written: u64) {
+    let (object, path) = (config_map(&name(0), "of a minority"), config_map_path(&name(0)));
+    let reads = (0..OBJECTS).map(|number| ("GET", config_map_path(&name(number)), Value::Null));
+    let others = [
+        ("GET", CONFIG_MAPS.to_owned(), Value::Null),
+        ("GET", format!("{CONFIG_MAPS}?limit=2"), Value::Null),
+        // What is newer than all that it has.
+        ("GET", format!("{CONFIG_MAPS}?resourceVersionMatch=NotOlderThan&resourceVersion={written}"), Value::Null),
+        ("POST", CONFIG_MAPS.to_owned(), config_map("new", "of a minority")),
+        ("PUT", path.clone(), object),
+        ("DELETE", path, Value::Null),
+    ];
+    std::thread::scope(|scope| {
+        for (method, path, object) in reads.chain(others) {
+            scope.spawn(move || refused(&request(endpoints, member, method, &path, &object)));
+        }
+    });
+    assert_ne!(request(endpoints, member, "GET", "/readyz", &Value::Null).status, 200);
+}
+
+/// 503, or 504 where the outcome is unknown; and when to try again.
+fn refused(answer: &Answer) {
+    assert!(matches!(answer.status, 503 | 504), "{}: {}", answer.status, answer.text());
+    let seconds = answer.header("retry-after").and_then(|seconds| seconds.parse::<u32>().ok());
+    assert!(seconds.is_some_and(|seconds| seconds >= 1), "{}: {seconds:?}", answer.text());
+    assert_eq!(answer.json()["kind"], "Status");
+}
+
+/// What was so when it was cut off.
+fn serves_what_it_has(endpoints: &Endpoints, member: usize, value: &str) {
+    let list = request(endpoints, member, "GET", &format!("{CONFIG_MAPS}?resourceVersion=0"), &Value::Null).expect(200);
+    let own = list["items"].as_array().expect("items").iter().filter(|item| item["data"]["value"].is_string());
+    assert!(own.clone().all(|item| item["data"]["value"] == value), "{list}");
+    assert_eq!(own.count(), OBJECTS);
+    let known = revision(&list);
+    for number in 0..OBJECTS {
+        let path = config_map_path(&name(number));
+        let any = request(endpoints, member, "GET", &format!("{path}?resourceVersion=0"), &Value::Null);
+        assert_eq!(any.expect(200)["data"]["value"], value);
+    }
+    for more in [format!("&resourceVersion={known}"), format!("&resourceVersionMatch=Exact&resourceVersion={known}")] {
+        let path = format!("{CONFIG_MAPS}?limit=0{more}");
+        assert_eq!(revision(&request(endpoints, member, "GET", &path, &Value::Null).expect(200)), known);
+    }
+    watch(endpoints, member).next().expect("a watch of what is there");
+    assert_eq!(request(endpoints, member, "GET", "/livez", &Value::Null).status, 200);
+}
+
+fn name(number: usize) -> String {
+    format!("minority-{number}")
+}
+
+fn watch(endpoints: &Endpoints, member: usize) -> Watch {
+    let open = Connection::open_within(endpoints.members[member], &endpoints.administrator, PATIENCE);
+    let own = "fieldSelector=metadata.name!%3Dkube-root-ca.crt";
+    let path = format!("{CONFIG_MAPS}?watch=1&resourceVersion=0&{own}");
+    let watch = open.expect("a connection").watch(&path).expect("an answer");
+    watch.unwrap_or_else(|refused| panic!("{}", refused.text()))
+}
+
+fn request(endpoints: &Endpoints, member: usize, method: &str, path: &str, object: &Value) -> Answer {
+    let body = if object.is_null() { String::new() } else { object.to_string() };
+    let answer = endpoints.request(member, method, path, &body, TIMEOUT);
+    answer.unwrap_or_else(|| panic!("member {member} does not answer {method} {path}"))
+}
+
+/// Writes through a member of the majority, which may have to find a leader first. At which revision.
+fn write_until_it_is(endpoints: &Endpoints, member: usize, number: usize, value: &str) -> u64 {
+    let (path, object) = (config_map_path(&name(number)), config_map(&name(number), value));
+    let deadline = Instant::now() + PATIENCE;
+    loop {
+        let answer = request(endpoints, member, "PUT", &path, &object);
+        if answer.status == 200 {
+            return revision(&answer.json());
+        }
+        refused(&answer);
+        assert!(Instant::now() < deadline, "the majority does not write: {}", answer.text());
+    }
+}

@@ -1,0 +1,142 @@
+//! A rolling restart as the README tells it, under clients that a load balancer leads to members that are ready.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use crate::fleet::{Endpoints, Fleet};
+use crate::support::{Answer, CONFIG_MAPS, Connection, config_map, config_map_path};
+
+/// How long members serve on when they are told to end. On a machine that is busy with other things, the balancer may
+/// notice late that they are not ready.
+const DELAY: &[&str] = &["--shutdown-delay-seconds", "2", "--shards", "configmaps=8"];
+/// How often the balancer asks.
+const ASKS: Duration = Duration::from_millis(100);
+/// How long an answer may take before a client gives up on it.
+const TIMEOUT: Duration = Duration::from_secs(20);
+/// How often one request may be answered with when to try again.
+const RETRIES_MAX: usize = 10;
+const CLIENTS: usize = 4;
+/// Of one client, between two requests.
+const PAUSE: Duration = Duration::from_millis(5);
+
+/// What a load balancer knows of members.
+struct Balancer<'a> {
+    endpoints: &'a Endpoints,
+    ready: Vec<AtomicBool>,
+    is_over: AtomicBool,
+}
+
+impl Balancer<'_> {
+    /// Asks a member whether it is ready, time and again.
+    fn watch_over(&self, member: usize) {
+        while !self.is_over.load(Ordering::SeqCst) {
+            self.ready[member].store(self.endpoints.is_ready(member), Ordering::SeqCst);
+            std::thread::sleep(ASKS);
+        }
+    }
+
+    /// A member that is ready: the one that was chosen before, or another.
+    fn choose(&self, before: usize) -> usize {
+        let size = self.ready.len();
+        let mut members = (0..size).map(|next| (before + next) % size);
+        members.find(|member| self.ready[*member].load(Ordering::SeqCst)).expect("no member is ready")
+    }
+}
+
+/// Every member ends and starts again, one after the other; no request of anybody fails.
+pub fn no_request_fails() {
+    let (mut fleet, endpoints) = Fleet::start_with_flags(3, DELAY);
+    let ready = (0..fleet.size()).map(|_| AtomicBool::new(true)).collect();
+    let balancer = Balancer { endpoints: &endpoints, ready, is_over: AtomicBool::new(false) };
+    std::thread::scope(|scope| {
+        /// Ends the clients, also when the test fails.
+        struct Over<'a>(&'a AtomicBool);
+        impl Drop for Over<'_> {
+            fn drop(&mut self) {
+                self.0.store(true, Ordering::SeqCst);
+            }
+        }
+        let over = Over(&balancer.is_over);
+        let balancer = &balancer;
+        for member in 0..fleet.size() {
+            scope.spawn(move || balancer.watch_over(member));
+        }
+        let clients: Vec<_> = (0..CLIENTS).map(|number| scope.spawn(move || use_it(balancer, number))).collect();
+        for member in 0..fleet.size() {
+            fleet.terminate(member);
+            fleet.start_member(member);
+            fleet.await_ready(&endpoints);
+        }
+        drop(over);
+        let (mut requests, mut retries) = (0, 0);
+        for client in clients {
+            let used = client.join().expect("a request failed");
+            (requests, retries) = (requests + used.0, retries + used.1);
+        }
+        println!("{requests} requests during a rolling restart, {retries} tried again");
+    });
+}
+
+/// Writes and reads an object until it is over: how many requests, and how many of them had to be sent again.
+fn use_it(balancer: &Balancer, number: usize) -> (usize, usize) {
+    let name = format!("rolling-{number}");
+    let path = config_map_path(&name);
+    let mut client = Client { balancer, member: number % balancer.ready.len(), connection: None, retries: 0 };
+    client.call("POST", CONFIG_MAPS, &config_map(&name, "0").to_string());
+    for count in 1.. {
+        if balancer.is_over.load(Ordering::SeqCst) {
+            return (count * 2, client.retries);
+        }
+        let value = count.to_string();
+        client.call("PUT", &path, &config_map(&name, &value).to_string());
+        assert_eq!(client.call("GET", &path, "").json()["data"]["value"], value);
+        std::thread::sleep(PAUSE);
+    }
+    unreachable!("it counts for ever")
+}
+
+struct Client<'a> {
+    balancer: &'a Balancer<'a>,
+    member: usize,
+    connection: Option<Connection>,
+    retries: usize,
+}
+
+impl Client<'_> {
+    /// Sends a request until it succeeds. That it was not looked at, and when to send it again, is all that may come
+    /// instead.
+    fn call(&mut self, method: &str, path: &str, body: &str) -> Answer {
+        for _ in 0..RETRIES_MAX {
+            let answer = self.send(method, path, body);
+            if matches!(answer.status, 200 | 201) {
+                return answer;
+            }
+            let seconds = answer.header("retry-after").and_then(|seconds| seconds.parse().ok());
+            let is_tried_again = matches!(answer.status, 429 | 503) && seconds.is_some();
+            assert!(is_tried_again, "{method} {path} through member {}: {}", self.member, answer.text());
+            self.retries += 1;
+            std::thread::sleep(Duration::from_secs(seconds.unwrap_or_default()));
+        }
+        panic!("{method} {path} is refused for ever");
+    }
+
+    fn send(&mut self, method: &str, path: &str, body: &str) -> Answer {
+        let member = self.balancer.choose(self.member);
+        if member != self.member {
+            (self.member, self.connection) = (member, None);
+        }
+        let began = Instant::now();
+        let headers: &[_] = if body.is_empty() { &[] } else { &[("Content-Type", "application/json")] };
+        let endpoints = self.balancer.endpoints;
+        let open = self
+            .connection
+            .take()
+            .map_or_else(|| Connection::open_within(endpoints.members[member], &endpoints.administrator, TIMEOUT), Ok);
+        let answered = open.and_then(|mut open| {
+            let answer = open.call(method, path, headers, body.as_bytes())?;
+            self.connection = Some(open);
+            Ok(answer)
+        });
+        answered.unwrap_or_else(|error| panic!("{method} through member {member}, {:?}: {error}", began.elapsed()))
+    }
+}
