@@ -75,9 +75,12 @@ enum Command {
         /// Pods that have been seeded.
         #[arg(long, default_value_t = 10_000)]
         pods: usize,
-        /// Concurrent watches of the row `watch`.
-        #[arg(long, default_value_t = 500, value_parser = clap::value_parser!(u16).range(1..=20_000))]
-        watchers: u16,
+        /// Concurrent watches; each row that has some has its own default.
+        #[arg(long, value_parser = clap::value_parser!(u16).range(1..=20_000))]
+        watchers: Option<u16>,
+        /// Changes a second of the row `watch-steady`.
+        #[arg(long, default_value_t = 1_000, value_parser = clap::value_parser!(u32).range(1..=100_000))]
+        changes: u32,
         /// Resident memory of the server without pods, in MB, which the row `memory` takes off.
         #[arg(long, default_value_t = 0.0)]
         baseline_mb: f64,
@@ -163,7 +166,7 @@ pub async fn run(args: Args) -> Result<bool, Error> {
             return Ok(true);
         }
         Command::Rows | Command::Balance { .. } => return Ok(true),
-        Command::Run { rows, seconds, warmup, max_requests, pods, watchers, baseline_mb } => {
+        Command::Run { rows, seconds, warmup, max_requests, pods, watchers, changes, baseline_mb } => {
             let context = Context {
                 connector,
                 processes,
@@ -174,7 +177,8 @@ pub async fn run(args: Args) -> Result<bool, Error> {
                 duration: span(*seconds),
                 warmup: span(*warmup),
                 requests_max: *max_requests,
-                watchers: usize::from(*watchers),
+                watchers: watchers.map(usize::from),
+                changes_per_second: *changes,
                 baseline_kib: (baseline_mb.max(0.0) * 1024.0) as u64,
             };
             return run_rows(rows, &context, args.json).await;

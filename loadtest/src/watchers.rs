@@ -1,6 +1,7 @@
-//! One change to many watchers: what a delivery costs and how long it takes.
+//! Watchers of changes, either of one at a time or of many at a steady rate: what a delivery costs and how long it takes.
 
 use std::cell::{Cell, RefCell};
+use std::collections::HashMap;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
@@ -27,15 +28,35 @@ pub struct Plan {
     pub duration: Duration,
     /// How many are made at most.
     pub changes_max: u64,
+    /// How they are made.
+    pub pace: Pace,
+}
+
+/// How changes are made.
+#[derive(Debug, Clone, Copy)]
+pub enum Pace {
+    /// One after the other, each when all watchers have seen the one before. A delivery takes from its sending.
+    Single,
+    /// So many a second, of many objects and by so many clients. A delivery takes from the answer to the client, and no
+    /// time when it comes before that.
+    Steady { per_second: u32, clients: usize },
 }
 
 /// Time between changes, so that every delivery is done before the next begins on a server that keeps up.
 const CHANGE_EVERY: Duration = Duration::from_millis(50);
 
+/// Objects that are changed at a steady rate.
+const OBJECTS: usize = 128;
+
 /// In front of the time at which a change was sent, in microseconds of Unix time.
 const STAMP: &[u8] = br#""stamp":"t"#;
 
 struct Deliveries {
+    pace: Pace,
+    /// When changes were answered, by their stamps.
+    answered: RefCell<HashMap<u64, u64>>,
+    /// The stamp that was given last.
+    stamped: Cell<u64>,
     start: Instant,
     /// Unix time of the start, in microseconds: what earlier runs left behind was stamped before.
     base: u64,
@@ -45,8 +66,11 @@ struct Deliveries {
 }
 
 impl Deliveries {
-    fn new() -> Self {
+    fn new(pace: Pace) -> Self {
         Self {
+            pace,
+            answered: RefCell::default(),
+            stamped: Cell::new(0),
             start: Instant::now(),
             base: SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, micros),
             count: Cell::new(0),
@@ -60,32 +84,49 @@ impl Deliveries {
         self.base + micros(self.start.elapsed())
     }
 
+    /// The time for a stamp that no other change has.
+    fn stamp(&self) -> u64 {
+        self.stamped.set(self.now().max(self.stamped.get() + 1));
+        self.stamped.get()
+    }
+
+    /// Notes that the change with a stamp was answered.
+    fn answer(&self, stamp: u64) {
+        self.answered.borrow_mut().insert(stamp, self.now());
+    }
+
     /// Notes an event that arrived.
-    fn take(&self, sent: u64, arrived: u64) {
-        if sent >= self.base {
+    fn take(&self, stamp: u64, arrived: u64) {
+        if stamp >= self.base {
+            let since = match self.pace {
+                Pace::Single => stamp,
+                Pace::Steady { .. } => self.answered.borrow().get(&stamp).copied().unwrap_or(arrived),
+            };
             self.count.set(self.count.get() + 1);
-            self.latency.borrow_mut().saturating_record(arrived.saturating_sub(sent));
+            self.latency.borrow_mut().saturating_record(arrived.saturating_sub(since));
         }
     }
 }
 
-/// Measures the time from sending a change until each watcher has its event.
+/// Measures the time until each watcher has the event of a change.
 pub async fn run(
     plan: Plan,
     namespace: &str,
     connector: &Arc<Connector>,
     processes: &Processes,
 ) -> Result<Figures, Error> {
+    let collection = objects::config_maps(namespace);
+    let objects = match plan.pace {
+        Pace::Single => 1,
+        Pace::Steady { .. } => OBJECTS,
+    };
     let mut writer = connector.open().await?;
-    let path = format!("{}/watched", objects::config_maps(namespace));
-    let body = r#"{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"watched"},"data":{"stamp":"none"}}"#;
-    writer.must(&Call::with_json(Method::POST, objects::config_maps(namespace), body), &[409]).await?;
-    let deliveries = Rc::new(Deliveries::new());
+    for number in 0..objects {
+        writer.must(&Call::with_json(Method::POST, &collection, object(number, "none")), &[409]).await?;
+    }
+    let deliveries = Rc::new(Deliveries::new(plan.pace));
     let tasks = tokio::task::LocalSet::new();
-    let watch = Call::get(format!(
-        "{}?watch=1&allowWatchBookmarks=true&fieldSelector=metadata.name%3Dwatched",
-        objects::config_maps(namespace)
-    ));
+    let watch = Call::get(format!("{collection}?watch=1&allowWatchBookmarks=true&labelSelector=watched"));
     let mut connection: Option<Client> = None;
     for number in 0..plan.watchers {
         let mut client = match &connection {
@@ -105,28 +146,36 @@ pub async fn run(
             }
         });
     }
-    tasks.run_until(change(plan, &path, &mut writer, &deliveries, processes)).await
+    tasks.run_until(measure(plan, &collection, writer, &deliveries, processes)).await
 }
 
-async fn change(
+fn name(number: usize) -> String {
+    format!("watched-{number}")
+}
+
+/// A watched object.
+fn object(number: usize, stamp: &str) -> String {
+    let metadata = format!(r#"{{"name":"{}","labels":{{"watched":""}}}}"#, name(number));
+    format!(r#"{{"apiVersion":"v1","kind":"ConfigMap","metadata":{metadata},"data":{{"stamp":"{stamp}"}}}}"#)
+}
+
+/// Has changes made as planned, and waits for their deliveries.
+async fn measure(
     plan: Plan,
-    path: &str,
-    writer: &mut Client,
-    deliveries: &Deliveries,
+    collection: &str,
+    mut writer: Client,
+    deliveries: &Rc<Deliveries>,
     processes: &Processes,
 ) -> Result<Figures, Error> {
     tokio::time::sleep(Duration::from_millis(500)).await;
     let cpu = processes.cpu_seconds()?;
     let start = Instant::now();
-    let mut changes = 0;
-    while start.elapsed() < plan.duration && changes < plan.changes_max {
-        let body = format!(r#"{{"data":{{"stamp":"t{}"}}}}"#, deliveries.now());
-        let mut call = Call::with_json(Method::PATCH, path, body);
-        call.body = call.body.map(|(_, bytes)| ("application/merge-patch+json", bytes));
-        writer.must(&call, &[]).await?;
-        changes += 1;
-        tokio::time::sleep(CHANGE_EVERY).await;
-    }
+    let changes = match plan.pace {
+        Pace::Single => change(plan, collection, &mut writer, deliveries).await?,
+        Pace::Steady { per_second, clients } => {
+            steadily(plan, (per_second, clients), collection, &writer, deliveries).await?
+        }
+    };
     let expected = changes * plan.watchers as u64;
     let made = Instant::now();
     while deliveries.count.get() < expected && made.elapsed() < limits::DELIVERY_WAIT {
@@ -137,7 +186,6 @@ async fn change(
     let missing = expected.saturating_sub(count);
     let error = deliveries.first_error.borrow().clone();
     Ok(Figures {
-        row: "watch".into(),
         clients: plan.watchers,
         operations: count,
         seconds,
@@ -148,6 +196,52 @@ async fn change(
         first_error: error.or_else(|| (missing > 0).then(|| "events that did not arrive".into())),
         ..Figures::default()
     })
+}
+
+/// Changes one object time and again. How often.
+async fn change(plan: Plan, collection: &str, writer: &mut Client, deliveries: &Deliveries) -> Result<u64, Error> {
+    let (start, mut changes) = (Instant::now(), 0);
+    while start.elapsed() < plan.duration && changes < plan.changes_max {
+        let body = format!(r#"{{"data":{{"stamp":"t{}"}}}}"#, deliveries.stamp());
+        let mut call = Call::with_json(Method::PATCH, format!("{collection}/{}", name(0)), body);
+        call.body = call.body.map(|(_, bytes)| ("application/merge-patch+json", bytes));
+        writer.must(&call, &[]).await?;
+        changes += 1;
+        tokio::time::sleep(CHANGE_EVERY).await;
+    }
+    Ok(changes)
+}
+
+/// Changes objects so many times a second, by so many clients in turn. How often in all.
+async fn steadily(
+    plan: Plan,
+    (per_second, clients): (u32, usize),
+    collection: &str,
+    writer: &Client,
+    deliveries: &Rc<Deliveries>,
+) -> Result<u64, Error> {
+    let start = tokio::time::Instant::now();
+    let changes = plan.changes_max.min((plan.duration.as_secs_f64() * f64::from(per_second)) as u64) as usize;
+    let mut tasks = Vec::new();
+    for client in 0..clients {
+        let (mut writer, deliveries) = (writer.another().await?, deliveries.clone());
+        let collection = collection.to_owned();
+        tasks.push(tokio::task::spawn_local(async move {
+            for change in (client..changes).step_by(clients) {
+                tokio::time::sleep_until(start + Duration::from_secs(1) * change as u32 / per_second).await;
+                let (number, stamp) = (change % OBJECTS, deliveries.stamp());
+                let path = format!("{collection}/{}", name(number));
+                let call = Call::with_json(Method::PUT, path, object(number, &format!("t{stamp}")));
+                writer.must(&call, &[]).await?;
+                deliveries.answer(stamp);
+            }
+            Ok::<(), Error>(())
+        }));
+    }
+    for task in tasks {
+        task.await.map_err(|error| Error::Io(std::io::Error::other(error)))??;
+    }
+    Ok(changes as u64)
 }
 
 /// Reads a watch's lines and notes when each stamped one arrives.
@@ -184,12 +278,24 @@ mod tests {
 
     #[test]
     fn events_of_earlier_runs_are_not_counted() {
-        let deliveries = Deliveries::new();
+        let deliveries = Deliveries::new(Pace::Single);
         let now = deliveries.now();
         deliveries.take(deliveries.base - 1, now);
         assert_eq!(deliveries.count.get(), 0);
         deliveries.take(now, now + 7);
         assert_eq!((deliveries.count.get(), deliveries.latency.borrow().max()), (1, 7));
+    }
+
+    #[test]
+    fn at_a_steady_rate_deliveries_take_from_the_answer_on() {
+        let deliveries = Deliveries::new(Pace::Steady { per_second: 1, clients: 1 });
+        let (one, other) = (deliveries.stamp(), deliveries.stamp());
+        assert!(one < other, "each has its own");
+        deliveries.answered.borrow_mut().insert(one, one + 10);
+        deliveries.take(one, one + 14);
+        assert_eq!(deliveries.latency.borrow().max(), 4);
+        deliveries.take(other, other + 100);
+        assert_eq!((deliveries.count.get(), deliveries.latency.borrow().max()), (2, 4));
     }
 
     #[test]

@@ -11,7 +11,7 @@ use crate::operation::{Load, Operation, run};
 use crate::process::Processes;
 use crate::report::Figures;
 use crate::seed;
-use crate::watchers;
+use crate::watchers::{self, Pace, Plan};
 
 /// What rows need to know.
 pub struct Context {
@@ -33,8 +33,10 @@ pub struct Context {
     pub warmup: Duration,
     /// After how many requests a row ends at the latest.
     pub requests_max: u64,
-    /// Concurrent watches.
-    pub watchers: usize,
+    /// Concurrent watches, where the row does not say.
+    pub watchers: Option<usize>,
+    /// Changes a second, where they come at a steady rate.
+    pub changes_per_second: u32,
     /// Memory of the server without pods, in KiB.
     pub baseline_kib: u64,
 }
@@ -53,8 +55,13 @@ enum Kind {
         /// What a client does.
         make: Make,
     },
-    /// One change to many watchers.
-    Watch,
+    /// Changes to watchers.
+    Watch {
+        /// Watchers, where flags do not say.
+        watchers: usize,
+        /// Whether changes come at a steady rate; one after the other, otherwise.
+        is_steady: bool,
+    },
     /// No requests at all.
     Idle,
     /// Resident memory.
@@ -99,7 +106,18 @@ pub static ROWS: &[Row] = &[
         kind: Kind::Loop { clients: 16, requests_per_operation: 2, make: write::churn },
         leaves_pods: false,
     },
-    Row { name: "watch", about: "one change to many watchers, per delivery", kind: Kind::Watch, leaves_pods: false },
+    Row {
+        name: "watch",
+        about: "one change to many watchers, per delivery",
+        kind: Kind::Watch { watchers: 500, is_steady: false },
+        leaves_pods: false,
+    },
+    Row {
+        name: "watch-steady",
+        about: "many changes a second to few watchers, per delivery; latency from the answer to the writer on",
+        kind: Kind::Watch { watchers: 4, is_steady: true },
+        leaves_pods: false,
+    },
     closed("discovery", "GET aggregated discovery", 8, read::discovery),
     Row { name: "memory", about: "resident memory per seeded pod", kind: Kind::Memory, leaves_pods: false },
     Row { name: "idle", about: "CPU and memory without requests", kind: Kind::Idle, leaves_pods: false },
@@ -130,13 +148,17 @@ impl Row {
                 }
                 figures
             }
-            Kind::Watch => {
-                let plan = watchers::Plan {
-                    watchers: context.watchers,
+            Kind::Watch { watchers, is_steady } => {
+                let steady =
+                    Pace::Steady { per_second: context.changes_per_second, clients: context.clients.unwrap_or(16) };
+                let plan = Plan {
+                    watchers: context.watchers.unwrap_or(*watchers),
                     duration: context.duration,
                     changes_max: context.requests_max,
+                    pace: if *is_steady { steady } else { Pace::Single },
                 };
-                watchers::run(plan, &context.namespace, &context.connector, &context.processes).await
+                let figures = watchers::run(plan, &context.namespace, &context.connector, &context.processes).await?;
+                Ok(Figures { row: self.name.into(), ..figures })
             }
             Kind::Idle => idle(context).await,
             Kind::Memory => memory(context),
