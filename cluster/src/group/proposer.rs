@@ -85,7 +85,7 @@ impl<L: Log> Proposer<L> {
     fn batch(&mut self) -> (Vec<Command>, Vec<(Reply, Permit)>) {
         let (mut commands, mut replies, mut bytes) = (Vec::new(), Vec::new(), 0);
         let unix_ms = self.wall_clock.unix_ms();
-        let latest = self.clock.latest().get();
+        let latest = if seeded!(HastyLeader) { Revision::ZERO } else { self.clock.latest().get() };
         self.sequencer.iter_mut().for_each(|sequencer| sequencer.pass(latest));
         while commands.len() < BATCH_WRITES_MAX && bytes < BATCH_BYTES_MAX {
             let Some(Propose { write, attempt, shard, tenure, reply, permit }) = self.queue.pop_front() else { break };

@@ -22,7 +22,7 @@ pub(crate) enum Bug {
     DuplicateOnRetry,
     /// A vote is forgotten with the process.
     ForgottenVote,
-    /// Who leads assigns revisions before it has applied what others assigned.
+    /// Who leads assigns revisions before it has applied what others assigned, and whatever it heard of that.
     HastyLeader,
     /// Who believes to lead answers reads without asking the others.
     LeaseRead,
