@@ -6,6 +6,7 @@
 mod admission;
 mod allocation;
 mod apply;
+mod carry_over;
 mod collection;
 mod continuation;
 mod convert;

@@ -6,13 +6,14 @@ use std::sync::Arc;
 use flotilla_cluster::{Expectation, Mutation, Object, Outcome, Revision, Write};
 use flotilla_proto::value::{Map, Value};
 
-use super::create::{place, reset_status};
+use super::carry_over::prepare;
+use super::create::place;
 use super::precondition::{MODIFIED, check_revision, check_uid, registry_key, wrong_uid};
 use super::{Entity, Incoming, Registry, Target, WriteOptions, Written, convert, encode, owners, ownership};
 use crate::field::Errors;
 use crate::fieldmanager;
 use crate::gateway::Caller;
-use crate::kinds::{Generation, metadata};
+use crate::kinds::metadata;
 use crate::limits;
 use crate::status::{ApiError, ApiResult};
 
@@ -365,69 +366,4 @@ pub(super) fn check_identity(target: Target<'_>, object: &Value) -> ApiResult<()
         return Err(ApiError::bad_request(message));
     }
     Ok(())
-}
-
-/// Restores what a client may not change, and counts the generation.
-fn prepare(target: Target<'_>, new: &mut Value, old: &Value) {
-    let (served, strategy) = (target.served, target.served.strategy);
-    keep_system_fields(new, old);
-    if target.subresource == "status" {
-        restore_all_but_status(new, old);
-        (strategy.prepare_status)(new, old);
-        return;
-    }
-    if let Some(rules) = strategy.subresource(target.subresource) {
-        (rules.prepare)(new, old);
-        return;
-    }
-    if strategy.status {
-        match old.get("status") {
-            Some(status) if new.get("status") == Some(status) => {}
-            Some(status) => new.set_at(&["status"], status.clone()),
-            None => reset_status(&served.stored.of, new),
-        }
-    }
-    if strategy.generation == Generation::Spec && new.at(&["spec"]) != old.at(&["spec"]) {
-        let generation = old.int_at(&["metadata", "generation"]).unwrap_or(0);
-        new.set_at(&["metadata", "generation"], generation + 1);
-    }
-    (strategy.prepare_update)(new, old);
-}
-
-/// Metadata that the server alone sets stays as it was, or is filled in where the client left it out.
-fn keep_system_fields(new: &mut Value, old: &Value) {
-    let mut keep = |field: &str, always: bool| {
-        let path = ["metadata", field];
-        match old.at(&path) {
-            Value::Null if always => {
-                new.remove_at(&path);
-            }
-            Value::Null => {}
-            value if always || new.at(&path).is_null() => new.set_at(&path, value.clone()),
-            _ => {}
-        }
-    };
-    keep("uid", false);
-    keep("creationTimestamp", true);
-    keep("generation", true);
-    keep("deletionGracePeriodSeconds", false);
-    keep("resourceVersion", true);
-    keep("selfLink", true);
-    let deletion = ["metadata", "deletionTimestamp"];
-    if !old.at(&deletion).is_null() {
-        new.set_at(&deletion, old.at(&deletion).clone());
-    }
-}
-
-/// A write of `/status` changes only that, and metadata.
-fn restore_all_but_status(new: &mut Value, old: &Value) {
-    let Some(map) = new.as_object_mut() else { return };
-    let own = |key: &str| matches!(key, "metadata" | "status");
-    // Comparing costs less than copying, and mostly nothing differs.
-    map.retain(|key, value| own(key) || old.get(key) == Some(value));
-    for (key, value) in old.as_object().into_iter().flat_map(Map::iter) {
-        if !own(key) && !map.contains_key(key) {
-            map.insert(key, value.clone());
-        }
-    }
 }
