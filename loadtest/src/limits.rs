@@ -26,6 +26,9 @@ pub const MEMORY_SAMPLE_EVERY: Duration = Duration::from_millis(100);
 /// Concurrent watches on one connection; Kubernetes allows 100 streams at least.
 pub const WATCHES_PER_CONNECTION_MAX: usize = 100;
 
+/// How much longer than planned changes at a steady rate may take, of which figures are told.
+pub const LATENESS_MAX: f64 = 1.05;
+
 /// How long deliveries of the last change are waited for.
 pub const DELIVERY_WAIT: Duration = Duration::from_secs(5);
 

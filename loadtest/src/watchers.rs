@@ -241,6 +241,10 @@ async fn steadily(
     for task in tasks {
         task.await.map_err(|error| Error::Io(std::io::Error::other(error)))??;
     }
+    let (took, planned) = (start.elapsed(), plan.duration);
+    if took > planned.mul_f64(limits::LATENESS_MAX) && changes > 0 {
+        deliveries.first_error.borrow_mut().get_or_insert(format!("{changes} changes took {took:?}, not {planned:?}"));
+    }
     Ok(changes as u64)
 }
 

@@ -129,12 +129,17 @@ pub fn too_many_requests() -> HttpResponse {
     response
 }
 
-/// 504: the request took longer than it may. The text is a `Status`, though the reference does not call it JSON.
-pub fn timed_out() -> HttpResponse {
+/// 504: the request took longer than it may. The text is a `Status`, though the reference does not call it JSON. Where
+/// it may have waited for other members, clients are told to try again: that is how long it takes to elect a leader.
+pub fn timed_out(may_have_others: bool) -> HttpResponse {
     let text = "{\"metadata\":{},\"status\":\"Failure\",\"message\":\"Timeout: request did not complete within the \
                 allotted timeout\",\"reason\":\"Timeout\",\"details\":{},\"code\":504}";
     let encoded = Encoded { bytes: Bytes::from_static(text.as_bytes()), content_type: "text/plain; charset=utf-8" };
-    respond(504, encoded, &[])
+    let mut response = respond(504, encoded, &[]);
+    if may_have_others {
+        response.headers_mut().insert(RETRY_AFTER, HeaderValue::from_static("1"));
+    }
+    response
 }
 
 /// Encodes a `Status`, in whatever form the client asked for its objects.

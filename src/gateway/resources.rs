@@ -94,7 +94,7 @@ pub async fn answer(
         Ok(answered) => answered,
         Err(_) => {
             course.terminated(gateway, 504);
-            Ok(answer::timed_out())
+            Ok(answer::timed_out(gateway.registry.store.may_have_others()))
         }
     }
 }

@@ -12,7 +12,7 @@ use crate::traffic::Traffic;
 
 /// How long clients may be without an acknowledged write. Builds for debugging are tested where disks and processors
 /// are busy with other things.
-const PAUSE_MAX: Duration = Duration::from_secs(if cfg!(debug_assertions) { 30 } else { 2 });
+const PAUSE_MAX: Duration = Duration::from_secs(if cfg!(debug_assertions) { 10 } else { 2 });
 /// How long an answer may take before a client gives up on it.
 const TIMEOUT: Duration = Duration::from_secs(15);
 /// How long a slow disk holds up what is written to it, and then lets pass.

@@ -5,6 +5,8 @@ use std::time::{Duration, Instant};
 use rand::rngs::StdRng;
 use rand::seq::IndexedRandom as _;
 use rand::{Rng as _, SeedableRng as _};
+use time::OffsetDateTime;
+use time::format_description::well_known::Rfc2822;
 
 use crate::fleet::{Endpoints, Fleet};
 
@@ -34,6 +36,12 @@ enum Fault {
     Separate,
     /// SIGKILL of whoever leads, which has taken in writes of the others.
     KillLeader,
+    /// Some resources are kept in another number of shards.
+    Divide,
+    /// Another member is told to lead.
+    Transfer,
+    /// Nobody leads through one member for a while, as long as others can.
+    Drain,
     /// SIGKILL of two members, of whom one leads.
     KillTwo,
     /// Two members reach each other, and none of the others.
@@ -47,7 +55,7 @@ enum Fault {
 }
 
 const OF_ONE: [Fault; 3] = [Fault::Kill, Fault::Roll, Fault::Pause];
-const OF_SEVERAL: [Fault; 11] = [
+const OF_SEVERAL: [Fault; 14] = [
     Fault::Kill,
     Fault::KillAll,
     Fault::Roll,
@@ -59,10 +67,15 @@ const OF_SEVERAL: [Fault; 11] = [
     Fault::Separate,
     Fault::KillLeader,
     Fault::Replace,
+    Fault::Divide,
+    Fault::Transfer,
+    Fault::Drain,
 ];
-/// What several stand only if they are five, besides.
+/// What several stand only if they are five, before anything else.
 const OF_FIVE: [Fault; 2] = [Fault::KillTwo, Fault::SplitOff];
 const OF_CLOCKS: [Fault; 4] = [Fault::Ahead, Fault::Behind, Fault::Roll, Fault::KillLeader];
+/// How long a member may take to look at its clock.
+const NOTICED: Duration = Duration::from_secs(20);
 const HOUR: i32 = 3_600;
 
 /// The faults of one run.
@@ -71,12 +84,19 @@ pub struct Schedule {
     until: Instant,
     /// Faults that have not had their turn since all had.
     waiting: Vec<Fault>,
+    /// Whether anything was injected yet.
+    is_begun: bool,
 }
 
 impl Schedule {
     /// Faults as a seed wants them, for some time.
     pub fn new(seed: u64, duration: Duration) -> Schedule {
-        Schedule { random: StdRng::seed_from_u64(seed), until: Instant::now() + duration, waiting: Vec::new() }
+        Schedule {
+            random: StdRng::seed_from_u64(seed),
+            until: Instant::now() + duration,
+            waiting: Vec::new(),
+            is_begun: false,
+        }
     }
 
     pub fn is_over(&self) -> bool {
@@ -97,11 +117,21 @@ impl Schedule {
             Fault::Kill | Fault::KillAll | Fault::KillLeader | Fault::KillTwo | Fault::Roll => {
                 self.end_processes(fault, fleet, endpoints, member, duration);
             }
+            Fault::Divide => {
+                let shards = self.random.random_range(1..=8);
+                fleet.divide(&[&format!("configmaps={shards}"), &format!("leases={}", 9 - shards)]);
+            }
+            Fault::Transfer => drop(fleet.transfer(member)),
+            Fault::Drain => {
+                fleet.drain(member, true);
+                std::thread::sleep(duration);
+                fleet.drain(member, false);
+            }
             Fault::Replace => fleet.replace(member, duration, self.random.random_bool(0.5)),
             Fault::Ahead | Fault::Behind => {
-                fleet.set_clock(member, if fault == Fault::Ahead { HOUR } else { -HOUR });
+                jump(fleet, endpoints, member, if fault == Fault::Ahead { HOUR } else { -HOUR });
                 std::thread::sleep(duration);
-                fleet.set_clock(member, 0);
+                jump(fleet, endpoints, member, 0);
             }
             Fault::Pause | Fault::PauseAll => {
                 let paused = if fault == Fault::Pause { member..member + 1 } else { 0..fleet.size() };
@@ -122,10 +152,12 @@ impl Schedule {
         if self.waiting.is_empty() {
             self.waiting = match members {
                 1 => OF_ONE.to_vec(),
+                5.. if !self.is_begun => OF_FIVE.to_vec(),
                 5.. => [&OF_FIVE[..], &OF_SEVERAL].concat(),
                 _ if has_clocks => OF_CLOCKS.to_vec(),
                 _ => OF_SEVERAL.to_vec(),
             };
+            self.is_begun = true;
         }
         let index = self.random.random_range(0..self.waiting.len());
         self.waiting.swap_remove(index)
@@ -186,5 +218,21 @@ impl Schedule {
         });
         std::thread::sleep(duration);
         links.heal(self.random.random_bool(0.5));
+    }
+}
+
+/// Sets the clock of a member, and waits until it looks at that.
+fn jump(fleet: &Fleet, endpoints: &Endpoints, member: usize, seconds: i32) {
+    fleet.set_clock(member, seconds);
+    let deadline = Instant::now() + NOTICED;
+    loop {
+        let answer = endpoints.request(member, "GET", "/livez", "", NOTICED);
+        let date = answer.and_then(|answer| OffsetDateTime::parse(answer.header("date")?, &Rfc2822).ok());
+        let now = OffsetDateTime::now_utc();
+        if date.is_some_and(|date| ((date - now).whole_seconds() - i64::from(seconds)).abs() < i64::from(HOUR) / 2) {
+            return;
+        }
+        assert!(Instant::now() < deadline, "the clock of member {member} does not jump: {date:?}");
+        std::thread::sleep(Duration::from_millis(50));
     }
 }

@@ -8,10 +8,8 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use serde_json::json;
-
 use crate::fleet::{Endpoints, Fleet};
-use crate::support::Connection;
+use crate::support::{CONFIG_MAPS, Connection, config_map, config_map_path};
 
 /// How long a request may take before a client turns to another member.
 const TIMEOUT: Duration = Duration::from_secs(2);
@@ -20,6 +18,8 @@ const PAUSE: Duration = Duration::from_millis(2);
 /// How long it is calm before and after a member ends.
 const CALM: Duration = Duration::from_millis(1_500);
 
+/// Objects of the same kind that are there besides, and have to go over when it is divided.
+const OTHERS: usize = 1_000;
 /// What is longer is told of, with when it was.
 const NOTABLE: Duration = Duration::from_millis(200);
 
@@ -29,6 +29,8 @@ enum Event {
     /// Nothing: what is measured then is the machine.
     Nothing,
     Kill,
+    /// SIGKILL of another.
+    KillFollower,
     Terminate,
     /// Another is told to lead.
     Transfer,
@@ -51,16 +53,31 @@ impl Event {
         let promised = if self == Event::Divide { Duration::from_secs(1) } else { Duration::from_secs(2) };
         if cfg!(debug_assertions) { promised * 2 } else { promised }
     }
+
+    /// How long half of the interruptions may be at most, if that is less than the limit.
+    fn usual(self) -> Duration {
+        match self {
+            Event::Transfer | Event::Terminate if !cfg!(debug_assertions) => Duration::from_millis(200),
+            Event::Kill | Event::KillFollower if !cfg!(debug_assertions) => Duration::from_secs(1),
+            _ => self.limit(),
+        }
+    }
+
+    /// How often one client may have to try again in vain.
+    fn failures_max(self) -> usize {
+        if matches!(self, Event::Nothing | Event::Transfer | Event::Terminate | Event::Divide) { 1 } else { usize::MAX }
+    }
 }
 
 /// What is done to a member that is alone.
 const ALONE: [Event; 2] = [Event::Kill, Event::Terminate];
 /// What is done to one of several.
-const TOGETHER: [Event; 9] = [
+const TOGETHER: [Event; 10] = [
     Event::Nothing,
     Event::Transfer,
     Event::Terminate,
     Event::Kill,
+    Event::KillFollower,
     Event::Pause,
     Event::Cut,
     Event::Deafen,
@@ -98,9 +115,9 @@ impl Worst {
 /// when that was too long.
 pub fn measure(members: usize, times: usize, chosen: Option<&str>) {
     let (mut fleet, endpoints) = Fleet::start(members);
-    for number in 0..members {
-        write_first(&endpoints, number);
-    }
+    let mut connection = Connection::open(endpoints.members[0], &endpoints.administrator).expect("a connection");
+    (0..members).for_each(|number| write_first(&mut connection, &name(number)));
+    (0..OTHERS).for_each(|number| write_first(&mut connection, &format!("other-{number}")));
     let events = if members == 1 { &ALONE[..] } else { &TOGETHER[..] };
     let is_chosen = |event: &&Event| chosen.is_none_or(|chosen| chosen.eq_ignore_ascii_case(&format!("{event:?}")));
     let mut measured = events.iter().filter(is_chosen).peekable();
@@ -126,8 +143,8 @@ fn print(members: usize, event: Event, worst: Vec<Worst>) {
         "{event:?} of one of {members}: p50 {half} ms, p99 {most} ms, max {all} ms of {count}; at most {failures} \
          attempts of a client failed one after the other; the load of the machine is {load}"
     );
-    let (longest, limit) = (Duration::from_millis(u64::try_from(all).unwrap_or(u64::MAX)), event.limit());
-    assert!(longest <= limit, "{event:?}: writes were held up for {longest:?}, and {limit:?} is the limit");
+    assert!(all <= event.limit().as_millis() && half <= event.usual().as_millis(), "writes were held up for too long");
+    assert!(failures <= event.failures_max(), "clients had to try again");
 }
 
 /// Does something to a member under writes, undoes it, and tells the worst that a client has seen.
@@ -178,6 +195,7 @@ fn begin(fleet: &mut Fleet, event: Event, member: usize) {
         Event::Nothing => {}
         Event::Divide => fleet.divide(&SHARDS[..1]),
         Event::Kill => fleet.kill(member),
+        Event::KillFollower => fleet.kill(next),
         Event::Terminate => fleet.terminate(member),
         Event::Transfer => assert!(fleet.transfer(next), "the leadership was not transferred"),
         Event::Pause => fleet.pause(member),
@@ -199,33 +217,28 @@ fn end(fleet: &mut Fleet, event: Event, member: usize) {
         Event::Nothing | Event::Transfer => {}
         Event::Divide => fleet.divide(&SHARDS[1..]),
         Event::Kill | Event::Terminate => fleet.start_member(member),
+        Event::KillFollower => fleet.start_member((member + 1) % fleet.size()),
         Event::Pause => fleet.resume(member),
         Event::Cut | Event::Deafen | Event::Mute => fleet.links().expect("several members").heal(true),
     }
 }
 
-fn path(number: usize) -> String {
-    format!("/api/v1/namespaces/default/configmaps/interruption-{number}")
+fn name(number: usize) -> String {
+    format!("interruption-{number}")
 }
 
-fn body(number: usize) -> Vec<u8> {
-    let object = json!({
-        "apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": format!("interruption-{number}")},
-        "data": {"time": format!("{:?}", Instant::now())},
-    });
-    object.to_string().into_bytes()
+fn body(name: &str) -> Vec<u8> {
+    config_map(name, &format!("{:?}", Instant::now())).to_string().into_bytes()
 }
 
-fn write_first(endpoints: &Endpoints, number: usize) {
-    let mut connection = Connection::open(endpoints.members[0], &endpoints.administrator).expect("a connection");
-    let collection = "/api/v1/namespaces/default/configmaps";
-    let answer = connection.request("POST", collection, "application/json", &body(number));
+fn write_first(connection: &mut Connection, name: &str) {
+    let answer = connection.request("POST", CONFIG_MAPS, "application/json", &body(name));
     assert_eq!(answer.status, 201, "{}", answer.text());
 }
 
 /// Writes until told to stop.
 fn write(endpoints: &Endpoints, number: usize, stop: &AtomicBool) -> Worst {
-    let (mut member, mut connection, path) = (number, None, path(number));
+    let (mut member, mut connection, path) = (number, None, config_map_path(&name(number)));
     let (mut last, mut worst, mut failures) = (None::<Instant>, Worst::default(), 0);
     while !stop.load(Ordering::SeqCst) {
         std::thread::sleep(PAUSE);
@@ -233,7 +246,7 @@ fn write(endpoints: &Endpoints, number: usize, stop: &AtomicBool) -> Worst {
             connection = Connection::open_within(endpoints.members[member], &endpoints.administrator, TIMEOUT).ok();
         }
         let headers = [("Content-Type", "application/json")];
-        let answer = connection.as_mut().and_then(|open| open.call("PUT", &path, &headers, &body(number)).ok());
+        let answer = connection.as_mut().and_then(|open| open.call("PUT", &path, &headers, &body(&name(number))).ok());
         if answer.is_some_and(|answer| answer.status == 200) {
             worst = worst.or(Worst::since(last));
             (last, failures) = (Some(Instant::now()), 0);
@@ -244,6 +257,7 @@ fn write(endpoints: &Endpoints, number: usize, stop: &AtomicBool) -> Worst {
             member = (member + 1) % endpoints.members.len();
         }
     }
+    assert!(last.is_some(), "nothing was written through member {member}");
     // What is not over yet counts too.
     worst.or(Worst::since(last))
 }

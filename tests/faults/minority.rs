@@ -65,6 +65,9 @@ fn refuses_what_takes_a_majority(endpoints: &Endpoints, member: usize, written: 
     let reads = (0..OBJECTS).map(|number| ("GET", config_map_path(&name(number)), Value::Null));
     let others = [
         ("GET", CONFIG_MAPS.to_owned(), Value::Null),
+        // Who does not wait that long is told as much.
+        ("GET", format!("{CONFIG_MAPS}?timeout=1s"), Value::Null),
+        ("PUT", format!("{path}?timeout=1s"), object.clone()),
         ("GET", format!("{CONFIG_MAPS}?limit=2"), Value::Null),
         // What is newer than all that it has.
         ("GET", format!("{CONFIG_MAPS}?resourceVersionMatch=NotOlderThan&resourceVersion={written}"), Value::Null),
@@ -85,7 +88,7 @@ fn refused(answer: &Answer) {
     assert!(matches!(answer.status, 503 | 504), "{}: {}", answer.status, answer.text());
     let seconds = answer.header("retry-after").and_then(|seconds| seconds.parse::<u32>().ok());
     assert!(seconds.is_some_and(|seconds| seconds >= 1), "{}: {seconds:?}", answer.text());
-    assert_eq!(answer.json()["kind"], "Status");
+    assert_eq!(answer.json()["status"], "Failure");
 }
 
 /// What was so when it was cut off.

@@ -117,6 +117,9 @@ fn report(history: &History, traffic: &Traffic) {
     for (what, count) in traffic.counts() {
         println!("{count:6} {what}");
     }
+    // What nobody saw cannot be judged.
+    let is_seen = !history.gets.is_empty() && !history.lists.is_empty() && deliveries > 0;
+    assert!(is_seen, "nothing was read");
     let is_acknowledged =
         |outcome: &WriteOutcome| matches!(outcome, WriteOutcome::Put(_) | WriteOutcome::Deleted { .. });
     assert!(history.writes.iter().any(|write| is_acknowledged(&write.outcome)), "nothing was written");

@@ -172,6 +172,13 @@ impl Fleet {
         self.members[to].administer(&["transfer", &member::name(to)])
     }
 
+    /// Has others lead what a member leads, and keeps it so or not.
+    pub fn drain(&self, number: usize, is_drained: bool) {
+        let name = self.members[number].name();
+        let arguments: &[&str] = if is_drained { &["drain", &name] } else { &["drain", &name, "--undo"] };
+        assert!(self.members[number].administer(arguments), "{arguments:?} fails: {}", self.messages());
+    }
+
     /// Divides resources otherwise.
     pub fn divide(&self, shards: &[&str]) {
         let arguments: Vec<&str> = std::iter::once("shards").chain(shards.iter().copied()).collect();

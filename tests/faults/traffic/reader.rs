@@ -63,6 +63,7 @@ enum Form {
     Cached,
     Pages,
     Exact(Revision),
+    NotOlderThan(Revision),
 }
 
 /// Lists until the traffic stops.
@@ -73,8 +74,9 @@ pub fn list(traffic: &Traffic) -> Record {
         let table = Table::ALL[random.random_range(0..Table::ALL.len())];
         let namespace =
             random.random_bool(0.5).then(|| NAMESPACES[random.random_range(0..NAMESPACES.len())].to_owned());
-        let form = match (random.random_range(0..4), traffic.directory.revision(table)) {
+        let form = match (random.random_range(0..5), traffic.directory.revision(table)) {
             (0, Some(revision)) => Form::Exact(revision),
+            (4, Some(revision)) => Form::NotOlderThan(revision),
             (1, _) => Form::Cached,
             (2, _) => Form::Pages,
             _ => Form::Recent,
@@ -98,6 +100,7 @@ fn list_one(
         Form::Cached => "?resourceVersion=0".to_owned(),
         Form::Pages => format!("?limit={PAGE}"),
         Form::Exact(revision) => format!("?resourceVersion={revision}&resourceVersionMatch=Exact"),
+        Form::NotOlderThan(revision) => format!("?resourceVersion={revision}&resourceVersionMatch=NotOlderThan"),
     };
     let path = objects::collection(&scope);
     let (mut at, answer) = client.call("GET", &format!("{path}{query}"), b"");
@@ -106,6 +109,9 @@ fn list_one(
     let mut list = List { scope, at, is_recent, revisions: Vec::new(), items: Vec::new(), is_final: false };
     loop {
         add_page(&mut list, &page);
+        if let Form::NotOlderThan(revision) = form {
+            assert!(list.revisions[0] >= *revision, "{query} is answered with {}", list.revisions[0]);
+        }
         let token = page["metadata"]["continue"].as_str().unwrap_or_default();
         if token.is_empty() {
             break;
