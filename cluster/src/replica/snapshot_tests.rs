@@ -33,7 +33,7 @@ async fn fill(store: &Store, pieces: usize, object_bytes: usize) -> Written {
         (format!("ns/{number}"), bytes)
     });
     // As much at a time as a segment of the log takes for sure.
-    let at_once = (512 << 10) / object_bytes;
+    let at_once = (256 << 10) / object_bytes;
     stream::iter(drafts).map(|(key, bytes)| put(store, key, bytes)).buffer_unordered(at_once).collect().await
 }
 

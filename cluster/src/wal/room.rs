@@ -26,13 +26,21 @@ impl Drop for Reservation {
     }
 }
 
+/// What an entry of these bytes takes in the log at most.
+fn with_headers(bytes: usize) -> usize {
+    bytes + RECORD_HEADER + ENTRY_HEADER + 2 * ALIGNMENT
+}
+
 impl Wal {
     /// Sets room aside for entries of these bytes in all. Waits while the next segment is being made ready, and as long
     /// as the disk is far behind.
     ///
     /// # Errors
-    /// The disk has no room for the next segment, or the log is closed.
+    /// The disk has no room for the next segment, no segment has so much, or the log is closed.
     pub(crate) async fn reserve(&self, bytes: usize) -> Result<Reservation, NoRoom> {
+        if with_headers(bytes) as u64 + self.headroom() > self.segment_bytes() {
+            return Err(NoRoom);
+        }
         let mut attempts = None;
         while self.is_behind() {
             self.shared.behind.notify_one();
@@ -77,13 +85,17 @@ impl Wal {
     /// wherever the first frame that does not fit into this one falls.
     fn try_reserve(&self, bytes: usize) -> Option<Reservation> {
         let shared = &self.shared;
-        let bytes = bytes + RECORD_HEADER + ENTRY_HEADER + 2 * ALIGNMENT;
+        let bytes = with_headers(bytes);
         let reserved = shared.reserved.fetch_add(bytes, Ordering::AcqRel) + bytes;
         let reservation = Reservation { shared: shared.clone(), bytes };
         let size = shared.options.segment_bytes;
         let spare = if shared.spare.is_ready() { size } else { 0 };
         let room = shared.active_left.load(Ordering::Acquire).max(spare);
-        let headroom = (WAL_HEADROOM_BYTES as u64).min(size / 8);
-        (reserved as u64 + headroom <= room).then_some(reservation)
+        (reserved as u64 + self.headroom() <= room).then_some(reservation)
+    }
+
+    /// Bytes of a segment that are never reserved.
+    fn headroom(&self) -> u64 {
+        (WAL_HEADROOM_BYTES as u64).min(self.segment_bytes() / 8)
     }
 }

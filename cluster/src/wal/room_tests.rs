@@ -92,3 +92,13 @@ async fn a_full_disk_refuses_reservations_until_there_is_room() {
     check(&wal, 0, 0..index + 1);
     wal.close();
 }
+
+#[tokio::test]
+async fn what_no_segment_has_room_for_is_refused_and_holds_nobody_up() {
+    let wal = open(&SimulatedDisk::default()).unwrap();
+    let reserve = |bytes| tokio::time::timeout(Duration::from_secs(10), wal.reserve(bytes));
+    let most = SEGMENT as usize * 7 / 8;
+    assert_eq!(reserve(most).await.expect("an answer").err(), Some(NoRoom));
+    assert!(reserve(most - 512).await.expect("an answer").is_ok());
+    wal.close();
+}
