@@ -29,7 +29,8 @@ pub struct Options {
     pub snapshot_hold_max: Duration,
     /// Bytes that are appended to the log of a group before a snapshot of it is written, unless its objects take more.
     pub snapshot_log_bytes: u64,
-    /// Size of a segment of the write-ahead log, in bytes. The directory must always have room for two.
+    /// Size of a segment of the write-ahead log, in bytes. The directory must always have room for two. Several times
+    /// what is written together: of what has no room in one, nothing is written.
     pub wal_segment_bytes: u64,
     /// Who replicates the store together; `None` for a store of one replica, which listens for no others.
     pub membership: Option<Membership>,

@@ -33,6 +33,8 @@ mod figures;
 #[cfg(test)]
 mod peer_tests;
 #[cfg(test)]
+pub(crate) mod tapped;
+#[cfg(test)]
 pub(crate) mod test_net;
 
 pub(crate) use self::transport::{Transport, TransportOptions};

@@ -2,12 +2,12 @@
 //!
 //! [`types`] says what openraft is instantiated with and how its values are written down, [`config`] how it runs,
 //! [`log_store`] puts its log into the write-ahead log, [`state_machine`] applies what is committed and takes
-//! snapshots, and [`node`] puts them together for one group, of which [`administration`] changes the members and the
-//! leader, [`status`] says how it is doing, and [`snapshotting`] decides when snapshots are written; [`survival`] has
-//! one go on alone, [`exclusion`] tells those who are no members any more, and [`mandate`] those who are to lead
-//! whether somebody does already. [`rest`] and [`resting`] let a group rest while nothing happens in it. [`network`]
-//! calls other replicas, where [`addresses`] has them, and notes what they have [`acknowledged`]; [`service`] answers
-//! them, [`snapshot_sending`] does both for snapshots, all in the messages of [`wire`].
+//! snapshots, and [`starting`] puts them together to the [`node`] of one group, of which [`administration`] changes the
+//! members and the leader, [`status`] says how it is doing, and [`snapshotting`] decides when snapshots are written;
+//! [`survival`] has one go on alone, [`exclusion`] tells those who are no members any more, and [`mandate`] those who
+//! are to lead whether somebody does already. [`rest`] and [`resting`] let a group rest while nothing happens in it.
+//! [`network`] calls other replicas, where [`addresses`] has them, and notes what they have [`acknowledged`];
+//! [`service`] answers them, [`snapshot_sending`] does both for snapshots, all in the messages of [`wire`].
 
 mod acknowledged;
 mod addresses;
@@ -26,6 +26,7 @@ mod resting;
 mod service;
 mod snapshot_sending;
 mod snapshotting;
+mod starting;
 mod state_machine;
 mod status;
 #[cfg(test)]
@@ -36,8 +37,9 @@ mod wire;
 
 pub(crate) use self::administration::Unchanged;
 pub(crate) use self::exclusion::Votes;
-pub(crate) use self::node::{Node, NodeOptions};
+pub(crate) use self::node::Node;
 pub(crate) use self::proposals::Proposals;
 pub(crate) use self::resting::Settling;
+pub(crate) use self::starting::NodeOptions;
 pub use self::status::{GroupStatus, Lag, Member};
 pub(crate) use self::types::Replica;

@@ -4,7 +4,8 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
-use super::node::{Metrics, Node, StartError, refused};
+use super::node::{Metrics, Node};
+use super::starting::{StartError, refused};
 use crate::limits::{SNAPSHOT_HELD_FACTOR, SNAPSHOT_RETRY_INTERVAL, SNAPSHOT_RETRY_INTERVAL_MAX};
 use crate::snapshot::Pace;
 

@@ -9,8 +9,9 @@ use flotilla_proto::replication::SnapshotPiece;
 use openraft::entry::RaftEntry;
 use openraft::{EntryPayload, Membership};
 
-use super::node::{Node, NodeOptions};
+use super::node::Node;
 use super::snapshot_sending::Receiver;
+use super::starting::NodeOptions;
 use super::types::{self, Entry, Replica, StoredMembership};
 use crate::group::{Applier, Captured, Tables};
 use crate::snapshot::{Meta, Pace, Snapshots};

@@ -43,6 +43,8 @@ pub(crate) mod room;
 #[cfg(test)]
 mod room_tests;
 pub(crate) mod sight;
+#[cfg(test)]
+mod snapshot_tests;
 pub(crate) mod standing;
 pub(crate) mod succession;
 mod write_messages;

@@ -57,7 +57,7 @@ impl Cluster {
         self.try_to_open_as(Machine::with_disk(Arc::new(self.disks[name].clone())), self.membership(name)).await
     }
 
-    fn membership(&self, name: &str) -> Membership {
+    pub(super) fn membership(&self, name: &str) -> Membership {
         Membership {
             name: name.into(),
             peer_listen: self.addresses[name],
@@ -70,7 +70,7 @@ impl Cluster {
         }
     }
 
-    async fn begin_as(&self, machine: Machine, membership: Membership) -> Store {
+    pub(super) async fn begin_as(&self, machine: Machine, membership: Membership) -> Store {
         self.try_to_open_as(machine, membership).await.unwrap()
     }
 

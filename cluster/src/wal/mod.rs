@@ -4,7 +4,7 @@
 //! fsync; a frame holds [`record`]s. A [`ledger`] per group says what the records add up to. [`recovery`] reads the
 //! log back, [`writer`] writes it, on a thread that [`drive`] starts.
 //!
-//! - Space is reserved before anything is proposed ([`Wal::reserve`]): what was let in always finds room.
+//! - Space is reserved before anything is proposed ([`room`]): what was let in always finds room.
 //! - What is found when it is opened is made durable before anything of it is acknowledged.
 //! - The frame that was being written when the machine stopped is cut off; damage anywhere else is refused.
 //! - After a failed write or fsync nothing is retried, because what the disk then holds is unknown.
@@ -21,6 +21,9 @@ mod pages;
 mod reach;
 mod record;
 mod recovery;
+mod room;
+#[cfg(test)]
+mod room_tests;
 mod segment;
 #[cfg(test)]
 pub(crate) mod simulated_disk;
@@ -38,7 +41,7 @@ use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::time::Duration;
 
 use parking_lot::{Condvar, Mutex, MutexGuard};
-use tokio::sync::{Notify, watch};
+use tokio::sync::Notify;
 
 use self::disk::{Disk, DiskFile};
 pub(crate) use self::draft::Appender;
@@ -49,9 +52,8 @@ pub use self::error::WalError;
 use self::ledger::Ledger;
 pub(crate) use self::pages::Pages;
 pub(crate) use self::record::{Ballot, LogRef, Record};
-use self::record::{ENTRY_HEADER, RECORD_HEADER};
 pub(crate) use self::recovery::{is_begun, missing_end};
-use crate::limits::{WAL_FRAME_BYTES, WAL_FRAMES_WAITING_MAX, WAL_HEADROOM_BYTES, WAL_RETRY_INTERVAL};
+use crate::limits::WAL_FRAME_BYTES;
 
 /// Frames begin at multiples of this, so that no header straddles two sectors.
 const ALIGNMENT: usize = 64;
@@ -125,11 +127,6 @@ impl Shared {
         WAL_FRAME_BYTES.min(self.options.segment_bytes as usize / 4)
     }
 }
-
-/// The disk has no room for what was to be reserved.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("no room for the write-ahead log")]
-pub(crate) struct NoRoom;
 
 /// A handle on the log. Cheap to clone.
 #[derive(Clone)]
@@ -311,66 +308,6 @@ impl Wal {
         self.shared.ledgers.lock()[group as usize].slot(at.index).is_some_and(|slot| slot.at == at)
     }
 
-    /// Sets room aside for entries of these bytes in all. Waits while the next segment is being made ready, and as long
-    /// as the disk is far behind.
-    ///
-    /// # Errors
-    /// The disk has no room for the next segment, or the log is closed.
-    pub(crate) async fn reserve(&self, bytes: usize) -> Result<Reservation, NoRoom> {
-        let mut attempts = None;
-        while self.is_behind() {
-            self.shared.behind.notify_one();
-            tokio::time::sleep(WAL_RETRY_INTERVAL / 100).await;
-        }
-        loop {
-            if let Some(reservation) = self.try_reserve(bytes) {
-                return Ok(reservation);
-            }
-            // One attempt to make room, begun after this write came, decides.
-            let made = self.shared.spare.want();
-            match *attempts.get_or_insert(made) {
-                first if made > first + 1 => return Err(NoRoom),
-                _ => tokio::time::sleep(WAL_RETRY_INTERVAL / 100).await,
-            }
-        }
-    }
-
-    /// Whether the disk is too slow for what is appended.
-    pub(crate) fn is_behind(&self) -> bool {
-        let queue = self.shared.queue.lock();
-        queue.drafts.len() > WAL_FRAMES_WAITING_MAX && !queue.closing && !queue.failed
-    }
-
-    /// Waits until somebody has to wait because the disk is too slow.
-    pub(crate) async fn fell_behind(&self) {
-        self.shared.behind.notified().await;
-    }
-
-    /// Whether the disk had no room for the next segment when one was to be made last: when what is left of the active
-    /// one is used up, nothing can be reserved any more.
-    pub(crate) fn lacks_room(&self) -> watch::Receiver<bool> {
-        self.shared.spare.lacks()
-    }
-
-    /// Tries to make the next segment, unless there is one.
-    pub(crate) fn want_room(&self) {
-        self.shared.spare.want();
-    }
-
-    /// Everything reserved fits into what is left of the active segment; or else all of it fits into the next,
-    /// wherever the first frame that does not fit into this one falls.
-    fn try_reserve(&self, bytes: usize) -> Option<Reservation> {
-        let shared = &self.shared;
-        let bytes = bytes + RECORD_HEADER + ENTRY_HEADER + 2 * ALIGNMENT;
-        let reserved = shared.reserved.fetch_add(bytes, Ordering::AcqRel) + bytes;
-        let reservation = Reservation { shared: shared.clone(), bytes };
-        let size = shared.options.segment_bytes;
-        let spare = if shared.spare.is_ready() { size } else { 0 };
-        let room = shared.active_left.load(Ordering::Acquire).max(spare);
-        let headroom = (WAL_HEADROOM_BYTES as u64).min(size / 8);
-        (reserved as u64 + headroom <= room).then_some(reservation)
-    }
-
     /// Counts since the log was opened and sizes now.
     pub(crate) fn usage(&self) -> WalUsage {
         let shared = &self.shared;
@@ -403,18 +340,6 @@ pub(crate) struct GroupState {
     /// The last entry, or the last purged one when there is none.
     pub(crate) last: Option<LogRef>,
     pub(crate) first_index: Option<u64>,
-}
-
-/// Room that is set aside in the log, until dropped.
-pub(crate) struct Reservation {
-    shared: Arc<Shared>,
-    bytes: usize,
-}
-
-impl Drop for Reservation {
-    fn drop(&mut self) {
-        self.shared.reserved.fetch_sub(self.bytes, Ordering::AcqRel);
-    }
 }
 
 /// Counts since the log was opened and sizes now.

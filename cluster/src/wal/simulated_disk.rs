@@ -61,7 +61,18 @@ struct State {
     room: Option<u64>,
     syncs_until_failure: Option<u64>,
     pace: Option<Pace>,
+    witness: Option<Witness>,
 }
+
+/// What is done to a file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Access {
+    Read,
+    Write,
+}
+
+/// Is told of every access to a file before that happens, on the thread that waits for it.
+type Witness = Arc<dyn Fn(&Path, Access) + Send + Sync>;
 
 /// A disk in memory. Names of files are durable at once; contents when synced.
 #[derive(Clone, Default)]
@@ -97,6 +108,11 @@ impl SimulatedDisk {
         self.0.lock().pace = Some(pace);
     }
 
+    /// From now on this is told before a file is read or written, and may take its time, as a disk does now and then.
+    pub(crate) fn set_witness(&self, witness: impl Fn(&Path, Access) + Send + Sync + 'static) {
+        self.0.lock().witness = Some(Arc::new(witness));
+    }
+
     /// From now on there is room for this many more bytes, or as many as one likes.
     pub(crate) fn set_room(&self, room: Option<u64>) {
         self.0.lock().room = room;
@@ -128,8 +144,17 @@ impl SimulatedDisk {
 }
 
 struct SimulatedFile {
+    /// Where it was when it was opened.
+    path: PathBuf,
     content: Arc<Mutex<Content>>,
     disk: SimulatedDisk,
+}
+
+impl SimulatedFile {
+    fn tell(&self, access: Access) {
+        let witness = self.disk.0.lock().witness.clone();
+        witness.iter().for_each(|witness| witness(&self.path, access));
+    }
 }
 
 impl DiskFile for SimulatedFile {
@@ -138,6 +163,7 @@ impl DiskFile for SimulatedFile {
     }
 
     fn read_at(&self, offset: u64, out: &mut [u8]) -> io::Result<usize> {
+        self.tell(Access::Read);
         let content = self.content.lock();
         let bytes = content.current.get(offset as usize..).unwrap_or_default();
         let length = bytes.len().min(out.len());
@@ -146,6 +172,7 @@ impl DiskFile for SimulatedFile {
     }
 
     fn write_at(&self, offset: u64, bytes: &[u8]) -> io::Result<()> {
+        self.tell(Access::Write);
         let mut disk = self.disk.0.lock(); // before the file, as everywhere
         let mut content = self.content.lock();
         let end = offset as usize + bytes.len();
@@ -187,13 +214,13 @@ impl Disk for SimulatedDisk {
 
     fn open(&self, path: &Path) -> io::Result<Box<dyn DiskFile>> {
         let content = self.0.lock().files.get(path).cloned().ok_or(io::ErrorKind::NotFound)?;
-        Ok(Box::new(SimulatedFile { content, disk: self.clone() }))
+        Ok(Box::new(SimulatedFile { path: path.to_path_buf(), content, disk: self.clone() }))
     }
 
     fn create(&self, path: &Path) -> io::Result<Box<dyn DiskFile>> {
         let content = Arc::<Mutex<Content>>::default();
         self.0.lock().files.insert(path.to_path_buf(), content.clone());
-        Ok(Box::new(SimulatedFile { content, disk: self.clone() }))
+        Ok(Box::new(SimulatedFile { path: path.to_path_buf(), content, disk: self.clone() }))
     }
 
     fn preallocate(&self, path: &Path, size: u64) -> io::Result<Box<dyn DiskFile>> {

@@ -10,11 +10,9 @@ use std::time::Duration;
 use super::disk::Disk as _;
 use super::record::Record;
 use super::simulated_disk::SimulatedDisk;
-use super::simulated_drive::{Pace, Tasks};
 use super::{Ballot, LogRef, Threads, Wal, WalError, WalOptions, frame, segment};
-use crate::limits::WAL_FRAMES_WAITING_MAX;
 
-const SEGMENT: u64 = 16 << 10;
+pub(super) const SEGMENT: u64 = 16 << 10;
 
 pub(super) fn options(fatal: &Arc<AtomicBool>) -> WalOptions {
     let fatal = fatal.clone();
@@ -292,88 +290,6 @@ fn groups_may_be_numbered_anew() {
     let wal = Wal::open(Arc::new(disk.clone()), options(&Arc::default()), &names).unwrap();
     assert_eq!(wal.read(0, 1, &mut Vec::new(), |_, bytes| bytes.to_vec()).unwrap().unwrap(), body(1, 0));
     assert_eq!(wal.read(1, 0, &mut Vec::new(), |_, bytes| bytes.to_vec()).unwrap().unwrap(), body(0, 0));
-    wal.close();
-}
-
-#[tokio::test(start_paused = true)]
-async fn a_disk_that_is_far_behind_is_waited_for() {
-    let stands_still = Arc::new(AtomicBool::new(false));
-    let slow = stands_still.clone();
-    let pace: Pace = Arc::new(move || Duration::from_secs(if slow.load(Ordering::Relaxed) { 60 } else { 0 }));
-    let options = WalOptions { drive: Arc::new(Tasks { pace }), ..options(&Arc::default()) };
-    let tasks = tokio::task::LocalSet::new();
-    let appended = tasks.run_until(async {
-        let wal = Wal::open(Arc::new(SimulatedDisk::default()), options, &["default".into()]).unwrap();
-        let _ready = wal.reserve(1000).await.unwrap();
-        stands_still.store(true, Ordering::Relaxed);
-        let (mut index, second) = (0, Duration::from_secs(1));
-        // Others make durable meanwhile what is written here, so that nobody waits for this disk.
-        while tokio::time::timeout(second, wal.reserve(1000)).await.is_ok() {
-            wal.append(0, Some(Box::new(|_| ())), |appender| appender.entry(at(index), |out| out.extend([0; 1000])));
-            index += 1;
-        }
-        stands_still.store(false, Ordering::Relaxed);
-        let reserved = tokio::time::timeout(Duration::from_secs(300), wal.reserve(1000)).await;
-        assert!(reserved.is_ok_and(|reserved| reserved.is_ok()));
-        index
-    });
-    let appended = appended.await * 1000;
-    let frames = WAL_FRAMES_WAITING_MAX as u64 * SEGMENT / 4;
-    assert!((frames..3 * frames).contains(&appended), "{appended} bytes");
-}
-
-#[tokio::test]
-async fn a_log_that_waits_for_room_can_be_closed() {
-    let (disk, fatal) = (SimulatedDisk::default(), Arc::new(AtomicBool::new(false)));
-    disk.set_room(Some(2 * SEGMENT + 100));
-    let wal = Wal::open(Arc::new(disk.clone()), options(&fatal), &["default".into()]).unwrap();
-    let mut written = 0;
-    while wal.reserve(1000).await.is_ok() {
-        append(&wal, 0, written).unwrap();
-        written += 1;
-    }
-    // Others send more, for which nothing was reserved.
-    let (done, answers) = mpsc::channel();
-    for index in written..written + 40 {
-        let done = done.clone();
-        let callback = Box::new(move |result: std::io::Result<()>| done.send(result.is_ok()).unwrap());
-        wal.append(0, Some(callback), |appender| appender.entry(at(index), |out| out.extend(body(index, 0))));
-    }
-    let closing = std::thread::spawn(move || wal.close());
-    let durable = (0..40).filter(|_| answers.recv_timeout(Duration::from_secs(10)).expect("an answer")).count();
-    closing.join().unwrap();
-    assert!(durable < 40 && !fatal.load(Ordering::SeqCst));
-    let wal = open(&disk).unwrap();
-    assert!(wal.state(0).last.unwrap().index + 1 >= written + durable as u64);
-    wal.close();
-}
-
-#[tokio::test]
-async fn a_full_disk_refuses_reservations_until_there_is_room() {
-    let disk = SimulatedDisk::default();
-    disk.set_room(Some(2 * SEGMENT + 100));
-    let wal = open(&disk).unwrap();
-    let mut index = 0;
-    let refused = loop {
-        match wal.reserve(1000).await {
-            Ok(_reservation) => append(&wal, 0, index).unwrap(),
-            Err(refused) => break refused,
-        }
-        index += 1;
-        assert!(index < 1000, "the disk never fills up");
-    };
-    assert_eq!(refused, super::NoRoom);
-    assert!(index > 20);
-    // What was not reserved for, such as a vote, still finds room; and so does a write once there is space.
-    wal.append(0, Some(Box::new(|result| result.unwrap())), |appender| {
-        appender.vote(Ballot { term: 9, node: 1, committed: false });
-    });
-    disk.set_room(Some(4 * SEGMENT));
-    let _reservation = wal.reserve(1000).await.unwrap();
-    append(&wal, 0, index).unwrap();
-    wal.close();
-    let wal = open(&disk).unwrap();
-    check(&wal, 0, 0..index + 1);
     wal.close();
 }
 

@@ -1,0 +1,149 @@
+//! Starting a group on this replica, and forming it.
+
+use std::collections::BTreeMap;
+use std::io;
+use std::sync::Arc;
+
+use super::acknowledged::Acknowledged;
+use super::addresses::Addresses;
+use super::config::config;
+use super::exclusion::Excluded;
+use super::log_store::LogStore;
+use super::network::Network;
+use super::node::{GroupRaft, Node};
+use super::proposals::Proposals;
+use super::snapshot_sending::Receiver;
+use super::state_machine::StateMachine;
+use super::survival;
+use super::types::{Replica, log_ref};
+use crate::group::Applier;
+use crate::limits::{OPENING_PROGRESS_INTERVAL, SNAPSHOT_SPARE_SEGMENTS};
+use crate::peer::Peers;
+use crate::progress::Progress;
+use crate::snapshot::Snapshots;
+use crate::wal::{GroupId, Wal};
+
+/// What a group is started with.
+pub(crate) struct NodeOptions {
+    pub(crate) node: u64,
+    pub(crate) group: GroupId,
+    pub(crate) name: Arc<str>,
+    pub(crate) wal: Wal,
+    /// How other replicas are reached; none when there are to be none.
+    pub(crate) peers: Option<Arc<dyn Peers>>,
+    pub(crate) applier: Applier,
+    pub(crate) snapshots: Snapshots,
+    pub(crate) snapshot_log_bytes: u64,
+    /// Whether this replica goes on alone, whatever the log says of others.
+    pub(crate) is_survivor: bool,
+    /// Called when the group stops by itself, as it does when its storage fails.
+    pub(crate) on_fatal: Arc<dyn Fn(&str) + Send + Sync>,
+    /// Called when this replica finds that it has lost what it acknowledged.
+    pub(crate) on_lost: Arc<dyn Fn() + Send + Sync>,
+}
+
+/// Why a group cannot be started.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum StartError {
+    #[error(transparent)]
+    Storage(#[from] io::Error),
+    #[error("the snapshot that the log goes on after is missing; restore the data directory from a backup")]
+    NoSnapshot,
+    #[error("the group cannot be started: {0}")]
+    Raft(String),
+}
+
+pub(super) fn refused(error: impl std::fmt::Display) -> StartError {
+    StartError::Raft(error.to_string())
+}
+
+impl Node {
+    /// Starts a group: restores its newest snapshot and begins to follow its log.
+    pub(crate) async fn start(options: NodeOptions) -> Result<(Node, Proposals), StartError> {
+        let NodeOptions { node, group, name, wal, peers, applier, snapshots, .. } = options;
+        let config = Arc::new(config(&name, peers.is_some()).validate().map_err(refused)?);
+        let receiver = Receiver::new(snapshots.clone(), SNAPSHOT_SPARE_SEGMENTS * wal.segment_bytes());
+        let log = LogStore::new(wal, group);
+        let latest = applier.latest().clone();
+        let machine = StateMachine::open(applier, snapshots).await?;
+        let applied = machine.progress();
+        if log.state().purged.is_some_and(|purged| purged.index > *applied.borrow()) {
+            return Err(StartError::NoSnapshot);
+        }
+        if let Some(last) = machine.last() {
+            log.follow_snapshot(log_ref(&last)).await?;
+        }
+        log.last_revision()?.into_iter().for_each(|last| latest.learn(last));
+        if options.is_survivor {
+            survival::be_alone(&log, &machine, node).await?;
+        }
+        let (excluded, rest, addresses) = (Excluded::default(), log.rest().clone(), Addresses::default());
+        let network = Network {
+            peers: peers.clone(),
+            group: name.clone(),
+            node,
+            excluded: excluded.clone(),
+            rest,
+            acknowledged: Acknowledged::default(),
+            addresses: addresses.clone(),
+        };
+        let raft = GroupRaft::new(node, config, network, log.clone(), machine).await.map_err(refused)?;
+        let snapshot_log_bytes = options.snapshot_log_bytes;
+        let (snapshot_due, stopping) = (Arc::default(), Arc::default());
+        let (on_fatal, on_lost) = (options.on_fatal, options.on_lost);
+        let tenure = Arc::default();
+        let node = Node {
+            node,
+            name,
+            raft,
+            receiver,
+            peers,
+            excluded,
+            log,
+            latest,
+            applied,
+            tenure,
+            snapshot_log_bytes,
+            snapshot_due,
+            stopping,
+            on_fatal,
+            on_lost,
+            addresses,
+        };
+        let proposals = Proposals::new(node.clone());
+        Ok((node, proposals))
+    }
+
+    /// Whether the group has members, as far as this replica knows.
+    pub(crate) async fn is_formed(&self) -> bool {
+        self.raft.is_initialized().await.unwrap_or(false)
+    }
+
+    /// Forms the group of these members, this one among them, and stands for election. One that is formed already is
+    /// left as it is, unless this replica is alone in it.
+    pub(crate) async fn form(&self, members: BTreeMap<u64, Replica>) -> Result<(), StartError> {
+        if self.is_formed().await {
+            self.stand_if_alone().await;
+            return Ok(());
+        }
+        self.raft.initialize(members).await.map_err(refused)
+    }
+
+    /// Lets this replica stand for election at once if it is the only member: nobody else can lead, and nobody's lease
+    /// needs to be waited for.
+    pub(crate) async fn stand_if_alone(&self) {
+        if self.is_alone() && self.leader().is_none() {
+            let _ = self.raft.trigger().elect(false).await; // a group that is shut down has no elections
+        }
+    }
+
+    /// Waits until everything is applied that was known to be committed when the log was opened.
+    pub(crate) async fn recovered(&self) {
+        let committed = self.log.committed().unwrap_or_default();
+        let what = "applying the entries of the write-ahead log";
+        let mut progress = Progress::of(what, committed, OPENING_PROGRESS_INTERVAL);
+        while tokio::time::timeout(OPENING_PROGRESS_INTERVAL, self.reached(committed)).await.is_err() {
+            progress.at(*self.applied.borrow());
+        }
+    }
+}

@@ -1,0 +1,297 @@
+//! Members that are so far behind that the log does not reach them: they are sent snapshots, in pieces.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::net::TcpListener;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use bytes::Bytes;
+use futures_util::{StreamExt, stream};
+use parking_lot::Mutex;
+use rand::rngs::SmallRng;
+use rand::{RngCore, SeedableRng};
+use tokio::sync::watch;
+
+use super::replica_tests::{Cluster, create, pods, until};
+use crate::limits::SNAPSHOT_PIECE_BYTES;
+use crate::machine::Machine;
+use crate::peer::tapped::{Fate, Piece, Tap, TappedNetwork};
+use crate::wal::simulated_disk::{Access, SimulatedDisk};
+use crate::{Draft, Expectation, Interest, Key, Layout, Mutation, Outcome, Scope, Store, TableId, Write};
+
+const PIECE: u64 = SNAPSHOT_PIECE_BYTES as u64;
+
+/// What was written of each key.
+type Written = BTreeMap<String, Bytes>;
+
+/// Writes objects that nothing can make smaller, so many pieces and a bit of them.
+async fn fill(store: &Store, pieces: usize, object_bytes: usize) -> Written {
+    let mut random = SmallRng::seed_from_u64(1);
+    let drafts = (0..pieces * SNAPSHOT_PIECE_BYTES / object_bytes + 1).map(|number| {
+        let mut bytes = vec![0; object_bytes];
+        random.fill_bytes(&mut bytes);
+        (format!("ns/{number}"), bytes)
+    });
+    // As much at a time as a segment of the log takes for sure.
+    let at_once = (256 << 10) / object_bytes;
+    stream::iter(drafts).map(|(key, bytes)| put(store, key, bytes)).buffer_unordered(at_once).collect().await
+}
+
+async fn put(store: &Store, key: String, bytes: Vec<u8>) -> (String, Bytes) {
+    let draft = Draft { bytes: bytes.clone(), layout: Layout::default(), ..Draft::default() };
+    let (table, expectation) = (pods(), Expectation::Absent);
+    let write = Write { table, key: Key::new(&key), expectation, mutation: Mutation::Put(draft) };
+    match store.write(write).await.unwrap() {
+        Outcome::Committed { object, .. } => {
+            assert_eq!(object.bytes()[18..], bytes[18..], "but for its revision");
+            (key, object.bytes().clone())
+        }
+        Outcome::Conflict { .. } => panic!("{key} is there"),
+    }
+}
+
+/// Checks that a most recent read of everything shows what was written, and nothing else.
+async fn check(store: &Store, written: &Written) {
+    let table = store.table(&pods());
+    store.barrier(&table).await.unwrap();
+    for (key, bytes) in written {
+        let object = table.get(key).unwrap_or_else(|| panic!("{key} is missing"));
+        assert!(object.bytes() == bytes, "{key} is not as it was written");
+    }
+    assert_eq!(table.snapshot().count(&Scope::default()).unwrap(), written.len() as u64);
+}
+
+/// Makes members forget the log of what they have: nobody can be sent it any more.
+async fn forget_log(stores: impl IntoIterator<Item = &Store>) {
+    for store in stores {
+        store.write_snapshots().await.unwrap();
+    }
+}
+
+/// Begins a replica behind a tap, with an empty disk and at an address that nobody has had.
+async fn begin_tapped(cluster: &mut Cluster, name: &str, tap: &Tap) -> Store {
+    let address = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+    cluster.addresses.insert(name.to_owned(), address);
+    let disk = SimulatedDisk::default();
+    cluster.disks.insert(name.to_owned(), disk.clone());
+    let machine = Machine { network: Arc::new(TappedNetwork(tap.clone())), ..Machine::with_disk(Arc::new(disk)) };
+    cluster.begin_as(machine, cluster.membership(name)).await
+}
+
+/// Has a replica made a member, however often that must be asked for, and waits until it is one.
+async fn join(cluster: &Cluster, by: &Store, name: &str, joining: &Store) {
+    let address = cluster.addresses[name].to_string();
+    let admitted = async {
+        while let Err(error) = by.admit(name, &address).await {
+            tracing::info!(%error, "is to be asked for again");
+            tokio::time::sleep(Duration::from_millis(50)).await;
+        }
+        joining.ready().await;
+    };
+    tokio::time::timeout(Duration::from_secs(30), admitted).await.expect("a member in time");
+}
+
+/// A cluster of one member, which leads whatever happens, with much in the group `g1` of which no log is left.
+async fn alone() -> (Cluster, Store, Written) {
+    let cluster = Cluster::new(&["a"], 1);
+    let a = cluster.open("a").await;
+    let written = fill(&a, 4, 32 << 10).await;
+    forget_log([&a]).await;
+    (cluster, a, written)
+}
+
+/// Where pieces begin.
+fn offsets(pieces: &[Piece]) -> Vec<u64> {
+    pieces.iter().map(|piece| piece.offset).collect()
+}
+
+#[tokio::test]
+async fn a_member_that_lost_its_disk_is_sent_a_snapshot_in_place_of_a_log_that_is_gone() {
+    let mut cluster = Cluster::new(&["a", "b", "c"], 1);
+    let [a, b, c] = <[Store; 3]>::try_from(cluster.open_all().await).unwrap_or_else(|_| panic!("three"));
+    let mut written = fill(&b, 4, 32 << 10).await;
+    c.shutdown().await;
+    forget_log([&a, &b]).await;
+    // What comes after the snapshot is sent as the log of it.
+    let (key, bytes) = put(&a, "ns/after".into(), vec![b'0'; 200]).await;
+    written.insert(key, bytes);
+
+    let tap = Tap::default();
+    let c = begin_tapped(&mut cluster, "c", &tap).await;
+    join(&cluster, &a, "c", &c).await;
+    check(&c, &written).await;
+    let sent: BTreeSet<Piece> = tap.pieces("g1").into_iter().collect();
+    assert!(sent.len() > 3, "{sent:?}");
+    // It counts.
+    b.shutdown().await;
+    create(&c, "ns/last").await;
+}
+
+#[tokio::test]
+async fn a_transfer_that_was_broken_off_goes_on_where_it_was() {
+    let (mut cluster, a, written) = alone().await;
+    let tap = Tap::default();
+    tap.decide("g1", 2 * PIECE, Fate::Cut);
+    let c = begin_tapped(&mut cluster, "c", &tap).await;
+    let healing = async {
+        until("the network is cut", || tap.has_met()).await;
+        assert_eq!(offsets(&tap.pieces("g1")), [0, PIECE]);
+        assert!(c.table(&pods()).is_empty(), "nothing is shown of what is not whole");
+        tap.heal();
+    };
+    tokio::join!(join(&cluster, &a, "c", &c), healing);
+    check(&c, &written).await;
+    let pieces = tap.pieces("g1");
+    assert!(pieces.iter().all(|piece| piece.snapshot == pieces[0].snapshot));
+    assert_eq!(offsets(&pieces), [0, PIECE, 2 * PIECE, 3 * PIECE, 4 * PIECE], "each once");
+}
+
+#[tokio::test]
+async fn a_piece_that_comes_otherwise_than_it_was_sent_is_refused_and_sent_again() {
+    let (mut cluster, a, written) = alone().await;
+    let tap = Tap::default();
+    tap.decide("g1", PIECE, Fate::Spoilt);
+    let c = begin_tapped(&mut cluster, "c", &tap).await;
+    join(&cluster, &a, "c", &c).await;
+    check(&c, &written).await;
+    assert_eq!(offsets(&tap.pieces("g1")), [0, PIECE, PIECE, 2 * PIECE, 3 * PIECE, 4 * PIECE]);
+}
+
+#[tokio::test]
+async fn a_snapshot_that_is_damaged_where_it_lies_is_not_installed() {
+    let (mut cluster, a, written) = alone().await;
+    let mut files = cluster.disks["a"].files();
+    files.retain(|(path, _)| path.starts_with("/store/snapshots/g1"));
+    let [(path, size)] = &files[..] else { panic!("one snapshot of g1: {files:?}") };
+    cluster.disks["a"].alter(path, |bytes| bytes[size / 2] ^= 1);
+
+    let tap = Tap::default();
+    let c = begin_tapped(&mut cluster, "c", &tap).await;
+    let mending = async {
+        // As much of it is right as can be seen piece by piece.
+        let whole = || tap.pieces("g1").iter().filter(|piece| piece.offset == 4 * PIECE).count();
+        until("it was sent twice", || whole() >= 2).await;
+        assert!(c.table(&pods()).is_empty());
+        forget_log([&a]).await;
+    };
+    tokio::join!(join(&cluster, &a, "c", &c), mending);
+    check(&c, &written).await;
+}
+
+#[tokio::test]
+async fn a_leader_that_goes_while_it_sends_a_snapshot_is_succeeded_by_one_that_sends_its_own() {
+    let mut cluster = Cluster::new(&["a", "b", "c"], 1);
+    let [a, b, c] = <[Store; 3]>::try_from(cluster.open_all().await).unwrap_or_else(|_| panic!("three"));
+    b.transfer(None, "a").await.unwrap();
+    let written = fill(&a, 4, 32 << 10).await;
+    forget_log([&a, &b, &c]).await;
+
+    let tap = Tap::default();
+    tap.decide("g1", 2 * PIECE, Fate::Late);
+    let d = begin_tapped(&mut cluster, "d", &tap).await;
+    let is_of_another = |piece: &Piece| piece.snapshot != tap.pieces("g1")[0].snapshot;
+    let leaving = async {
+        until("two pieces have come", || tap.has_met()).await;
+        a.shutdown().await;
+        until("another one sends", || tap.pieces("g1").iter().any(is_of_another)).await;
+        tap.heal(); // and something of the first one comes yet
+    };
+    tokio::join!(join(&cluster, &b, "d", &d), leaving);
+    check(&d, &written).await;
+    let first = tap.pieces("g1").into_iter().find(is_of_another).map(|piece| piece.offset);
+    assert_eq!(first, Some(0), "what is there of one snapshot is not the beginning of another");
+    // It counts: without it these would not be most of four.
+    create(&c, "ns/last").await;
+}
+
+/// A table of the group `default`.
+fn leases() -> TableId {
+    TableId::new("leases")
+}
+
+/// Renews a lease again and again, until it is stopped.
+async fn keep_renewing(store: Store, stopped: watch::Receiver<bool>) {
+    let mut expectation = Expectation::Absent;
+    while !*stopped.borrow() {
+        let draft = Draft { bytes: vec![b'0'; 200], layout: Layout::default(), ..Draft::default() };
+        let write = Write { table: leases(), key: Key::new("ns/lease"), expectation, mutation: Mutation::Put(draft) };
+        expectation = match store.write(write).await.unwrap() {
+            Outcome::Committed { object, .. } => Expectation::Revision(object.revision()),
+            Outcome::Conflict { .. } => panic!("nobody else renews it"),
+        };
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+}
+
+/// The longest time for which a watcher of the leases hears nothing, until it is stopped.
+async fn longest_silence(store: Store, mut stopped: watch::Receiver<bool>) -> Duration {
+    let table = store.table(&leases());
+    let mut watch = table.subscribe(Interest::default(), table.revision()).unwrap();
+    let (mut longest, mut heard, mut changes) = (Duration::ZERO, Instant::now(), Vec::new());
+    loop {
+        tokio::select! {
+            () = watch.changed() => {}
+            _ = stopped.wait_for(|stopped| *stopped) => return longest.max(heard.elapsed()),
+        }
+        while watch.read(64, &mut changes).unwrap() {}
+        if !changes.is_empty() {
+            changes.clear();
+            longest = longest.max(heard.elapsed());
+            heard = Instant::now();
+        }
+    }
+}
+
+/// How long a disk stands still.
+const STANDSTILL: Duration = Duration::from_millis(1_250);
+
+/// Has disks stand still when a snapshot of the group `g1` is read on any of them for the first time from now on, and
+/// when one is written. Answers what has become of that.
+fn stand_still(disks: &[&SimulatedDisk]) -> Arc<Mutex<BTreeSet<Access>>> {
+    let seen = Arc::<Mutex<BTreeSet<Access>>>::default();
+    for disk in disks {
+        let noted = seen.clone();
+        disk.set_witness(move |path, access| {
+            if path.starts_with("/store/snapshots/g1") && noted.lock().insert(access) {
+                std::thread::sleep(STANDSTILL);
+            }
+        });
+    }
+    seen
+}
+
+/// The disks stand still meanwhile: whoever waits for them where all groups do their work holds these up for as long.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn other_groups_go_on_while_a_large_snapshot_is_sent_and_taken_in() {
+    let mut cluster = Cluster::new(&["a", "b"], 1);
+    let [a, b] = <[Store; 2]>::try_from(cluster.open_all().await).unwrap_or_else(|_| panic!("two"));
+    b.transfer(None, "a").await.unwrap();
+    let written = fill(&a, 24, 4 << 10).await;
+    forget_log([&a, &b]).await;
+
+    let tap = Tap::default();
+    tap.decide("g1", 0, Fate::Late);
+    let c = begin_tapped(&mut cluster, "c", &tap).await;
+    let (stop, stopped) = watch::channel(false);
+    let measuring = async {
+        until("c has all but the large group", || tap.has_met()).await;
+        let renewing = tokio::spawn(keep_renewing(b.clone(), stopped.clone()));
+        until("c takes part", || c.table(&leases()).get("ns/lease").is_some()).await;
+        let [first, second, receiving] = ["a", "b", "c"].map(|name| &cluster.disks[name]);
+        let (sending, taking_in) = (stand_still(&[first, second]), stand_still(&[receiving]));
+        let silences = [&a, &b, &c].map(|store| tokio::spawn(longest_silence(store.clone(), stopped.clone())));
+        tap.heal();
+        until("c has the large group", || c.table(&pods()).len() == written.len() as u64).await;
+        stop.send_replace(true);
+        renewing.await.unwrap();
+        assert_eq!(*sending.lock(), [Access::Read].into());
+        assert_eq!(*taking_in.lock(), [Access::Read, Access::Write].into());
+        futures_util::future::join_all(silences).await
+    };
+    let ((), silences) = tokio::join!(join(&cluster, &a, "c", &c), measuring);
+    check(&c, &written).await;
+    for (name, silence) in ["a", "b", "c"].into_iter().zip(silences) {
+        let silence = silence.unwrap();
+        assert!(silence < STANDSTILL * 4 / 5, "nothing was heard on {name} for {silence:?}");
+    }
+}
