@@ -33,6 +33,8 @@ pub(crate) mod mapping;
 mod membership_tests;
 pub(crate) mod placement;
 pub(crate) mod pulse;
+#[cfg(test)]
+mod reaching_tests;
 pub(crate) mod reads;
 pub(crate) mod repeats;
 #[cfg(test)]

@@ -104,9 +104,9 @@ impl Store {
         }
     }
 
-    /// Waits until everything of a table up to `revision` is visible here and nothing can be added to that any more. A
-    /// table of several groups has those close that are behind, once any of them has reached the revision: one that
-    /// none has reached was told to nobody.
+    /// Waits until everything of a table up to `revision` is visible here and nothing can be added to that any more.
+    /// Where there are several groups, those of the table that are behind close, once it is known that somebody has
+    /// assigned that revision, perhaps for another table: one that nobody has assigned was told to nobody.
     ///
     /// # Errors
     /// The deadline passed before.
@@ -119,11 +119,15 @@ impl Store {
         loop {
             // Which groups these are changes when the table is divided anew.
             let pause = deadline.min(Instant::now() + REACHING_INTERVAL);
-            if table.is_spread() && table.revision() < revision {
+            let several = self.shared.tables.map().data_groups() > 0;
+            if several && table.revision() < revision {
                 let clocks = table.clocks();
+                let is_assigned = clocks.iter().any(|clock| clock.latest().get() >= revision);
                 let any = select_all(clocks.iter().map(|clock| Box::pin(clock.reached(revision))));
                 let closed = async {
-                    any.await;
+                    if !is_assigned {
+                        any.await;
+                    }
                     try_join_all(clocks.iter().map(|clock| clock.close_to(revision))).await
                 };
                 let _ = tokio::time::timeout_at(pause, closed).await; // what came of it is seen below

@@ -1,0 +1,27 @@
+//! Waiting for a revision that a table does not have yet.
+
+use std::time::Duration;
+
+use tokio::time::Instant;
+
+use super::replica_tests::{Cluster, create};
+use crate::{Revision, TableId};
+
+#[tokio::test]
+async fn a_table_of_another_group_comes_to_a_revision_that_was_assigned_elsewhere() {
+    let cluster = Cluster::new(&["a", "b", "c"], 2);
+    let stores = cluster.open_all().await;
+    // Pods are in groups of their own, and nothing is written to what is in the group `default`.
+    let written = create(&stores[1], "ns/pod").await;
+    for store in &stores {
+        let idle = store.table(&TableId::new("configmaps"));
+        let reached = store.reach(&idle, written, Instant::now() + Duration::from_secs(10)).await;
+        reached.expect("a revision that somebody was told of");
+        assert!(idle.revision() >= written);
+        // One that nobody was told of is not made come true.
+        let never = Revision::new(written.get() + (1 << 40));
+        let refused = store.reach(&idle, never, Instant::now() + Duration::from_millis(300)).await;
+        assert!(refused.expect_err("nobody assigned it").current < never);
+        assert!(idle.revision() < never);
+    }
+}
