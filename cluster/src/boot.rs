@@ -133,7 +133,7 @@ async fn start(machine: &Machine, options: &Options, tables: &Arc<Tables>) -> Re
     here.begin_cluster(&wal)?;
     tracing::info!(entries = wal.usage().entries, elapsed_ms = elapsed_ms(began), "read the write-ahead log");
     let (id, groups) = (here.identity.get().id, Groups::default());
-    let placement = Arc::new(Placement::new(id, here.hello.clone(), groups.clone()));
+    let placement = Arc::new(Placement::new(id, here.hello.clone(), groups.clone(), tables.clone()));
     let sight = Arc::<Sight>::default();
     let exchange = Arc::new(here.exchange(&groups, &placement, &sight));
     let transport = here.listen(&machine.network, &exchange)?;

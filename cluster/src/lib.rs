@@ -61,6 +61,7 @@ mod object;
 mod options;
 #[allow(dead_code, unused_imports, reason = "replication is about to use it")]
 mod peer;
+mod preferences;
 mod progress;
 mod raft;
 mod replica;

@@ -1,5 +1,7 @@
 //! Who replicates a store together: seeing and changing it.
 
+use std::collections::BTreeMap;
+
 use bytes::Bytes;
 use flotilla_proto::replication::{Administer, AdministerAnswer, Method, administration};
 use prost::Message;
@@ -24,6 +26,8 @@ pub struct ClusterStatus {
     pub members: Vec<MemberStatus>,
     /// Every group as it is on this replica.
     pub groups: Vec<GroupStatus>,
+    /// The id of the member that is to lead a group whenever it can, by the name of the group, where somebody said so.
+    pub preferred: BTreeMap<String, u64>,
 }
 
 /// A member as another one, or it itself, sees it.
@@ -90,6 +94,14 @@ pub enum MembersError {
         /// Why.
         reason: String,
     },
+    /// It is said that a member is to lead, and it could not be let lead at once.
+    #[error("it is noted that {name} is to lead, and will be done once that is possible; not yet, because {error}")]
+    Deferred {
+        /// Name of the member.
+        name: String,
+        /// Why it does not lead yet.
+        error: Box<MembersError>,
+    },
     /// A group could not be changed. What was done before stays, and repeating it goes on from there.
     #[error("group {group}: {reason}")]
     Refused {
@@ -109,7 +121,8 @@ impl Store {
             Some(peers) if id != running.id => peers.is_drained(id),
             _ => running.placement.is_drained(),
         };
-        let needed = self.registry().map().needed_slots();
+        let map = self.registry().map();
+        let needed = map.needed_slots();
         let votes_in = |id, slot| running.groups.get(&group_name(slot)).is_some_and(|group| group.has_voter(id));
         let mut members: Vec<MemberStatus> = Vec::new();
         for (name, group) in &running.groups.all() {
@@ -136,7 +149,10 @@ impl Store {
             }
         }
         members.sort_by(|a, b| (&a.name, a.id).cmp(&(&b.name, b.id)));
-        ClusterStatus { cluster: running.identity.get().cluster, members, groups }
+        let is_member = |id: &u64| members.iter().any(|member| member.id == *id);
+        let preferred = map.preferred.iter().filter(|(_, id)| is_member(id));
+        let preferred = preferred.map(|(slot, id)| (group_name(*slot).to_string(), *id)).collect();
+        ClusterStatus { cluster: running.identity.get().cluster, members, groups, preferred }
     }
 
     /// Makes the replica that listens at an address a member, in place of whoever has its name: it is sent everything
@@ -153,6 +169,12 @@ impl Store {
         if hello.name != name || !(hello.cluster.is_empty() || hello.cluster == own) {
             let address = address.to_owned();
             return Err(MembersError::Other { address, found: hello.name, cluster: hello.cluster });
+        }
+        let named = self.cluster().members.into_iter().filter(|member| member.name == name);
+        let replaced: Vec<u64> = named.map(|member| member.id).filter(|id| *id != hello.member).collect();
+        if !replaced.is_empty() {
+            // Before nobody knows them any more, so that repeating it finds what was not moved.
+            self.change_preferences(|map| map.preferring_instead(&replaced, Some(hello.member))).await?;
         }
         let admit = Administer {
             action: administration::ADMIT,
@@ -192,6 +214,7 @@ impl Store {
         let remove = Administer { action: administration::REMOVE, member, ..Administer::default() };
         let unvote = Administer { action: administration::UNVOTE, ..remove.clone() };
         administer(running, DEFAULT_GROUP, &unvote).await?;
+        self.change_preferences(|map| map.preferring_instead(&[member], None)).await?;
         let (needed, retired) = self.data_groups().await?;
         self.administer_in(&needed, &remove).await?;
         administer(running, DEFAULT_GROUP, &remove).await?;
@@ -234,7 +257,7 @@ impl Store {
         Ok(())
     }
 
-    /// Lets a member lead a group, or all, which stay with it for a while. Safe to repeat.
+    /// Lets a member lead a group, or all, which stay with it for a while, also if another is preferred. Safe to repeat.
     ///
     /// # Errors
     /// See [`MembersError`].
@@ -301,7 +324,7 @@ impl Store {
     }
 
     /// The id of a member. That there is none of the name is not said from memory.
-    async fn member(&self, name: &str) -> Result<u64, MembersError> {
+    pub(crate) async fn member(&self, name: &str) -> Result<u64, MembersError> {
         let id = || self.cluster().members.iter().find(|member| member.name == name).map(|member| member.id);
         if let Some(id) = id() {
             return Ok(id);
@@ -312,7 +335,7 @@ impl Store {
     }
 
     /// Waits until this replica takes part in a group, if there is one of that name.
-    async fn check_group(&self, name: &str) -> Result<(), MembersError> {
+    pub(crate) async fn check_group(&self, name: &str) -> Result<(), MembersError> {
         if self.running().groups.get(name).is_none() {
             self.check_member()?;
             self.learn().await.map_err(MembersError::Unavailable)?;
@@ -325,7 +348,7 @@ impl Store {
     }
 
     /// Whether this replica is a member: else it hears of no change, and what it asks for would be by what once was.
-    fn check_member(&self) -> Result<(), MembersError> {
+    pub(crate) fn check_member(&self) -> Result<(), MembersError> {
         let default = self.running().groups.get(DEFAULT_GROUP);
         match default.is_some_and(|default| default.leader.node().has_vote()) {
             true => Ok(()),

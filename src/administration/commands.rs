@@ -10,7 +10,7 @@ use serde::Serialize;
 
 use super::client::{Changed, Client, ClientError};
 use super::kubeconfig::{Kubeconfig, KubeconfigError};
-use super::messages::{self, ClusterView, Divide, Drain, Join, Named, Transfer};
+use super::messages::{self, ClusterView, Divide, Drain, Join, Named, Preference, Transfer};
 use super::shown;
 use crate::config::{self, Shards, ShardsError, is_member_address, is_member_name};
 
@@ -43,7 +43,8 @@ enum Command {
     /// Show the members and the groups, as the server sees them.
     ///
     /// A member without a VOTE is still being sent what it lacks. REACHABLE is told from the side of the server that is
-    /// asked. LEADS counts the groups that the member leads; every group has the leader that the second table names.
+    /// asked. LEADS counts the groups that the member leads; every group has the leader that the second table names, and
+    /// PREFERRED is the member that was transferred to with --prefer.
     Status,
     /// Admit the server that listens at an address for other members.
     ///
@@ -63,16 +64,28 @@ enum Command {
         /// Name of the member.
         name: String,
     },
-    /// Let a member lead.
+    /// Let a member lead, for a while or whenever it can.
     ///
-    /// What was transferred stays with the member for ten minutes, unless that is drained or fails; then the members
-    /// spread their leaders evenly again.
+    /// What was transferred stays with the member for ten minutes, unless that is drained or fails. After that a group
+    /// goes back to the member that is preferred for it, if one is, and the members spread the leaders of the others
+    /// evenly again.
     Transfer {
         /// Name of the member.
-        name: String,
-        /// The only group that it is to lead; without it, all.
+        #[arg(required_unless_present = "no_preference")]
+        name: Option<String>,
+        /// The only group that is meant; without it, all that there are now.
         #[arg(long, value_name = "GROUP")]
         group: Option<String>,
+        /// Prefer the member from now on: it leads whenever it can.
+        ///
+        /// While it is away or drained others lead, and it is handed the group once it is back. The cluster keeps this
+        /// until it is said otherwise or the member is removed; whoever replaces the member takes it over. Backups do
+        /// not have it.
+        #[arg(long)]
+        prefer: bool,
+        /// Prefer no member any more. Without a name nothing is transferred at once.
+        #[arg(long, conflicts_with = "prefer")]
+        no_preference: bool,
     },
     /// Let others lead what a member leads, and give it nothing to lead.
     ///
@@ -167,10 +180,14 @@ impl Cluster {
                     changed => (changed?, format!("{name} is not a member any more\n")),
                 }
             }
-            Command::Transfer { name, group } => {
-                let transfer = Transfer { name: name.clone(), group: group.clone() };
-                let what = group.as_ref().map_or("every group".to_owned(), |group| format!("the group {group}"));
-                (self.change(&client, messages::TRANSFER, &transfer)?, format!("{name} leads {what}\n"))
+            Command::Transfer { name, group, prefer, no_preference } => {
+                let preference = match (prefer, no_preference) {
+                    (true, _) => Some(Preference::Named),
+                    (false, true) => Some(Preference::Nobody),
+                    (false, false) => None,
+                };
+                let transfer = Transfer { name: name.clone(), group: group.clone(), preference };
+                (self.change(&client, messages::TRANSFER, &transfer)?, transferred(&transfer))
             }
             Command::Drain { name, undo } => {
                 let drain = Drain { name: name.clone(), undo: *undo };
@@ -221,6 +238,18 @@ impl Cluster {
             Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
             written => Ok(written?),
         }
+    }
+}
+
+/// What is so after a transfer.
+fn transferred(Transfer { name, group, preference }: &Transfer) -> String {
+    let what = group.as_ref().map_or("every group".to_owned(), |group| format!("the group {group}"));
+    let leads = name.as_ref().map(|name| format!("{name} leads {what}"));
+    match (leads, preference) {
+        (Some(leads), None) => format!("{leads}\n"),
+        (Some(leads), Some(Preference::Named)) => format!("{leads}, and is preferred from now on\n"),
+        (Some(leads), Some(Preference::Nobody)) => format!("{leads}, and no member is preferred any more\n"),
+        (None, _) => format!("no member is preferred for {} any more\n", group.as_ref().map_or("any group", |_| &what)),
     }
 }
 

@@ -10,7 +10,7 @@ pub const CLUSTER_PATH: &str = "/flotilla/v1/cluster";
 pub const JOIN: &str = "join";
 /// POST of [`Named`]: takes a member out.
 pub const REMOVE: &str = "remove";
-/// POST of [`Transfer`]: lets a member lead.
+/// POST of [`Transfer`]: lets a member lead, or says which is to lead whenever it can, or both.
 pub const TRANSFER: &str = "transfer";
 /// POST of [`Drain`]: lets others lead what a member leads from now on, or ends that.
 pub const DRAIN: &str = "drain";
@@ -77,6 +77,9 @@ pub struct GroupView {
     pub name: String,
     /// Name of the member that leads it; empty while there is none.
     pub leader: String,
+    /// Name of the member that is to lead it whenever it can, where that was said.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub preferred: Option<String>,
     /// Its term: how many times it was led anew, at most.
     pub term: u64,
     /// Index of the last entry.
@@ -130,9 +133,23 @@ pub struct Drain {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Transfer {
-    /// Name of the member that is to lead.
-    pub name: String,
+    /// Name of the member that is to lead now; none when that is only to be nobody in particular.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub name: Option<String>,
     /// The group; all of them without one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub group: Option<String>,
+    /// What is to be so from then on; as it was without it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub preference: Option<Preference>,
+}
+
+/// Which member is to lead a group whenever it can.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub enum Preference {
+    /// The one that is named.
+    Named,
+    /// Nobody in particular.
+    Nobody,
 }

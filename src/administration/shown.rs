@@ -18,6 +18,7 @@ pub fn cluster(view: &ClusterView) -> String {
         [
             group.name.clone(),
             or_dash(&group.leader),
+            or_dash(group.preferred.as_deref().unwrap_or_default()),
             group.term.to_string(),
             group.last_index.to_string(),
             group.commit_index.to_string(),
@@ -32,7 +33,7 @@ pub fn cluster(view: &ClusterView) -> String {
         "{cluster}, as {} sees it\n\n{}\n{}",
         or_dash(&view.told_by),
         table(["MEMBER", "ADDRESS", "VOTE", "REACHABLE", "LEADS", "ID"], &members),
-        table(["GROUP", "LEADER", "TERM", "LAST", "COMMITTED", "APPLIED", "SNAPSHOT"], &groups),
+        table(["GROUP", "LEADER", "PREFERRED", "TERM", "LAST", "COMMITTED", "APPLIED", "SNAPSHOT"], &groups),
     )
 }
 
@@ -114,9 +115,10 @@ mod tests {
             drained: !votes,
             leads: leads.iter().map(|name| (*name).to_owned()).collect(),
         };
-        let group = GroupView {
-            name: "default".into(),
-            leader: String::new(),
+        let group = |name: &str, leader: &str, preferred: Option<&str>| GroupView {
+            name: name.into(),
+            leader: leader.into(),
+            preferred: preferred.map(str::to_owned),
             term: 2,
             last_index: 1_234,
             commit_index: 1_233,
@@ -127,7 +129,7 @@ mod tests {
             cluster: "c0".into(),
             told_by: "a".into(),
             members: vec![member("a", true, &["g1", "g2"]), member("longer", false, &[])],
-            groups: vec![group],
+            groups: vec![group("default", "", None), group("g1", "a", Some("longer"))],
             shards: Vec::new(),
         };
         let want = "\
@@ -137,8 +139,9 @@ MEMBER   ADDRESS         VOTE   REACHABLE   LEADS         ID
 a        10.0.0.1:7443   yes    yes         2             00000000000000ff
 longer   10.0.0.1:7443   no     yes         0 (drained)   00000000000000ff
 
-GROUP     LEADER   TERM   LAST   COMMITTED   APPLIED   SNAPSHOT
-default   -        2      1234   1233        1233      0
+GROUP     LEADER   PREFERRED   TERM   LAST   COMMITTED   APPLIED   SNAPSHOT
+default   -        -           2      1234   1233        1233      0
+g1        a        longer      2      1234   1233        1233      0
 ";
         assert_eq!(cluster(&view), want);
     }

@@ -18,7 +18,8 @@ use super::handler::Head;
 use super::negotiate::Media;
 use super::{Gateway, answer, body};
 use crate::administration::messages::{
-    self, CLUSTER_PATH, ClusterView, Divide, Drain, GroupView, Join, MemberView, Named, ShardsView, Transfer,
+    self, CLUSTER_PATH, ClusterView, Divide, Drain, GroupView, Join, MemberView, Named, Preference, ShardsView,
+    Transfer,
 };
 use crate::config::{is_member_address, is_member_name};
 use crate::field::quote;
@@ -96,9 +97,13 @@ async fn change(gateway: &Gateway, asked: &str, body: &[u8], deadline: Instant) 
             finish(&turns.membership, deadline, async move { store.remove(&name).await }).await
         }
         messages::TRANSFER => {
-            let Transfer { name, group } = decoded(body)?;
-            check_name(&name)?;
-            finish(&turns.leadership, deadline, async move { store.transfer(group.as_deref(), &name).await }).await
+            let wanted: Transfer = decoded(body)?;
+            if let Some(name) = &wanted.name {
+                check_name(name)?;
+            } else if wanted.preference != Some(Preference::Nobody) {
+                return Err(ApiError::bad_request("it must be said who is to lead"));
+            }
+            finish(&turns.leadership, deadline, async move { transfer(&store, &wanted).await }).await
         }
         messages::SHARDS => {
             let Divide { shards } = decoded(body)?;
@@ -116,6 +121,18 @@ async fn change(gateway: &Gateway, asked: &str, body: &[u8], deadline: Instant) 
             let change = async move { if undo { store.undrain(&name).await } else { store.drain(&name).await } };
             finish(&turns.leadership, deadline, change).await
         }
+    }
+}
+
+async fn transfer(store: &Store, Transfer { name, group, preference }: &Transfer) -> Result<(), MembersError> {
+    let group = group.as_deref();
+    if *preference == Some(Preference::Nobody) {
+        store.prefer_nobody(group).await?;
+    }
+    match name {
+        Some(name) if *preference == Some(Preference::Named) => store.prefer(group, name).await,
+        Some(name) => store.transfer(group, name).await,
+        None => Ok(()),
     }
 }
 
@@ -186,6 +203,7 @@ fn refusal(error: &MembersError) -> ApiError {
         | MembersError::NoMember
         | MembersError::Other { .. }
         | MembersError::Declined { .. }
+        | MembersError::Deferred { .. }
         | MembersError::Refused { .. } => (409, "Conflict"),
     };
     let named = match error {
@@ -198,11 +216,12 @@ fn refusal(error: &MembersError) -> ApiError {
 
 /// The cluster as this server sees it.
 fn view(store: &Store) -> ClusterView {
-    let ClusterStatus { cluster, members, groups } = store.cluster();
+    let ClusterStatus { cluster, members, groups, preferred } = store.cluster();
     let named = |id: u64| members.iter().find(|member| member.id == id).map_or("", |member| &member.name).to_owned();
     let groups = groups.iter().map(|group| GroupView {
         name: group.name.clone(),
         leader: group.leader.map(named).unwrap_or_default(),
+        preferred: preferred.get(&group.name).map(|id| named(*id)),
         term: group.term,
         last_index: group.last_index,
         commit_index: group.commit_index,

@@ -21,6 +21,7 @@ mod lifecycle;
 mod metrics;
 mod node_ports;
 mod paging;
+mod preferring;
 mod refusals;
 mod resume;
 mod salvage;

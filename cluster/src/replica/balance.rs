@@ -6,8 +6,8 @@ use super::placement::{Named, Placement};
 use crate::limits::BALANCE_INTERVAL;
 use crate::raft::Unchanged;
 
-/// Hands groups over, one at a time, while this replica leads more than its share and another leads less; and all of
-/// them while it is drained.
+/// Hands groups over, one at a time: to whoever is preferred to lead them, and while this replica leads more than its
+/// share and another leads less; and all of them while it is drained.
 pub(crate) async fn keep_balanced(placement: &Placement) {
     loop {
         tokio::time::sleep(BALANCE_INTERVAL).await;
@@ -19,11 +19,15 @@ pub(crate) async fn keep_balanced(placement: &Placement) {
         let leaders: Option<Vec<u64>> = groups.iter().map(|(_, node)| node.leader()).collect();
         let Some(leaders) = leaders else { continue }; // let elections come to an end first
         let own = placement.own();
-        let Some(to) = underloaded(own, &leaders, &able(own, &groups)) else { continue };
-        let movable = |(name, node): &Named| node.has_caught_up(to) && !placement.is_held(name);
-        let handed = groups.iter().zip(&leaders).find(|(group, leader)| **leader == own && movable(group));
-        if let Some(((_, node), _)) = handed
-            && let Err(error) = node.hand_over(to).await
+        let seen = groups.iter().zip(leaders).map(|((name, _), leader)| Seen {
+            leader,
+            preferred: placement.preferred(name),
+            is_held: placement.is_held(name),
+        });
+        let has_caught_up = |group: usize, to| groups[group].1.has_caught_up(to);
+        let handed = next_to_hand_over(own, &seen.collect::<Vec<_>>(), &able(own, &groups), has_caught_up);
+        if let Some((group, to)) = handed
+            && let Err(error) = groups[group].1.hand_over(to).await
         {
             tracing::debug!(%error, "a group could not be handed over");
         }
@@ -66,6 +70,35 @@ fn able(own: u64, groups: &[Named]) -> Vec<u64> {
     votes.into_iter().filter(|(_, votes)| *votes == groups.len()).map(|(id, _)| id).collect()
 }
 
+/// A group, as whoever leads it decides by.
+struct Seen {
+    leader: u64,
+    /// Who is to lead it whenever that can.
+    preferred: Option<u64>,
+    /// Whether it stays where it is for now.
+    is_held: bool,
+}
+
+/// The number of the group that this replica is to hand over next, and to whom. One that is preferred elsewhere goes
+/// there; only then are others moved to spread leaders evenly, and none away from where it is preferred. Who is
+/// preferred and cannot lead, or is no member, counts as nobody.
+fn next_to_hand_over(
+    own: u64,
+    groups: &[Seen],
+    able: &[u64],
+    has_caught_up: impl Fn(usize, u64) -> bool,
+) -> Option<(usize, u64)> {
+    let movable = || groups.iter().enumerate().filter(|(_, group)| group.leader == own && !group.is_held);
+    let home = |group: &Seen| group.preferred.filter(|preferred| able.contains(preferred));
+    let mut away = movable().filter_map(|(number, group)| Some((number, home(group).filter(|home| *home != own)?)));
+    away.find(|(number, home)| has_caught_up(*number, *home)).or_else(|| {
+        let leaders: Vec<u64> = groups.iter().map(|group| group.leader).collect();
+        let to = underloaded(own, &leaders, able)?;
+        let mut free = movable().filter(|(number, group)| home(group).is_none() && has_caught_up(*number, to));
+        free.next().map(|(number, _)| (number, to))
+    })
+}
+
 /// Who is to lead one more, of those that lead at least two less than this replica.
 fn underloaded(own: u64, leaders: &[u64], voters: &[u64]) -> Option<u64> {
     let led = |member: u64| leaders.iter().filter(|leader| **leader == member).count();
@@ -92,5 +125,57 @@ mod tests {
         assert!(voters.iter().all(|voter| leaders.iter().filter(|leader| *leader == voter).count() == 3));
         assert_eq!(underloaded(1, &[1], &voters), None);
         assert_eq!(underloaded(1, &[1, 1], &[1]), None);
+    }
+    /// Groups by their leader and who is preferred, which 0 stands for nobody of.
+    fn groups<const N: usize>(of: [(u64, u64); N]) -> Vec<Seen> {
+        let seen =
+            |(leader, preferred)| Seen { leader, preferred: (preferred > 0).then_some(preferred), is_held: false };
+        of.map(seen).into()
+    }
+
+    /// Who leads when everybody has handed over what it is to, and nobody lacks anything.
+    fn settled(groups: &mut [Seen], able: &[u64]) -> Vec<u64> {
+        for _ in 0..100 {
+            let next = able.iter().find_map(|own| next_to_hand_over(*own, groups, able, |_, _| true));
+            let Some((group, to)) = next else { return groups.iter().map(|group| group.leader).collect() };
+            groups[group].leader = to;
+        }
+        panic!("it does not come to an end");
+    }
+
+    #[test]
+    fn a_preferred_group_goes_to_its_member_and_stays_there_and_the_others_make_up_for_it() {
+        let able = [1, 2, 3];
+        let mut seen = groups([(1, 2), (1, 2), (1, 2), (1, 2), (1, 0), (1, 0), (1, 0), (1, 0)]);
+        let leaders = settled(&mut seen, &able);
+        assert_eq!(leaders[..4], [2; 4]);
+        let led = |member| leaders[4..].iter().filter(|leader| **leader == member).count();
+        assert_eq!((led(1), led(2), led(3)), (2, 0, 2), "all that a member leads counts");
+        // Even if it leads everything by that.
+        assert_eq!(settled(&mut groups([(2, 2), (2, 2), (3, 2)]), &able), [2; 3]);
+        // Of two members that are preferred, each gets its own.
+        assert_eq!(settled(&mut groups([(1, 1), (1, 2), (2, 1), (2, 2)]), &able), [1, 2, 1, 2]);
+    }
+
+    #[test]
+    fn others_lead_as_if_nothing_were_preferred_while_the_member_cannot() {
+        for (able, gone) in [(&[1, 3][..], 2), (&[1, 2, 3], 9)] {
+            let mut seen = groups([(1, gone), (1, gone), (1, gone), (1, gone), (1, gone), (1, gone)]);
+            let leaders = settled(&mut seen, able);
+            let led = |member| leaders.iter().filter(|leader| *leader == member).count();
+            assert!(able.iter().all(|member| led(member) == 6 / able.len()), "{leaders:?}");
+        }
+    }
+
+    #[test]
+    fn a_group_is_handed_to_who_is_preferred_unless_it_is_held_or_that_lags() {
+        let mut seen = groups([(1, 2), (1, 2), (3, 2)]);
+        let to_2 = |lags: usize| move |group, to| to == 2 && group != lags;
+        assert_eq!(next_to_hand_over(1, &seen, &[1, 2, 3], to_2(9)), Some((0, 2)));
+        assert_eq!(next_to_hand_over(1, &seen, &[1, 2, 3], to_2(0)), Some((1, 2)));
+        seen[0].is_held = true;
+        assert_eq!(next_to_hand_over(1, &seen, &[1, 2, 3], to_2(9)), Some((1, 2)));
+        assert_eq!(next_to_hand_over(1, &seen, &[1, 2, 3], to_2(1)), None, "it waits for its member, not for another");
+        assert_eq!(next_to_hand_over(1, &groups([(1, 1), (1, 1), (1, 1)]), &[1, 2], |_, _| true), None);
     }
 }

@@ -32,6 +32,8 @@ pub(crate) mod mapping;
 #[cfg(test)]
 mod membership_tests;
 pub(crate) mod placement;
+#[cfg(test)]
+mod preference_tests;
 pub(crate) mod pulse;
 #[cfg(test)]
 mod reaching_tests;

@@ -1,7 +1,7 @@
 //! Where leaders are to be, as far as people have said so.
 //!
-//! What is said is kept by the replica that it is about, and in memory: it ends with its process. Others are told with
-//! its hello that a replica is drained.
+//! What is said for a while is kept by the replica that it is about, and in memory: it ends with its process. Others are
+//! told with its hello that a replica is drained. Which member is preferred to lead a group stands in the shard map.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -14,9 +14,11 @@ use tokio::time::Instant;
 
 use super::balance;
 use super::groups::Groups;
+use crate::group::Tables;
 use crate::limits::{DRAIN_WAIT, PEER_RETRY_INTERVAL, TRANSFER_HOLD};
 use crate::peer::Hello;
 use crate::raft::Node;
+use crate::shard_map::group_slot;
 
 /// A group by its name.
 pub(crate) type Named = (Arc<str>, Node);
@@ -26,9 +28,17 @@ pub(crate) struct Placement {
     own: u64,
     hello: watch::Sender<Hello>,
     groups: Groups,
-    /// The groups that were transferred here, and until when they stay.
-    held: Mutex<BTreeMap<Arc<str>, Instant>>,
+    tables: Arc<Tables>,
+    /// The groups that were transferred here.
+    held: Mutex<BTreeMap<Arc<str>, Hold>>,
     reasons: Mutex<Reasons>,
+}
+
+/// That a group stays where it was transferred to.
+struct Hold {
+    until: Instant,
+    /// Who was preferred to lead it when it was transferred.
+    preferred: Option<u64>,
 }
 
 /// Why this replica is to lead nothing, if it is to.
@@ -43,8 +53,8 @@ struct Reasons {
 }
 
 impl Placement {
-    pub(crate) fn new(own: u64, hello: watch::Sender<Hello>, groups: Groups) -> Placement {
-        Placement { own, hello, groups, held: Mutex::default(), reasons: Mutex::default() }
+    pub(crate) fn new(own: u64, hello: watch::Sender<Hello>, groups: Groups, tables: Arc<Tables>) -> Placement {
+        Placement { own, hello, groups, tables, held: Mutex::default(), reasons: Mutex::default() }
     }
 
     /// Id of this replica.
@@ -61,9 +71,16 @@ impl Placement {
         self.hello.borrow().drained
     }
 
-    /// Whether a group is to stay where it was transferred to.
+    /// Who is to lead a group whenever that can, if somebody said so.
+    pub(crate) fn preferred(&self, group: &str) -> Option<u64> {
+        self.tables.map().preferred.get(&group_slot(group)?).copied()
+    }
+
+    /// Whether a group is to stay where it was transferred to: for a while, and until another is preferred.
     pub(crate) fn is_held(&self, group: &str) -> bool {
-        self.held.lock().get(group).is_some_and(|until| *until > Instant::now())
+        let preferred = self.preferred(group);
+        let holds = |hold: &Hold| hold.until > Instant::now() && (preferred.is_none() || preferred == hold.preferred);
+        self.held.lock().get(group).is_some_and(holds)
     }
 
     /// Does what is asked of this replica.
@@ -138,7 +155,11 @@ impl Placement {
         }
         let until = Instant::now() + TRANSFER_HOLD;
         let groups = self.groups().into_iter().filter(|(name, _)| group.is_empty() || **name == *group);
-        self.held.lock().extend(groups.map(|(name, _)| (name, until)));
+        let holds = groups.map(|(name, _)| {
+            let preferred = self.preferred(&name);
+            (name, Hold { until, preferred })
+        });
+        self.held.lock().extend(holds);
         Ok(())
     }
 }

@@ -1,4 +1,4 @@
-//! Which table has how many shards, and which group replicates each of them.
+//! Which table has how many shards, which group replicates each of them, and where the leaders of groups are to sit.
 //!
 //! The map is an object of a table of its own, of the group `default`: written by comparing and setting like any other,
 //! so that it is in the log, in snapshots, and on every replica. Options only say what a new cluster begins with.
@@ -7,6 +7,7 @@
 //! log says of every write which division and shard it is for: what the map says may be known earlier on one replica
 //! than on another, and nothing that is applied depends on it.
 
+mod preferences;
 mod text;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -78,13 +79,16 @@ pub(crate) struct Placement {
     pub(crate) ending: bool,
 }
 
-/// Which table has how many shards, and which group replicates each of them.
+/// Which table has how many shards, which group replicates each of them, and where leaders are to sit.
 #[derive(Clone, Debug, PartialEq, Eq, Default)]
 pub(crate) struct ShardMap {
     /// Counts the changes of the map; zero as long as it is not known.
     pub(crate) epoch: Epoch,
     /// Who founds each data group. What becomes of its members later is in its own log.
     pub(crate) groups: Vec<BTreeMap<u64, Replica>>,
+    /// The member that is to lead a group whenever it can, of groups of which somebody said so. Ids of members that
+    /// are gone say nothing.
+    pub(crate) preferred: BTreeMap<Slot, u64>,
     pub(crate) tables: BTreeMap<TableId, Placement>,
 }
 
@@ -160,7 +164,7 @@ impl ShardMap {
             tables.insert(table.clone(), Placement::founding(slots));
         }
         let groups = vec![founders.clone(); usize::from(options.groups)];
-        Ok(ShardMap { epoch: FOUNDING_EPOCH, groups, tables })
+        Ok(ShardMap { epoch: FOUNDING_EPOCH, groups, preferred: BTreeMap::new(), tables })
     }
 
     /// How many data groups there are.

@@ -21,6 +21,9 @@ impl ShardMap {
                 let _ = writeln!(text, "founder {id:x} {name} {address}");
             }
         }
+        for (slot, member) in &self.preferred {
+            let _ = writeln!(text, "preferred {slot} {member:x}");
+        }
         for (table, placement) in &self.tables {
             for (number, Division { epoch, slots }) in placement.divisions().enumerate() {
                 let stage = match number.cmp(&placement.retired.len()) {
@@ -47,9 +50,10 @@ pub(super) fn parse(text: &str) -> Result<ShardMap, usize> {
     for (number, line) in lines.enumerate() {
         parse_line(&mut map, line).ok_or(number + 2)?;
     }
-    let is_placed = |division: &Division| division.slots.iter().all(|slot| usize::from(*slot) <= map.groups.len());
+    let is_group = |slot: &Slot| usize::from(*slot) <= map.groups.len();
+    let is_placed = |division: &Division| division.slots.iter().all(is_group);
     let is_whole = |placement: &Placement| !placement.serving.slots.is_empty() && placement.divisions().all(is_placed);
-    match map.epoch > 0 && map.tables.values().all(is_whole) {
+    match map.epoch > 0 && map.tables.values().all(is_whole) && map.preferred.keys().all(is_group) {
         true => Ok(map),
         false => Err(1),
     }
@@ -66,6 +70,10 @@ fn parse_line(map: &mut ShardMap, line: &str) -> Option<()> {
         ["founder", id, name, address] => {
             let replica = Replica { name: name.to_owned(), address: address.to_owned() };
             map.groups.last_mut()?.insert(u64::from_str_radix(id, 16).ok()?, replica);
+        }
+        ["preferred", slot, member] => {
+            let member = u64::from_str_radix(member, 16).ok()?;
+            map.preferred.insert(slot.parse().ok()?, member).is_none().then_some(())?;
         }
         ["table", table, stage, epoch, slots] => {
             let slots = slots.split(',').map(|slot| slot.parse().ok()).collect::<Option<Vec<Slot>>>()?;
@@ -99,10 +107,31 @@ mod tests {
             "founder 1 a b",
             "table pods serving x 1",
             "table pods serving 1 1",
+            "preferred 0 member",
+            "preferred 1 ab",
+            "preferred 0 ab\npreferred 0 ab",
         ];
         for text in texts {
             assert!(parse(text).is_err(), "{text}");
             assert!(parse(&format!(" {HEAD}\nepoch 1\n{text}\n")).is_err(), "{text}");
         }
+    }
+    /// What a release wrote that knew no preferences.
+    const BEFORE: &str = " flotilla shards 2\nepoch 3\ngroup 1\nfounder 7 b \nfounder ab a h:1\ngroup 2\n\
+        founder ab a h:1\ntable pods serving 1 1,2\ntable pods next 3 2\n";
+
+    #[test]
+    fn a_map_in_which_nothing_is_preferred_is_written_as_it_was_before_that_could_be_said() {
+        let map = parse(BEFORE).unwrap();
+        assert!(map.preferred.is_empty());
+        assert_eq!(map.text(), BEFORE);
+    }
+
+    #[test]
+    fn preferences_read_back_as_written() {
+        let map = ShardMap { preferred: [(0, 7), (2, u64::MAX)].into(), ..parse(BEFORE).unwrap() };
+        let said = "preferred 0 7\npreferred 2 ffffffffffffffff\n";
+        assert_eq!(map.text(), BEFORE.replace("table pods serving", &format!("{said}table pods serving")));
+        assert_eq!(parse(&map.text()), Ok(map));
     }
 }

@@ -1,0 +1,44 @@
+//! Where the leaders of groups are to sit.
+
+use super::{ShardMap, Slot};
+
+impl ShardMap {
+    /// The map in which this member is to lead these groups whenever it can, or nobody in particular. None when that is
+    /// said already.
+    pub(crate) fn preferring(&self, slots: impl IntoIterator<Item = Slot>, member: Option<u64>) -> Option<ShardMap> {
+        let mut preferred = self.preferred.clone();
+        for slot in slots {
+            match member {
+                Some(member) => preferred.insert(slot, member),
+                None => preferred.remove(&slot),
+            };
+        }
+        (preferred != self.preferred).then(|| ShardMap { preferred, ..self.confirmed() })
+    }
+
+    /// The map in which another member, or nobody in particular, is to lead what any of these was to. None when that
+    /// was nothing.
+    pub(crate) fn preferring_instead(&self, of: &[u64], member: Option<u64>) -> Option<ShardMap> {
+        let was_to = self.preferred.iter().filter(|(_, member)| of.contains(member)).map(|(slot, _)| *slot);
+        self.preferring(was_to, member)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn whoever_takes_the_place_of_a_member_is_preferred_where_that_was() {
+        let map = ShardMap { epoch: 4, ..ShardMap::default() };
+        let preferring = map.preferring([0, 2, 3], Some(7)).unwrap().preferring([2], Some(8)).unwrap();
+        assert_eq!((preferring.epoch, &preferring.preferred), (6, &[(0, 7), (2, 8), (3, 7)].into()));
+        assert_eq!(preferring.preferring([0, 3], Some(7)), None, "it is said already");
+        let replaced = preferring.preferring_instead(&[7], Some(9)).unwrap();
+        assert_eq!(replaced.preferred, [(0, 9), (2, 8), (3, 9)].into());
+        assert_eq!(replaced.preferring_instead(&[7], Some(9)), None, "it was moved already");
+        let removed = replaced.preferring_instead(&[9, 7], None).unwrap();
+        assert_eq!(removed.preferred, [(2, 8)].into());
+        assert_eq!(removed.preferring(0..=3, None).unwrap().preferred, [].into());
+    }
+}
