@@ -257,7 +257,8 @@ impl Store {
         Ok(())
     }
 
-    /// Lets a member lead a group, or all, which stay with it for a while, also if another is preferred. Safe to repeat.
+    /// Lets a member lead a group, or all, which stay with it for a while, also if another is preferred. Safe to
+    /// repeat.
     ///
     /// # Errors
     /// See [`MembersError`].

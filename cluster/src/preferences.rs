@@ -9,9 +9,9 @@ use crate::store::Store;
 use crate::{Expectation, MembersError, Outcome, ReadError, Revision};
 
 impl Store {
-    /// Says that a member is to lead a group, or all that there are now, whenever it can, and lets it lead at once. That
-    /// is so until somebody says otherwise, the member is removed, or the cluster is restored from a backup; whoever
-    /// takes the place of the member takes this over. Safe to repeat.
+    /// Says that a member is to lead a group, or all that there are now, whenever it can, and lets it lead at once.
+    /// That is so until somebody says otherwise, the member is removed, or the cluster is restored from a backup;
+    /// whoever takes the place of the member takes this over. Safe to repeat.
     ///
     /// # Errors
     /// See [`MembersError`]; [`MembersError::Deferred`] when it is said, and the member does not lead yet.

@@ -1,4 +1,4 @@
-//! Watchers of changes, either of one at a time or of many at a steady rate: what a delivery costs and how long it takes.
+//! Watchers of changes, one at a time or many at a steady rate: what a delivery costs and how long it takes.
 
 use std::cell::{Cell, RefCell};
 use std::collections::HashMap;

@@ -43,8 +43,8 @@ enum Command {
     /// Show the members and the groups, as the server sees them.
     ///
     /// A member without a VOTE is still being sent what it lacks. REACHABLE is told from the side of the server that is
-    /// asked. LEADS counts the groups that the member leads; every group has the leader that the second table names, and
-    /// PREFERRED is the member that was transferred to with --prefer.
+    /// asked. LEADS counts the groups that the member leads; every group has the leader that the second table names,
+    /// and PREFERRED is the member that was transferred to with --prefer.
     Status,
     /// Admit the server that listens at an address for other members.
     ///

@@ -18,8 +18,8 @@
 //!
 //! Read in this order: [`history`] (what is recorded), [`check`] (what is promised), [`fleet`] (members and the links
 //! between them), [`traffic`] (clients), [`faults`] (what is done to members), [`run`] (all of it together),
-//! [`disks`] (what is done to disks), [`minority`] (a member that is cut off), [`rolling`] (restarts as for an upgrade),
-//! [`interruption`] (what is measured).
+//! [`disks`] (what is done to disks), [`minority`] (a member that is cut off), [`rolling`] (restarts as for an
+//! upgrade), [`interruption`] (what is measured).
 
 mod check;
 mod disks;
