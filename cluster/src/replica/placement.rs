@@ -1,7 +1,8 @@
 //! Where leaders are to be, as far as people have said so.
 //!
-//! What is said for a while is kept by the replica that it is about, and in memory: it ends with its process. Others
-//! are told with its hello that a replica is drained. Which member is preferred to lead a group stands in the shard map.
+//! What is said for a while is kept by the replica that it is about, and in memory: it ends with its process.
+//! Others are told with its hello that a replica is drained. Which member is preferred to lead a group stands in
+//! the shard map.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
