@@ -63,7 +63,7 @@ impl Event {
         }
     }
 
-    /// How often one client may have to try again in vain.
+    /// How often one client of several members may have to try again in vain.
     fn failures_max(self) -> usize {
         if matches!(self, Event::Nothing | Event::Transfer | Event::Terminate | Event::Divide) { 1 } else { usize::MAX }
     }
@@ -144,7 +144,7 @@ fn print(members: usize, event: Event, worst: Vec<Worst>) {
          attempts of a client failed one after the other; the load of the machine is {load}"
     );
     assert!(all <= event.limit().as_millis() && half <= event.usual().as_millis(), "writes were held up for too long");
-    assert!(failures <= event.failures_max(), "clients had to try again");
+    assert!(members == 1 || failures <= event.failures_max(), "clients had to try again");
 }
 
 /// Does something to a member under writes, undoes it, and tells the worst that a client has seen.
