@@ -15,13 +15,15 @@ pub(super) struct Draft {
     /// Whether it must not be written, because an entry in it does not follow the one before it: a log with that could
     /// never be opened again.
     pub(super) is_broken: bool,
+    /// The oldest segment that is needed once this is durable, where it makes older ones superfluous.
+    pub(super) needed: Option<u64>,
 }
 
 impl Draft {
     pub(super) fn new(mut frame: Vec<u8>) -> Draft {
         frame.clear();
         frame.resize(frame::HEADER, 0);
-        Draft { frame, entries: Vec::new(), callbacks: Vec::new(), is_broken: false }
+        Draft { frame, entries: Vec::new(), callbacks: Vec::new(), is_broken: false, needed: None }
     }
 
     pub(super) fn is_empty(&self) -> bool {

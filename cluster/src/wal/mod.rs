@@ -86,8 +86,6 @@ struct Queue {
     spare: Vec<u8>,
     /// Somebody waits for what is queued to be durable.
     flush: bool,
-    /// Segments may have become superfluous.
-    reclaim: bool,
     closing: bool,
     failed: bool,
 }
@@ -148,7 +146,6 @@ impl Wal {
             drafts: [Draft::new(Vec::new())].into(),
             spare: Vec::new(),
             flush: false,
-            reclaim: false,
             closing: false,
             failed: false,
         };
@@ -221,6 +218,13 @@ impl Wal {
     /// Appends records of a group, and calls back once they are durable. Without a callback they become so with the
     /// next records that have one.
     pub(crate) fn append(&self, group: GroupId, callback: Option<Callback>, records: impl FnOnce(&mut Appender<'_>)) {
+        self.fill(callback, |draft, ledgers| {
+            records(&mut Appender { group, draft, ledger: &mut ledgers[usize::from(group)] });
+        });
+    }
+
+    /// Adds to the frame that is being filled, and to the ledgers.
+    fn fill(&self, callback: Option<Callback>, records: impl FnOnce(&mut Draft, &mut [Ledger])) {
         let mut queue = self.shared.queue.lock();
         if queue.failed || queue.closing {
             drop(queue);
@@ -232,11 +236,8 @@ impl Wal {
             queue.drafts.push_back(Draft::new(Vec::new()));
         }
         let flush = callback.is_some();
-        let Queue { drafts, .. } = &mut *queue;
-        if let Some(draft) = drafts.back_mut() {
-            let mut ledgers = self.shared.ledgers.lock();
-            records(&mut Appender { group, draft, ledger: &mut ledgers[group as usize] });
-            drop(ledgers);
+        if let Some(draft) = queue.drafts.back_mut() {
+            records(draft, &mut self.shared.ledgers.lock());
             draft.callbacks.extend(callback);
         }
         self.signal(queue, flush);
@@ -252,9 +253,12 @@ impl Wal {
 
     /// Forgets entries up to `at`, which a durable snapshot holds, and gives back the space of whole segments.
     pub(crate) fn purge(&self, group: GroupId, at: LogRef) {
-        self.append(group, Some(Box::new(|_| {})), |appender| appender.record(&Record::Purge(at)));
-        self.shared.queue.lock().reclaim = true;
-        self.shared.queued.notify_one();
+        self.fill(Some(Box::new(|_| {})), |draft, ledgers| {
+            Appender { group, draft, ledger: &mut ledgers[usize::from(group)] }.record(&Record::Purge(at));
+            // What waits to be written comes into the newest segment or a later one.
+            let newest = self.shared.segments.lock().last_key_value().map(|(number, _)| *number);
+            draft.needed = ledgers.iter().filter_map(Ledger::oldest_segment).chain(newest).min();
+        });
     }
 
     /// What the log says of a group, besides its entries.

@@ -269,6 +269,36 @@ fn votes_and_truncation_are_remembered_and_superseded_segments_given_back() {
     wal.close();
 }
 
+/// Appends an entry after the other, each before the writer looks for more, until the log is closed.
+fn append_for_ever(wal: &Wal, group: u16, index: u64) {
+    let next = wal.clone();
+    let callback = move |result: std::io::Result<()>| {
+        if result.is_ok() {
+            append_for_ever(&next, group, index + 1);
+        }
+    };
+    wal.append(group, Some(Box::new(callback)), |appender| appender.entry(at(index), |out| out.extend([7; 9])));
+}
+
+#[test]
+fn segments_are_given_back_while_there_is_always_more_to_write() {
+    let disk = SimulatedDisk::default();
+    let wal = open(&disk).unwrap();
+    (0..200).for_each(|index| append(&wal, 0, index).unwrap());
+    let newest = || disk.files().iter().filter_map(|(path, _)| segment::number(path)).max();
+    let oldest = || disk.files().iter().filter_map(|(path, _)| segment::number(path)).min();
+    let before = newest();
+    append_for_ever(&wal, 1, 0);
+    wal.purge(0, at(199));
+    let began = std::time::Instant::now();
+    while oldest() < before && began.elapsed() < Duration::from_secs(10) {
+        std::thread::sleep(Duration::from_millis(2));
+    }
+    // What is being written lies in a segment that was the newest one then, or comes after it.
+    assert!(oldest() >= before, "from {:?} on, {before:?} was the newest", oldest());
+    wal.close();
+}
+
 #[test]
 fn groups_may_be_numbered_anew() {
     let disk = SimulatedDisk::default();

@@ -5,6 +5,8 @@ use std::sync::atomic::Ordering;
 use std::time::Instant;
 use std::{io, mem, thread};
 
+use parking_lot::MutexGuard;
+
 use super::GroupId;
 use super::disk::DiskFile;
 use super::ledger::{Ledger, Position};
@@ -29,7 +31,7 @@ pub(super) struct Active {
 /// The writer and the preparer of a log.
 pub(super) fn over(shared: &Arc<Shared>, active: Active) -> (Writer, Preparer) {
     let ledgers = shared.ledgers.lock().clone();
-    (Writer { shared: shared.clone(), active, ledgers }, Preparer { shared: shared.clone() })
+    (Writer { shared: shared.clone(), active, ledgers, needed: 0 }, Preparer { shared: shared.clone() })
 }
 
 /// Makes segments ready as they are wanted.
@@ -67,6 +69,8 @@ pub(crate) struct Writer {
     active: Active,
     /// The groups as of the last frame, with which the next segment will begin. Their entries are not kept up.
     ledgers: Vec<Ledger>,
+    /// Segments before this one are superfluous.
+    needed: u64,
 }
 
 impl Writer {
@@ -94,8 +98,7 @@ impl Writer {
         let mut queue = shared.queue.lock();
         loop {
             let more = queue.drafts.len() > 1;
-            // What is given back must not be needed by what the disk holds: all that is queued is written before.
-            let wanted = queue.flush || queue.closing || queue.reclaim;
+            let wanted = queue.flush || queue.closing;
             if more
                 || (wanted
                     && queue.drafts.front().is_some_and(|draft| !draft.is_empty() || !draft.callbacks.is_empty()))
@@ -108,11 +111,7 @@ impl Writer {
                 }
                 return draft;
             }
-            if mem::take(&mut queue.reclaim) {
-                let needed = shared.ledgers.lock().iter().filter_map(Ledger::oldest_segment).min();
-                drop(queue);
-                self.reclaim(needed);
-                queue = shared.queue.lock();
+            if MutexGuard::unlocked(&mut queue, || self.give_back()) {
                 continue;
             }
             queue.flush = false;
@@ -158,12 +157,14 @@ impl Writer {
         Ok(())
     }
 
-    /// Tells who waits for a draft that it is durable.
+    /// Tells who waits for a draft that it is durable, and gives back a segment that is not needed any more.
     pub(super) fn finish(&mut self, draft: Draft) {
         for callback in draft.callbacks {
             callback(Ok(()));
         }
         self.shared.queue.lock().spare = draft.frame;
+        self.needed = self.needed.max(draft.needed.unwrap_or(0));
+        self.give_back();
     }
 
     /// Follows what a segment that begins after this frame must begin with.
@@ -255,21 +256,22 @@ impl Writer {
         self.flush_frame()
     }
 
-    /// Gives back the segments before the oldest of which a group needs an entry.
-    fn reclaim(&mut self, needed: Option<u64>) {
-        let needed = needed.unwrap_or(self.active.number).min(self.active.number);
-        loop {
-            let oldest =
-                self.shared.segments.lock().first_key_value().map(|(number, segment)| (*number, segment.path.clone()));
-            let Some((number, path)) = oldest.filter(|(number, _)| *number < needed) else { return };
-            if let Err(error) = self.shared.disk.remove(&path) {
-                tracing::warn!(%error, segment = %path.display(), "cannot give back a segment of the write-ahead log");
-                return;
-            }
-            // Removed one by one, oldest first, so that a crash leaves a log without a gap.
-            let _ = self.shared.disk.sync_directory(&self.shared.options.directory);
-            self.shared.segments.lock().remove(&number);
+    /// Gives back the oldest segment if no group needs it; false when none is superfluous. One at a time, between
+    /// frames: each takes the disk some milliseconds, and there may be many while there is always more to write.
+    fn give_back(&mut self) -> bool {
+        let Shared { segments, disk, options, .. } = &*self.shared;
+        let oldest = segments.lock().first_key_value().map(|(number, segment)| (*number, segment.path.clone()));
+        let needed = self.needed.min(self.active.number);
+        let Some((number, path)) = oldest.filter(|(number, _)| *number < needed) else { return false };
+        if let Err(error) = disk.remove(&path) {
+            tracing::warn!(%error, segment = %path.display(), "cannot give back a segment of the write-ahead log");
+            self.needed = 0; // until more is purged
+            return false;
         }
+        // Oldest first, so that a crash leaves a log without a gap.
+        let _ = disk.sync_directory(&options.directory);
+        segments.lock().remove(&number);
+        true
     }
 
     /// Nothing is durable from here on, and nothing may be tried again: what an fsync that failed left behind is
