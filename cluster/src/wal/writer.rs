@@ -1,5 +1,6 @@
 //! Writing the log, and making segments ready for it.
 
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Instant;
@@ -111,8 +112,9 @@ impl Writer {
                 }
                 return draft;
             }
-            if MutexGuard::unlocked(&mut queue, || self.give_back()) {
-                continue;
+            if self.superfluous().is_some() {
+                MutexGuard::unlocked(&mut queue, || self.give_back());
+                continue; // more may have been queued meanwhile
             }
             queue.flush = false;
             if queue.closing || !waits {
@@ -256,22 +258,26 @@ impl Writer {
         self.flush_frame()
     }
 
-    /// Gives back the oldest segment if no group needs it; false when none is superfluous. One at a time, between
-    /// frames: each takes the disk some milliseconds, and there may be many while there is always more to write.
-    fn give_back(&mut self) -> bool {
+    /// The oldest segment, if no group needs it.
+    fn superfluous(&self) -> Option<(u64, PathBuf)> {
+        let segments = self.shared.segments.lock();
+        let (number, segment) = segments.first_key_value()?;
+        (*number < self.needed.min(self.active.number)).then(|| (*number, segment.path.clone()))
+    }
+
+    /// Gives back the oldest segment if no group needs it. One at a time, between frames: each takes the disk some
+    /// milliseconds, and there may be many while there is always more to write.
+    fn give_back(&mut self) {
+        let Some((number, path)) = self.superfluous() else { return };
         let Shared { segments, disk, options, .. } = &*self.shared;
-        let oldest = segments.lock().first_key_value().map(|(number, segment)| (*number, segment.path.clone()));
-        let needed = self.needed.min(self.active.number);
-        let Some((number, path)) = oldest.filter(|(number, _)| *number < needed) else { return false };
         if let Err(error) = disk.remove(&path) {
             tracing::warn!(%error, segment = %path.display(), "cannot give back a segment of the write-ahead log");
             self.needed = 0; // until more is purged
-            return false;
+            return;
         }
         // Oldest first, so that a crash leaves a log without a gap.
         let _ = disk.sync_directory(&options.directory);
         segments.lock().remove(&number);
-        true
     }
 
     /// Nothing is durable from here on, and nothing may be tried again: what an fsync that failed left behind is
