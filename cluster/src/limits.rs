@@ -192,6 +192,11 @@ pub const PULSE_INTERVAL: Duration = Duration::from_millis(100);
 /// How long nothing is heard of another replica before its groups miss it, and what rests in the belief that it is
 /// there wakes. Longer than [`ELECTION_TIMEOUT`] keeps others from giving votes.
 pub const PEER_SILENCE_MAX: Duration = Duration::from_millis(600);
+/// How long another replica reaches more members than this one before that one is to lead in its place: when a member
+/// comes or goes, not all notice at once.
+pub const HEMMED_PATIENCE: Duration = Duration::from_millis(500);
+/// How often those are called who are not heard of or do not hear this replica.
+pub const HEARING_INTERVAL: Duration = Duration::from_secs(1);
 /// How much longer the next replica waits than the one before it until it misses a leader that is silent.
 pub const MISSING_INTERVAL: Duration = Duration::from_millis(100);
 /// How long nothing happens in a group before it rests.

@@ -70,6 +70,9 @@ pub struct Hello {
     /// Whether its disk has no room for the log to grow.
     #[prost(bool, tag = "11")]
     pub full: bool,
+    /// How many members with a vote hear it and are heard by it, itself among them; 0 when it does not say.
+    #[prost(uint32, tag = "12")]
+    pub hears: u32,
 }
 
 /// What a connection is for.

@@ -42,6 +42,8 @@ enum Event {
     Deafen,
     /// The others hear nothing of it, which hears them.
     Mute,
+    /// It and one other do not reach each other; all others reach both.
+    Separate,
     /// What is written is divided into several shards, and into fewer again.
     Divide,
 }
@@ -59,6 +61,7 @@ impl Event {
         match self {
             Event::Transfer | Event::Terminate if !cfg!(debug_assertions) => Duration::from_millis(200),
             Event::Kill | Event::KillFollower if !cfg!(debug_assertions) => Duration::from_secs(1),
+            Event::Separate => Duration::from_secs(2), // with a busy machine, too, nobody waits until it is undone
             _ => self.limit(),
         }
     }
@@ -72,7 +75,7 @@ impl Event {
 /// What is done to a member that is alone.
 const ALONE: [Event; 2] = [Event::Kill, Event::Terminate];
 /// What is done to one of several.
-const TOGETHER: [Event; 10] = [
+const TOGETHER: [Event; 11] = [
     Event::Nothing,
     Event::Transfer,
     Event::Terminate,
@@ -82,6 +85,7 @@ const TOGETHER: [Event; 10] = [
     Event::Cut,
     Event::Deafen,
     Event::Mute,
+    Event::Separate,
     Event::Divide,
 ];
 /// Into how many shards what is written is divided, and then into how many instead.
@@ -199,6 +203,7 @@ fn begin(fleet: &mut Fleet, event: Event, member: usize) {
         Event::Terminate => fleet.terminate(member),
         Event::Transfer => assert!(fleet.transfer(next), "the leadership was not transferred"),
         Event::Pause => fleet.pause(member),
+        Event::Separate => fleet.links().expect("several members").cut(&[(member, next), (next, member)]),
         Event::Cut | Event::Deafen | Event::Mute => {
             let others: Vec<usize> = (0..fleet.size()).filter(|other| *other != member).collect();
             let links = fleet.links().expect("several members");
@@ -219,7 +224,9 @@ fn end(fleet: &mut Fleet, event: Event, member: usize) {
         Event::Kill | Event::Terminate => fleet.start_member(member),
         Event::KillFollower => fleet.start_member((member + 1) % fleet.size()),
         Event::Pause => fleet.resume(member),
-        Event::Cut | Event::Deafen | Event::Mute => fleet.links().expect("several members").heal(true),
+        Event::Cut | Event::Deafen | Event::Mute | Event::Separate => {
+            fleet.links().expect("several members").heal(true);
+        }
     }
 }
 

@@ -67,14 +67,14 @@ pub(super) fn plain(kind: FrameKind) -> Frame {
 
 /// A frame that says who this replica is.
 pub(super) fn hello_frame(hello: &Hello, lane: Lane) -> Frame {
-    let Hello { cluster, member, name, version, drained, address, sees, serves, full } = hello.clone();
+    let Hello { cluster, member, name, version, drained, address, sees, serves, full, hears } = hello.clone();
     let lane = match lane {
         Lane::Control => wire::Lane::Control,
         Lane::Bulk => wire::Lane::Bulk,
         Lane::Snapshot => wire::Lane::Snapshot,
     };
     let message =
-        wire::Hello { cluster, member, name, version, lane: lane.into(), drained, address, sees, serves, full };
+        wire::Hello { cluster, member, name, version, lane: lane.into(), drained, address, sees, serves, full, hears };
     Frame { payload: message.encode_to_vec().into(), ..plain(FrameKind::Hello) }
 }
 
@@ -91,6 +91,6 @@ pub(super) fn read_hello(payload: Bytes) -> io::Result<(Hello, Lane)> {
         Ok(wire::Lane::Snapshot) => Lane::Snapshot,
         Err(_) => return Err(invalid("a lane that is not known".to_owned())),
     };
-    let wire::Hello { cluster, member, name, version, drained, address, sees, serves, full, .. } = message;
-    Ok((Hello { cluster, member, name, version, drained, address, sees, serves, full }, lane))
+    let wire::Hello { cluster, member, name, version, drained, address, sees, serves, full, hears, .. } = message;
+    Ok((Hello { cluster, member, name, version, drained, address, sees, serves, full, hears }, lane))
 }

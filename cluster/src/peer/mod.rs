@@ -84,6 +84,8 @@ pub(crate) struct Hello {
     pub(crate) serves: String,
     /// Whether its disk has no room for the log to grow.
     pub(crate) full: bool,
+    /// How many members with a vote hear it and are heard by it, itself among them; 0 when it does not say.
+    pub(crate) hears: u32,
 }
 
 /// Why a call has no answer.
@@ -154,6 +156,9 @@ pub(crate) trait Peers: Send + Sync {
 
     /// Whether this member says that its disk has no room for the log to grow.
     fn is_full(&self, member: u64) -> bool;
+
+    /// How many members with a vote hear this one and are heard by it, as far as it says.
+    fn hears(&self, member: u64) -> u32;
 
     /// The addresses at which clients reach those that are reachable, by their ids and as far as these say. Not all of
     /// them need be members of this cluster.

@@ -38,13 +38,15 @@ struct Said {
     drained: bool,
     /// Its disk has no room for the log to grow.
     full: bool,
+    /// How many members with a vote hear it and are heard by it.
+    hears: u32,
     /// The address at which clients reach it; may be empty.
     serves: String,
 }
 
 impl Said {
     fn of(hello: &Hello) -> Said {
-        Said { drained: hello.drained, full: hello.full, serves: hello.serves.clone() }
+        Said { drained: hello.drained, full: hello.full, hears: hello.hears, serves: hello.serves.clone() }
     }
 }
 
@@ -61,6 +63,11 @@ impl Attendance {
     /// Whether the disk of a member has no room for the log to grow.
     pub(super) fn is_full(&self, member: u64) -> bool {
         self.members.lock().members.get(&member).is_some_and(|known| known.said.full)
+    }
+
+    /// How many members with a vote hear a member and are heard by it.
+    pub(super) fn hears(&self, member: u64) -> u32 {
+        self.members.lock().members.get(&member).map_or(0, |known| known.said.hears)
     }
 
     fn heard(&self, hello: &Hello) {

@@ -153,6 +153,10 @@ impl Peers for Transport {
         self.shared.attendance.is_full(member)
     }
 
+    fn hears(&self, member: u64) -> u32 {
+        self.shared.attendance.hears(member)
+    }
+
     fn servers(&self) -> BTreeMap<u64, String> {
         self.shared.attendance.servers()
     }

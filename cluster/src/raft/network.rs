@@ -367,6 +367,10 @@ mod tests {
             false
         }
 
+        fn hears(&self, _: u64) -> u32 {
+            0
+        }
+
         fn servers(&self) -> BTreeMap<u64, String> {
             BTreeMap::new()
         }

@@ -26,6 +26,9 @@ mod forgetting_tests;
 pub(crate) mod formation;
 mod gathering;
 pub(crate) mod groups;
+mod hearing;
+#[cfg(test)]
+mod hearing_tests;
 pub(crate) mod identity;
 pub(crate) mod leader;
 pub(crate) mod mapping;

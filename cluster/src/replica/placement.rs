@@ -51,6 +51,14 @@ struct Reasons {
     full: bool,
     /// Its disk is too slow for that.
     slow: bool,
+    /// Another one reaches more members.
+    hemmed: bool,
+}
+
+impl Reasons {
+    fn is_any(&self) -> bool {
+        self.wished || self.full || self.slow || self.hemmed
+    }
 }
 
 impl Placement {
@@ -112,11 +120,24 @@ impl Placement {
         self.set(|reasons| reasons.slow = slow);
     }
 
+    /// Says whether another one reaches more members than this replica. As long as that is so, it is drained. Whether
+    /// that is not as it was.
+    pub(crate) fn set_hemmed(&self, hemmed: bool) -> bool {
+        let mut before = hemmed;
+        self.set(|reasons| before = std::mem::replace(&mut reasons.hemmed, hemmed));
+        before != hemmed
+    }
+
+    /// Says how many members with a vote hear this replica and are heard by it, itself among them.
+    pub(crate) fn say_hears(&self, hears: u32) {
+        self.hello.send_if_modified(|hello| std::mem::replace(&mut hello.hears, hears) != hears);
+    }
+
     /// Has others know whether there is a reason for this replica to lead nothing; whether that is not as it was.
     fn set(&self, change: impl FnOnce(&mut Reasons)) -> bool {
         let mut reasons = self.reasons.lock();
         change(&mut reasons);
-        let (drained, full) = (reasons.wished || reasons.full || reasons.slow, reasons.full);
+        let (drained, full) = (reasons.is_any(), reasons.full);
         self.hello.send_if_modified(|hello| {
             let is_changed = (hello.drained, hello.full) != (drained, full);
             (hello.drained, hello.full) = (drained, full);

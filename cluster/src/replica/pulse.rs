@@ -15,17 +15,20 @@ use futures_util::future::join_all;
 use prost::Message;
 use tokio::time::{Instant, sleep_until};
 
+use super::hearing::Hearing;
 use super::placement::Placement;
 use super::sight::Sight;
 use super::succession;
 use crate::limits::{HEARTBEAT_INTERVAL, PULSE_INTERVAL, REST_INTERVAL, REST_TIMEOUT};
 use crate::peer::{Lane, Peers, Target};
 use crate::raft::{Node, Settling};
+use crate::shard_map::DEFAULT_GROUP;
 
 /// Keeps the time of groups, until all of them are shut down.
 pub(crate) async fn keep(placement: Arc<Placement>, peers: Arc<dyn Peers>, sight: Arc<Sight>) {
     let mut at = Instant::now();
     let (mut beat_at, mut rest_at) = (at, at);
+    let mut hearing = Hearing::new(placement.clone(), peers.clone());
     loop {
         let nodes: Vec<Node> = placement.groups().into_iter().map(|(_, node)| node).collect();
         if nodes.iter().all(Node::is_stopping) {
@@ -34,6 +37,9 @@ pub(crate) async fn keep(placement: Arc<Placement>, peers: Arc<dyn Peers>, sight
         let now = Instant::now();
         if sight.look(&peers.contacts(), now) {
             nodes.iter().for_each(|node| node.looked(&sight));
+        }
+        if let Some(default) = nodes.iter().find(|node| **node.name() == *DEFAULT_GROUP) {
+            hearing.look(default, &sight, now);
         }
         succession::miss(&placement, &nodes, &sight).await;
         succession::resign(&placement, &nodes, &sight).await;

@@ -82,6 +82,12 @@ impl Sight {
         self.state.lock().members.get(&member).is_some_and(|seen| seen.called.or(seen.calling).is_some())
     }
 
+    /// Whether a member answers when it is called, and calls.
+    pub(crate) fn is_mutual(&self, member: u64) -> bool {
+        let state = self.state.lock();
+        state.members.get(&member).is_some_and(|seen| seen.called.is_some() && seen.calling.is_some())
+    }
+
     /// How long a member has been silent on all connections, at the look before this one and now; none when nobody
     /// would miss it.
     pub(crate) fn silence(&self, member: u64) -> Option<Range<Duration>> {
@@ -108,14 +114,14 @@ mod tests {
         let (sight, mut now) = (Sight::default(), Instant::now());
         let heard = now;
         assert!(sight.look(&contacts(Some((1, heard)), Some((2, heard))), now));
-        assert!(sight.answers(1) && sight.calls(1) == Some(2) && !sight.answers(2));
+        assert!(sight.answers(1) && sight.calls(1) == Some(2) && sight.is_mutual(1) && !sight.answers(2));
         while now + PULSE_INTERVAL < heard + PEER_SILENCE_MAX {
             now += PULSE_INTERVAL;
             assert!(!sight.look(&contacts(Some((1, heard)), Some((2, now))), now));
         }
         now += PULSE_INTERVAL;
         assert!(sight.look(&contacts(Some((1, heard)), Some((2, now))), now));
-        assert!(!sight.answers(1) && sight.calls(1) == Some(2));
+        assert!(!sight.answers(1) && sight.calls(1) == Some(2) && !sight.is_mutual(1));
         assert!(sight.look(&contacts(Some((3, now)), Some((2, now))), now), "another connection is a change");
     }
 

@@ -1,0 +1,70 @@
+//! Leading through whom most members are reached.
+//!
+//! Where the link between two members is cut and others reach both, neither is to lead: the other would be told nothing,
+//! and its clients would wait. So each says in its hello how many it hears which also hear it. One that hears fewer than
+//! another that it hears lets others lead, as if it had been drained. Nobody hears more than it where a member is gone,
+//! or cut off from all.
+
+use std::sync::Arc;
+
+use futures_util::FutureExt;
+use tokio::time::Instant;
+
+use super::balance;
+use super::placement::Placement;
+use super::sight::Sight;
+use crate::limits::{HEARING_INTERVAL, HELLO_TIMEOUT, HEMMED_PATIENCE};
+use crate::peer::Peers;
+use crate::raft::Node;
+
+/// What this replica hears of the others, beside what they hear.
+pub(super) struct Hearing {
+    placement: Arc<Placement>,
+    peers: Arc<dyn Peers>,
+    /// Since when another one has been hearing more.
+    since: Option<Instant>,
+    /// When those were called last that are not heard.
+    called: Option<Instant>,
+}
+
+impl Hearing {
+    pub(super) fn new(placement: Arc<Placement>, peers: Arc<dyn Peers>) -> Hearing {
+        Hearing { placement, peers, since: None, called: None }
+    }
+
+    /// Goes by what was seen of the members of a group.
+    pub(super) fn look(&mut self, group: &Node, sight: &Sight, now: Instant) {
+        let (own, voters) = (self.placement.own(), group.voters());
+        let has_vote = voters.contains(&own);
+        let (heard, missed): (Vec<u64>, Vec<u64>) =
+            voters.into_iter().filter(|voter| *voter != own).partition(|voter| sight.is_mutual(*voter));
+        let hears = if has_vote { heard.len() as u32 + 1 } else { 0 };
+        self.placement.say_hears(hears);
+        let is_hemmed = has_vote && heard.iter().any(|voter| self.peers.hears(*voter) > hears);
+        self.since = is_hemmed.then(|| self.since.unwrap_or(now));
+        let hemmed = self.since.is_some_and(|since| now >= since + HEMMED_PATIENCE);
+        if self.placement.set_hemmed(hemmed) {
+            self.tell(hemmed);
+        }
+        if self.called.is_none_or(|called| now >= called + HEARING_INTERVAL) {
+            self.called = Some(now);
+            missed.into_iter().for_each(|voter| self.call(group, voter));
+        }
+    }
+
+    fn tell(&self, hemmed: bool) {
+        if !hemmed {
+            return tracing::info!("this replica reaches as many members as any other again");
+        }
+        tracing::warn!("another replica reaches more members than this one: others are to lead");
+        let placement = self.placement.clone();
+        // What nobody can take yet is tried again by whoever keeps the balance.
+        actix::spawn(async move { balance::hand_over_all(&placement).await.unwrap_or_default() });
+    }
+
+    /// Calls a member, so that there is a connection as soon as there can be one: nobody else may have a reason to.
+    fn call(&self, group: &Node, member: u64) {
+        let address = group.address(member).unwrap_or_default();
+        actix::spawn(self.peers.hello_of(&address, HELLO_TIMEOUT).map(drop));
+    }
+}
