@@ -1,7 +1,12 @@
 //! Members whose disks are full.
 
+use std::time::Duration;
+
 use super::replica_tests::{Cluster, create, pods, until};
 use crate::{Draft, Expectation, Key, Layout, Mutation, Outcome, Write, WriteError};
+
+/// Between two writes: who has no room says so while the segment has some, which is small here.
+const PACE: Duration = Duration::from_millis(5);
 
 fn large(number: usize) -> Write {
     let draft = Draft { bytes: vec![b'0'; 20 << 10], layout: Layout::default(), ..Draft::default() };
@@ -23,6 +28,7 @@ async fn members_are_removed_although_a_majority_has_no_room_for_writes() {
             Err(WriteError::NoSpace) => break,
             other => panic!("{number}: {other:?}"),
         }
+        tokio::time::sleep(PACE).await;
     }
     stores[0].remove("c").await.unwrap();
     until("c has no vote", || stores[0].cluster().members.len() == 2).await;
