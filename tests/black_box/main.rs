@@ -26,6 +26,7 @@ mod refusals;
 mod resume;
 mod salvage;
 mod slow;
+mod starting;
 #[path = "../support/mod.rs"]
 #[allow(dead_code, unused_imports, reason = "other tests use the rest of it")]
 mod support;
