@@ -23,6 +23,7 @@ mod node_ports;
 mod paging;
 mod preferring;
 mod refusals;
+mod removing;
 mod resume;
 mod salvage;
 mod slow;
