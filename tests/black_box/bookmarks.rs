@@ -1,14 +1,20 @@
 //! Bookmarks: what a watch that is about to end can be resumed from.
 
+use std::thread::scope;
 use std::time::{Duration, Instant};
 
-use serde_json::json;
+use serde_json::{Value, json};
 
-use crate::support::{CONFIG_MAPS, DataDir, Server, Watch, config_map, revision};
+use crate::cluster::{PATIENCE, Places, status, until};
+use crate::support::{Answer, CONFIG_MAPS, DataDir, Server, Watch, config_map, revision};
 
 /// Another kind, so that its changes are not what the watches are told of.
 const SECRETS: &str = "/api/v1/namespaces/default/secrets";
 const SECONDS: u64 = 3;
+/// How long history is kept where what is idle has to outlast it.
+const HISTORY: Duration = Duration::from_secs(4);
+/// How much else is written at least.
+const WRITES: usize = 50;
 
 fn watch(server: &Server, more: &str) -> Watch {
     // The controllers write to the namespace too.
@@ -55,4 +61,132 @@ fn a_watch_of_one_shard_ends_with_a_bookmark() {
 #[test]
 fn a_watch_of_several_shards_ends_with_a_bookmark() {
     a_watch_ends_with_a_bookmark(&["--shards", "configmaps=8", "--groups", "5"]);
+}
+
+/// A secret by its name.
+fn secret(name: &str) -> Value {
+    json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": name}})
+}
+
+/// Watches secrets from a revision.
+fn watch_secrets(server: &Server, from: u64, more: &str) -> Watch {
+    let watch = server.connect().watch(&format!("{SECRETS}?watch=1&resourceVersion={from}{more}")).expect("an answer");
+    watch.unwrap_or_else(|refused| panic!("{}", refused.text()))
+}
+
+/// Checks what a watch is told of next: that this was created.
+fn tells(watch: &mut Watch, created: &Value) {
+    let event = watch.next().expect("an event");
+    assert_eq!((&event["type"], &event["object"]["metadata"]), (&json!("ADDED"), &created["metadata"]));
+}
+
+/// Whether a watch from a revision is refused, because the history begins later.
+fn is_past(watch: Result<Watch, Answer>) -> bool {
+    match watch {
+        Ok(mut watch) => watch.next().is_ok_and(|event| event["object"]["code"] == 410),
+        Err(answer) => answer.status == 410,
+    }
+}
+
+/// Three members, one of which was asked to watch secrets, of which there were none new while much else was written.
+struct Idle {
+    servers: [Server; 3],
+    /// The last change of a secret.
+    made: u64,
+    /// Of the list that the watch began with.
+    listed: u64,
+    /// A later change of what is in the group `default`, as secrets are unless they are divided.
+    beside: u64,
+    /// Of the bookmark that the watch ended with.
+    bookmarked: u64,
+    /// Kept as long as they are used.
+    _places: Places,
+}
+
+impl Idle {
+    /// Lets a watch pass, and after it the history of what was written meanwhile.
+    fn pass(flags: &[&str]) -> Idle {
+        let (mut places, history) = (Places::new(), HISTORY.as_secs().to_string());
+        places.more = flags.iter().chain(&["--history-seconds", &history]).map(|flag| (*flag).to_owned()).collect();
+        let servers = places.start_all();
+        let made = revision(&servers[2].connect().post(SECRETS, &secret("made")).expect(201));
+        let listed = revision(&servers[0].connect().get(SECRETS).expect(200));
+        let options = format!("&allowWatchBookmarks=1&timeoutSeconds={SECONDS}");
+        let mut watch = watch_secrets(&servers[0], listed, &options);
+        let account = json!({"metadata": {"name": "beside"}});
+        let beside = servers[2].connect().post("/api/v1/namespaces/default/serviceaccounts", &account).expect(201);
+        let bookmarked = scope(|scope| {
+            let writing = scope.spawn(|| keep_busy(&servers[1], 2 * HISTORY));
+            let bookmark = watch.next().expect("a bookmark");
+            assert_eq!(bookmark["type"], "BOOKMARK", "{bookmark}");
+            watch.next().expect_err("it ends, with one bookmark");
+            writing.join().expect("a writer");
+            revision(&bookmark["object"])
+        });
+        until("the history of what was written is over", || {
+            let path = format!("{CONFIG_MAPS}?watch=1&resourceVersion={listed}");
+            is_past(servers[1].connect().watch(&path).expect("an answer"))
+        });
+        assert!(bookmarked >= listed && listed >= made, "{bookmarked} is behind {listed}, or that behind {made}");
+        Idle { servers, made, listed, beside: revision(&beside), bookmarked, _places: places }
+    }
+
+    /// Other members go on from where the watch was, and tell of what comes next, once.
+    fn goes_on_elsewhere(&self) {
+        let [a, b, c] = &self.servers;
+        let watch = |server: &Server| [self.listed, self.bookmarked].map(|from| watch_secrets(server, from, ""));
+        let mut before = [b, c].map(watch);
+        let next = a.connect().post(SECRETS, &secret("next")).expect(201);
+        let mut after = [b, c].map(watch);
+        let last = b.connect().post(SECRETS, &secret("last")).expect(201);
+        for watch in before.iter_mut().chain(&mut after).flatten() {
+            tells(watch, &next);
+            tells(watch, &last);
+        }
+    }
+
+    /// The groups of a resource, as a member sees them.
+    fn groups(&self, resource: &str) -> Vec<Value> {
+        let status = status(&self.servers[0]);
+        let mut tables = status["shards"].as_array().expect("tables").iter();
+        let table = tables.find(|table| table["resource"] == resource).expect("the table");
+        table["groups"].as_array().expect("groups").clone()
+    }
+}
+
+/// Creates ConfigMaps for so long.
+fn keep_busy(server: &Server, how_long: Duration) {
+    let (mut client, began) = (server.connect(), Instant::now());
+    for number in 0.. {
+        if number >= WRITES && began.elapsed() > how_long {
+            return;
+        }
+        assert!(began.elapsed() < 2 * PATIENCE, "{number} writes in {:?}", began.elapsed());
+        client.post(CONFIG_MAPS, &config_map(&format!("busy-{number}"), "1")).expect(201);
+    }
+}
+
+#[test]
+fn a_watch_of_one_idle_shard_goes_on_at_another_member() {
+    let idle = Idle::pass(&["--shards", "configmaps=8"]);
+    assert!(idle.bookmarked >= idle.beside, "bookmarks come along with what else its group writes");
+    idle.goes_on_elsewhere();
+}
+
+#[test]
+fn a_watch_of_idle_shards_in_busy_groups_goes_on_at_another_member() {
+    let idle = Idle::pass(&["--shards", "configmaps=8,secrets=3"]);
+    let busy = idle.groups("configmaps");
+    assert!(idle.groups("secrets").iter().all(|group| busy.contains(group)));
+    idle.goes_on_elsewhere();
+}
+
+#[test]
+fn a_watch_of_shards_whose_groups_are_all_idle_goes_on_at_another_member() {
+    // Pods, of which there are none, make as many groups possible.
+    let idle = Idle::pass(&["--shards", "configmaps=2,secrets=3,pods=6", "--groups", "11"]);
+    let busy = idle.groups("configmaps");
+    assert!(!idle.groups("secrets").iter().any(|group| busy.contains(group)));
+    assert_eq!(idle.bookmarked, idle.made, "no group is closed for a bookmark: it stays where the last change was");
+    idle.goes_on_elsewhere();
 }

@@ -1,6 +1,7 @@
 //! Three servers that are one cluster, and its administration by `flotilla cluster`.
 
 use std::fs;
+use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::process::{Command, Output};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -11,15 +12,17 @@ use serde_json::{Value, json};
 
 use crate::support::{Answer, CONFIG_MAPS, DataDir, Server, config_map, config_map_path, ports, revision};
 
-const NAMES: [&str; 3] = ["a", "b", "c"];
+pub const NAMES: [&str; 3] = ["a", "b", "c"];
+/// Those who join them later.
+const MORE_NAMES: [&str; 2] = ["d", "e"];
 const CLUSTER: &str = "/flotilla/v1/cluster";
 /// How long something may take that others have to notice first.
-const PATIENCE: Duration = Duration::from_secs(30);
+pub const PATIENCE: Duration = Duration::from_secs(30);
 
-/// Where three servers are to be.
+/// Where the servers of a cluster are to be: three that found it, and those who join them later.
 pub struct Places {
-    pub directories: [DataDir; 3],
-    ports: [u16; 3],
+    pub directories: Vec<DataDir>,
+    ports: Vec<u16>,
     pub pki: PathBuf,
     /// Flags of all of them.
     pub more: Vec<String>,
@@ -27,9 +30,13 @@ pub struct Places {
 
 impl Places {
     pub fn new() -> Places {
-        let directories = [DataDir::new(), DataDir::new(), DataDir::new()];
-        let addresses = ports::free(3);
-        let ports = [0, 1, 2].map(|member: usize| addresses[member].port());
+        Places::of(NAMES.len())
+    }
+
+    /// Places for so many, five at most.
+    pub fn of(count: usize) -> Places {
+        let directories = (0..count).map(|_| DataDir::new()).collect::<Vec<_>>();
+        let ports = ports::free(count).iter().map(SocketAddr::port).collect();
         let pki = directories[0].path().with_file_name("shared-pki");
         Places { directories, ports, pki, more: Vec::new() }
     }
@@ -51,10 +58,13 @@ impl Places {
     }
 
     fn flags(&self, member: usize) -> Vec<String> {
-        let others = NAMES.iter().zip(self.ports).map(|(name, port)| format!("{name}=127.0.0.1:{port}"));
-        let (initial, pki) = (others.collect::<Vec<_>>().join(","), self.pki.display().to_string());
+        let names = [&NAMES[..], &MORE_NAMES].concat();
+        // Who joins later is none of those who found the cluster, but of those whom it names itself.
+        let initial = (0..self.ports.len()).filter(|other| *other < NAMES.len() || *other == member);
+        let initial: Vec<_> = initial.map(|other| format!("{}={}", names[other], self.address(other))).collect();
+        let (initial, pki) = (initial.join(","), self.pki.display().to_string());
         let address = self.address(member);
-        let (name, peer_listen) = (NAMES[member].to_owned(), "--peer-listen".to_owned());
+        let (name, peer_listen) = (names[member].to_owned(), "--peer-listen".to_owned());
         let initial_cluster = "--initial-cluster".to_owned();
         let own =
             ["--name".to_owned(), name, peer_listen, address, initial_cluster, initial, "--pki-dir".to_owned(), pki];
@@ -216,7 +226,7 @@ fn a_replacement_shows_nothing_before_it_has_a_part_in_every_group() {
 }
 
 /// Checks that a server says that it cannot answer now.
-fn unavailable(answer: &Answer) {
+pub fn unavailable(answer: &Answer) {
     let status = answer.expect(503);
     assert_eq!((&status["kind"], &status["reason"]), (&json!("Status"), &json!("ServiceUnavailable")));
     assert!(answer.header("retry-after").is_some());

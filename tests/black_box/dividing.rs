@@ -9,6 +9,9 @@ use serde_json::{Value, json};
 use crate::support::{CONFIG_MAPS, DataDir, Server, config_map, revision};
 
 const SECRETS: &str = "/api/v1/namespaces/default/secrets";
+/// Longest time that a write may take while its resource is divided, whatever else the machine does. Without
+/// optimization the same takes several times as long.
+const WRITE_MAX: Duration = Duration::from_secs(if cfg!(debug_assertions) { 3 } else { 1 });
 
 /// Runs `flotilla cluster shards`; what it says.
 fn shards(server: &Server, arguments: &[&str]) -> Result<String, String> {
@@ -19,22 +22,24 @@ fn shards(server: &Server, arguments: &[&str]) -> Result<String, String> {
     if output.status.success() { Ok(text(&output.stdout)) } else { Err(text(&output.stderr)) }
 }
 
-/// Updates one object over and over, each time as it was answered before; how often, and the longest time it took.
+/// Updates one object over and over, each time as it was answered before; how often, and the longest time until one
+/// was acknowledged.
 pub fn keep_updating(server: &Server, collection: &str, object: Value, stopped: &AtomicBool) -> (u64, Duration) {
     let (mut client, mut slowest) = (server.connect(), Duration::ZERO);
     let mut object = client.post(collection, &object).expect(201);
     let path = format!("{collection}/{}", object["metadata"]["name"].as_str().expect("a name"));
-    let mut count = 0;
+    let (mut count, mut began) = (0_u64, Instant::now());
     while !stopped.load(Ordering::SeqCst) {
-        count += 1;
-        object["metadata"]["labels"] = json!({ "count": count.to_string() });
-        let began = Instant::now();
+        let next = json!((count + 1).to_string());
+        object["metadata"]["labels"] = json!({ "count": next });
         let answer = client.put(&path, &object);
-        // On a busy machine a group may be without a leader for a moment.
+        // On a busy machine a group may be without a leader for a moment: nobody knows then what becomes of a write.
         object = if answer.status == 503 { client.get(&path).expect(200) } else { answer.expect(200) };
-        slowest = slowest.max(began.elapsed());
+        if object["metadata"]["labels"]["count"] == next {
+            (count, slowest, began) = (count + 1, slowest.max(began.elapsed()), Instant::now());
+        }
     }
-    (count, slowest)
+    (count, slowest.max(began.elapsed()))
 }
 
 #[test]
@@ -70,7 +75,10 @@ fn a_resource_is_divided_while_it_is_used() {
     });
     for (count, slowest) in updates {
         let held = slowest.saturating_sub(slowest_elsewhere);
-        assert!(count > 10 && held < Duration::from_secs(1), "{count} updates, one of them took {slowest:?}");
+        assert!(
+            count > 10 && held < Duration::from_secs(1) && slowest < WRITE_MAX,
+            "{count} updates, one of them took {slowest:?}, and {slowest_elsewhere:?} where nothing was divided"
+        );
     }
     for refused in ["services=4", "configmaps=0", "nothings=2", "apps/nothings=2"] {
         assert!(shards(&server, &[refused]).is_err(), "{refused}");

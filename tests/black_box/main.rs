@@ -23,9 +23,11 @@ mod node_ports;
 mod paging;
 mod preferring;
 mod refusals;
+mod removing;
 mod resume;
 mod salvage;
 mod slow;
+mod starting;
 #[path = "../support/mod.rs"]
 #[allow(dead_code, unused_imports, reason = "other tests use the rest of it")]
 mod support;
