@@ -83,6 +83,11 @@ impl LogStore {
         self.wal.held_by(self.group)
     }
 
+    /// Whether the log has another entry at this place.
+    pub(super) fn differs(&self, from: LogRef) -> bool {
+        self.wal.entry_at(self.group, from.index).is_some_and(|own| own != from)
+    }
+
     /// What the log says of the group, besides its entries.
     pub(super) fn state(&self) -> GroupState {
         self.wal.state(self.group)

@@ -4,9 +4,15 @@ use std::cmp::Ordering;
 use std::io;
 
 use flotilla_proto::replication as message;
+use openraft::raft::AppendEntriesRequest;
 
 use super::node::Node;
+use super::types::TypeConfig;
 use super::{types, wire};
+
+/// Why a replica ends that knows better than its leader.
+const CONTRADICTED: &str = "a leader has other entries than this replica where these were committed: \
+    a majority of the members runs on older copies of data, or on parts of it";
 
 impl Node {
     /// Appends entries that the leader sent.
@@ -16,7 +22,12 @@ impl Node {
             (self.on_lost)();
             return Err(io::Error::other("this replica has lost entries that it had acknowledged"));
         }
+        let ballot = (request.ballot.term, request.ballot.node);
         let request = wire::append(request).ok_or_else(|| io::Error::other("an entry cannot be read"))?;
+        if self.is_contradicted(ballot, &request) {
+            (self.on_fatal)(CONTRADICTED);
+            return Err(io::Error::other(CONTRADICTED));
+        }
         // Before it is committed: who is told of it may ask this replica for the next write.
         request.entries.iter().filter_map(types::last_revision).for_each(|last| self.latest.learn(last));
         let response = self.raft.append_entries(request).await.map_err(io::Error::other)?;
@@ -35,6 +46,19 @@ impl Node {
             Ordering::Equal => last < Some(request.acknowledged),
             Ordering::Greater => false, // another leader may have had it truncate its log since
         }
+    }
+
+    /// Whether a leader has another entry than this replica where that knows what was committed. Clients may have been
+    /// told of it: whoever has voted for such a leader has lost it. One that was deposed may have what it likes.
+    fn is_contradicted(&self, leader: (u64, u64), request: &AppendEntriesRequest<TypeConfig>) -> bool {
+        let state = self.log.state();
+        let is_deposed = state.vote.is_some_and(|vote| (vote.term, vote.node) > leader);
+        let Some(committed) = state.committed.filter(|_| !is_deposed).map(|committed| committed.index) else {
+            return false;
+        };
+        let entries = request.entries.iter().map(|entry| &entry.log_id);
+        let mut told = request.prev_log_id.iter().chain(&request.leader_commit).chain(entries);
+        told.any(|told| told.index() <= committed && self.log.differs(types::log_ref(told)))
     }
 
     /// Votes for a candidate, or says whether it would.

@@ -1,8 +1,11 @@
 //! Members that come back with less than they acknowledged.
 
 use std::path::Path;
+use std::time::Duration;
 
-use super::replica_tests::{Cluster, create, read, until};
+use futures_util::FutureExt;
+
+use super::replica_tests::{Cluster, create, pods, read, until};
 use crate::OpenError;
 use crate::wal::WalError;
 use crate::wal::disk::Disk;
@@ -26,7 +29,7 @@ async fn a_member_with_an_older_copy_of_its_data_gives_up_and_harms_nobody() {
     let second = create(&a, "ns/second").await;
     assert_eq!(read(&c, "ns/second").await, Some(second));
     // The others have committed it; that c has it on its disk, too, the leader hears a little later.
-    tokio::time::sleep(std::time::Duration::from_millis(300)).await;
+    tokio::time::sleep(Duration::from_millis(300)).await;
     c.shutdown().await;
 
     cluster.disks.insert("c".into(), older.clone());
@@ -38,6 +41,32 @@ async fn a_member_with_an_older_copy_of_its_data_gives_up_and_harms_nobody() {
     let again = cluster.try_to_open("c").await;
     assert!(matches!(&again, Err(OpenError::Directory { source, .. }) if source.to_string().contains("acknowledged")));
     tokio::join!(a.shutdown(), b.shutdown());
+}
+
+#[tokio::test]
+async fn who_has_told_of_what_a_leader_lacks_ends_rather_than_take_it_back() {
+    let mut cluster = Cluster::new(&["a", "b", "c"], 0);
+    let (a, b, c) = tokio::join!(cluster.open("a"), cluster.open("b"), cluster.open("c"));
+    b.transfer(None, "b").await.unwrap();
+    create(&b, "ns/first").await;
+    a.shutdown().await;
+    let older = cluster.disks["a"].crash(|_, _| true);
+    let a = cluster.open("a").await;
+    c.shutdown().await;
+    create(&b, "ns/second").await;
+    tokio::join!(a.shutdown(), b.shutdown());
+
+    // Of those that have the second one b is not there, and a does not know of it any more.
+    cluster.disks.insert("a".into(), older);
+    let (a, c) = tokio::join!(cluster.open("a"), cluster.open("c"));
+    create(&a, "ns/third").await;
+    let b = cluster.begin("b").await;
+    tokio::time::sleep(Duration::from_secs(2)).await;
+    let table = b.table(&pods());
+    assert!(table.get("ns/second").is_some() && table.get("ns/third").is_none(), "it has taken something back");
+    assert!(b.ready().now_or_never().is_none(), "it shows what nobody else does");
+    create(&a, "ns/fourth").await;
+    tokio::join!(a.shutdown(), b.shutdown(), c.shutdown());
 }
 
 #[tokio::test]

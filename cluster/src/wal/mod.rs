@@ -269,6 +269,11 @@ impl Wal {
         GroupState { vote, committed, purged, last: ledger.last(), first_index: ledger.first_index() }
     }
 
+    /// Which entry a group has at an index, if it is in the log.
+    pub(crate) fn entry_at(&self, group: GroupId, index: u64) -> Option<LogRef> {
+        Some(self.shared.ledgers.lock()[usize::from(group)].slot(index)?.at)
+    }
+
     /// Reads an entry that is on disk with `decode`, through a buffer that grows as needed; none when the log has no
     /// such entry or it is not on disk yet.
     pub(crate) fn read<T>(
