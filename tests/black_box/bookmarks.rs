@@ -10,11 +10,14 @@ use crate::support::{Answer, CONFIG_MAPS, DataDir, Server, Watch, config_map, re
 
 /// Another kind, so that its changes are not what the watches are told of.
 const SECRETS: &str = "/api/v1/namespaces/default/secrets";
-const SECONDS: u64 = 3;
+/// What lies beside secrets.
+const ACCOUNTS: &str = "/api/v1/namespaces/default/serviceaccounts";
+/// How long a watch lasts, so that on a busy machine, too, something can be written before its bookmark comes.
+const SECONDS: u64 = 5;
 /// How long history is kept where what is idle has to outlast it.
 const HISTORY: Duration = Duration::from_secs(4);
 /// How much else is written at least.
-const WRITES: usize = 50;
+const WRITES: usize = 20;
 
 fn watch(server: &Server, more: &str) -> Watch {
     // The controllers write to the namespace too.
@@ -111,10 +114,12 @@ impl Idle {
         let servers = places.start_all();
         let made = revision(&servers[2].connect().post(SECRETS, &secret("made")).expect(201));
         let listed = revision(&servers[0].connect().get(SECRETS).expect(200));
+        let account = json!({"metadata": {"name": "beside"}});
+        let beside = servers[2].connect().post(ACCOUNTS, &account).expect(201);
+        // Who has been asked for it has it.
+        servers[0].connect().get(&format!("{ACCOUNTS}/beside")).expect(200);
         let options = format!("&allowWatchBookmarks=1&timeoutSeconds={SECONDS}");
         let mut watch = watch_secrets(&servers[0], listed, &options);
-        let account = json!({"metadata": {"name": "beside"}});
-        let beside = servers[2].connect().post("/api/v1/namespaces/default/serviceaccounts", &account).expect(201);
         let bookmarked = scope(|scope| {
             let writing = scope.spawn(|| keep_busy(&servers[1], 2 * HISTORY));
             let bookmark = watch.next().expect("a bookmark");
@@ -156,13 +161,16 @@ impl Idle {
 
 /// Creates ConfigMaps for so long.
 fn keep_busy(server: &Server, how_long: Duration) {
-    let (mut client, began) = (server.connect(), Instant::now());
+    let (mut client, began, mut written) = (server.connect(), Instant::now(), 0);
     for number in 0.. {
-        if number >= WRITES && began.elapsed() > how_long {
+        if written >= WRITES && began.elapsed() > how_long {
             return;
         }
-        assert!(began.elapsed() < 2 * PATIENCE, "{number} writes in {:?}", began.elapsed());
-        client.post(CONFIG_MAPS, &config_map(&format!("busy-{number}"), "1")).expect(201);
+        assert!(began.elapsed() < 4 * PATIENCE, "{written} writes in {:?}", began.elapsed());
+        let answer = client.post(CONFIG_MAPS, &config_map(&format!("busy-{number}"), "1"));
+        // On a busy machine a group may be without a leader for a moment.
+        assert!(matches!(answer.status, 201 | 503), "{}", answer.text());
+        written += usize::from(answer.status == 201);
     }
 }
 
