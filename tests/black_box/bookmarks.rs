@@ -169,7 +169,7 @@ fn keep_busy(server: &Server, how_long: Duration) {
         assert!(began.elapsed() < 4 * PATIENCE, "{written} writes in {:?}", began.elapsed());
         let answer = client.post(CONFIG_MAPS, &config_map(&format!("busy-{number}"), "1"));
         // On a busy machine a group may be without a leader for a moment.
-        assert!(matches!(answer.status, 201 | 503), "{}", answer.text());
+        assert!(matches!(answer.status, 201 | 503 | 504), "{}", answer.text());
         written += usize::from(answer.status == 201);
     }
 }

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use serde_json::json;
 
-use crate::cluster::{NAMES, Places, cluster, each, read, status, told, until, write};
+use crate::cluster::{NAMES, Places, cluster, each, read, status, until, write};
 use crate::support::{CONFIG_MAPS, Connection, Credentials, Server, config_map};
 
 /// How long a client waits for one answer before it tries something else.
@@ -72,6 +72,21 @@ fn are_members(servers: &[&Server], names: &[&str]) {
     }
 }
 
+/// What a command says that succeeds. On a busy machine a group may be without a leader for a moment, which is no reason
+/// to fail; every other one is.
+fn done(server: &Server, arguments: &[&str]) -> String {
+    let arguments = [arguments, &["--timeout", "60"]].concat();
+    let mut said = String::new();
+    until("somebody leads", || {
+        let output = cluster(server, &arguments);
+        let (text, error) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+        said = text.into_owned();
+        assert!(output.status.success() || error.contains("has no leader"), "{arguments:?}: {error}");
+        output.status.success()
+    });
+    said
+}
+
 /// Has `c` removed by a member while the leader `a` is killed so long after that was begun, and once more when `a` is
 /// back. Returns `a`, and what was acknowledged to clients of the others all the while.
 fn remove_while_the_leader_is_killed(
@@ -95,7 +110,7 @@ fn remove_while_the_leader_is_killed(
         removing.join().expect("it ends, one way or the other");
         let a = places.start(0);
         until("b has found a again", || each(&status(&b), "reachable").first() == Some(&json!(true)));
-        let told = told(&b, &["remove", "c", "--timeout", "60"]);
+        let told = done(&b, &["remove", "c"]);
         assert!(matches!(&*told, "c is not a member any more\n" | "there is no member \"c\"\n"), "{told}");
         assert_eq!(each(&status(&b), "name"), ["a", "b"], "what is told to be done is done, in every group");
         sleep(AROUND);
@@ -131,7 +146,7 @@ fn a_removal_whose_leader_is_killed_is_finished_by_asking_again() {
         fs::remove_dir_all(places.directories[2].path()).expect("its disk is emptied");
         let c = places.begin(2);
         let join = format!("c={}", places.address(2));
-        assert_eq!(told(&b, &["join", &join, "--timeout", "60"]), "c is a member\n");
+        assert_eq!(done(&b, &["join", &join]), "c is a member\n");
         are_members(&[&a, &b, &c], &NAMES);
         has_all(&c, &acknowledged);
         servers = [a, b, c];
@@ -154,7 +169,7 @@ fn three_members_become_five_of_which_two_may_fail_and_three_again() {
     for (name, member, by) in [("d", 3, &a), ("e", 4, &d)] {
         let join = format!("{name}={}", places.address(member));
         // Any member can be asked, also one that has just become one.
-        assert_eq!(told(by, &["join", &join, "--timeout", "60"]), format!("{name} is a member\n"));
+        assert_eq!(done(by, &["join", &join]), format!("{name} is a member\n"));
     }
     let all = [&a, &b, &c, &d, &e];
     are_members(&all, &["a", "b", "c", "d", "e"]);
@@ -188,7 +203,7 @@ fn three_members_become_five_of_which_two_may_fail_and_three_again() {
     rest.into_iter().for_each(|server| has_all(server, &acknowledged));
 
     for (by, name) in [(&d, "a"), (&e, "b")] {
-        assert_eq!(told(by, &["remove", name, "--timeout", "60"]), format!("{name} is not a member any more\n"));
+        done(by, &["remove", name]);
     }
     are_members(&rest, &["c", "d", "e"]);
     // Three again: one of them may fail, and two are a majority.
