@@ -1,9 +1,9 @@
 //! Leading through whom most members are reached.
 //!
-//! Where the link between two members is cut and others reach both, neither is to lead: the other would be told nothing,
-//! and its clients would wait. So each says in its hello how many it hears which also hear it. One that hears fewer than
-//! another that it hears lets others lead, as if it had been drained. Nobody hears more than it where a member is gone,
-//! or cut off from all.
+//! Where the link between two members is cut and others reach both, neither is to lead: the other would be told
+//! nothing, and its clients would wait. So each says in its hello how many it hears which also hear it. One that hears
+//! fewer than another that it hears lets others lead, as if it had been drained. Nobody hears more than it where a
+//! member is gone, or cut off from all.
 
 use std::sync::Arc;
 
