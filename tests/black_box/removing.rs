@@ -72,8 +72,8 @@ fn are_members(servers: &[&Server], names: &[&str]) {
     }
 }
 
-/// What a command says that succeeds. On a busy machine a group may be without a leader for a moment, which is no reason
-/// to fail; every other one is.
+/// What a command says that succeeds. On a busy machine a group may be without a leader for a moment, which is no
+/// reason to fail; every other one is.
 fn done(server: &Server, arguments: &[&str]) -> String {
     let arguments = [arguments, &["--timeout", "60"]].concat();
     let mut said = String::new();
