@@ -10,6 +10,8 @@ use futures_util::future::{self, LocalBoxFuture};
 use tokio::sync::{oneshot, watch};
 use tokio::time::Instant;
 
+use crate::chance;
+use crate::clock::HybridClock;
 use crate::group::{Applier, GroupClock, Proposer, Tables, close_on_demand};
 use crate::limits::{PEER_VERSION, STOP_WAIT, TRIM_INTERVAL};
 use crate::machine::Machine;
@@ -38,7 +40,7 @@ use crate::store::Running;
 use crate::task::Task;
 use crate::wal::disk::Disk;
 use crate::wal::{self, Wal, WalError, WalOptions};
-use crate::{Founder, Membership, OpenError, Options, Revision};
+use crate::{Founder, Membership, OpenError, Options};
 
 /// Takes hold of the data directory, until the file is dropped.
 pub(crate) fn lock(options: &Options) -> Result<File, OpenError> {
@@ -136,7 +138,7 @@ async fn start(machine: &Machine, options: &Options, tables: &Arc<Tables>) -> Re
     let placement = Arc::new(Placement::new(id, here.hello.clone(), groups.clone(), tables.clone()));
     let sight = Arc::<Sight>::default();
     let exchange = Arc::new(here.exchange(&groups, &placement, &sight));
-    let transport = here.listen(&machine.network, &exchange)?;
+    let transport = here.listen(&machine.network, tables.hybrid_clock().clone(), &exchange)?;
     let peers = transport.clone().map(|transport| transport as Arc<dyn Peers>);
     let (machine, options, tables) = (machine.clone(), options.clone(), tables.clone());
     let on_lost = here.when_lost(options.on_fatal.clone());
@@ -190,7 +192,9 @@ impl<'a> Here<'a> {
         let Identity { name, id, cluster } = identity.get();
         let address = membership.map_or_else(String::new, |membership| membership.advertise.clone());
         let serves = membership.map_or_else(String::new, |membership| membership.serves.clone());
-        let hello = Hello { cluster, member: id, name, version: PEER_VERSION, address, serves, ..Hello::default() };
+        let life = chance::number();
+        let hello =
+            Hello { cluster, member: id, name, version: PEER_VERSION, address, serves, life, ..Hello::default() };
         Ok(Here { membership, founder, identity, hello: watch::Sender::new(hello) })
     }
 
@@ -235,12 +239,13 @@ impl<'a> Here<'a> {
     fn listen(
         &self,
         network: &Arc<dyn Network>,
+        clock: HybridClock,
         exchange: &Arc<Exchange>,
     ) -> Result<Option<Arc<Transport>>, OpenError> {
         let Some(membership) = self.membership else { return Ok(None) };
         let address = membership.peer_listen;
         let (network, tls, hello) = (network.clone(), membership.tls.clone(), self.hello.subscribe());
-        let options = TransportOptions { network, listen: address, tls, hello };
+        let options = TransportOptions { network, listen: address, tls, hello, clock };
         let started = Transport::start(options, exchange.clone());
         started.map(Some).map_err(|source| OpenError::Listen { address, source })
     }
@@ -312,7 +317,7 @@ impl Starter {
         clock: &Arc<GroupClock>,
         snapshots: Snapshots,
     ) -> Result<Group, Box<dyn std::error::Error + Send + Sync>> {
-        let Starter { machine, options, tables, wal, id, peers, .. } = self;
+        let Starter { options, tables, wal, id, peers, .. } = self;
         let thread = System::current().arbiter().clone();
         let applier = Applier::new(thread, clock.clone(), tables.clone(), options);
         let node_options = NodeOptions {
@@ -329,10 +334,9 @@ impl Starter {
             on_lost: self.on_lost.clone(),
         };
         let (node, proposals) = Node::start(node_options).await?;
-        let proposer: Addr<Proposer<Proposals>> =
-            Proposer::new(proposals, clock.clone(), machine.clock.clone()).start();
+        let proposer: Addr<Proposer<Proposals>> = Proposer::new(proposals, clock.clone()).start();
         let (leads, led) = watch::channel(false);
-        let genesis = Revision::from_unix_ms(machine.clock.unix_ms()).max(options.above);
+        let genesis = clock.hybrid().now().max(options.above);
         actix::spawn(node.clone().keep_time());
         actix::spawn(node.clone().follow_leadership(proposer.clone(), leads, genesis));
         let leader = Leader::new(node, *id, clock.clone(), proposer.clone(), peers.clone());

@@ -50,6 +50,7 @@ mod backup;
 mod boot;
 mod chance;
 mod chunk;
+mod clock;
 mod codec;
 mod group;
 mod key;

@@ -192,6 +192,14 @@ pub const PULSE_INTERVAL: Duration = Duration::from_millis(100);
 /// How long nothing is heard of another replica before its groups miss it, and what rests in the belief that it is
 /// there wakes. Longer than [`ELECTION_TIMEOUT`] keeps others from giving votes.
 pub const PEER_SILENCE_MAX: Duration = Duration::from_millis(600);
+/// How far revisions that others have assigned are ahead of the clock before the clock goes forward to them. A group
+/// that assigns more than 1,024 in a millisecond for a while gets ahead by itself.
+pub const CLOCK_LEAD_MAX: Duration = Duration::from_secs(1);
+/// Of so many parts of the time that passes on one machine, not more than one passes on none of the others, or on them
+/// in addition: Linux lets clocks be slewed by up to a tenth (adjtimex(2)).
+pub const CLOCK_DRIFT_PARTS: u64 = 8;
+/// How long a replica may take to answer what its clock shows, before it is taken for one that hears nothing.
+pub const CLOCK_ANSWER_TIMEOUT: Duration = Duration::from_secs(1);
 /// How long another replica reaches more members than this one before that one is to lead in its place: when a member
 /// comes or goes, not all notice at once.
 pub const HEMMED_PATIENCE: Duration = Duration::from_millis(500);

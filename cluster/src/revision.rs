@@ -3,6 +3,7 @@
 use std::fmt;
 use std::num::ParseIntError;
 use std::str::FromStr;
+use std::time::Duration;
 
 /// How many bits of a revision count within one millisecond.
 const COUNTER_BITS: u32 = 18;
@@ -10,8 +11,8 @@ const COUNTER_BITS: u32 = 18;
 /// A point in the history of a table: a hybrid logical clock value, `unix_milliseconds << 18 | counter`.
 ///
 /// The low 8 of the 18 bits of the counter are the slot of the group that assigned the revision, so that the groups of
-/// a table never assign the same one without asking each other; a group can assign 1,024 in a millisecond before it
-/// runs ahead of the clock.
+/// a table never assign the same one without asking each other. The others begin as a fraction of the millisecond: a
+/// group can assign 1,024 in one before it runs ahead of the clock.
 ///
 /// Revisions of one table are unique and strictly increasing. Between [`Revision::FIRST`] and [`Revision::LAST`]
 /// (the years 1982 to 2090) the decimal form has exactly [`Revision::DIGITS`] digits, so that it can be written in
@@ -48,6 +49,18 @@ impl Revision {
     /// The wall time, in milliseconds since 1970, at which the leader's clock stood when it assigned this revision.
     pub const fn unix_ms(self) -> u64 {
         self.0 >> COUNTER_BITS
+    }
+
+    /// How far apart revisions are that were assigned this long after each other.
+    pub(crate) fn span(duration: Duration) -> u64 {
+        let (ms, rest_ns) = (duration.as_millis() as u64, u64::from(duration.subsec_nanos() % 1_000_000));
+        ms.saturating_mul(1 << COUNTER_BITS).saturating_add((rest_ns << COUNTER_BITS) / 1_000_000)
+    }
+
+    /// How long after each other revisions were assigned that are this far apart, rounded up to whole nanoseconds.
+    pub(crate) fn duration(span: u64) -> Duration {
+        let (ms, rest) = (span >> COUNTER_BITS, span % (1 << COUNTER_BITS));
+        Duration::from_millis(ms) + Duration::from_nanos((rest * 1_000_000).div_ceil(1 << COUNTER_BITS))
     }
 
     /// The revision after this one.
@@ -108,6 +121,16 @@ mod tests {
         }
         assert!(!Revision::new(7).write_digits(&mut [0; 18]));
         assert!(!Revision::FIRST.write_digits(&mut [0; 17]));
+    }
+
+    #[test]
+    fn spans_are_durations() {
+        assert_eq!(Revision::span(Duration::from_millis(3)), 3 << 18);
+        for nanos in [0, 1, 999, 1_000_000, 1_234_567_891, 3_600_000_000_007] {
+            let duration = Duration::from_nanos(nanos);
+            let there_and_back = Revision::duration(Revision::span(duration));
+            assert!(duration.abs_diff(there_and_back) < Duration::from_nanos(5), "{duration:?} {there_and_back:?}");
+        }
     }
 
     #[test]

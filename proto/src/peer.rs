@@ -17,6 +17,12 @@ pub struct Frame {
     /// What the request or answer carries.
     #[prost(bytes = "bytes", tag = "4")]
     pub payload: Bytes,
+    /// What the clock of its sender showed when it was sent, as a revision: it will assign none up to there any more.
+    #[prost(fixed64, tag = "5")]
+    pub now: u64,
+    /// The largest revision that its sender knew to be assigned, in any group, when that is ahead of its clock.
+    #[prost(fixed64, tag = "6")]
+    pub latest: u64,
 }
 
 /// What a frame is.
@@ -73,6 +79,9 @@ pub struct Hello {
     /// How many members with a vote hear it and are heard by it, itself among them; 0 when it does not say.
     #[prost(uint32, tag = "12")]
     pub hears: u32,
+    /// A random number of its process: the clock of a new one may be behind that of the one before.
+    #[prost(fixed64, tag = "13")]
+    pub life: u64,
 }
 
 /// What a connection is for.

@@ -8,7 +8,7 @@ use actix::{Addr, ArbiterHandle};
 use tokio::time::Instant;
 
 use super::ages::Ages;
-use super::{Batch, GroupClock, Latest, ShardId, Step, Tables};
+use super::{Batch, GroupClock, ShardId, Step, Tables};
 use crate::limits::SHARED_ENCODING_AGE;
 use crate::shard_map::takes_writes;
 use crate::table::Extent;
@@ -65,9 +65,9 @@ impl Applier {
         }
     }
 
-    /// What is known to be assigned, also in other groups.
-    pub(crate) fn latest(&self) -> &Latest {
-        self.clock.latest()
+    /// The clock of the group.
+    pub(crate) fn clock(&self) -> &Arc<GroupClock> {
+        &self.clock
     }
 
     fn present(&mut self, id: &ShardId) -> &Present {

@@ -6,7 +6,7 @@ use std::sync::{Arc, OnceLock};
 use actix::{Message, Recipient};
 use tokio::sync::{Notify, oneshot};
 
-use super::Latest;
+use crate::clock::HybridClock;
 use crate::limits::CLOSING_TIMEOUT;
 use crate::shard_map::Slot;
 use crate::{ReadError, Revision};
@@ -21,7 +21,9 @@ pub(crate) struct GroupClock {
     name: Arc<str>,
     slot: Slot,
     closed: AtomicU64,
-    latest: Latest,
+    hybrid: HybridClock,
+    /// The largest revision that this replica has assigned as its leader.
+    assigned: AtomicU64,
     /// The first closed revision that was known here; zero before.
     begun: AtomicU64,
     /// Told whenever the closed revision rises.
@@ -35,10 +37,11 @@ pub(crate) struct GroupClock {
 }
 
 impl GroupClock {
-    pub(crate) fn new(name: Arc<str>, slot: Slot, demands: Arc<Notify>, latest: Latest) -> GroupClock {
+    pub(crate) fn new(name: Arc<str>, slot: Slot, demands: Arc<Notify>, hybrid: HybridClock) -> GroupClock {
+        hybrid.serve();
         let (closed, begun, wanted) = (AtomicU64::new(Revision::FIRST.get()), AtomicU64::new(0), AtomicU64::default());
-        let (closing, closer) = (Notify::new(), OnceLock::new());
-        GroupClock { name, slot, closed, latest, begun, closing, closer, wanted, demands }
+        let (assigned, closing, closer) = (AtomicU64::default(), Notify::new(), OnceLock::new());
+        GroupClock { name, slot, closed, hybrid, assigned, begun, closing, closer, wanted, demands }
     }
 
     /// Name of the group.
@@ -56,9 +59,20 @@ impl GroupClock {
         Revision::new(self.closed.load(Ordering::Acquire))
     }
 
-    /// What is known to be assigned, also in other groups.
-    pub(crate) fn latest(&self) -> &Latest {
-        &self.latest
+    /// The clock by which revisions are assigned, of all groups alike.
+    pub(crate) fn hybrid(&self) -> &HybridClock {
+        &self.hybrid
+    }
+
+    /// This replica has assigned a revision, as the leader.
+    pub(crate) fn assign(&self, revision: Revision) {
+        self.assigned.fetch_max(revision.get(), Ordering::AcqRel);
+        self.hybrid.learn(revision);
+    }
+
+    /// The largest revision that this replica has assigned.
+    pub(crate) fn assigned(&self) -> Revision {
+        Revision::new(self.assigned.load(Ordering::Acquire))
     }
 
     /// Where the log of the group began: a table that nothing here tells of was empty then and ever since, whenever it
@@ -78,7 +92,7 @@ impl GroupClock {
     /// Everything up to `revision` is applied.
     pub(crate) fn raise(&self, revision: Revision) {
         self.begin(revision);
-        self.latest.learn(revision);
+        self.hybrid.learn(revision);
         if self.closed.fetch_max(revision.get(), Ordering::AcqRel) < revision.get() {
             self.closing.notify_waiters();
         }

@@ -9,7 +9,6 @@ use tokio::sync::oneshot;
 use super::applier::Outcomes;
 use super::{Action, Batch, Close, Command, GroupClock, Operation, Permit, Sequencer, Step};
 use crate::limits::{BATCH_BYTES_MAX, BATCH_WRITES_MAX, BATCHES_IN_FLIGHT_MAX, GROUP_CLOSES_MAX, GROUP_WRITES_MAX};
-use crate::machine::WallClock;
 use crate::object::Attempt;
 use crate::shard_map::Epoch;
 use crate::{Mutation, Outcome, ReadError, Revision, Tenure, Write, WriteError};
@@ -58,7 +57,6 @@ pub(crate) trait Log: Unpin + 'static {
 pub(crate) struct Proposer<L: Log> {
     log: L,
     clock: Arc<GroupClock>,
-    wall_clock: WallClock,
     /// There is one while this replica leads.
     sequencer: Option<Sequencer>,
     leader: Option<u64>,
@@ -68,24 +66,27 @@ pub(crate) struct Proposer<L: Log> {
     /// Who waits for the group to be closed and for no batch that is in flight. What is proposed next closes it for
     /// them.
     closes: Vec<Close>,
-    /// The largest revision that was proposed.
-    proposed: Revision,
     in_flight: usize,
     flush_is_due: bool,
 }
 
 impl<L: Log> Proposer<L> {
-    pub(crate) fn new(log: L, clock: Arc<GroupClock>, wall_clock: WallClock) -> Proposer<L> {
-        let (queue, closes, proposed) = (VecDeque::new(), Vec::new(), Revision::ZERO);
+    pub(crate) fn new(log: L, clock: Arc<GroupClock>) -> Proposer<L> {
+        let (queue, closes) = (VecDeque::new(), Vec::new());
         let (sequencer, leader, term, in_flight, flush_is_due) = (None, None, 0, 0, false);
-        Proposer { log, clock, wall_clock, sequencer, leader, term, queue, closes, proposed, in_flight, flush_is_due }
+        Proposer { log, clock, sequencer, leader, term, queue, closes, in_flight, flush_is_due }
+    }
+
+    /// The time by which revisions are assigned.
+    fn now(&self) -> Revision {
+        self.clock.hybrid().now()
     }
 
     /// Takes the next batch off the queue.
     fn batch(&mut self) -> (Vec<Command>, Vec<(Reply, Permit)>) {
         let (mut commands, mut replies, mut bytes) = (Vec::new(), Vec::new(), 0);
-        let unix_ms = self.wall_clock.unix_ms();
-        let latest = if seeded!(HastyLeader) { Revision::ZERO } else { self.clock.latest().get() };
+        let now = self.now();
+        let latest = if seeded!(HastyLeader) { Revision::ZERO } else { self.clock.hybrid().latest() };
         self.sequencer.iter_mut().for_each(|sequencer| sequencer.pass(latest));
         while commands.len() < BATCH_WRITES_MAX && bytes < BATCH_BYTES_MAX {
             let Some(Propose { write, attempt, shard, tenure, reply, permit }) = self.queue.pop_front() else { break };
@@ -94,7 +95,7 @@ impl<L: Log> Proposer<L> {
                 let _ = reply.send(Err(WriteError::NotLeader { leader: self.leader }));
                 continue;
             };
-            let command = sequencer.next(unix_ms).and_then(|revision| command(write, attempt, shard, revision));
+            let command = sequencer.next(now).and_then(|revision| command(write, attempt, shard, revision));
             let Some(command) = command else {
                 let _ = reply.send(Err(WriteError::Malformed));
                 continue;
@@ -127,7 +128,7 @@ impl<L: Log> Proposer<L> {
     /// of the batch were assigned.
     fn propose(&mut self, batch: Batch, replies: Replies, ctx: &mut Context<Proposer<L>>) {
         self.in_flight += 1;
-        self.proposed = self.proposed.max(batch.last().unwrap_or_default());
+        self.clock.assign(batch.last().unwrap_or_default());
         let closes = std::mem::take(&mut self.closes);
         let proposed = self.log.propose(batch, self.term, replies);
         let done = proposed.into_actor(self).map(|(), proposer, ctx| {
@@ -157,10 +158,11 @@ impl<L: Log> Proposer<L> {
     /// Up to where the group has to be closed by an entry of its own: not when a batch in flight will do it.
     fn unclosed(&mut self) -> Option<Revision> {
         let revision = self.closes.iter().map(|close| close.revision).max()?;
-        if revision <= self.proposed && self.in_flight > 0 {
+        if revision <= self.clock.assigned() && self.in_flight > 0 {
             return None;
         }
-        self.sequencer.as_mut()?.close(revision, self.wall_clock.unix_ms())
+        let now = self.now();
+        self.sequencer.as_mut()?.close(revision, now)
     }
 
     fn flush_soon(&mut self, ctx: &mut Context<Proposer<L>>) {
@@ -234,6 +236,7 @@ impl<L: Log> Handler<Advance> for Proposer<L> {
     type Result = ();
 
     fn handle(&mut self, Advance { step, reply }: Advance, ctx: &mut Context<Proposer<L>>) {
+        let now = self.now();
         let Some(sequencer) = &mut self.sequencer else {
             let _ = reply.send(Err(WriteError::NotLeader { leader: self.leader }));
             return;
@@ -243,13 +246,13 @@ impl<L: Log> Handler<Advance> for Proposer<L> {
             Action::Open { above } => Some(above),
             Action::End => Some(Revision::FIRST),
         };
-        let close = above.and_then(|above| sequencer.close(above, self.wall_clock.unix_ms()));
+        let close = above.and_then(|above| sequencer.close(above, now));
         if above.is_some() && close.is_none() {
             let _ = reply.send(Err(WriteError::Malformed));
             return;
         }
         self.in_flight += 1;
-        self.proposed = self.proposed.max(close.unwrap_or_default());
+        self.clock.assign(close.unwrap_or_default());
         let proposed = self.log.propose(Batch::stepping(step, close), self.term, Replies::Stepper(reply));
         let done = proposed.into_actor(self).map(|(), proposer, ctx| {
             proposer.in_flight -= 1;
@@ -310,7 +313,7 @@ impl<L: Log> Handler<Lead> for Proposer<L> {
         let slot = self.clock.slot();
         // What this replica proposed may be behind the entry with which it began to lead once more, and not applied
         // yet.
-        self.sequencer = lead.above.map(|above| Sequencer::above(above.max(self.proposed), slot));
+        self.sequencer = lead.above.map(|above| Sequencer::above(above.max(self.clock.assigned()), slot));
         (self.leader, self.term) = (lead.leader, lead.term);
         for close in &self.closes {
             self.sequencer.iter_mut().for_each(|sequencer| sequencer.pass(close.revision));

@@ -6,7 +6,7 @@ use crate::shard_map::Slot;
 /// How many revisions there are from one that a group may assign to the next: one for each slot.
 const STEP: u64 = 1 << Slot::BITS;
 
-/// Hands out revisions in increasing order, near the wall clock and never below what was handed out before. Their low
+/// Hands out revisions in increasing order, near the clock and never below what was handed out before. Their low
 /// bits are the slot of the group, so that no other group hands out the same.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Sequencer {
@@ -20,10 +20,10 @@ impl Sequencer {
         Sequencer { last, slot }
     }
 
-    /// The next revision at this wall time; none when the 18 digits are used up.
-    pub(crate) fn next(&mut self, unix_ms: u64) -> Option<Revision> {
+    /// The next revision at this time; none when the 18 digits are used up.
+    pub(crate) fn next(&mut self, now: Revision) -> Option<Revision> {
         let above = if seeded!(RevisionFromClockAlone) { Revision::FIRST } else { self.last.next() };
-        let revision = self.own(above.max(Revision::from_unix_ms(unix_ms)));
+        let revision = self.own(above.max(now));
         // A clock that stands beyond the last revision must not use up those that are left.
         let revision = if revision >= Revision::LAST { self.own(above) } else { revision };
         if revision > Revision::LAST {
@@ -35,11 +35,10 @@ impl Sequencer {
 
     /// Hands out nothing up to `revision` any more, nor up to the clock: up to where that is; none for a revision that
     /// is too large to be followed by others.
-    pub(crate) fn close(&mut self, revision: Revision, unix_ms: u64) -> Option<Revision> {
+    pub(crate) fn close(&mut self, revision: Revision, now: Revision) -> Option<Revision> {
         if revision >= Revision::LAST {
             return None;
         }
-        let now = Revision::from_unix_ms(unix_ms);
         self.pass(revision);
         self.pass(if now < Revision::LAST { now } else { Revision::FIRST });
         Some(self.last)
@@ -61,20 +60,24 @@ impl Sequencer {
 mod tests {
     use super::*;
 
+    fn at(unix_ms: u64) -> Revision {
+        Revision::from_unix_ms(unix_ms)
+    }
+
     #[test]
     fn rises_whatever_the_clock_says() {
         let mut sequencer = Sequencer::above(Revision::ZERO, 7);
         let mut last = Revision::ZERO;
         for unix_ms in [0, 1_790_000_000_000, 1_790_000_000_000, 5, u64::MAX, 1_790_000_000_001] {
-            let next = sequencer.next(unix_ms).unwrap();
+            let next = sequencer.next(at(unix_ms)).unwrap();
             assert!(next > last && next < Revision::LAST, "{next} after {last}");
             assert_eq!(next.get() % 256, 7);
             last = next;
         }
         assert_eq!(last.unix_ms(), 1_790_000_000_001);
         let mut exhausted = Sequencer::above(Revision::LAST.previous(), Revision::LAST.get() as u8);
-        assert_eq!(exhausted.next(0), Some(Revision::LAST));
-        assert_eq!(exhausted.next(0), None);
+        assert_eq!(exhausted.next(at(0)), Some(Revision::LAST));
+        assert_eq!(exhausted.next(at(0)), None);
     }
 
     #[test]
@@ -83,7 +86,7 @@ mod tests {
         for slot in [0, 1, 2, 128, 255] {
             let mut sequencer = Sequencer::above(Revision::FIRST, slot);
             for _ in 0..1_000 {
-                assert!(seen.insert(sequencer.next(1_790_000_000_000).unwrap()));
+                assert!(seen.insert(sequencer.next(at(1_790_000_000_000)).unwrap()));
             }
         }
     }
@@ -91,13 +94,13 @@ mod tests {
     #[test]
     fn nothing_is_assigned_up_to_what_is_closed() {
         let mut sequencer = Sequencer::above(Revision::ZERO, 3);
-        let written = sequencer.next(1_790_000_000_000).unwrap();
+        let written = sequencer.next(at(1_790_000_000_000)).unwrap();
         let far = Revision::new(written.get() + 1_000_000_000);
-        assert_eq!(sequencer.close(far, 1_790_000_000_001), Some(far));
-        assert!(sequencer.next(1_790_000_000_001).unwrap() > far);
+        assert_eq!(sequencer.close(far, at(1_790_000_000_001)), Some(far));
+        assert!(sequencer.next(at(1_790_000_000_001)).unwrap() > far);
         let later = Revision::from_unix_ms(1_790_001_000_000);
-        assert_eq!(sequencer.close(written, 1_790_001_000_000), Some(later), "closes up to the clock");
-        assert_eq!(sequencer.close(written, u64::MAX), Some(later), "a clock that is off closes nothing");
-        assert_eq!(sequencer.close(Revision::LAST, 0), None);
+        assert_eq!(sequencer.close(written, at(1_790_001_000_000)), Some(later), "closes up to the clock");
+        assert_eq!(sequencer.close(written, at(u64::MAX)), Some(later), "a clock that is off closes nothing");
+        assert_eq!(sequencer.close(Revision::LAST, at(0)), None);
     }
 }

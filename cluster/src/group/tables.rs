@@ -9,7 +9,8 @@ use dashmap::DashMap;
 use parking_lot::RwLock;
 use tokio::sync::{Notify, watch};
 
-use super::{GroupClock, Latest, ShardId};
+use super::{GroupClock, ShardId};
+use crate::clock::HybridClock;
 use crate::shard_map::{self, MAP_TABLE, ShardMap, Slot, group_name, takes_writes};
 use crate::table::shard::Shard;
 use crate::table::{Division, Divisions, Place};
@@ -28,12 +29,12 @@ pub(crate) struct Tables {
     snapshot_hold: Duration,
     /// The clocks of groups, by slot.
     clocks: RwLock<Vec<Arc<GroupClock>>>,
-    latest: Latest,
+    hybrid: HybridClock,
     demands: Arc<Notify>,
 }
 
 impl Tables {
-    pub(crate) fn new(options: &Options) -> Tables {
+    pub(crate) fn new(options: &Options, hybrid: HybridClock) -> Tables {
         let indexes = options.tables.iter().map(|(id, options)| (id.clone(), options.indexes.clone())).collect();
         let tables = Tables {
             map: watch::Sender::default(),
@@ -43,7 +44,7 @@ impl Tables {
             indexes,
             snapshot_hold: options.snapshot_hold_max,
             clocks: RwLock::default(),
-            latest: Latest::default(),
+            hybrid,
             demands: Arc::default(),
         };
         tables.clock(0);
@@ -149,6 +150,11 @@ impl Tables {
         own
     }
 
+    /// The clock by which revisions are assigned.
+    pub(crate) fn hybrid_clock(&self) -> &HybridClock {
+        &self.hybrid
+    }
+
     /// The clock of the group with a number.
     pub(crate) fn clock(&self, slot: Slot) -> Arc<GroupClock> {
         if let Some(clock) = self.clocks.read().get(usize::from(slot)) {
@@ -157,8 +163,8 @@ impl Tables {
         let mut clocks = self.clocks.write();
         for slot in clocks.len()..=usize::from(slot) {
             let slot = slot as Slot; // not above the one that is asked for
-            let (demands, latest) = (self.demands.clone(), self.latest.clone());
-            clocks.push(Arc::new(GroupClock::new(group_name(slot), slot, demands, latest)));
+            let (demands, hybrid) = (self.demands.clone(), self.hybrid.clone());
+            clocks.push(Arc::new(GroupClock::new(group_name(slot), slot, demands, hybrid)));
         }
         clocks[usize::from(slot)].clone()
     }

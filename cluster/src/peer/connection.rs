@@ -12,9 +12,10 @@ use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::sync::watch;
 use tokio::time::{Instant, Sleep};
 
-use super::frame::{Frame, FrameKind, FrameReader, hello_frame, plain, put_frame, read_hello};
+use super::frame::{Frame, FrameKind, FrameReader, hello_frame, plain, put_frame, read_hello, stamped};
 use super::outbox::{Outbox, Outgoing};
 use super::{Hello, Lane};
+use crate::clock::HybridClock;
 use crate::limits::{PEER_BEAT_INTERVAL, PEER_CHECK_INTERVAL, PEER_DEAD_AFTER, PEER_READ_BYTES, PEER_WRITE_BYTES};
 
 /// What the two ends of a connection do differently.
@@ -39,22 +40,23 @@ pub(super) struct Connection<S> {
     out: BytesMut,
     flushed: bool,
     hello: watch::Receiver<Hello>,
+    clock: HybridClock,
     lane: Lane,
     heard: Instant,
     sent: Instant,
 }
 
 impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
-    pub(super) fn new(stream: S, hello: watch::Receiver<Hello>) -> Self {
+    pub(super) fn new(stream: S, hello: watch::Receiver<Hello>, clock: HybridClock) -> Self {
         let now = Instant::now();
         let (reader, out, lane) = (FrameReader::default(), BytesMut::new(), Lane::Control);
-        Self { stream, reader, out, flushed: true, hello, lane, heard: now, sent: now }
+        Self { stream, reader, out, flushed: true, hello, clock, lane, heard: now, sent: now }
     }
 
     /// Says who this replica is, and on a connection of its own what that is for.
     pub(super) async fn say_hello(&mut self, lane: Lane) -> io::Result<()> {
         self.lane = lane;
-        put_frame(&hello_frame(&self.hello.borrow_and_update(), lane), &mut self.out);
+        self.put_hello();
         self.stream.write_all_buf(&mut self.out).await?;
         self.stream.flush().await
     }
@@ -147,6 +149,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
             self.out = BytesMut::new(); // one large frame must not hold its memory for ever
         }
         self.out.reserve(PEER_READ_BYTES / 8);
+        let mut told = None; // after the first of these was put here to be sent, at the earliest
         while self.out.len() < PEER_WRITE_BYTES {
             let Some(outgoing) = outbox.pop() else { return Ok(()) };
             if !end.sends(&outgoing)? {
@@ -155,13 +158,15 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
             if self.hello.has_changed().unwrap_or(false) {
                 self.put_hello();
             }
-            put_frame(&outgoing.frame, &mut self.out);
+            let told = *told.get_or_insert_with(|| self.clock.tell());
+            put_frame(&stamped(outgoing.frame, told), &mut self.out);
         }
         Ok(())
     }
 
     fn put_hello(&mut self) {
-        put_frame(&hello_frame(&self.hello.borrow_and_update(), self.lane), &mut self.out);
+        let hello = hello_frame(&self.hello.borrow_and_update(), self.lane);
+        put_frame(&stamped(hello, self.clock.tell()), &mut self.out);
     }
 
     /// Does what is due by time, which was this long ago, and answers when to look again.

@@ -10,6 +10,7 @@ use tokio::sync::oneshot;
 
 use super::test_net::{Authority, ECHO, Replica, ZEROS};
 use super::{Hello, Lane, Peers, Reply, Service, Target, TlsNetwork, Transport, TransportOptions};
+use crate::clock::HybridClock;
 
 const LONG: Duration = Duration::from_secs(30);
 
@@ -48,7 +49,8 @@ impl Remote {
                 let said = Hello { member: 2, ..Hello::default() };
                 let (_said, hello) = tokio::sync::watch::channel(said);
                 let listen = ([127, 0, 0, 1], 0).into();
-                let options = TransportOptions { network: Arc::new(TlsNetwork), listen, tls, hello };
+                let clock = HybridClock::default();
+                let options = TransportOptions { network: Arc::new(TlsNetwork), listen, tls, hello, clock };
                 let transport = Transport::start(options, Arc::new(Echo)).expect("an address");
                 bound.send(transport.address().to_string()).expect("a listener");
                 loop {

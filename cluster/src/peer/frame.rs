@@ -8,6 +8,7 @@ pub(super) use flotilla_proto::peer::{Frame, FrameKind};
 use prost::Message;
 
 use super::{Hello, Lane};
+use crate::clock::Told;
 use crate::limits::{PEER_FRAME_BYTES_MAX, PEER_READ_BYTES};
 
 /// Bytes of a frame's length.
@@ -60,6 +61,16 @@ impl FrameReader {
     }
 }
 
+/// A frame that tells what the clock of its sender shows.
+pub(super) fn stamped(frame: Frame, told: Told) -> Frame {
+    Frame { now: told.now, latest: told.latest, ..frame }
+}
+
+/// What the clock of its sender showed when a frame was sent.
+pub(super) fn told(frame: &Frame) -> Told {
+    Told { now: frame.now, latest: frame.latest }
+}
+
 /// A frame that only says what it is.
 pub(super) fn plain(kind: FrameKind) -> Frame {
     Frame { kind: kind.into(), ..Frame::default() }
@@ -67,14 +78,26 @@ pub(super) fn plain(kind: FrameKind) -> Frame {
 
 /// A frame that says who this replica is.
 pub(super) fn hello_frame(hello: &Hello, lane: Lane) -> Frame {
-    let Hello { cluster, member, name, version, drained, address, sees, serves, full, hears } = hello.clone();
+    let Hello { cluster, member, name, version, drained, address, sees, serves, full, hears, life } = hello.clone();
     let lane = match lane {
         Lane::Control => wire::Lane::Control,
         Lane::Bulk => wire::Lane::Bulk,
         Lane::Snapshot => wire::Lane::Snapshot,
     };
-    let message =
-        wire::Hello { cluster, member, name, version, lane: lane.into(), drained, address, sees, serves, full, hears };
+    let message = wire::Hello {
+        cluster,
+        member,
+        name,
+        version,
+        lane: lane.into(),
+        drained,
+        address,
+        sees,
+        serves,
+        full,
+        hears,
+        life,
+    };
     Frame { payload: message.encode_to_vec().into(), ..plain(FrameKind::Hello) }
 }
 
@@ -91,6 +114,6 @@ pub(super) fn read_hello(payload: Bytes) -> io::Result<(Hello, Lane)> {
         Ok(wire::Lane::Snapshot) => Lane::Snapshot,
         Err(_) => return Err(invalid("a lane that is not known".to_owned())),
     };
-    let wire::Hello { cluster, member, name, version, drained, address, sees, serves, full, hears, .. } = message;
-    Ok((Hello { cluster, member, name, version, drained, address, sees, serves, full, hears }, lane))
+    let wire::Hello { cluster, member, name, version, drained, address, sees, serves, full, hears, life, .. } = message;
+    Ok((Hello { cluster, member, name, version, drained, address, sees, serves, full, hears, life }, lane))
 }

@@ -10,6 +10,7 @@ use tokio::time::{Instant, sleep, timeout};
 use super::connection::Connection;
 use super::presence::Presence;
 use super::session::{Caller, Session};
+use super::timing::Timing;
 use super::transport::Shared;
 use super::wire::Connected;
 use super::{Lane, PeerError, Side};
@@ -118,7 +119,7 @@ impl Keeper {
         let (address, lane) = &self.key;
         let greet = async {
             let Connected { stream, name } = self.shared.network.dial(address, &self.shared.tls).await?;
-            let mut connection = Connection::new(stream, self.shared.hello.clone());
+            let mut connection = Connection::new(stream, self.shared.hello.clone(), self.shared.clock.clone());
             connection.say_hello(*lane).await?;
             let (hello, _) = connection.hear_hello().await?;
             Connected::check(name.as_deref(), &hello)?;
@@ -132,7 +133,8 @@ impl Keeper {
         tracing::debug!(address, ?lane, member = hello.member, name = hello.name, "reached a peer");
         let is_control = *lane == Lane::Control;
         let presence = is_control.then(|| Presence::new(self.shared.attendance.clone(), &hello, Side::Here));
-        let mut caller = Caller::new(session.clone(), presence, &hello);
+        let timing = Timing::new(self.shared.clock.clone(), &hello);
+        let mut caller = Caller::new(session.clone(), presence, timing, &hello);
         session.set_peer(hello);
         (true, connection.run(&session.outbox, &mut caller).await)
     }

@@ -15,6 +15,7 @@ mod outbox;
 mod presence;
 mod served;
 mod session;
+mod timing;
 mod transport;
 mod wire;
 
@@ -86,6 +87,8 @@ pub(crate) struct Hello {
     pub(crate) full: bool,
     /// How many members with a vote hear it and are heard by it, itself among them; 0 when it does not say.
     pub(crate) hears: u32,
+    /// A random number of its process.
+    pub(crate) life: u64,
 }
 
 /// Why a call has no answer.

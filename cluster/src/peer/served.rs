@@ -13,6 +13,7 @@ use super::frame::{Frame, FrameKind, plain, read_hello};
 use super::greeting::{Greeting, Greetings};
 use super::outbox::{Outbox, Outgoing};
 use super::presence::Presence;
+use super::timing::Timing;
 use super::transport::Shared;
 use super::wire::{Connected, Connecting, Listener, Stream};
 use super::{Hello, Lane, Refusal, Reply, Service, Side};
@@ -54,7 +55,7 @@ type Greeted = (Connection<Box<dyn Stream>>, Hello, Lane);
 async fn greet(shared: &Shared, connecting: Connecting, mut greeting: Greeting) -> io::Result<Greeted> {
     let greet = async {
         let Connected { stream, name } = connecting.await?;
-        let mut connection = Connection::new(stream, shared.hello.clone());
+        let mut connection = Connection::new(stream, shared.hello.clone(), shared.clock.clone());
         let (hello, lane) = connection.hear_hello().await?;
         Connected::check(name.as_deref(), &hello)?;
         connection.say_hello(lane).await?;
@@ -80,6 +81,7 @@ async fn serve(shared: Arc<Shared>, (connection, hello, lane): Greeted) -> io::E
         outbox: outbox.clone(),
         under_way: Arc::default(),
         service: shared.service.clone(),
+        timing: Timing::new(shared.clock.clone(), &hello),
         hello,
         presence,
     };
@@ -94,6 +96,7 @@ struct Answerer {
     under_way: Arc<UnderWay>,
     service: Arc<dyn Service>,
     hello: Hello,
+    timing: Timing,
     presence: Option<Presence>,
 }
 
@@ -161,6 +164,7 @@ fn refusal(id: u64, why: &str) -> Frame {
 impl End for Answerer {
     fn received(&mut self, frame: Frame) -> io::Result<()> {
         self.presence.iter().for_each(Presence::hear);
+        self.timing.hear(&frame);
         match frame.kind() {
             FrameKind::Request => self.serve(frame),
             FrameKind::Ping => self.outbox.push(Frame { id: frame.id, ..plain(FrameKind::Answer) }),
@@ -168,6 +172,7 @@ impl End for Answerer {
                 let (hello, _) = read_hello(frame.payload)?;
                 Connected::check(Some(&self.hello.name), &hello)?;
                 self.hello = hello;
+                self.timing.meet(&self.hello);
                 if let Some(presence) = &mut self.presence {
                     presence.changed(&self.hello);
                 }

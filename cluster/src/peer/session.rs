@@ -11,9 +11,10 @@ use tokio::sync::oneshot;
 use tokio::time::Instant;
 
 use super::connection::End;
-use super::frame::{Frame, FrameKind, read_hello};
+use super::frame::{Frame, FrameKind, plain, read_hello};
 use super::outbox::{Outbox, Outgoing};
 use super::presence::Presence;
+use super::timing::Timing;
 use super::wire::Connected;
 use super::{Hello, Lane, PeerError};
 use crate::limits::{PEER_BYTES_PER_SECOND_MIN, PEER_CALL_BYTES_MAX, PEER_CALLS_MAX, PEER_IDENTITY_AGE};
@@ -67,7 +68,7 @@ impl Session {
             (id, calls.bytes)
         };
         let call = Call { session: Arc::clone(self), id, result, ahead };
-        let frame = Frame { kind: kind.into(), id, method, payload };
+        let frame = Frame { id, method, payload, ..plain(kind) };
         match self.outbox.push_within(Outgoing { frame, member }, PEER_CALLS_MAX, PEER_CALL_BYTES_MAX) {
             Ok(()) => Ok(call),
             Err(_) => Err(PeerError::QueueFull),
@@ -142,6 +143,7 @@ impl Drop for Call {
 pub(super) struct Caller {
     session: Arc<Session>,
     presence: Option<Presence>,
+    timing: Timing,
     since: Instant,
     member: u64,
     /// Its name, which does not change.
@@ -149,8 +151,8 @@ pub(super) struct Caller {
 }
 
 impl Caller {
-    pub(super) fn new(session: Arc<Session>, presence: Option<Presence>, peer: &Hello) -> Self {
-        Self { session, presence, since: Instant::now(), member: peer.member, name: peer.name.clone() }
+    pub(super) fn new(session: Arc<Session>, presence: Option<Presence>, timing: Timing, peer: &Hello) -> Self {
+        Self { session, presence, timing, since: Instant::now(), member: peer.member, name: peer.name.clone() }
     }
 
     fn learned(&mut self, hello: Hello) {
@@ -158,6 +160,7 @@ impl Caller {
         if let Some(presence) = &mut self.presence {
             presence.changed(&hello);
         }
+        self.timing.meet(&hello);
         self.session.set_peer(hello);
     }
 }
@@ -165,6 +168,7 @@ impl Caller {
 impl End for Caller {
     fn received(&mut self, frame: Frame) -> io::Result<()> {
         self.presence.iter().for_each(Presence::hear);
+        self.timing.hear(&frame);
         match frame.kind() {
             FrameKind::Answer => self.session.finish(frame.id, Ok(frame.payload)),
             FrameKind::Refusal => {

@@ -18,6 +18,7 @@ use x509_parser::prelude::{FromDer, X509Certificate};
 
 use super::{Hello, Refusal, Reply, Service, TlsNetwork, Transport, TransportOptions};
 use crate::PeerTls;
+use crate::clock::HybridClock;
 
 /// An authority of certificates.
 pub(crate) struct Authority {
@@ -131,7 +132,8 @@ impl Replica {
         let said = Hello { cluster: "c".into(), member, name: format!("m{member}"), version: 1, ..Hello::default() };
         let (hello, receiver) = watch::channel(said);
         let service = Arc::<Recorder>::default();
-        let options = TransportOptions { network: Arc::new(TlsNetwork), listen, tls, hello: receiver };
+        let clock = HybridClock::default();
+        let options = TransportOptions { network: Arc::new(TlsNetwork), listen, tls, hello: receiver, clock };
         let transport = Transport::start(options, service.clone()).expect("an address to listen on");
         Replica { transport, service, hello }
     }

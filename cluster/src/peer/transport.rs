@@ -23,6 +23,7 @@ use super::session::Call;
 use super::wire::Network;
 use super::{Contacts, Hello, Lane, Liveness, PeerError, Peers, Service, Target};
 use crate::PeerTls;
+use crate::clock::HybridClock;
 use crate::limits::{PEER_ADDRESSES_MAX, PEER_CALL_TIMEOUT_MAX, PEER_FRAME_BYTES_MAX, PEER_FRAME_HEADER_BYTES};
 
 /// How a transport is started.
@@ -35,6 +36,8 @@ pub(crate) struct TransportOptions {
     pub(crate) tls: PeerTls,
     /// Who this replica says it is; others learn when it changes, before any further call.
     pub(crate) hello: watch::Receiver<Hello>,
+    /// What is told with every frame, and follows what others tell.
+    pub(crate) clock: HybridClock,
 }
 
 /// Calls other replicas, and answers them, until it is dropped or [`Transport::shutdown`].
@@ -48,6 +51,7 @@ pub(super) struct Shared {
     pub(super) network: Arc<dyn Network>,
     pub(super) tls: PeerTls,
     pub(super) hello: watch::Receiver<Hello>,
+    pub(super) clock: HybridClock,
     pub(super) service: Arc<dyn Service>,
     pub(super) attendance: Arc<Attendance>,
     /// Ends the pause before a further attempt to connect.
@@ -71,6 +75,7 @@ impl Transport {
             network: options.network,
             tls: options.tls,
             hello: options.hello,
+            clock: options.clock,
             service,
             attendance: Arc::default(),
             heard_of_someone: Notify::new(),

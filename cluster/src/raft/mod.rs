@@ -18,6 +18,7 @@ mod log_store;
 mod mandate;
 mod network;
 mod node;
+mod promises;
 mod proposals;
 #[cfg(test)]
 mod raft_tests;

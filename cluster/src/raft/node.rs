@@ -23,7 +23,7 @@ use super::snapshotting::Due;
 use super::state_machine::StateMachine;
 use super::status::Member;
 use super::types::{LeaderId, Replica, TypeConfig};
-use crate::group::{Batch, Latest, Lead, Proposer};
+use crate::group::{Batch, GroupClock, Lead, Proposer};
 use crate::limits::{LEADER_BEGIN_INTERVAL, LEADER_TIMEOUT};
 use crate::peer::Peers;
 use crate::{ReadError, Revision};
@@ -42,8 +42,8 @@ pub(crate) struct Node {
     /// Where this replica was told that it is no member.
     pub(super) excluded: Excluded,
     pub(super) log: LogStore,
-    /// What is known to be assigned, in any group.
-    pub(super) latest: Latest,
+    /// How far the group is closed here.
+    pub(super) clock: Arc<GroupClock>,
     /// Index of the last entry that is applied.
     pub(super) applied: watch::Receiver<u64>,
     /// The term in which this replica leads and has applied all that was in the log before; zero when it does not.
@@ -233,6 +233,15 @@ impl Node {
     /// that this replica leads.
     pub(crate) async fn read_index(&self) -> Result<u64, ReadError> {
         self.rest().stir();
+        // Whoever is shown what was written is to get larger revisions from then on, as if told of it.
+        let assigned = self.clock.assigned().max(self.clock.closed());
+        let index = self.committed_index().await?;
+        self.promised(assigned).await;
+        Ok(index)
+    }
+
+    /// Up to where the log was committed when this was asked: a quorum confirms that this replica leads.
+    async fn committed_index(&self) -> Result<u64, ReadError> {
         if seeded!(LeaseRead) && self.leader() == Some(self.node) {
             return Ok(*self.applied.borrow());
         }

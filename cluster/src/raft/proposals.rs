@@ -5,8 +5,8 @@ use tokio::sync::oneshot;
 use super::node::Node;
 use super::resting::rouse;
 use super::types::{LeaderId, Reaction, TypeConfig};
-use crate::WriteError;
 use crate::group::{Batch, Log, Replies};
+use crate::{Revision, WriteError};
 
 /// Proposes batches to a group.
 pub(crate) struct Proposals {
@@ -45,11 +45,18 @@ impl Log for Proposals {
                 Err(_) if batch.is_of_map() => None,
                 Err(_) => return replies.fail(WriteError::NoSpace),
             };
+            let last = batch.commands().last().map_or(Revision::ZERO, |command| command.revision);
+            let here = node.clone();
             let reaction = Reaction(Box::new(move |result| {
+                let mut unpromised = None;
                 match result {
                     Ok(response) => {
                         let response: openraft::raft::ClientWriteResponse<TypeConfig> = response;
-                        replies.outcomes(response.data.0);
+                        let outcomes = response.data.0;
+                        match here.is_promised(last) {
+                            true => replies.outcomes(outcomes),
+                            false => unpromised = Some((replies, outcomes)),
+                        }
                     }
                     // It is in the log of this replica, and perhaps of others, and a later leader may commit it. An
                     // entry that openraft has discarded is no exception: its place was taken by what another leader
@@ -58,12 +65,15 @@ impl Log for Proposals {
                     Err(_) => replies.fail(WriteError::Unknown),
                 }
                 drop(reservation);
-                let _ = done.send(());
+                let _ = done.send(unpromised);
             }));
             // When the group is shut down the reaction is dropped, and with it the replies: the outcome is unknown.
             let _ = node.raft.write(batch).responder(reaction).with_leader(leader).await;
             let _ = proposed.send(()); // nothing may come after this one
-            let _ = decided.await;
+            if let Ok(Some((replies, outcomes))) = decided.await {
+                node.promised(last).await;
+                replies.outcomes(outcomes);
+            }
         }
     }
 }

@@ -10,6 +10,7 @@ use super::log_store::LogStore;
 use super::state_machine::StateMachine;
 use super::types::TypeConfig;
 use crate::Options;
+use crate::clock::HybridClock;
 use crate::group::{Applier, Tables};
 use crate::snapshot::Snapshots;
 use crate::wal::simulated_disk::SimulatedDisk;
@@ -37,7 +38,7 @@ impl StoreBuilder<TypeConfig, LogStore, StateMachine, Closing> for Builder {
         };
         let wal = Wal::open(disk.clone(), wal_options, &["default".into()]).unwrap();
         let options = Options::new("/unused");
-        let tables = Arc::new(Tables::new(&options));
+        let tables = Arc::new(Tables::new(&options, HybridClock::default()));
         let thread = actix::System::current().arbiter().clone();
         let applier = Applier::new(thread, tables.clocks()[0].clone(), tables.clone(), &options);
         let snapshots = Snapshots::open(disk, PathBuf::from("/snapshots")).unwrap();

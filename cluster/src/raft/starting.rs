@@ -64,7 +64,7 @@ impl Node {
         let config = Arc::new(config(&name, peers.is_some()).validate().map_err(refused)?);
         let receiver = Receiver::new(snapshots.clone(), SNAPSHOT_SPARE_SEGMENTS * wal.segment_bytes());
         let log = LogStore::new(wal, group);
-        let latest = applier.latest().clone();
+        let clock = applier.clock().clone();
         let machine = StateMachine::open(applier, snapshots).await?;
         let applied = machine.progress();
         if log.state().purged.is_some_and(|purged| purged.index > *applied.borrow()) {
@@ -73,7 +73,7 @@ impl Node {
         if let Some(last) = machine.last() {
             log.follow_snapshot(log_ref(&last)).await?;
         }
-        log.last_revision()?.into_iter().for_each(|last| latest.learn(last));
+        log.last_revision()?.into_iter().for_each(|last| clock.hybrid().learn(last));
         if options.is_survivor {
             survival::be_alone(&log, &machine, node).await?;
         }
@@ -100,7 +100,7 @@ impl Node {
             peers,
             excluded,
             log,
-            latest,
+            clock,
             applied,
             tenure,
             snapshot_log_bytes,

@@ -13,6 +13,7 @@ use super::node::Node;
 use super::snapshot_sending::Receiver;
 use super::starting::NodeOptions;
 use super::types::{self, Entry, Replica, StoredMembership};
+use crate::clock::HybridClock;
 use crate::group::{Applier, Captured, Tables};
 use crate::snapshot::{Meta, Pace, Snapshots};
 use crate::wal::simulated_disk::SimulatedDisk;
@@ -117,7 +118,7 @@ async fn interrupted(term: u64, last: (u64, u64), snapshot: (u64, u64)) -> Simul
 
 async fn start(disk: &SimulatedDisk, wal: &Wal) -> Node {
     let options = Options::new("/unused");
-    let tables = Arc::new(Tables::new(&options));
+    let tables = Arc::new(Tables::new(&options, HybridClock::default()));
     let thread = actix::System::current().arbiter().clone();
     let applier = Applier::new(thread, tables.clocks()[0].clone(), tables.clone(), &options);
     let options = NodeOptions {

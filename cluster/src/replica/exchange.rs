@@ -183,7 +183,6 @@ async fn write(leader: &Leader, request: message::Write) -> message::WriteOutcom
     if attempt.is_some_and(|attempt| !leader.repeats().admits(attempt, request.repeated)) {
         return put_write_error(&WriteError::Unknown); // nobody waits for it any more
     }
-    leader.clock().latest().learn(Revision::new(request.latest));
     let tenure = NonZeroU64::new(request.term).map(Tenure);
     let outcome = leader.propose(read_write(request), attempt, shard, bytes, tenure).await;
     let outcome = match outcome {

@@ -237,7 +237,7 @@ impl Leader {
     }
 
     async fn write_there(&self, target: &Target, term: u64, asked: &Asked<'_>) -> Result<Decided, WriteError> {
-        let request = Bytes::from(put_write(self.clock.name(), term, asked, self.clock.latest().get()).encode_to_vec());
+        let request = Bytes::from(put_write(self.clock.name(), term, asked).encode_to_vec());
         let answer: Result<message::WriteOutcome, PeerError> =
             self.call(target, Lane::Bulk, Method::Write, request, WRITE_TIMEOUT).await;
         let answer = answer.map_err(|error| unanswered(&error))?;

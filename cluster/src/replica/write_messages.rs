@@ -11,8 +11,8 @@ fn put_terms(terms: &[Term]) -> Vec<message::Term> {
     terms.iter().map(|(name, value)| message::Term { name: name.to_string(), value: value.to_string() }).collect()
 }
 
-/// The message that asks the leader of a group for a write. `latest` is the largest revision that is known here.
-pub(super) fn put_write(group: &str, term: u64, asked: &Asked<'_>, latest: Revision) -> message::Write {
+/// The message that asks the leader of a group for a write.
+pub(super) fn put_write(group: &str, term: u64, asked: &Asked<'_>) -> message::Write {
     let Asked { write, attempt, repeated, shard: (epoch, shard) } = *asked;
     let draft = match &write.mutation {
         Mutation::Delete => None,
@@ -31,8 +31,8 @@ pub(super) fn put_write(group: &str, term: u64, asked: &Asked<'_>, latest: Revis
         Expectation::Revision(revision) => revision.get(),
     };
     let (table, key) = (write.table.to_string(), write.key.to_string());
-    let (group, shard, attempt, latest) = (group.to_owned(), shard.into(), attempt.number(), latest.get());
-    message::Write { table, key, expected, draft, group, epoch, shard, attempt, repeated, term, latest }
+    let (group, shard, attempt) = (group.to_owned(), shard.into(), attempt.number());
+    message::Write { table, key, expected, draft, group, epoch, shard, attempt, repeated, term }
 }
 
 /// The write that a message asks for.

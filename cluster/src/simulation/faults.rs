@@ -13,6 +13,9 @@ const LITTLE_ROOM: u64 = 8 << 10;
 /// How far wall clocks are set off at most, in milliseconds.
 const SKEW_MS: u64 = 3_600_000;
 
+/// How far a wall clock is set forward that is only a little off, in milliseconds.
+const AHEAD_MS: std::ops::Range<u64> = 10..5_000;
+
 /// How often a process ends while processes do again and again, in milliseconds.
 const FLICKER_MS: u64 = 60;
 
@@ -41,6 +44,8 @@ enum Fault {
     FullDisk,
     /// The wall clock jumps.
     Clock,
+    /// The wall clock is set forward, of which another host hears nothing but from others.
+    Ahead(usize),
     /// Messages take long, and very different times.
     SlowNetwork,
     /// Any processes end and start again at once, now and then.
@@ -129,6 +134,10 @@ impl Schedule {
             }
             Fault::SlowNetwork => world.fabric.set_jitter(draw::within(20..150)),
             Fault::Stop => world.hosts[host].stop(),
+            Fault::Ahead(other) => {
+                world.hosts[host].condition.skew_ms.fetch_add(draw::within(AHEAD_MS) as i64, Ordering::Relaxed);
+                world.fabric.cut(host, other, true);
+            }
             Fault::Flicker => {}
             Fault::Quiet => traffic.set_quiet(true),
             Fault::Snapshot => snapshot(world, host),
@@ -162,7 +171,7 @@ impl Schedule {
             }
             Fault::Freeze => world.hosts[host].is_frozen = false,
             Fault::Isolate => isolate(world, host, false),
-            Fault::CutTo(other) => world.fabric.cut(host, other, false),
+            Fault::CutTo(other) | Fault::Ahead(other) => world.fabric.cut(host, other, false),
             Fault::SlowDisk => world.calm_disk(host),
             Fault::FullDisk => world.hosts[host].disk.set_room(None),
             // It may stay off, or be set right.
@@ -191,6 +200,7 @@ fn drawn(host: usize, hosts: usize) -> Fault {
         24 => Fault::Quiet,
         25 => Fault::Blackout,
         26..28 => Fault::Flicker,
+        28..30 => Fault::Ahead(other),
         32 => Fault::Replace,
         33 => Fault::Readmit,
         34 => Fault::Transfer,

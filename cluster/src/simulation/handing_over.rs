@@ -20,7 +20,7 @@ const STANDSTILL_MS: u64 = 10_000_000;
 const CALM_MS: u64 = 3_000;
 
 /// What a host answers.
-fn ask<T: 'static, F: Future<Output = T> + 'static>(
+pub(super) fn ask<T: 'static, F: Future<Output = T> + 'static>(
     world: &mut World,
     host: usize,
     work: impl FnOnce(Store) -> F + 'static,
@@ -64,7 +64,7 @@ fn hand_over(world: &mut World, from: usize, to: u64) {
 }
 
 /// Three hosts that serve, each with its id; the term, and which of them leads.
-fn three(seed: u64) -> (World, Vec<u64>, (u64, usize)) {
+pub(super) fn three(seed: u64) -> (World, Vec<u64>, (u64, usize)) {
     let mut world = World::new(seed, 3, false);
     world.hosts.iter_mut().for_each(|host| host.start());
     for host in 0..3 {

@@ -21,6 +21,7 @@ pub(crate) mod chance;
 #[path = "../../../tests/faults/check/mod.rs"]
 #[allow(dead_code, reason = "it is for members that are asked over HTTP, too")]
 mod check;
+mod clocks;
 mod draw;
 mod fabric;
 mod faults;

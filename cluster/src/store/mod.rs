@@ -11,6 +11,7 @@ use tokio::sync::{oneshot, watch};
 
 use crate::backup::check_finished;
 use crate::boot;
+use crate::clock::HybridClock;
 use crate::group::Tables;
 use crate::limits::OBJECT_BYTES_MAX;
 use crate::machine::Machine;
@@ -89,7 +90,7 @@ impl Store {
 
     /// Opens it on a machine, and runs it on a thread of its own.
     pub(crate) async fn open_on(machine: Machine, lock: Option<File>, options: Options) -> Result<Store, OpenError> {
-        let started = options.clone();
+        let (started, clock) = (options.clone(), HybridClock::new(machine.clock.clone()));
         let start = move |tables, Life { started: told, stopped, ended }| {
             let run = move || {
                 actix::System::new().block_on(boot::run(machine, started, tables, told, stopped));
@@ -98,13 +99,13 @@ impl Store {
             };
             std::thread::Builder::new().name("store".into()).spawn(run).map(drop).map_err(|_| OpenError::Ended)
         };
-        Store::begin(&options, start).await
+        Store::begin(&options, clock, start).await
     }
 
     /// Opens it on a machine, and runs it beside the caller, which must be within a `System` of actix.
     #[cfg(test)]
     pub(crate) async fn open_here(machine: Machine, options: Options) -> Result<Store, OpenError> {
-        let started = options.clone();
+        let (started, clock) = (options.clone(), HybridClock::new(machine.clock.clone()));
         let start = move |tables, Life { started: told, stopped, ended }| {
             actix::spawn(async move {
                 boot::run(machine, started, tables, told, stopped).await;
@@ -112,14 +113,15 @@ impl Store {
             });
             Ok(())
         };
-        Store::begin(&options, start).await
+        Store::begin(&options, clock, start).await
     }
 
     async fn begin(
         options: &Options,
+        clock: HybridClock,
         start: impl FnOnce(Arc<Tables>, Life) -> Result<(), OpenError>,
     ) -> Result<Store, OpenError> {
-        let tables = Arc::new(Tables::new(options));
+        let tables = Arc::new(Tables::new(options, clock));
         let (started, running) = oneshot::channel();
         let (stop, stopped) = oneshot::channel();
         let (ended, end) = oneshot::channel();

@@ -8,7 +8,8 @@ use tokio::time::Instant;
 
 use super::shard::Shard;
 use super::{Change, ChangeKind, Division, Place, Selection, Snapshot, Table};
-use crate::group::{Command, GroupClock, Latest, Operation};
+use crate::clock::HybridClock;
+use crate::group::{Command, GroupClock, Operation};
 use crate::shard_map::Slot;
 use crate::watch::{Interest, Subscription};
 use crate::{Draft, Expectation, Key, Layout, Marks, Outcome, Revision, Scope, TableId, Terms};
@@ -48,8 +49,9 @@ struct World {
 impl World {
     fn new(seed: u64, groups: u8, shards: u16) -> World {
         let base = Revision::new(BASE);
-        let clock =
-            |slot: Slot| Arc::new(GroupClock::new(format!("g{slot}").into(), slot, Arc::default(), Latest::default()));
+        let clock = |slot: Slot| {
+            Arc::new(GroupClock::new(format!("g{slot}").into(), slot, Arc::default(), HybridClock::default()))
+        };
         let clocks: Vec<Arc<GroupClock>> = (0..groups).map(clock).collect();
         clocks.iter().for_each(|clock| clock.raise(base));
         let shard = |number: u16| {
@@ -348,7 +350,7 @@ fn history_is_kept_from_the_closed_revision_on() {
 #[test]
 fn changes_of_groups_are_told_that_seemed_to_be_of_a_group_that_is_further() {
     let mut world = World::new(7, 2, 2);
-    let ahead = Arc::new(GroupClock::new("default".into(), 0, Arc::default(), Latest::default()));
+    let ahead = Arc::new(GroupClock::new("default".into(), 0, Arc::default(), HybridClock::default()));
     ahead.raise(Revision::new(BASE + 1_000_000));
     let place = Place { shard: Arc::new(Shard::new(Revision::new(BASE), [])), clock: ahead };
     let divisions = [Arc::new(Division::new(0, vec![place]))].into();

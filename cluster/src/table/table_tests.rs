@@ -9,7 +9,8 @@ use tokio::time::Instant;
 use super::log::Stretch;
 use super::shard::{Content, Shard};
 use super::{Change, ChangeKind, Division, Place, Selection, Table};
-use crate::group::{Command, GroupClock, Latest, Operation};
+use crate::clock::HybridClock;
+use crate::group::{Command, GroupClock, Operation};
 use crate::watch::Interest;
 use crate::{Draft, Expectation, Key, Layout, Marks, Object, Outcome, Revision, Scope, SnapshotError, TableId, Terms};
 
@@ -17,7 +18,7 @@ const BASE: u64 = 400_000_000_000_000_000;
 
 fn table() -> Arc<Table> {
     let shard = Shard::new(Revision::new(BASE), ["spec.nodeName".into()]);
-    let clock = GroupClock::new("default".into(), 0, Arc::default(), Latest::default());
+    let clock = GroupClock::new("default".into(), 0, Arc::default(), HybridClock::default());
     clock.raise(Revision::new(BASE));
     let places = vec![Place { shard: Arc::new(shard), clock: Arc::new(clock) }];
     let divisions = [Arc::new(Division::new(1, places))].into();

@@ -73,9 +73,6 @@ pub struct Write {
     /// The term in which the sender takes the receiver to lead: only in that it is made. Zero for any.
     #[prost(uint64, tag = "10")]
     pub term: u64,
-    /// The largest revision that the sender knows to be assigned, in any group: that of the write is to be larger.
-    #[prost(uint64, tag = "11")]
-    pub latest: u64,
 }
 
 /// What became of a [`Write`].

@@ -7,6 +7,7 @@ mod bookmarks;
 mod compare_and_set;
 mod durability;
 mod fresh_lists;
+mod known;
 mod real_time;
 mod refusals;
 mod resumption;
@@ -15,6 +16,7 @@ mod timeline;
 mod values;
 mod watch_complete;
 mod watch_order;
+mod write_order;
 
 #[cfg(test)]
 mod story;
@@ -44,11 +46,12 @@ impl fmt::Display for Violation {
 /// Decides whether one promise was kept, and says where not.
 type Invariant = fn(&History, &Timeline, &mut Vec<String>);
 
-const INVARIANTS: [(&str, Invariant); 11] = [
+const INVARIANTS: [(&str, Invariant); 12] = [
     ("values", values::check),
     ("compare_and_set", compare_and_set::check),
     ("durability", durability::check),
     ("real_time", real_time::check),
+    ("write_order", write_order::check),
     ("refusals", refusals::check),
     ("snapshots", snapshots::check),
     ("fresh_lists", fresh_lists::check),

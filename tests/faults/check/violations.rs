@@ -2,8 +2,8 @@
 
 use super::check;
 use super::history::{
-    Delivery, End, EventKind, History, Intent, Key, List, RefusedPage, Scope, Session, Start, Stream, Table, Write,
-    WriteOutcome,
+    Delivery, End, EventKind, History, Intent, Interval, Key, List, RefusedPage, Scope, Session, Start, Stream, Table,
+    Write, WriteOutcome,
 };
 use super::story::{bookmark, create, delete, deleted, event, get, healthy, list, scope, seen, update};
 
@@ -88,15 +88,15 @@ fn delete_pod(history: &mut History, expected: u64, marked: &str) {
     let pod = Key { table: Table::PODS, namespace: "x".to_owned(), name: "p".to_owned() };
     let of_pod = |write: Write| Write { key: pod.clone(), ..write };
     let event = |kind, seen, at| Delivery::Event { kind, key: pod.clone(), seen, at };
-    history.writes.push(of_pod(create("p", (10, 20), "v7", WriteOutcome::Put(seen(200, "u5", "v7")))));
-    history.writes.push(of_pod(delete("p", (30, 40), Some(expected), deleted("u5"))));
+    history.writes.push(of_pod(create("p", (310, 320), "v7", WriteOutcome::Put(seen(200, "u5", "v7")))));
+    history.writes.push(of_pod(delete("p", (330, 340), Some(expected), deleted("u5"))));
     let deliveries = vec![
-        event(EventKind::Added, seen(200, "u5", "v7"), 21),
-        event(EventKind::Modified, seen(210, "u5", marked), 41),
-        event(EventKind::Deleted, seen(220, "u5", marked), 42),
+        event(EventKind::Added, seen(200, "u5", "v7"), 321),
+        event(EventKind::Modified, seen(210, "u5", marked), 341),
+        event(EventKind::Deleted, seen(220, "u5", marked), 342),
     ];
     let start = Start::After { revision: 90, delivered: 5 };
-    let session = Session { member: 0, start, invoked: 6, told_at: 42, deliveries, end: End::Closed };
+    let session = Session { member: 0, start, invoked: 6, told_at: 342, deliveries, end: End::Closed };
     let scope = Scope { table: Table::PODS, namespace: None };
     history.streams.push(Stream { scope, sessions: vec![session], is_caught_up: true });
 }
@@ -230,6 +230,30 @@ fn a_read_of_the_future_is_found() {
 #[test]
 fn a_write_that_takes_its_place_before_an_older_one_is_found() {
     expect("real_time", |history| history.writes[0].at = history.writes[3].at);
+}
+
+#[test]
+fn a_write_that_takes_its_place_before_one_of_another_object_is_found() {
+    let put = |revision| WriteOutcome::Put(seen(revision, "u8", "v8"));
+    expect("write_order", |history| history.writes.push(create("d", (85, 95), "v8", put(125))));
+    expect("write_order", |history| {
+        let lease = Key { table: Table::LEASES, namespace: "x".to_owned(), name: "l".to_owned() };
+        history.writes.push(Write { key: lease, ..create("l", (75, 76), "v8", put(105)) });
+    });
+    // The other one was under way when this one, with the larger revision, was answered.
+    allow(|history| history.writes[2].at = Interval { invoked: 31, returned: 33 });
+}
+
+#[test]
+fn a_write_that_takes_its_place_before_what_was_read_is_found() {
+    let late = |revision| create("d", (300, 310), "v8", WriteOutcome::Put(seen(revision, "u8", "v8")));
+    expect("write_order", |history| history.writes.push(late(138)));
+    expect("write_order", |history| {
+        // Only the list of another table is of a later revision.
+        history.writes.push(late(150));
+        let scope = Scope { table: Table::LEASES, namespace: None };
+        history.lists.push(List { scope, ..list((210, 220), 160, &[]) });
+    });
 }
 
 #[test]

@@ -1,0 +1,170 @@
+//! What the clocks of others have promised.
+
+use std::collections::BTreeMap;
+
+use super::{Teller, Told};
+use crate::Revision;
+use crate::limits::{CLOCK_DRIFT_PARTS, PEER_MEMBERS_MAX, PEER_SILENCE_MAX};
+
+/// When a promise is there. All times are spans of revisions ([`Revision::span`]) since this replica began.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Due {
+    /// It is, or none is needed.
+    Now,
+    /// If nothing is heard meanwhile, after this much time.
+    In(u64),
+}
+
+/// What every member has promised.
+#[derive(Debug, Default)]
+pub(super) struct Promises(BTreeMap<u64, Promise>);
+
+#[derive(Debug)]
+struct Promise {
+    /// Which process of the member gave it.
+    life: u64,
+    /// What its clock showed at some time, which says most of what it shows now.
+    shown: u64,
+    /// When that was, at the latest.
+    at: u64,
+    /// The largest revision that it knew to be assigned.
+    latest: u64,
+    /// When something of it was heard last.
+    heard: u64,
+    /// It does not answer.
+    is_deaf: bool,
+}
+
+impl Promise {
+    fn new(life: u64, now: u64) -> Promise {
+        Promise { life, shown: 0, at: now, latest: 0, heard: now, is_deaf: false }
+    }
+
+    /// The least that its clock shows.
+    fn shows(&self, now: u64) -> u64 {
+        let since = now.saturating_sub(self.at);
+        self.shown + since - since / CLOCK_DRIFT_PARTS
+    }
+
+    fn due(&self, revision: u64, now: u64) -> Due {
+        let silent_at = self.heard + Revision::span(PEER_SILENCE_MAX);
+        if self.is_deaf || silent_at <= now || self.latest.max(self.shows(now)) >= revision {
+            return Due::Now;
+        }
+        // The inverse of what it shows: of so many parts of the time that passes here one is not counted.
+        let missing = revision - self.shows(now);
+        let passes_in = missing + missing / (CLOCK_DRIFT_PARTS - 1) + 1;
+        Due::In(passes_in.min(silent_at - now))
+    }
+}
+
+impl Promises {
+    /// A process of a member is there. What one before it has promised is void.
+    pub(super) fn meet(&mut self, teller: Teller, now: u64) {
+        if self.0.len() >= PEER_MEMBERS_MAX && !self.0.contains_key(&teller.member) {
+            self.0.retain(|_, promise| promise.heard + Revision::span(PEER_SILENCE_MAX) > now);
+        }
+        let promise = self.0.entry(teller.member).or_insert_with(|| Promise::new(teller.life, now));
+        if promise.life != teller.life {
+            *promise = Promise::new(teller.life, now);
+        }
+    }
+
+    /// A member has told what its clock shows.
+    pub(super) fn hear(&mut self, teller: Teller, told: Told, now: u64, is_answer: bool) {
+        // What comes late of a process that has ended promises nothing.
+        let Some(promise) = self.0.get_mut(&teller.member).filter(|promise| promise.life == teller.life) else {
+            return;
+        };
+        if told.now >= promise.shows(now) {
+            (promise.shown, promise.at) = (told.now, now);
+        }
+        promise.latest = promise.latest.max(told.latest);
+        promise.heard = now;
+        promise.is_deaf &= !is_answer;
+    }
+
+    /// A member did not answer.
+    pub(super) fn is_deaf(&mut self, member: u64) {
+        self.0.entry(member).and_modify(|promise| promise.is_deaf = true);
+    }
+
+    /// When a member has promised to assign nothing up to a revision. One that was never heard of, or is silent or
+    /// deaf, need not.
+    pub(super) fn due(&self, member: u64, revision: Revision, now: u64) -> Due {
+        self.0.get(&member).map_or(Due::Now, |promise| promise.due(revision.get(), now))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const ONE: Teller = Teller { member: 1, life: 1 };
+    /// A millisecond.
+    const MS: u64 = 1 << 18;
+
+    fn told(now: u64) -> Told {
+        Told { now, latest: 0 }
+    }
+
+    fn due(promises: &Promises, revision: u64, now: u64) -> Due {
+        promises.due(1, Revision::new(revision), now)
+    }
+
+    #[test]
+    fn a_clock_goes_on_nearly_as_this_one_does() {
+        let mut promises = Promises::default();
+        promises.meet(ONE, 0);
+        promises.hear(ONE, told(1_000 * MS), 10 * MS, true);
+        assert_eq!(due(&promises, 1_000 * MS, 10 * MS), Due::Now);
+        let Due::In(ticks) = due(&promises, 1_070 * MS, 10 * MS) else { panic!("it is promised already") };
+        assert!((80 * MS..=81 * MS).contains(&ticks), "{ticks}");
+        assert_eq!(due(&promises, 1_070 * MS, 10 * MS + ticks), Due::Now);
+        assert_ne!(due(&promises, 1_070 * MS, 10 * MS + ticks - MS), Due::Now);
+    }
+
+    #[test]
+    fn what_was_long_on_its_way_says_nothing_new() {
+        let mut promises = Promises::default();
+        promises.meet(ONE, 0);
+        promises.hear(ONE, told(1_000 * MS), 0, true);
+        promises.hear(ONE, told(1_001 * MS), 80 * MS, true);
+        assert_eq!(due(&promises, 1_070 * MS, 80 * MS), Due::Now);
+        promises.hear(ONE, Told { now: 1, latest: 2_000 * MS }, 80 * MS, true);
+        assert_eq!(due(&promises, 2_000 * MS, 80 * MS), Due::Now);
+    }
+
+    #[test]
+    fn a_new_process_promises_anew() {
+        let mut promises = Promises::default();
+        promises.meet(ONE, 0);
+        promises.hear(ONE, told(1_000 * MS), 0, true);
+        let reborn = Teller { life: 2, ..ONE };
+        promises.meet(reborn, 0);
+        promises.hear(ONE, told(1_000 * MS), 0, true); // it comes late
+        promises.hear(reborn, told(10 * MS), 0, true);
+        assert_ne!(due(&promises, 1_000 * MS, 0), Due::Now);
+        promises.meet(reborn, 0);
+        assert_eq!(due(&promises, 10 * MS, 0), Due::Now, "a further connection changes nothing");
+    }
+
+    #[test]
+    fn who_is_silent_or_deaf_is_not_waited_for() {
+        let mut promises = Promises::default();
+        assert_eq!(due(&promises, 1, 0), Due::Now, "nobody knows it");
+        promises.meet(ONE, 0);
+        promises.hear(ONE, told(1), 0, false);
+        let (far, silence) = (1_000_000 * MS, Revision::span(PEER_SILENCE_MAX));
+        assert_eq!(due(&promises, far, 0), Due::In(silence));
+        assert_eq!(due(&promises, far, silence), Due::Now);
+        promises.hear(ONE, told(2), silence, false);
+        assert_ne!(due(&promises, far, silence), Due::Now);
+        promises.is_deaf(1);
+        assert_eq!(due(&promises, far, silence), Due::Now);
+        promises.hear(ONE, told(3), silence, false);
+        assert_eq!(due(&promises, far, silence), Due::Now, "it hears nothing still");
+        promises.hear(ONE, told(4), silence, true);
+        assert_ne!(due(&promises, far, silence), Due::Now);
+    }
+}

@@ -1,0 +1,64 @@
+//! Clocks that differ: revisions follow the order in which writes were told of, also between groups.
+
+use super::bugs::{Bug, Making};
+use super::handing_over::{ask, three};
+use super::world::{SPREAD, World};
+use crate::{Draft, Expectation, Key, Layout, Mutation, Outcome, Revision, Store, TableId, Write};
+
+/// How far the clock of a host is set forward, in milliseconds.
+const AHEAD_MS: i64 = 5_000;
+/// How long a member may take to say what its clock shows when it only hears of it from others, in milliseconds.
+const HEARSAY_MS: u64 = 1_000;
+
+/// A key of the table that the group with this name has.
+async fn key_in(store: &Store, group: &'static str) -> Key {
+    let table = store.table(&TableId::new(SPREAD));
+    let mut keys = (0..).map(|number| Key::namespaced("x", &format!("k{number}")));
+    keys.find(|key| **table.home(key.as_str()).clock.name() == *group).expect("one of them")
+}
+
+/// Has a host lead a group.
+fn lead(world: &mut World, host: usize, group: &'static str) {
+    let name = world.hosts[host].name.clone();
+    ask(world, host, move |store| async move { store.transfer(Some(group), &name).await }).expect("it can lead");
+}
+
+/// Creates an object of a group through a host, which leads it; its revision.
+fn create(world: &mut World, host: usize, group: &'static str) -> Revision {
+    ask(world, host, move |store| async move {
+        let mut bytes = vec![b'0'; Revision::DIGITS];
+        bytes.push(b' ');
+        let mutation = Mutation::Put(Draft { bytes, layout: Layout::default(), ..Draft::default() });
+        let key = key_in(&store, group).await;
+        let write = Write { table: TableId::new(SPREAD), key, expectation: Expectation::Absent, mutation };
+        match store.write(write).await {
+            Ok(Outcome::Committed { object, .. }) => object.revision(),
+            other => panic!("it is not created: {other:?}"),
+        }
+    })
+}
+
+/// Two writes, the second through a member that hears nothing of the first, whose clock is far ahead, but from others:
+/// their revisions, and how long the first one took, in milliseconds.
+fn two_writes(seed: u64) -> ([Revision; 2], u64) {
+    let (mut world, ..) = three(seed);
+    lead(&mut world, 0, "g1");
+    lead(&mut world, 1, "g2");
+    world.fabric.cut(0, 1, true);
+    world.hosts[0].condition.skew_ms.store(AHEAD_MS, std::sync::atomic::Ordering::Relaxed);
+    let begin = world.time.now_ms();
+    let first = create(&mut world, 0, "g1");
+    let took = world.time.now_ms() - begin;
+    ([first, create(&mut world, 1, "g2")], took)
+}
+
+#[test]
+fn a_write_is_told_of_when_all_others_will_assign_larger_revisions() {
+    for seed in 1..6 {
+        let (revisions, took) = two_writes(seed);
+        assert!(revisions.is_sorted(), "seed {seed}: {revisions:?}");
+        assert!(took < HEARSAY_MS, "seed {seed}: {took} ms");
+    }
+    let _making = Making::of(Some(Bug::UnpromisedAnswer));
+    assert!((1..6).any(|seed| !two_writes(seed).0.is_sorted()), "this test shows nothing");
+}
