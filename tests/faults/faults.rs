@@ -151,10 +151,10 @@ impl Schedule {
     fn choose(&mut self, members: usize, has_clocks: bool) -> Fault {
         if self.waiting.is_empty() {
             self.waiting = match members {
+                _ if has_clocks => OF_CLOCKS.to_vec(),
                 1 => OF_ONE.to_vec(),
                 5.. if !self.is_begun => OF_FIVE.to_vec(),
                 5.. => [&OF_FIVE[..], &OF_SEVERAL].concat(),
-                _ if has_clocks => OF_CLOCKS.to_vec(),
                 _ => OF_SEVERAL.to_vec(),
             };
             self.is_begun = true;

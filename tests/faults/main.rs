@@ -84,7 +84,13 @@ fn five_members_keep_their_promises() {
 
 #[test]
 fn three_members_whose_clocks_jump_keep_their_promises() {
-    run::run_with_clocks(duration());
+    run::run_with_clocks(3, &[], duration());
+}
+
+#[test]
+#[ignore = "the same, of more processes than most machines have processors"]
+fn five_members_whose_clocks_jump_keep_their_promises_about_what_has_eight_shards() {
+    run::run_with_clocks(5, &["--shards", run::SHARDS], duration());
 }
 
 #[test]

@@ -18,6 +18,8 @@ const WINDOW: Duration = Duration::from_secs(290);
 const PATIENCE: Duration = Duration::from_secs(60);
 /// How long after a fault writes may fail.
 const RECOVERY: Duration = Duration::from_secs(30);
+/// How far the clocks of members are apart, in seconds.
+const APART: i32 = 3;
 const VIOLATIONS_SHOWN: usize = 20;
 /// What clients write, and what servers write meanwhile, in eight shards each.
 pub const SHARDS: &str = "pods=8,configmaps=8,leases=8,events=8,faults.example.com/widgets=8";
@@ -36,12 +38,15 @@ pub fn run_with_shards(duration: Duration) {
     try_out(Fleet::start_with_flags(3, &["--shards", SHARDS]), duration, seed);
 }
 
-/// Runs three members whose clocks jump.
-pub fn run_with_clocks(duration: Duration) {
+/// Runs members whose clocks differ, and jump.
+pub fn run_with_clocks(members: usize, flags: &'static [&'static str], duration: Duration) {
     let seed = number("FLOTILLA_FAULT_SEED").unwrap_or_else(rand::random);
-    println!("3 members with clocks that jump for {duration:?}, seed {seed}");
-    match Fleet::start_with_clocks(3) {
-        Some(fleet) => try_out(fleet, duration, seed),
+    println!("{members} members with {flags:?} and clocks that jump for {duration:?}, seed {seed}");
+    match Fleet::start_with_clocks(members, flags) {
+        Some(fleet) => {
+            (0..members).for_each(|number| fleet.0.set_clock(number, APART * number as i32));
+            try_out(fleet, duration, seed);
+        }
         None => eprintln!("skipped: there is no libfaketime on this machine"),
     }
 }

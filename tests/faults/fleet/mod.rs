@@ -65,12 +65,12 @@ impl Fleet {
         Fleet::start_with(size, |member, _| Ok(member.with_flags(flags))).expect("nothing that can be missing")
     }
 
-    /// The same of members with clocks of their own; `None` on a machine without libfaketime.
-    pub fn start_with_clocks(size: usize) -> Option<(Fleet, Endpoints)> {
+    /// The same of members with further flags and clocks of their own; `None` on a machine without libfaketime.
+    pub fn start_with_clocks(size: usize, flags: &'static [&'static str]) -> Option<(Fleet, Endpoints)> {
         let directories = fs::read_dir("/usr/lib").ok()?.flatten().map(|entry| entry.path());
         let mut libraries = directories.map(|path| path.join("faketime/libfaketimeMT.so.1"));
         let library = libraries.find(|library| library.exists())?;
-        Fleet::start_with(size, |member, _| Ok(member.with_clock(&library))).ok()
+        Fleet::start_with(size, |member, _| Ok(member.with_flags(flags).with_clock(&library))).ok()
     }
 
     /// The same of members with disks of their own; why not, on a machine that lets none be made.
