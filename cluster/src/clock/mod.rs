@@ -169,8 +169,8 @@ impl HybridClock {
     }
 
     /// A member did not answer in time, whatever it says by itself: until it answers something, it is none that leads.
-    pub(crate) fn is_deaf(&self, member: u64) {
-        self.0.promises.lock().is_deaf(member);
+    pub(crate) fn give_up(&self, member: u64) {
+        self.0.promises.lock().give_up(member);
     }
 
     /// Shows at least this much at a time since the start.

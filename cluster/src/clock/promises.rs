@@ -85,7 +85,7 @@ impl Promises {
     }
 
     /// A member did not answer.
-    pub(super) fn is_deaf(&mut self, member: u64) {
+    pub(super) fn give_up(&mut self, member: u64) {
         self.0.entry(member).and_modify(|promise| promise.is_deaf = true);
     }
 
@@ -160,7 +160,7 @@ mod tests {
         assert_eq!(due(&promises, far, silence), Due::Now);
         promises.hear(ONE, told(2), silence, false);
         assert_ne!(due(&promises, far, silence), Due::Now);
-        promises.is_deaf(1);
+        promises.give_up(1);
         assert_eq!(due(&promises, far, silence), Due::Now);
         promises.hear(ONE, told(3), silence, false);
         assert_eq!(due(&promises, far, silence), Due::Now, "it hears nothing still");

@@ -36,7 +36,7 @@ impl Node {
         let clock = self.clock.hybrid();
         if timeout(CLOCK_ANSWER_TIMEOUT, clock.promised(member, revision)).await.is_err() {
             tracing::debug!(member = %format_args!("{member:x}"), "a member does not say what its clock shows");
-            clock.is_deaf(member);
+            clock.give_up(member);
         }
     }
 }

@@ -123,9 +123,9 @@ impl Placement {
     /// Says whether another one reaches more members than this replica. As long as that is so, it is drained. Whether
     /// that is not as it was.
     pub(crate) fn set_hemmed(&self, hemmed: bool) -> bool {
-        let mut before = hemmed;
-        self.set(|reasons| before = std::mem::replace(&mut reasons.hemmed, hemmed));
-        before != hemmed
+        let is_changed = self.reasons.lock().hemmed != hemmed; // one task sets it
+        self.set(|reasons| reasons.hemmed = hemmed);
+        is_changed
     }
 
     /// Says how many members with a vote hear this replica and are heard by it, itself among them.
