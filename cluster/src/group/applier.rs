@@ -160,7 +160,6 @@ impl Applier {
             }
         }
         if let Some(last) = batches.iter().filter_map(Batch::last).max() {
-            batches.iter().filter_map(Batch::last_written).for_each(|written| self.clock.show(written));
             self.close(last, &touched);
         }
         Ok(outcomes)

@@ -106,11 +106,6 @@ impl Batch {
         &self.commands
     }
 
-    /// The revision of its last command, if it has one.
-    pub(crate) fn last_written(&self) -> Option<Revision> {
-        self.commands().last().map(|command| command.revision)
-    }
-
     /// Whether it writes the shard map and nothing else.
     pub(crate) fn is_of_map(&self) -> bool {
         !self.commands.is_empty() && self.commands.iter().all(|command| command.table.as_str() == MAP_TABLE)

@@ -24,8 +24,6 @@ pub(crate) struct GroupClock {
     hybrid: HybridClock,
     /// The largest revision that this replica has assigned as its leader.
     assigned: AtomicU64,
-    /// The largest revision of a write that is visible here.
-    shown: AtomicU64,
     /// The first closed revision that was known here; zero before.
     begun: AtomicU64,
     /// Told whenever the closed revision rises.
@@ -42,9 +40,8 @@ impl GroupClock {
     pub(crate) fn new(name: Arc<str>, slot: Slot, demands: Arc<Notify>, hybrid: HybridClock) -> GroupClock {
         hybrid.serve();
         let (closed, begun, wanted) = (AtomicU64::new(Revision::FIRST.get()), AtomicU64::new(0), AtomicU64::default());
-        let (assigned, shown) = (AtomicU64::default(), AtomicU64::default());
-        let (closing, closer) = (Notify::new(), OnceLock::new());
-        GroupClock { name, slot, closed, hybrid, assigned, shown, begun, closing, closer, wanted, demands }
+        let (assigned, closing, closer) = (AtomicU64::default(), Notify::new(), OnceLock::new());
+        GroupClock { name, slot, closed, hybrid, assigned, begun, closing, closer, wanted, demands }
     }
 
     /// Name of the group.
@@ -71,16 +68,6 @@ impl GroupClock {
     pub(crate) fn assign(&self, revision: Revision) {
         self.assigned.fetch_max(revision.get(), Ordering::AcqRel);
         self.hybrid.learn(revision);
-    }
-
-    /// A write is about to be visible here.
-    pub(crate) fn show(&self, revision: Revision) {
-        self.shown.fetch_max(revision.get(), Ordering::AcqRel);
-    }
-
-    /// The largest revision of a write that readers may have seen here.
-    pub(crate) fn shown(&self) -> Revision {
-        Revision::new(self.shown.load(Ordering::Acquire))
     }
 
     /// The largest revision that this replica has assigned.

@@ -233,10 +233,10 @@ impl Node {
     /// that this replica leads.
     pub(crate) async fn read_index(&self) -> Result<u64, ReadError> {
         self.rest().stir();
+        // Whoever is shown what was written is to get larger revisions from then on, as if told of it.
+        let assigned = self.clock.assigned().max(self.clock.closed());
         let index = self.committed_index().await?;
-        // Whoever is shown what was written up to there is to get larger revisions from then on, as if told of it.
-        self.reached(index).await?;
-        self.promised(self.clock.shown()).await;
+        self.promised(assigned).await;
         Ok(index)
     }
 

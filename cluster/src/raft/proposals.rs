@@ -5,8 +5,8 @@ use tokio::sync::oneshot;
 use super::node::Node;
 use super::resting::rouse;
 use super::types::{LeaderId, Reaction, TypeConfig};
-use crate::WriteError;
 use crate::group::{Batch, Log, Replies};
+use crate::{Revision, WriteError};
 
 /// Proposes batches to a group.
 pub(crate) struct Proposals {
@@ -45,7 +45,7 @@ impl Log for Proposals {
                 Err(_) if batch.is_of_map() => None,
                 Err(_) => return replies.fail(WriteError::NoSpace),
             };
-            let last = batch.last_written().unwrap_or_default();
+            let last = batch.commands().last().map_or(Revision::ZERO, |command| command.revision);
             let here = node.clone();
             let reaction = Reaction(Box::new(move |result| {
                 let mut unpromised = None;
