@@ -95,11 +95,6 @@ impl HybridClock {
         Revision::new(self.0.latest.load(Ordering::Acquire))
     }
 
-    /// Whether a revision was assigned, as far as is known, or will not be any more.
-    pub(crate) fn is_past(&self, revision: Revision) -> bool {
-        revision <= self.latest() || revision <= self.now()
-    }
-
     /// A revision was assigned. One that nothing can follow is no reason to assign nothing any more.
     pub(crate) fn learn(&self, revision: Revision) {
         if revision >= Revision::LAST {

@@ -28,6 +28,8 @@ impl Node {
             (self.on_fatal)(CONTRADICTED);
             return Err(io::Error::other(CONTRADICTED));
         }
+        // Before it is committed: who is told of it may ask this replica for what there is up to then.
+        request.entries.iter().filter_map(types::last_revision).for_each(|last| self.clock.hybrid().learn(last));
         let response = self.raft.append_entries(request).await.map_err(io::Error::other)?;
         Ok(wire::put_append_answer(&response))
     }

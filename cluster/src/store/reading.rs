@@ -122,7 +122,7 @@ impl Store {
             let several = self.shared.tables.map().data_groups() > 0;
             if several && table.revision() < revision {
                 let clocks = table.clocks();
-                let is_assigned = clocks.iter().any(|clock| clock.hybrid().is_past(revision));
+                let is_assigned = clocks.iter().any(|clock| clock.hybrid().latest() >= revision);
                 let any = select_all(clocks.iter().map(|clock| Box::pin(clock.reached(revision))));
                 let closed = async {
                     if !is_assigned {
