@@ -113,6 +113,8 @@ pub const PEER_WRITE_BYTES: usize = 256 << 10;
 pub const PEER_READ_BYTES: usize = 64 << 10;
 /// How long connecting to a peer may take, or a peer to say who it is.
 pub const PEER_HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(2);
+/// How long an address may be silent before it is connected to anew.
+pub const PEER_CONNECT_INTERVAL: Duration = Duration::from_millis(300);
 /// How long to wait before connecting again after a first failure; doubled with each further one.
 pub const PEER_RETRY_MIN: Duration = Duration::from_millis(10);
 /// How long to wait before connecting again, at most.
@@ -123,6 +125,9 @@ pub const PEER_RETRY_AGE: Duration = Duration::from_secs(60);
 pub const PEER_BEAT_INTERVAL: Duration = Duration::from_millis(250);
 /// Silence on a control connection after which the peer is taken for dead.
 pub const PEER_DEAD_AFTER: Duration = Duration::from_secs(1);
+/// Silence on a control connection that tells, when it ends, of an interrupted link: connections on which nothing was
+/// answered for as long are made anew then, since TCP tries what was lost again after ever longer times.
+pub const PEER_INTERRUPTION_MIN: Duration = Duration::from_millis(300);
 /// How often other connections are looked after.
 pub const PEER_CHECK_INTERVAL: Duration = Duration::from_millis(250);
 /// How long the kernel waits for acknowledgements: of what was sent, and on idle connections of probes.

@@ -16,7 +16,9 @@ use super::frame::{Frame, FrameKind, FrameReader, hello_frame, plain, put_frame,
 use super::outbox::{Outbox, Outgoing};
 use super::{Hello, Lane};
 use crate::clock::HybridClock;
-use crate::limits::{PEER_BEAT_INTERVAL, PEER_CHECK_INTERVAL, PEER_DEAD_AFTER, PEER_READ_BYTES, PEER_WRITE_BYTES};
+use crate::limits::{
+    PEER_BEAT_INTERVAL, PEER_CHECK_INTERVAL, PEER_DEAD_AFTER, PEER_INTERRUPTION_MIN, PEER_READ_BYTES, PEER_WRITE_BYTES,
+};
 
 /// What the two ends of a connection do differently.
 pub(super) trait End {
@@ -31,6 +33,9 @@ pub(super) trait End {
     /// # Errors
     /// The connection is to be given up.
     fn sends(&mut self, outgoing: &Outgoing) -> io::Result<bool>;
+
+    /// Something came on a control connection after so long a silence that the link was interrupted.
+    fn resumed(&mut self) {}
 }
 
 /// A connection whose ends do not know each other yet.
@@ -117,7 +122,10 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
         if ready!(read)? == 0 {
             return Poll::Ready(Err(io::Error::new(io::ErrorKind::UnexpectedEof, "the peer closed the connection")));
         }
-        self.heard = Instant::now();
+        let before = std::mem::replace(&mut self.heard, Instant::now());
+        if self.lane == Lane::Control && self.heard >= before + PEER_INTERRUPTION_MIN {
+            end.resumed();
+        }
         while let Some(frame) = self.reader.next()? {
             end.received(frame)?;
         }

@@ -15,7 +15,7 @@ use super::transport::Shared;
 use super::wire::Connected;
 use super::{Lane, PeerError, Side};
 use crate::chance;
-use crate::limits::{PEER_HANDSHAKE_TIMEOUT, PEER_RETRY_AGE, PEER_RETRY_MAX, PEER_RETRY_MIN};
+use crate::limits::{PEER_HANDSHAKE_TIMEOUT, PEER_INTERRUPTION_MIN, PEER_RETRY_AGE, PEER_RETRY_MAX, PEER_RETRY_MIN};
 
 /// Where a link leads, and by which lane.
 pub(super) type LinkKey = (String, Lane);
@@ -55,10 +55,37 @@ impl Link {
         }
     }
 
+    /// Fails what is under way when nothing was answered since before the link was interrupted.
+    fn rest_when_stalled(&self) {
+        let session = self.state.lock().session.clone();
+        if session.is_ok_and(|session| session.stalled() >= PEER_INTERRUPTION_MIN) {
+            self.rest(&PeerError::Unreachable("the link was interrupted".into()));
+        }
+    }
+
     fn begin(&self) -> Arc<Session> {
         let session = Arc::<Session>::default();
         self.state.lock().session = Ok(session.clone());
         session
+    }
+}
+
+/// The connections to one address beside the control connection, where alone it shows whether the peer is there.
+pub(super) struct Lanes {
+    shared: Arc<Shared>,
+    address: String,
+}
+
+impl Lanes {
+    /// The link was interrupted and carries again: has those made anew that wait for what was lost.
+    pub(super) fn renew_stalled(&self) {
+        self.shared.data_links(&self.address).for_each(|link| link.rest_when_stalled());
+    }
+
+    /// Fails what is under way to a peer that is silent.
+    fn abandon(&self, error: &io::Error) {
+        let error = PeerError::Unreachable(error.to_string().into());
+        self.shared.data_links(&self.address).for_each(|link| link.rest(&error));
     }
 }
 
@@ -84,6 +111,10 @@ impl Keeper {
         Self { shared, link, key }
     }
 
+    fn lanes(&self) -> Lanes {
+        Lanes { shared: self.shared.clone(), address: self.key.0.clone() }
+    }
+
     /// Connects, again and again.
     pub(super) async fn keep(self) {
         let mut pause = PEER_RETRY_MIN;
@@ -92,7 +123,7 @@ impl Keeper {
             let (connected, error) = self.connect(&session).await;
             self.link.rest(&PeerError::Unreachable(error.to_string().into()));
             if connected && self.key.1 == Lane::Control && error.kind() == io::ErrorKind::TimedOut {
-                self.shared.abandon(&self.key.0, &error); // silence is noticed on the control lane alone
+                self.lanes().abandon(&error);
             }
             let (address, lane) = &self.key;
             match connected {
@@ -135,6 +166,9 @@ impl Keeper {
         let presence = is_control.then(|| Presence::new(self.shared.attendance.clone(), &hello, Side::Here));
         let timing = Timing::new(self.shared.clock.clone(), &hello);
         let mut caller = Caller::new(session.clone(), presence, timing, &hello);
+        if is_control {
+            caller = caller.looking_after(self.lanes());
+        }
         session.set_peer(hello);
         (true, connection.run(&session.outbox, &mut caller).await)
     }

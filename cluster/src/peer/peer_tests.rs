@@ -7,7 +7,7 @@ use super::test_net::{Authority, DROP, ECHO, HOLD, Network, Proxy, REFUSE, Repli
 use super::{Hello, Lane, PeerError, Peers, Target};
 use crate::limits::{
     PEER_CALL_BYTES_MAX, PEER_CALLS_MAX, PEER_CONNECTIONS_MAX, PEER_DEAD_AFTER, PEER_FRAME_BYTES_MAX,
-    PEER_HANDSHAKE_TIMEOUT,
+    PEER_HANDSHAKE_TIMEOUT, PEER_INTERRUPTION_MIN,
 };
 
 const LONG: Duration = Duration::from_secs(10);
@@ -218,6 +218,36 @@ async fn a_frozen_peer_is_noticed_by_its_silence_on_all_lanes() {
 
     proxy.network.send_replace(Network::Up);
     until("it is reachable again without being called", || a.transport.is_reachable(2)).await;
+}
+
+#[tokio::test]
+async fn what_stalls_while_a_link_is_interrupted_does_not_wait_for_tcp() {
+    let (a, b) = pair();
+    let proxy = Proxy::start(b.address()).await;
+    let to = anyone(&proxy.address);
+    a.transport.call(&to, Lane::Control, ECHO, Bytes::new(), LONG).await.expect("an answer");
+    let (stalled, small) = (
+        a.transport.call(&to, Lane::Bulk, HOLD, Bytes::new(), LONG),
+        a.transport.call(&to, Lane::Control, HOLD, Bytes::new(), LONG),
+    );
+    until("both are held", || b.service.held() == 2).await;
+    let interruption = async {
+        tokio::time::sleep(2 * PEER_INTERRUPTION_MIN).await; // a call may take its time as long as the peer is heard
+        proxy.network.send_replace(Network::Frozen);
+        tokio::time::sleep(2 * PEER_INTERRUPTION_MIN).await;
+        proxy.network.send_replace(Network::Up);
+        Instant::now()
+    };
+    let stalled = async { (stalled.await, Instant::now()) };
+    let ((answer, ended), since) = tokio::join!(stalled, interruption);
+    assert!(matches!(answer, Err(PeerError::Unreachable(_))), "{answer:?}");
+    assert!(since <= ended && ended < since + PEER_DEAD_AFTER, "{:?}", ended.checked_duration_since(since));
+    while a.transport.call(&to, Lane::Bulk, ECHO, Bytes::new(), LONG).await.is_err() {
+        assert!(since.elapsed() < PEER_DEAD_AFTER, "the connection is made again");
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+    b.service.release();
+    assert_eq!(small.await, Ok(Bytes::new()), "the control connection is the one on which the peer was heard");
 }
 
 #[tokio::test]

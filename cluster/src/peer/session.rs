@@ -12,6 +12,7 @@ use tokio::time::Instant;
 
 use super::connection::End;
 use super::frame::{Frame, FrameKind, plain, read_hello};
+use super::link::Lanes;
 use super::outbox::{Outbox, Outgoing};
 use super::presence::Presence;
 use super::timing::Timing;
@@ -33,6 +34,8 @@ struct Calls {
     waiting: BTreeMap<u64, Waiting>,
     bytes: usize,
     last_id: u64,
+    /// When the last answer came.
+    answered: Option<Instant>,
     peer: Option<Hello>,
     ended: Option<PeerError>,
 }
@@ -40,6 +43,7 @@ struct Calls {
 struct Waiting {
     answer: oneshot::Sender<Answer>,
     bytes: usize,
+    begun: Instant,
 }
 
 impl Session {
@@ -64,7 +68,7 @@ impl Session {
             calls.bytes += bytes;
             calls.last_id += 1;
             let id = calls.last_id;
-            calls.waiting.insert(id, Waiting { answer, bytes });
+            calls.waiting.insert(id, Waiting { answer, bytes, begun: Instant::now() });
             (id, calls.bytes)
         };
         let call = Call { session: Arc::clone(self), id, result, ahead };
@@ -82,6 +86,13 @@ impl Session {
 
     pub(super) fn set_peer(&self, hello: Hello) {
         self.calls.lock().peer = Some(hello);
+    }
+
+    /// How long calls have waited on the connection without an answer to any; zero when there is no connection yet.
+    pub(super) fn stalled(&self) -> Duration {
+        let calls = self.calls.lock();
+        let first = calls.peer.as_ref().and(calls.waiting.values().next());
+        first.map_or(Duration::ZERO, |first| calls.answered.map_or(first.begun, |at| at.max(first.begun)).elapsed())
     }
 
     /// Fails every call, and all further ones.
@@ -102,6 +113,11 @@ impl Session {
         if let Some(call) = self.remove(id) {
             let _ = call.answer.send(answer); // as above
         }
+    }
+
+    fn answered(&self, id: u64, answer: Answer) {
+        self.calls.lock().answered = Some(Instant::now());
+        self.finish(id, answer);
     }
 
     fn remove(&self, id: u64) -> Option<Waiting> {
@@ -144,6 +160,8 @@ pub(super) struct Caller {
     session: Arc<Session>,
     presence: Option<Presence>,
     timing: Timing,
+    /// The other connections to the same address, on a control connection.
+    lanes: Option<Lanes>,
     since: Instant,
     member: u64,
     /// Its name, which does not change.
@@ -152,7 +170,14 @@ pub(super) struct Caller {
 
 impl Caller {
     pub(super) fn new(session: Arc<Session>, presence: Option<Presence>, timing: Timing, peer: &Hello) -> Self {
-        Self { session, presence, timing, since: Instant::now(), member: peer.member, name: peer.name.clone() }
+        let (since, member, name) = (Instant::now(), peer.member, peer.name.clone());
+        Self { session, presence, timing, lanes: None, since, member, name }
+    }
+
+    /// Looks after the other connections to the same address.
+    pub(super) fn looking_after(mut self, lanes: Lanes) -> Self {
+        self.lanes = Some(lanes);
+        self
     }
 
     fn learned(&mut self, hello: Hello) {
@@ -170,10 +195,10 @@ impl End for Caller {
         self.presence.iter().for_each(Presence::hear);
         self.timing.hear(&frame);
         match frame.kind() {
-            FrameKind::Answer => self.session.finish(frame.id, Ok(frame.payload)),
+            FrameKind::Answer => self.session.answered(frame.id, Ok(frame.payload)),
             FrameKind::Refusal => {
                 let why = String::from_utf8_lossy(&frame.payload).into_owned();
-                self.session.finish(frame.id, Err(PeerError::Refused(why)));
+                self.session.answered(frame.id, Err(PeerError::Refused(why)));
             }
             FrameKind::Hello => {
                 let (hello, lane): (Hello, Lane) = read_hello(frame.payload)?;
@@ -201,6 +226,10 @@ impl End for Caller {
             true => Ok(false),
             false => Err(io::Error::other(format!("member {} listens at this address", self.member))),
         }
+    }
+
+    fn resumed(&mut self) {
+        self.lanes.iter().for_each(Lanes::renew_stalled);
     }
 }
 

@@ -228,14 +228,10 @@ impl Shared {
         }
     }
 
-    /// Fails what is under way on all lanes to an address whose peer is silent.
-    pub(super) fn abandon(&self, address: &str, error: &io::Error) {
-        let error = PeerError::Unreachable(error.to_string().into());
-        for lane in [Lane::Bulk, Lane::Snapshot] {
-            let link = self.links.lock().get(&(address.to_owned(), lane)).cloned();
-            if let Some(link) = link {
-                link.rest(&error);
-            }
-        }
+    /// The connections to an address that carry what waits for nothing in time, or the want of them.
+    pub(super) fn data_links(&self, address: &str) -> impl Iterator<Item = Arc<Link>> {
+        let links = self.links.lock();
+        let link = |lane| links.get(&(address.to_owned(), lane)).cloned();
+        [link(Lane::Bulk), link(Lane::Snapshot)].into_iter().flatten()
     }
 }

@@ -9,11 +9,12 @@ use rustls::pki_types::ServerName;
 use socket2::{Domain, Protocol, SockRef, Socket, TcpKeepalive, Type};
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpListener, TcpStream};
+use tokio::time::timeout;
 use tokio_rustls::{TlsAcceptor, TlsConnector};
 
 use super::Hello;
 use crate::PeerTls;
-use crate::limits::{PEER_BACKLOG_CONNECTIONS, PEER_TCP_TIMEOUT};
+use crate::limits::{PEER_BACKLOG_CONNECTIONS, PEER_CONNECT_INTERVAL, PEER_TCP_TIMEOUT};
 
 /// A connection between two replicas, each of which knows that the other is one.
 pub(crate) trait Stream: AsyncRead + AsyncWrite + Send + Unpin {}
@@ -98,7 +99,7 @@ impl Network for TlsNetwork {
         let (address, connector) = (address.to_owned(), TlsConnector::from(tls.client.clone()));
         let tls = tls.clone();
         async move {
-            let stream = TcpStream::connect(address).await?;
+            let stream = connect(&address).await?;
             tune(&stream)?;
             let name = ServerName::try_from(PeerTls::SERVER_NAME).map_err(io::Error::other)?;
             let stream = connector.connect(name, stream).await?;
@@ -142,10 +143,31 @@ impl Listener for TlsListener {
     }
 }
 
+/// Connects with one of the addresses of a name. What is lost on the way is sent again sooner than by the kernel, which
+/// waits a second for an answer to the first packet of a connection. Goes on for as long as one of them is silent.
+async fn connect(address: &str) -> io::Result<TcpStream> {
+    let found: Vec<SocketAddr> = tokio::net::lookup_host(address).await?.collect();
+    loop {
+        let (mut failed, mut is_silent) = (io::Error::from(io::ErrorKind::AddrNotAvailable), false);
+        for address in &found {
+            match timeout(PEER_CONNECT_INTERVAL, TcpStream::connect(address)).await {
+                Ok(Ok(stream)) => return Ok(stream),
+                Ok(Err(error)) => failed = error,
+                Err(_) => is_silent = true,
+            }
+        }
+        if !is_silent {
+            return Err(failed);
+        }
+    }
+}
+
 /// What every connection between peers is like.
 fn tune(stream: &TcpStream) -> io::Result<()> {
     stream.set_nodelay(true)?;
     let socket = SockRef::from(stream);
+    // What is lost while a link is down for a moment is to be there soon after, not after twice as long.
+    socket.set_tcp_thin_linear_timeouts(true)?;
     let keepalive = TcpKeepalive::new().with_time(PEER_TCP_TIMEOUT).with_interval(PEER_TCP_TIMEOUT / 5);
     socket.set_tcp_keepalive(&keepalive)?;
     socket.set_tcp_user_timeout(Some(PEER_TCP_TIMEOUT))
