@@ -61,12 +61,16 @@ impl Registry {
         if options.grace_seconds.is_some_and(|seconds| seconds < 0) {
             options.grace_seconds = Some(1);
         }
-        let mut marked = None;
+        let mut marked: Option<Deleted> = None;
         for _ in 0..limits::CHANGE_ATTEMPTS {
-            let Some(current) = self.current(served, target.namespace, target.name) else {
+            let current = self.current(served, target.namespace, target.name);
+            // Whoever else removed what was marked here has done what was asked for.
+            if let Some(marked) = marked.take_if(|marked| !is_there(current.as_deref(), &marked.uid)) {
+                return Ok(marked);
+            }
+            let Some(current) = current else {
                 match self.stands(target, None, caller).await? {
-                    // Whoever else removed what was marked here has done what was asked for.
-                    true => return marked.ok_or_else(|| served.not_found(target.name)),
+                    true => return Err(served.not_found(target.name)),
                     false => continue,
                 }
             };
@@ -118,8 +122,9 @@ impl Registry {
                 };
                 match entity {
                     Entity::Stored(object) if at_once => {
-                        // The mark was stored so that watchers see it; now nothing holds the object any more.
-                        options.resource_version = None;
+                        // The mark was stored so that watchers see it; now nothing holds the object any more. What was
+                        // asked for of a certain state is from now on of this one.
+                        options.resource_version.iter_mut().for_each(|seen| *seen = object.revision().to_string());
                         let removed = self.remove(target, &object).await?;
                         let gone = |object| Deleted { entity: Entity::Stored(object), uid, gone: true, stored: true };
                         Ok(match removed {
@@ -190,6 +195,12 @@ impl Registry {
         }
         Ok(())
     }
+}
+
+/// Whether an object is the one of this UID, and not another that has its name by now.
+fn is_there(current: Option<&Object>, uid: &str) -> bool {
+    let current = current.and_then(|current| stored_tree(current).ok());
+    current.is_some_and(|current| current.str_at(&["metadata", "uid"]) == uid)
 }
 
 fn is_system_class(name: &str) -> bool {
@@ -346,29 +357,5 @@ fn set_finalizers(served: &Served, object: &mut Value, propagation: Option<Propa
 }
 
 #[cfg(test)]
-mod tests {
-    use flotilla_proto::value;
-
-    use super::*;
-    use crate::registry::Resources;
-
-    #[test]
-    fn a_deletion_that_was_begun_is_finished_by_the_next() {
-        let pods = Resources::builtin().find("", "v1", "pods").unwrap();
-        let step = |running: Option<i64>, finalizers: Value, asked: Option<i64>| {
-            let mut pod = value!({"metadata": {"name": "p", "deletionTimestamp": "2026-01-01T00:00:00Z"}});
-            running.into_iter().for_each(|seconds| pod.set_at(&["metadata", "deletionGracePeriodSeconds"], seconds));
-            pod.set_at(&["metadata", "finalizers"], finalizers);
-            step(&pods, &pod, &mut DeleteOptions { grace_seconds: asked, ..DeleteOptions::default() })
-        };
-        for asked in [None, Some(0), Some(30)] {
-            assert!(matches!(step(Some(0), value!([]), asked), Step::Remove), "{asked:?}");
-            assert!(matches!(step(None, value!([]), asked), Step::Remove), "{asked:?}");
-            assert!(matches!(step(Some(0), value!(["example.com/held"]), asked), Step::Mark(_, false)), "{asked:?}");
-        }
-        assert!(matches!(step(Some(30), value!([]), None), Step::Wait));
-        assert!(matches!(step(Some(30), value!([]), Some(60)), Step::Wait));
-        assert!(matches!(step(Some(30), value!([]), Some(5)), Step::Mark(_, false)));
-        assert!(matches!(step(Some(30), value!([]), Some(0)), Step::Mark(_, true)));
-    }
-}
+#[path = "delete_tests.rs"]
+mod tests;

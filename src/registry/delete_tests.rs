@@ -1,0 +1,77 @@
+use flotilla_cluster::{Options, Store};
+use flotilla_proto::{conform, value};
+use futures_util::FutureExt as _;
+
+use super::*;
+use crate::access::User;
+use crate::config::PortRange;
+use crate::registry::{Incoming, Resources};
+use crate::scratch::Scratch;
+
+#[test]
+fn a_deletion_that_was_begun_is_finished_by_the_next() {
+    let pods = Resources::builtin().find("", "v1", "pods").unwrap();
+    let step = |running: Option<i64>, finalizers: Value, asked: Option<i64>| {
+        let mut pod = value!({"metadata": {"name": "p", "deletionTimestamp": "2026-01-01T00:00:00Z"}});
+        running.into_iter().for_each(|seconds| pod.set_at(&["metadata", "deletionGracePeriodSeconds"], seconds));
+        pod.set_at(&["metadata", "finalizers"], finalizers);
+        step(&pods, &pod, &mut DeleteOptions { grace_seconds: asked, ..DeleteOptions::default() })
+    };
+    for asked in [None, Some(0), Some(30)] {
+        assert!(matches!(step(Some(0), value!([]), asked), Step::Remove), "{asked:?}");
+        assert!(matches!(step(None, value!([]), asked), Step::Remove), "{asked:?}");
+        assert!(matches!(step(Some(0), value!(["example.com/held"]), asked), Step::Mark(_, false)), "{asked:?}");
+    }
+    assert!(matches!(step(Some(30), value!([]), None), Step::Wait));
+    assert!(matches!(step(Some(30), value!([]), Some(60)), Step::Wait));
+    assert!(matches!(step(Some(30), value!([]), Some(5)), Step::Mark(_, false)));
+    assert!(matches!(step(Some(30), value!([]), Some(0)), Step::Mark(_, true)));
+}
+
+fn caller() -> Caller {
+    Caller::new(Arc::new(User::default()), "test")
+}
+
+async fn create(registry: &Registry, target: Target<'_>, mut value: Value) -> Arc<Object> {
+    conform::conform(target.served.of(), &mut value).unwrap();
+    let incoming = Incoming { value, ..Incoming::default() };
+    registry.create(target, incoming, &WriteOptions::default(), &mut caller()).await.unwrap();
+    registry.current(target.served, target.namespace, target.name).unwrap()
+}
+
+/// Between the mark and the removal of a pod somebody else removes it, and makes another one of its name.
+#[actix_web::test]
+async fn a_deletion_takes_no_other_object_that_has_the_name_by_now() {
+    let dir = Scratch::new();
+    let store = Store::open(Options::new(dir.join("store"))).await.unwrap();
+    let registry = Registry::new(store.clone(), PortRange::NODE_PORTS);
+    let namespaces = registry.resources.find("", "v1", "namespaces").unwrap();
+    let namespace = Target { served: &namespaces, namespace: "", name: "n", subresource: "" };
+    create(&registry, namespace, value!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "n"}})).await;
+    let pods = registry.resources.find("", "v1", "pods").unwrap();
+    let target = Target { served: &pods, namespace: "n", name: "p", subresource: "" };
+    let pod = value!({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "p", "namespace": "n"},
+        "spec": {"containers": [{"name": "c", "image": "i"}]}});
+
+    for of_a_state in [false, true] {
+        let seen = create(&registry, target, pod.clone()).await;
+        let resource_version = of_a_state.then(|| seen.revision().to_string());
+        let (options, mut deleting) = (DeleteOptions { resource_version, ..DeleteOptions::default() }, caller());
+        let deletion = registry.delete(target, &options, &mut deleting);
+        tokio::pin!(deletion);
+        assert!(deletion.as_mut().now_or_never().is_none(), "the mark is being written");
+        while registry.current(&pods, "n", "p").unwrap().revision() == seen.revision() {
+            tokio::task::yield_now().await;
+        }
+        registry.delete(target, &DeleteOptions::default(), &mut caller()).await.unwrap();
+        let other = create(&registry, target, pod.clone()).await;
+
+        let deleted = deletion.await.unwrap();
+        assert!(deleted.gone);
+        assert_eq!(deleted.uid, stored_tree(&seen).unwrap().str_at(&["metadata", "uid"]));
+        let left = registry.current(&pods, "n", "p").expect("the other pod");
+        assert_eq!(left.revision(), other.revision());
+        registry.delete(target, &DeleteOptions::default(), &mut caller()).await.unwrap();
+    }
+    store.shutdown().await;
+}
