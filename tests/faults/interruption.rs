@@ -93,9 +93,9 @@ const SHARDS: [&str; 2] = ["configmaps=8", "configmaps=3"];
 
 /// What one client, or any of several, has seen at worst.
 #[derive(Debug, Clone, Copy, Default)]
-struct Worst {
+pub struct Worst {
     /// The longest time without an acknowledged write.
-    interruption: Duration,
+    pub interruption: Duration,
     /// When that began.
     since: Option<Instant>,
     /// How many attempts failed one after the other.
@@ -119,8 +119,7 @@ impl Worst {
 /// when that was too long.
 pub fn measure(members: usize, times: usize, chosen: Option<&str>) {
     let (mut fleet, endpoints) = Fleet::start(members);
-    let mut connection = Connection::open(endpoints.members[0], &endpoints.administrator).expect("a connection");
-    (0..members).for_each(|number| write_first(&mut connection, &name(number)));
+    let mut connection = prepare(&endpoints);
     (0..OTHERS).for_each(|number| write_first(&mut connection, &format!("other-{number}")));
     let events = if members == 1 { &ALONE[..] } else { &TOGETHER[..] };
     let is_chosen = |event: &&Event| chosen.is_none_or(|chosen| chosen.eq_ignore_ascii_case(&format!("{event:?}")));
@@ -151,32 +150,57 @@ fn print(members: usize, event: Event, worst: Vec<Worst>) {
     assert!(members == 1 || failures <= event.failures_max(), "clients had to try again");
 }
 
+/// Makes the objects that clients write.
+pub fn prepare(endpoints: &Endpoints) -> Connection {
+    let mut connection = Connection::open(endpoints.members[0], &endpoints.administrator).expect("a connection");
+    (0..endpoints.members.len()).for_each(|number| write_first(&mut connection, &name(number)));
+    connection
+}
+
 /// Does something to a member under writes, undoes it, and tells the worst that a client has seen.
 fn interrupt(fleet: &mut Fleet, endpoints: &Endpoints, event: Event, member: usize) -> Worst {
-    let stop = AtomicBool::new(false);
-    std::thread::scope(|scope| {
-        let stop = &stop;
-        let client = |number| scope.spawn(move || write(endpoints, number, stop));
-        let clients: Vec<_> = (0..fleet.size()).map(client).collect();
+    let is_silent = matches!(event, Event::Pause | Event::Cut | Event::Deafen | Event::Mute);
+    let (mut began, mut ended) = (Instant::now(), Instant::now());
+    let worst = worst_while(endpoints, is_silent.then_some(member), || {
         std::thread::sleep(CALM);
-        let began = Instant::now();
+        began = Instant::now();
         begin(fleet, event, member);
         // A single member comes back at once; others do without it for a while.
         if fleet.size() > 1 {
             std::thread::sleep(CALM);
         }
-        let ended = Instant::now();
+        ended = Instant::now();
         end(fleet, event, member);
         fleet.await_ready(endpoints);
         std::thread::sleep(CALM);
-        stop.store(true, Ordering::SeqCst);
-        let worst = clients.into_iter().map(|client| client.join().expect("a client")).enumerate();
-        let is_silent = matches!(event, Event::Pause | Event::Cut | Event::Deafen | Event::Mute);
-        let counted = worst.filter(|(client, _)| !is_silent || *client != member);
-        let worst = counted.fold(Worst::default(), |worst, (_, other)| worst.or(other));
-        tell(event, worst, began, ended);
-        worst
+    });
+    tell(event, worst, began, ended);
+    worst
+}
+
+/// The worst that a client has seen while something happens. Each member has one, but for the silent one: nobody can
+/// tell its clients to turn to another.
+pub fn worst_while(endpoints: &Endpoints, silent: Option<usize>, meanwhile: impl FnOnce()) -> Worst {
+    let stop = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        let stop = &stop;
+        let members = (0..endpoints.members.len()).filter(|number| Some(*number) != silent);
+        let clients: Vec<_> = members.map(|number| scope.spawn(move || write(endpoints, number, stop))).collect();
+        let end = End(stop);
+        meanwhile();
+        drop(end);
+        let worst = clients.into_iter().map(|client| client.join().expect("a client"));
+        worst.fold(Worst::default(), Worst::or)
     })
+}
+
+/// Ends clients when dropped, since a scope waits for its threads also when it fails.
+struct End<'a>(&'a AtomicBool);
+
+impl Drop for End<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::SeqCst);
+    }
 }
 
 /// Tells of a long interruption what it goes with.

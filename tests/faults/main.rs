@@ -18,8 +18,8 @@
 //!
 //! Read in this order: [`history`] (what is recorded), [`check`] (what is promised), [`fleet`] (members and the links
 //! between them), [`traffic`] (clients), [`faults`] (what is done to members), [`run`] (all of it together),
-//! [`disks`] (what is done to disks), [`minority`] (a member that is cut off), [`rolling`] (restarts as for an
-//! upgrade), [`interruption`] (what is measured).
+//! [`disks`] (what is done to disks), [`loss`] (packets that are lost), [`minority`] (a member that is cut off),
+//! [`rolling`] (restarts as for an upgrade), [`interruption`] (what is measured).
 
 mod check;
 mod disks;
@@ -28,6 +28,7 @@ mod fleet;
 #[allow(dead_code, reason = "simulations of the store record more")]
 mod history;
 mod interruption;
+mod loss;
 mod minority;
 mod rolling;
 mod run;
@@ -116,6 +117,11 @@ fn interruption_by_the_end_of_the_only_member() {
 #[test]
 fn a_member_that_is_cut_off_answers_no_more_than_it_knows() {
     minority::answers_no_more_than_it_knows();
+}
+
+#[test]
+fn two_members_go_on_when_packets_of_the_third_are_lost() {
+    loss::goes_on("two_members_go_on_when_packets_of_the_third_are_lost");
 }
 
 #[test]

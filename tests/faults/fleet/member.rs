@@ -4,9 +4,11 @@ use std::fs::{self, File};
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use super::disk::Disk;
+use super::wires::Wires;
 
 /// How long a member may take to end after SIGTERM.
 const STOP_TIMEOUT: Duration = Duration::from_secs(30);
@@ -33,6 +35,8 @@ pub struct Member {
     clock: Option<(PathBuf, PathBuf)>,
     /// The disk that it has for itself.
     disk: Option<Disk>,
+    /// The wires that it is on, if it is on some.
+    wires: Option<Arc<Wires>>,
     /// Further flags.
     flags: &'static [&'static str],
 }
@@ -45,7 +49,7 @@ pub fn name(number: usize) -> String {
 impl Member {
     pub fn new(number: usize, directory: &Path, address: SocketAddr, peers: Option<Peers>) -> Member {
         let directory = directory.to_owned();
-        Member { number, directory, address, peers, child: None, clock: None, disk: None, flags: &[] }
+        Member { number, directory, address, peers, child: None, clock: None, disk: None, wires: None, flags: &[] }
     }
 
     pub fn name(&self) -> String {
@@ -60,6 +64,12 @@ impl Member {
     /// Gives it a disk of its own.
     pub fn with_disk(mut self, disk: Disk) -> Member {
         self.disk = Some(disk);
+        self
+    }
+
+    /// Puts it at the end of its wire.
+    pub fn with_wires(mut self, wires: Arc<Wires>) -> Member {
+        self.wires = Some(wires);
         self
     }
 
@@ -116,7 +126,11 @@ impl Member {
         assert!(self.child.is_none(), "{} runs already", self.name());
         let messages = File::options().create(true).append(true).open(self.messages_path()).expect("a file");
         let program = env!("CARGO_BIN_EXE_flotilla");
-        let mut command = self.disk.as_ref().map_or_else(|| Command::new(program), |disk| disk.command(program));
+        let mut command = match (&self.disk, &self.wires) {
+            (Some(disk), _) => disk.command(program),
+            (None, Some(wires)) => wires.command(self.number, program),
+            (None, None) => Command::new(program),
+        };
         command.args(["serve", "--workers", "1", "--shutdown-grace-seconds", "5"]);
         command.arg("--listen").arg(self.address.to_string()).arg("--data-dir").arg(self.data_dir());
         if let Some(peers) = &self.peers {

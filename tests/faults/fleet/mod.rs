@@ -3,6 +3,7 @@
 mod disk;
 mod links;
 mod member;
+mod wires;
 
 use std::fs;
 use std::net::SocketAddr;
@@ -16,8 +17,9 @@ use rustls::ClientConfig;
 
 use crate::support::{Answer, Connection, Credentials, ports};
 pub use disk::Disk;
-pub use links::Links;
+pub use links::{Direction, Links};
 use member::{Member, Peers};
+pub use wires::{Wires, apart};
 
 /// How long a fleet may take until every member is ready, on a machine that is busy with other things.
 const READY_TIMEOUT: Duration = Duration::from_secs(60);
@@ -46,10 +48,22 @@ impl Endpoints {
     }
 }
 
+/// Where a member is.
+struct Place {
+    /// Where it listens for clients.
+    address: SocketAddr,
+    /// Where it listens for the others.
+    listens: SocketAddr,
+    /// Where they reach it.
+    reached: SocketAddr,
+}
+
 /// Members, and a directory for all that they write, which is removed in the end unless the test fails.
 pub struct Fleet {
     members: Vec<Member>,
     links: Option<Links>,
+    /// Instead of those, where members are in namespaces of their own.
+    wires: Option<Arc<Wires>>,
     directory: PathBuf,
     _turn: MutexGuard<'static, ()>,
 }
@@ -81,35 +95,66 @@ impl Fleet {
         })
     }
 
+    /// The same of members on wires that can lose packets, in a process that is [`apart`].
+    pub fn start_on_wires(size: usize) -> Result<(Fleet, Endpoints), String> {
+        let wires = Arc::new(Wires::lay(size)?);
+        let place = |member| Place {
+            address: wires.address(member),
+            listens: wires.peer_address(member),
+            reached: wires.peer_address(member),
+        };
+        let places: Vec<Place> = (0..size).map(place).collect();
+        let equip = |member: Member, _: &Path| Ok(member.with_wires(wires.clone()));
+        let mut fleet = Fleet::make(&places, equip)?;
+        fleet.wires = Some(wires.clone());
+        Ok(fleet.start_all(&places))
+    }
+
     fn start_with(
         size: usize,
         equip: impl Fn(Member, &Path) -> Result<Member, String>,
     ) -> Result<(Fleet, Endpoints), String> {
+        let links = (size > 1).then(|| Links::open(&ports::free(size)));
+        let place = |(number, address)| match &links {
+            Some(links) => Place { address, listens: links.target(number), reached: links.address(number) },
+            None => Place { address, listens: address, reached: address },
+        };
+        let places: Vec<Place> = ports::free(size).into_iter().enumerate().map(place).collect();
+        let mut fleet = Fleet::make(&places, equip)?;
+        fleet.links = links;
+        Ok(fleet.start_all(&places))
+    }
+
+    /// Members that are yet to be started.
+    fn make(places: &[Place], equip: impl Fn(Member, &Path) -> Result<Member, String>) -> Result<Fleet, String> {
         static NUMBER: AtomicUsize = AtomicUsize::new(0);
         let turn = TURN.lock();
         let number = NUMBER.fetch_add(1, Ordering::Relaxed);
         let name = format!("faults-{}-{number}", std::process::id());
         let directory = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
         fs::create_dir_all(&directory).expect("a temporary directory");
-        let links = (size > 1).then(|| Links::open(&ports::free(size)));
-        let addresses = ports::free(size);
-        let members = addresses.iter().enumerate().map(|(number, address)| {
-            let peers = links.as_ref().map(|links| Peers {
-                listen: links.target(number),
-                members: (0..size).map(|other| (member::name(other), links.address(other))).collect(),
+        let members = places.iter().enumerate().map(|(number, place)| {
+            let peers = || Peers {
+                listen: place.listens,
+                members: places.iter().enumerate().map(|(other, at)| (member::name(other), at.reached)).collect(),
                 pki_dir: directory.join("pki"),
-            });
-            equip(Member::new(number, &directory, *address, peers), &directory)
+            };
+            let peers = (places.len() > 1).then(peers);
+            equip(Member::new(number, &directory, place.address, peers), &directory)
         });
-        let members = members.collect::<Result<Vec<Member>, String>>();
-        let mut fleet = Fleet { members: members?, links, directory, _turn: turn };
-        for number in 0..size {
-            fleet.start_member(number);
+        let members = members.collect::<Result<Vec<Member>, String>>()?;
+        Ok(Fleet { members, links: None, wires: None, directory, _turn: turn })
+    }
+
+    fn start_all(mut self, places: &[Place]) -> (Fleet, Endpoints) {
+        for number in 0..self.size() {
+            self.start_member(number);
         }
-        let administrator = fleet.await_credentials().administrator;
-        let endpoints = Endpoints { members: addresses, administrator };
-        fleet.await_ready(&endpoints);
-        Ok((fleet, endpoints))
+        let administrator = self.await_credentials().administrator;
+        let members = places.iter().map(|place| place.address).collect();
+        let endpoints = Endpoints { members, administrator };
+        self.await_ready(&endpoints);
+        (self, endpoints)
     }
 
     pub fn size(&self) -> usize {
@@ -119,6 +164,11 @@ impl Fleet {
     /// The links between members, when there are several.
     pub fn links(&self) -> Option<&Links> {
         self.links.as_ref()
+    }
+
+    /// The wires of members that are on some.
+    pub fn wires(&self) -> &Wires {
+        self.wires.as_ref().expect("a fleet on wires")
     }
 
     pub fn directory(&self) -> &Path {

@@ -1,0 +1,158 @@
+//! Wires that lose packets: every member in a network namespace of its own, behind a router that can drop what passes.
+//!
+//! It takes the right to make network namespaces, which is that of root, and `ip`. The router is the namespace of the
+//! process that makes the wires, which must not be that of the machine: [`apart`] gives it one of its own. What clients
+//! there exchange with members is never lost.
+
+use std::collections::BTreeSet;
+use std::io::{BufRead as _, BufReader, Write as _};
+use std::net::SocketAddr;
+use std::process::{Child, ChildStdin, Command, Stdio};
+
+use parking_lot::Mutex;
+
+use super::links::Direction;
+
+/// Where members listen for clients, and for each other.
+const PORT: u16 = 6443;
+const PEER_PORT: u16 = 7443;
+/// Says in the process that [`apart`] starts where that is.
+const IS_APART: &str = "FLOTILLA_FAULT_APART";
+/// Where rules of the router stand that lose what they apply to: behind the one that keeps what is meant for itself.
+const LOST: u32 = 100;
+
+/// Runs a test of this program in a network namespace of its own: whether this is the process that is in one already,
+/// and is to go on.
+///
+/// # Errors
+/// Why this machine lets none be made.
+pub fn apart(test: &str) -> Result<bool, String> {
+    if std::env::var_os(IS_APART).is_some() {
+        return Ok(true);
+    }
+    run("unshare", &["--net", "ip", "link", "set", "lo", "up"])?;
+    let program = std::env::current_exe().map_err(|error| error.to_string())?;
+    let _turn = super::TURN.lock();
+    let mut command = Command::new("unshare");
+    command.arg("--net").arg(program).args(["--exact", test, "--include-ignored", "--nocapture"]);
+    let output = command.env(IS_APART, "1").output().map_err(|error| error.to_string())?;
+    print!("{}", String::from_utf8_lossy(&output.stdout));
+    eprint!("{}", String::from_utf8_lossy(&output.stderr));
+    assert!(output.status.success(), "{test} fails in a network namespace of its own");
+    Ok(false)
+}
+
+/// The wires of some members. They are there as long as this.
+pub struct Wires {
+    /// What keeps the namespace of each member, until its input ends.
+    holders: Vec<(Child, ChildStdin)>,
+    lost: Mutex<BTreeSet<Direction>>,
+}
+
+impl Wires {
+    /// Makes wires from this namespace to so many others.
+    ///
+    /// # Errors
+    /// Why they cannot be made.
+    pub fn lay(size: usize) -> Result<Wires, String> {
+        run("ip", &["link", "set", "lo", "up"])?;
+        std::fs::write("/proc/sys/net/ipv4/ip_forward", "1").map_err(|error| error.to_string())?;
+        let mut wires = Wires { holders: Vec::new(), lost: Mutex::default() };
+        for member in 0..size {
+            wires.lay_to(member)?;
+        }
+        Ok(wires)
+    }
+
+    fn lay_to(&mut self, member: usize) -> Result<(), String> {
+        let mut command = Command::new("unshare");
+        command.args(["--net", "sh", "-c", "echo there && read -r end"]);
+        let mut holder = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().map_err(|e| e.to_string())?;
+        let (input, output) = (holder.stdin.take().expect("a pipe"), holder.stdout.take().expect("a pipe"));
+        let is_there = BufReader::new(output).read_line(&mut String::new());
+        is_there.map_err(|error| error.to_string())?;
+        let id = holder.id();
+        self.holders.push((holder, input));
+        let (wire, near, far) = (wire(member), format!("10.91.{member}.1"), format!("10.91.{member}.2"));
+        batch(None, &format!("link add {wire} type veth peer name wire netns {id}\n"))?;
+        batch(None, &format!("addr add {near}/24 dev {wire}\nlink set {wire} up\n"))?;
+        let inside = "link set lo up\nlink set wire up\n".to_owned();
+        batch(Some(id), &format!("addr add {far}/24 dev wire\n{inside}route add default via {near}\n"))
+    }
+
+    /// Where a member listens for clients.
+    pub fn address(&self, member: usize) -> SocketAddr {
+        address(member, PORT)
+    }
+
+    /// Where it listens for the others.
+    pub fn peer_address(&self, member: usize) -> SocketAddr {
+        address(member, PEER_PORT)
+    }
+
+    /// What runs a program where a member is.
+    pub fn command(&self, member: usize, program: &str) -> Command {
+        inside(self.holders[member].0.id(), program)
+    }
+
+    /// From now on loses what is sent in these directions, and nothing else.
+    pub fn lose(&self, directions: impl IntoIterator<Item = Direction>) {
+        let mut lost = self.lost.lock();
+        let next: BTreeSet<Direction> = directions.into_iter().collect();
+        let rule = |order: &str, (from, to): &Direction| {
+            format!("rule {order} pref {LOST} iif {} to {} blackhole\n", wire(*from), address(*to, 0).ip())
+        };
+        let begun = next.difference(&lost).map(|direction| rule("add", direction));
+        let ended = lost.difference(&next).map(|direction| rule("del", direction));
+        let orders: String = begun.chain(ended).collect();
+        batch(None, &orders).expect("rules of this namespace");
+        *lost = next;
+    }
+}
+
+impl Drop for Wires {
+    fn drop(&mut self) {
+        for (mut holder, input) in self.holders.drain(..) {
+            drop(input);
+            let _ = holder.wait();
+        }
+    }
+}
+
+/// The end of a member's wire at the router.
+fn wire(member: usize) -> String {
+    format!("wire{member}")
+}
+
+fn address(member: usize, port: u16) -> SocketAddr {
+    let member = u8::try_from(member).expect("few members");
+    SocketAddr::from(([10, 91, member, 2], port))
+}
+
+/// What runs a program in the network namespace of a process.
+fn inside(process: u32, program: &str) -> Command {
+    let mut command = Command::new("nsenter");
+    command.arg(format!("--net=/proc/{process}/ns/net")).arg("--").arg(program);
+    command
+}
+
+/// Has `ip` carry out orders, one a line, here or in the network namespace of a process.
+fn batch(process: Option<u32>, orders: &str) -> Result<(), String> {
+    let mut command = process.map_or_else(|| Command::new("ip"), |process| inside(process, "ip"));
+    let command = command.args(["-batch", "-"]).stdin(Stdio::piped()).stderr(Stdio::piped());
+    let mut child = command.spawn().map_err(|error| error.to_string())?;
+    let written = child.stdin.take().expect("a pipe").write_all(orders.as_bytes());
+    let output = child.wait_with_output().map_err(|error| error.to_string())?;
+    written.map_err(|error| error.to_string())?;
+    succeeded(&output)
+}
+
+fn run(program: &str, arguments: &[&str]) -> Result<(), String> {
+    let output = Command::new(program).args(arguments).output().map_err(|error| format!("{program}: {error}"))?;
+    succeeded(&output)
+}
+
+fn succeeded(output: &std::process::Output) -> Result<(), String> {
+    let why = || String::from_utf8_lossy(&output.stderr).trim_end().to_owned();
+    output.status.success().then_some(()).ok_or_else(why)
+}
