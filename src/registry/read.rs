@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use flotilla_cluster::{Key, Object, Revision, Table};
+use flotilla_cluster::{Object, Revision, Table};
 use tokio::sync::watch;
 use tokio::time::Instant;
 
@@ -22,20 +22,18 @@ impl Registry {
         revision: Option<&str>,
     ) -> ApiResult<Arc<Object>> {
         let (table, key) = (self.table(served), served.key(namespace, name));
-        match revision {
-            None | Some("") => self.barrier_of(&table, &key).await?,
-            Some("0") => {}
-            Some(text) => self.reach(&table, parse_revision(text).map_err(ApiError::unknown)?).await?,
-        }
-        table.get(key.as_str()).ok_or_else(|| served.not_found(name))
-    }
-
-    /// Waits until local reads of an object see every write of it that was acknowledged before.
-    async fn barrier_of(&self, table: &Table, key: &Key) -> ApiResult<()> {
-        match self.store.barrier_of(table, key.as_str()).await {
-            Ok(()) => Ok(()),
-            Err(error) => Err(ApiError::unavailable(error.to_string(), 1)),
-        }
+        let object = match revision {
+            None | Some("") => {
+                let found = self.store.most_recent(&table, key.as_str()).await;
+                found.map_err(|error| ApiError::unavailable(error.to_string(), 1))?
+            }
+            Some("0") => table.get(key.as_str()),
+            Some(text) => {
+                self.reach(&table, parse_revision(text).map_err(ApiError::unknown)?).await?;
+                table.get(key.as_str())
+            }
+        };
+        object.ok_or_else(|| served.not_found(name))
     }
 
     /// Waits until local reads of the table see every write that was acknowledged before.

@@ -233,15 +233,6 @@ impl Node {
     /// that this replica leads.
     pub(crate) async fn read_index(&self) -> Result<u64, ReadError> {
         self.rest().stir();
-        // Whoever is shown what was written is to get larger revisions from then on, as if told of it.
-        let assigned = self.clock.assigned().max(self.clock.closed());
-        let index = self.committed_index().await?;
-        self.promised(assigned).await;
-        Ok(index)
-    }
-
-    /// Up to where the log was committed when this was asked: a quorum confirms that this replica leads.
-    async fn committed_index(&self) -> Result<u64, ReadError> {
         if seeded!(LeaseRead) && self.leader() == Some(self.node) {
             return Ok(*self.applied.borrow());
         }

@@ -15,7 +15,7 @@ impl Node {
     }
 
     /// Waits until that is so.
-    pub(super) async fn promised(&self, revision: Revision) {
+    pub(crate) async fn promised(&self, revision: Revision) {
         if !self.is_promised(revision) {
             join_all(self.unpromised(revision).map(|member| self.promised_by(member, revision))).await;
         }

@@ -181,8 +181,8 @@ async fn keep_reading(store: Store, stopped: Arc<AtomicBool>, told: Told) -> usi
             let shown = all.get(key.as_str()).copied();
             let is_later = shown >= present.then_some(*acknowledged) || is_deleted(&table, key, *acknowledged);
             assert!(is_later, "{key} at {revision}: {shown:?}, and not {acknowledged}");
-            if store.barrier_of(&table, key).await.is_ok() {
-                let live = table.get(key).map(|object| object.revision());
+            if let Ok(live) = store.most_recent(&table, key).await {
+                let live = live.map(|object| object.revision());
                 // An object is seen to be gone a moment before the history says so.
                 let until = Instant::now() + RECORDING_TIME;
                 while live < present.then_some(*acknowledged) && !is_deleted(&table, key, *acknowledged) {

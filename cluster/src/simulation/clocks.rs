@@ -1,5 +1,7 @@
 //! Clocks that differ: revisions follow the order in which writes were told of, also between groups.
 
+use std::time::Duration;
+
 use super::bugs::{Bug, Making};
 use super::handing_over::{ask, three};
 use super::world::{SPREAD, World};
@@ -9,6 +11,8 @@ use crate::{Draft, Expectation, Key, Layout, Mutation, Outcome, Revision, Store,
 const AHEAD_MS: i64 = 5_000;
 /// How long a member may take to say what its clock shows when it only hears of it from others, in milliseconds.
 const HEARSAY_MS: u64 = 1_000;
+/// How often somebody looks for what is being written.
+const POLL_INTERVAL: Duration = Duration::from_micros(100);
 
 /// A key of the table that the group with this name has.
 async fn key_in(store: &Store, group: &'static str) -> Key {
@@ -23,29 +27,38 @@ fn lead(world: &mut World, host: usize, group: &'static str) {
     ask(world, host, move |store| async move { store.transfer(Some(group), &name).await }).expect("it can lead");
 }
 
-/// Creates an object of a group through a host, which leads it; its revision.
-fn create(world: &mut World, host: usize, group: &'static str) -> Revision {
-    ask(world, host, move |store| async move {
-        let mut bytes = vec![b'0'; Revision::DIGITS];
-        bytes.push(b' ');
-        let mutation = Mutation::Put(Draft { bytes, layout: Layout::default(), ..Draft::default() });
-        let key = key_in(&store, group).await;
-        let write = Write { table: TableId::new(SPREAD), key, expectation: Expectation::Absent, mutation };
-        match store.write(write).await {
-            Ok(Outcome::Committed { object, .. }) => object.revision(),
-            other => panic!("it is not created: {other:?}"),
-        }
-    })
+/// Creates an object of a group; its revision.
+async fn create_in(store: Store, group: &'static str) -> Revision {
+    let mut bytes = vec![b'0'; Revision::DIGITS];
+    bytes.push(b' ');
+    let mutation = Mutation::Put(Draft { bytes, layout: Layout::default(), ..Draft::default() });
+    let key = key_in(&store, group).await;
+    let write = Write { table: TableId::new(SPREAD), key, expectation: Expectation::Absent, mutation };
+    match store.write(write).await {
+        Ok(Outcome::Committed { object, .. }) => object.revision(),
+        other => panic!("it is not created: {other:?}"),
+    }
 }
 
-/// Two writes, the second through a member that hears nothing of the first, whose clock is far ahead, but from others:
-/// their revisions, and how long the first one took, in milliseconds.
-fn two_writes(seed: u64) -> ([Revision; 2], u64) {
+/// The same through a host, which leads the group.
+fn create(world: &mut World, host: usize, group: &'static str) -> Revision {
+    ask(world, host, move |store| create_in(store, group))
+}
+
+/// Two members that lead a group each and hear of each other from a third only. The clock of the first is far ahead.
+fn apart(seed: u64) -> World {
     let (mut world, ..) = three(seed);
     lead(&mut world, 0, "g1");
     lead(&mut world, 1, "g2");
     world.fabric.cut(0, 1, true);
     world.hosts[0].condition.skew_ms.store(AHEAD_MS, std::sync::atomic::Ordering::Relaxed);
+    world
+}
+
+/// A write through either member, one after the other: their revisions, and how long the first one took, in
+/// milliseconds.
+fn two_writes(seed: u64) -> ([Revision; 2], u64) {
+    let mut world = apart(seed);
     let begin = world.time.now_ms();
     let first = create(&mut world, 0, "g1");
     let took = world.time.now_ms() - begin;
@@ -61,4 +74,36 @@ fn a_write_is_told_of_when_all_others_will_assign_larger_revisions() {
     }
     let _making = Making::of(Some(Bug::UnpromisedAnswer));
     assert!((1..6).any(|seed| !two_writes(seed).0.is_sorted()), "this test shows nothing");
+}
+
+/// A write through the first member that it shows before it is acknowledged, and one through the second after
+/// that: their revisions.
+fn seen_before(seed: u64) -> [Revision; 2] {
+    let mut world = apart(seed);
+    let door = world.hosts[0].door.clone();
+    world.spawn(async move {
+        let _ = door.ask(|store| create_in(store, "g1")).await;
+    });
+    let seen = ask(&mut world, 0, |store| async move {
+        let (table, key) = (store.table(&TableId::new(SPREAD)), key_in(&store, "g1").await);
+        let object = loop {
+            match table.get(key.as_str()) {
+                Some(object) => break object,
+                None => tokio::time::sleep(POLL_INTERVAL).await,
+            }
+        };
+        store.shown(&table, &object).await.expect("it is shown");
+        object.revision()
+    });
+    [seen, create(&mut world, 1, "g2")]
+}
+
+#[test]
+fn a_write_is_shown_when_all_others_will_assign_larger_revisions() {
+    for seed in 1..6 {
+        let revisions = seen_before(seed);
+        assert!(revisions.is_sorted(), "seed {seed}: {revisions:?}");
+    }
+    let _making = Making::of(Some(Bug::UnpromisedAnswer));
+    assert!((1..6).any(|seed| !seen_before(seed).is_sorted()), "this test shows nothing");
 }

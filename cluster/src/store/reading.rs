@@ -11,7 +11,7 @@ use crate::limits::{CLOSING_TIMEOUT, REACHING_INTERVAL};
 use crate::replica::groups::Group;
 use crate::shard_map::{DEFAULT_GROUP, MAP_KEY, group_name};
 use crate::table::Extent;
-use crate::{ReadError, Revision, Table, TooLarge};
+use crate::{Object, ReadError, Revision, Table, TooLarge};
 
 impl Store {
     /// Waits until this replica has everything of all tables that was acknowledged before this call, anywhere. At
@@ -77,12 +77,32 @@ impl Store {
         Ok(table.revision())
     }
 
+    /// An object as it is after everything that was acknowledged of it before this call.
+    ///
+    /// # Errors
+    /// Leadership cannot be confirmed.
+    pub async fn most_recent(&self, table: &Table, key: &str) -> Result<Option<Arc<Object>>, ReadError> {
+        self.barrier_of(table, key).await?;
+        let object = table.get(key);
+        if let Some(object) = &object {
+            self.shown(table, object).await?; // it may have been written since
+        }
+        Ok(object)
+    }
+
+    /// Waits until whoever is shown an object gets larger revisions from then on, as who wrote it does.
+    pub(crate) async fn shown(&self, table: &Table, object: &Object) -> Result<(), ReadError> {
+        let home = table.home(object.key().as_str());
+        self.group(home.clock.name())?.leader.node().promised(object.revision()).await;
+        Ok(())
+    }
+
     /// A linearizable read point of one object: whatever was acknowledged of it before this call is what
     /// [`Table::get`] answers here.
     ///
     /// # Errors
     /// Leadership cannot be confirmed.
-    pub async fn barrier_of(&self, table: &Table, key: &str) -> Result<(), ReadError> {
+    pub(crate) async fn barrier_of(&self, table: &Table, key: &str) -> Result<(), ReadError> {
         self.founded().await?;
         loop {
             let home = table.home(key);

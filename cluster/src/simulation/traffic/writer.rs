@@ -65,10 +65,11 @@ impl Traffic {
                     return None;
                 }
                 let read = store.table(&objects::store_table(table));
-                if is_recent {
-                    store.barrier_of(&read, wanted.as_str()).await.ok()?;
-                }
-                Some(read.get(wanted.as_str()).map(|object| objects::read(table, &object).1))
+                let object = match is_recent {
+                    true => store.most_recent(&read, wanted.as_str()).await.ok()?,
+                    false => read.get(wanted.as_str()),
+                };
+                Some(object.map(|object| objects::read(table, &object).1))
             })
             .await;
         let found = answer.ok().flatten()?;
