@@ -125,9 +125,12 @@ pub const PEER_RETRY_AGE: Duration = Duration::from_secs(60);
 pub const PEER_BEAT_INTERVAL: Duration = Duration::from_millis(250);
 /// Silence on a control connection after which the peer is taken for dead.
 pub const PEER_DEAD_AFTER: Duration = Duration::from_secs(1);
-/// Silence on a control connection that tells, when it ends, of an interrupted link: connections on which nothing was
-/// answered for as long are made anew then, since TCP tries what was lost again after ever longer times.
+/// Silence on a control connection that tells, when it ends, of a link that may have been interrupted: the other
+/// connections are probed then.
 pub const PEER_INTERRUPTION_MIN: Duration = Duration::from_millis(300);
+/// How long a connection that was probed may stay silent, besides the time that it takes to send what comes before the
+/// probe, until it is made anew: TCP tries what was lost again after ever longer times.
+pub const PEER_PROBE_TIMEOUT: Duration = Duration::from_millis(50);
 /// How often other connections are looked after.
 pub const PEER_CHECK_INTERVAL: Duration = Duration::from_millis(250);
 /// How long the kernel waits for acknowledgements: of what was sent, and on idle connections of probes.
@@ -201,7 +204,8 @@ pub const PEER_SILENCE_MAX: Duration = Duration::from_millis(600);
 /// that assigns more than 1,024 in a millisecond for a while gets ahead by itself.
 pub const CLOCK_LEAD_MAX: Duration = Duration::from_secs(1);
 /// Of so many parts of the time that passes on one machine, not more than one passes on none of the others, or on them
-/// in addition: Linux lets clocks be slewed by up to a tenth (adjtimex(2)).
+/// in addition: Linux lets clocks be slewed by up to a tenth (adjtimex(2)). A virtual machine that is suspended, and
+/// whose clocks do not count that, goes beyond it.
 pub const CLOCK_DRIFT_PARTS: u64 = 8;
 /// How long a replica may take to answer what its clock shows, before it is taken for one that hears nothing.
 pub const CLOCK_ANSWER_TIMEOUT: Duration = Duration::from_secs(1);

@@ -244,9 +244,12 @@ impl<'r> Request<'r> {
         let representation = self.head.representation_of(&self.served, Offer::Collection)?;
         let listing = Listing::read(&self.head.query, &self.served, false)?;
         self.gateway.registry.reach_for_list(&self.served, &listing).await?;
-        let served = Arc::clone(&self.served);
+        let (served, is_recent) = (Arc::clone(&self.served), listing.is_recent());
         let page = self.router.send(Collect { served, namespace: self.namespace.into(), listing }).await;
         let page = page.map_err(unrouted)??;
+        if is_recent {
+            self.gateway.registry.promised(page.revision).await?;
+        }
         let show = lists::Show { representation, include: self.include(), gzip: self.head.gzip };
         lists::respond(&self.gateway.registry, &self.served, page, show, &self.caller.warnings)
     }

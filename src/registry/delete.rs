@@ -55,7 +55,7 @@ impl Registry {
     /// Deletes an object, or marks it as deleted where something has to happen before.
     pub async fn delete(&self, target: Target<'_>, options: &DeleteOptions, caller: &mut Caller) -> ApiResult<Deleted> {
         let served = target.served;
-        self.admit_delete(target, caller)?;
+        admit_delete(target)?;
         warn_of_dependents(served, options, caller);
         let mut options = options.clone();
         if options.grace_seconds.is_some_and(|seconds| seconds < 0) {
@@ -65,8 +65,11 @@ impl Registry {
         for _ in 0..limits::CHANGE_ATTEMPTS {
             let current = self.current(served, target.namespace, target.name);
             // Whoever else removed what was marked here has done what was asked for.
-            if let Some(marked) = marked.take_if(|marked| !is_there(current.as_deref(), &marked.uid)) {
-                return Ok(marked);
+            if let Some(done) = marked.take() {
+                if !is_there(current.as_deref(), &done.uid)? {
+                    return Ok(done);
+                }
+                marked = Some(done);
             }
             let Some(current) = current else {
                 match self.stands(target, None, caller).await? {
@@ -181,26 +184,26 @@ impl Registry {
             Outcome::Conflict { .. } => None,
         })
     }
+}
 
-    /// Refuses deletions that would break the cluster.
-    fn admit_delete(&self, target: Target<'_>, _caller: &mut Caller) -> ApiResult<()> {
-        if is_namespace(target.served) && PROTECTED_NAMESPACES.contains(&target.name) {
-            let why = "this namespace may not be deleted";
-            return Err(ApiError::forbidden("", "namespaces", target.name, why));
-        }
-        let (group, resource) = (target.served.group(), &*target.served.resource.name);
-        if (group, resource) == ("scheduling.k8s.io", "priorityclasses") && is_system_class(target.name) {
-            let why = "this is a system priority class and cannot be deleted";
-            return Err(ApiError::forbidden(group, resource, target.name, why));
-        }
-        Ok(())
+/// Refuses deletions that would break the cluster.
+fn admit_delete(target: Target<'_>) -> ApiResult<()> {
+    if is_namespace(target.served) && PROTECTED_NAMESPACES.contains(&target.name) {
+        let why = "this namespace may not be deleted";
+        return Err(ApiError::forbidden("", "namespaces", target.name, why));
     }
+    let (group, resource) = (target.served.group(), &*target.served.resource.name);
+    if (group, resource) == ("scheduling.k8s.io", "priorityclasses") && is_system_class(target.name) {
+        let why = "this is a system priority class and cannot be deleted";
+        return Err(ApiError::forbidden(group, resource, target.name, why));
+    }
+    Ok(())
 }
 
 /// Whether an object is the one of this UID, and not another that has its name by now.
-fn is_there(current: Option<&Object>, uid: &str) -> bool {
-    let current = current.and_then(|current| stored_tree(current).ok());
-    current.is_some_and(|current| current.str_at(&["metadata", "uid"]) == uid)
+fn is_there(current: Option<&Object>, uid: &str) -> ApiResult<bool> {
+    let current = current.map(stored_tree).transpose()?;
+    Ok(current.is_some_and(|current| current.str_at(&["metadata", "uid"]) == uid))
 }
 
 fn is_system_class(name: &str) -> bool {

@@ -75,7 +75,11 @@ impl Registry {
     /// One page of a list, once what it shows is here.
     pub async fn list(&self, served: &Served, namespace: &str, listing: &Listing) -> ApiResult<Page> {
         self.reach_for_list(served, listing).await?;
-        self.page(served, namespace, listing)
+        let page = self.page(served, namespace, listing)?;
+        if listing.is_recent() {
+            self.promised(page.revision).await?;
+        }
+        Ok(page)
     }
 
     /// Waits until what a list shows is here: every write that was acknowledged before, or the revision that it names,

@@ -32,6 +32,11 @@ pub struct Listing {
 }
 
 impl Listing {
+    /// Whether it asks for what is most recent.
+    pub fn is_recent(&self) -> bool {
+        self.token.is_empty() && self.revision.is_empty()
+    }
+
     /// Reads and checks the options of a list or watch.
     pub fn read(query: &Query<'_>, served: &Served, watch: bool) -> ApiResult<Self> {
         let watch = watch || query.flag("watch").unwrap_or(false);

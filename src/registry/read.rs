@@ -58,6 +58,11 @@ impl Registry {
         caught_up.map_err(|error| ApiError::unavailable(error.to_string(), 1))
     }
 
+    /// Waits until whoever is told of a revision gets larger ones from then on.
+    pub async fn promised(&self, revision: Revision) -> ApiResult<()> {
+        self.store.promised(revision).await.map_err(|error| ApiError::unavailable(error.to_string(), 1))
+    }
+
     /// Whether a decision that no write has proved stands. `seen` is the state of the object that it was made on. Where
     /// what is known here may be behind ([`Caller::behind`]), this first waits until it is not.
     ///
@@ -70,12 +75,18 @@ impl Registry {
         seen: Option<&Object>,
         caller: &mut Caller,
     ) -> ApiResult<bool> {
-        if !std::mem::take(&mut caller.behind) {
-            return Ok(true);
+        let seen = seen.map(Object::revision);
+        if std::mem::take(&mut caller.behind) {
+            self.catch_up_with(target.served, target.namespace, target.name).await?;
+            let now = self.current(target.served, target.namespace, target.name);
+            if now.map(|object| object.revision()) != seen {
+                return Ok(false);
+            }
         }
-        self.catch_up_with(target.served, target.namespace, target.name).await?;
-        let now = self.current(target.served, target.namespace, target.name);
-        Ok(now.map(|object| object.revision()) == seen.map(Object::revision))
+        if let Some(seen) = seen {
+            self.promised(seen).await?;
+        }
+        Ok(true)
     }
 
     /// Whether what came of an attempt to change an object is to be told, rather than tried again upon a newer state.

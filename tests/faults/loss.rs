@@ -5,10 +5,12 @@
 use std::thread::sleep;
 use std::time::Duration;
 
-use crate::fleet::{Direction, Fleet, apart};
+use crate::fleet::{Direction, Endpoints, Fleet, apart};
 use crate::traffic::Traffic;
 use crate::{interruption, run};
 
+/// What is written is in several groups, which members share.
+const SHARDED: &[&str] = &["--shards", "configmaps=8", "--groups", "3"];
 /// How long clients of the other members may be without an acknowledged write. Builds for debugging are tested where
 /// disks and processors are busy with other things.
 const PAUSE_MAX: Duration = Duration::from_secs(if cfg!(debug_assertions) { 6 } else { 2 });
@@ -36,25 +38,27 @@ const CALM: Duration = Duration::from_secs(1);
 /// All links of a member lose packets, that of the leader and of another; `test` is the name of the test.
 pub fn goes_on(test: &str) {
     match apart(test) {
-        Ok(true) => try_out(),
+        Ok(true) => match Fleet::start_on_wires(3, SHARDED) {
+            Ok((fleet, endpoints)) => try_out(fleet, &endpoints),
+            Err(why) => eprintln!("skipped: this machine lets no packets pass between network namespaces: {why}"),
+        },
         Ok(false) => {}
         Err(why) => eprintln!("skipped: this machine lets no network namespaces be made: {why}"),
     }
 }
 
-fn try_out() {
-    let (mut fleet, endpoints) = Fleet::start_on_wires(3).expect("wires");
+fn try_out(mut fleet: Fleet, endpoints: &Endpoints) {
     let directory = fleet.directory().to_owned();
     let traffic = Traffic::new(endpoints.clone());
-    interruption::prepare(&endpoints);
+    interruption::prepare(endpoints);
     let history = run::under_traffic(&traffic, || {
         for (name, offset) in [("the leader", 0), ("a follower", 1)] {
             let mut check = |what: &str, limit: Duration, fault: &dyn Fn(&Fleet, usize)| {
-                let member = (fleet.leader(&endpoints) + offset) % fleet.size();
-                let worst = interruption::worst_while(&endpoints, Some(member), || {
+                let member = (fleet.leader(endpoints) + offset) % fleet.size();
+                let worst = interruption::worst_while(endpoints, Some(member), || {
                     sleep(CALM);
                     fault(&fleet, member);
-                    fleet.await_ready(&endpoints);
+                    fleet.await_ready(endpoints);
                     sleep(CALM);
                 });
                 println!("{name}, member {member}, {what}: no write for {:?} at most", worst.interruption);

@@ -4,7 +4,7 @@
 //! back, and what others say of theirs, so that members whose wall clocks differ soon assign by the foremost of them.
 //! Every frame between members tells what its sender's clock shows, which is a promise: no revision up to there will be
 //! assigned by it any more. A leader acknowledges a write only when every member that may lead has promised that much
-//! ([`HybridClock::has_promised`]). So whoever was told of a revision gets larger ones from then on, of whatever group.
+//! ([`HybridClock::is_promised`]). So whoever was told of a revision gets larger ones from then on, of whatever group.
 //!
 //! Between two frames the clocks of others go on as this one does, as far as machines count seconds alike
 //! ([`CLOCK_DRIFT_PARTS`]). So a promise is mostly known without asking for it.
@@ -79,8 +79,8 @@ impl HybridClock {
 
     /// The time, as the smallest revision that may be assigned now. Never less than before.
     pub(crate) fn now(&self) -> Revision {
-        let elapsed = self.elapsed();
         let wall = Revision::from_unix_ms(self.0.wall.unix_ms());
+        let elapsed = self.elapsed(); // after the wall clock: a pause in between must not set this one forward
         if seeded!(HastyLeader) {
             return wall;
         }
@@ -119,7 +119,8 @@ impl HybridClock {
         self.0.groups.load(Ordering::Acquire) > 1
     }
 
-    /// What others are told: whatever is assigned from now on is larger.
+    /// What others are told: whatever is assigned from now on is larger. That holds because revisions are assigned on
+    /// the thread on which this is told.
     pub(crate) fn tell(&self) -> Told {
         let (now, latest) = (self.now().get(), self.latest().get());
         Told { now, latest: if latest > now { latest } else { 0 } }
@@ -134,24 +135,27 @@ impl HybridClock {
         self.follow(told.now, elapsed);
         self.learn(Revision::new(told.latest));
         self.0.promises.lock().hear(teller, told, elapsed, is_answer);
-        if self.0.waiting.load(Ordering::Acquire) > 0 {
-            self.0.promised.notify_waiters();
-        }
+        self.wake();
     }
 
-    /// A process of a member is there. What one before it has promised is void.
+    /// A process of a member is there, by a connection that was made. What one before it has promised is void.
     pub(crate) fn meet(&self, teller: Teller) {
         let elapsed = self.elapsed();
         self.0.promises.lock().meet(teller, elapsed);
     }
 
-    /// Whether a member will assign no revision up to this one any more, as far as it need be asked: one that is silent
-    /// or deaf is none that leads.
-    pub(crate) fn has_promised(&self, member: u64, revision: Revision) -> bool {
-        self.0.promises.lock().due(member, revision, self.elapsed()) == Due::Now
+    /// Whether no other member assigns a revision up to this one any more, as far as they need be asked: one that is
+    /// silent, deaf or gone is none that leads.
+    pub(crate) fn is_promised(&self, revision: Revision) -> bool {
+        self.0.promises.lock().owing(revision, self.elapsed()).next().is_none()
     }
 
-    /// Waits until that is so.
+    /// The members that have not promised that yet.
+    pub(crate) fn owing(&self, revision: Revision) -> Vec<u64> {
+        self.0.promises.lock().owing(revision, self.elapsed()).collect()
+    }
+
+    /// Waits until a member has.
     pub(crate) async fn promised(&self, member: u64, revision: Revision) {
         let _waiting = Waiting::begin(&self.0.waiting);
         loop {
@@ -163,9 +167,17 @@ impl HybridClock {
         }
     }
 
-    /// A member did not answer in time, whatever it says by itself: until it answers something, it is none that leads.
+    /// A member did not answer in time, whatever it says by itself, or no connection with it is left: until it answers
+    /// something, or comes back, it is none that leads.
     pub(crate) fn give_up(&self, member: u64) {
         self.0.promises.lock().give_up(member);
+        self.wake();
+    }
+
+    fn wake(&self) {
+        if self.0.waiting.load(Ordering::Acquire) > 0 {
+            self.0.promised.notify_waiters();
+        }
     }
 
     /// Shows at least this much at a time since the start.
@@ -241,7 +253,7 @@ mod tests {
         behind.hear(other, ahead.tell(), false);
         ahead.hear(one, behind.tell(), false);
         assert_eq!(behind.now(), ahead.now());
-        assert!(behind.has_promised(2, ahead.now()));
+        assert!(behind.is_promised(ahead.now()));
         tokio::time::advance(Duration::from_secs(1)).await;
         assert_eq!(behind.now(), ahead.now(), "both go on alike");
         let absurd = Told { now: Revision::LAST.get(), latest: 0 };
@@ -271,7 +283,7 @@ mod tests {
         ahead.hear(teller, behind.tell(), false);
         wall.fetch_add(50, Ordering::Relaxed);
         let (assigned, begin) = (ahead.now(), Instant::now());
-        assert!(!ahead.has_promised(1, assigned));
+        assert!(!ahead.is_promised(assigned));
         ahead.promised(1, assigned).await; // by what it would show by itself after that time
         assert!(begin.elapsed() > Duration::from_millis(50) && begin.elapsed() < Duration::from_millis(60));
         wall.fetch_add(HOUR_MS, Ordering::Relaxed);

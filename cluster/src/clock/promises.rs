@@ -68,6 +68,7 @@ impl Promises {
         if promise.life != teller.life {
             *promise = Promise::new(teller.life, now);
         }
+        promise.is_deaf = false; // it has answered, or heard an answer, or else there would be no connection
     }
 
     /// A member has told what its clock shows.
@@ -84,7 +85,7 @@ impl Promises {
         promise.is_deaf &= !is_answer;
     }
 
-    /// A member did not answer.
+    /// A member does not answer.
     pub(super) fn give_up(&mut self, member: u64) {
         self.0.entry(member).and_modify(|promise| promise.is_deaf = true);
     }
@@ -93,6 +94,12 @@ impl Promises {
     /// deaf, need not.
     pub(super) fn due(&self, member: u64, revision: Revision, now: u64) -> Due {
         self.0.get(&member).map_or(Due::Now, |promise| promise.due(revision.get(), now))
+    }
+
+    /// The members that have yet to promise that.
+    pub(super) fn owing(&self, revision: Revision, now: u64) -> impl Iterator<Item = u64> {
+        let owing = self.0.iter().filter(move |(_, promise)| promise.due(revision.get(), now) != Due::Now);
+        owing.map(|(member, _)| *member)
     }
 }
 
@@ -166,5 +173,9 @@ mod tests {
         assert_eq!(due(&promises, far, silence), Due::Now, "it hears nothing still");
         promises.hear(ONE, told(4), silence, true);
         assert_ne!(due(&promises, far, silence), Due::Now);
+        assert_eq!(promises.owing(Revision::new(far), silence).collect::<Vec<_>>(), [1]);
+        promises.give_up(1);
+        promises.meet(ONE, silence);
+        assert_ne!(due(&promises, far, silence), Due::Now, "it is back");
     }
 }

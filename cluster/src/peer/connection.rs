@@ -34,7 +34,7 @@ pub(super) trait End {
     /// The connection is to be given up.
     fn sends(&mut self, outgoing: &Outgoing) -> io::Result<bool>;
 
-    /// Something came on a control connection after so long a silence that the link was interrupted.
+    /// Something came on a control connection after so long a silence that the link may have been interrupted.
     fn resumed(&mut self) {}
 }
 

@@ -4,18 +4,20 @@ use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 
+use bytes::Bytes;
 use parking_lot::Mutex;
 use tokio::time::{Instant, sleep, timeout};
 
 use super::connection::Connection;
+use super::frame::FrameKind;
 use super::presence::Presence;
-use super::session::{Caller, Session};
+use super::session::{Call, Caller, Session};
 use super::timing::Timing;
 use super::transport::Shared;
 use super::wire::Connected;
 use super::{Lane, PeerError, Side};
 use crate::chance;
-use crate::limits::{PEER_HANDSHAKE_TIMEOUT, PEER_INTERRUPTION_MIN, PEER_RETRY_AGE, PEER_RETRY_MAX, PEER_RETRY_MIN};
+use crate::limits::{PEER_HANDSHAKE_TIMEOUT, PEER_PROBE_TIMEOUT, PEER_RETRY_AGE, PEER_RETRY_MAX, PEER_RETRY_MIN};
 
 /// Where a link leads, and by which lane.
 pub(super) type LinkKey = (String, Lane);
@@ -55,10 +57,16 @@ impl Link {
         }
     }
 
-    /// Fails what is under way when nothing was answered since before the link was interrupted.
-    fn rest_when_stalled(&self) {
-        let session = self.state.lock().session.clone();
-        if session.is_ok_and(|session| session.stalled() >= PEER_INTERRUPTION_MIN) {
+    /// Asks the other end of the connection whether it hears this, without counting as somebody who calls. None when
+    /// there is no connection.
+    fn probe(&self) -> Option<Call> {
+        let session = self.state.lock().session.clone().ok().filter(|session| session.peer().is_some())?;
+        session.begin(None, FrameKind::Ping, 0, Bytes::new()).ok()
+    }
+
+    /// Fails what is under way on a connection, if it still is the present one.
+    fn give_up(&self, stuck: &Arc<Session>) {
+        if self.state.lock().session.as_ref().is_ok_and(|session| Arc::ptr_eq(session, stuck)) {
             self.rest(&PeerError::Unreachable("the link was interrupted".into()));
         }
     }
@@ -77,9 +85,19 @@ pub(super) struct Lanes {
 }
 
 impl Lanes {
-    /// The link was interrupted and carries again: has those made anew that wait for what was lost.
-    pub(super) fn renew_stalled(&self) {
-        self.shared.data_links(&self.address).for_each(|link| link.rest_when_stalled());
+    /// The link may have been interrupted, and carries again: has those made anew that still carry nothing, since TCP
+    /// waits long before it tries again what was lost. What is healthy answers a probe at once, also while it is asked
+    /// for what takes long.
+    pub(super) fn renew_stuck(&self) {
+        for link in self.shared.data_links(&self.address) {
+            let Some(probe) = link.probe() else { continue };
+            self.shared.spawn(async move {
+                let session = probe.session.clone();
+                if probe.answer(Instant::now() + PEER_PROBE_TIMEOUT).await == Err(PeerError::Timeout) {
+                    link.give_up(&session);
+                }
+            });
+        }
     }
 
     /// Fails what is under way to a peer that is silent.
@@ -164,7 +182,7 @@ impl Keeper {
         tracing::debug!(address, ?lane, member = hello.member, name = hello.name, "reached a peer");
         let is_control = *lane == Lane::Control;
         let presence = is_control.then(|| Presence::new(self.shared.attendance.clone(), &hello, Side::Here));
-        let timing = Timing::new(self.shared.clock.clone(), &hello);
+        let timing = Timing::new(self.shared.clock.clone(), self.shared.hello.clone(), &hello);
         let mut caller = Caller::new(session.clone(), presence, timing, &hello);
         if is_control {
             caller = caller.looking_after(self.lanes());

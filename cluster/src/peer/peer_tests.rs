@@ -220,26 +220,29 @@ async fn a_frozen_peer_is_noticed_by_its_silence_on_all_lanes() {
     until("it is reachable again without being called", || a.transport.is_reachable(2)).await;
 }
 
+/// Has nothing pass for long enough that it may have been an interruption, then what `after` says.
+async fn interrupt(proxy: &Proxy, after: Network) -> Instant {
+    proxy.network.send_replace(Network::Frozen);
+    tokio::time::sleep(2 * PEER_INTERRUPTION_MIN).await;
+    proxy.network.send_replace(after);
+    Instant::now()
+}
+
 #[tokio::test]
-async fn what_stalls_while_a_link_is_interrupted_does_not_wait_for_tcp() {
+async fn what_is_stuck_after_a_link_was_interrupted_does_not_wait_for_tcp() {
     let (a, b) = pair();
     let proxy = Proxy::start(b.address()).await;
     let to = anyone(&proxy.address);
-    a.transport.call(&to, Lane::Control, ECHO, Bytes::new(), LONG).await.expect("an answer");
-    let (stalled, small) = (
+    for lane in [Lane::Control, Lane::Bulk] {
+        a.transport.call(&to, lane, ECHO, Bytes::new(), LONG).await.expect("an answer");
+    }
+    let (stuck, small) = (
         a.transport.call(&to, Lane::Bulk, HOLD, Bytes::new(), LONG),
         a.transport.call(&to, Lane::Control, HOLD, Bytes::new(), LONG),
     );
     until("both are held", || b.service.held() == 2).await;
-    let interruption = async {
-        tokio::time::sleep(2 * PEER_INTERRUPTION_MIN).await; // a call may take its time as long as the peer is heard
-        proxy.network.send_replace(Network::Frozen);
-        tokio::time::sleep(2 * PEER_INTERRUPTION_MIN).await;
-        proxy.network.send_replace(Network::Up);
-        Instant::now()
-    };
-    let stalled = async { (stalled.await, Instant::now()) };
-    let ((answer, ended), since) = tokio::join!(stalled, interruption);
+    let stuck = async { (stuck.await, Instant::now()) };
+    let ((answer, ended), since) = tokio::join!(stuck, interrupt(&proxy, Network::Stuck(1)));
     assert!(matches!(answer, Err(PeerError::Unreachable(_))), "{answer:?}");
     assert!(since <= ended && ended < since + PEER_DEAD_AFTER, "{:?}", ended.checked_duration_since(since));
     while a.transport.call(&to, Lane::Bulk, ECHO, Bytes::new(), LONG).await.is_err() {
@@ -248,6 +251,23 @@ async fn what_stalls_while_a_link_is_interrupted_does_not_wait_for_tcp() {
     }
     b.service.release();
     assert_eq!(small.await, Ok(Bytes::new()), "the control connection is the one on which the peer was heard");
+}
+
+#[tokio::test]
+async fn what_takes_long_goes_on_after_a_link_was_interrupted() {
+    let (a, b) = pair();
+    let proxy = Proxy::start(b.address()).await;
+    let to = anyone(&proxy.address);
+    a.transport.call(&to, Lane::Control, ECHO, Bytes::new(), LONG).await.expect("an answer");
+    let calls = [Lane::Bulk, Lane::Snapshot].map(|lane| a.transport.call(&to, lane, HOLD, Bytes::new(), LONG));
+    let held = async {
+        until("both are held", || b.service.held() == 2).await;
+        interrupt(&proxy, Network::Up).await;
+        tokio::time::sleep(PEER_DEAD_AFTER).await;
+        assert_eq!(b.service.release(), 2);
+    };
+    let (answers, ()) = tokio::join!(join_all(calls), held);
+    assert_eq!(answers, [Ok(Bytes::new()), Ok(Bytes::new())]);
 }
 
 #[tokio::test]

@@ -8,13 +8,15 @@ use tokio::sync::watch;
 use tokio::time::Instant;
 
 use super::{Contact, Contacts, Hello, Liveness, Side};
+use crate::clock::HybridClock;
 use crate::limits::PEER_MEMBERS_MAX;
 
 /// Counts the control connections with every member, and remembers when something came over them.
-#[derive(Default)]
 pub(super) struct Attendance {
     members: Mutex<Members>,
     liveness: watch::Sender<Liveness>,
+    /// Where the promises of members that are gone are given up.
+    clock: HybridClock,
 }
 
 #[derive(Default)]
@@ -27,6 +29,8 @@ struct Members {
 #[derive(Default)]
 struct Member {
     connections: usize,
+    /// Which process of it made the last connection, or took it.
+    life: u64,
     said: Said,
     contacts: Contacts,
 }
@@ -51,6 +55,10 @@ impl Said {
 }
 
 impl Attendance {
+    pub(super) fn new(clock: HybridClock) -> Attendance {
+        Attendance { members: Mutex::default(), liveness: watch::Sender::default(), clock }
+    }
+
     pub(super) fn liveness(&self) -> watch::Receiver<Liveness> {
         self.liveness.subscribe()
     }
@@ -71,7 +79,9 @@ impl Attendance {
     }
 
     fn heard(&self, hello: &Hello) {
-        if let Some(known) = self.members.lock().members.get_mut(&hello.member) {
+        // What a process has said at its end may come after a later one has begun.
+        if let Some(known) = self.members.lock().members.get_mut(&hello.member).filter(|known| known.life == hello.life)
+        {
             known.said = Said::of(hello);
         }
     }
@@ -94,6 +104,7 @@ impl Attendance {
     fn come(&self, hello: &Hello, caller: Side) -> u64 {
         self.change(hello.member, |known, connection| {
             known.connections += 1;
+            known.life = hello.life;
             known.said = Said::of(hello);
             *known.contacts.of(caller) = Some(Contact { connection, heard: Instant::now() });
         })
@@ -131,6 +142,9 @@ impl Attendance {
         let after = known.connections > 0;
         if before != after {
             tracing::info!(member = %format_args!("{member:x}"), reachable = after, "a peer comes or goes");
+            if before {
+                self.clock.give_up(member);
+            }
             let liveness = members.iter().map(|(member, known)| (*member, known.connections > 0)).collect();
             self.liveness.send_replace(Arc::new(liveness)); // under the lock, so that the last change is seen last
         }

@@ -81,7 +81,7 @@ async fn serve(shared: Arc<Shared>, (connection, hello, lane): Greeted) -> io::E
         outbox: outbox.clone(),
         under_way: Arc::default(),
         service: shared.service.clone(),
-        timing: Timing::new(shared.clock.clone(), &hello),
+        timing: Timing::new(shared.clock.clone(), shared.hello.clone(), &hello),
         hello,
         presence,
     };
@@ -172,7 +172,7 @@ impl End for Answerer {
                 let (hello, _) = read_hello(frame.payload)?;
                 Connected::check(Some(&self.hello.name), &hello)?;
                 self.hello = hello;
-                self.timing.meet(&self.hello);
+                self.timing.changed(&self.hello);
                 if let Some(presence) = &mut self.presence {
                     presence.changed(&self.hello);
                 }

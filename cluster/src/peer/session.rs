@@ -34,8 +34,6 @@ struct Calls {
     waiting: BTreeMap<u64, Waiting>,
     bytes: usize,
     last_id: u64,
-    /// When the last answer came.
-    answered: Option<Instant>,
     peer: Option<Hello>,
     ended: Option<PeerError>,
 }
@@ -43,7 +41,6 @@ struct Calls {
 struct Waiting {
     answer: oneshot::Sender<Answer>,
     bytes: usize,
-    begun: Instant,
 }
 
 impl Session {
@@ -68,7 +65,7 @@ impl Session {
             calls.bytes += bytes;
             calls.last_id += 1;
             let id = calls.last_id;
-            calls.waiting.insert(id, Waiting { answer, bytes, begun: Instant::now() });
+            calls.waiting.insert(id, Waiting { answer, bytes });
             (id, calls.bytes)
         };
         let call = Call { session: Arc::clone(self), id, result, ahead };
@@ -86,13 +83,6 @@ impl Session {
 
     pub(super) fn set_peer(&self, hello: Hello) {
         self.calls.lock().peer = Some(hello);
-    }
-
-    /// How long calls have waited on the connection without an answer to any; zero when there is no connection yet.
-    pub(super) fn stalled(&self) -> Duration {
-        let calls = self.calls.lock();
-        let first = calls.peer.as_ref().and(calls.waiting.values().next());
-        first.map_or(Duration::ZERO, |first| calls.answered.map_or(first.begun, |at| at.max(first.begun)).elapsed())
     }
 
     /// Fails every call, and all further ones.
@@ -113,11 +103,6 @@ impl Session {
         if let Some(call) = self.remove(id) {
             let _ = call.answer.send(answer); // as above
         }
-    }
-
-    fn answered(&self, id: u64, answer: Answer) {
-        self.calls.lock().answered = Some(Instant::now());
-        self.finish(id, answer);
     }
 
     fn remove(&self, id: u64) -> Option<Waiting> {
@@ -185,7 +170,7 @@ impl Caller {
         if let Some(presence) = &mut self.presence {
             presence.changed(&hello);
         }
-        self.timing.meet(&hello);
+        self.timing.changed(&hello);
         self.session.set_peer(hello);
     }
 }
@@ -195,10 +180,10 @@ impl End for Caller {
         self.presence.iter().for_each(Presence::hear);
         self.timing.hear(&frame);
         match frame.kind() {
-            FrameKind::Answer => self.session.answered(frame.id, Ok(frame.payload)),
+            FrameKind::Answer => self.session.finish(frame.id, Ok(frame.payload)),
             FrameKind::Refusal => {
                 let why = String::from_utf8_lossy(&frame.payload).into_owned();
-                self.session.answered(frame.id, Err(PeerError::Refused(why)));
+                self.session.finish(frame.id, Err(PeerError::Refused(why)));
             }
             FrameKind::Hello => {
                 let (hello, lane): (Hello, Lane) = read_hello(frame.payload)?;
@@ -229,7 +214,7 @@ impl End for Caller {
     }
 
     fn resumed(&mut self) {
-        self.lanes.iter().for_each(Lanes::renew_stalled);
+        self.lanes.iter().for_each(Lanes::renew_stuck);
     }
 }
 

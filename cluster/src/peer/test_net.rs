@@ -149,6 +149,8 @@ pub(super) enum Network {
     Up,
     /// Nothing passes any more, and nobody is told.
     Frozen,
+    /// The same of one connection, by the order in which they were made.
+    Stuck(usize),
     /// Connections break, and new ones too.
     Cut,
 }
@@ -165,20 +167,21 @@ impl Proxy {
         let address = listener.local_addr().expect("an address").to_string();
         let (network, state) = watch::channel(Network::Up);
         tokio::spawn(async move {
-            while let Ok((inward, _)) = listener.accept().await {
-                tokio::spawn(pass(inward, to.clone(), state.clone()));
+            for number in 0.. {
+                let Ok((inward, _)) = listener.accept().await else { return };
+                tokio::spawn(pass(number, inward, to.clone(), state.clone()));
             }
         });
         Proxy { address, network }
     }
 }
 
-async fn pass(inward: TcpStream, to: String, mut state: watch::Receiver<Network>) {
+async fn pass(number: usize, inward: TcpStream, to: String, mut state: watch::Receiver<Network>) {
     let Ok(outward) = TcpStream::connect(to).await else { return };
     let (mut near_in, mut near_out) = inward.into_split();
     let (mut far_in, mut far_out) = outward.into_split();
-    let there = copy(&mut near_in, &mut far_out, state.clone());
-    let back = copy(&mut far_in, &mut near_out, state.clone());
+    let there = copy(number, &mut near_in, &mut far_out, state.clone());
+    let back = copy(number, &mut far_in, &mut near_out, state.clone());
     tokio::select! {
         () = there => {}
         () = back => {}
@@ -187,13 +190,14 @@ async fn pass(inward: TcpStream, to: String, mut state: watch::Receiver<Network>
 }
 
 async fn copy(
+    number: usize,
     from: &mut tokio::net::tcp::OwnedReadHalf,
     to: &mut tokio::net::tcp::OwnedWriteHalf,
     mut state: watch::Receiver<Network>,
 ) {
     let mut buffer = vec![0; 64 << 10];
     while let Ok(count @ 1..) = tokio::io::AsyncReadExt::read(from, &mut buffer).await {
-        if state.wait_for(|network| *network != Network::Frozen).await.is_err() {
+        if state.wait_for(|network| ![Network::Frozen, Network::Stuck(number)].contains(network)).await.is_err() {
             return;
         }
         if to.write_all(&buffer[..count]).await.is_err() {

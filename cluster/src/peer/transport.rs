@@ -75,9 +75,9 @@ impl Transport {
             network: options.network,
             tls: options.tls,
             hello: options.hello,
+            attendance: Arc::new(Attendance::new(options.clock.clone())),
             clock: options.clock,
             service,
-            attendance: Arc::default(),
             heard_of_someone: Notify::new(),
             links: Mutex::default(),
             runtime: Handle::try_current().map_err(io::Error::other)?,
@@ -228,7 +228,7 @@ impl Shared {
         }
     }
 
-    /// The connections to an address that carry what waits for nothing in time, or the want of them.
+    /// The connections to an address that carry what is large, or the want of them.
     pub(super) fn data_links(&self, address: &str) -> impl Iterator<Item = Arc<Link>> {
         let links = self.links.lock();
         let link = |lane| links.get(&(address.to_owned(), lane)).cloned();

@@ -166,8 +166,11 @@ async fn connect(address: &str) -> io::Result<TcpStream> {
 fn tune(stream: &TcpStream) -> io::Result<()> {
     stream.set_nodelay(true)?;
     let socket = SockRef::from(stream);
-    // What is lost while a link is down for a moment is to be there soon after, not after twice as long.
-    socket.set_tcp_thin_linear_timeouts(true)?;
+    // What is lost while a link is down for a moment is to be there soon after, not after twice as long. Not every
+    // kernel can do that, and without it things only take longer.
+    if let Err(error) = socket.set_tcp_thin_linear_timeouts(true) {
+        tracing::debug!(%error, "lost packets are sent again after ever longer times");
+    }
     let keepalive = TcpKeepalive::new().with_time(PEER_TCP_TIMEOUT).with_interval(PEER_TCP_TIMEOUT / 5);
     socket.set_tcp_keepalive(&keepalive)?;
     socket.set_tcp_user_timeout(Some(PEER_TCP_TIMEOUT))

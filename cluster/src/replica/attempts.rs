@@ -75,7 +75,7 @@ impl<'a> Attempts<'a> {
                     // In a box, since it hardly ever happens.
                     let made = if self.unknown { Box::pin(self.made_here()).await? } else { None };
                     if let Some(change) = made {
-                        return Ok(committed(&change));
+                        return Ok(self.told(&change).await);
                     }
                     self.follow(deadline).await;
                 }
@@ -106,8 +106,18 @@ impl<'a> Attempts<'a> {
 
     /// What became of an attempt in a term that is over, now that no leader can commit it any more that has not.
     async fn found(&self) -> Result<Outcome, WriteError> {
-        let made = self.made_here().await?;
-        made.map(|change| committed(&change)).ok_or(WriteError::NotLeader { leader: None })
+        match self.made_here().await? {
+            Some(change) => Ok(self.told(&change).await),
+            None => Err(WriteError::NotLeader { leader: None }),
+        }
+    }
+
+    /// The outcome of a change that may have been made by a leader that has told nobody of it.
+    async fn told(&self, change: &Change) -> Outcome {
+        if let Ok(leader) = self.leader() {
+            leader.node().promised(change.object().revision()).await;
+        }
+        committed(change)
     }
 
     /// The change that an earlier attempt made, where none can be made any more: its term is over, or its shard takes

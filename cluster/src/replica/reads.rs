@@ -25,9 +25,7 @@ impl Reads {
         Reads { node, waiting }
     }
 
-    /// Waits until everything that was acknowledged before this call is applied here, and no other group assigns a
-    /// smaller revision any more than what was: whoever is shown a write is to get larger ones from then on, as who made
-    /// it does.
+    /// Waits until everything that was acknowledged before this call is applied here.
     pub(crate) async fn barrier(&self) -> Result<(), ReadError> {
         if self.node.leads_alone() {
             return Ok(());
@@ -46,7 +44,6 @@ async fn answer(leader: Leader, mut asked: mpsc::Receiver<Waiting>) {
             Ok(_) if seeded!(StaleFollowerRead) => Ok(()),
             Ok(index) => {
                 let reached = tokio::time::timeout(READ_POINT_WAIT, leader.node().reached(index)).await;
-                leader.node().promised(leader.clock().closed()).await;
                 reached.unwrap_or(Err(ReadError::Unavailable))
             }
             Err(error) => Err(error),

@@ -92,7 +92,7 @@ fn seen_before(seed: u64) -> [Revision; 2] {
                 None => tokio::time::sleep(POLL_INTERVAL).await,
             }
         };
-        store.shown(&table, &object).await.expect("it is shown");
+        store.promised(object.revision()).await.expect("others promise");
         object.revision()
     });
     [seen, create(&mut world, 1, "g2")]

@@ -85,15 +85,18 @@ impl Store {
         self.barrier_of(table, key).await?;
         let object = table.get(key);
         if let Some(object) = &object {
-            self.shown(table, object).await?; // it may have been written since
+            self.promised(object.revision()).await?; // it may have been written since
         }
         Ok(object)
     }
 
-    /// Waits until whoever is shown an object gets larger revisions from then on, as who wrote it does.
-    pub(crate) async fn shown(&self, table: &Table, object: &Object) -> Result<(), ReadError> {
-        let home = table.home(object.key().as_str());
-        self.group(home.clock.name())?.leader.node().promised(object.revision()).await;
+    /// Waits until whoever is shown what there is at a revision gets larger ones from then on, in whichever group, as
+    /// who wrote it does.
+    ///
+    /// # Errors
+    /// The store is being shut down.
+    pub async fn promised(&self, revision: Revision) -> Result<(), ReadError> {
+        self.group(DEFAULT_GROUP)?.leader.node().promised(revision).await;
         Ok(())
     }
 

@@ -96,7 +96,7 @@ impl Fleet {
     }
 
     /// The same of members on wires that can lose packets, in a process that is [`apart`].
-    pub fn start_on_wires(size: usize) -> Result<(Fleet, Endpoints), String> {
+    pub fn start_on_wires(size: usize, flags: &'static [&'static str]) -> Result<(Fleet, Endpoints), String> {
         let wires = Arc::new(Wires::lay(size)?);
         let place = |member| Place {
             address: wires.address(member),
@@ -104,7 +104,7 @@ impl Fleet {
             reached: wires.peer_address(member),
         };
         let places: Vec<Place> = (0..size).map(place).collect();
-        let equip = |member: Member, _: &Path| Ok(member.with_wires(wires.clone()));
+        let equip = |member: Member, _: &Path| Ok(member.with_wires(wires.clone()).with_flags(flags));
         let mut fleet = Fleet::make(&places, equip)?;
         fleet.wires = Some(wires.clone());
         Ok(fleet.start_all(&places))
