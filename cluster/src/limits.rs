@@ -185,6 +185,8 @@ pub const CLOSING_INTERVAL: Duration = Duration::from_millis(2);
 pub const CLOSING_RETRY_INTERVAL: Duration = Duration::from_millis(100);
 /// How often a read that waits for a revision looks anew which groups it waits for.
 pub const REACHING_INTERVAL: Duration = Duration::from_millis(200);
+/// How long a read of what a replica has waits until that is closed, which takes a majority.
+pub const LOCAL_READ_WAIT: Duration = Duration::from_millis(100);
 /// How long a read waits until a group is closed up to a revision.
 pub const CLOSING_TIMEOUT: Duration = Duration::from_secs(10);
 /// How often a leader tells the others that it is there, when it has nothing else to tell; and how long such a message

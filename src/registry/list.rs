@@ -94,7 +94,10 @@ impl Registry {
         }
         match listing.wanted()? {
             0 if listing.revision.is_empty() => self.barrier(&table).await,
-            0 => Ok(()),
+            0 => {
+                self.store.settled(&table).await;
+                Ok(())
+            }
             revision => self.reach(&table, revision).await,
         }
     }

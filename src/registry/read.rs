@@ -27,7 +27,7 @@ impl Registry {
                 let found = self.store.most_recent(&table, key.as_str()).await;
                 found.map_err(|error| ApiError::unavailable(error.to_string(), 1))?
             }
-            Some("0") => table.get(key.as_str()),
+            Some("0") => self.store.local(&table, key.as_str()).await,
             Some(text) => {
                 self.reach(&table, parse_revision(text).map_err(ApiError::unknown)?).await?;
                 table.get(key.as_str())

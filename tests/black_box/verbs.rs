@@ -203,3 +203,26 @@ fn objects_are_shown_by_their_metadata_in_both_versions_of_that() {
         }
     }
 }
+
+/// Of what is in memory, a list shows no less than what was got before it.
+#[test]
+fn reads_of_what_is_in_memory_do_not_go_back() {
+    let directory = DataDir::new();
+    let server = directory.start_with(&["--shards", "configmaps=8", "--groups", "5"]);
+    let mut client = server.connect();
+    let (path, list) = (config_map_path("one"), format!("{CONFIG_MAPS}?resourceVersion=0"));
+    client.post(CONFIG_MAPS, &config_map("one", "0")).expect(201);
+    for number in 1..=20 {
+        let written = revision(&client.put(&path, &config_map("one", &number.to_string())).expect(200));
+        let got = client.get(&format!("{path}?resourceVersion=0")).expect(200);
+        let listed = client.get(&list).expect(200);
+        let objects = listed["items"].as_array().expect("objects");
+        let object = objects.iter().find(|object| object["metadata"]["name"] == "one").expect("the object");
+        assert_eq!(revision(&got), written, "this member has it");
+        assert!(revision(&listed) >= revision(&got) && revision(object) == written, "{listed} after {got}");
+    }
+    client.delete(&path).expect(200);
+    assert_eq!(client.get(&format!("{path}?resourceVersion=0")).status, 404);
+    let listed = client.get(&list).expect(200);
+    assert!(listed["items"].as_array().expect("objects").iter().all(|object| object["metadata"]["name"] != "one"));
+}

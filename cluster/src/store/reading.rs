@@ -7,7 +7,7 @@ use tokio::time::Instant;
 
 use super::Store;
 use crate::group::GroupClock;
-use crate::limits::{CLOSING_TIMEOUT, REACHING_INTERVAL};
+use crate::limits::{CLOSING_TIMEOUT, LOCAL_READ_WAIT, REACHING_INTERVAL};
 use crate::replica::groups::Group;
 use crate::shard_map::{DEFAULT_GROUP, MAP_KEY, group_name};
 use crate::table::Extent;
@@ -88,6 +88,31 @@ impl Store {
             self.promised(object.revision()).await?; // it may have been written since
         }
         Ok(object)
+    }
+
+    /// An object as this replica has it, whoever else has more, and no newer than lists of what it has show it after
+    /// that: what is not closed yet is waited for, but not for long.
+    pub async fn local(&self, table: &Table, key: &str) -> Option<Arc<Object>> {
+        let object = table.get(key);
+        let seen = object.as_ref().map_or_else(|| table.last_change(), |object| object.revision());
+        if table.revision() >= seen {
+            return object;
+        }
+        self.settle(table, seen).await;
+        table.get_closed(key)
+    }
+
+    /// Waits until lists of what this replica has show all that it has of a table by now, but not for long: what is
+    /// not closed may never be while there is no majority.
+    pub async fn settled(&self, table: &Table) {
+        let last = table.last_change();
+        if table.revision() < last {
+            self.settle(table, last).await;
+        }
+    }
+
+    async fn settle(&self, table: &Table, revision: Revision) {
+        let _ = self.reach(table, revision, Instant::now() + LOCAL_READ_WAIT).await; // what is closed is shown then
     }
 
     /// Waits until whoever is shown what there is at a revision gets larger ones from then on, in whichever group, as

@@ -20,6 +20,13 @@ impl Table {
         division::newest(&divisions, key).1.shard.keyspace.read().live(key).cloned()
     }
 
+    /// The object as lists and watches show it by now: where there are several groups, [`Table::get`] may be a moment
+    /// ahead of them.
+    pub(crate) fn get_closed(&self, key: &str) -> Option<Arc<Object>> {
+        // History reaches back to what is closed, unless that rises meanwhile.
+        self.get_at(key, self.revision()).unwrap_or_else(|_| self.get(key))
+    }
+
     /// The object as it was at a revision, which must not be above [`Table::revision`].
     ///
     /// # Errors

@@ -166,6 +166,12 @@ impl World {
         for (key, (revision, _)) in &state {
             assert_eq!(snapshot.get(key).unwrap().unwrap().revision(), *revision);
         }
+        if snapshot.revision() == self.table.revision() {
+            for key in NAMESPACES.iter().flat_map(|namespace| (0..12).map(move |name| format!("{namespace}/o{name}"))) {
+                let shown = self.table.get_closed(&key).map(|object| object.revision());
+                assert_eq!(shown, state.get(&key).map(|(revision, _)| *revision), "as lists show it");
+            }
+        }
     }
 }
 
