@@ -98,6 +98,8 @@ pub const PEER_REFUSAL_BYTES: usize = 4 << 10;
 pub const PEER_BYTES_PER_SECOND_MIN: usize = 1 << 20;
 /// Calls of one peer on one lane that wait for an answer. Beyond, a call fails with `QueueFull`.
 pub const PEER_CALLS_MAX: usize = 4_096;
+/// Questions whether a peer is there that may wait beside as many calls as may.
+pub const PEER_PINGS_MAX: usize = 64;
 /// Bytes that these carry. Beyond, a call fails with `QueueFull`.
 pub const PEER_CALL_BYTES_MAX: usize = 64 << 20;
 /// Requests of one connection that may be under way here; a multiple of the calls that wait there, since a caller
@@ -185,7 +187,7 @@ pub const CLOSING_INTERVAL: Duration = Duration::from_millis(2);
 pub const CLOSING_RETRY_INTERVAL: Duration = Duration::from_millis(100);
 /// How often a read that waits for a revision looks anew which groups it waits for.
 pub const REACHING_INTERVAL: Duration = Duration::from_millis(200);
-/// How long a read of what a replica has waits until that is closed, which takes a majority.
+/// How long a read of what a replica has waits until that is closed, for which a majority is needed.
 pub const LOCAL_READ_WAIT: Duration = Duration::from_millis(100);
 /// How long a read waits until a group is closed up to a revision.
 pub const CLOSING_TIMEOUT: Duration = Duration::from_secs(10);
@@ -209,6 +211,8 @@ pub const CLOCK_LEAD_MAX: Duration = Duration::from_secs(1);
 /// in addition: Linux lets clocks be slewed by up to a tenth (adjtimex(2)). A virtual machine that is suspended, and
 /// whose clocks do not count that, goes beyond it.
 pub const CLOCK_DRIFT_PARTS: u64 = 8;
+/// How long a replica that is in no group, as far as is known, is still taken for one that may lead.
+pub const CLOCK_ABSENCE_MAX: Duration = Duration::from_secs(10);
 /// How long a replica may take to answer what its clock shows, before it is taken for one that hears nothing.
 pub const CLOCK_ANSWER_TIMEOUT: Duration = Duration::from_secs(1);
 /// How long another replica reaches more members than this one before that one is to lead in its place: when a member

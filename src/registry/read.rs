@@ -27,10 +27,12 @@ impl Registry {
                 let found = self.store.most_recent(&table, key.as_str()).await;
                 found.map_err(|error| ApiError::unavailable(error.to_string(), 1))?
             }
-            Some("0") => self.store.local(&table, key.as_str()).await,
             Some(text) => {
-                self.reach(&table, parse_revision(text).map_err(ApiError::unknown)?).await?;
-                table.get(key.as_str())
+                match parse_revision(text).map_err(ApiError::unknown)? {
+                    0 => {}
+                    revision => self.reach(&table, revision).await?,
+                }
+                self.store.local(&table, key.as_str()).await
             }
         };
         object.ok_or_else(|| served.not_found(name))

@@ -130,31 +130,18 @@ async fn start(
     listing: &Listing,
 ) -> ApiResult<Start> {
     let revision = parse_revision(&listing.revision).map_err(ApiError::unknown)?;
-    let all = Listing { selection: listing.selection.clone(), revision: "0".into(), ..Listing::default() };
+    let (selection, wanted) = (listing.selection.clone(), listing.revision.clone());
+    let all = Listing { selection, revision: wanted, ..Listing::default() };
     match (listing.initial_events, revision) {
-        (Some(true), wanted) => {
-            let ready = if wanted == 0 && listing.revision.is_empty() {
-                registry.barrier(table).await
-            } else if wanted == 0 {
-                Ok(())
-            } else {
-                registry.reach(table, wanted).await
-            };
-            match ready {
-                Ok(()) => registry.list(served, namespace, &all).await.map(Start::Objects),
-                Err(error) => Ok(Start::Failed(error)),
-            }
+        (Some(true), _) => {
+            let page = registry.list(served, namespace, &all).await;
+            Ok(page.map_or_else(Start::Failed, Start::Objects))
         }
         (Some(false), 0) => {
             registry.barrier(table).await?;
             Ok(Start::After(table.revision()))
         }
-        (None, 0) => {
-            if listing.revision.is_empty() {
-                registry.barrier(table).await?;
-            }
-            registry.list(served, namespace, &all).await.map(Start::Objects)
-        }
+        (None, 0) => registry.list(served, namespace, &all).await.map(Start::Objects),
         (_, after) => {
             let after = Revision::new(after);
             // What is written from now on is to come after it, in whichever shard.

@@ -3,7 +3,7 @@
 use std::io::Read as _;
 
 use flate2::read::GzDecoder;
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::support::{CONFIG_MAPS, DataDir, config_map, config_map_path, revision};
 
@@ -211,18 +211,21 @@ fn reads_of_what_is_in_memory_do_not_go_back() {
     let server = directory.start_with(&["--shards", "configmaps=8", "--groups", "5"]);
     let mut client = server.connect();
     let (path, list) = (config_map_path("one"), format!("{CONFIG_MAPS}?resourceVersion=0"));
-    client.post(CONFIG_MAPS, &config_map("one", "0")).expect(201);
-    for number in 1..=20 {
-        let written = revision(&client.put(&path, &config_map("one", &number.to_string())).expect(200));
-        let got = client.get(&format!("{path}?resourceVersion=0")).expect(200);
-        let listed = client.get(&list).expect(200);
+    let in_list = |listed: &Value| {
         let objects = listed["items"].as_array().expect("objects");
-        let object = objects.iter().find(|object| object["metadata"]["name"] == "one").expect("the object");
-        assert_eq!(revision(&got), written, "this member has it");
-        assert!(revision(&listed) >= revision(&got) && revision(object) == written, "{listed} after {got}");
+        objects.iter().find(|object| object["metadata"]["name"] == "one").map(revision)
+    };
+    client.post(CONFIG_MAPS, &config_map("one", "0")).expect(201);
+    let mut last = 0;
+    for number in 1..=20 {
+        client.put(&path, &config_map("one", &number.to_string())).expect(200);
+        let got = revision(&client.get(&format!("{path}?resourceVersion=0")).expect(200));
+        let listed = client.get(&list).expect(200);
+        let object = in_list(&listed).expect("the object");
+        assert!(last <= got && got <= object && object <= revision(&listed), "{listed} after {got} after {last}");
+        last = object;
     }
     client.delete(&path).expect(200);
-    assert_eq!(client.get(&format!("{path}?resourceVersion=0")).status, 404);
-    let listed = client.get(&list).expect(200);
-    assert!(listed["items"].as_array().expect("objects").iter().all(|object| object["metadata"]["name"] != "one"));
+    while client.get(&format!("{path}?resourceVersion=0")).status != 404 {}
+    assert_eq!(in_list(&client.get(&list).expect(200)), None);
 }

@@ -3,14 +3,16 @@
 //! A hybrid logical clock (Kulkarni et al., "Logical Physical Clocks"): it follows the wall clock forward and never
 //! back, and what others say of theirs, so that members whose wall clocks differ soon assign by the foremost of them.
 //! Every frame between members tells what its sender's clock shows, which is a promise: no revision up to there will be
-//! assigned by it any more. A leader acknowledges a write only when every member that may lead has promised that much
-//! ([`HybridClock::is_promised`]). So whoever was told of a revision gets larger ones from then on, of whatever group.
+//! assigned by it any more. A leader acknowledges a write, and a replica shows what is most recent, only when every
+//! other member has promised that much ([`HybridClock::is_promised`]). So whoever was told of a revision gets larger
+//! ones from then on, of whatever group.
 //!
 //! Between two frames the clocks of others go on as this one does, as far as machines count seconds alike
 //! ([`CLOCK_DRIFT_PARTS`]). So a promise is mostly known without asking for it.
 
 mod promises;
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
@@ -172,6 +174,11 @@ impl HybridClock {
     pub(crate) fn give_up(&self, member: u64) {
         self.0.promises.lock().give_up(member);
         self.wake();
+    }
+
+    /// These are the members of all groups, as far as is known here: others lead nothing.
+    pub(crate) fn know(&self, members: &BTreeSet<u64>) {
+        self.0.promises.lock().know(members, self.elapsed());
     }
 
     fn wake(&self) {

@@ -1,10 +1,10 @@
 //! What the clocks of others have promised.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::{Teller, Told};
 use crate::Revision;
-use crate::limits::{CLOCK_DRIFT_PARTS, PEER_MEMBERS_MAX, PEER_SILENCE_MAX};
+use crate::limits::{CLOCK_ABSENCE_MAX, CLOCK_DRIFT_PARTS, PEER_MEMBERS_MAX, PEER_SILENCE_MAX};
 
 /// When a promise is there. All times are spans of revisions ([`Revision::span`]) since this replica began.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -33,11 +33,13 @@ struct Promise {
     heard: u64,
     /// It does not answer.
     is_deaf: bool,
+    /// Since when it is in no group, as far as is known here.
+    absent: Option<u64>,
 }
 
 impl Promise {
     fn new(life: u64, now: u64) -> Promise {
-        Promise { life, shown: 0, at: now, latest: 0, heard: now, is_deaf: false }
+        Promise { life, shown: 0, at: now, latest: 0, heard: now, is_deaf: false, absent: None }
     }
 
     /// The least that its clock shows.
@@ -48,7 +50,8 @@ impl Promise {
 
     fn due(&self, revision: u64, now: u64) -> Due {
         let silent_at = self.heard + Revision::span(PEER_SILENCE_MAX);
-        if self.is_deaf || silent_at <= now || self.latest.max(self.shows(now)) >= revision {
+        let has_left = self.absent.is_some_and(|since| since + Revision::span(CLOCK_ABSENCE_MAX) <= now);
+        if has_left || self.is_deaf || silent_at <= now || self.latest.max(self.shows(now)) >= revision {
             return Due::Now;
         }
         // The inverse of what it shows: of so many parts of the time that passes here one is not counted.
@@ -68,7 +71,15 @@ impl Promises {
         if promise.life != teller.life {
             *promise = Promise::new(teller.life, now);
         }
-        promise.is_deaf = false; // it has answered, or heard an answer, or else there would be no connection
+        // It has answered, or heard an answer, or else there would be no connection.
+        (promise.heard, promise.is_deaf) = (now, false);
+    }
+
+    /// These are the members of all groups, as far as is known here.
+    pub(super) fn know(&mut self, members: &BTreeSet<u64>, now: u64) {
+        for (member, promise) in &mut self.0 {
+            promise.absent = (!members.contains(member)).then(|| promise.absent.unwrap_or(now));
+        }
     }
 
     /// A member has told what its clock shows.
@@ -175,7 +186,22 @@ mod tests {
         assert_ne!(due(&promises, far, silence), Due::Now);
         assert_eq!(promises.owing(Revision::new(far), silence).collect::<Vec<_>>(), [1]);
         promises.give_up(1);
-        promises.meet(ONE, silence);
-        assert_ne!(due(&promises, far, silence), Due::Now, "it is back");
+        promises.meet(ONE, 2 * silence);
+        assert_ne!(due(&promises, far, 2 * silence), Due::Now, "it is back");
+    }
+
+    #[test]
+    fn who_is_in_no_group_any_more_is_not_waited_for() {
+        let (mut promises, far) = (Promises::default(), 1_000_000 * MS);
+        let mut heard_at = |now: u64, members: &[u64]| {
+            promises.meet(ONE, now);
+            promises.know(&members.iter().copied().collect(), now);
+            due(&promises, far, now)
+        };
+        let absence = Revision::span(CLOCK_ABSENCE_MAX);
+        assert_ne!(heard_at(0, &[1, 2]), Due::Now);
+        assert_ne!(heard_at(MS, &[2]), Due::Now, "what this replica knows may be behind");
+        assert_eq!(heard_at(MS + absence, &[2]), Due::Now);
+        assert_ne!(heard_at(2 * MS + absence, &[1, 2]), Due::Now, "it is admitted again");
     }
 }

@@ -17,7 +17,9 @@ use super::transport::Shared;
 use super::wire::Connected;
 use super::{Lane, PeerError, Side};
 use crate::chance;
-use crate::limits::{PEER_HANDSHAKE_TIMEOUT, PEER_PROBE_TIMEOUT, PEER_RETRY_AGE, PEER_RETRY_MAX, PEER_RETRY_MIN};
+use crate::limits::{
+    PEER_DEAD_AFTER, PEER_HANDSHAKE_TIMEOUT, PEER_PROBE_TIMEOUT, PEER_RETRY_AGE, PEER_RETRY_MAX, PEER_RETRY_MIN,
+};
 
 /// Where a link leads, and by which lane.
 pub(super) type LinkKey = (String, Lane);
@@ -66,8 +68,12 @@ impl Link {
 
     /// Fails what is under way on a connection, if it still is the present one.
     fn give_up(&self, stuck: &Arc<Session>) {
-        if self.state.lock().session.as_ref().is_ok_and(|session| Arc::ptr_eq(session, stuck)) {
-            self.rest(&PeerError::Unreachable("the link was interrupted".into()));
+        let error = PeerError::Unreachable("the link was interrupted".into());
+        let mut state = self.state.lock();
+        if state.session.as_ref().is_ok_and(|session| Arc::ptr_eq(session, stuck)) {
+            state.session = Err(error.clone());
+            drop(state);
+            stuck.end(error);
         }
     }
 
@@ -86,18 +92,25 @@ pub(super) struct Lanes {
 
 impl Lanes {
     /// The link may have been interrupted, and carries again: has those made anew that still carry nothing, since TCP
-    /// waits long before it tries again what was lost. What is healthy answers a probe at once, also while it is asked
-    /// for what takes long.
+    /// waits long before it tries again what was lost. What is healthy answers a probe soon after the control
+    /// connection does, also while it is asked for what takes long.
     pub(super) fn renew_stuck(&self) {
         for link in self.shared.data_links(&self.address) {
-            let Some(probe) = link.probe() else { continue };
+            let (Some(control), Some(probe)) = (self.probe_control(), link.probe()) else { continue };
             self.shared.spawn(async move {
+                if control.answer(Instant::now() + PEER_DEAD_AFTER).await.is_err() {
+                    return; // it is interrupted again
+                }
                 let session = probe.session.clone();
                 if probe.answer(Instant::now() + PEER_PROBE_TIMEOUT).await == Err(PeerError::Timeout) {
                     link.give_up(&session);
                 }
             });
         }
+    }
+
+    fn probe_control(&self) -> Option<Call> {
+        self.shared.known_link(&self.address, Lane::Control)?.probe()
     }
 
     /// Fails what is under way to a peer that is silent.

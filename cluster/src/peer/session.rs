@@ -18,7 +18,9 @@ use super::presence::Presence;
 use super::timing::Timing;
 use super::wire::Connected;
 use super::{Hello, Lane, PeerError};
-use crate::limits::{PEER_BYTES_PER_SECOND_MIN, PEER_CALL_BYTES_MAX, PEER_CALLS_MAX, PEER_IDENTITY_AGE};
+use crate::limits::{
+    PEER_BYTES_PER_SECOND_MIN, PEER_CALL_BYTES_MAX, PEER_CALLS_MAX, PEER_IDENTITY_AGE, PEER_PINGS_MAX,
+};
 
 type Answer = Result<Bytes, PeerError>;
 
@@ -54,12 +56,14 @@ impl Session {
     ) -> Result<Call, PeerError> {
         let (answer, result) = oneshot::channel();
         let bytes = payload.len();
+        // What asks whether the connection is stuck must get in when it is, and full therefore.
+        let calls_max = PEER_CALLS_MAX + if kind == FrameKind::Ping { PEER_PINGS_MAX } else { 0 };
         let (id, ahead) = {
             let mut calls = self.calls.lock();
             if let Some(error) = &calls.ended {
                 return Err(error.clone());
             }
-            if calls.waiting.len() >= PEER_CALLS_MAX || calls.bytes + bytes > PEER_CALL_BYTES_MAX {
+            if calls.waiting.len() >= calls_max || calls.bytes + bytes > PEER_CALL_BYTES_MAX {
                 return Err(PeerError::QueueFull);
             }
             calls.bytes += bytes;
@@ -70,7 +74,7 @@ impl Session {
         };
         let call = Call { session: Arc::clone(self), id, result, ahead };
         let frame = Frame { id, method, payload, ..plain(kind) };
-        match self.outbox.push_within(Outgoing { frame, member }, PEER_CALLS_MAX, PEER_CALL_BYTES_MAX) {
+        match self.outbox.push_within(Outgoing { frame, member }, calls_max, PEER_CALL_BYTES_MAX) {
             Ok(()) => Ok(call),
             Err(_) => Err(PeerError::QueueFull),
         }

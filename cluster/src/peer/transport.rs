@@ -230,8 +230,11 @@ impl Shared {
 
     /// The connections to an address that carry what is large, or the want of them.
     pub(super) fn data_links(&self, address: &str) -> impl Iterator<Item = Arc<Link>> {
-        let links = self.links.lock();
-        let link = |lane| links.get(&(address.to_owned(), lane)).cloned();
-        [link(Lane::Bulk), link(Lane::Snapshot)].into_iter().flatten()
+        [Lane::Bulk, Lane::Snapshot].into_iter().filter_map(|lane| self.known_link(address, lane))
+    }
+
+    /// The connection to an address for a lane, or the want of it, if it is called on that.
+    pub(super) fn known_link(&self, address: &str, lane: Lane) -> Option<Arc<Link>> {
+        self.links.lock().get(&(address.to_owned(), lane)).cloned()
     }
 }

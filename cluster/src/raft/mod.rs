@@ -39,6 +39,7 @@ mod wire;
 pub(crate) use self::administration::Unchanged;
 pub(crate) use self::exclusion::Votes;
 pub(crate) use self::node::Node;
+pub(crate) use self::promises::know_members;
 pub(crate) use self::proposals::Proposals;
 pub(crate) use self::resting::Settling;
 pub(crate) use self::starting::NodeOptions;

@@ -97,6 +97,13 @@ impl Node {
         described(metrics.membership_config.membership())
     }
 
+    /// The ids of all members that this replica knows of.
+    pub(super) fn member_ids(&self) -> Vec<u64> {
+        let metrics = self.raft.server_metrics();
+        let metrics = metrics.borrow_watched();
+        metrics.membership_config.membership().nodes().map(|(id, _)| *id).collect()
+    }
+
     /// The members as the log has them now, which [`Node::members`] may tell a moment later. None when the group is
     /// shut down.
     pub(crate) async fn members_in_log(&self) -> Option<Vec<Member>> {

@@ -7,6 +7,13 @@ use super::node::Node;
 use crate::Revision;
 use crate::limits::CLOCK_ANSWER_TIMEOUT;
 
+/// Has the clock know who may lead: the members of these groups, which are all that there are here.
+pub(crate) fn know_members(nodes: &[Node]) {
+    if let Some(clock) = nodes.first().map(|node| node.clock.hybrid()) {
+        clock.know(&nodes.iter().flat_map(Node::member_ids).collect());
+    }
+}
+
 impl Node {
     /// Whether no other member assigns a revision up to this one any more, in any group.
     pub(super) fn is_promised(&self, revision: Revision) -> bool {

@@ -21,7 +21,7 @@ use super::sight::Sight;
 use super::succession;
 use crate::limits::{HEARTBEAT_INTERVAL, PULSE_INTERVAL, REST_INTERVAL, REST_TIMEOUT};
 use crate::peer::{Lane, Peers, Target};
-use crate::raft::{Node, Settling};
+use crate::raft::{Node, Settling, know_members};
 use crate::shard_map::DEFAULT_GROUP;
 
 /// Keeps the time of groups, until all of them are shut down.
@@ -46,6 +46,7 @@ pub(crate) async fn keep(placement: Arc<Placement>, peers: Arc<dyn Peers>, sight
         if now >= beat_at {
             beat_at = now + HEARTBEAT_INTERVAL - PULSE_INTERVAL / 2;
             nodes.iter().for_each(Node::beat);
+            know_members(&nodes);
         }
         if now >= rest_at {
             rest_at = now + REST_INTERVAL;

@@ -83,23 +83,22 @@ impl Store {
     /// Leadership cannot be confirmed.
     pub async fn most_recent(&self, table: &Table, key: &str) -> Result<Option<Arc<Object>>, ReadError> {
         self.barrier_of(table, key).await?;
-        let object = table.get(key);
-        if let Some(object) = &object {
-            self.promised(object.revision()).await?; // it may have been written since
+        let latest = table.latest(key);
+        if let Some(latest) = &latest {
+            self.promised(latest.revision()).await?; // it may have been written since, or deleted
         }
-        Ok(object)
+        Ok(latest.filter(|object| !object.is_tombstone()))
     }
 
     /// An object as this replica has it, whoever else has more, and no newer than lists of what it has show it after
     /// that: what is not closed yet is waited for, but not for long.
     pub async fn local(&self, table: &Table, key: &str) -> Option<Arc<Object>> {
-        let object = table.get(key);
-        let seen = object.as_ref().map_or_else(|| table.last_change(), |object| object.revision());
-        if table.revision() >= seen {
-            return object;
+        let latest = table.latest(key)?;
+        if table.revision() < latest.revision() {
+            self.settle(table, latest.revision()).await;
+            return table.get_closed(key);
         }
-        self.settle(table, seen).await;
-        table.get_closed(key)
+        Some(latest).filter(|object| !object.is_tombstone())
     }
 
     /// Waits until lists of what this replica has show all that it has of a table by now, but not for long: what is
@@ -112,7 +111,8 @@ impl Store {
     }
 
     async fn settle(&self, table: &Table, revision: Revision) {
-        let _ = self.reach(table, revision, Instant::now() + LOCAL_READ_WAIT).await; // what is closed is shown then
+        table.clocks().iter().for_each(|clock| clock.demand(revision));
+        let _ = table.wait_applied(revision, Instant::now() + LOCAL_READ_WAIT).await; // what is closed is shown then
     }
 
     /// Waits until whoever is shown what there is at a revision gets larger ones from then on, in whichever group, as

@@ -120,6 +120,11 @@ impl Keyspace {
         self.indexes.iter().map(Index::field)
     }
 
+    /// The latest version of an object that is kept, which may be its deletion.
+    pub(crate) fn latest(&self, key: &str) -> Option<&Arc<Object>> {
+        self.keys.get(key).map(Versions::latest)
+    }
+
     /// The object as it is now.
     pub(crate) fn live(&self, key: &str) -> Option<&Arc<Object>> {
         self.keys.get(key)?.live()

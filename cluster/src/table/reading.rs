@@ -10,7 +10,7 @@ use super::division;
 use super::{Change, Extent, Snapshot, Stretch, Table};
 use crate::{Compacted, Object, Revision, SnapshotError, TooLarge};
 
-/// How often a snapshot is tried again whose revision leaves the history while it is taken.
+/// How often a snapshot, or an object of one, is tried again whose revision leaves the history meanwhile.
 const SNAPSHOT_ATTEMPTS: usize = 64;
 
 impl Table {
@@ -20,11 +20,18 @@ impl Table {
         division::newest(&divisions, key).1.shard.keyspace.read().live(key).cloned()
     }
 
+    /// The latest version of an object on this replica, which may be its deletion, as long as history tells of that.
+    pub(crate) fn latest(&self, key: &str) -> Option<Arc<Object>> {
+        let divisions = self.divisions.read();
+        division::newest(&divisions, key).1.shard.keyspace.read().latest(key).cloned()
+    }
+
     /// The object as lists and watches show it by now: where there are several groups, [`Table::get`] may be a moment
     /// ahead of them.
     pub(crate) fn get_closed(&self, key: &str) -> Option<Arc<Object>> {
         // History reaches back to what is closed, unless that rises meanwhile.
-        self.get_at(key, self.revision()).unwrap_or_else(|_| self.get(key))
+        let tries = (0..SNAPSHOT_ATTEMPTS).find_map(|_| self.get_at(key, self.revision()).ok());
+        tries.unwrap_or_else(|| self.get(key))
     }
 
     /// The object as it was at a revision, which must not be above [`Table::revision`].

@@ -19,6 +19,11 @@ impl Versions {
         Versions { marks: Marks::of(first.terms()), latest: first, older: None }
     }
 
+    /// The latest version, which may be a deletion.
+    pub(crate) fn latest(&self) -> &Arc<Object> {
+        &self.latest
+    }
+
     /// The object, unless deleted.
     pub(crate) fn live(&self) -> Option<&Arc<Object>> {
         (!self.latest.is_tombstone()).then_some(&self.latest)

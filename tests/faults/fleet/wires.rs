@@ -74,10 +74,10 @@ impl Wires {
         let id = holder.id();
         self.holders.push((holder, input));
         let (wire, near, far) = (wire(member), format!("10.91.{member}.1"), format!("10.91.{member}.2"));
-        batch(None, &format!("link add {wire} type veth peer name wire netns {id}\n"))?;
-        batch(None, &format!("addr add {near}/24 dev {wire}\nlink set {wire} up\n"))?;
-        let inside = "link set lo up\nlink set wire up\n".to_owned();
-        batch(Some(id), &format!("addr add {far}/24 dev wire\n{inside}route add default via {near}\n"))
+        let router = format!("link add {wire} type veth peer name wire netns {id}\naddr add {near}/24 dev {wire}\n");
+        batch(None, &format!("{router}link set {wire} up\n"))?;
+        let member = format!("addr add {far}/24 dev wire\nlink set lo up\nlink set wire up\n");
+        batch(Some(id), &format!("{member}route add default via {near}\n"))
     }
 
     /// Where a member listens for clients.

@@ -76,11 +76,14 @@ async fn page(store: crate::Store, table: Table, from: Option<(Revision, Key)>, 
         return None;
     }
     let read = store.table(&objects::store_table(table));
-    if is_recent {
-        store.barrier(&read).await.ok()?;
-    }
     let (snapshot, after) = match from {
-        None => (read.snapshot(), None),
+        None => {
+            match is_recent {
+                true => drop(store.barrier(&read).await.ok()?),
+                false => store.settled(&read).await,
+            }
+            (read.snapshot(), None)
+        }
         Some((revision, key)) => {
             store.reach(&read, revision, Instant::now() + PATIENCE / 2).await.ok()?;
             (read.snapshot_at(revision).ok()?, Some(key))

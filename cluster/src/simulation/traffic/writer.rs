@@ -67,7 +67,7 @@ impl Traffic {
                 let read = store.table(&objects::store_table(table));
                 let object = match is_recent {
                     true => store.most_recent(&read, wanted.as_str()).await.ok()?,
-                    false => read.get(wanted.as_str()),
+                    false => store.local(&read, wanted.as_str()).await,
                 };
                 Some(object.map(|object| objects::read(table, &object).1))
             })
