@@ -13,7 +13,7 @@ use tokio::time::Instant;
 use crate::chance;
 use crate::clock::HybridClock;
 use crate::group::{Applier, GroupClock, Proposer, Tables, close_on_demand};
-use crate::limits::{PEER_VERSION, STOP_WAIT, TRIM_INTERVAL};
+use crate::limits::{LOCK_INTERVAL, LOCK_WAIT, PEER_VERSION, STOP_WAIT, TRIM_INTERVAL};
 use crate::machine::Machine;
 use crate::peer::{Hello, Network, Peers, Transport, TransportOptions};
 use crate::raft::{Node, NodeOptions, Proposals, Replica};
@@ -42,16 +42,21 @@ use crate::wal::disk::Disk;
 use crate::wal::{self, Wal, WalError, WalOptions};
 use crate::{Founder, Membership, OpenError, Options};
 
-/// Takes hold of the data directory, until the file is dropped.
+/// Takes hold of the data directory, until the file is dropped. A process that was killed lets go of it only when it
+/// has given back its memory, which is waited for.
 pub(crate) fn lock(options: &Options) -> Result<File, OpenError> {
     let directory = &options.directory;
     let failed = |source| OpenError::Directory { directory: directory.clone(), source };
     std::fs::create_dir_all(directory).map_err(failed)?;
     let file = File::options().create(true).write(true).truncate(false).open(directory.join("lock")).map_err(failed)?;
-    match file.try_lock() {
-        Ok(()) => Ok(file),
-        Err(TryLockError::WouldBlock) => Err(OpenError::Locked { directory: directory.clone() }),
-        Err(TryLockError::Error(source)) => Err(failed(source)),
+    let began = std::time::Instant::now();
+    loop {
+        match file.try_lock() {
+            Ok(()) => return Ok(file),
+            Err(TryLockError::WouldBlock) if began.elapsed() < LOCK_WAIT => std::thread::sleep(LOCK_INTERVAL),
+            Err(TryLockError::WouldBlock) => return Err(OpenError::Locked { directory: directory.clone() }),
+            Err(TryLockError::Error(source)) => return Err(failed(source)),
+        }
     }
 }
 

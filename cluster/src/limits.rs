@@ -123,6 +123,8 @@ pub const PEER_RETRY_MIN: Duration = Duration::from_millis(10);
 pub const PEER_RETRY_MAX: Duration = Duration::from_secs(1);
 /// How long after the last call of a peer a broken connection is still made again.
 pub const PEER_RETRY_AGE: Duration = Duration::from_secs(60);
+/// How often it is said in the log that an address cannot be reached, as long as the reason is the same.
+pub const PEER_TOLD_INTERVAL: Duration = Duration::from_secs(60);
 /// How long a side of a control connection is silent at most.
 pub const PEER_BEAT_INTERVAL: Duration = Duration::from_millis(250);
 /// Silence on a control connection after which the peer is taken for dead.
@@ -147,6 +149,10 @@ pub const PEER_GREETINGS_MAX: usize = 128;
 pub const PEER_CONNECTIONS_MAX: usize = 256;
 /// Connections that may wait to be taken.
 pub const PEER_BACKLOG_CONNECTIONS: i32 = 128;
+/// How long a store that is opened waits for a process that still has its directory.
+pub const LOCK_WAIT: Duration = Duration::from_secs(2);
+/// How often it looks.
+pub const LOCK_INTERVAL: Duration = Duration::from_millis(20);
 /// How long a store that is shut down waits for its groups, before it closes the log under them.
 pub const STOP_WAIT: Duration = Duration::from_secs(5);
 /// Addresses that are called at a time. Beyond, a call fails with `QueueFull`.
@@ -218,6 +224,8 @@ pub const CLOCK_ANSWER_TIMEOUT: Duration = Duration::from_secs(1);
 /// How long another replica reaches more members than this one before that one is to lead in its place: when a member
 /// comes or goes, not all notice at once.
 pub const HEMMED_PATIENCE: Duration = Duration::from_millis(500);
+/// How long no majority of the members is heard before the log says so.
+pub const MAJORITY_PATIENCE: Duration = Duration::from_secs(3);
 /// How often those are called who are not heard of or do not hear this replica.
 pub const HEARING_INTERVAL: Duration = Duration::from_secs(1);
 /// How much longer the next replica waits than the one before it until it misses a leader that is silent.
@@ -290,6 +298,10 @@ pub const LONE_INTERVAL: Duration = Duration::from_millis(500);
 pub const CHANGES_BEGUN_MAX: u32 = 200;
 /// How long a new member may take to receive everything.
 pub const CATCH_UP_TIMEOUT: Duration = Duration::from_secs(600);
+/// How often it is looked meanwhile whether it is still there.
+pub const CATCH_UP_INTERVAL: Duration = Duration::from_secs(1);
+/// How long a member that is to catch up may be gone, as for a restart, before it is not waited for any more.
+pub const CATCH_UP_SILENCE_MAX: Duration = Duration::from_secs(15);
 /// How long a replica may take to take over from a leader.
 pub const TRANSFER_TIMEOUT: Duration = Duration::from_secs(2);
 /// How long a leader waits for others to have what is in its log before it hands over.

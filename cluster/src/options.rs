@@ -177,8 +177,8 @@ pub enum OpenError {
     Identity(#[source] std::io::Error),
     /// There is a log, and not what says whose it is, which is written before the log is made.
     #[error(
-        "{path} is missing, which says whose write-ahead log this is; restore it from a copy, or the data directory \
-         from a backup, or start a replica of several with an empty one and join it again"
+        "{path} is missing, which says whose write-ahead log this is; restore the data directory from a backup, or start \
+         a replica of several with an empty one and join it again"
     )]
     Unidentified {
         /// The file.

@@ -19,6 +19,7 @@ use super::{Lane, PeerError, Side};
 use crate::chance;
 use crate::limits::{
     PEER_DEAD_AFTER, PEER_HANDSHAKE_TIMEOUT, PEER_PROBE_TIMEOUT, PEER_RETRY_AGE, PEER_RETRY_MAX, PEER_RETRY_MIN,
+    PEER_TOLD_INTERVAL,
 };
 
 /// Where a link leads, and by which lane.
@@ -149,6 +150,7 @@ impl Keeper {
     /// Connects, again and again.
     pub(super) async fn keep(self) {
         let mut pause = PEER_RETRY_MIN;
+        let mut told = None;
         let mut next = self.link.session().ok();
         while let Some(session) = next {
             let (connected, error) = self.connect(&session).await;
@@ -156,16 +158,10 @@ impl Keeper {
             if connected && self.key.1 == Lane::Control && error.kind() == io::ErrorKind::TimedOut {
                 self.lanes().abandon(&error);
             }
-            let (address, lane) = &self.key;
-            match connected {
-                true => {
-                    pause = PEER_RETRY_MIN;
-                    tracing::info!(address, ?lane, %error, "lost a peer");
-                }
-                // Why is told once: a wrong certificate or address is found in the log, and does not fill it.
-                false if pause == PEER_RETRY_MIN => tracing::warn!(address, ?lane, %error, "cannot reach a peer"),
-                false => tracing::debug!(address, ?lane, %error, "cannot reach a peer"),
+            if connected {
+                pause = PEER_RETRY_MIN;
             }
+            self.tell(connected, error.to_string(), &mut told);
             tokio::select! {
                 biased;
                 () = sleep(pause.mul_f64(0.75 + chance::fraction() / 2.0)) => {}
@@ -173,6 +169,21 @@ impl Keeper {
             }
             pause = Duration::min(pause * 2, PEER_RETRY_MAX);
             next = self.link.is_wanted().then(|| self.link.begin());
+        }
+    }
+
+    /// Says why there is no connection, once a minute if nothing else comes to be so: a wrong certificate or address is
+    /// found in the log, and does not fill it.
+    fn tell(&self, connected: bool, error: String, told: &mut Option<(String, Instant)>) {
+        let (address, lane) = &self.key;
+        let is_news = told.as_ref().is_none_or(|(last, at)| *last != error || at.elapsed() >= PEER_TOLD_INTERVAL);
+        match connected {
+            _ if !is_news => tracing::debug!(address, ?lane, error, "no connection with a peer"),
+            true => tracing::info!(address, ?lane, error, "lost a peer"),
+            false => tracing::warn!(address, ?lane, error, "cannot reach a peer"),
+        }
+        if is_news {
+            *told = Some((error, Instant::now()));
         }
     }
 

@@ -101,7 +101,7 @@ pub(crate) enum PeerError {
     #[error("the peer did not answer in time")]
     Timeout,
     /// Another member listens at that address. It was not asked.
-    #[error("member {found} listens at this address")]
+    #[error("member {found:x} listens at this address")]
     Identity {
         /// Which one.
         found: u64,

@@ -213,7 +213,7 @@ impl End for Caller {
         self.session.finish(outgoing.frame.id, Err(PeerError::Identity { found: self.member }));
         match self.since.elapsed() < PEER_IDENTITY_AGE {
             true => Ok(false),
-            false => Err(io::Error::other(format!("member {} listens at this address", self.member))),
+            false => Err(io::Error::other(PeerError::Identity { found: self.member })),
         }
     }
 

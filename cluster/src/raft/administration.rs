@@ -8,14 +8,19 @@ use openraft::async_runtime::WatchReceiver;
 use openraft::errors::{ChangeMembershipError, ClientWriteError, RaftError};
 use openraft::raft::{Precondition, TransferLeaderRequest};
 use openraft::{ChangeMembers, RaftMetrics};
+use tokio::time::Instant;
 
 use super::node::{Node, described};
 use super::status::Member;
 use super::types::{LogIdentity, Replica, TypeConfig};
 use super::wire;
 use crate::limits::{
-    ATTEMPT_INTERVAL, CATCH_UP_TIMEOUT, CHANGES_BEGUN_MAX, TRANSFER_PATIENCE, TRANSFER_TIMEOUT, TRANSFER_WAIT,
+    ATTEMPT_INTERVAL, CATCH_UP_INTERVAL, CATCH_UP_SILENCE_MAX, CATCH_UP_TIMEOUT, CHANGES_BEGUN_MAX, TRANSFER_PATIENCE,
+    TRANSFER_TIMEOUT, TRANSFER_WAIT,
 };
+
+/// What is told of an admission that somebody else has ended.
+pub(crate) const GONE: &str = "the new member was removed meanwhile";
 
 /// Why a group was not changed.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -191,14 +196,31 @@ impl Node {
         self.raft.change_membership_if(change, retain, unless_changed).await.map(drop).map_err(unchanged)
     }
 
-    /// Waits until a replica has about as much of the log as this one, which leads.
+    /// Waits until a replica has about as much of the log as this one, which leads; not for one that is gone.
     async fn caught_up(&self, member: u64) -> Changed {
         let decided = move |metrics: &Metrics| metrics.replication.is_none() || near(metrics, member);
-        let waited = self.raft.wait(Some(CATCH_UP_TIMEOUT)).metrics(decided, "the member has caught up").await;
-        match waited {
-            Ok(metrics) if metrics.replication.is_some() => Ok(()),
-            Ok(metrics) => Err(Unchanged::NotLeader(metrics.current_leader)),
-            Err(error) => Err(Unchanged::Refused(error.to_string())),
+        let refused = |why: &str| Err(Unchanged::Refused(why.into()));
+        let (deadline, mut seen) = (Instant::now() + CATCH_UP_TIMEOUT, Instant::now());
+        loop {
+            let waited = self.raft.wait(Some(CATCH_UP_INTERVAL)).metrics(decided, "the member has caught up").await;
+            if waited.as_ref().is_ok_and(|metrics| metrics.replication.is_some()) {
+                return Ok(());
+            }
+            let Some(members) = self.members_in_log().await else { return Err(Unchanged::NotLeader(None)) };
+            if !members.iter().any(|known| known.id == member) {
+                return refused(GONE); // whoever leads next is not to admit it anew
+            }
+            match waited {
+                Ok(metrics) => return Err(Unchanged::NotLeader(metrics.current_leader)),
+                Err(_) if self.is_reachable(member) => seen = Instant::now(),
+                Err(_) if seen.elapsed() >= CATCH_UP_SILENCE_MAX => {
+                    return refused("the new member is not there any more: start it, and repeat the command");
+                }
+                Err(_) => {}
+            }
+            if Instant::now() >= deadline {
+                return refused("the new member does not catch up");
+            }
         }
     }
 
@@ -282,7 +304,10 @@ impl Node {
             let timeout = if successor == last { TRANSFER_TIMEOUT } else { TRANSFER_PATIENCE };
             match self.hand_over_now(successor, timeout).await {
                 Ok(()) | Err(Unchanged::NotLeader(_)) => return,
-                Err(error) => tracing::warn!(%error, "the leadership of a group could not be handed over"),
+                Err(error) if successor == last => {
+                    tracing::warn!(group = %self.name(), %error, "the leadership of a group could not be handed over");
+                }
+                Err(error) => tracing::debug!(group = %self.name(), %error, "another member is asked to take over"),
             }
         }
     }

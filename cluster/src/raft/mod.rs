@@ -36,6 +36,8 @@ mod survival;
 mod types;
 mod wire;
 
+#[cfg(test)]
+pub(crate) use self::administration::GONE;
 pub(crate) use self::administration::Unchanged;
 pub(crate) use self::exclusion::Votes;
 pub(crate) use self::node::Node;

@@ -73,6 +73,12 @@ impl Node {
         self.peers.as_ref().is_some_and(|peers| peers.is_reachable(member))
     }
 
+    /// Whether this replica has a connection with another one, and that with this one.
+    pub(crate) fn is_in_touch(&self, member: u64) -> bool {
+        let contacts = self.peers.as_ref().and_then(|peers| peers.contacts().get(&member).copied());
+        contacts.is_some_and(|contacts| contacts.called.is_some() && contacts.calling.is_some())
+    }
+
     /// Whether another replica may be given the group to lead: there is a connection with it, and it is not drained.
     pub(crate) fn may_lead(&self, member: u64) -> bool {
         self.peers.as_ref().is_some_and(|peers| peers.is_reachable(member) && !peers.is_drained(member))

@@ -96,7 +96,8 @@ impl Node {
     }
 
     /// Whether the group has a leader and this replica takes part. When it leads itself, a majority must have said so
-    /// lately, and else it must be connected with the leader: one that was left alone goes on believing what was.
+    /// lately, and else it and the leader must call each other: one that was left alone goes on believing what was, and
+    /// one that the leader cannot call is told nothing.
     pub(crate) fn is_led(&self) -> bool {
         let metrics = self.raft.metrics();
         let metrics = metrics.borrow_watched();
@@ -108,7 +109,7 @@ impl Node {
             acked || self.rest().phase() != Phase::Awake || self.rest().woke().elapsed() < QUORUM_SILENCE_MAX
         };
         let is_led = match metrics.current_leader {
-            Some(leader) if leader != self.node => self.is_reachable(leader),
+            Some(leader) if leader != self.node => self.is_in_touch(leader),
             Some(_) => is_alone() || is_followed(),
             None => false,
         };

@@ -13,7 +13,7 @@ use tokio::time::Instant;
 use super::balance;
 use super::placement::Placement;
 use super::sight::Sight;
-use crate::limits::{HEARING_INTERVAL, HELLO_TIMEOUT, HEMMED_PATIENCE};
+use crate::limits::{HEARING_INTERVAL, HELLO_TIMEOUT, HEMMED_PATIENCE, MAJORITY_PATIENCE};
 use crate::peer::Peers;
 use crate::raft::Node;
 
@@ -25,11 +25,15 @@ pub(super) struct Hearing {
     since: Option<Instant>,
     /// When those were called last that are not heard.
     called: Option<Instant>,
+    /// Since when no majority has been heard.
+    alone: Option<Instant>,
+    /// Whether that was told.
+    alone_told: bool,
 }
 
 impl Hearing {
     pub(super) fn new(placement: Arc<Placement>, peers: Arc<dyn Peers>) -> Hearing {
-        Hearing { placement, peers, since: None, called: None }
+        Hearing { placement, peers, since: None, called: None, alone: None, alone_told: false }
     }
 
     /// Goes by what was seen of the members of a group.
@@ -40,6 +44,7 @@ impl Hearing {
             voters.into_iter().filter(|voter| *voter != own).partition(|voter| sight.is_mutual(*voter));
         let hears = if has_vote { heard.len() as u32 + 1 } else { 0 };
         self.placement.say_hears(hears);
+        self.look_for_majority(has_vote && 2 * (heard.len() + 1) <= heard.len() + missed.len() + 1, now);
         let is_hemmed = has_vote && heard.iter().any(|voter| self.peers.hears(*voter) > hears);
         self.since = is_hemmed.then(|| self.since.unwrap_or(now));
         let hemmed = self.since.is_some_and(|since| now >= since + HEMMED_PATIENCE);
@@ -49,6 +54,19 @@ impl Hearing {
         if self.called.is_none_or(|called| now >= called + HEARING_INTERVAL) {
             self.called = Some(now);
             missed.into_iter().for_each(|voter| self.call(group, voter));
+        }
+    }
+
+    /// Tells when no majority has been heard for a while, and when one is again.
+    fn look_for_majority(&mut self, is_alone: bool, now: Instant) {
+        self.alone = is_alone.then(|| self.alone.unwrap_or(now));
+        let is_long = self.alone.is_some_and(|since| now >= since + MAJORITY_PATIENCE);
+        if is_long && !self.alone_told {
+            tracing::warn!("no majority of the members is reached: nothing can be written, nor read most recently");
+            self.alone_told = true;
+        } else if self.alone.is_none() && self.alone_told {
+            tracing::info!("a majority of the members is reached again");
+            self.alone_told = false;
         }
     }
 

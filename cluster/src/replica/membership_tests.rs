@@ -12,8 +12,8 @@ use tokio::sync::oneshot;
 
 use super::mapping;
 use super::replica_tests::{Cluster, create, pods, read, until};
-use crate::limits::LEADER_WAIT;
-use crate::raft::Unchanged;
+use crate::limits::{CATCH_UP_SILENCE_MAX, LEADER_WAIT};
+use crate::raft::{GONE, Unchanged};
 use crate::shard_map::DEFAULT_GROUP;
 use crate::wal::disk::Disk;
 use crate::wal::simulated_disk::SimulatedDisk;
@@ -57,9 +57,16 @@ async fn a_member_that_moves_is_sent_the_log_where_it_is() {
     let elsewhere = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
     cluster.addresses.insert("c".into(), elsewhere);
     let c = cluster.begin("c").await;
+    // It calls the others, and nobody calls it.
+    until("it asks the leader", || a.cluster().members.iter().all(|member| member.reachable)).await;
+    for _ in 0..20 {
+        tokio::time::sleep(Duration::from_millis(100)).await;
+        assert!(!c.is_available(), "it is sent nothing");
+    }
     a.admit("c", &elsewhere.to_string()).await.unwrap();
     let first = create(&a, "ns/first").await;
     c.ready().await;
+    until("it is of use", || c.is_available()).await;
     assert_eq!(read(&c, "ns/first").await, Some(first));
     // It counts.
     b.shutdown().await;
@@ -306,24 +313,58 @@ async fn nobody_says_from_memory_that_there_is_no_such_member() {
     c.shutdown().await;
 }
 
-#[tokio::test]
-async fn a_member_is_admitted_although_another_leads_before_it_has_caught_up() {
-    let mut cluster = Cluster::new(&["a", "b", "c"], 0);
+/// Three stores, of which the first leads, and one that was shut down while the last is asked to admit it.
+async fn admit_one_that_is_gone(cluster: &mut Cluster) -> (Vec<Store>, tokio::task::JoinHandle<Result<(), Unchanged>>) {
     let stores = cluster.open_all().await;
     stores[0].transfer(None, "a").await.unwrap();
-    let (d, address) = begin_besides(&mut cluster, "d").await;
+    let (d, address) = begin_besides(cluster, "d").await;
     let (name, member) = ("d".to_owned(), d.node());
-    d.shutdown().await; // it will catch up when it is started again
+    d.shutdown().await;
     let admit = Administer { action: administration::ADMIT, member, name, address, ..Administer::default() };
     let asked = stores[2].running().groups.get(DEFAULT_GROUP).unwrap();
     let admitting = tokio::spawn(async move { asked.leader.administer(admit).await });
-    until("d is sent the log", || stores[0].cluster().members.iter().any(|member| member.name == "d")).await;
+    until("d is sent the log", || stores.iter().all(|store| knows(store, "d"))).await;
+    (stores, admitting)
+}
+
+fn knows(store: &Store, name: &str) -> bool {
+    store.cluster().members.iter().any(|member| member.name == name)
+}
+
+#[tokio::test]
+async fn a_member_is_admitted_although_another_leads_before_it_has_caught_up() {
+    let mut cluster = Cluster::new(&["a", "b", "c"], 0);
+    let (stores, admitting) = admit_one_that_is_gone(&mut cluster).await;
     tokio::time::sleep(LEADER_WAIT + Duration::from_secs(1)).await;
     stores[0].transfer(None, "b").await.unwrap();
     let d = cluster.begin("d").await;
     let admitted = tokio::time::timeout(Duration::from_secs(30), admitting).await.expect("in time").unwrap();
     assert_eq!(admitted, Ok(()));
     ready_in_time(&d).await;
+}
+
+#[tokio::test]
+async fn who_is_gone_before_it_has_caught_up_is_not_waited_for() {
+    let mut cluster = Cluster::new(&["a", "b", "c"], 0);
+    let (_stores, admitting) = admit_one_that_is_gone(&mut cluster).await;
+    let admitted = tokio::time::timeout(2 * CATCH_UP_SILENCE_MAX, admitting).await.expect("in time").unwrap();
+    assert!(matches!(&admitted, Err(Unchanged::Refused(why)) if why.contains("repeat the command")), "{admitted:?}");
+}
+
+#[tokio::test]
+async fn an_admission_ends_with_the_removal_of_who_was_to_be_admitted() {
+    for leader_changes in [false, true] {
+        let mut cluster = Cluster::new(&["a", "b", "c"], 0);
+        let (stores, admitting) = admit_one_that_is_gone(&mut cluster).await;
+        stores[1].remove("d").await.unwrap();
+        until("nobody knows it", || !stores.iter().any(|store| knows(store, "d"))).await;
+        if leader_changes {
+            stores[0].transfer(None, "b").await.unwrap();
+        }
+        let admitted = tokio::time::timeout(CATCH_UP_SILENCE_MAX / 2, admitting).await.expect("in time").unwrap();
+        assert_eq!(admitted, Err(Unchanged::Refused(GONE.into())));
+        assert!(!stores.iter().any(|store| knows(store, "d")), "it stays removed");
+    }
 }
 
 #[tokio::test]

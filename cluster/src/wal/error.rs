@@ -16,7 +16,8 @@ pub enum WalError {
     },
     /// A file was durable once and is not what it was.
     #[error(
-        "{path} is damaged at offset {offset}: {what}; restore it from a copy, or the data directory from a backup"
+        "{path} is damaged at offset {offset}: {what}; restore the data directory from a backup, or start a replica of \
+         several with an empty one and join it again"
     )]
     Damaged {
         /// The file.
