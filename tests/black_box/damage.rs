@@ -48,7 +48,7 @@ fn flipped_bits_are_refused_and_nothing_is_changed() {
     let refusal = directory.try_start().err().expect("a refusal");
     assert_eq!(refusal.code, Some(1));
     let named = segment.display().to_string();
-    for part in [&*named, "is damaged at offset", "restore it"] {
+    for part in [&*named, "is damaged at offset", "restore the data directory"] {
         assert!(refusal.messages.contains(part), "{part} is not in {}", refusal.messages);
     }
     assert!(fs::read(&segment).expect("the log") == damaged, "the damaged log was written to");
