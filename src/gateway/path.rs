@@ -36,9 +36,10 @@ pub struct ResourcePath {
     pub rest: Option<CompactString>,
 }
 
-/// Reads a decoded path. It must begin with a slash.
+/// Reads a decoded path. One that does not begin with a slash, as that of `CONNECT` or `OPTIONS *`, names no object.
 pub fn parse(path: &str) -> Target {
-    let mut segments = path[1..].split('/').peekable();
+    let Some(rest) = path.strip_prefix('/') else { return Target::Other };
+    let mut segments = rest.split('/').peekable();
     let (group, version) = match (segments.next(), segments.next(), segments.peek().copied()) {
         (Some("api"), Some(version), Some(next)) if !version.is_empty() && !next.is_empty() => ("", version),
         (Some("apis"), Some(group), Some(version)) if !group.is_empty() && !version.is_empty() => {
@@ -179,6 +180,10 @@ mod tests {
             ("/healthz", "Other"),
             ("/", "Other"),
             ("//api/v1", "Other"),
+            ("", "Other"),
+            ("*", "Other"),
+            ("x:1", "Other"),
+            ("\u{e9}", "Other"),
         ] {
             assert_eq!(summary(path), want, "{path}");
         }

@@ -27,25 +27,28 @@ pub struct Impersonation {
 
 impl Impersonation {
     /// Reads the headers of a request, names in any case, values in UTF-8; what of them is not, stands for itself as
-    /// U+FFFD, so that no name is ever taken for none. `None` when it acts for itself.
+    /// U+FFFD, so that no name is ever taken for none. Of several users or UIDs the first counts. `None` when it acts
+    /// for itself.
     ///
     /// # Errors
     /// 400 when groups, a UID or extra facts come without a user.
     pub fn parse<'a>(headers: impl Iterator<Item = (&'a str, &'a [u8])>) -> ApiResult<Option<Self>> {
         let mut wanted = Self::default();
+        let (mut user, mut uid) = (None, None);
         for (name, value) in headers {
             let Some(what) = strip_prefix_any_case(name, "impersonate-") else { continue };
             let value = String::from_utf8_lossy(value).into_owned();
             if what.eq_ignore_ascii_case("user") {
-                wanted.user = value;
+                user.get_or_insert(value);
             } else if what.eq_ignore_ascii_case("uid") {
-                wanted.uid = value;
+                uid.get_or_insert(value);
             } else if what.eq_ignore_ascii_case("group") {
                 wanted.groups.push(value);
             } else if let Some(key) = strip_prefix_any_case(what, "extra-") {
                 wanted.extra.entry(percent_decoded(&key.to_lowercase())).or_default().push(value);
             }
         }
+        (wanted.user, wanted.uid) = (user.unwrap_or_default(), uid.unwrap_or_default());
         if !wanted.user.is_empty() {
             return Ok(Some(wanted));
         }
@@ -206,6 +209,14 @@ mod tests {
         );
         assert_eq!(target(&[("Impersonate-User", "system:serviceaccount:x")]).groups, ["system:authenticated"]);
         assert_eq!(target(&[("Impersonate-User", "system:anonymous")]).groups, ["system:unauthenticated"]);
+    }
+
+    #[test]
+    fn the_first_of_several_counts() {
+        let headers = [("Impersonate-User", "ann"), ("impersonate-user", "bob"), ("Impersonate-Uid", "1")];
+        let user = target(&[&headers[..], &[("Impersonate-Uid", "2")]].concat());
+        assert_eq!((user.name.as_str(), user.uid.as_str()), ("ann", "1"));
+        assert_eq!(parse(&[("Impersonate-User", ""), ("Impersonate-User", "bob")]), Ok(None));
     }
 
     #[test]
