@@ -11,6 +11,9 @@ const MAGIC: &[u8; 8] = b"FLOTLOG\n";
 const NOTES: u64 = 2;
 /// Bytes between them: they share no sector.
 const DISTANCE: usize = 4096;
+/// The note of the end of a log that was closed, and where it is: in no sector of the others.
+const END_MAGIC: &[u8; 8] = b"FLOTEND\n";
+const END_AT: u64 = DISTANCE as u64 / 2;
 const LENGTH: usize = MAGIC.len() + 8 + 4;
 
 /// The file beside the directory of the log.
@@ -29,15 +32,35 @@ pub(super) fn note(disk: &dyn Disk, directory: &Path, number: u64) -> io::Result
     let known = is_there(disk, &path)?;
     // Room for both notes from the beginning: a disk that is full must not keep the log from its next segment.
     let file = if known { disk.open(&path)? } else { disk.preallocate(&path, NOTES * DISTANCE as u64)? };
-    let mut bytes = MAGIC.to_vec();
-    bytes.extend_from_slice(&number.to_le_bytes());
-    bytes.extend_from_slice(&crc32c::crc32c(&bytes).to_le_bytes());
-    file.write_at(number % NOTES * DISTANCE as u64, &bytes)?;
+    file.write_at(number % NOTES * DISTANCE as u64, &sealed(MAGIC, number))?;
     file.sync()?;
     match (known, path.parent()) {
         (false, Some(parent)) => disk.sync_directory(parent),
         _ => Ok(()),
     }
+}
+
+/// Notes the number of the last frame of a log that is closed: a disk that forgets frames leaves what looks like the
+/// room behind an earlier end.
+pub(super) fn note_end(disk: &dyn Disk, directory: &Path, sequence: u64) -> io::Result<()> {
+    let path = path(directory);
+    if !is_there(disk, &path)? {
+        return Ok(());
+    }
+    let file = disk.open(&path)?;
+    file.write_at(END_AT, &sealed(END_MAGIC, sequence))?;
+    file.sync()
+}
+
+/// The last frame that [`note_end`] noted.
+pub(super) fn read_end(disk: &dyn Disk, directory: &Path) -> io::Result<Option<u64>> {
+    let path = path(directory);
+    if !is_there(disk, &path)? {
+        return Ok(None);
+    }
+    let mut bytes = [0; LENGTH];
+    disk.open(&path)?.read_at(END_AT, &mut bytes)?;
+    Ok(parse(END_MAGIC, &bytes))
 }
 
 /// The highest segment that was noted; `None` where nothing ever was.
@@ -50,15 +73,23 @@ pub(super) fn read(disk: &dyn Disk, directory: &Path) -> io::Result<Option<u64>>
     let note = |place: u64| {
         let mut bytes = [0; LENGTH];
         file.read_at(place * DISTANCE as u64, &mut bytes)?;
-        Ok::<_, io::Error>(parse(&bytes))
+        Ok::<_, io::Error>(parse(MAGIC, &bytes))
     };
     let notes = (0..NOTES).map(note).collect::<io::Result<Vec<_>>>()?;
     Ok(notes.into_iter().flatten().max())
 }
 
-fn parse(bytes: &[u8; LENGTH]) -> Option<u64> {
+/// A note with its checksum.
+fn sealed(magic: &[u8; 8], number: u64) -> Vec<u8> {
+    let mut bytes = magic.to_vec();
+    bytes.extend_from_slice(&number.to_le_bytes());
+    bytes.extend_from_slice(&crc32c::crc32c(&bytes).to_le_bytes());
+    bytes
+}
+
+fn parse(expected: &[u8; 8], bytes: &[u8; LENGTH]) -> Option<u64> {
     let (content, checksum) = bytes.split_last_chunk::<4>()?;
     let (magic, number) = content.split_last_chunk::<8>()?;
-    let is_whole = magic == MAGIC && crc32c::crc32c(content) == u32::from_le_bytes(*checksum);
+    let is_whole = magic == expected && crc32c::crc32c(content) == u32::from_le_bytes(*checksum);
     is_whole.then(|| u64::from_le_bytes(*number))
 }

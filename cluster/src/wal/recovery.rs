@@ -66,6 +66,9 @@ pub(super) fn recover(disk: &dyn Disk, options: &WalOptions, names: Vec<String>)
         }
         segments.insert(*number, Segment { path, file });
     }
+    if let Some((_, path, offset, _)) = &last {
+        check_end(disk, directory, reader.sequence, path, *offset)?;
+    }
     let (names, ledgers) = reader.finish(directory)?;
     if let Some((file, path, end, frame)) = last {
         make_durable(&*file, end, &frame).map_err(failed(&path))?;
@@ -101,6 +104,18 @@ fn check_reach(disk: &dyn Disk, directory: &Path, last: Option<u64>) -> Result<(
         _ => Ok(()),
     }
     .map_err(failed(directory))
+}
+
+/// Tells where the log ends. It is refused if frames are missing that were durable when it was closed last; of a log
+/// that was never closed that cannot be told, since what was never written looks the same.
+fn check_end(disk: &dyn Disk, directory: &Path, frame: u64, path: &Path, offset: u64) -> Result<(), WalError> {
+    let noted = reach::read_end(disk, directory).map_err(failed(directory))?;
+    if noted.is_some_and(|noted| frame < noted) {
+        let what = "frames are missing that were durable when the server stopped";
+        return Err(WalError::Damaged { path: path.to_path_buf(), offset, what });
+    }
+    tracing::info!(segment = %path.display(), offset, frame, "the write-ahead log ends here");
+    Ok(())
 }
 
 /// Whether there is a log in a directory, or was one.

@@ -194,6 +194,34 @@ fn a_log_without_its_newest_segments_is_refused() {
 }
 
 #[test]
+fn an_end_that_was_forgotten_since_the_log_was_closed_is_noticed() {
+    let disk = SimulatedDisk::default();
+    let wal = open(&disk).unwrap();
+    (0..8).for_each(|index| append(&wal, 0, index).unwrap());
+    let killed = disk.crash(|_, _| true);
+    wal.close();
+    let (path, frames) = frames(&disk);
+    for (start, _) in &frames[1..] {
+        let forget = |bytes: &mut Vec<u8>| bytes[*start..].fill(0);
+        let closed = disk.crash(|_, _| true);
+        closed.alter(&path, forget);
+        match open(&closed) {
+            Err(WalError::Damaged { path: named, offset, .. }) => {
+                assert_eq!((named, offset), (path.clone(), *start as u64))
+            }
+            opened => panic!("frames from {start} on are missing: {:?}", opened.err()),
+        }
+        // What was never closed may have ended there.
+        let killed = killed.crash(|_, _| true);
+        killed.alter(&path, forget);
+        open(&killed).unwrap().close();
+    }
+    let wal = open(&disk).unwrap();
+    check(&wal, 0, 0..8);
+    wal.close();
+}
+
+#[test]
 fn a_file_that_was_cut_off_is_refused() {
     let disk = SimulatedDisk::default();
     let wal = open(&disk).unwrap();

@@ -14,7 +14,7 @@ use super::ledger::{Ledger, Position};
 use super::pages::Pages;
 use super::record::Record;
 use super::segment::{self, SEGMENT_HEADER};
-use super::{Draft, PAGE, Segment, Shared, frame};
+use super::{Draft, PAGE, Segment, Shared, frame, reach};
 use crate::limits::WAL_RETRY_INTERVAL;
 
 /// The segment that is being written.
@@ -85,6 +85,15 @@ impl Writer {
                 Ok(()) => self.finish(draft),
                 Err(error) => return self.fail(draft.callbacks, &error),
             }
+        }
+        self.note_end();
+    }
+
+    /// Notes that nothing comes behind the last frame.
+    fn note_end(&self) {
+        let Shared { options, disk, .. } = &*self.shared;
+        if let Err(error) = reach::note_end(&**disk, &options.directory, self.active.sequence) {
+            tracing::warn!(%error, "cannot note where the write-ahead log ends");
         }
     }
 
