@@ -4,6 +4,7 @@
 
 pub mod access;
 pub mod administration;
+pub mod ahead;
 pub mod backup;
 pub mod boot;
 pub mod bootstrap;
@@ -30,3 +31,4 @@ pub mod status;
 pub mod transport;
 pub mod version;
 pub mod watch;
+pub mod watchdog;

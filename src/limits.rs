@@ -73,6 +73,22 @@ pub const HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(10);
 /// Time that a client has to send the head of a request.
 pub const REQUEST_HEAD_TIMEOUT: Duration = Duration::from_secs(32);
 
+/// Bytes of the head of a request, as the reference has them: the request line and all headers. More is answered with
+/// 431.
+pub const HEAD_BYTES: usize = 1_048_576 + 4_096;
+
+/// Lines of headers of a request.
+pub const HEAD_LINES: usize = 32_768;
+
+/// Bytes of a head up to which it is a common one.
+pub const HEAD_BYTES_COMMON: usize = 65_536;
+
+/// Heads of HTTP/1.1 that are larger and are read or answered at a time; more are answered with 503.
+pub const LARGE_HEADS: usize = 64;
+
+/// Bytes that a connection of HTTP/1.1 reads at a time.
+pub const HTTP1_READ_BYTES: usize = 8_192;
+
 /// Time that a connection which is to be closed is still read from: a client that sends on would miss its answer
 /// otherwise.
 pub const FAREWELL_TIMEOUT: Duration = Duration::from_secs(1);
@@ -147,6 +163,12 @@ pub const READ_ONLY_REQUESTS: usize = 400;
 /// Requests that may change something and are in progress at a time, unless configured; more are answered with 429.
 pub const MUTATING_REQUESTS: usize = 200;
 
+/// Bodies of one user that may be on their way at a time, of requests that wait for them; more are answered with 429.
+pub const UPLOADS_OF_USER: usize = 100;
+
+/// Bodies of all users together that may be on their way.
+pub const UPLOADS: usize = 1_000;
+
 /// Combinations of labels by which requests are counted; what has another one is counted as refused.
 pub const REQUEST_SERIES: usize = 20_000;
 
@@ -189,6 +211,44 @@ pub const CONFIG_FILE_BYTES: u64 = 1_048_576;
 
 /// Bytes of a list that are made at a time; the next ones are made when the connection has taken these.
 pub const LIST_CHUNK_BYTES: usize = 131_072;
+
+/// Bytes of objects that a list reads at a time, where they are large: about as many versions are kept for a client
+/// that does not go on reading.
+pub const LIST_READ_BYTES: usize = 524_288;
+
+/// Bytes of a part of an answer from which on it is sent as it is stored, rather than copied between others: who waits
+/// for its client holds no copy of it then.
+pub const SHARED_BYTES_MIN: usize = 16_384;
+
+/// Bytes of answers of all streams together that were made and not taken by their clients; beyond, each stream makes
+/// [`AHEAD_CHUNK_BYTES`] at a time, until there are fewer.
+pub const AHEAD_BYTES: usize = 64 << 20;
+
+/// Bytes of answers that were made and not taken from which on no more lists are made as a whole, as those in YAML are:
+/// clients are told to try again.
+pub const WHOLE_ANSWERS_BYTES: usize = 256 << 20;
+
+/// Bytes that a stream makes at a time when many wait for their clients.
+pub const AHEAD_CHUNK_BYTES: usize = 4_096;
+
+/// Bytes that the streams of one HTTP/2 connection give it before it has its turn to send: they wait while its socket
+/// takes no more.
+pub const CONNECTION_AHEAD_BYTES: usize = 131_072;
+
+/// Time for which a client may take nothing of an answer whose time is over before its connection is closed.
+pub const READER_STALL: Duration = Duration::from_secs(30);
+
+/// Time for which a thread may not come back before that is told.
+pub const STALL: Duration = Duration::from_millis(200);
+
+/// How often threads are looked at.
+pub const WATCHDOG_INTERVAL: Duration = Duration::from_millis(100);
+
+/// Looks after which a thread that does nothing is asked all the same.
+pub const WATCHDOG_IDLE_LOOKS: u32 = 10;
+
+/// How often it is told at most that threads do not come back.
+pub const STALL_TOLD_INTERVAL: Duration = Duration::from_secs(1);
 
 /// Bytes that a thread keeps for encoding between requests; what larger objects needed is given back.
 pub const SCRATCH_BYTES: usize = 262_144;

@@ -18,9 +18,10 @@ use futures_util::{Stream, StreamExt, stream};
 use super::answer::{self, Encoded};
 use super::messages::Messages;
 use super::negotiate::{Form, Media, Representation};
+use crate::ahead::{self, Ahead, Pieces};
 use crate::limits;
 use crate::printing;
-use crate::registry::{self, Page, Registry, Served};
+use crate::registry::{self, OneByOne, Page, Registry, Served};
 use crate::status::{ApiError, ApiResult};
 
 /// How a list is to be shown.
@@ -52,6 +53,7 @@ pub fn respond(
         && (static_columns(served).is_none() || answer::rows(served).order().is_some())
     {
         let include = printing::Includer::from_query(show.include)?;
+        check_room_for_whole()?;
         let text = whole_table(registry, served, &mut page, version, include)?;
         return Ok(answer::respond_compressed(200, answer::finish_table(text, representation)?, show.gzip, warnings));
     }
@@ -62,41 +64,26 @@ pub fn respond(
         }
     }
     if representation.media != Media::Json || representation.pretty {
-        let whole = whole(registry, served, &mut page, show)?;
+        check_room_for_whole()?;
+        let whole = whole(registry, served, page, show)?;
         return Ok(answer::respond_compressed(200, whole, show.gzip, warnings));
     }
-    let mut writer = writer(registry, served, show)?;
-    let mut first = Vec::with_capacity(8 << 10);
-    writer.begin(&page, &mut first);
-    let done = fill(&mut *writer, &mut page, &mut first)?;
-    if done {
-        return Ok(answer::respond_compressed(
-            200,
-            Encoded { bytes: first.into(), content_type: Media::Json.name() },
-            show.gzip,
-            warnings,
-        ));
+    let mut chunks = Chunks::of(writer(registry, served, show)?, page, 8 << 10);
+    chunks.fill()?;
+    if chunks.done && chunks.ready.is_one() {
+        let encoded = Encoded { bytes: chunks.ready.whole(), content_type: Media::Json.name() };
+        return Ok(answer::respond_compressed(200, encoded, show.gzip, warnings));
     }
-    let chunks = Chunks { writer, page, next: Some(first), done: false };
-    Ok(respond_stream(Media::Json, stream::iter(chunks), show.gzip, warnings))
+    let gzip = show.gzip && !(chunks.done && chunks.ready.len() <= limits::GZIP_BYTES_MIN);
+    Ok(respond_stream(Media::Json, stream::iter(chunks), gzip, warnings))
 }
 
-/// Appends items until the chunk is large enough; whether that was the end, which is then written too.
-fn fill(writer: &mut dyn ItemWriter, page: &mut Page, out: &mut Vec<u8>) -> ApiResult<bool> {
-    let mut objects = Vec::new();
-    loop {
-        let more = page.read(&mut objects)?;
-        for object in objects.drain(..) {
-            writer.item(&object, out)?;
-        }
-        if !more {
-            writer.end(out);
-            return Ok(true);
-        }
-        if out.len() >= limits::LIST_CHUNK_BYTES {
-            return Ok(false);
-        }
+/// Refuses to make a list as a whole where too much is not taken.
+fn check_room_for_whole() -> ApiResult<()> {
+    if ahead::held() >= limits::WHOLE_ANSWERS_BYTES {
+        return Err(ApiError::unavailable("too many answers wait to be taken by their clients", 1));
     }
+    Ok(())
 }
 
 fn respond_messages(messages: Messages, show: Show<'_>, warnings: &[String]) -> ApiResult<HttpResponse> {
@@ -128,33 +115,49 @@ fn respond_stream(
 /// The chunks of a list, each made when the connection takes it.
 struct Chunks {
     writer: Box<dyn ItemWriter>,
-    page: Page,
-    next: Option<Vec<u8>>,
+    objects: OneByOne,
+    ready: Pieces,
+    ahead: Ahead,
     done: bool,
+}
+
+impl Chunks {
+    /// Those of a page, with its head and room for so many bytes.
+    fn of(mut writer: Box<dyn ItemWriter>, page: Page, room: usize) -> Self {
+        let mut ready = Pieces::with_room(room);
+        writer.begin(&page, ready.text());
+        Self { writer, objects: OneByOne::of(page), ready, ahead: Ahead::default(), done: false }
+    }
+
+    /// Appends items until there is enough for a chunk, or the end.
+    fn fill(&mut self) -> ApiResult<()> {
+        let most = Ahead::portion(limits::LIST_CHUNK_BYTES);
+        while self.ready.len() < most {
+            let Some(object) = self.objects.next_object()? else {
+                self.writer.end(self.ready.text());
+                self.done = true;
+                break;
+            };
+            self.writer.item(&object, &mut self.ready)?;
+        }
+        self.ahead.hold(self.ready.own());
+        Ok(())
+    }
 }
 
 impl Iterator for Chunks {
     type Item = ApiResult<Bytes>;
 
     fn next(&mut self) -> Option<Self::Item> {
-        if let Some(first) = self.next.take() {
-            return Some(Ok(first.into()));
-        }
-        if self.done {
-            return None;
-        }
-        let mut out = Vec::with_capacity(limits::LIST_CHUNK_BYTES + (64 << 10));
-        match fill(&mut *self.writer, &mut self.page, &mut out) {
-            Ok(done) => {
-                self.done = done;
-                Some(Ok(out.into()))
-            }
-            Err(error) => {
+        if self.ready.is_empty() && !self.done {
+            self.ready = Pieces::with_room(Ahead::portion(limits::LIST_CHUNK_BYTES) + limits::SHARED_BYTES_MIN);
+            if let Err(error) = self.fill() {
                 // The answer has begun: breaking it off is all that can be said.
                 self.done = true;
-                Some(Err(error))
+                return Some(Err(error));
             }
         }
+        self.ready.take().map(Ok)
     }
 }
 
@@ -178,7 +181,7 @@ fn packed(chunks: impl Stream<Item = ApiResult<Bytes>>) -> impl Stream<Item = Ap
 /// Writes a list's head, items and end as JSON.
 trait ItemWriter {
     fn begin(&mut self, page: &Page, out: &mut Vec<u8>);
-    fn item(&mut self, object: &Object, out: &mut Vec<u8>) -> ApiResult<()>;
+    fn item(&mut self, object: &Object, out: &mut Pieces) -> ApiResult<()>;
     fn end(&mut self, out: &mut Vec<u8>);
 }
 
@@ -253,14 +256,14 @@ impl ItemWriter for Objects {
         out.push(b'[');
     }
 
-    fn item(&mut self, object: &Object, out: &mut Vec<u8>) -> ApiResult<()> {
-        self.0.comma(out);
+    fn item(&mut self, object: &Object, out: &mut Pieces) -> ApiResult<()> {
+        self.0.comma(out.text());
         if self.0.served.shows_as_stored(object) {
             if self.0.served.custom.is_some() {
-                out.extend_from_slice(registry::stored_text(object));
+                out.share_part(object.bytes(), registry::stored_text(object));
             } else {
-                out.push(b'{');
-                out.extend_from_slice(answer::list_item(object));
+                out.text().push(b'{');
+                out.share_part(object.bytes(), answer::list_item(object));
             }
             return Ok(());
         }
@@ -269,7 +272,7 @@ impl ItemWriter for Objects {
             shown.remove_at(&["kind"]);
             shown.remove_at(&["apiVersion"]);
         }
-        json::write(&shown, out);
+        json::write(&shown, out.text());
         Ok(())
     }
 
@@ -289,7 +292,8 @@ impl ItemWriter for Partials {
         head("PartialObjectMetadataList", &format!("meta.k8s.io/{}", self.version), &metadata, out);
     }
 
-    fn item(&mut self, object: &Object, out: &mut Vec<u8>) -> ApiResult<()> {
+    fn item(&mut self, object: &Object, out: &mut Pieces) -> ApiResult<()> {
+        let out = out.text();
         out.push(if std::mem::take(&mut self.common.first) { b'[' } else { b',' });
         out.extend_from_slice(b"{\"kind\":\"PartialObjectMetadata\",\"apiVersion\":\"meta.k8s.io/");
         out.extend_from_slice(self.version.as_bytes());
@@ -316,8 +320,8 @@ impl ItemWriter for Rows {
         self.table.begin(&list_meta(page, &revision), out);
     }
 
-    fn item(&mut self, object: &Object, out: &mut Vec<u8>) -> ApiResult<()> {
-        let served = &self.common.served;
+    fn item(&mut self, object: &Object, out: &mut Pieces) -> ApiResult<()> {
+        let (served, out) = (&self.common.served, out.text());
         if !served.is_stored_version() {
             let value = self.common.registry.shown(served, object)?;
             let stored = registry::stored_part(object, self.table.reads())?;
@@ -372,11 +376,9 @@ fn whole_table(
 }
 
 /// A whole page in an encoding that cannot be streamed.
-fn whole(registry: &Arc<Registry>, served: &Arc<Served>, page: &mut Page, show: Show<'_>) -> ApiResult<Encoded> {
-    let mut text = Vec::new();
-    let mut writer = writer(registry, served, show)?;
-    writer.begin(page, &mut text);
-    while !fill(&mut *writer, page, &mut text)? {}
+fn whole(registry: &Arc<Registry>, served: &Arc<Served>, page: Page, show: Show<'_>) -> ApiResult<Encoded> {
+    let chunks = Chunks::of(writer(registry, served, show)?, page, 0);
+    let text = chunks.collect::<ApiResult<Vec<Bytes>>>()?.concat();
     let tree = json::parse(&text).map_err(ApiError::internal)?;
     Ok(answer::encode_value(&tree, show.representation))
 }

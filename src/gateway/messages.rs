@@ -15,6 +15,7 @@ use futures_util::{Stream, stream};
 
 use super::answer::Encoded;
 use super::negotiate::Media;
+use crate::ahead::Ahead;
 use crate::limits;
 use crate::registry::{Page, Registry, Served, stored_text};
 use crate::status::{ApiError, ApiResult};
@@ -34,6 +35,7 @@ pub struct Messages {
     transcoder: Transcoder,
     /// Room for what is only measured.
     message: Vec<u8>,
+    ahead: Ahead,
 }
 
 impl Messages {
@@ -58,6 +60,7 @@ impl Messages {
             ended: false,
             transcoder: Transcoder::default(),
             message: Vec::new(),
+            ahead: Ahead::default(),
         }))
     }
 
@@ -71,7 +74,7 @@ impl Messages {
         while !self.measure()? {}
         let mut out = Vec::with_capacity(self.lengths.iter().sum::<usize>() + 1024);
         while !self.ended {
-            self.write(&mut out)?;
+            self.write(usize::MAX, &mut out)?;
         }
         Ok(Encoded { bytes: out.into(), content_type: Media::Protobuf.name() })
     }
@@ -85,8 +88,11 @@ impl Messages {
             if list.ended {
                 return Ok(None);
             }
-            let mut chunk = Vec::with_capacity(limits::LIST_CHUNK_BYTES + (64 << 10));
-            list.write(&mut chunk)?;
+            list.ahead.hold(0);
+            let most = Ahead::portion(limits::LIST_CHUNK_BYTES);
+            let mut chunk = Vec::with_capacity(most + limits::SHARED_BYTES_MIN);
+            list.write(most, &mut chunk)?;
+            list.ahead.hold(chunk.len());
             Ok(Some((Bytes::from(chunk), list)))
         })
     }
@@ -116,9 +122,8 @@ impl Messages {
         Ok(self.lengths.len() == self.objects.len())
     }
 
-    /// Appends the next chunk.
-    fn write(&mut self, out: &mut Vec<u8>) -> ApiResult<()> {
-        let end = out.len() + limits::LIST_CHUNK_BYTES;
+    /// Appends the next items, until there are so many bytes or it is the end.
+    fn write(&mut self, most: usize, out: &mut Vec<u8>) -> ApiResult<()> {
         if !std::mem::replace(&mut self.begun, true) {
             let ListHead { api_version, kind, metadata } = &self.head;
             protobuf::write_list_head(api_version, kind, metadata, self.lengths.iter().copied(), out);
@@ -132,7 +137,7 @@ impl Messages {
                 return Err(ApiError::internal(format_args!("the length of {} changed", object.key())));
             }
             self.written += 1;
-            if out.len() >= end {
+            if out.len() >= most {
                 return Ok(());
             }
         }

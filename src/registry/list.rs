@@ -1,5 +1,6 @@
 //! Lists: one page of what is at a revision (API concepts, "Retrieving large results sets in chunks").
 
+use std::collections::VecDeque;
 use std::sync::Arc;
 
 use flotilla_cluster::{
@@ -42,15 +43,20 @@ impl Page {
     /// # Errors
     /// 410 when the client reads so slowly that the snapshot is gone.
     pub fn read(&mut self, out: &mut Vec<Arc<Object>>) -> ApiResult<bool> {
+        self.read_some(limits::LIST_CHUNK_OBJECTS, out)
+    }
+
+    /// As [`Page::read`], of at most so many objects.
+    fn read_some(&mut self, most: usize, out: &mut Vec<Arc<Object>>) -> ApiResult<bool> {
         match &mut self.rows {
             Rows::Gathered(rows) => {
-                out.extend(rows.take(limits::LIST_CHUNK_OBJECTS));
+                out.extend(rows.take(most));
                 Ok(!rows.as_slice().is_empty())
             }
             Rows::Streamed { done: true, .. } => Ok(false),
             Rows::Streamed { cursor, selection, done } => {
                 let from = out.len();
-                let more = cursor.read(limits::LIST_CHUNK_OBJECTS, out).map_err(expired)?;
+                let more = cursor.read(most, out).map_err(expired)?;
                 if !selection.is_everything() {
                     let mut at = 0;
                     out.retain(|object| {
@@ -62,6 +68,37 @@ impl Page {
                 Ok(more)
             }
         }
+    }
+}
+
+/// The objects of a page one by one, for whoever stops between two of them until a client has taken the first.
+pub struct OneByOne {
+    /// The page that they are of.
+    pub page: Page,
+    read: VecDeque<Arc<Object>>,
+    more: bool,
+    /// Bytes of the last one.
+    size: usize,
+}
+
+impl OneByOne {
+    /// Those of a page.
+    pub fn of(page: Page) -> Self {
+        Self { page, read: VecDeque::new(), more: true, size: 0 }
+    }
+
+    /// The next object. Of large ones fewer are read at a time: each keeps its version for as long as the client waits.
+    ///
+    /// # Errors
+    /// 410 when the client reads so slowly that the snapshot is gone.
+    pub fn next_object(&mut self) -> ApiResult<Option<Arc<Object>>> {
+        while self.read.is_empty() && self.more {
+            let most = (limits::LIST_READ_BYTES / self.size.max(1)).clamp(1, limits::LIST_CHUNK_OBJECTS);
+            let mut read = Vec::from(std::mem::take(&mut self.read));
+            self.more = self.page.read_some(most, &mut read)?;
+            self.read = read.into();
+        }
+        Ok(self.read.pop_front().inspect(|object| self.size = object.bytes().len()))
     }
 }
 

@@ -38,7 +38,7 @@ pub use allocation::{NodePorts, claimant, held_addresses};
 pub use create::place;
 pub use delete::{FOREGROUND, ORPHAN};
 pub use encode::{mentions, order_members, stored_part, stored_tree, stored_value, text as stored_text};
-pub use list::{Page, selects};
+pub use list::{OneByOne, Page, selects};
 pub use listing::Listing;
 pub use options::{DeleteOptions, FieldValidation, Propagation, WriteOptions};
 pub use patch::PatchBody;

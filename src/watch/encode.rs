@@ -8,12 +8,13 @@ use flotilla_proto::value::Value;
 use flotilla_proto::{catalogue, conform, json, protobuf};
 
 use super::event::{EventType, Shown};
-use super::events::Events;
+use crate::ahead::Pieces;
 use crate::gateway::lists::Show;
 use crate::gateway::{Form, Media, Representation, answer};
+use crate::limits;
 use crate::metrics::watches::WatchEvents;
 use crate::printing;
-use crate::registry::{Registry, Served, now};
+use crate::registry::{Registry, Served, now, stored_text};
 use crate::status::{ApiError, ApiResult};
 
 /// Annotation of the bookmark that follows the present objects (KEP-3157).
@@ -53,17 +54,25 @@ impl Encoder {
     }
 
     /// Appends the event of a change.
-    pub fn change(&mut self, change: &Change, kind: EventType, shown: &Shown, out: &mut Events) -> ApiResult<()> {
+    pub fn change(&mut self, change: &Change, kind: EventType, shown: &Shown, out: &mut Pieces) -> ApiResult<()> {
         let before = out.len();
         self.shared_or_own(change, kind, shown, out)?;
         self.measured.sent(out.len() - before);
         Ok(())
     }
 
-    fn shared_or_own(&mut self, change: &Change, kind: EventType, shown: &Shown, out: &mut Events) -> ApiResult<()> {
+    fn shared_or_own(&mut self, change: &Change, kind: EventType, shown: &Shown, out: &mut Pieces) -> ApiResult<()> {
         let own = matches!(shown, Shown::Object(object) if self.served.shows_as_stored(object));
         if !own || self.representation.form != Form::Object {
             return self.event(kind, shown, out.text());
+        }
+        if self.representation.media == Media::Json
+            && let Shown::Object(object) = shown
+            && object.bytes().len() >= limits::SHARED_BYTES_MIN
+        {
+            // What is stored is shared already.
+            plain(kind, object, out);
+            return Ok(());
         }
         let encodings = change.shared(Encodings::default);
         let slot = match kind {
@@ -84,10 +93,9 @@ impl Encoder {
 
     /// Appends an event about an object.
     fn event(&mut self, kind: EventType, shown: &Shown, out: &mut Vec<u8>) -> ApiResult<()> {
-        let plain = self.representation.media == Media::Json && self.representation.form == Form::Object;
-        if plain && self.served.shows_as_stored(shown.object()) {
+        if self.is_plain(shown.object()) {
             let text = match shown {
-                Shown::Object(object) => crate::registry::stored_text(object),
+                Shown::Object(object) => stored_text(object),
                 Shown::Left(_, bytes) => bytes.strip_suffix(b"\n").unwrap_or(bytes),
             };
             self.frame_json(kind, |out| out.extend_from_slice(text), out);
@@ -147,15 +155,13 @@ impl Encoder {
     }
 
     fn frame_json(&self, kind: EventType, object: impl FnOnce(&mut Vec<u8>), out: &mut Vec<u8>) {
-        out.extend_from_slice(b"{\"type\":\"");
-        out.extend_from_slice(kind.name().as_bytes());
-        out.extend_from_slice(b"\",\"object\":");
+        begin_json(kind, out);
         object(out);
-        out.extend_from_slice(b"}\n");
+        out.extend_from_slice(JSON_END);
     }
 
     /// Appends a bookmark: an object of the kind of which only the revision is set.
-    pub fn bookmark(&mut self, revision: Revision, initial_end: bool, out: &mut Events) -> ApiResult<()> {
+    pub fn bookmark(&mut self, revision: Revision, initial_end: bool, out: &mut Pieces) -> ApiResult<()> {
         let mut value = match self.served.custom {
             Some(_) => Value::object(),
             None => conform::zero(self.served.of()),
@@ -174,7 +180,7 @@ impl Encoder {
     }
 
     /// Appends an error, which ends the stream.
-    pub fn error(&mut self, error: &ApiError, out: &mut Events) {
+    pub fn error(&mut self, error: &ApiError, out: &mut Pieces) {
         let status = error.to_value();
         if self.frame(EventType::Error, &status, out.text()).is_err() {
             tracing::error!(%error, "an error of a watch could not be encoded");
@@ -182,10 +188,37 @@ impl Encoder {
     }
 
     /// An object of the present, as the first events show them.
-    pub fn present(&mut self, object: &Arc<Object>, out: &mut Events) -> ApiResult<()> {
+    pub fn present(&mut self, object: &Arc<Object>, out: &mut Pieces) -> ApiResult<()> {
         let before = out.len();
-        self.event(EventType::Added, &Shown::Object(Arc::clone(object)), out.text())?;
+        if self.is_plain(object) {
+            plain(EventType::Added, object, out);
+        } else {
+            self.event(EventType::Added, &Shown::Object(Arc::clone(object)), out.text())?;
+        }
         self.measured.sent(out.len() - before);
         Ok(())
     }
+
+    /// Whether an object is shown as the bytes that are stored.
+    fn is_plain(&self, object: &Object) -> bool {
+        let plain = self.representation.media == Media::Json && self.representation.form == Form::Object;
+        plain && self.served.shows_as_stored(object)
+    }
+}
+
+/// What stands behind the object of an event in JSON.
+const JSON_END: &[u8] = b"}\n";
+
+/// Appends what stands before it.
+fn begin_json(kind: EventType, out: &mut Vec<u8>) {
+    out.extend_from_slice(b"{\"type\":\"");
+    out.extend_from_slice(kind.name().as_bytes());
+    out.extend_from_slice(b"\",\"object\":");
+}
+
+/// Appends the event about an object that is shown as it is stored.
+fn plain(kind: EventType, object: &Object, out: &mut Pieces) {
+    begin_json(kind, out.text());
+    out.share_part(object.bytes(), stored_text(object));
+    out.text().extend_from_slice(JSON_END);
 }

@@ -8,7 +8,6 @@ mod bell;
 mod encode;
 mod end;
 mod event;
-mod events;
 mod reminder;
 mod stream;
 

@@ -15,18 +15,18 @@ use super::bell::Rope;
 use super::encode::Encoder;
 use super::end::End;
 use super::event::judge;
-use super::events::Events;
 use super::reminder::Reminder;
 use super::{Start, decides, lost};
+use crate::ahead::{Ahead, Pieces};
 use crate::limits;
 use crate::registry::selector::Selection;
-use crate::registry::{Listing, Page};
+use crate::registry::{Listing, OneByOne};
 use crate::status::{ApiError, ApiResult};
 
 /// Where a stream is.
 enum Phase {
     /// The present objects are being sent.
-    Objects(Box<Page>),
+    Objects(Box<OneByOne>),
     /// Changes are followed.
     Following(Subscription),
     /// Nothing more comes.
@@ -54,6 +54,9 @@ pub struct Stream {
     reminder: Reminder,
     /// What a change wakes this watch by.
     rope: Rope,
+    /// What is sent next.
+    next: Pieces,
+    ahead: Ahead,
 }
 
 impl Stream {
@@ -71,7 +74,7 @@ impl Stream {
         let phase = match start {
             Start::Objects(page) => {
                 tell_end = listing.bookmarks;
-                Phase::Objects(Box::new(page))
+                Phase::Objects(Box::new(OneByOne::of(page)))
             }
             Start::After(after) => match table.subscribe(interest.clone(), after) {
                 Ok(subscription) => Phase::Following(subscription),
@@ -101,6 +104,8 @@ impl Stream {
             end,
             reminder: Reminder::new(),
             rope,
+            next: Pieces::default(),
+            ahead: Ahead::default(),
             bookmarks: listing.bookmarks,
             table,
             interest,
@@ -112,7 +117,7 @@ impl Stream {
     }
 
     /// Appends what comes next; nothing when the stream ends.
-    fn poll_events(&mut self, cx: &mut Context<'_>, out: &mut Events) -> Poll<ApiResult<()>> {
+    fn poll_events(&mut self, cx: &mut Context<'_>, out: &mut Pieces) -> Poll<ApiResult<()>> {
         if let Some(failure) = self.failure.take() {
             return Poll::Ready(Err(failure));
         }
@@ -132,23 +137,21 @@ impl Stream {
     }
 
     /// Sends present objects; behind the last one, begins to follow.
-    fn objects(&mut self, out: &mut Events) -> ApiResult<()> {
-        let Phase::Objects(page) = &mut self.phase else { return Ok(()) };
-        let mut objects = Vec::new();
-        while out.len() < limits::WATCH_WRITE_BYTES {
-            let more = page.read(&mut objects)?;
-            for object in objects.drain(..) {
+    fn objects(&mut self, out: &mut Pieces) -> ApiResult<()> {
+        let Phase::Objects(objects) = &mut self.phase else { return Ok(()) };
+        let most = Ahead::portion(limits::WATCH_WRITE_BYTES);
+        while out.len() < most {
+            if let Some(object) = objects.next_object()? {
                 self.encoder.present(&object, out)?;
+                continue;
             }
-            if !more {
-                let revision = page.revision;
-                let subscription = self.table.subscribe(self.interest.clone(), revision);
-                self.phase = Phase::Following(subscription.map_err(|error| lost(revision, error))?);
-                if self.tell_end {
-                    self.encoder.bookmark(revision, true, out)?;
-                }
-                return Ok(());
+            let revision = objects.page.revision;
+            let subscription = self.table.subscribe(self.interest.clone(), revision);
+            self.phase = Phase::Following(subscription.map_err(|error| lost(revision, error))?);
+            if self.tell_end {
+                self.encoder.bookmark(revision, true, out)?;
             }
+            break;
         }
         Ok(())
     }
@@ -172,21 +175,27 @@ impl Stream {
     }
 
     /// Sends what changed; false when the watch is over.
-    fn follow(&mut self, out: &mut Events) -> ApiResult<bool> {
+    fn follow(&mut self, out: &mut Pieces) -> ApiResult<bool> {
         let Phase::Following(subscription) = &mut self.phase else { return Ok(false) };
         let now = Instant::now();
         if now >= self.ends || self.end.has_come() {
             return Ok(false);
         }
+        let most = Ahead::portion(limits::WATCH_WRITE_BYTES);
         let mut changes: Vec<Arc<Change>> = Vec::new();
-        while out.len() < limits::WATCH_WRITE_BYTES {
+        while out.len() < most {
             changes.clear();
             let after = subscription.position();
             let read = subscription.read(limits::WATCH_BATCH_EVENTS, &mut changes);
             let more = read.map_err(|error| lost(after, error))?;
-            for change in &changes {
+            for (at, change) in changes.iter().enumerate() {
                 if let Some((kind, shown)) = judge(change, &self.selection) {
                     self.encoder.change(change, kind, &shown, out)?;
+                }
+                if out.len() >= most && at + 1 < changes.len() {
+                    // The client has to take these first; the log keeps the others.
+                    subscription.give_back(change.revision());
+                    break;
                 }
             }
             if !more {
@@ -208,15 +217,22 @@ impl futures_util::Stream for Stream {
 
     fn poll_next(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Self::Item>> {
         let watch = self.get_mut();
-        let mut out = Events::default();
-        if let Err(error) = ready!(watch.poll_events(cx, &mut out)) {
+        if let Some(piece) = watch.next.take() {
+            return Poll::Ready(Some(Ok(piece)));
+        }
+        watch.ahead.hold(0);
+        let mut out = std::mem::take(&mut watch.next);
+        let polled = watch.poll_events(cx, &mut out);
+        if let Err(error) = ready!(polled) {
             watch.encoder.error(&error, &mut out);
             watch.phase = Phase::Ended;
         } else if watch.encoder.asks_for_lists() {
             // Events are about one object each: who wants lists of them gets none, once there is one.
             out.clear();
         }
-        Poll::Ready((!out.is_empty()).then(|| Ok(out.into())))
+        watch.ahead.hold(out.own());
+        watch.next = out;
+        Poll::Ready(watch.next.take().map(Ok))
     }
 }
 

@@ -90,6 +90,15 @@ impl Subscription {
         Ok(self.signal.pending().is_some())
     }
 
+    /// Gives changes back that were read last: those after `through`, which must be the revision of one of them. They
+    /// are read again.
+    pub fn give_back(&mut self, through: Revision) {
+        if through < self.position {
+            let read = std::mem::replace(&mut self.position, through);
+            self.signal.mark(through.next(), read);
+        }
+    }
+
     /// Every change up to this revision that concerns the interest has been read: what a bookmark may say.
     pub fn position(&self) -> Revision {
         let announced = self.table.announced(); // before looking for what is pending
