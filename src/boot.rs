@@ -26,6 +26,7 @@ use crate::limits;
 use crate::pki::{PeerPki, Pki, PkiError, PkiOptions, RENEWAL_CHECK_INTERVAL};
 use crate::transport::{self, Connections};
 use crate::version;
+use crate::watchdog::{self, Watchdog};
 
 /// Why the server did not start, or ended other than by being told to.
 #[derive(Debug, thiserror::Error)]
@@ -95,6 +96,8 @@ pub struct Boot {
     pub authorizer: Authorizer,
     /// Tells when to stop.
     pub drain: Drain,
+    /// Notices threads that do not come back.
+    pub watchdog: Watchdog,
 }
 
 impl Boot {
@@ -108,7 +111,10 @@ impl Boot {
         let spare = if given.signing.is_none() { SpareKey::prepare(&config.pki_dir()) } else { SpareKey::default() };
         let peers = config.initial_cluster.is_some().then(|| PeerPki::open(&config.pki_dir(), &config.member_name()));
         let peers = peers.transpose()?;
-        let store = Store::open(store_options(&config, peers.as_ref())?)
+        let watchdog = Watchdog::default();
+        let mut options = store_options(&config, peers.as_ref())?;
+        options.beside = Some(Arc::new(watchdog.attendant(watchdog::STORE)));
+        let store = Store::open(options)
             .await
             .map_err(|source| BootError::Store { directory: config.data_dir.display().to_string(), source })?;
         let listener = listen(config.listen).map_err(|source| BootError::Listen { address: config.listen, source })?;
@@ -131,6 +137,7 @@ impl Boot {
             pki,
             peers: peers.map(Arc::new),
             drain,
+            watchdog,
         })
     }
 

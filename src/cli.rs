@@ -104,10 +104,11 @@ fn end(done: Result<(), impl std::error::Error + 'static>) -> ExitCode {
     done.map_or_else(|error| fail(&error, FAILED), |()| ExitCode::SUCCESS)
 }
 
-/// What libraries log as errors and is none: that a client took back a request, that a request to a group was refused,
-/// which whoever made it tells, and that a group has stopped with the server. A filter that names them shows them.
-const NO_ERRORS: &str =
-    "actix_http::h2::dispatcher=error,openraft::raft::raft_inner=off,openraft::raft::api::management=off";
+/// What libraries log as errors and is none: what clients did to their connections, which each of them could fill the
+/// log with; that a request to a group was refused, which whoever made it tells, and that a group has stopped with the
+/// server. A filter that names them shows them.
+const NO_ERRORS: &str = "actix_http::h1=off,actix_http::h2=off,h2=off,rustls=off,\
+                         openraft::raft::raft_inner=off,openraft::raft::api::management=off";
 
 /// Sends the log to standard error, in the form and with the filter of the configuration; first what seems to be meant
 /// for it and is not part of it.

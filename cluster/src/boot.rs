@@ -1,13 +1,16 @@
 //! Starting a store: its directory, its log, its groups, and the thread that they share.
 
 use std::collections::BTreeMap;
-use std::fs::{File, TryLockError};
+use std::fs::{DirBuilder, File, Permissions, TryLockError};
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt, PermissionsExt};
+use std::path::Path;
 use std::rc::Rc;
 use std::sync::Arc;
 
 use actix::{Actor, Addr, System};
 use futures_util::future::{self, LocalBoxFuture};
 use tokio::sync::{oneshot, watch};
+use tokio::task::JoinHandle;
 use tokio::time::Instant;
 
 use crate::chance;
@@ -47,8 +50,11 @@ use crate::{Founder, Membership, OpenError, Options};
 pub(crate) fn lock(options: &Options) -> Result<File, OpenError> {
     let directory = &options.directory;
     let failed = |source| OpenError::Directory { directory: directory.clone(), source };
-    std::fs::create_dir_all(directory).map_err(failed)?;
-    let file = File::options().create(true).write(true).truncate(false).open(directory.join("lock")).map_err(failed)?;
+    DirBuilder::new().recursive(true).mode(0o700).create(directory).map_err(failed)?;
+    make_private(directory);
+    let path = directory.join("lock");
+    let file = File::options().create(true).write(true).truncate(false).mode(0o600).open(&path).map_err(failed)?;
+    make_private(&path);
     let began = std::time::Instant::now();
     loop {
         match file.try_lock() {
@@ -57,6 +63,19 @@ pub(crate) fn lock(options: &Options) -> Result<File, OpenError> {
             Err(TryLockError::WouldBlock) => return Err(OpenError::Locked { directory: directory.clone() }),
             Err(TryLockError::Error(source)) => return Err(failed(source)),
         }
+    }
+}
+
+/// Takes from others what they may do with a file or directory: who may open the lock, may hold it.
+fn make_private(path: &Path) {
+    let Ok(found) = std::fs::metadata(path) else { return };
+    let mode = found.permissions().mode();
+    if mode & 0o077 == 0 {
+        return;
+    }
+    match std::fs::set_permissions(path, Permissions::from_mode(mode & !0o077)) {
+        Ok(()) => tracing::info!(path = %path.display(), "others may not use this any more: it is the server's own"),
+        Err(error) => tracing::warn!(path = %path.display(), %error, "others may use what is the server's own"),
     }
 }
 
@@ -76,6 +95,7 @@ pub(crate) async fn run(
     let groups = running.groups.clone();
     let wal = running.wal.clone();
     actix::spawn(close_on_demand(tables.clone()));
+    let beside = options.beside.as_ref().map(|beside| actix::spawn(beside()));
     // What was seen before the last stop is to be seen again soon, whoever asks how.
     tables.demand();
     let placement = running.placement.clone();
@@ -93,6 +113,7 @@ pub(crate) async fn run(
         }
     }
     joining.abort();
+    beside.iter().for_each(JoinHandle::abort);
     drop(tasks);
     if let Some(succession) = succession {
         succession.abort();

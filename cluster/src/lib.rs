@@ -89,7 +89,7 @@ pub use self::key::{Key, Scope, TableId};
 pub use self::marks::Marks;
 pub use self::members::{ClusterStatus, MemberStatus, MembersError};
 pub use self::object::{Draft, Layout, Object, Term, Terms};
-pub use self::options::{Founder, Initial, Membership, OpenError, Options, PeerTls, TableOptions};
+pub use self::options::{Beside, Founder, Initial, Membership, OpenError, Options, PeerTls, TableOptions};
 pub use self::raft::{GroupStatus, Lag, Member};
 pub use self::replica::standing::Standing;
 pub use self::revision::Revision;

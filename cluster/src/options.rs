@@ -9,6 +9,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use compact_str::CompactString;
+use futures_util::future::LocalBoxFuture;
 use rustls::pki_types::CertificateDer;
 
 use crate::shard_map::ShardMapError;
@@ -47,6 +48,8 @@ pub struct Options {
     pub groups: u8,
     /// What differs from the default, by table.
     pub tables: BTreeMap<TableId, TableOptions>,
+    /// Makes what the store's thread runs beside its work, for whoever wants to know that it comes back.
+    pub beside: Option<Beside>,
     /// Called with the reason when the store cannot go on: its log can no longer be trusted to be durable, after a
     /// failed write or fsync of it, or it has lost what it acknowledged. It must end the process; the store answers
     /// nothing any more.
@@ -69,6 +72,7 @@ impl Options {
             above: Revision::ZERO,
             groups: 0,
             tables: BTreeMap::new(),
+            beside: None,
             on_fatal: Arc::new(|reason| {
                 tracing::error!(reason, "the store cannot go on: ending the process");
                 std::process::exit(70);
@@ -76,6 +80,9 @@ impl Options {
         }
     }
 }
+
+/// Makes a task.
+pub type Beside = Arc<dyn Fn() -> LocalBoxFuture<'static, ()> + Send + Sync>;
 
 /// The replicas of a store.
 #[derive(Clone, Debug)]

@@ -16,6 +16,7 @@ use super::routing::{self, Routed};
 use crate::limits;
 use crate::registry::{Listing, Page, Served};
 use crate::status::{ApiError, ApiResult};
+use crate::transport::Target;
 
 /// Routes the requests of one worker and gathers its lists.
 pub(super) struct GatewayActor {
@@ -42,6 +43,8 @@ pub(super) struct Route {
     pub(super) method: Method,
     /// For what.
     pub(super) uri: Uri,
+    /// The same where the URI does not say it.
+    pub(super) target: Option<Arc<Target>>,
     /// Whether its query asks for a watch.
     pub(super) watch: bool,
 }
@@ -53,9 +56,10 @@ impl Message for Route {
 impl Handler<Route> for GatewayActor {
     type Result = MessageResult<Route>;
 
-    fn handle(&mut self, Route { method, uri, watch }: Route, _: &mut Context<Self>) -> MessageResult<Route> {
+    fn handle(&mut self, Route { method, uri, target, watch }: Route, _: &mut Context<Self>) -> MessageResult<Route> {
         let resources = &self.gateway.registry.resources;
-        let route = || Ok(routing::route(resources, method.as_str(), uri.path(), watch));
+        let path = target.as_ref().map_or(uri.path(), |target| &target.path);
+        let route = || Ok(routing::route(resources, method.as_str(), path, watch));
         MessageResult(unless_it_panics(route))
     }
 }

@@ -1,8 +1,10 @@
 //! A request from its first to its last byte: the place that it takes, and what is measured of it.
 
+use std::cell::RefCell;
 use std::error::Error;
 use std::pin::Pin;
-use std::task::{Context, Poll};
+use std::rc::Rc;
+use std::task::{Context, Poll, ready};
 use std::time::{Duration, Instant};
 
 use actix_web::body::{BodySize, BoxBody, MessageBody};
@@ -13,8 +15,11 @@ use metrics::Gauge;
 
 use super::Gateway;
 use super::flow::Lane;
+use crate::ahead::Ahead;
 use crate::limits;
 use crate::metrics::requests::Route;
+use crate::transport::{Outlet, Wait};
+use crate::watchdog::{Stage, Work, during};
 
 /// What is known of a request so far.
 pub(super) struct Course {
@@ -54,6 +59,11 @@ impl Course {
         true
     }
 
+    /// The place that it has.
+    pub(super) fn lane(&self) -> Option<Lane> {
+        self.lane
+    }
+
     /// Gives the place back.
     pub(super) fn leave(&mut self, gateway: &Gateway) {
         if let Some(lane) = self.lane.take() {
@@ -88,28 +98,34 @@ impl Attempt {
         Self { gateway, course: Course::begin() }
     }
 
-    /// Ends with an answer. One whose body is still to be made lasts until that has been sent.
-    pub(super) fn answer(mut self, response: HttpResponse) -> HttpResponse {
+    /// Ends with an answer. One whose body is large, or still to be made, lasts until that has been taken by the
+    /// connection.
+    pub(super) fn answer(mut self, response: HttpResponse, outlet: Outlet) -> HttpResponse {
         let code = response.status().as_u16();
-        match response.body().size() {
+        let size = response.body().size();
+        match size {
             BodySize::None => self.course.answered(&self.gateway, code, 0),
-            BodySize::Sized(bytes) => self.course.answered(&self.gateway, code, bytes),
-            BodySize::Stream => {
-                let expiry = self.course.ends.map(|ends| self.expire(ends));
-                return response
-                    .map_body(|_, body| BoxBody::new(Streamed { body, code, bytes: 0, expiry, attempt: self }));
+            BodySize::Sized(bytes) if bytes <= limits::LIST_CHUNK_BYTES as u64 => {
+                self.course.answered(&self.gateway, code, bytes);
+            }
+            BodySize::Sized(_) | BodySize::Stream => {
+                return response.map_body(|_, body| BoxBody::new(Streamed::of(self, code, size, body, outlet)));
             }
         }
         response
     }
 
-    /// A client that does not take its answer has its place no longer than any other.
-    fn expire(&mut self, ends: Instant) -> JoinHandle<()> {
+    /// A client that does not take its answer has its place no longer than any other, and soon nothing else.
+    fn expire(&mut self, ends: Instant, body: Rc<RefCell<Source>>, outlet: Outlet) -> JoinHandle<()> {
         let mut place = Self::begin(self.gateway.clone());
         place.course.lane = self.course.lane.take();
         actix_web::rt::spawn(async move {
             tokio::time::sleep_until(ends.into()).await;
             drop(place);
+            body.replace(Source::Over);
+            // Who goes on taking is told meanwhile, and this is not reached.
+            tokio::time::sleep(limits::READER_STALL).await;
+            outlet.close();
         })
     }
 }
@@ -123,30 +139,84 @@ impl Drop for Attempt {
     }
 }
 
-/// A body that is made while it is sent.
+/// Where the bytes of a body come from.
+enum Source {
+    /// They are made while they are sent.
+    Made(BoxBody),
+    /// They are there, and nobody else has them. Copies of parts are sent, so that all is gone once its time is over.
+    Whole(Bytes, Ahead),
+    /// The time of the request is over.
+    Over,
+}
+
+impl Source {
+    fn poll_next(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Bytes, Box<dyn Error>>>> {
+        match self {
+            Self::Made(body) => Pin::new(body).poll_next(cx),
+            Self::Whole(bytes, _) if bytes.is_empty() => Poll::Ready(None),
+            Self::Whole(bytes, ahead) => {
+                ahead.hold(bytes.len());
+                let part = bytes.split_to(bytes.len().min(limits::LIST_CHUNK_BYTES));
+                Poll::Ready(Some(Ok(Bytes::copy_from_slice(&part))))
+            }
+            // The answer has begun: breaking it off is all that can be said.
+            Self::Over => Poll::Ready(Some(Err("the answer took too long".into()))),
+        }
+    }
+}
+
+/// A body that is taken part by part.
 struct Streamed {
-    body: BoxBody,
+    body: Rc<RefCell<Source>>,
+    size: BodySize,
     code: u16,
     bytes: u64,
     expiry: Option<JoinHandle<()>>,
     attempt: Attempt,
+    outlet: Outlet,
+    wait: Wait,
+    work: Work,
+}
+
+impl Streamed {
+    fn of(mut attempt: Attempt, code: u16, size: BodySize, body: BoxBody, outlet: Outlet) -> Self {
+        let source = match body.try_into_bytes() {
+            Ok(bytes) if bytes.is_unique() => {
+                let mut ahead = Ahead::default();
+                ahead.hold(bytes.len());
+                Source::Whole(bytes, ahead)
+            }
+            Ok(bytes) => Source::Made(BoxBody::new(bytes)),
+            Err(body) => Source::Made(body),
+        };
+        let served = match &attempt.course.route {
+            Some(Route::Resource { served, .. }) => Some(served),
+            _ => None,
+        };
+        let work = Work::new(Stage::Sending, "GET", served);
+        let body = Rc::new(RefCell::new(source));
+        let expiry = attempt.course.ends.map(|ends| attempt.expire(ends, Rc::clone(&body), outlet.clone()));
+        Self { body, size, code, bytes: 0, expiry, attempt, outlet, wait: Wait::default(), work }
+    }
 }
 
 impl MessageBody for Streamed {
     type Error = Box<dyn Error>;
 
     fn size(&self) -> BodySize {
-        BodySize::Stream
+        self.size
     }
 
     fn poll_next(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Result<Bytes, Self::Error>>> {
-        if self.attempt.course.ends.is_some_and(|ends| ends <= Instant::now()) {
-            // The answer has begun: breaking it off is all that can be said.
-            return Poll::Ready(Some(Err("the answer took too long".into())));
+        let streamed = &mut *self;
+        ready!(streamed.outlet.poll_room(&mut streamed.wait, cx));
+        if streamed.attempt.course.ends.is_some_and(|ends| ends <= Instant::now()) {
+            streamed.body.replace(Source::Over);
         }
-        let next = Pin::new(&mut self.body).poll_next(cx);
+        let next = during(&mut streamed.work, || streamed.body.borrow_mut().poll_next(cx));
         if let Poll::Ready(Some(Ok(bytes))) = &next {
-            self.bytes += bytes.len() as u64;
+            streamed.bytes += bytes.len() as u64;
+            streamed.outlet.give(bytes.len());
         }
         next
     }

@@ -1,6 +1,6 @@
 //! Requests to what is reached by a path of its own but is no stored object.
 
-use actix_web::{HttpResponse, web};
+use actix_web::HttpResponse;
 use flotilla_cluster::Terms;
 use flotilla_proto::value;
 use flotilla_proto::value::Value;
@@ -10,6 +10,7 @@ use super::body;
 use super::negotiate::{Form, Offer, Representation};
 use super::path::ResourcePath;
 use super::resources::{Request, patch_format};
+use super::uploads::Body;
 use super::verb::Verb;
 use crate::access::{Attributes, Decision, ResourceAttributes};
 use crate::printing;
@@ -25,26 +26,26 @@ impl Request<'_> {
         door: Door,
         verb: Verb,
         of: &ResourcePath,
-        payload: web::Payload,
+        body: Body,
     ) -> ApiResult<HttpResponse> {
         match door {
-            Door::Act(action) => self.act(action, payload).await,
+            Door::Act(action) => self.act(action, body).await,
             Door::Connect(connection) => self.connect(connection, of).await,
             Door::Stream(connection) => {
                 self.may_create()?;
                 self.connect(connection, of).await
             }
-            Door::Scale => self.scale(verb, payload).await,
+            Door::Scale => self.scale(verb, body).await,
             Door::Shown(shown) if verb == Verb::List => self.shown_list(shown),
             Door::Shown(shown) => self.shown_one(shown),
             Door::Object => Err(ApiError::no_such_path()),
         }
     }
 
-    async fn act(self, action: Action, payload: web::Payload) -> ApiResult<HttpResponse> {
+    async fn act(self, action: Action, body: Body) -> ApiResult<HttpResponse> {
         let representation = self.head.representation(Offer::Untabled)?;
         let media = body::media(self.head.content_type)?;
-        let bytes = body::read(payload).await?;
+        let bytes = body.read()?;
         let options = WriteOptions::read(&self.head.query, "CreateOptions", &self.caller.user_agent, false)?;
         let part = self.served.part(self.subresource).unwrap_or(&self.served);
         let decoded = body::decode(&bytes, media, part, options.validation)?;
@@ -105,7 +106,7 @@ impl Request<'_> {
         })
     }
 
-    async fn scale(self, verb: Verb, payload: web::Payload) -> ApiResult<HttpResponse> {
+    async fn scale(self, verb: Verb, body: Body) -> ApiResult<HttpResponse> {
         let (head, registry) = (self.head, &self.gateway.registry);
         let part = self.served.part(self.subresource).ok_or_else(ApiError::no_such_path)?;
         let parent =
@@ -117,7 +118,7 @@ impl Request<'_> {
             Verb::Update => {
                 let representation = head.representation_of(&self.served, Offer::Objects)?;
                 let media = body::media(head.content_type)?;
-                let bytes = body::read(payload).await?;
+                let bytes = body.read()?;
                 let options = WriteOptions::read(&head.query, "UpdateOptions", &agent, false)?;
                 let decoded = body::decode(&bytes, media, part, options.validation)?;
                 self.caller.warnings.extend(decoded.warnings.iter().cloned());
@@ -126,7 +127,7 @@ impl Request<'_> {
             Verb::Patch => {
                 let format = patch_format(head, &self.served)?;
                 let representation = head.representation_of(&self.served, Offer::Objects)?;
-                let bytes = body::read(payload).await?;
+                let bytes = body.read()?;
                 let options = WriteOptions::read(&head.query, "PatchOptions", &agent, format.is_none())?;
                 let entity = match format {
                     Some(format) => {

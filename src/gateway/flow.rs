@@ -6,6 +6,7 @@
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
+use super::uploads::Uploads;
 use crate::limits;
 
 /// What a request takes part in.
@@ -61,6 +62,8 @@ pub struct Flow {
     exempt_read_only: Bounded,
     exempt_mutating: Bounded,
     watches: Bounded,
+    /// Requests that wait for their bodies.
+    pub(super) uploads: Uploads,
     /// The most since somebody asked: reads, writes.
     peaks: [AtomicUsize; 2],
 }
@@ -74,6 +77,7 @@ impl Flow {
             exempt_read_only: Bounded::new(limits::EXEMPT_REQUESTS),
             exempt_mutating: Bounded::new(limits::EXEMPT_REQUESTS),
             watches: Bounded::new(limits::WATCHES),
+            uploads: Uploads::default(),
             peaks: [const { AtomicUsize::new(0) }; 2],
         }
     }
@@ -123,7 +127,7 @@ impl Flow {
 
     /// How many requests are in progress, watches among them.
     pub fn total(&self) -> usize {
-        self.in_progress(false) + self.in_progress(true) + self.watches.now()
+        self.in_progress(false) + self.in_progress(true) + self.watches.now() + self.uploads.now()
     }
 
     fn in_progress(&self, mutating: bool) -> usize {

@@ -1,11 +1,13 @@
 //! The way of every request: who asks, for what, may they, and then to those who know.
 
+use std::future::poll_fn;
 use std::panic::AssertUnwindSafe;
+use std::pin::pin;
 use std::time::Instant;
 
 use actix::Addr;
-use actix_web::http::header::{ACCEPT, AUTHORIZATION, CONNECTION, CONTENT_TYPE, HeaderName, USER_AGENT};
-use actix_web::{HttpRequest, HttpResponse, web};
+use actix_web::http::header::{ACCEPT, AUTHORIZATION, CONNECTION, CONTENT_TYPE, HeaderName, HeaderValue, USER_AGENT};
+use actix_web::{HttpMessage as _, HttpRequest, HttpResponse, web};
 use flotilla_cluster::Standing;
 use futures_util::FutureExt;
 
@@ -17,13 +19,14 @@ use super::flow::Lane;
 use super::negotiate::{Form, Media, Offer, Representation, negotiate, negotiate_custom, wants_pretty};
 use super::query::Query;
 use super::routing::{RequestInfo, Routed};
-use super::{Gateway, answer, definitions, documents, path, resources};
+use super::{Gateway, answer, audit, definitions, documents, path, resources};
 use crate::access::{Attributes, Authenticated, ConnectionIdentity, Impersonation};
 use crate::discovery;
 use crate::limits;
 use crate::registry::Served;
 use crate::status::{ApiError, ApiResult};
-use crate::transport::ConnectionId;
+use crate::transport::{ConnectionId, Outlet, Target};
+use crate::watchdog::{Stage, Work, during};
 
 /// What of a request's head the server looks at.
 pub struct Head<'r> {
@@ -50,20 +53,30 @@ pub struct Head<'r> {
 }
 
 impl<'r> Head<'r> {
-    fn of(request: &'r HttpRequest) -> Self {
-        let query = Query::parse(request.query_string());
+    /// `target` is what it asks for where its URI does not say that.
+    fn of(request: &'r HttpRequest, target: Option<&'r Target>) -> Self {
+        let (path, query_text) = match target {
+            Some(Target { path, query }) => (&**path, &**query),
+            None => (request.path(), request.query_string()),
+        };
+        let query = Query::parse(query_text);
         Self {
             method: request.method().as_str(),
-            path: request.path(),
-            query_text: request.query_string(),
+            path,
+            query_text,
             accept: header(request, &ACCEPT),
             content_type: header(request, &CONTENT_TYPE),
             pretty: wants_pretty(query.get("pretty"), header(request, &USER_AGENT)),
             gzip: takes_gzip(header(request, &actix_web::http::header::ACCEPT_ENCODING)),
-            upgrade: header(request, &CONNECTION).to_ascii_lowercase().contains("upgrade"),
+            upgrade: request.headers().get_all(CONNECTION).any(asks_for_upgrade),
             connection: request.conn_data().copied().unwrap_or_default(),
             query,
         }
+    }
+
+    /// Whether the query asks for a watch.
+    fn watches(&self) -> bool {
+        self.query.flag("watch").unwrap_or(false)
     }
 
     /// The representation that the client wants of what a route offers.
@@ -101,6 +114,10 @@ fn header<'r>(request: &'r HttpRequest, name: &HeaderName) -> &'r str {
     request.headers().get(name).and_then(|value| value.to_str().ok()).unwrap_or("")
 }
 
+fn asks_for_upgrade(connection: &HeaderValue) -> bool {
+    connection.to_str().is_ok_and(|options| options.to_ascii_lowercase().contains("upgrade"))
+}
+
 fn takes_gzip(accept_encoding: &str) -> bool {
     accept_encoding.split(',').any(|coding| coding.trim() == "gzip") // with a quality it is another word to the reference
 }
@@ -112,28 +129,51 @@ pub(super) async fn handle(
     gateway: web::Data<Gateway>,
     router: web::Data<Addr<GatewayActor>>,
 ) -> HttpResponse {
+    let target = target(&request);
+    let path = target.as_ref().map_or(request.path(), |target| &target.path);
+    if !path::is_escaped_well(path) {
+        // No URL at all: the reference does not get as far as asking who sent it.
+        return HttpResponse::BadRequest().content_type("text/plain; charset=utf-8").body("400 Bad Request");
+    }
+    let id = audit::id(request.headers());
+    let head = Head::of(&request, target.as_deref());
     let mut attempt = Attempt::begin(gateway);
-    let answered = AssertUnwindSafe(route(&request, payload, &router, &mut attempt)).catch_unwind().await;
-    let response = answered.unwrap_or_else(|_| {
-        tracing::error!(method = %request.method(), path = request.path(), "a request failed unexpectedly");
+    let asked = Route {
+        method: request.method().clone(),
+        uri: request.uri().clone(),
+        target: target.clone(),
+        watch: head.watches(),
+    };
+    let answered = {
+        let mut work = Work::new(Stage::Arriving, head.method, None);
+        let answering = route(&request, &head, asked, payload, &router, &mut attempt);
+        let mut answering = pin!(AssertUnwindSafe(answering).catch_unwind());
+        poll_fn(|cx| during(&mut work, || answering.as_mut().poll(cx))).await
+    };
+    let mut response = answered.unwrap_or_else(|_| {
+        tracing::error!(method = %request.method(), path = head.path, "a request failed unexpectedly");
         let error = ApiError::internal("the server failed to answer; the failure has been logged");
-        answer::respond_error(&error, Head::of(&request).for_errors(), &[])
+        answer::respond_error(&error, head.for_errors(), &[])
     });
-    attempt.answer(response)
+    response.headers_mut().insert(audit::AUDIT_ID, id);
+    attempt.answer(response, request.conn_data::<Outlet>().cloned().unwrap_or_default())
+}
+
+/// What a request asks for where its URI does not say that.
+fn target(request: &HttpRequest) -> Option<Arc<Target>> {
+    request.extensions().get::<Arc<Target>>().cloned()
 }
 
 async fn route(
     request: &HttpRequest,
+    head: &Head<'_>,
+    asked: Route,
     payload: web::Payload,
     router: &Addr<GatewayActor>,
     attempt: &mut Attempt,
 ) -> HttpResponse {
     let Attempt { gateway, course } = attempt;
-    let head = Head::of(request);
-    if !path::is_escaped_well(head.path) {
-        // No URL at all: the reference does not get as far as asking who sent it.
-        return HttpResponse::BadRequest().content_type("text/plain; charset=utf-8").body("400 Bad Request");
-    }
+    let watch = asked.watch;
     let identity = request.conn_data::<ConnectionIdentity>().cloned().unwrap_or_default();
     let authorization = request.headers().get(AUTHORIZATION).map(|value| value.as_bytes());
     let who = match authenticate(gateway, &identity, authorization, course).await {
@@ -148,11 +188,9 @@ async fn route(
         Ok(impersonation) => caller.impersonation = impersonation,
         Err(error) => return answer::respond_error(&error, head.for_errors(), &caller.warnings),
     }
-    let watch = head.query.flag("watch").unwrap_or(false);
-    let asked = Route { method: request.method().clone(), uri: request.uri().clone(), watch };
     let routed = match router.send(asked).await.map_err(unrouted).flatten() {
         Ok(Routed::Unserved(info)) if definitions::may_be_defined(&info) => {
-            match resources::authorize(gateway, &head, &info.of, info.verb, &mut caller) {
+            match resources::authorize(gateway, head, &info.of, info.verb, &mut caller) {
                 Ok(()) if !enter(gateway, &info, &caller, course) => return answer::too_many_requests(),
                 Ok(()) => {
                     let found = definitions::look_again(gateway, info, head.method, watch).await;
@@ -165,15 +203,13 @@ async fn route(
         routed => routed,
     };
     let answered = match routed {
-        Ok(Routed::Objects(info)) => {
-            resources::answer(gateway, router, &head, info, payload, &mut caller, course).await
-        }
-        Ok(Routed::Unserved(info)) => unserved(gateway, &head, &info, &mut caller, course),
+        Ok(Routed::Objects(info)) => resources::answer(gateway, router, head, info, payload, &mut caller, course).await,
+        Ok(Routed::Unserved(info)) => unserved(gateway, head, &info, &mut caller, course),
         Ok(Routed::WatchOfNothing) => {
-            return answer::respond_text(500, &watch_of_nothing(&head));
+            return answer::respond_text(500, &watch_of_nothing(head));
         }
-        Ok(elsewhere) => match authorize(gateway, &head, &mut caller, course) {
-            Ok(()) => documents::respond(gateway, &head, elsewhere, request, payload, &caller, course).await,
+        Ok(elsewhere) => match authorize(gateway, head, &mut caller, course) {
+            Ok(()) => documents::respond(gateway, head, elsewhere, request, payload, &caller, course).await,
             Err(refused) => Err(refused),
         },
         Err(error) => Err(error),

@@ -4,6 +4,7 @@ mod actor;
 mod admittance;
 pub mod answer;
 mod attempt;
+mod audit;
 mod backup;
 mod beginning;
 pub mod body;
@@ -25,6 +26,7 @@ pub mod query;
 mod resources;
 mod routing;
 mod server;
+mod uploads;
 mod verb;
 
 pub use caller::Caller;

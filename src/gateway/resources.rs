@@ -19,6 +19,7 @@ use super::negotiate::{Form, Offer, Representation};
 use super::path::ResourcePath;
 use super::query::Query;
 use super::routing::{RequestInfo, allows, method_not_allowed, subresource};
+use super::uploads::{Body, arrive};
 use super::verb::Verb;
 use super::{Gateway, body, deprecation, lists};
 use crate::access::{Attributes, ResourceAttributes};
@@ -29,6 +30,7 @@ use crate::registry::subresources::{self, Door};
 use crate::registry::{DeleteOptions, Entity, Incoming, Listing, PatchBody, Served, Target, WriteOptions, Written};
 use crate::status::{ApiError, ApiResult};
 use crate::watch;
+use crate::watchdog::{self, Stage, Work};
 
 /// A request about objects whose path and method fit a resource.
 pub(super) struct Request<'r> {
@@ -69,6 +71,7 @@ pub async fn answer(
     let verb = verb.ok_or_else(|| method_not_allowed(&served, &of, head))?;
     caller.verb = verb.name();
     course.route = Some(route(&served, Some(head), &of, verb));
+    watchdog::note(Work::new(Stage::Answering, head.method, Some(&served)));
     let request = Request {
         gateway,
         router,
@@ -86,11 +89,20 @@ pub async fn answer(
         return request.watch(of.watch).await;
     }
     if long_running {
-        return request.answer(verb, &of, payload).await;
+        return request.answer(verb, &of, Body::none()).await;
     }
     let ends = course.began + longest;
     course.ends = Some(ends);
-    match tokio::time::timeout_at(ends.into(), request.answer(verb, &of, payload)).await {
+    let answered = async {
+        if !verb.writes() {
+            return request.answer(verb, &of, Body::none()).await;
+        }
+        match arrive(gateway, &request.caller.user.name, payload, course).await {
+            Some(body) => request.answer(verb, &of, body).await,
+            None => Ok(answer::too_many_requests()),
+        }
+    };
+    match tokio::time::timeout_at(ends.into(), answered).await {
         Ok(answered) => answered,
         Err(_) => {
             course.terminated(gateway, 504);
@@ -158,24 +170,24 @@ fn is_passed_on(of: &ResourcePath, head: &Head<'_>) -> bool {
 
 impl<'r> Request<'r> {
     /// Does what is not a watch.
-    async fn answer(mut self, verb: Verb, of: &ResourcePath, payload: web::Payload) -> ApiResult<HttpResponse> {
+    async fn answer(mut self, verb: Verb, of: &ResourcePath, body: Body) -> ApiResult<HttpResponse> {
         let door = subresources::door(&self.served, self.subresource);
         if verb.writes() {
             self.prepare_to_decide(verb, door).await?;
         }
         match door {
             Door::Object => {}
-            door => return self.through(door, verb, of, payload).await,
+            door => return self.through(door, verb, of, body).await,
         }
         match verb {
             Verb::Get => self.get().await,
             Verb::List => self.list().await,
             Verb::Watch => self.watch(of.watch).await,
-            Verb::Create => self.create(payload).await,
-            Verb::Update => self.update(payload).await,
-            Verb::Patch => self.patch(payload).await,
-            Verb::Delete => self.delete(payload).await,
-            Verb::DeleteCollection => self.delete_collection(payload).await,
+            Verb::Create => self.create(body).await,
+            Verb::Update => self.update(body).await,
+            Verb::Patch => self.patch(body).await,
+            Verb::Delete => self.delete(body).await,
+            Verb::DeleteCollection => self.delete_collection(body).await,
         }
     }
 
@@ -269,19 +281,19 @@ impl<'r> Request<'r> {
     /// often as it is asked for.
     async fn object(
         &self,
-        payload: web::Payload,
+        body: Body,
         options: &str,
     ) -> ApiResult<(Representation, WriteOptions, impl Fn() -> ApiResult<Incoming> + use<'r>)> {
         let representation = self.head.representation_of(&self.served, self.offer())?;
         let media = body::media(self.head.content_type)?;
-        let bytes = body::read(payload).await?;
+        let bytes = body.read()?;
         let options = WriteOptions::read(&self.head.query, options, &self.caller.user_agent, false)?;
         let (served, validation) = (Arc::clone(&self.served), options.validation);
         Ok((representation, options, move || body::decode(&bytes, media, &served, validation)))
     }
 
-    async fn create(self, payload: web::Payload) -> ApiResult<HttpResponse> {
-        let (representation, options, object) = self.object(payload, "CreateOptions").await?;
+    async fn create(self, body: Body) -> ApiResult<HttpResponse> {
+        let (representation, options, object) = self.object(body, "CreateOptions").await?;
         let told = self.caller.warnings.len();
         let decode = |caller: &mut Caller| {
             let decoded = object()?;
@@ -305,8 +317,8 @@ impl<'r> Request<'r> {
         self.respond_written(&written, representation)
     }
 
-    async fn update(self, payload: web::Payload) -> ApiResult<HttpResponse> {
-        let (representation, options, object) = self.object(payload, "UpdateOptions").await?;
+    async fn update(self, body: Body) -> ApiResult<HttpResponse> {
+        let (representation, options, object) = self.object(body, "UpdateOptions").await?;
         let decoded = object()?;
         body::check_stated(&self.served, &decoded.value)
             .inspect_err(|_| self.caller.warnings.extend(decoded.warnings.iter().cloned()))?;
@@ -321,10 +333,10 @@ impl<'r> Request<'r> {
         self.respond_written(&written, representation)
     }
 
-    async fn patch(self, payload: web::Payload) -> ApiResult<HttpResponse> {
+    async fn patch(self, body: Body) -> ApiResult<HttpResponse> {
         let format = patch_format(self.head, &self.served)?;
         let representation = self.head.representation_of(&self.served, self.offer())?;
-        let bytes = body::read(payload).await?;
+        let bytes = body.read()?;
         let apply = format.is_none();
         let options = WriteOptions::read(&self.head.query, "PatchOptions", &self.caller.user_agent, apply)?;
         let registry = &self.gateway.registry;
@@ -337,9 +349,9 @@ impl<'r> Request<'r> {
         self.respond_written(&written, representation)
     }
 
-    async fn delete(self, payload: web::Payload) -> ApiResult<HttpResponse> {
+    async fn delete(self, body: Body) -> ApiResult<HttpResponse> {
         let representation = self.head.representation_of(&self.served, self.offer())?;
-        let bytes = body::read(payload).await?;
+        let bytes = body.read()?;
         let options = body::decode_delete_options(&bytes, self.head.content_type)?;
         let options = DeleteOptions::read(&self.head.query, options.as_ref())?;
         let target =
@@ -353,9 +365,9 @@ impl<'r> Request<'r> {
         Ok(respond(200, answer::encode_status(&status, representation), &self.caller.warnings))
     }
 
-    async fn delete_collection(self, payload: web::Payload) -> ApiResult<HttpResponse> {
+    async fn delete_collection(self, body: Body) -> ApiResult<HttpResponse> {
         let representation = self.head.representation_of(&self.served, Offer::Objects)?;
-        let bytes = body::read(payload).await?;
+        let bytes = body.read()?;
         let listing = Listing::read(&self.head.query, &self.served, false)?;
         let options = body::decode_delete_options(&bytes, self.head.content_type)?;
         let options = DeleteOptions::read(&self.head.query, options.as_ref())?;

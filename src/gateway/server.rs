@@ -16,13 +16,15 @@ use super::members::Turns;
 use super::published::Published;
 use crate::access::tokens::Issuer;
 use crate::access::{Authenticator, rbac};
+use crate::ahead;
 use crate::boot::{Boot, Drain};
 use crate::bootstrap::{self, SeedError};
 use crate::discovery::health::Health;
 use crate::limits;
 use crate::metrics::Page;
 use crate::registry::Registry;
-use crate::status::ApiError;
+use crate::status::{ApiError, qualified};
+use crate::watchdog::{self, Watchdog, Work};
 
 /// What all requests share.
 #[derive(Debug)]
@@ -48,6 +50,7 @@ pub struct Gateway {
     /// Tells watches to end: the server is going down, or is told of no change any more.
     pub streams: Drain,
     pub(super) beginning: Beginning,
+    watchdog: Watchdog,
     /// Keep what is known of roles and bindings, and of custom resources, up to date.
     #[expect(dead_code, reason = "they work until they are dropped")]
     following: [Following; 2],
@@ -81,6 +84,13 @@ impl Gateway {
         let _ = registry.resources.changes().wait_for(|times| *times > 0).await; // what is stored is served
         let beginning = Beginning::start(boot, &registry).await?;
         let health = beginning.health(boot);
+        let known = Arc::downgrade(&registry);
+        let describe = move |work: Work| {
+            let all = known.upgrade()?.resources.all();
+            let served = all.iter().find(|served| work.is_of(served))?;
+            Some(qualified(served.group(), &served.resource.name))
+        };
+        boot.watchdog.start(&registry.metrics, describe).map_err(StartError::Watchdog)?;
         let streams = boot.drain.or_removed(registry.store.standing());
         Ok(Arc::new(Self {
             registry,
@@ -95,6 +105,7 @@ impl Gateway {
             backups: Arc::new(Semaphore::new(limits::BACKUPS)),
             streams,
             beginning,
+            watchdog: boot.watchdog.clone(),
         }))
     }
 
@@ -111,6 +122,8 @@ impl Gateway {
             let [read_only, mutating] = self.flow.take_peaks();
             samples.sample(&[("request_kind", "mutating")], mutating as f64);
             samples.sample(&[("request_kind", "readOnly")], read_only as f64);
+            let help = "Bytes of answers that were made and not taken by their clients yet.";
+            page.gauge("flotilla_answers_ahead_bytes", help).sample(&[], ahead::held() as f64);
             let help = "Requests in progress and open watches. There are no goroutines here: what they would do goes on at once.";
             page.gauge("go_goroutines", help).sample(&[], self.flow.total() as f64);
         })
@@ -131,6 +144,7 @@ impl Gateway {
         let gateway = web::Data::from(Arc::clone(self));
         move |config: &mut ServiceConfig| {
             let actor = web::Data::new(GatewayActor::new(gateway.clone()).start());
+            actix_web::rt::spawn(gateway.watchdog.attend(watchdog::WORKER));
             config.app_data(gateway.clone()).app_data(actor).default_service(web::to(handler::handle));
         }
     }
@@ -157,6 +171,9 @@ pub enum StartError {
     /// The addresses of services cannot be put in order.
     #[error("cannot put the addresses of services in order")]
     Addresses(#[source] ApiError),
+    /// There can be no thread that watches the others.
+    #[error("cannot watch the threads")]
+    Watchdog(#[source] std::io::Error),
     /// A resource that decides who may do what is not served.
     #[error("no resource {0} to decide by")]
     NoRoles(&'static str),

@@ -153,6 +153,7 @@ pub const COUNTERS: &[(&str, &str)] = &[
     (AUTHORIZATIONS, "Requests by the outcome of authorization."),
     (QUEUE_ADDS, "Keys added to the queue of a controller."),
     (QUEUE_RETRIES, "Keys that a controller failed with, and tries again."),
+    (STALLS, "Times that a thread did not come back for 200 ms, by what it is for."),
     (CLIENT_REQUESTS, "Requests of the embedded controllers; they take no way over the network."),
 ];
 
@@ -182,5 +183,7 @@ pub const QUEUE_DEPTH: &str = "workqueue_depth";
 pub const QUEUE_ADDS: &str = "workqueue_adds_total";
 /// Keys that a controller failed with.
 pub const QUEUE_RETRIES: &str = "workqueue_retries_total";
+/// Times that threads did not come back.
+pub const STALLS: &str = "flotilla_thread_stalls_total";
 /// Requests of controllers.
 pub const CLIENT_REQUESTS: &str = "rest_client_requests_total";

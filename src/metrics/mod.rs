@@ -69,6 +69,11 @@ impl Metrics {
         self.clients.count(&self.meter, host, method, code);
     }
 
+    /// How often a thread of a kind did not come back.
+    pub fn stalls(&self, kind: &'static str) -> metrics::Counter {
+        self.meter.counter(families::STALLS, &[("thread", kind)])
+    }
+
     /// Everything in the text form, with what `more` adds.
     pub fn render(&self, registry: &Registry, more: impl FnOnce(&mut Page)) -> String {
         let mut page = Page(self.meter.render());

@@ -15,6 +15,8 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
 use super::connections::Connections;
 use super::farewell::Farewell;
+use super::inbound::{Asked, Inbound};
+use super::outlet::Outlet;
 use crate::limits;
 
 /// Bytes of a full TLS record (RFC 8446, section 5.1).
@@ -28,12 +30,15 @@ pub struct Gathered {
     tls: TlsStream<TcpStream>,
     /// How it ends, if HTTP/2 is spoken. Only then writes are gathered: HTTP/1.1 writes whole answers already.
     http2: Option<Farewell>,
+    /// How what the client sends is read, if HTTP/1.1 is spoken.
+    http1: Option<Inbound>,
     /// What was written last and is less than a record.
     tail: Vec<u8>,
     /// Bytes that were encrypted and not sent.
     held: usize,
     /// Whether the connection's task will come to read again, and send first.
     promised: bool,
+    outlet: Outlet,
 }
 
 impl Gathered {
@@ -45,12 +50,23 @@ impl Gathered {
             // What is held is counted here; rustls would refuse some of it.
             session.set_buffer_limit(None);
         }
-        Self { tls, http2, tail: Vec::new(), held: 0, promised: false }
+        let http1 = http2.is_none().then(Inbound::new);
+        Self { tls, http2, http1, tail: Vec::new(), held: 0, promised: false, outlet: Outlet::default() }
     }
 
     /// The TLS stream.
     pub fn tls(&self) -> &TlsStream<TcpStream> {
         &self.tls
+    }
+
+    /// What asks whether the connection takes more.
+    pub fn outlet(&self) -> &Outlet {
+        &self.outlet
+    }
+
+    /// What its requests ask for, if HTTP/1.1 is spoken.
+    pub(super) fn asked(&self) -> Option<&Asked> {
+        self.http1.as_ref().map(Inbound::asked)
     }
 
     /// Whether HTTP/2 was agreed on.
@@ -110,17 +126,33 @@ impl Gathered {
         if !self.tail.is_empty() {
             self.encrypt()?;
         }
-        ready!(Pin::new(&mut self.tls).poll_flush(cx))?;
+        if Pin::new(&mut self.tls).poll_flush(cx)?.is_pending() {
+            self.outlet.fill();
+            return Poll::Pending;
+        }
+        self.outlet.empty();
         self.held = 0;
         self.promised = false;
         Poll::Ready(Ok(()))
+    }
+
+    /// Whether the connection goes on; the error if it is to end.
+    fn goes_on(&self, cx: &Context<'_>) -> io::Result<()> {
+        if self.outlet.is_closing(cx) {
+            return Err(io::Error::new(io::ErrorKind::TimedOut, "the client takes nothing of its answers"));
+        }
+        Ok(())
     }
 }
 
 impl AsyncRead for Gathered {
     fn poll_read(self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
         let this = self.get_mut();
-        let Some(farewell) = &mut this.http2 else { return Pin::new(&mut this.tls).poll_read(cx, buf) };
+        this.goes_on(cx)?;
+        if let Some(inbound) = &mut this.http1 {
+            return inbound.poll_read(cx, &mut this.tls, buf);
+        }
+        let Some(farewell) = &mut this.http2 else { return Poll::Ready(Ok(())) };
         farewell.advance(cx);
         this.promised |= this.tell(cx)?;
         if this.promised
@@ -144,9 +176,11 @@ impl AsyncWrite for Gathered {
         bufs: &[IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
         let this = self.get_mut();
+        this.goes_on(cx)?;
         if this.http2.is_none() {
             return Pin::new(&mut this.tls).poll_write_vectored(cx, bufs);
         }
+        this.outlet.has_turn();
         let written = ready!(this.gather(cx, bufs))?;
         this.http2.iter_mut().for_each(|farewell| farewell.wrote(bufs, written));
         Poll::Ready(Ok(written))
@@ -173,9 +207,10 @@ impl AsyncWrite for Gathered {
         let this = self.get_mut();
         ready!(this.send(cx))?;
         ready!(Pin::new(&mut this.tls).poll_shutdown(cx))?;
-        match &mut this.http2 {
-            Some(farewell) => farewell.poll_closed(cx, &mut this.tls).map(Ok),
-            None => Poll::Ready(Ok(())),
+        match (&mut this.http2, &mut this.http1) {
+            (Some(farewell), _) => farewell.poll_closed(cx, &mut this.tls).map(Ok),
+            (None, Some(inbound)) => inbound.poll_closed(cx, &mut this.tls).map(Ok),
+            (None, None) => Poll::Ready(Ok(())),
         }
     }
 }

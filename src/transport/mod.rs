@@ -1,13 +1,20 @@
 //! Connections: from a listening socket to requests, and what is written to them.
 
+mod chunked;
 mod connection_id;
 mod connections;
 mod farewell;
 mod frames;
 mod gathered;
+mod head;
+mod inbound;
+mod outlet;
+mod restored;
 mod server;
 
 pub use connection_id::ConnectionId;
 pub use connections::Connections;
 pub use gathered::Gathered;
+pub use head::Target;
+pub use outlet::{Outlet, Wait};
 pub use server::{start, stop};

@@ -1,11 +1,12 @@
 //! The HTTP server: workers that accept connections, TLS, which HTTP is spoken, and the end of it all.
 
+use std::future::ready;
 use std::io;
 use std::net::TcpListener;
 use std::time::Duration;
 
-use actix_http::{HttpService, Protocol};
-use actix_service::{IntoServiceFactory, ServiceFactoryExt, map_config};
+use actix_http::{HttpService, Protocol, Request};
+use actix_service::{IntoServiceFactory, Service, ServiceFactoryExt, apply_fn_factory, map_config};
 use actix_tls::accept::rustls_0_23::{Acceptor, TlsStream};
 use actix_tls::accept::{TlsError, max_concurrent_tls_connect};
 use actix_web::App;
@@ -13,8 +14,10 @@ use actix_web::dev::{AppConfig, Extensions, Server, ServerHandle};
 use actix_web::rt::net::TcpStream;
 use actix_web::rt::time::{Instant, sleep, timeout};
 use actix_web::web::ServiceConfig;
+use futures_util::future::Either;
 use rustls::{ServerConfig, ServerConnection};
 
+use super::restored::restore;
 use super::{ConnectionId, Connections, Gathered};
 use crate::limits;
 
@@ -55,8 +58,12 @@ where
     let builder = builder.listen("https", listener, move || {
         let (configure, identify, stopping) = (configure.clone(), identify.clone(), stopping.clone());
         let connections = connections.clone();
-        let app = App::new().configure(configure).into_factory();
+        let app = map_config(App::new().configure(configure).into_factory(), |()| AppConfig::default());
         let app = app.map_err(|error: actix_web::Error| error.as_response_error().error_response());
+        let app = apply_fn_factory(app, |mut request: Request, app: &_| match restore(&mut request) {
+            Ok(()) => Either::Left(Service::call(app, request)),
+            Err(answer) => Either::Right(ready(Err(answer))),
+        });
         let http = HttpService::build()
             .graceful_shutdown_signal(move || {
                 let stopping = stopping.clone();
@@ -67,9 +74,13 @@ where
             .client_disconnect_timeout(limits::FAREWELL_TIMEOUT)
             .on_connect_ext(move |connection: &Gathered, data| {
                 data.insert(ConnectionId::next());
+                data.insert(connection.outlet().clone());
+                if let Some(asked) = connection.asked() {
+                    data.insert(asked.clone());
+                }
                 identify(connection.tls().get_ref().1, data);
             })
-            .finish(map_config(app, |()| AppConfig::default()));
+            .finish(app);
         let acceptor = acceptor.clone().map_init_err(|_| ()).map_err(TlsError::into_service_error);
         acceptor
             .and_then(move |tls: TlsStream<TcpStream>| {

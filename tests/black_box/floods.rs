@@ -16,14 +16,14 @@ use crate::support::{CONFIG_MAPS, DataDir, Server, config_map, config_map_path};
 const GROWTH_BYTES_MAX: u64 = 64 << 20;
 
 /// A connection that speaks just enough HTTP/2 (RFC 9113) to be a nuisance.
-struct Http2(StreamOwned<ClientConnection, TcpStream>);
+pub struct Http2(StreamOwned<ClientConnection, TcpStream>);
 
-const HEADERS: u8 = 1;
+pub const HEADERS: u8 = 1;
 const RST_STREAM: u8 = 3;
-const SETTINGS: u8 = 4;
+pub const SETTINGS: u8 = 4;
 const END_STREAM_AND_HEADERS: u8 = 5;
 
-fn frame(kind: u8, flags: u8, stream: u32, payload: &[u8], out: &mut Vec<u8>) {
+pub fn frame(kind: u8, flags: u8, stream: u32, payload: &[u8], out: &mut Vec<u8>) {
     out.extend_from_slice(&(payload.len() as u32).to_be_bytes()[1..]);
     out.extend_from_slice(&[kind, flags]);
     out.extend_from_slice(&stream.to_be_bytes());
@@ -31,7 +31,7 @@ fn frame(kind: u8, flags: u8, stream: u32, payload: &[u8], out: &mut Vec<u8>) {
 }
 
 /// `GET path`, without compression (RFC 7541: indexed fields, and literals that are not indexed).
-fn get(path: &str) -> Vec<u8> {
+pub fn get(path: &str) -> Vec<u8> {
     let mut block = vec![0x82, 0x87];
     for (index, text) in [(0x01, "localhost"), (0x04, path)] {
         block.extend_from_slice(&[index, text.len() as u8]);
@@ -41,7 +41,7 @@ fn get(path: &str) -> Vec<u8> {
 }
 
 impl Http2 {
-    fn open(server: &Server) -> Http2 {
+    pub fn open(server: &Server) -> Http2 {
         let credentials = server.credentials();
         let mut config = rustls::ClientConfig::clone(&credentials.administrator);
         config.alpn_protocols = vec![b"h2".to_vec()];
@@ -55,6 +55,11 @@ impl Http2 {
         stream.write_all(&hello).expect("a handshake");
         stream.sock.set_read_timeout(Some(Duration::from_millis(1))).expect("a socket");
         Http2(stream)
+    }
+
+    /// Sends, and takes nothing.
+    pub fn send(&mut self, bytes: &[u8]) {
+        self.0.write_all(bytes).and_then(|()| self.0.flush()).expect("the server takes it");
     }
 
     /// Sends, and takes what came; false once the server has closed the connection.

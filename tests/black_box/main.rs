@@ -17,6 +17,7 @@ mod farewell;
 mod floods;
 mod found;
 mod growing;
+mod heads;
 mod lifecycle;
 mod metrics;
 mod node_ports;
@@ -27,6 +28,7 @@ mod removing;
 mod resume;
 mod salvage;
 mod slow;
+mod stalled;
 mod starting;
 #[path = "../support/mod.rs"]
 #[allow(dead_code, unused_imports, reason = "other tests use the rest of it")]

@@ -1,0 +1,147 @@
+//! Bodies in chunks (RFC 9112, section 7.1), written anew while they pass: sizes without extensions, no trailers.
+
+use crate::limits;
+
+/// A body of which some was read.
+#[derive(Debug, Default)]
+pub(super) struct Chunked {
+    stage: Stage,
+    /// The line that is being read: the size of a chunk, or a trailer.
+    line: Vec<u8>,
+    /// Bytes of trailers.
+    trailers: usize,
+}
+
+#[derive(Debug, Default)]
+enum Stage {
+    /// The line with the size of the next chunk.
+    #[default]
+    Size,
+    /// So many bytes of a chunk are to come.
+    Data(u64),
+    /// The line end behind a chunk.
+    End,
+    Trailer,
+    /// The body was read.
+    Done,
+    /// It is none.
+    Broken,
+}
+
+/// Bytes of a line with a size, as the reference has them.
+const SIZE_LINE_BYTES: usize = 4_096;
+
+/// What no reader takes for the size of a chunk.
+const BROKEN: &[u8] = b"?\r\n";
+
+impl Chunked {
+    /// Whether all of it was read.
+    pub fn is_done(&self) -> bool {
+        matches!(self.stage, Stage::Done)
+    }
+
+    /// Whether nothing that comes can be understood any more.
+    pub fn is_broken(&self) -> bool {
+        matches!(self.stage, Stage::Broken)
+    }
+
+    /// Passes what was read on; what is left belongs to the next request.
+    pub fn pass<'b>(&mut self, mut bytes: &'b [u8], out: &mut Vec<u8>) -> &'b [u8] {
+        while !bytes.is_empty() && !self.is_done() && !self.is_broken() {
+            if let Stage::Data(left) = &mut self.stage {
+                let (data, rest) = bytes.split_at(bytes.len().min(usize::try_from(*left).unwrap_or(usize::MAX)));
+                out.extend_from_slice(data);
+                *left -= data.len() as u64;
+                bytes = rest;
+                if *left == 0 {
+                    self.stage = Stage::End;
+                }
+                continue;
+            }
+            let end = memchr::memchr(b'\n', bytes);
+            let (line, rest) = bytes.split_at(end.map_or(bytes.len(), |end| end + 1));
+            self.line.extend_from_slice(line);
+            bytes = rest;
+            if self.line.len() > SIZE_LINE_BYTES || self.trailers > limits::HEAD_BYTES {
+                self.line.clear();
+                self.fail(out);
+            } else if end.is_some() {
+                let line = std::mem::take(&mut self.line);
+                self.read(line.trim_ascii(), line.len(), out);
+            }
+        }
+        bytes
+    }
+
+    fn read(&mut self, line: &[u8], length: usize, out: &mut Vec<u8>) {
+        match self.stage {
+            Stage::Size => match size(line) {
+                Some(0) => self.stage = Stage::Trailer,
+                Some(size) => {
+                    out.extend_from_slice(format!("{size:x}\r\n").as_bytes());
+                    self.stage = Stage::Data(size);
+                }
+                None => self.fail(out),
+            },
+            Stage::End if line.is_empty() => {
+                out.extend_from_slice(b"\r\n");
+                self.stage = Stage::Size;
+            }
+            Stage::Trailer if line.is_empty() => {
+                out.extend_from_slice(b"0\r\n\r\n");
+                self.stage = Stage::Done;
+            }
+            Stage::Trailer => self.trailers += length,
+            _ => self.fail(out),
+        }
+    }
+
+    fn fail(&mut self, out: &mut Vec<u8>) {
+        out.extend_from_slice(BROKEN);
+        self.stage = Stage::Broken;
+    }
+}
+
+/// The size that a line states before its extensions.
+fn size(line: &[u8]) -> Option<u64> {
+    let digits = line.split(|byte| *byte == b';').next()?.trim_ascii();
+    let text = std::str::from_utf8(digits).ok().filter(|text| text.bytes().all(|byte| byte.is_ascii_hexdigit()))?;
+    u64::from_str_radix(text, 16).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What is passed on of bytes that come so many at a time, what is left, and whether it is done or broken.
+    fn passed(text: &str, step: usize) -> (String, String, bool, bool) {
+        let (mut body, mut out, mut left) = (Chunked::default(), Vec::new(), Vec::new());
+        for part in text.as_bytes().chunks(step) {
+            left.extend_from_slice(body.pass(part, &mut out));
+        }
+        let text = |bytes| String::from_utf8(bytes).unwrap();
+        (text(out), text(left), body.is_done(), body.is_broken())
+    }
+
+    #[test]
+    fn bodies_pass_however_their_bytes_come() {
+        let body = "2;x=\"y\"\r\n{}\r\nA\nmore chunks\n0\r\nTrailer: x\r\n\r\nGET";
+        let body = body.replace("more chunks", "0123456789");
+        for step in 1..body.len() {
+            let (out, left, done, broken) = passed(&body, step);
+            assert_eq!((&*out, &*left), ("2\r\n{}\r\na\r\n0123456789\r\n0\r\n\r\n", "GET"), "{step} at a time");
+            assert!(done && !broken);
+        }
+    }
+
+    #[test]
+    fn what_is_no_chunk_is_refused_by_the_next_reader() {
+        let long = format!("1;{}\r\n", "x".repeat(SIZE_LINE_BYTES));
+        for body in ["zz\r\n", "\r\n", "-1\r\n", "1\r\nab\r\n", "10000000000000000\r\n", &long] {
+            let (out, _, done, broken) = passed(body, 7);
+            assert!(out.ends_with("?\r\n") && broken && !done, "{body}: {out}");
+        }
+        let trailers = format!("0\r\n{}", "T: x\r\n".repeat(limits::HEAD_BYTES / 6 + 2));
+        assert!(passed(&trailers, 1_000).3);
+    }
+}

@@ -1,0 +1,247 @@
+//! Heads of requests over HTTP/1.1: read as the reference reads them (RFC 9112, sections 3 and 5; Go, `net/http`).
+
+use std::sync::Arc;
+
+use actix_http::header::HeaderMap;
+use actix_web::http::header::{CONNECTION, CONTENT_LENGTH, EXPECT, HOST, HeaderName, HeaderValue, TRANSFER_ENCODING};
+use actix_web::http::{Method, Uri};
+use bytes::Bytes;
+
+use crate::limits;
+
+/// What a request asks for where its target is no URI that the HTTP server can hold: too long, or without a slash.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Target {
+    /// Path, not decoded.
+    pub path: String,
+    /// Query without the question mark.
+    pub query: String,
+}
+
+/// How long a body is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Length {
+    /// So many bytes.
+    Bytes(u64),
+    /// It says so itself, in chunks.
+    Chunks,
+}
+
+/// The head of a request.
+#[derive(Debug)]
+pub(super) struct RequestHead {
+    pub method: Method,
+    /// Its target, if that can be one.
+    pub uri: Option<Uri>,
+    /// The same where it cannot.
+    pub target: Option<Arc<Target>>,
+    pub headers: HeaderMap,
+    pub length: Length,
+    /// Whether it is of HTTP/1.0.
+    pub is_old: bool,
+    /// Whether the connection ends with the answer.
+    pub closes: bool,
+    /// Whether the client waits to be asked for the body.
+    pub expects: bool,
+}
+
+/// What is answered without asking anybody.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Refusal {
+    /// The status code.
+    pub code: u16,
+    /// The body.
+    pub text: &'static str,
+}
+
+impl Refusal {
+    const fn new(code: u16, text: &'static str) -> Self {
+        Self { code, text }
+    }
+}
+
+pub(super) const MALFORMED: Refusal = Refusal::new(400, "400 Bad Request");
+pub(super) const TOO_LARGE: Refusal = Refusal::new(431, "431 Request Header Fields Too Large");
+pub(super) const TOO_MANY: Refusal = Refusal::new(503, "503 Service Unavailable");
+const NO_HOST: Refusal = Refusal::new(400, "400 Bad Request: missing required Host header");
+const BAD_HOST: Refusal = Refusal::new(400, "400 Bad Request: malformed Host header");
+const BAD_NAME: Refusal = Refusal::new(400, "400 Bad Request: invalid header name");
+const BAD_VERSION: Refusal = Refusal::new(505, "505 HTTP Version Not Supported: unsupported protocol version");
+const BAD_CODING: Refusal = Refusal::new(501, "Unsupported transfer encoding");
+const BAD_EXPECTATION: Refusal = Refusal::new(417, "");
+
+/// Bytes of a URI that the HTTP server can hold.
+const URI_BYTES: usize = 65_000;
+
+/// Reads a head with the empty line at its end.
+pub(super) fn parse(head: &Bytes) -> Result<RequestHead, Refusal> {
+    let (line, rest) = split_line(head).ok_or(MALFORMED)?;
+    let line = std::str::from_utf8(line).map_or_else(|_| latin(line), str::to_owned);
+    let (method, rest_of_line) = line.split_once(' ').ok_or(MALFORMED)?;
+    let (target, version) = rest_of_line.split_once(' ').ok_or(MALFORMED)?;
+    let method = Method::from_bytes(method.as_bytes()).map_err(|_| MALFORMED)?;
+    let (uri, target) = read_target(&method, target)?;
+    let version = match version.as_bytes() {
+        [b'H', b'T', b'T', b'P', b'/', major @ b'0'..=b'9', b'.', minor @ b'0'..=b'9'] => (major - b'0', minor - b'0'),
+        _ => return Err(MALFORMED),
+    };
+    let headers = read_headers(head, rest)?;
+    if version.0 != 1 {
+        return Err(BAD_VERSION);
+    }
+    let is_old = version.1 == 0;
+    check_host(&headers, &method, is_old)?;
+    let length = body_length(&headers, is_old)?;
+    let has = |name: HeaderName, token: &str| {
+        let values = headers.get_all(name).filter_map(|value| std::str::from_utf8(value.as_bytes()).ok());
+        values.flat_map(|value| value.split(',')).any(|one| one.trim().eq_ignore_ascii_case(token))
+    };
+    let closes = has(CONNECTION, "close") || (is_old && !has(CONNECTION, "keep-alive"));
+    let expects = has(EXPECT, "100-continue");
+    if !expects && headers.get(EXPECT).is_some_and(|value| !value.is_empty()) {
+        return Err(BAD_EXPECTATION);
+    }
+    let expects = expects && !is_old && length != Length::Bytes(0);
+    Ok(RequestHead { method, uri, target, headers, length, is_old, closes, expects })
+}
+
+/// A line without its end, and what follows.
+fn split_line(text: &[u8]) -> Option<(&[u8], &[u8])> {
+    let end = memchr::memchr(b'\n', text)?;
+    let line = &text[..end];
+    Some((line.strip_suffix(b"\r").unwrap_or(line), &text[end + 1..]))
+}
+
+/// A request line that is no UTF-8, with escapes for what is not ASCII: a path may hold any bytes.
+fn latin(line: &[u8]) -> String {
+    let mut text = String::with_capacity(line.len() + 16);
+    for byte in line {
+        match byte {
+            0x80.. => text.push_str(&format!("%{byte:02X}")),
+            _ => text.push(char::from(*byte)),
+        }
+    }
+    text
+}
+
+/// What a target asks for, in each of its forms (RFC 9112, section 3.2).
+fn read_target(method: &Method, target: &str) -> Result<(Option<Uri>, Option<Arc<Target>>), Refusal> {
+    if target.is_empty() || target.bytes().any(|byte| byte < b' ' || byte == 0x7f) {
+        return Err(MALFORMED);
+    }
+    let origin = match target {
+        _ if target.starts_with('/') => target,
+        "*" => "*",
+        _ if method == Method::CONNECT => target.find(['/', '?']).map_or("", |at| &target[at..]),
+        _ => {
+            let (scheme, rest) = target.split_once(':').ok_or(MALFORMED)?;
+            let is_scheme = scheme.starts_with(|c: char| c.is_ascii_alphabetic())
+                && scheme.chars().all(|c| c.is_ascii_alphanumeric() || "+-.".contains(c));
+            if !is_scheme {
+                return Err(MALFORMED);
+            }
+            // What is no hierarchy has no path.
+            rest.strip_prefix("//").map_or("", |rest| rest.find(['/', '?']).map_or("", |at| &rest[at..]))
+        }
+    };
+    let (path, query) = origin.split_once('?').unwrap_or((origin, ""));
+    let escaped = escape(origin);
+    if escaped.starts_with('/')
+        && escaped.len() <= URI_BYTES
+        && let Ok(uri) = Uri::try_from(escaped)
+    {
+        return Ok((Some(uri), None));
+    }
+    Ok((None, Some(Arc::new(Target { path: path.to_owned(), query: query.to_owned() }))))
+}
+
+/// A target with escapes for what would end a path or be refused by the HTTP server; it means the same.
+fn escape(target: &str) -> String {
+    let is_plain =
+        |byte: u8| matches!(byte, b'!' | b'$'..=b';' | b'=' | b'?'..=b'Z' | b'_' | b'a'..=b'z' | b'~' | b'[' | b']');
+    if target.bytes().all(is_plain) {
+        return target.to_owned();
+    }
+    let mut text = String::with_capacity(target.len() + 16);
+    for byte in target.bytes() {
+        match is_plain(byte) {
+            true => text.push(char::from(byte)),
+            false => text.push_str(&format!("%{byte:02X}")),
+        }
+    }
+    text
+}
+
+/// Reads the lines of headers. A line that begins with a space goes on with the one before, as the reference still has
+/// it.
+fn read_headers(head: &Bytes, mut rest: &[u8]) -> Result<HeaderMap, Refusal> {
+    let mut headers = HeaderMap::with_capacity(16);
+    let mut refusal = None;
+    let mut lines = 0;
+    let is_space = |line: &[u8]| line.first().is_some_and(|byte| matches!(byte, b' ' | b'\t'));
+    while let Some((line, after)) = split_line(rest) {
+        rest = after;
+        if line.is_empty() {
+            break;
+        }
+        lines += 1;
+        if lines > limits::HEAD_LINES {
+            return Err(TOO_LARGE);
+        }
+        let colon = memchr::memchr(b':', line).ok_or(MALFORMED)?;
+        let (name, value) = (&line[..colon], line[colon + 1..].trim_ascii());
+        if is_space(line) || name.is_empty() {
+            return Err(MALFORMED);
+        }
+        let mut value = head.slice_ref(value);
+        while is_space(rest)
+            && let Some((more, after)) = split_line(rest)
+        {
+            value = [&value[..], b" ", more.trim_ascii()].concat().into();
+            rest = after;
+        }
+        let value = HeaderValue::from_maybe_shared(value).map_err(|_| MALFORMED)?;
+        match HeaderName::from_bytes(name) {
+            Ok(name) => headers.append(name, value),
+            // The reference finds these last.
+            Err(_) if name.contains(&b' ') => refusal = Some(BAD_NAME),
+            Err(_) => return Err(MALFORMED),
+        }
+    }
+    refusal.map_or(Ok(headers), Err)
+}
+
+fn check_host(headers: &HeaderMap, method: &Method, is_old: bool) -> Result<(), Refusal> {
+    let mut hosts = headers.get_all(HOST);
+    let Some(host) = hosts.next() else {
+        return if is_old || method == Method::CONNECT { Ok(()) } else { Err(NO_HOST) };
+    };
+    if hosts.next().is_some() {
+        return Err(MALFORMED);
+    }
+    let is_sound = |byte: &u8| byte.is_ascii_alphanumeric() || b"!$%&'()*+,-.:;=[]_~".contains(byte);
+    if host.as_bytes().iter().all(is_sound) { Ok(()) } else { Err(BAD_HOST) }
+}
+
+/// How long the body is (RFC 9112, section 6.3). What is read here is all that is passed on, so that nobody behind can
+/// read it otherwise.
+fn body_length(headers: &HeaderMap, is_old: bool) -> Result<Length, Refusal> {
+    let mut codings = headers.get_all(TRANSFER_ENCODING);
+    let coding = codings.next().filter(|_| !is_old);
+    if let Some(coding) = coding {
+        let is_chunked = codings.next().is_none() && coding.as_bytes().eq_ignore_ascii_case(b"chunked");
+        return if is_chunked { Ok(Length::Chunks) } else { Err(BAD_CODING) };
+    }
+    let mut lengths = headers.get_all(CONTENT_LENGTH);
+    let Some(first) = lengths.next() else { return Ok(Length::Bytes(0)) };
+    if lengths.any(|other| other != first) {
+        return Err(MALFORMED);
+    }
+    let digits = first.to_str().ok().filter(|text| text.bytes().all(|byte| byte.is_ascii_digit()));
+    let length = digits.and_then(|digits| digits.parse::<i64>().ok()).ok_or(MALFORMED)?;
+    Ok(Length::Bytes(length.unsigned_abs()))
+}
+
+#[cfg(test)]
+#[path = "head_tests.rs"]
+mod tests;

@@ -1,0 +1,278 @@
+//! What clients of HTTP/1.1 send, on its way to the HTTP server.
+//!
+//! The HTTP server takes 96 lines of headers, 128 KiB of a head and 64 KiB of a URI; proxies that act for users of many
+//! groups send more, and the reference takes a mebibyte of all together. So heads are read here, once and for all, and
+//! the server is given a short one for each, which says how the body and the connection end and nothing else. Whoever
+//! it asks to answer finds the rest in [`Asked`], in the order in which requests come. So there is one reader of heads, by
+//! the rules of the reference, and no second one that could understand them differently.
+
+use std::cell::RefCell;
+use std::collections::VecDeque;
+use std::future::Future as _;
+use std::io;
+use std::pin::Pin;
+use std::rc::Rc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::task::{Context, Poll, ready};
+
+use actix_web::http::Method;
+use bytes::Bytes;
+use tokio::io::{AsyncRead, ReadBuf};
+use tokio::time::{Sleep, sleep};
+
+use super::chunked::Chunked;
+use super::head::{self, Length, MALFORMED, Refusal, RequestHead, TOO_LARGE, TOO_MANY};
+use crate::limits;
+
+/// Heads above [`limits::HEAD_BYTES_COMMON`] that are being read or answered.
+static LARGE: AtomicUsize = AtomicUsize::new(0);
+
+/// A large head, counted while this lives.
+#[derive(Debug)]
+pub(super) struct Large(());
+
+impl Large {
+    fn enter() -> Option<Self> {
+        let large = Self(());
+        (LARGE.fetch_add(1, Ordering::Relaxed) < limits::LARGE_HEADS).then_some(large)
+    }
+}
+
+impl Drop for Large {
+    fn drop(&mut self) {
+        LARGE.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+/// What is asked by one request that the HTTP server was given.
+pub(super) enum Question {
+    /// To be answered by the gateway.
+    Request(Box<RequestHead>, Option<Large>),
+    /// To be refused; nothing comes behind it.
+    Refused(Refusal),
+}
+
+/// The requests of a connection that the HTTP server was given and has not passed on. Clones are the same.
+#[derive(Clone, Default)]
+pub(super) struct Asked(Rc<RefCell<VecDeque<Question>>>);
+
+impl Asked {
+    /// The next one.
+    pub fn next(&self) -> Option<Question> {
+        self.0.borrow_mut().pop_front()
+    }
+
+    fn push(&self, question: Question) {
+        self.0.borrow_mut().push_back(question);
+    }
+}
+
+/// What comes next.
+enum Stage {
+    Head,
+    /// So many bytes of a body.
+    Body(u64),
+    Chunks(Chunked),
+    /// Nothing that matters.
+    Over,
+}
+
+/// One connection, from its first byte.
+pub(super) struct Inbound {
+    stage: Stage,
+    /// The head that is being read, and how much of it was searched for its end.
+    head: Vec<u8>,
+    searched: usize,
+    large: Option<Large>,
+    /// When the head must be there.
+    deadline: Option<Pin<Box<Sleep>>>,
+    /// What the HTTP server is to read next, and how much of it was read.
+    ready: Vec<u8>,
+    given: usize,
+    buffer: Box<[u8]>,
+    asked: Asked,
+}
+
+impl Inbound {
+    pub fn new() -> Self {
+        Self {
+            stage: Stage::Head,
+            head: Vec::new(),
+            searched: 0,
+            large: None,
+            deadline: None,
+            ready: Vec::new(),
+            given: 0,
+            buffer: vec![0; limits::HTTP1_READ_BYTES].into(),
+            asked: Asked::default(),
+        }
+    }
+
+    /// Where what is asked is found.
+    pub fn asked(&self) -> &Asked {
+        &self.asked
+    }
+
+    /// Waits, when everything was written, until a client that was refused has closed the connection, too: closing it
+    /// while the client sends on would take the refusal from it. The HTTP server gives it a moment.
+    pub fn poll_closed<T: AsyncRead + Unpin>(&mut self, cx: &mut Context<'_>, stream: &mut T) -> Poll<()> {
+        while matches!(self.stage, Stage::Over) {
+            let mut read = ReadBuf::new(&mut self.buffer);
+            if ready!(Pin::new(&mut *stream).poll_read(cx, &mut read)).is_err() || read.filled().is_empty() {
+                break;
+            }
+        }
+        Poll::Ready(())
+    }
+
+    /// Reads for the HTTP server.
+    pub fn poll_read<T: AsyncRead + Unpin>(
+        &mut self,
+        cx: &mut Context<'_>,
+        stream: &mut T,
+        buf: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        loop {
+            let ready = &self.ready[self.given..];
+            if !ready.is_empty() {
+                let now = ready.len().min(buf.remaining());
+                buf.put_slice(&ready[..now]);
+                self.given += now;
+                return Poll::Ready(Ok(()));
+            }
+            self.ready.clear();
+            self.given = 0;
+            let mut read = ReadBuf::new(&mut self.buffer);
+            if Pin::new(&mut *stream).poll_read(cx, &mut read)?.is_pending() {
+                return self.poll_deadline(cx);
+            }
+            let length = read.filled().len();
+            if length == 0 {
+                return Poll::Ready(Ok(()));
+            }
+            let buffer = std::mem::take(&mut self.buffer);
+            self.take(&buffer[..length]);
+            self.buffer = buffer;
+        }
+    }
+
+    /// Ends the connection of who takes too long to say what it wants.
+    fn poll_deadline(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        if self.head.is_empty() {
+            self.deadline = None;
+            return Poll::Pending;
+        }
+        let deadline = self.deadline.get_or_insert_with(|| Box::pin(sleep(limits::REQUEST_HEAD_TIMEOUT)));
+        deadline.as_mut().poll(cx).map(|()| Err(io::ErrorKind::TimedOut.into()))
+    }
+
+    fn take(&mut self, mut bytes: &[u8]) {
+        while !bytes.is_empty() {
+            bytes = match &mut self.stage {
+                Stage::Head => self.take_head(bytes),
+                Stage::Body(left) => {
+                    let (body, rest) = bytes.split_at(bytes.len().min(usize::try_from(*left).unwrap_or(usize::MAX)));
+                    self.ready.extend_from_slice(body);
+                    *left -= body.len() as u64;
+                    if *left == 0 {
+                        self.stage = Stage::Head;
+                    }
+                    rest
+                }
+                Stage::Chunks(chunks) => {
+                    let rest = chunks.pass(bytes, &mut self.ready);
+                    if chunks.is_done() {
+                        self.stage = Stage::Head;
+                    } else if chunks.is_broken() {
+                        self.stage = Stage::Over;
+                    }
+                    rest
+                }
+                Stage::Over => return,
+            };
+        }
+    }
+
+    /// Takes more of a head; what is left belongs to the body.
+    fn take_head<'b>(&mut self, bytes: &'b [u8]) -> &'b [u8] {
+        let before = self.head.len();
+        let room = limits::HEAD_BYTES - before;
+        self.head.extend_from_slice(&bytes[..bytes.len().min(room)]);
+        let Some(end) = self.find_end() else {
+            if self.head.len() >= limits::HEAD_BYTES {
+                self.refuse(TOO_LARGE);
+            } else if self.head.len() > limits::HEAD_BYTES_COMMON && self.large.is_none() {
+                self.large = Large::enter();
+                if self.large.is_none() {
+                    self.refuse(TOO_MANY);
+                }
+            }
+            return &[];
+        };
+        self.head.truncate(end);
+        let (head, large) = (Bytes::from(std::mem::take(&mut self.head)), self.large.take());
+        self.searched = 0;
+        self.deadline = None;
+        match head::parse(&head) {
+            Ok(head) => self.pass(head, large),
+            Err(refusal) => self.refuse(refusal),
+        }
+        &bytes[end - before..]
+    }
+
+    /// Where the empty line ends that ends the head.
+    fn find_end(&mut self) -> Option<usize> {
+        while let Some(at) = memchr::memchr(b'\n', &self.head[self.searched..]) {
+            let line = self.searched + at + 1;
+            match &self.head[line..] {
+                [b'\n', ..] => return Some(line + 1),
+                [b'\r', b'\n', ..] => return Some(line + 2),
+                // What comes tells.
+                [] | [b'\r'] => {
+                    self.searched = line - 1;
+                    return None;
+                }
+                _ => self.searched = line,
+            }
+        }
+        self.searched = self.head.len();
+        None
+    }
+
+    /// Gives the HTTP server a request, and what it asks to whom it passes it on.
+    fn pass(&mut self, head: RequestHead, large: Option<Large>) {
+        let method = if head.method == Method::HEAD { "HEAD" } else { "GET" };
+        let version = if head.is_old { "1.0" } else { "1.1" };
+        let mut short = format!("{method} / HTTP/{version}\r\nhost: a\r\n");
+        short.push_str(match (head.closes, head.is_old) {
+            (true, _) => "connection: close\r\n",
+            (false, true) => "connection: keep-alive\r\n",
+            (false, false) => "",
+        });
+        self.stage = match head.length {
+            Length::Bytes(0) => Stage::Head,
+            Length::Bytes(length) => {
+                short.push_str(&format!("content-length: {length}\r\n"));
+                Stage::Body(length)
+            }
+            Length::Chunks => {
+                short.push_str("transfer-encoding: chunked\r\n");
+                Stage::Chunks(Chunked::default())
+            }
+        };
+        short.push_str(if head.expects { "expect: 100-continue\r\n\r\n" } else { "\r\n" });
+        self.ready.extend_from_slice(short.as_bytes());
+        self.asked.push(Question::Request(Box::new(head), large));
+    }
+
+    /// Has a refusal answered behind what was asked before, as the last answer.
+    fn refuse(&mut self, refusal: Refusal) {
+        self.ready.extend_from_slice(b"GET / HTTP/1.1\r\nhost: a\r\nconnection: close\r\n\r\n");
+        self.asked.push(Question::Refused(refusal));
+        (self.head, self.large, self.stage) = (Vec::new(), None, Stage::Over);
+    }
+}
+
+#[cfg(test)]
+#[path = "inbound_tests.rs"]
+mod tests;

@@ -1,0 +1,63 @@
+//! Requests as their clients sent them, put in the place of what the HTTP server was given.
+
+use std::sync::Arc;
+
+use actix_http::{HttpMessage as _, Request};
+use actix_web::http::header::{HeaderName, HeaderValue};
+use actix_web::http::{Method, StatusCode, Version};
+use actix_web::{HttpResponse, HttpResponseBuilder};
+
+use super::head::{Refusal, RequestHead, TOO_LARGE};
+use super::inbound::{Asked, Large, Question};
+use crate::limits;
+
+/// Puts what was asked into a request, which is answered with this at once if there is no more to it.
+pub(super) fn restore(request: &mut Request) -> Result<(), HttpResponse> {
+    if request.version() < Version::HTTP_2 {
+        let asked = request.conn_data::<Asked>().and_then(Asked::next);
+        match asked {
+            Some(Question::Request(head, large)) => put(request, *head, large),
+            Some(Question::Refused(refusal)) => return Err(refused(refusal)),
+            None => return Err(HttpResponse::InternalServerError().force_close().finish()),
+        }
+    } else if exceeds(request) {
+        return Err(refused(TOO_LARGE));
+    }
+    let is_general = request.method() == Method::OPTIONS
+        && match request.extensions().get::<Arc<super::Target>>() {
+            Some(target) => target.path == "*",
+            None => request.path() == "*",
+        };
+    if is_general { Err(HttpResponse::Ok().finish()) } else { Ok(()) }
+}
+
+fn put(request: &mut Request, head: RequestHead, large: Option<Large>) {
+    if let Some(target) = head.target {
+        request.extensions_mut().insert(target);
+    }
+    if let Some(large) = large {
+        request.extensions_mut().insert(large);
+    }
+    let of = request.head_mut();
+    of.method = head.method;
+    of.headers = head.headers;
+    if let Some(uri) = head.uri {
+        of.uri = uri;
+    }
+}
+
+/// Whether the headers of a request over HTTP/2 are more than may be, as they are counted there (RFC 9113, section
+/// 6.5.2).
+fn exceeds(request: &Request) -> bool {
+    let size = |(name, value): (&HeaderName, &HeaderValue)| name.as_str().len() + value.len() + 32;
+    request.head().headers.iter().map(size).sum::<usize>() > limits::HEAD_BYTES
+}
+
+fn refused(Refusal { code, text }: Refusal) -> HttpResponse {
+    let mut response = HttpResponseBuilder::new(StatusCode::from_u16(code).unwrap_or(StatusCode::BAD_REQUEST));
+    response.force_close();
+    if text.is_empty() {
+        return response.finish();
+    }
+    response.content_type("text/plain; charset=utf-8").body(text)
+}

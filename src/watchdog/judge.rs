@@ -1,0 +1,158 @@
+//! When a thread has not come back, and when that is told.
+
+use std::time::Duration;
+
+use super::Work;
+use crate::limits;
+
+/// What is to be done about a thread.
+#[derive(Debug, PartialEq, Eq)]
+pub enum Verdict {
+    /// Nothing.
+    Fine,
+    /// It is to be asked: the number that it is to answer with.
+    Ask(u64),
+    /// It has not answered for so long. Once for each time.
+    Stalled(Duration),
+}
+
+/// What one thread was asked.
+#[derive(Debug, Default)]
+pub struct Judge {
+    asked: u64,
+    /// When it was asked last.
+    since: Duration,
+    /// Whether it was told that there was no answer.
+    told: bool,
+    /// What it did when it was looked at last, and how often it did the same.
+    work: Work,
+    same: u32,
+}
+
+impl Judge {
+    /// Looks at a thread: what it answered last and does now. `paused` says that the machine may have stood still.
+    pub fn look(&mut self, now: Duration, paused: bool, answered: u64, work: Work) -> Verdict {
+        let is_busy = std::mem::replace(&mut self.work, work) != work || work != Work::default();
+        if answered == self.asked {
+            self.told = false;
+            self.same += 1;
+            // Who does nothing is seldom woken for it.
+            if !is_busy && self.same < limits::WATCHDOG_IDLE_LOOKS {
+                return Verdict::Fine;
+            }
+            (self.asked, self.since, self.same) = (self.asked + 1, now, 0);
+            return Verdict::Ask(self.asked);
+        }
+        if paused {
+            self.since = now;
+        }
+        let waited = now.saturating_sub(self.since);
+        if self.told || waited < limits::STALL {
+            return Verdict::Fine;
+        }
+        self.told = true;
+        Verdict::Stalled(waited)
+    }
+}
+
+/// Bounds how often something is told.
+#[derive(Debug, Default)]
+pub struct Seldom {
+    next: Duration,
+    others: u64,
+}
+
+impl Seldom {
+    /// Whether it may be told now: how often it was not, since it was told last.
+    pub fn may_tell(&mut self, now: Duration) -> Option<u64> {
+        if now < self.next {
+            self.others += 1;
+            return None;
+        }
+        self.next = now + limits::STALL_TOLD_INTERVAL;
+        Some(std::mem::take(&mut self.others))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::Stage;
+    use super::*;
+
+    /// A thread and its judge, by a clock that only moves when it is told to.
+    struct Simulated {
+        now: Duration,
+        judge: Judge,
+        asked: u64,
+        answered: u64,
+        stalls: Vec<u128>,
+    }
+
+    impl Simulated {
+        fn new() -> Self {
+            Self { now: Duration::ZERO, judge: Judge::default(), asked: 0, answered: 0, stalls: Vec::new() }
+        }
+
+        /// Looks for so many intervals; a thread that answers does so between two looks.
+        fn look(&mut self, times: u32, answers: bool, paused: bool, work: Work) -> u32 {
+            let mut asked = 0;
+            for _ in 0..times {
+                self.now += limits::WATCHDOG_INTERVAL;
+                if answers {
+                    self.answered = self.asked;
+                }
+                match self.judge.look(self.now, paused, self.answered, work) {
+                    Verdict::Fine => {}
+                    Verdict::Ask(number) => (self.asked, asked) = (number, asked + 1),
+                    Verdict::Stalled(since) => self.stalls.push(since.as_millis()),
+                }
+            }
+            asked
+        }
+    }
+
+    fn busy() -> Work {
+        Work::new(Stage::Answering, "GET", None)
+    }
+
+    #[test]
+    fn who_does_not_come_back_is_told_of_once() {
+        let mut thread = Simulated::new();
+        assert_eq!(thread.look(10, true, false, busy()), 10);
+        assert!(thread.stalls.is_empty());
+        thread.look(1, false, false, busy());
+        assert!(thread.stalls.is_empty(), "not yet");
+        thread.look(50, false, false, busy());
+        assert_eq!(thread.stalls, [limits::STALL.as_millis()]);
+        thread.look(10, true, false, busy());
+        thread.look(3, false, false, busy());
+        assert_eq!(thread.stalls.len(), 2, "and again the next time");
+    }
+
+    #[test]
+    fn who_does_nothing_is_seldom_woken() {
+        let mut thread = Simulated::new();
+        let asked = thread.look(10 * limits::WATCHDOG_IDLE_LOOKS, true, false, Work::default());
+        assert!((9..=11).contains(&asked), "{asked}");
+        assert!(thread.stalls.is_empty());
+    }
+
+    #[test]
+    fn a_machine_that_stood_still_is_not_to_blame() {
+        let mut thread = Simulated::new();
+        thread.look(5, true, false, busy());
+        thread.now += Duration::from_secs(60);
+        thread.look(1, false, true, busy());
+        assert!(thread.stalls.is_empty());
+        thread.look(3, false, false, busy());
+        assert_eq!(thread.stalls.len(), 1, "it is if it goes on");
+    }
+
+    #[test]
+    fn it_is_not_told_often() {
+        let mut seldom = Seldom::default();
+        let told: Vec<u64> =
+            (0..50).filter_map(|time| seldom.may_tell(limits::STALL_TOLD_INTERVAL * time / 10)).collect();
+        assert_eq!(told, [0, 9, 9, 9, 9]);
+    }
+}
