@@ -3,6 +3,7 @@
 use std::future::poll_fn;
 use std::panic::AssertUnwindSafe;
 use std::pin::pin;
+use std::sync::Arc;
 use std::time::Instant;
 
 use actix::Addr;
