@@ -7,12 +7,20 @@ use std::time::Duration;
 /// Bytes of a request body, as the reference has them: 3 MiB. More is answered with 413.
 pub const BODY_BYTES: usize = 3_145_728;
 
+/// Bytes of memory that the errors of one object take, with their paths and the values that they show: about as much
+/// goes into the message and into the causes of the answer. The reference tells all of them.
+pub const ERROR_BYTES: usize = 1 << 20;
+
 /// Operations of one JSON patch; more is answered with 413.
 pub const JSON_PATCH_OPERATIONS: usize = 10_000;
 
 /// Bytes of JSON that the `copy` operations of a JSON patch may copy together, so that a patch cannot blow up an
 /// object.
 pub const JSON_PATCH_COPIED_BYTES: usize = 3 << 20;
+
+/// Values that the operations of a JSON patch may move within lists, or look at one by one, so that the time that a patch
+/// takes follows from its size: each of its operations could move a list of a million items.
+pub const JSON_PATCH_MOVED_VALUES: usize = 32 << 20;
 
 /// Attempts at an update or deletion while others change the same object.
 pub const CHANGE_ATTEMPTS: usize = 100;

@@ -19,10 +19,8 @@ fn members(schema: &Structural, map: &Map, path: &Path<'_>, errors: &mut Errors)
     if let Some(of) = schema.additional.schema() {
         map.iter().for_each(|(key, value)| walk(of, value, &path.key(key), errors));
     }
-    for (name, of) in &schema.properties {
-        if let Some(value) = map.get(name) {
-            walk(of, value, &path.child(name), errors);
-        }
+    for (name, of, value) in schema.stated(map) {
+        walk(of, value, &path.child(name), errors);
     }
 }
 
@@ -81,7 +79,7 @@ fn repeated(identities: impl Iterator<Item = Vec<u8>>) -> Vec<usize> {
 }
 
 /// What equal items share: 1 and 1.0 are equal only inside of something.
-fn identity(item: &Value) -> Vec<u8> {
+pub(super) fn identity(item: &Value) -> Vec<u8> {
     match item {
         Value::Float(number) => format!("float {number}").into_bytes(),
         other => json::to_vec(&sorted(other)),

@@ -7,7 +7,7 @@ use flotilla_cluster::Object;
 use flotilla_proto::conform;
 use flotilla_proto::json;
 use flotilla_proto::schema::{Kind, Ref, Type};
-use flotilla_proto::structural::{Structural, default, drop_nulls, prune};
+use flotilla_proto::structural::{Overgrown, Structural, default, drop_nulls, prune};
 use flotilla_proto::value::Value;
 
 use super::coerce::{coerce, metadata_type};
@@ -122,22 +122,26 @@ impl Custom {
     }
 
     /// Writes the defaults of the schema into an object.
-    pub fn default(&self, object: &mut Value) {
-        default(&self.version().schema, object);
+    ///
+    /// # Errors
+    /// 413: it would be larger with them than an object may be.
+    pub fn default(&self, object: &mut Value) -> ApiResult<()> {
+        default(&self.version().schema, object).map_err(overgrown)
     }
 
     /// A stored object as this version shows it. It may have been stored in another version, or when the definition
     /// said something else.
     ///
     /// # Errors
-    /// 500: the definition does not know the version any more in which the object was stored.
+    /// 500: the definition does not know the version any more in which the object was stored. 413: its present defaults
+    /// make the object larger than one may be.
     pub fn show(&self, mut object: Value) -> ApiResult<Value> {
         let stated = object.str_at(&["apiVersion"]);
         let stored = self.definition.of_api_version(stated).ok_or_else(|| {
             ApiError::unknown(format!("request to convert CR from an invalid group/version: {stated}"))
         })?;
         prune(&stored.schema, &mut object, true);
-        default(&stored.schema, &mut object);
+        default(&stored.schema, &mut object).map_err(overgrown)?;
         translate(&mut object, self.version());
         object.sort_members();
         Ok(object)
@@ -235,6 +239,10 @@ impl Custom {
         }
         selected
     }
+}
+
+fn overgrown(why: Overgrown) -> ApiError {
+    ApiError::new(413, "RequestEntityTooLarge", format!("Request entity too large: {why}"))
 }
 
 /// Turns an object into one of another version, which keeps what that knows; nothing else tells versions apart.

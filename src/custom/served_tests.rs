@@ -77,6 +77,6 @@ fn null_is_dropped_from_what_is_sent_only() {
     of.conform(&mut sent).unwrap();
     assert_eq!(sent.at(&["spec"]), &value!({"two": null}));
     let mut merged = thing("v2", value!({"a": null, "two": null}));
-    of.default(&mut merged);
+    of.default(&mut merged).unwrap();
     assert_eq!(merged.at(&["spec"]), &value!({"a": null, "two": 2}));
 }

@@ -1,5 +1,6 @@
 //! From results to HTTP answers.
 
+use std::collections::HashSet;
 use std::io::Write as _;
 use std::sync::Arc;
 
@@ -69,12 +70,9 @@ pub fn compress(bytes: &[u8]) -> Option<Bytes> {
 /// Adds a `Warning` header a text (RFC 7234, section 5.5): each text once, and shortened where they are too long
 /// together.
 pub fn append_warnings(response: &mut actix_web::HttpResponseBuilder, warnings: &[String]) {
-    let mut told: Vec<&str> = Vec::new();
-    for warning in warnings.iter().map(String::as_str).filter(|warning| !warning.is_empty()) {
-        if !told.contains(&warning) {
-            told.push(warning);
-        }
-    }
+    let mut seen = HashSet::with_capacity(warnings.len());
+    let texts = warnings.iter().map(String::as_str);
+    let mut told: Vec<&str> = texts.filter(|warning| !warning.is_empty() && seen.insert(*warning)).collect();
     let length = |text: &str| text.chars().count();
     if told.iter().map(|text| length(text)).sum::<usize>() > limits::WARNINGS_CHARACTERS {
         let mut room = limits::WARNINGS_CHARACTERS;

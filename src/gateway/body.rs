@@ -1,7 +1,10 @@
 //! Request bodies: reading them within their limit, and decoding them into objects of a type.
 
+use std::collections::HashSet;
+
 use actix_web::web;
 use bytes::{Bytes, BytesMut};
+use flotilla_proto::complaints::COMPLAINTS_MAX;
 use flotilla_proto::schema::Kind;
 use flotilla_proto::value::Value;
 use flotilla_proto::{catalogue, conform, json, protobuf, yaml};
@@ -118,7 +121,6 @@ pub fn decode(body: &[u8], media: Media, served: &Served, validation: FieldValid
     if media == Media::Protobuf {
         return Ok(incoming(value, Vec::new()));
     }
-    let mut complaints: Vec<String> = Vec::new();
     let repeated = match (validation, media) {
         // The YAML decoder reports all its complaints as one.
         (FieldValidation::Strict, Media::Yaml) if !raw.duplicates.is_empty() => {
@@ -126,10 +128,16 @@ pub fn decode(body: &[u8], media: Media, served: &Served, validation: FieldValid
         }
         _ => raw.duplicates,
     };
-    for complaint in repeated.into_iter().chain(unknown.iter().map(|path| format!("unknown field {}", quote(path)))) {
-        if !complaints.contains(&complaint) {
-            complaints.push(complaint);
-        }
+    if validation == FieldValidation::Ignore {
+        return Ok(incoming(value, Vec::new()));
+    }
+    let mut seen = HashSet::new();
+    let unknown = unknown.iter().map(|path| format!("unknown field {}", quote(path)));
+    let mut complaints: Vec<String> =
+        repeated.into_iter().chain(unknown).filter(|complaint| seen.insert(complaint.clone())).collect();
+    if served.custom.is_none() {
+        // One decoder finds both.
+        complaints.truncate(COMPLAINTS_MAX);
     }
     match validation {
         FieldValidation::Strict if !complaints.is_empty() => {

@@ -32,10 +32,32 @@ enum Verb {
     Unknown,
 }
 
-/// An operation that does not fit the document; the reference says no more either.
-struct DoesNotApply;
+/// Why an operation is not done.
+enum Failed {
+    /// It does not fit the document; the reference says no more either.
+    DoesNotApply,
+    /// It takes too much, after all that was done.
+    Endless,
+}
 
-type Step<T> = Result<T, DoesNotApply>;
+use Failed::{DoesNotApply, Endless};
+
+type Step<T> = Result<T, Failed>;
+
+/// What operations have taken so far.
+#[derive(Default)]
+struct Work {
+    copied_bytes: usize,
+    moved_values: usize,
+}
+
+impl Work {
+    /// Counts values that are moved within a list, or looked at one by one.
+    fn take(&mut self, values: usize) -> Step<()> {
+        self.moved_values += values;
+        if self.moved_values > limits::JSON_PATCH_MOVED_VALUES { Err(Endless) } else { Ok(()) }
+    }
+}
 
 impl Operations {
     /// Takes a body as a list of operations; returns what strict decoding complains about too.
@@ -76,9 +98,15 @@ impl Operations {
 
     /// Applies all operations; 422 when one does not fit.
     pub fn apply(&self, mut document: Value) -> ApiResult<Value> {
-        let mut copied_bytes = 0;
+        let mut work = Work::default();
         for operation in &self.0 {
-            operation.apply(&mut document, &mut copied_bytes).map_err(|DoesNotApply| rejected())?;
+            operation.apply(&mut document, &mut work).map_err(|failed| match failed {
+                Failed::DoesNotApply => rejected(),
+                Failed::Endless => {
+                    let message = "Request entity too large: the operations of the patch move too many values";
+                    ApiError::new(413, "RequestEntityTooLarge", message)
+                }
+            })?;
         }
         Ok(document)
     }
@@ -142,38 +170,38 @@ impl Operation {
         Self { verb, path: text("path"), from: text("from"), value: map.remove("value") }
     }
 
-    fn apply(&self, document: &mut Value, copied_bytes: &mut usize) -> Step<()> {
+    fn apply(&self, document: &mut Value, work: &mut Work) -> Step<()> {
         let path = self.path.as_deref().ok_or(DoesNotApply)?;
         match self.verb {
-            Verb::Add => add(document, path, self.value.clone().unwrap_or_default()),
-            Verb::Remove => Place::find(document, path)?.remove().map(drop),
-            Verb::Replace => replace(document, path, self.value.clone()),
+            Verb::Add => add(document, path, self.value.clone().unwrap_or_default(), work),
+            Verb::Remove => Place::find(document, path)?.remove(work).map(drop),
+            Verb::Replace => replace(document, path, self.value.clone(), work),
             Verb::Test => test(document, path, self.value.as_ref()),
             Verb::Move => {
-                let value = Place::find(document, self.from.as_deref().ok_or(DoesNotApply)?)?.remove()?;
-                add(document, path, value)
+                let value = Place::find(document, self.from.as_deref().ok_or(DoesNotApply)?)?.remove(work)?;
+                add(document, path, value, work)
             }
             Verb::Copy => {
                 let from = Place::find(document, self.from.as_deref().ok_or(DoesNotApply)?)?;
                 let value = from.get()?.cloned().unwrap_or_default();
-                *copied_bytes += to_vec(&value).len();
-                if *copied_bytes > limits::JSON_PATCH_COPIED_BYTES {
+                work.copied_bytes += to_vec(&value).len();
+                if work.copied_bytes > limits::JSON_PATCH_COPIED_BYTES {
                     return Err(DoesNotApply);
                 }
-                add(document, path, value)
+                add(document, path, value, work)
             }
             Verb::Unknown => Err(DoesNotApply),
         }
     }
 }
 
-fn add(document: &mut Value, path: &str, value: Value) -> Step<()> {
+fn add(document: &mut Value, path: &str, value: Value, work: &mut Work) -> Step<()> {
     let place = Place::find(document, path)?;
-    check_depth(path, &value)?;
-    place.add(value)
+    check_depth(path, &value, work)?;
+    place.add(value, work)
 }
 
-fn replace(document: &mut Value, path: &str, value: Option<Value>) -> Step<()> {
+fn replace(document: &mut Value, path: &str, value: Option<Value>, work: &mut Work) -> Step<()> {
     if path.is_empty() {
         return match value {
             Some(value @ (Value::Object(_) | Value::Array(_))) => {
@@ -185,7 +213,7 @@ fn replace(document: &mut Value, path: &str, value: Option<Value>) -> Step<()> {
     }
     let value = value.unwrap_or_default();
     let place = Place::find(document, path)?;
-    check_depth(path, &value)?;
+    check_depth(path, &value, work)?;
     place.set(value)
 }
 
@@ -203,17 +231,29 @@ fn test(document: &mut Value, path: &str, value: Option<&Value>) -> Step<()> {
 }
 
 /// A patch can nest an object into itself again and again; trees are walked by recursion, so depth stays bounded.
-fn check_depth(path: &str, value: &Value) -> Step<()> {
+fn check_depth(path: &str, value: &Value, work: &mut Work) -> Step<()> {
     let above = path.bytes().filter(|&b| b == b'/').count();
-    if above + depth(value) > DEPTH_MAX { Err(DoesNotApply) } else { Ok(()) }
+    if above + depth(value, work)? > DEPTH_MAX { Err(DoesNotApply) } else { Ok(()) }
 }
 
-fn depth(value: &Value) -> usize {
+fn depth(value: &Value, work: &mut Work) -> Step<usize> {
+    let mut deepest = 0;
     match value {
-        Value::Object(map) => 1 + map.values().map(depth).max().unwrap_or(0),
-        Value::Array(items) => 1 + items.iter().map(depth).max().unwrap_or(0),
-        _ => 0,
+        Value::Object(map) => {
+            work.take(map.len())?;
+            for value in map.values() {
+                deepest = deepest.max(depth(value, work)?);
+            }
+        }
+        Value::Array(items) => {
+            work.take(items.len())?;
+            for item in items {
+                deepest = deepest.max(depth(item, work)?);
+            }
+        }
+        _ => return Ok(0),
     }
+    Ok(1 + deepest)
 }
 
 /// The container that a pointer leads to, and the last segment.
@@ -262,12 +302,13 @@ impl<'a> Place<'a> {
         Ok(())
     }
 
-    fn add(self, value: Value) -> Step<()> {
+    fn add(self, value: Value, work: &mut Work) -> Step<()> {
         match self.container {
             Value::Array(items) if self.key == "-" => items.push(value),
             Value::Array(items) => {
                 // One place more than there are items: the end.
                 let at = index(&self.key, items.len() + 1).ok_or(DoesNotApply)?;
+                work.take(items.len() - at)?;
                 items.insert(at, value);
             }
             _ => return self.set(value),
@@ -275,10 +316,14 @@ impl<'a> Place<'a> {
         Ok(())
     }
 
-    fn remove(self) -> Step<Value> {
+    fn remove(self, work: &mut Work) -> Step<Value> {
         match self.container {
             Value::Object(map) => map.remove(&self.key).ok_or(DoesNotApply),
-            Value::Array(items) => Ok(items.remove(index(&self.key, items.len()).ok_or(DoesNotApply)?)),
+            Value::Array(items) => {
+                let at = index(&self.key, items.len()).ok_or(DoesNotApply)?;
+                work.take(items.len() - at)?;
+                Ok(items.remove(at))
+            }
             _ => Err(DoesNotApply),
         }
     }

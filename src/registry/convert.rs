@@ -78,22 +78,29 @@ pub fn forget_empty(served: &Served, object: &mut Value, before: &Value) {
 }
 
 /// Writes the defaults of the kind into an object of the request's version. The kind states them for its stored form.
-pub fn default(served: &Served, object: &mut Value) {
+///
+/// # Errors
+/// 413: those of a custom resource make it larger than an object may be.
+pub fn default(served: &Served, object: &mut Value) -> ApiResult<()> {
     if let Some(custom) = &served.custom {
         return custom.default(object);
     }
     if served.is_stored_version() {
         (served.strategy.default)(object);
-        return;
+        return Ok(());
     }
     let mut stored = to_stored(served, std::mem::take(object));
     (served.strategy.default)(&mut stored);
     *object = shown(served, stored);
+    Ok(())
 }
 
 /// As [`default`], for an object that was made of one which has its defaults: of what both share they are not written
 /// again, where the kind says that they follow from that alone.
-pub fn default_changed(served: &Served, object: &mut Value, before: &Value) {
+///
+/// # Errors
+/// As for [`default`].
+pub fn default_changed(served: &Served, object: &mut Value, before: &Value) -> ApiResult<()> {
     if !served.strategy.defaults_by_member || !served.is_stored_version() {
         return default(served, object);
     }
@@ -105,4 +112,5 @@ pub fn default_changed(served: &Served, object: &mut Value, before: &Value) {
         .collect();
     (served.strategy.default)(object);
     shared.into_iter().for_each(|(key, member)| object.set_at(&[&key], member));
+    Ok(())
 }

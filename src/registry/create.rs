@@ -76,7 +76,7 @@ impl Registry {
         place(target, &mut object)?;
         owners::dedup(&mut object, &mut caller.warnings);
         if !incoming.owned {
-            convert::default(served, &mut object);
+            convert::default(served, &mut object)?;
             ownership::record(served, "", options, None, &mut object, incoming.untracked);
         }
         convert::forget_empty(served, &mut object, &Value::Null);

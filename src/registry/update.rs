@@ -69,7 +69,7 @@ impl Registry {
         place(target, &mut incoming.value)?;
         check_identity(target, &incoming.value)?;
         if !target.served.strategy.create_on_update || !target.subresource.is_empty() {
-            convert::default(target.served, &mut incoming.value);
+            convert::default(target.served, &mut incoming.value)?;
             return self.update(target, &mut Replace(incoming), options, caller).await;
         }
         // Others may create or delete it in between.
@@ -82,7 +82,7 @@ impl Registry {
             let written = if is_absent {
                 self.create_by_put(target, incoming, options, caller).await
             } else {
-                convert::default(target.served, &mut incoming.value);
+                convert::default(target.served, &mut incoming.value)?;
                 self.update(target, &mut Replace(incoming), options, caller).await
             };
             match written {

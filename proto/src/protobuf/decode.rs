@@ -65,10 +65,7 @@ fn message(of: &Type, bytes: &[u8], before: Value, depth: usize) -> Result<Value
     if let Value::Object(map) = before {
         for (key, member) in map {
             if let Some((at, _)) = of.field(&key) {
-                found[at] = match (&of.fields[at].shape, member) {
-                    (Shape::Map(_), Value::Object(map)) => Found::Entries(map.into_iter().collect()),
-                    (_, member) => Found::Value(member),
-                };
+                found[at] = Found::Value(member);
             }
         }
     }
@@ -133,6 +130,11 @@ fn field(field: &Field, tag: Tag, reader: &mut Reader<'_>, found: &mut Found, de
             let entry = entry(map, reader.bytes()?, &field.name, depth)?;
             match found {
                 Found::Entries(entries) => entries.push(entry),
+                Found::Value(Value::Object(map)) => {
+                    // Of an earlier part of the message.
+                    map.insert(entry.0, entry.1);
+                    map.sort();
+                }
                 _ => *found = Found::Entries(vec![entry]),
             }
         }

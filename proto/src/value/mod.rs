@@ -4,6 +4,7 @@
 //! is the order of the schema once an object was conformed; large maps (data, labels) are sorted.
 
 mod map;
+mod members;
 mod source;
 
 pub use compact_str::CompactString as Str;

@@ -1,7 +1,7 @@
 //! From events to a tree.
 
 use std::borrow::Cow;
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use saphyr_parser::{Event, Parser, ScalarStyle};
 
@@ -11,6 +11,16 @@ use crate::value::{Map, Str, Value};
 
 /// How many nodes aliases may add to a body: what they stand for is copied in.
 pub const ALIASED_NODES_MAX: usize = 100_000;
+
+/// How many bytes of a tree may be copied for aliases: what has an anchor is kept once more, and stands wherever an
+/// alias does.
+const COPIED_BYTES_MAX: usize = 16 << 20;
+
+/// Most bytes that are told of keys that stand more than once.
+const TOLD_BYTES_MAX: usize = 1 << 20;
+
+/// Above this many members of a map its keys are looked up in a set.
+const SEARCHED_MAX: usize = 16;
 
 const NEXT_LINE: char = '\u{85}';
 
@@ -47,7 +57,7 @@ pub struct Parsed {
 
 enum Open {
     List { items: Vec<Value>, anchor: usize },
-    Map { entries: Vec<(Str, Value)>, key: Option<Str>, anchor: usize },
+    Map { entries: Vec<(Str, Value)>, seen: HashSet<Str>, key: Option<Str>, anchor: usize },
 }
 
 #[derive(Default)]
@@ -55,7 +65,11 @@ struct Tree {
     open: Vec<Open>,
     anchors: HashMap<usize, (Value, usize)>,
     aliased: usize,
+    /// How many bytes were copied for anchors and aliases.
+    copied: usize,
     duplicates: Vec<String>,
+    /// How many bytes they take.
+    told: usize,
     root: Option<Value>,
 }
 
@@ -80,18 +94,14 @@ pub fn parse(text: &[u8]) -> Result<Parsed, Error> {
             Event::Scalar(text, style, anchor, tag) => {
                 let tag = tag.map(|tag| tag.suffix.clone());
                 let value = scalar::resolve(&text, style == ScalarStyle::Plain, tag.as_deref());
-                tree.anchor(anchor, &value);
+                tree.anchor(anchor, &value)?;
                 tree.add(value, Some(&text), line)?;
             }
             Event::SequenceStart(anchor, _) => tree.push(Open::List { items: Vec::new(), anchor })?,
-            Event::MappingStart(anchor, _) => tree.push(Open::Map { entries: Vec::new(), key: None, anchor })?,
+            Event::MappingStart(anchor, _) => tree.push_map(anchor)?,
             Event::SequenceEnd | Event::MappingEnd => tree.close(line)?,
             Event::Alias(anchor) => {
-                let (value, nodes) = tree.anchors.get(&anchor).cloned().ok_or(Error::UnknownAnchor)?;
-                tree.aliased += nodes;
-                if tree.aliased > ALIASED_NODES_MAX {
-                    return Err(Error::Aliasing);
-                }
+                let value = tree.alias(anchor)?;
                 tree.add(value, None, line)?;
             }
             Event::Nothing | Event::StreamStart | Event::DocumentStart(_) => {}
@@ -109,10 +119,38 @@ impl Tree {
         Ok(())
     }
 
-    fn anchor(&mut self, anchor: usize, value: &Value) {
+    fn push_map(&mut self, anchor: usize) -> Result<(), Error> {
+        self.push(Open::Map { entries: Vec::new(), seen: HashSet::new(), key: None, anchor })
+    }
+
+    /// Keeps a value for aliases of it.
+    fn anchor(&mut self, anchor: usize, value: &Value) -> Result<(), Error> {
         if anchor > 0 {
-            self.anchors.insert(anchor, (value.clone(), nodes(value)));
+            let nodes = self.copy(value)?;
+            self.anchors.insert(anchor, (value.clone(), nodes));
         }
+        Ok(())
+    }
+
+    /// What an alias stands for.
+    fn alias(&mut self, anchor: usize) -> Result<Value, Error> {
+        let (value, nodes) = self.anchors.remove(&anchor).ok_or(Error::UnknownAnchor)?;
+        self.aliased += nodes;
+        self.copy(&value)?;
+        if self.aliased > ALIASED_NODES_MAX {
+            return Err(Error::Aliasing);
+        }
+        self.anchors.insert(anchor, (value.clone(), nodes));
+        Ok(value)
+    }
+
+    /// Counts a copy of a value before it is made; how many nodes it has.
+    fn copy(&mut self, value: &Value) -> Result<usize, Error> {
+        let mut room = COPIED_BYTES_MAX.saturating_sub(self.copied);
+        let before = room;
+        let nodes = nodes(value, &mut room).ok_or(Error::Aliasing)?;
+        self.copied += before - room;
+        Ok(nodes)
     }
 
     /// Puts a finished node where it belongs. Keys are texts; `text` is how a scalar was written.
@@ -120,14 +158,14 @@ impl Tree {
         match self.open.last_mut() {
             None => self.root = Some(value),
             Some(Open::List { items, .. }) => items.push(value),
-            Some(Open::Map { entries, key, .. }) => match key.take() {
+            Some(Open::Map { entries, seen, key, .. }) => match key.take() {
                 Some(name) => {
-                    if let Some(place) = find(entries, &name) {
-                        self.duplicates.push(format!("line {line}: key {name:?} already set in map"));
-                        *place = value;
-                    } else {
-                        entries.push((name, value));
+                    if stands(entries, seen, &name) && self.told < TOLD_BYTES_MAX {
+                        let complaint = format!("line {line}: key {name:?} already set in map");
+                        self.told += complaint.len();
+                        self.duplicates.push(complaint);
                     }
+                    entries.push((name, value));
                 }
                 None => *key = Some(scalar::key(&value, text).ok_or_else(|| not_a_key(line))?),
             },
@@ -139,22 +177,41 @@ impl Tree {
         let (value, anchor) = match self.open.pop() {
             Some(Open::List { items, anchor }) => (Value::Array(items), anchor),
             Some(Open::Map { entries, anchor, .. }) => {
-                let mut map = Map::from_entries(entries).0;
+                let mut map = Map::from_unique(last_of_each(entries));
                 map.sort();
                 (Value::Object(merged(map)), anchor)
             }
             None => (Value::Null, 0),
         };
-        self.anchor(anchor, &value);
+        self.anchor(anchor, &value)?;
         self.add(value, None, line)
     }
 }
 
-/// The value of a key that stands in the map already. Long maps are searched once, when they close.
-fn find<'e>(entries: &'e mut [(Str, Value)], name: &str) -> Option<&'e mut Value> {
-    const SEARCHED_MAX: usize = 256;
-    let from = entries.len().saturating_sub(SEARCHED_MAX);
-    entries[from..].iter_mut().find(|(key, _)| key == name).map(|(_, value)| value)
+/// Whether a key stands in the map already. `seen` has the keys of maps that are not short.
+fn stands(entries: &[(Str, Value)], seen: &mut HashSet<Str>, name: &Str) -> bool {
+    if entries.len() < SEARCHED_MAX {
+        return entries.iter().any(|(key, _)| key == name);
+    }
+    if seen.is_empty() {
+        seen.extend(entries.iter().map(|(key, _)| key.clone()));
+    }
+    !seen.insert(name.clone())
+}
+
+/// The entries, of those with the same key the last one.
+fn last_of_each(mut entries: Vec<(Str, Value)>) -> Vec<(Str, Value)> {
+    if !entries.is_sorted_by(|a, b| a.0 < b.0) {
+        entries.sort_by(|a, b| a.0.cmp(&b.0));
+        entries.dedup_by(|later, earlier| {
+            let same = later.0 == earlier.0;
+            if same {
+                std::mem::swap(later, earlier);
+            }
+            same
+        });
+    }
+    entries
 }
 
 fn not_a_key(line: usize) -> Error {
@@ -179,13 +236,22 @@ fn merged(mut map: Map) -> Map {
     map
 }
 
-/// How many nodes a value has.
-fn nodes(value: &Value) -> usize {
-    1 + match value {
-        Value::Array(items) => items.iter().map(nodes).sum(),
-        Value::Object(map) => map.values().map(nodes).sum(),
+/// How many nodes a value has. Takes the bytes of its copy from the room that there is; `None` when it is not enough.
+fn nodes(value: &Value, room: &mut usize) -> Option<usize> {
+    let own = match value {
+        Value::Str(text) => size_of::<Value>() + text.len(),
+        _ => size_of::<Value>(),
+    };
+    *room = room.checked_sub(own)?;
+    let below = match value {
+        Value::Array(items) => items.iter().try_fold(0, |sum, item| Some(sum + nodes(item, room)?))?,
+        Value::Object(map) => map.iter().try_fold(0, |sum, (key, value)| {
+            *room = room.checked_sub(size_of::<Str>() + key.len())?;
+            Some(sum + nodes(value, room)?)
+        })?,
         _ => 0,
-    }
+    };
+    Some(1 + below)
 }
 
 #[cfg(test)]
@@ -219,6 +285,10 @@ mod tests {
     fn repeated_keys_are_reported_by_line() {
         let parsed = parse(b"metadata:\n  name: d\ndata:\n  k: a\n  k: b\n").unwrap();
         assert_eq!(parsed.duplicates, ["line 5: key \"k\" already set in map"]);
+        let many: String = (0..40).map(|n| format!("k{}: {n}\n", n % 30)).collect();
+        let parsed = parse(many.as_bytes()).unwrap();
+        assert_eq!((parsed.duplicates.len(), parsed.value.int_at(&["k9"])), (10, Some(39)));
+        assert_eq!(parsed.duplicates[0], "line 31: key \"k0\" already set in map");
     }
 
     #[test]
@@ -228,6 +298,11 @@ mod tests {
             bomb += &format!("{name}: &{name} [{}]\n", vec![format!("*{of}"); 10].join(","));
         }
         assert_eq!(parse(bomb.as_bytes()).unwrap_err(), Error::Aliasing);
+        let texts = format!("a: &a {}\nb: [{}]\n", "x".repeat(1 << 20), "*a,".repeat(50));
+        assert_eq!(parse(texts.as_bytes()).unwrap_err(), Error::Aliasing);
+        let nested: String = (0..400).map(|n| format!("[&a{n} ")).collect();
+        let nested = nested + "[" + &"1,".repeat(50_000) + "]" + &"]".repeat(400);
+        assert_eq!(parse(nested.as_bytes()).unwrap_err(), Error::Aliasing);
         assert!(parse("[".repeat(100_000).as_bytes()).is_err());
     }
 }

@@ -2,6 +2,7 @@
 
 mod scalar;
 
+use crate::complaints::Complaints;
 use crate::value::{Map, Str, Value};
 
 /// How deep objects and lists of a tree nest at most: trees are walked by recursion.
@@ -51,7 +52,7 @@ fn quoted(character: char) -> String {
 pub struct Parsed {
     /// The value.
     pub value: Value,
-    /// Paths of keys that stand more than once in their object, as in `spec.containers[0].name`.
+    /// Paths of keys that stand more than once in their object, as in `spec.containers[0].name`; see [`Complaints`].
     pub duplicates: Vec<String>,
     /// Numbers that stand in the text otherwise than they are written: as they are written, and as they stand there.
     pub literals: Vec<(String, String)>,
@@ -114,7 +115,7 @@ struct Parser<'a> {
     items: Vec<Value>,
     /// The members of all open objects.
     members: Vec<(Str, Value)>,
-    duplicates: Vec<String>,
+    duplicates: Complaints,
     literals: Vec<(String, String)>,
     abyss: bool,
 }
@@ -128,7 +129,7 @@ impl<'a> Parser<'a> {
             open: Vec::new(),
             items: Vec::new(),
             members: Vec::new(),
-            duplicates: Vec::new(),
+            duplicates: Complaints::default(),
             literals: Vec::new(),
             abyss: false,
         }
@@ -146,7 +147,7 @@ impl<'a> Parser<'a> {
         if self.at < self.bytes.len() {
             return Err(self.invalid("after top-level value"));
         }
-        Ok(Parsed { value, duplicates: self.duplicates, literals: self.literals, abyss: self.abyss })
+        Ok(Parsed { value, duplicates: self.duplicates.into_vec(), literals: self.literals, abyss: self.abyss })
     }
 
     /// Reads a scalar or an empty container, or opens a container (`None`).
@@ -248,9 +249,14 @@ impl<'a> Parser<'a> {
         match innermost {
             Some(Open::Array(from)) => Value::Array(self.items.split_off(from)),
             Some(Open::Object(from, _)) => {
-                let (map, repeated) = Map::from_entries(self.members.split_off(from));
+                let (map, mut repeated) = Map::from_entries(self.members.split_off(from));
+                repeated.dedup();
                 for key in repeated {
-                    self.duplicates.push(self.path(&key));
+                    if self.duplicates.is_full() {
+                        break;
+                    }
+                    let path = self.path(&key);
+                    self.duplicates.add(path);
                 }
                 Value::Object(map)
             }
