@@ -227,7 +227,7 @@ pub fn shown(value: &Value) -> String {
     match value {
         Value::Str(text) => quote(text),
         Value::Null => "null".into(),
-        Value::Float(number) => float(*number),
+        Value::Float(number) => float(number.get()),
         other => String::from_utf8_lossy(&json::to_vec(other)).into_owned(),
     }
 }

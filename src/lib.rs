@@ -28,5 +28,6 @@ pub mod registry;
 mod scratch;
 pub mod status;
 pub mod transport;
+pub mod unreadable;
 pub mod version;
 pub mod watch;

@@ -216,3 +216,18 @@ pub const NAMESPACE_PODS_CHECKED: usize = 3_000;
 
 /// Time after which looking at them ends.
 pub const NAMESPACE_PODS_CHECK: Duration = Duration::from_secs(1);
+
+/// Objects that a list names which cannot be read, as the reference has it.
+pub const UNREADABLE_TOLD: usize = 100;
+/// Objects that are remembered as such.
+pub const UNREADABLE_KNOWN: usize = 1_000;
+/// Kinds that they are counted by.
+pub const UNREADABLE_KINDS: usize = 64;
+/// Lines of the log about them, a minute.
+pub const UNREADABLE_LINES: usize = 20;
+
+/// Bytes of stored objects that are looked at before the next pause, after a start: so that it takes a hundredth of a
+/// processor.
+pub const EXAMINED_BYTES: usize = 1_048_576;
+/// That pause.
+pub const EXAMINE_PAUSE: Duration = Duration::from_millis(50);

@@ -11,6 +11,7 @@ use crate::access::User;
 use crate::gateway::Caller;
 use crate::registry::{DeleteOptions, Incoming, Registry, Target, WriteOptions, stored_value};
 use crate::status::{ApiError, ApiResult};
+use crate::unreadable::others;
 
 /// How many objects are written at the same time; the store batches them.
 const CONCURRENT: usize = 64;
@@ -104,7 +105,9 @@ pub async fn ensure(registry: &Registry, seed: &Seed) -> ApiResult<()> {
     let options = WriteOptions { manager: seed.manager.to_owned(), ..WriteOptions::default() };
     let mut caller = caller(seed.manager);
     if let Some(existing) = registry.current(&served, namespace, name) {
-        match seed.renewal(&stored_value(&existing)?) {
+        // One that cannot be decoded is somebody's to remove, and holds up no start.
+        let Some(stored) = others(stored_value(&existing)) else { return Ok(()) };
+        match seed.renewal(&stored) {
             Renewal::Unchanged => return Ok(()),
             Renewal::Update(object) => {
                 let incoming = decoded(&served, object)?;

@@ -7,9 +7,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use flotilla_cluster::{Interest, Key, Object, Selection};
-use flotilla_proto::json;
 use flotilla_proto::value::Value;
-use futures_util::{StreamExt, TryStreamExt, stream};
+use futures_util::{StreamExt, stream};
 
 use super::agent::Agent;
 use super::metadata::{is_deleting, uid};
@@ -20,8 +19,9 @@ use crate::follow::follow;
 use crate::kinds::custom_resource_definition::is_true;
 use crate::limits::LIST_CHUNK_OBJECTS;
 use crate::metrics::queues::QueueMetrics;
-use crate::registry::{DeleteOptions, Propagation, Served, Target, now};
+use crate::registry::{DeleteOptions, Propagation, Served, Target, now, stored_value};
 use crate::status::{ApiError, ApiResult};
+use crate::unreadable::others;
 
 /// Definitions whose objects are deleted at a time.
 const WORKERS: usize = 4;
@@ -50,7 +50,7 @@ pub async fn run(agent: Rc<Agent>, measured: QueueMetrics) -> ApiResult<()> {
             if let Some(definition) = seen.live().filter(|definition| is_deleting(definition)) {
                 queue.add_after(name(definition), SETTLE);
             } else if let Some(definition) = seen.deleted() {
-                let read = json::parse(definition.bytes()).ok().and_then(|tree| Definition::of(&tree));
+                let read = others(stored_value(definition)).and_then(|tree| Definition::of(&tree));
                 if let Some(served) = read.and_then(|definition| agent.registry.resources.defined_by(definition)) {
                     gone.borrow_mut().insert(name(definition), served);
                     queue.put_off(name(definition), SWEEP);
@@ -137,7 +137,7 @@ async fn delete_all(agent: &Agent, served: &Served, is_to_be: impl Fn() -> ApiRe
         let namespace = key.namespace().unwrap_or("");
         agent.delete(Target { served, namespace, name: key.name(), subresource: "" }, &options).await
     };
-    let mut found = false;
+    let (mut found, mut failed) = (false, None);
     loop {
         let mut objects = Vec::new();
         let more = cursor.read(LIST_CHUNK_OBJECTS, &mut objects).map_err(ApiError::internal)?;
@@ -145,9 +145,11 @@ async fn delete_all(agent: &Agent, served: &Served, is_to_be: impl Fn() -> ApiRe
         let identity = |object: &Arc<Object>| (object.key().clone(), uid(object).map(str::to_owned));
         let waiting = objects.iter().filter(|object| !is_deleting(object)).map(identity);
         let deletions = stream::iter(waiting.collect::<Vec<_>>()).map(&delete);
-        deletions.buffer_unordered(CONCURRENT).try_collect::<()>().await?;
+        // One that cannot be deleted holds no others up.
+        let outcomes: Vec<ApiResult<()>> = deletions.buffer_unordered(CONCURRENT).collect().await;
+        failed = failed.or(outcomes.into_iter().find_map(Result::err));
         if !more {
-            return Ok(found);
+            return failed.map_or(Ok(found), Err);
         }
     }
 }

@@ -17,6 +17,7 @@ use crate::kinds::names;
 use crate::limits::LIST_CHUNK_OBJECTS;
 use crate::registry::{DeleteOptions, Served, Target, now, stored_value};
 use crate::status::{ApiError, ApiResult};
+use crate::unreadable::others;
 
 const NAMESPACE: &str = "kube-system";
 /// Label of these leases, and its value.
@@ -88,7 +89,7 @@ async fn forget_gone(agent: &Agent, leases: &Arc<Served>) -> ApiResult<()> {
         let mut objects = Vec::new();
         let more = cursor.read(LIST_CHUNK_OBJECTS, &mut objects).map_err(ApiError::internal)?;
         for object in &objects {
-            let lease = stored_value(object)?;
+            let Some(lease) = others(stored_value(object)) else { continue };
             if !is_gone(&lease, now()) {
                 continue;
             }

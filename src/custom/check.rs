@@ -92,7 +92,7 @@ impl Walk<'_> {
             Value::Str(text) => self.string(rules, format, text, &mut out),
             Value::Int(_) | Value::Float(_) => self.number(schema, format, value, &mut out),
             Value::Array(items) => self.items(schema, items, pair, &mut out),
-            Value::Null | Value::Bool(_) | Value::Object(_) => {}
+            Value::Null | Value::Bool(_) | Value::Object(_) | Value::Hole(_) => {}
         }
         self.enumeration(rules, value, &mut out);
         if let Value::Object(map) = value {
@@ -355,7 +355,7 @@ fn mismatch<'a>(schema: &Structural, format: &'a str, value: &Value) -> Option<(
         Value::Null => return (has_type(schema) && !schema.nullable).then_some((wanted, "null")),
         Value::Bool(_) => (ValueType::Boolean, ""),
         Value::Int(_) => (ValueType::Integer, "int64"),
-        Value::Float(_) => (ValueType::Number, "float64"),
+        Value::Float(_) | Value::Hole(_) => (ValueType::Number, "float64"),
         Value::Str(_) => (ValueType::String, ""),
         Value::Array(_) => (ValueType::Array, ""),
         Value::Object(_) => (ValueType::Object, ""),
@@ -363,7 +363,7 @@ fn mismatch<'a>(schema: &Structural, format: &'a str, value: &Value) -> Option<(
     let fits = takes(schema, of)
         || match value {
             Value::Int(_) => takes(schema, ValueType::Number),
-            Value::Float(number) => takes(schema, ValueType::Integer) && is_whole(*number),
+            Value::Float(number) => takes(schema, ValueType::Integer) && is_whole(number.get()),
             _ => false,
         };
     if format.is_empty() {
@@ -382,8 +382,8 @@ fn mismatch<'a>(schema: &Structural, format: &'a str, value: &Value) -> Option<(
 fn is_same(value: &Value, allowed: &Value) -> bool {
     match (value, allowed) {
         (Value::Null, _) | (_, Value::Null) => false,
-        (Value::Int(value), Value::Float(allowed)) => *value as f64 == *allowed,
-        (Value::Float(value), Value::Int(allowed)) => *value as i64 == *allowed,
+        (Value::Int(value), Value::Float(allowed)) => *value as f64 == allowed.get(),
+        (Value::Float(value), Value::Int(allowed)) => value.get() as i64 == *allowed,
         (value, allowed) => value == allowed,
     }
 }

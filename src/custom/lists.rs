@@ -83,7 +83,7 @@ fn repeated(identities: impl Iterator<Item = Vec<u8>>) -> Vec<usize> {
 /// What equal items share: 1 and 1.0 are equal only inside of something.
 fn identity(item: &Value) -> Vec<u8> {
     match item {
-        Value::Float(number) => format!("float {number}").into_bytes(),
+        Value::Float(number) => format!("float {}", number.get()).into_bytes(),
         other => json::to_vec(&sorted(other)),
     }
 }

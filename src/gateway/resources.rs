@@ -345,10 +345,13 @@ impl<'r> Request<'r> {
         let target =
             Target { served: &self.served, namespace: self.namespace, name: self.name, subresource: self.subresource };
         let deleted = self.gateway.registry.delete(target, &options, self.caller).await?;
-        if !deleted.gone || self.served.strategy.returns_deleted {
+        if !deleted.is_unreadable && (!deleted.gone || self.served.strategy.returns_deleted) {
             return self.respond_entity(200, &deleted.entity, representation);
         }
-        let status = success(&self.served, self.name, &deleted.uid);
+        let status = match deleted.is_unreadable {
+            true => success_unseen(&self.served, self.name),
+            false => success(&self.served, self.name, &deleted.uid),
+        };
         let representation = Representation { form: Form::Object, ..representation };
         Ok(respond(200, answer::encode_status(&status, representation), &self.caller.warnings))
     }
@@ -376,6 +379,15 @@ pub(super) fn patch_format(head: &Head<'_>, served: &Served) -> ApiResult<Option
         "application/apply-patch+yaml" => None,
         _ if is_custom => return Err(body::unsupported_custom_patch()),
         _ => return Err(body::unsupported_patch()),
+    })
+}
+
+/// The `Status` of the deletion of an object that could not be decoded.
+fn success_unseen(served: &Served, name: &str) -> Value {
+    let details = value!({"name": name, "kind": (&*served.kind().name)});
+    let metadata = Value::object();
+    value!({
+        "kind": "Status", "apiVersion": "v1", "metadata": metadata, "status": "Success", "details": details, "code": 200
     })
 }
 

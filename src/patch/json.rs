@@ -2,7 +2,7 @@
 //! may be negative, and what stands before a pointer's first slash is ignored.
 
 use flotilla_proto::json::{DEPTH_MAX, to_vec};
-use flotilla_proto::value::{Map, Value};
+use flotilla_proto::value::{Hole, Map, Value};
 
 use super::{decoding, rejected, unmarshal};
 use crate::field::quote;
@@ -117,7 +117,12 @@ fn check_members(n: usize, map: &Map, complaints: &mut Vec<String>) -> Result<()
                     ));
                 }
             }
-            "value" => {}
+            "value" => {
+                if let Some(Hole::Number(number)) = value.hole() {
+                    let place = "Go struct field jsonPatchOp.value of type float64";
+                    return Err(format!("json: cannot unmarshal number {number} into {place}"));
+                }
+            }
             _ => complaints.push(format!("unknown field {}", quote(&format!("[{n}].{key}")))),
         }
     }

@@ -13,6 +13,7 @@ use crate::gateway::Caller;
 use crate::kinds::{Dependents, priority_class};
 use crate::limits;
 use crate::status::{ApiError, ApiResult};
+use crate::unreadable;
 
 /// Finalizer that the garbage collector takes away once dependents have lost their owner.
 pub const ORPHAN: &str = "orphan";
@@ -30,8 +31,10 @@ pub struct Deleted {
     pub uid: String,
     /// Whether it is gone, rather than only marked.
     pub gone: bool,
+    /// Whether it could not be decoded, so that there is nothing to show.
+    pub is_unreadable: bool,
     /// Whether the store made a write of it.
-    stored: bool,
+    pub(super) stored: bool,
 }
 
 /// What is to be done with one state of an object.
@@ -77,7 +80,12 @@ impl Registry {
                     false => continue,
                 }
             };
-            let tried = self.try_delete(target, &current, &mut options, &mut marked).await;
+            let tried = match options.despite_read_errors {
+                Some(_) if unreadable::prove(&current).is_err() => {
+                    self.remove_unreadable(target, &current, &options, caller).await
+                }
+                _ => self.try_delete(target, &current, &mut options, &mut marked).await,
+            };
             if self.is_final(target, &current, &tried, |deleted| deleted.stored, caller).await?
                 && let Some(deleted) = tried.transpose()
             {
@@ -106,16 +114,26 @@ impl Registry {
             step(target.served, &old, options)
         };
         match step {
-            Step::Wait => {
-                Ok(Some(Deleted { entity: Entity::Stored(current.clone()), uid, gone: false, stored: false }))
-            }
+            Step::Wait => Ok(Some(Deleted {
+                entity: Entity::Stored(current.clone()),
+                uid,
+                gone: false,
+                is_unreadable: false,
+                stored: false,
+            })),
             Step::Remove => {
                 if options.dry_run {
                     let entity = Entity::Stored(current.clone());
-                    return Ok(Some(Deleted { entity, uid, gone: true, stored: false }));
+                    return Ok(Some(Deleted { entity, uid, gone: true, is_unreadable: false, stored: false }));
                 }
                 let removed = self.remove(target, current).await?;
-                Ok(removed.map(|object| Deleted { entity: Entity::Stored(object), uid, gone: true, stored: true }))
+                Ok(removed.map(|object| Deleted {
+                    entity: Entity::Stored(object),
+                    uid,
+                    gone: true,
+                    is_unreadable: false,
+                    stored: true,
+                }))
             }
             Step::Mark(mut state, at_once) => {
                 encode::order_metadata(&mut state, &target.served.stored.of);
@@ -129,7 +147,13 @@ impl Registry {
                         // asked for of a certain state is from now on of this one.
                         options.resource_version.iter_mut().for_each(|seen| *seen = object.revision().to_string());
                         let removed = self.remove(target, &object).await?;
-                        let gone = |object| Deleted { entity: Entity::Stored(object), uid, gone: true, stored: true };
+                        let gone = |object| Deleted {
+                            entity: Entity::Stored(object),
+                            uid,
+                            gone: true,
+                            is_unreadable: false,
+                            stored: true,
+                        };
                         Ok(match removed {
                             Some(object) => Some(gone(object)),
                             None => {
@@ -138,7 +162,7 @@ impl Registry {
                             }
                         })
                     }
-                    entity => Ok(Some(Deleted { entity, uid, gone: at_once, stored })),
+                    entity => Ok(Some(Deleted { entity, uid, gone: at_once, is_unreadable: false, stored })),
                 }
             }
         }

@@ -24,6 +24,8 @@ mod read;
 pub mod selector;
 mod served;
 pub mod subresources;
+mod unreadable;
+mod unsafe_deletion;
 mod update;
 
 use std::sync::Arc;
@@ -37,7 +39,9 @@ pub use admission::lookup::CONSULTED;
 pub use allocation::{NodePorts, claimant, held_addresses};
 pub use create::place;
 pub use delete::{FOREGROUND, ORPHAN};
-pub use encode::{mentions, order_members, stored_part, stored_tree, stored_value, text as stored_text};
+pub use encode::{
+    mentions, metadata_alone, metadata_text, order_members, stored_part, stored_tree, stored_value, text as stored_text,
+};
 pub use list::{Page, selects};
 pub use listing::Listing;
 pub use options::{DeleteOptions, FieldValidation, Propagation, WriteOptions};
@@ -64,6 +68,7 @@ pub struct Registry {
     pub authorizer: Authorizer,
     /// What is measured.
     pub metrics: Arc<Metrics>,
+    unreadable: unreadable::Unreadable,
 }
 
 /// An object as an operation leaves it.
@@ -128,6 +133,7 @@ impl Registry {
             accounts_are_made: false,
             authorizer: Authorizer::default(),
             metrics: Arc::default(),
+            unreadable: unreadable::Unreadable::default(),
         }
     }
 

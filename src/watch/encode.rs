@@ -13,7 +13,7 @@ use crate::gateway::lists::Show;
 use crate::gateway::{Form, Media, Representation, answer};
 use crate::metrics::watches::WatchEvents;
 use crate::printing;
-use crate::registry::{Registry, Served, now};
+use crate::registry::{self, Registry, Served, now};
 use crate::status::{ApiError, ApiResult};
 
 /// Annotation of the bookmark that follows the present objects (KEP-3157).
@@ -55,7 +55,12 @@ impl Encoder {
     /// Appends the event of a change.
     pub fn change(&mut self, change: &Change, kind: EventType, shown: &Shown, out: &mut Events) -> ApiResult<()> {
         let before = out.len();
-        self.shared_or_own(change, kind, shown, out)?;
+        self.shared_or_own(change, kind, shown, out).map_err(|error| match kind {
+            EventType::Deleted if crate::unreadable::is_told_by(&error) => {
+                crate::unreadable::deleted(shown.object(), error)
+            }
+            _ => error,
+        })?;
         self.measured.sent(out.len() - before);
         Ok(())
     }
@@ -87,13 +92,20 @@ impl Encoder {
         let plain = self.representation.media == Media::Json && self.representation.form == Form::Object;
         if plain && self.served.shows_as_stored(shown.object()) {
             let text = match shown {
-                Shown::Object(object) => crate::registry::stored_text(object),
-                Shown::Left(_, bytes) => bytes.strip_suffix(b"\n").unwrap_or(bytes),
+                Shown::Object(object) => registry::stored_text(object)?,
+                Shown::Left(object, bytes) => {
+                    crate::unreadable::prove(object)?;
+                    bytes.strip_suffix(b"\n").unwrap_or(bytes)
+                }
             };
             self.frame_json(kind, |out| out.extend_from_slice(text), out);
             return Ok(());
         }
-        let value = self.tree(shown)?;
+        let value = match (self.tree(shown), self.representation.form) {
+            // Metadata can be read although something else cannot.
+            (Err(error), Form::Metadata { .. }) => registry::metadata_alone(shown.object()).ok_or(error)?,
+            (shown, _) => shown?,
+        };
         self.value(kind, &value, out)
     }
 

@@ -178,7 +178,7 @@ impl World {
 fn put(key: &str, node: &str, revision: Revision) -> Operation {
     let terms = Terms::new(vec![], vec![("spec.nodeName".into(), node.into())]);
     let layout = Layout { revision_at: 0, head: 0, metadata: 0..0 };
-    let draft = Draft { bytes: vec![b'0'; 40], layout, terms };
+    let draft = Draft { bytes: vec![b'0'; 40], layout, terms, ..Draft::default() };
     Operation::Put(draft.seal(Key::new(key), revision).unwrap().into())
 }
 

@@ -32,7 +32,7 @@ fn revision(number: u64) -> Revision {
 fn put(key: &str, node: &str, expectation: Expectation, number: u64) -> Command {
     let terms = Terms::new(vec![], vec![("spec.nodeName".into(), node.into())]);
     let layout = Layout { revision_at: 0, head: 0, metadata: 0..0 };
-    let draft = Draft { bytes: vec![b'0'; 40], layout, terms };
+    let draft = Draft { bytes: vec![b'0'; 40], layout, terms, ..Draft::default() };
     let key = Key::new(key);
     let object = draft.seal(key.clone(), revision(number)).unwrap();
     let operation = Operation::Put(object.into());

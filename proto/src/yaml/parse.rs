@@ -31,6 +31,9 @@ pub enum Error {
     /// Lists and maps nest too deeply.
     #[error("yaml: exceeded max depth of {DEPTH_MAX}")]
     TooDeep,
+    /// A value that JSON has no word for.
+    #[error("json: unsupported value: {0}")]
+    Unsupported(&'static str),
     /// An alias names no anchor before it.
     #[error("yaml: unknown anchor referenced")]
     UnknownAnchor,
@@ -50,12 +53,22 @@ enum Open {
     Map { entries: Vec<(Str, Value)>, key: Option<Str>, anchor: usize },
 }
 
+/// What an anchor names.
+#[derive(Clone)]
+struct Anchored {
+    value: Value,
+    nodes: usize,
+    depth: usize,
+}
+
 #[derive(Default)]
 struct Tree {
     open: Vec<Open>,
-    anchors: HashMap<usize, (Value, usize)>,
+    anchors: HashMap<usize, Anchored>,
     aliased: usize,
     duplicates: Vec<String>,
+    /// The first value that JSON has no word for, as Go names it.
+    unsupported: Option<&'static str>,
     root: Option<Value>,
 }
 
@@ -79,7 +92,11 @@ pub fn parse(text: &[u8]) -> Result<Parsed, Error> {
             Event::DocumentEnd | Event::StreamEnd => break,
             Event::Scalar(text, style, anchor, tag) => {
                 let tag = tag.map(|tag| tag.suffix.clone());
-                let value = scalar::resolve(&text, style == ScalarStyle::Plain, tag.as_deref());
+                let (plain, tag) = (style == ScalarStyle::Plain, tag.as_deref());
+                let value = match scalar::infinity(&text, plain, tag) {
+                    Some(infinity) => tree.infinite(infinity),
+                    None => scalar::resolve(&text, plain, tag),
+                };
                 tree.anchor(anchor, &value);
                 tree.add(value, Some(&text), line)?;
             }
@@ -87,17 +104,23 @@ pub fn parse(text: &[u8]) -> Result<Parsed, Error> {
             Event::MappingStart(anchor, _) => tree.push(Open::Map { entries: Vec::new(), key: None, anchor })?,
             Event::SequenceEnd | Event::MappingEnd => tree.close(line)?,
             Event::Alias(anchor) => {
-                let (value, nodes) = tree.anchors.get(&anchor).cloned().ok_or(Error::UnknownAnchor)?;
-                tree.aliased += nodes;
+                let named = tree.anchors.get(&anchor).cloned().ok_or(Error::UnknownAnchor)?;
+                tree.aliased += named.nodes;
                 if tree.aliased > ALIASED_NODES_MAX {
                     return Err(Error::Aliasing);
                 }
-                tree.add(value, None, line)?;
+                if tree.open.len() + named.depth > DEPTH_MAX {
+                    return Err(Error::TooDeep);
+                }
+                tree.add(named.value, None, line)?;
             }
             Event::Nothing | Event::StreamStart | Event::DocumentStart(_) => {}
         }
     }
-    Ok(Parsed { value: tree.root.unwrap_or_default(), duplicates: tree.duplicates })
+    match tree.unsupported {
+        Some(name) => Err(Error::Unsupported(name)),
+        None => Ok(Parsed { value: tree.root.unwrap_or_default(), duplicates: tree.duplicates }),
+    }
 }
 
 impl Tree {
@@ -111,8 +134,17 @@ impl Tree {
 
     fn anchor(&mut self, anchor: usize, value: &Value) {
         if anchor > 0 {
-            self.anchors.insert(anchor, (value.clone(), nodes(value)));
+            let (nodes, depth) = size(value);
+            self.anchors.insert(anchor, Anchored { value: value.clone(), nodes, depth });
         }
+    }
+
+    /// What stands for an infinite scalar, which may be a key and nothing else.
+    fn infinite(&mut self, infinity: scalar::Infinity) -> Value {
+        if !matches!(self.open.last(), Some(Open::Map { key: None, .. })) {
+            self.unsupported.get_or_insert(infinity.name);
+        }
+        infinity.key.into()
     }
 
     /// Puts a finished node where it belongs. Keys are texts; `text` is how a scalar was written.
@@ -179,12 +211,15 @@ fn merged(mut map: Map) -> Map {
     map
 }
 
-/// How many nodes a value has.
-fn nodes(value: &Value) -> usize {
-    1 + match value {
-        Value::Array(items) => items.iter().map(nodes).sum(),
-        Value::Object(map) => map.values().map(nodes).sum(),
-        _ => 0,
+/// How many nodes a value has, and how deep its lists and maps nest.
+fn size(value: &Value) -> (usize, usize) {
+    let of = |sizes: &mut dyn Iterator<Item = (usize, usize)>| {
+        sizes.fold((1, 1), |(nodes, depth), (more, deeper)| (nodes + more, depth.max(1 + deeper)))
+    };
+    match value {
+        Value::Array(items) => of(&mut items.iter().map(size)),
+        Value::Object(map) => of(&mut map.values().map(size)),
+        _ => (1, 0),
     }
 }
 
@@ -213,6 +248,40 @@ mod tests {
         ] {
             assert_eq!(json(text), want, "{text}");
         }
+    }
+
+    #[test]
+    fn numbers_that_are_too_large_are_text() {
+        let nines = "9".repeat(400);
+        for number in ["1e400", "-1.8e308", "+1e309", "1e+400", &nines] {
+            assert_eq!(json(&format!("a: {number}\n")), format!("{{\"a\":\"{number}\"}}"));
+        }
+        assert_eq!(json("a: 1e308\nb: 1e-400\n1e400: c\n"), r#"{"1e400":"c","a":1e+308,"b":0}"#);
+    }
+
+    #[test]
+    fn infinities_are_refused_unless_they_are_keys() {
+        for (text, name) in
+            [(".inf", "+Inf"), ("+.Inf", "+Inf"), ("-.INF", "-Inf"), (".nan", "NaN"), ("!!float .NaN", "NaN")]
+        {
+            for document in [format!("a: [1, {text}]\n"), text.to_owned(), format!("a: {{b: {text}}}\nc: .nan\n")] {
+                let why = parse(document.as_bytes()).unwrap_err().to_string();
+                assert_eq!(why, format!("json: unsupported value: {name}"), "{document}");
+            }
+        }
+        assert_eq!(
+            json("+.inf: '.inf'\n.NaN: \".nan\"\nx: !!str .inf\n"),
+            r#"{".inf":".inf",".nan":".nan","x":".inf"}"#
+        );
+        assert!(matches!(parse(b"a: .inf\nb: [\n"), Err(Error::Syntax { .. })));
+    }
+
+    #[test]
+    fn aliases_nest_no_deeper_than_what_they_stand_for() {
+        let nested = |levels: usize, inside: &str| "[".repeat(levels) + inside + &"]".repeat(levels);
+        let chain = |levels: usize| format!("a: &a {}\nb: &b {}\n", nested(200, "x"), nested(levels, "*a"));
+        assert!(parse(chain(DEPTH_MAX - 201).as_bytes()).is_ok());
+        assert_eq!(parse(chain(DEPTH_MAX - 200).as_bytes()).unwrap_err(), Error::TooDeep);
     }
 
     #[test]

@@ -14,6 +14,7 @@ use crate::gateway::Caller;
 use crate::kinds::addresses::{self, Block};
 use crate::registry::{Incoming, Registry, Served, Target, WriteOptions, stored_value};
 use crate::status::{ApiError, ApiResult};
+use crate::unreadable::others;
 
 /// Label that says who keeps an address.
 pub(super) const MANAGED_BY: &str = "ipaddress.kubernetes.io/managed-by";
@@ -58,7 +59,7 @@ impl Registry {
         {}
         let mut ranges = Ranges::default();
         for object in &objects {
-            let value = stored_value(object)?;
+            let Some(value) = others(stored_value(object)) else { continue };
             let blocks =
                 value.list_at(&["spec", "cidrs"]).iter().filter_map(Value::as_str).filter_map(Block::parse_sloppy);
             if object.key().name() == DEFAULT_RANGE {
