@@ -172,7 +172,7 @@ fn custom_resources_have_documents_of_their_own() {
         "any": {"type": "object", "x-kubernetes-preserve-unknown-fields": true},
         "size": {"type": "integer", "default": 3}
     }}}});
-    let custom = Custom { resource: Ref::Shared(Arc::new(resource)), schema: Some(schema) };
+    let custom = Custom { resource: Ref::Shared(Arc::new(resource)), schema: Some(schema), selectable: Vec::new() };
     let documents = OpenApi::default().with_custom(vec![custom]);
     let document = parsed(&ask(&documents, "/openapi/v3/apis/a.example.com/v1", "", ""));
     let spec = ["components", "schemas", "com.example.a.v1.Widget", "properties", "spec", "properties"];

@@ -198,6 +198,7 @@ impl Stream {
             self.alarm.as_mut().reset(self.ends.min(self.next_bookmark));
             self.reminder.renew();
             self.encoder.bookmark(subscription.position(), false, out)?;
+            self.table.freshen(); // the next one
         }
         Ok(true)
     }

@@ -110,6 +110,17 @@ impl Store {
         }
     }
 
+    /// Has what lists show be of now where it is of a while ago, so that what they tell is good for the history window:
+    /// in a table in which nothing happens, revisions do not rise by themselves. Without a majority that is not waited
+    /// for long.
+    pub async fn freshened(&self, table: &Table) {
+        let clocks = table.clocks();
+        let stale = clocks.iter().filter(|clock| clock.is_stale()).max_by_key(|clock| clock.hybrid().now());
+        if let Some(now) = stale.map(|clock| clock.hybrid().now()) {
+            self.settle(table, now).await;
+        }
+    }
+
     async fn settle(&self, table: &Table, revision: Revision) {
         table.clocks().iter().for_each(|clock| clock.demand(revision));
         let _ = table.wait_applied(revision, Instant::now() + LOCAL_READ_WAIT).await; // what is closed is shown then

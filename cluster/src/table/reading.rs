@@ -64,6 +64,23 @@ impl Table {
         floor
     }
 
+    /// The oldest revision that clients may name: history reaches back to it, and it was the newest within the history
+    /// window. Where nothing has happened for longer, it is after [`Table::revision`].
+    pub fn horizon(&self) -> Revision {
+        let outdated = self.current().flat_map(|division| division.clocks().to_vec()).map(|clock| clock.outdated());
+        outdated.max().unwrap_or_default().max(self.floor())
+    }
+
+    /// Has the groups close soon where what is closed is of a while ago, so that what is told is good for the history
+    /// window.
+    pub fn freshen(&self) {
+        for clock in self.clocks() {
+            if clock.is_stale() {
+                clock.demand(clock.hybrid().now());
+            }
+        }
+    }
+
     /// Waits until this replica has everything up to `revision`. Does nothing to bring that about: see
     /// [`crate::Store::reach`].
     ///
