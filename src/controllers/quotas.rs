@@ -33,9 +33,14 @@ const SETTLE: Duration = Duration::from_secs(2);
 /// Group and resource.
 type Counted = (String, String);
 
-/// A quota: namespace and name.
+/// A quota that is to be counted: namespace and name.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
-struct Quota(String, String);
+enum Work {
+    /// Unless somebody has done it meanwhile.
+    First(String, String),
+    /// Although it was counted before.
+    Again(String, String),
+}
 
 struct Controller {
     agent: Rc<Agent>,
@@ -46,7 +51,7 @@ struct Controller {
     followed: RefCell<BTreeSet<Counted>>,
     /// Told when there may be more of them.
     wanted: Notify,
-    queue: Queue<Quota>,
+    queue: Queue<Work>,
 }
 
 /// Counts every quota once, and again whenever that may come out differently.
@@ -64,7 +69,7 @@ pub async fn run(agent: Rc<Agent>, measured: QueueMetrics) -> ApiResult<()> {
     tokio::join!(
         follow(&table, Interest::default(), |seen| controller.see(&seen)),
         controller.follow_all(),
-        controller.queue.work(WORKERS, |quota| controller.attempt(quota)),
+        controller.queue.work(WORKERS, |work| controller.attempt(work)),
     );
     Ok(())
 }
@@ -88,8 +93,11 @@ impl Controller {
         self.counted.borrow_mut().entry(namespace.to_owned()).or_default().insert(name.to_owned(), counts);
         self.wanted.notify_one();
         // What happened while nobody counted is not known. What only changed its count was charged, or counted here.
-        if matches!(seen, Seen::Present(_)) || quota::is_uncounted(&quota) {
-            self.queue.add_after(Quota(namespace.to_owned(), name.to_owned()), SETTLE);
+        let (namespace, name) = (namespace.to_owned(), name.to_owned());
+        if matches!(seen, Seen::Present(_)) {
+            self.queue.add_after(Work::Again(namespace, name), SETTLE);
+        } else if quota::is_uncounted(&quota) {
+            self.queue.add_after(Work::First(namespace, name), SETTLE);
         }
     }
 
@@ -160,14 +168,19 @@ impl Controller {
         let namespace = object.key().namespace().unwrap_or("");
         for (name, counts) in self.counted.borrow().get(namespace).into_iter().flatten() {
             if counts.contains(of) {
-                self.queue.add_after(Quota(namespace.to_owned(), name.clone()), SETTLE);
+                self.queue.add_after(Work::Again(namespace.to_owned(), name.clone()), SETTLE);
             }
         }
     }
 
-    async fn attempt(&self, Quota(namespace, name): Quota) -> ApiResult<Then> {
+    async fn attempt(&self, work: Work) -> ApiResult<Then> {
+        let is_first = matches!(work, Work::First(..));
+        let (Work::First(namespace, name) | Work::Again(namespace, name)) = work;
         let target = Target { served: &self.quotas, namespace: &namespace, name: &name, subresource: "" };
         let Some(quota) = self.agent.get(target)? else { return Ok(Then::Rest) };
+        if is_first && !quota::is_uncounted(&quota) {
+            return Ok(Then::Rest);
+        }
         let now = now();
         let mut leaves = None;
         let used = self.count(&quota, now, &mut leaves).await?;
@@ -190,8 +203,11 @@ impl Controller {
             Ok(())
         });
         match counted.await {
-            // What was charged may not have been written yet when it was counted.
-            Ok(()) => Ok(Then::Again(SETTLE)),
+            Ok(()) => {
+                // What was charged may not have been written yet when it was counted.
+                self.queue.add_after(Work::Again(namespace.clone(), name.clone()), SETTLE);
+                Ok(Then::Rest)
+            }
             Err(ApiError { code: 404, .. }) => Ok(Then::Rest),
             Err(ApiError { code: 409, .. }) => Ok(Then::Again(SETTLE)),
             Err(error) => Err(error),

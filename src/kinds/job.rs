@@ -115,6 +115,9 @@ fn select_own_pods(job: &mut Value) {
     let selected = ["spec", "selector", "matchLabels", CONTROLLER[1]];
     if job.at(&selected).is_null() {
         job.set_at(&selected, uid);
+        let selector = job.get_mut("spec").and_then(|spec| spec.get_mut("selector"));
+        let labels = selector.and_then(|selector| selector.get_mut("matchLabels")?.as_object_mut());
+        labels.into_iter().for_each(Map::sort);
     }
 }
 
