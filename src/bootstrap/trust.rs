@@ -19,7 +19,8 @@ const BUNDLES: [&str; 2] = ["client-ca-file", "requestheader-client-ca-file"];
 /// What is there together with what is wanted; nothing where what is there cannot be read, which is for whoever wrote it
 /// to mend.
 pub(super) fn combined(existing: Option<&Map>, wanted: Option<&Map>) -> Option<Map> {
-    let text = |map: Option<&Map>, key: &str| map.and_then(|map| map.get(key)).and_then(Value::as_str).map(str::to_owned);
+    let text =
+        |map: Option<&Map>, key: &str| map.and_then(|map| map.get(key)).and_then(Value::as_str).map(str::to_owned);
     let mut all = Map::new();
     let mut keys: Vec<&str> = LISTS.into_iter().chain(BUNDLES).collect();
     keys.sort_unstable();
@@ -46,7 +47,11 @@ fn lists(own: &str, more: &str) -> Option<String> {
     };
     let (mut items, more) = (parse(own)?, parse(more)?);
     let before = items.len();
-    more.into_iter().for_each(|item| if !items.contains(&item) { items.push(item) });
+    more.into_iter().for_each(|item| {
+        if !items.contains(&item) {
+            items.push(item)
+        }
+    });
     if items.len() == before {
         return Some(own.to_owned());
     }
@@ -76,16 +81,16 @@ mod tests {
         let map = |value: Value| value.as_object().cloned().unwrap();
         let pem = |data: &str| format!("-----BEGIN CERTIFICATE-----\n{data}\n-----END CERTIFICATE-----\n");
         let list = "requestheader-allowed-names";
-        let wanted = map(value!({"client-ca-file": (pem("MAA=")), (list): "[\"a\",\"b\"]"}));
+        let wanted = map(value!({"client-ca-file": (pem("MAA=")), list: "[\"a\",\"b\"]"}));
         assert_eq!(combined(None, Some(&wanted)).as_ref(), Some(&wanted));
         assert_eq!(combined(Some(&wanted), Some(&wanted)).as_ref(), Some(&wanted));
-        let own = map(value!({"client-ca-file": (pem("MAE=")), (list): "[\"c\",\"a\"]", "foreign": "x"}));
+        let own = map(value!({"client-ca-file": (pem("MAE=")), list: "[\"c\",\"a\"]", "foreign": "x"}));
         let together = combined(Some(&own), Some(&wanted)).unwrap();
         assert_eq!(together.get(list).and_then(Value::as_str), Some("[\"c\",\"a\",\"b\"]"));
         let bundle = together.get("client-ca-file").and_then(Value::as_str).unwrap();
         assert_eq!(pem_blocks(bundle.as_bytes()).len(), 2);
         assert!(together.get("foreign").is_none());
-        for broken in [value!({(list): "no list"}), value!({"client-ca-file": "no pem"})] {
+        for broken in [value!({list: "no list"}), value!({"client-ca-file": "no pem"})] {
             assert_eq!(combined(Some(&map(broken)), Some(&wanted)), None);
         }
     }

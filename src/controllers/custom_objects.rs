@@ -76,7 +76,8 @@ async fn attempt(agent: &Agent, definitions: &Arc<Served>, gone: &Gone, name: St
         return Ok(Then::Rest);
     };
     gone.borrow_mut().remove(&name); // what there is belongs to somebody else now
-    if definition.at(&["metadata", "deletionTimestamp"]).is_null() || !has_finalizer(&definition, termination::CLEANUP) {
+    if definition.at(&["metadata", "deletionTimestamp"]).is_null() || !has_finalizer(&definition, termination::CLEANUP)
+    {
         return Ok(Then::Rest);
     }
     match finish(agent, target, &definition).await {

@@ -184,7 +184,8 @@ impl Controller {
         let now = now();
         let mut leaves = None;
         let used = self.count(&quota, now, &mut leaves).await?;
-        let again = leaves.map(|at: Timestamp| Duration::from_secs(u64::try_from(at.seconds - now.seconds).unwrap_or(0)));
+        let again =
+            leaves.map(|at: Timestamp| Duration::from_secs(u64::try_from(at.seconds - now.seconds).unwrap_or(0)));
         let rest = || again.map_or(Then::Rest, |again| Then::Again(again.max(SETTLE)));
         if says(&quota, &used) {
             return Ok(rest());

@@ -6,7 +6,9 @@ use flotilla_proto::time::Timestamp;
 use flotilla_proto::value;
 use flotilla_proto::value::{Map, Value};
 
-use super::{Generation, NameRule, Strategy, metadata, names, node_selector, protection, resources, shown, volume_source};
+use super::{
+    Generation, NameRule, Strategy, metadata, names, node_selector, protection, resources, shown, volume_source,
+};
 use crate::field::{ErrorKind, Errors, Path, shown};
 
 /// Ways to mount a volume, as messages list them.
@@ -307,7 +309,7 @@ mod tests {
         prepare_create(&mut object);
         assert_eq!(object.at(&["spec", "hostPath", "type"]), &Value::from(""));
         assert_eq!(object.str_at(&["spec", "volumeMode"]), "Filesystem");
-        assert_eq!(object.list_at(&["metadata", "finalizers"]), [Value::from(PROTECTION)]);
+        assert_eq!(object.list_at(&["metadata", "finalizers"]), [Value::from("kubernetes.io/pv-protection")]);
         let mut errors = Errors::default();
         validate(&object, None, &mut errors);
         assert!(errors.is_empty(), "{errors:?}");

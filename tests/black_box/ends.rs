@@ -41,7 +41,9 @@ fn claim(name: &str) -> Value {
 fn claims_volumes_and_classes_go_when_nobody_uses_them() {
     let directory = DataDir::new();
     let (_server, mut client) = start(&directory);
-    client.post(CLASSES, &json!({"metadata": {"name": "gold"}, "driverName": "d.e", "parameters": {"a": "b"}})).expect(201);
+    client
+        .post(CLASSES, &json!({"metadata": {"name": "gold"}, "driverName": "d.e", "parameters": {"a": "b"}}))
+        .expect(201);
     for name in ["used", "unused"] {
         client.post(CLAIMS, &claim(name)).expect(201);
     }
@@ -52,8 +54,7 @@ fn claims_volumes_and_classes_go_when_nobody_uses_them() {
     let pod = json!({"metadata": {"name": "p"}, "spec": {"nodeName": "n", "containers": [{"name": "c", "image": "i"}],
         "volumes": [{"name": "d", "persistentVolumeClaim": {"claimName": "used"}}]}});
     client.post(PODS, &pod).expect(201);
-    let (used, unused, bound) =
-        (format!("{CLAIMS}/used"), format!("{CLAIMS}/unused"), format!("{VOLUMES}/v"));
+    let (used, unused, bound) = (format!("{CLAIMS}/used"), format!("{CLAIMS}/unused"), format!("{VOLUMES}/v"));
     let class = format!("{CLASSES}/gold");
     for path in [&used, &unused, &bound, &class] {
         client.delete(path).expect(200);
@@ -99,7 +100,8 @@ fn quotas_are_counted_first_and_after_deletions() {
     let hard = json!({"count/configmaps": "4", "pods": "5", "requests.cpu": "1", "count/widgets.example.com": "3"});
     client.post(QUOTAS, &json!({"metadata": {"name": "q"}, "spec": {"hard": hard}})).expect(201);
     let path = format!("{QUOTAS}/q");
-    let counts = |client: &mut Connection, name: &str, used: &str| client.get(&path).json()["status"]["used"][name] == used;
+    let counts =
+        |client: &mut Connection, name: &str, used: &str| client.get(&path).json()["status"]["used"][name] == used;
     until("it is counted", || counts(&mut client, "count/configmaps", "3")); // with the root certificate
     client.post(MAPS, &json!({"metadata": {"name": "c"}})).expect(201);
     assert!(counts(&mut client, "count/configmaps", "4"), "it is charged at once");

@@ -36,8 +36,12 @@ fn server(directory: &DataDir) -> (Server, Connection) {
 fn what_every_cluster_has_comes_back() {
     let directory = DataDir::new();
     let (_server, mut client) = server(&directory);
-    let lease = &client.get("/apis/coordination.k8s.io/v1/namespaces/kube-system/leases").expect(200)["items"][0];
-    let lease = lease["metadata"]["name"].as_str().expect("a lease").to_owned();
+    let mut lease = String::new();
+    until("the server has its lease", || {
+        let leases = client.get("/apis/coordination.k8s.io/v1/namespaces/kube-system/leases").expect(200);
+        lease = leases["items"][0]["metadata"]["name"].as_str().unwrap_or_default().to_owned();
+        !lease.is_empty()
+    });
     for path in [
         "/api/v1/namespaces/default/services/kubernetes",
         "/api/v1/namespaces/kube-system/configmaps/extension-apiserver-authentication",
@@ -81,13 +85,13 @@ fn flow_control_follows_its_annotations() {
     // Whoever changes a suggested one says so first; what is mandatory stays whatever its annotation says.
     let own = |value: &str| json!({"metadata": {"annotations": {"apf.kubernetes.io/autoupdate-spec": value}}});
     let other = json!({"spec": {"matchingPrecedence": 7777}});
-    patch(&mut client, &schema("workload-leader-election"), &own("false"));
-    for name in ["workload-leader-election", "global-default", "catch-all"] {
+    patch(&mut client, &schema("system-leader-election"), &own("false"));
+    for name in ["system-leader-election", "global-default", "catch-all"] {
         patch(&mut client, &schema(name), &other);
     }
     until("the mandatory one is restored", || precedence(&mut client, "catch-all") == mandatory);
     until("the suggested one is restored", || precedence(&mut client, "global-default") == suggested);
-    assert_eq!(precedence(&mut client, "workload-leader-election"), 7777);
+    assert_eq!(precedence(&mut client, "system-leader-election"), 7777);
     let mut foreign = json!({"metadata": {"name": "foreign"}, "spec": {
         "priorityLevelConfiguration": {"name": "exempt"}, "matchingPrecedence": 1}});
     client.post(&format!("{FLOW}/flowschemas"), &foreign).expect(201);

@@ -53,20 +53,7 @@ impl GroupClock {
         let (closed, begun, wanted) = (AtomicU64::new(Revision::FIRST.get()), AtomicU64::new(0), AtomicU64::default());
         let (assigned, closing, closer) = (AtomicU64::default(), Notify::new(), OnceLock::new());
         let outdated = AtomicU64::default();
-        GroupClock {
-            name,
-            slot,
-            closed,
-            hybrid,
-            history,
-            outdated,
-            assigned,
-            begun,
-            closing,
-            closer,
-            wanted,
-            demands,
-        }
+        GroupClock { name, slot, closed, hybrid, history, outdated, assigned, begun, closing, closer, wanted, demands }
     }
 
     /// Name of the group.

@@ -6,22 +6,20 @@ use flotilla_proto::value::Value;
 use super::super::{Registry, Target, WriteOptions, now};
 use super::Request;
 use crate::gateway::Caller;
-use crate::kinds::admission::quota::Charge;
-use crate::kinds::admission::quota as admission;
+use crate::kinds::admission::quota::{Charge, is_recharged as is_charged_again};
 use crate::metrics::admission::{Operation, Phase};
 use crate::status::{ApiError, ApiResult};
 
 /// Whether a change of an object may be charged. Of a pod only what moves it between quotas is: see [`moves`].
 pub(super) fn is_recharged(target: Target<'_>) -> bool {
     let (group, resource) = (target.served.group(), &*target.served.resource.name);
-    admission::is_recharged(group, resource, target.subresource)
-        && (group, resource, target.subresource) != ("", "pods", "")
+    is_charged_again(group, resource, target.subresource) && (group, resource, target.subresource) != ("", "pods", "")
 }
 
 /// Whether a change of an object is charged although most of its kind are not.
 pub(super) fn moves(target: Target<'_>, object: &Value, old: &Value) -> bool {
     let (group, resource, subresource) = (target.served.group(), &*target.served.resource.name, target.subresource);
-    admission::is_recharged(group, resource, subresource)
+    is_charged_again(group, resource, subresource)
         && Charge { group, resource, subresource, object, old: Some(old), now: now() }.is_due()
 }
 

@@ -1,9 +1,9 @@
 //! ResourceQuotas: what objects use of a namespace's budget, and whether there is room (ResourceQuota).
 
 mod names;
-mod scopes;
 #[cfg(test)]
 mod quota_tests;
+mod scopes;
 mod usage;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -89,8 +89,7 @@ impl Charge<'_> {
     /// why there is no room.
     pub fn check(&self, quota: &Value, used: &(Usage, Option<Usage>)) -> Result<Option<Usage>, String> {
         let Some(hard) = quota.map_at(&["status", "hard"]) else { return Ok(None) };
-        let limited: BTreeSet<&str> =
-            hard.keys().filter(|name| counts(name, self.group, self.resource)).collect();
+        let limited: BTreeSet<&str> = hard.keys().filter(|name| counts(name, self.group, self.resource)).collect();
         let concerns = |object| scopes::match_object(quota, self.group, self.resource, object);
         if limited.is_empty() || !concerns(self.object) {
             return Ok(None);
@@ -122,13 +121,7 @@ impl Charge<'_> {
 }
 
 /// What becomes of `used` with what is requested on top.
-fn add(
-    name: &str,
-    hard: &Map,
-    used: Option<&Map>,
-    requested: &Usage,
-    may_exceed: bool,
-) -> Result<Usage, String> {
+fn add(name: &str, hard: &Map, used: Option<&Map>, requested: &Usage, may_exceed: bool) -> Result<Usage, String> {
     let mut after = Usage::new();
     let (mut asked, mut had, mut limits) = (Vec::new(), Vec::new(), Vec::new());
     for (resource, more) in requested {
@@ -217,8 +210,7 @@ pub fn is_uncounted(quota: &Value) -> bool {
     let differs = |(name, most): (&str, &Value)| {
         stated.and_then(|stated| stated.get(name)).is_none_or(|stated| amount(stated) != amount(most))
     };
-    let is_unknown = |(name, _): (&str, &Value)| {
-        !resources_of(name).is_empty() && used.is_none_or(|used| used.get(name).is_none())
-    };
+    let is_unknown =
+        |(name, _): (&str, &Value)| !resources_of(name).is_empty() && used.is_none_or(|used| used.get(name).is_none());
     stated.map_or(0, Map::len) != hard.map_or(0, Map::len) || names().any(differs) || names().any(is_unknown)
 }

@@ -94,7 +94,10 @@ fn scopes_choose_pods_and_claims() {
         let mut quota = quota();
         let selector = value!({"scopeName": "VolumeAttributesClass", "operator": operator, "values": values});
         quota.set_at(&["spec", "scopeSelector", "matchExpressions"], vec![selector]);
-        quota.set_at(&["status"], value!({"hard": {"persistentvolumeclaims": "1"}, "used": {"persistentvolumeclaims": "0"}}));
+        quota.set_at(
+            &["status"],
+            value!({"hard": {"persistentvolumeclaims": "1"}, "used": {"persistentvolumeclaims": "0"}}),
+        );
         let claim = value!({"spec": {"volumeAttributesClassName": class}});
         let resource = "persistentvolumeclaims";
         let charge = Charge { group: "", resource, subresource: "", object: &claim, old: None, now: NOW };
@@ -108,9 +111,7 @@ fn scopes_choose_pods_and_claims() {
 
 #[test]
 fn claims_count_devices_of_each_class_at_worst() {
-    let exactly = |class: &str, mode: &str, count: i64| {
-        value!({"exactly": {"deviceClassName": class, "allocationMode": mode, "count": count}})
-    };
+    let exactly = |class: &str, mode: &str, count: i64| value!({"exactly": {"deviceClassName": class, "allocationMode": mode, "count": count}});
     let either = value!({"firstAvailable": [
         {"deviceClassName": "gpu", "allocationMode": "ExactCount", "count": 3},
         {"deviceClassName": "gpu", "allocationMode": "ExactCount", "count": 1},
