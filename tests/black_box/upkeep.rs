@@ -86,14 +86,19 @@ fn flow_control_follows_its_annotations() {
     let own = |value: &str| json!({"metadata": {"annotations": {"apf.kubernetes.io/autoupdate-spec": value}}});
     let other = json!({"spec": {"matchingPrecedence": 7777}});
     patch(&mut client, &schema("system-leader-election"), &own("false"));
-    for name in ["system-leader-election", "global-default", "catch-all"] {
+    for name in ["system-leader-election", "global-default"] {
         patch(&mut client, &schema(name), &other);
     }
-    until("the mandatory one is restored", || precedence(&mut client, "catch-all") == mandatory);
+    patch(&mut client, &schema("catch-all"), &own("false"));
+    until("the mandatory one says that it is kept", || {
+        let annotations = client.get(&schema("catch-all")).expect(200)["metadata"]["annotations"].clone();
+        annotations["apf.kubernetes.io/autoupdate-spec"] == "true"
+    });
+    assert_eq!(precedence(&mut client, "catch-all"), mandatory);
     until("the suggested one is restored", || precedence(&mut client, "global-default") == suggested);
     assert_eq!(precedence(&mut client, "system-leader-election"), 7777);
     let mut foreign = json!({"metadata": {"name": "foreign"}, "spec": {
-        "priorityLevelConfiguration": {"name": "exempt"}, "matchingPrecedence": 1}});
+        "priorityLevelConfiguration": {"name": "exempt"}, "matchingPrecedence": 5000}});
     client.post(&format!("{FLOW}/flowschemas"), &foreign).expect(201);
     foreign["metadata"] = json!({"name": "claims", "annotations": {"apf.kubernetes.io/autoupdate-spec": "true"}});
     client.post(&format!("{FLOW}/flowschemas"), &foreign).expect(201);

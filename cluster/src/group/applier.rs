@@ -9,7 +9,7 @@ use tokio::time::Instant;
 
 use super::ages::Ages;
 use super::{Batch, GroupClock, ShardId, Step, Tables};
-use crate::limits::{FRESHNESS_PARTS, SHARED_ENCODING_AGE};
+use crate::limits::SHARED_ENCODING_AGE;
 use crate::shard_map::takes_writes;
 use crate::table::Extent;
 use crate::table::actor::{Apply, ShardActor, Take, Trim};
@@ -25,8 +25,6 @@ pub(crate) struct Applier {
     /// Bytes of history that a table keeps.
     history_bytes_max: usize,
     ages: Ages,
-    /// What the clock showed how long ago.
-    times: Ages,
     /// Since when shards are known not to be read any more.
     superseded: HashMap<ShardId, Instant>,
     present: HashMap<ShardId, Present>,
@@ -55,7 +53,6 @@ impl Applier {
     ) -> Applier {
         let Options { history_age_max, history_bytes_max, .. } = *options;
         let ages = Ages::new(history_age_max.max(SHARED_ENCODING_AGE));
-        let times = Ages::new(outdated_after(history_age_max));
         Applier {
             thread,
             clock,
@@ -63,7 +60,6 @@ impl Applier {
             history_age_max,
             history_bytes_max,
             ages,
-            times,
             superseded: HashMap::new(),
             present: HashMap::new(),
         }
@@ -227,8 +223,6 @@ impl Applier {
     /// Drops history that nobody may ask for any more.
     pub(crate) fn trim(&mut self, now: Instant) {
         self.ages.note(now, self.clock.closed());
-        self.times.note(now, self.clock.hybrid().now());
-        self.clock.outdate(self.times.closed_for(outdated_after(self.history_age_max), now));
         let aged = self.ages.closed_for(self.history_age_max, now);
         let unshared = self.ages.closed_for(SHARED_ENCODING_AGE, now);
         for (id, shard) in self.tables.shards_of(self.clock.slot()) {
@@ -258,12 +252,6 @@ impl Applier {
     pub(crate) fn last(&self) -> Revision {
         self.clock.closed()
     }
-}
-
-/// How long after a revision was the time nobody may name it any more: what is told is [`FRESHNESS_PARTS`] old at most,
-/// and good for the history window from then on.
-fn outdated_after(history: Duration) -> Duration {
-    history + history / FRESHNESS_PARTS
 }
 
 /// After which revision a shard is not read any more: its division has ended, and another one is read.

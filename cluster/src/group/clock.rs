@@ -25,8 +25,6 @@ pub(crate) struct GroupClock {
     hybrid: HybridClock,
     /// How long history is kept.
     history: Duration,
-    /// Up to where the time was longer ago than that.
-    outdated: AtomicU64,
     /// The largest revision that this replica has assigned as its leader.
     assigned: AtomicU64,
     /// The first closed revision that was known here; zero before.
@@ -52,8 +50,7 @@ impl GroupClock {
         hybrid.serve();
         let (closed, begun, wanted) = (AtomicU64::new(Revision::FIRST.get()), AtomicU64::new(0), AtomicU64::default());
         let (assigned, closing, closer) = (AtomicU64::default(), Notify::new(), OnceLock::new());
-        let outdated = AtomicU64::default();
-        GroupClock { name, slot, closed, hybrid, history, outdated, assigned, begun, closing, closer, wanted, demands }
+        GroupClock { name, slot, closed, hybrid, history, assigned, begun, closing, closer, wanted, demands }
     }
 
     /// Name of the group.
@@ -75,17 +72,6 @@ impl GroupClock {
     pub(crate) fn is_stale(&self) -> bool {
         let age = self.hybrid.now().get().saturating_sub(self.closed().get());
         age > Revision::span(self.history / FRESHNESS_PARTS)
-    }
-
-    /// Revisions before this one were told to nobody within the history window, whether or not anything has changed
-    /// since: clients may not name them any more.
-    pub(crate) fn outdated(&self) -> Revision {
-        Revision::new(self.outdated.load(Ordering::Acquire))
-    }
-
-    /// That is so up to a revision.
-    pub(super) fn outdate(&self, revision: Revision) {
-        self.outdated.fetch_max(revision.get(), Ordering::AcqRel);
     }
 
     /// The clock by which revisions are assigned, of all groups alike.
