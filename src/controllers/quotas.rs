@@ -14,9 +14,11 @@ use flotilla_proto::time::Timestamp;
 use flotilla_proto::value::{Map, Value};
 use futures_util::StreamExt;
 use futures_util::stream::FuturesUnordered;
+use memchr::memmem;
 use tokio::sync::Notify;
 
 use super::agent::Agent;
+use super::metadata::{is_deleting, metadata};
 use super::queue::{Queue, Then};
 use crate::follow::{Seen, follow};
 use crate::kinds::admission::quota::{self, Tally, Usage};
@@ -153,6 +155,9 @@ impl Controller {
         if !matches!(&*of.1, "pods" | "services" | "persistentvolumeclaims") {
             return false;
         }
+        if of.1 == "pods" && !is_other_pod(previous, change.object()) {
+            return false;
+        }
         let (Ok(before), Ok(after)) = (stored_value(previous), stored_value(change.object())) else { return true };
         let now = now();
         let used = |object| quota::usage(&of.0, &of.1, object, now);
@@ -256,6 +261,18 @@ impl Controller {
         }
         Ok(used)
     }
+}
+
+/// Whether a pod may use something else than before. Most changes tell of what its containers do, and are not read.
+fn is_other_pod(before: &Object, after: &Object) -> bool {
+    let phase = |pod: &Object| pod.terms().field("status.phase").map(str::to_owned);
+    let generation = |pod: &Object| metadata(pod).ok().and_then(|metadata| metadata.int_at(&["generation"]));
+    let is_sized = |pod: &Object| memmem::find(pod.bytes(), b"\"allocatedResources\":").is_some();
+    phase(before) != phase(after)
+        || is_deleting(before) != is_deleting(after)
+        || is_sized(before)
+        || is_sized(after)
+        || generation(before) != generation(after)
 }
 
 /// Whether the status of a quota says what was counted.

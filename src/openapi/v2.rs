@@ -152,7 +152,9 @@ fn required(schema: &Map, names: &[Value]) -> Vec<Value> {
     let properties = schema.get("properties").and_then(Value::as_object).filter(|_| !opens);
     let stays = |name: &&Value| {
         let text = name.as_str().unwrap_or("");
-        !(added && STATED.contains(&text)) && !properties.and_then(|all| all.get(text)).is_some_and(is_nullable)
+        let is_added = added && STATED.contains(&text);
+        let may_be_null = properties.and_then(|all| all.get(text)).is_some_and(is_nullable);
+        !is_added && !may_be_null
     };
     names.iter().filter(stays).cloned().collect()
 }

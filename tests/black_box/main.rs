@@ -10,6 +10,7 @@ mod configuration;
 mod crash;
 mod custom;
 mod damage;
+mod details;
 mod disk;
 mod dividing;
 mod drain;

@@ -100,7 +100,7 @@ mod tests {
         let (mut times, told) = (Times::new(clock.clone(), AGE), clock.now());
         for second in 0..400 {
             times.pass(Instant::now());
-            assert_eq!(told < clock.outdated(), second > 331, "{second}");
+            assert_eq!(told < clock.outdated(), second > 330, "{second}");
             tokio::time::advance(Duration::from_secs(1)).await;
         }
     }

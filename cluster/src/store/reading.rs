@@ -68,7 +68,7 @@ impl Store {
         };
         if clocks.len() > 1 && !seeded!(UnclosedBarrier) {
             // Only changes are to be seen: groups that closed further without one, as they do for other tables, do not
-            // matter, so that reading an idle table writes nothing.
+            // matter, so that reading an idle table writes nothing unless what it shows is of a while ago.
             let last = table.last_change();
             try_join_all(clocks.iter().map(|clock| clock.close_to(last))).await?;
             let deadline = Instant::now() + CLOSING_TIMEOUT;

@@ -63,7 +63,7 @@ fn ec(der: &[u8]) -> Option<PrivateKey> {
     members.member(INTEGER)?;
     let secret = members.member(OCTETS)?.to_vec();
     let mut public = None;
-    while let Some((tag, content)) = members.next() {
+    for (tag, content) in members {
         if tag == PUBLIC {
             // The first byte tells how many bits of the last one are not used.
             public = Some(only(content, BITS)?.get(1..)?.to_vec());

@@ -59,7 +59,8 @@ pub fn is_recharged(group: &str, resource: &str, subresource: &str) -> bool {
 pub fn is_counted(group: &str, resource: &str) -> bool {
     let is_virtual = matches!((group, resource), ("", "bindings" | "componentstatuses"))
         || matches!(group, "authentication.k8s.io" | "authorization.k8s.io");
-    !is_virtual && !(resource == "events" && matches!(group, "" | "events.k8s.io"))
+    let is_event = resource == "events" && matches!(group, "" | "events.k8s.io");
+    !is_virtual && !is_event
 }
 
 /// What an object uses.
