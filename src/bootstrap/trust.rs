@@ -16,8 +16,8 @@ const LISTS: [&str; 5] = [
 /// Keys whose texts are certificates in PEM.
 const BUNDLES: [&str; 2] = ["client-ca-file", "requestheader-client-ca-file"];
 
-/// What is there together with what is wanted; nothing where what is there cannot be read, which is for whoever wrote it
-/// to mend.
+/// What is there together with what is wanted; nothing where what is there cannot be read, which is for whoever wrote
+/// it to mend.
 pub(super) fn combined(existing: Option<&Map>, wanted: Option<&Map>) -> Option<Map> {
     let text =
         |map: Option<&Map>, key: &str| map.and_then(|map| map.get(key)).and_then(Value::as_str).map(str::to_owned);

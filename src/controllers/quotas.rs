@@ -1,7 +1,8 @@
 //! Counts of quotas: what a namespace uses of what they limit ("Resource Quotas").
 //!
-//! Admission charges what is written. Here everything is counted anew that admission cannot know: quotas that were never
-//! counted, objects that are gone, and those that use less than before. Only tables are followed that some quota counts.
+//! Admission charges what is written. Here everything is counted anew that admission cannot know: quotas that were
+//! never counted, objects that are gone, and those that use less than before. Only tables are followed that some quota
+//! counts.
 
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet, HashMap};

@@ -56,8 +56,8 @@ impl Writer {
 pub struct Owned {
     /// The version that the fields belong to.
     pub api_version: Str,
-    /// When they were last written, RFC 3339 in whole seconds; absent for fields that came by way of another resource, and
-    /// empty where a client has stated the zero time.
+    /// When they were last written, RFC 3339 in whole seconds; absent for fields that came by way of another resource,
+    /// and empty where a client has stated the zero time.
     pub time: Option<Str>,
     /// The fields; see [`super::set`].
     pub set: Map,

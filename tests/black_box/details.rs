@@ -177,7 +177,9 @@ fn custom_resources_are_shown_and_described_as_they_are_defined() {
     let table = client.call("GET", things, &[("Accept", TABLE)], b"").expect("an answer").expect(200);
     assert_eq!(table["rows"][0]["cells"], json!(["a", "New"]));
     let fields = json!([{"fieldPath": "spec.name"}]);
-    let published = client.get("/openapi/v3/apis/example.com/v1").expect(200);
+    let document = "/openapi/v3/apis/example.com/v1";
+    until("they are described", || client.get(document).status == 200);
+    let published = client.get(document).expect(200);
     let published = &published["components"]["schemas"]["com.example.v1.Thing"];
     assert_eq!(published["x-kubernetes-selectable-fields"], fields);
     assert_eq!(published["properties"]["spec"]["required"], json!(["set"]));
