@@ -232,6 +232,18 @@ pub fn shown(value: &Value) -> String {
     }
 }
 
+/// A free-form value as error messages show it: Go sorts the members of its maps.
+pub fn shown_sorted(value: &Value) -> String {
+    match value {
+        Value::Object(_) | Value::Array(_) => {
+            let mut sorted = value.clone();
+            sorted.sort_members();
+            shown(&sorted)
+        }
+        other => shown(other),
+    }
+}
+
 /// A float as Go's `%v` prints it: with an exponent of at least two digits below 1e-4 and from 1e6 on.
 pub fn float(number: f64) -> String {
     let scientific = format!("{number:e}");

@@ -115,6 +115,10 @@ pub const WATCH_BEGIN_WAIT: Duration = Duration::from_millis(500);
 /// Bytes that a connection gathers before it sends them without waiting for its task's next turn.
 pub const CONNECTION_WRITE_BYTES: usize = 65_536;
 
+/// How long a bookmark waits for the groups of a table in which nothing happens to close, so that it tells what is good
+/// for the history window.
+pub const BOOKMARK_FRESHENING: Duration = Duration::from_millis(200);
+
 /// Time between bookmarks of a watch that asked for them.
 pub const BOOKMARK_INTERVAL: Duration = Duration::from_secs(60);
 

@@ -11,7 +11,7 @@ use flotilla_proto::value::Value;
 use futures_util::{StreamExt, stream};
 
 use super::agent::Agent;
-use super::metadata::{is_deleting, uid};
+use super::metadata::{has_finalizer, is_deleting, release, uid};
 use super::queue::{Queue, Then};
 use crate::custom::termination::{self, Stage};
 use crate::custom::{self, Definition};
@@ -76,7 +76,8 @@ async fn attempt(agent: &Agent, definitions: &Arc<Served>, gone: &Gone, name: St
         return Ok(Then::Rest);
     };
     gone.borrow_mut().remove(&name); // what there is belongs to somebody else now
-    if definition.at(&["metadata", "deletionTimestamp"]).is_null() || !is_held(&definition) {
+    if definition.at(&["metadata", "deletionTimestamp"]).is_null() || !has_finalizer(&definition, termination::CLEANUP)
+    {
         return Ok(Then::Rest);
     }
     match finish(agent, target, &definition).await {
@@ -99,19 +100,8 @@ async fn finish(agent: &Agent, target: Target<'_>, definition: &Value) -> ApiRes
         }
     }
     tell(agent, target, definition, Stage::Completed).await?;
-    let release = |definition: &mut Value| {
-        let finalizers = definition.get_mut("metadata").and_then(|metadata| metadata.get_mut("finalizers"));
-        if let Some(finalizers) = finalizers.and_then(Value::as_array_mut) {
-            finalizers.retain(|finalizer| finalizer.as_str() != Some(termination::CLEANUP));
-        }
-    };
-    agent.edit(target, uid, release).await?;
+    agent.edit(target, uid, |definition| release(definition, termination::CLEANUP)).await?;
     Ok(Then::Rest)
-}
-
-fn is_held(definition: &Value) -> bool {
-    let finalizers = definition.list_at(&["metadata", "finalizers"]).iter();
-    finalizers.filter_map(Value::as_str).any(|finalizer| finalizer == termination::CLEANUP)
 }
 
 /// Tells in the status how far it came.

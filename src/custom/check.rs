@@ -12,7 +12,7 @@ use flotilla_proto::value::{Map, Value};
 use super::correlate::Pair;
 use super::format;
 use super::number::is_whole;
-use crate::field::{ErrorKind, Errors, FieldError, Path, quote, shown};
+use crate::field::{ErrorKind, Errors, FieldError, Path, quote, shown_sorted};
 
 /// Most bytes of places that errors name.
 const TOLD_BYTES_MAX: usize = 1 << 20;
@@ -156,13 +156,13 @@ impl Walk<'_> {
             .iter()
             .map(|value| match value {
                 Value::Str(text) => quote(text),
-                other => quote(&shown(other)),
+                other => quote(&shown_sorted(other)),
             })
             .collect();
         out.errors.0.push(FieldError {
             kind: ErrorKind::NotSupported,
             field: self.field(self.named()),
-            shown: shown(value),
+            shown: shown_sorted(value),
             detail: format!("supported values: {}", names.join(", ")),
         });
     }

@@ -33,7 +33,7 @@ fn walk(schema: &Structural, value: &Value, path: &Path<'_>, errors: &mut Errors
             match schema.list_type {
                 Some(ListType::Set) => {
                     for index in repeated(items.iter().map(identity)) {
-                        errors.duplicate(&path.index(index), &items[index]);
+                        errors.duplicate(&path.index(index), &sorted(&items[index]));
                     }
                 }
                 Some(ListType::Map) => keyed(schema, items, path, errors),
@@ -50,7 +50,7 @@ fn walk(schema: &Structural, value: &Value, path: &Path<'_>, errors: &mut Errors
 fn keyed(schema: &Structural, items: &[Value], path: &Path<'_>, errors: &mut Errors) {
     if let Some(index) = items.iter().position(|item| !matches!(item, Value::Object(_) | Value::Null)) {
         let why = "must be an object for an array of list-type map";
-        return errors.invalid(&path.index(index), &items[index], why);
+        return errors.invalid(&path.index(index), &sorted(&items[index]), why);
     }
     let keys_of = |item: &Value| {
         let stated = schema.list_map_keys.iter().filter_map(|key| Some((key.clone(), item.get(key)?.clone())));

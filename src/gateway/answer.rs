@@ -237,7 +237,9 @@ pub fn encode_entity(
             let mut table = table(served, version, include);
             let mut out = Vec::with_capacity(1024);
             let stored = match entity {
-                Entity::Stored(object) if !served.is_stored_version() => Some(registry::stored_value(object)?),
+                Entity::Stored(object) if served.custom.is_none() && !served.is_stored_version() => {
+                    Some(registry::stored_value(object)?)
+                }
                 _ => None,
             };
             let encoded = printing::Encoded { stored: stored.as_ref(), ..printing::Encoded::default() };

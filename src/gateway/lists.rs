@@ -383,7 +383,9 @@ fn whole_table(
     while page.read(&mut objects)? {}
     let mut items = Vec::with_capacity(objects.len());
     for (at, object) in objects.iter().enumerate() {
-        match registry.shown(served, object).and_then(|shown| Ok((shown, registry::stored_value(object)?))) {
+        // Custom resources are printed as they are shown: what is stored lacks defaults of what was added to it since.
+        let stored = || served.custom.is_none().then(|| registry::stored_value(object)).transpose();
+        match registry.shown(served, object).and_then(|shown| Ok((shown, stored()?))) {
             Ok(item) => items.push(item),
             Err(error) => {
                 let mut rest = objects[at + 1..].to_vec();
@@ -395,12 +397,12 @@ fn whole_table(
         }
     }
     let mut table = answer::table(served, version, include);
-    table.sort(&mut items, |(_, stored)| stored);
+    table.sort(&mut items, |(shown, stored)| stored.as_ref().unwrap_or(shown));
     let mut out = Vec::new();
     let revision = page.revision.to_string();
     table.begin(&list_meta(page, &revision), &mut out);
     for (item, stored) in &items {
-        table.row(item, printing::Encoded { stored: Some(stored), ..printing::Encoded::default() }, &mut out);
+        table.row(item, printing::Encoded { stored: stored.as_ref(), ..printing::Encoded::default() }, &mut out);
     }
     table.end(&mut out);
     Ok(out)

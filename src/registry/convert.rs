@@ -87,8 +87,17 @@ pub fn default(served: &Served, object: &mut Value) {
         return;
     }
     let mut stored = to_stored(served, std::mem::take(object));
-    (served.strategy.default)(&mut stored);
+    served.strategy.default_converted.unwrap_or(served.strategy.default)(&mut stored);
     *object = shown(served, stored);
+}
+
+/// Writes the defaults into a valid object of the stored version that were left out while it was checked, as it came in
+/// another version.
+pub fn default_valid(served: &Served, object: &mut Value) {
+    if served.strategy.default_converted.is_some() && !served.is_stored_version() {
+        (served.strategy.default)(object);
+        encode::order_members(object, &served.stored.of);
+    }
 }
 
 /// As [`default`], for an object that was made of one which has its defaults: of what both share they are not written

@@ -243,8 +243,8 @@ fn is_definition(served: &Served) -> bool {
 }
 
 fn check_preconditions(target: Target<'_>, options: &DeleteOptions, old: &Value, current: &Object) -> ApiResult<()> {
-    // Namespaces are checked by rules of their own, which word it differently.
-    let plain = is_namespace(target.served);
+    // Namespaces and definitions are checked by rules of their own, which word it differently.
+    let plain = is_namespace(target.served) || is_definition(target.served);
     let resource = if plain { &target.served.resource.name } else { &target.served.kind().name };
     let failed = |what: &str, stated: &str, own: &str, since: &str| {
         let why = if plain {

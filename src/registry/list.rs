@@ -96,14 +96,23 @@ impl Registry {
         let table = self.table(served);
         if let Some(token) = token(served, listing)? {
             return match token.revision {
-                None => self.barrier(&table).await,
+                None => {
+                    self.barrier(&table).await?;
+                    self.store.freshened(&table).await;
+                    Ok(())
+                }
                 Some(revision) => self.reach(&table, revision.get()).await,
             };
         }
         match listing.wanted()? {
-            0 if listing.revision.is_empty() => self.barrier(&table).await,
+            0 if listing.revision.is_empty() => {
+                self.barrier(&table).await?;
+                self.store.freshened(&table).await;
+                Ok(())
+            }
             0 => {
                 self.store.settled(&table).await;
+                self.store.freshened(&table).await;
                 Ok(())
             }
             revision => self.reach(&table, revision).await,
@@ -129,7 +138,7 @@ fn snapshot(table: &Table, listing: &Listing) -> ApiResult<Snapshot> {
     if revision == 0 || !exactly {
         return Ok(table.snapshot());
     }
-    table.snapshot_at(Revision::new(revision)).map_err(|error| match error {
+    read::at(table, Revision::new(revision)).map_err(|error| match error {
         SnapshotError::Compacted(compacted) => too_old(revision, compacted),
         SnapshotError::Future(future) => read::too_large(revision, future.current),
     })
@@ -154,7 +163,7 @@ fn next_page(table: &Table, namespace: &str, listing: &Listing, token: Token) ->
     let snapshot = match token.revision {
         // The client goes on without a consistent view, after its token expired.
         None => table.snapshot(),
-        Some(revision) => match table.snapshot_at(revision) {
+        Some(revision) => match read::at(table, revision) {
             Ok(snapshot) => snapshot,
             Err(SnapshotError::Compacted(_)) => return Err(token.expired()),
             Err(SnapshotError::Future(future)) => return Err(read::too_large(revision.get(), future.current)),

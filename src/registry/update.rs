@@ -235,6 +235,7 @@ impl Registry {
         fieldmanager::settle(&old, &mut new);
         encode::order_changed(&mut new, &served.stored.of, &old);
         let checked = self.validate_update(target, &new, &old, caller);
+        convert::default_valid(served, &mut new);
         let checked = match checked.and_then(|()| self.check_update(target, &new, &old, caller)) {
             Ok(()) => self.charge_quotas(target, &new, Some(&old), options, caller).await,
             refused => refused,

@@ -45,6 +45,8 @@ pub struct Stream {
     /// Whether the end of the present objects is to be told.
     tell_end: bool,
     next_bookmark: Instant,
+    /// Whether the groups of the table were asked to close for the next bookmark.
+    freshening: bool,
     ends: Instant,
     /// Sleeps until the next bookmark or the end. Made once, as is the next: a watch of many changes waits often.
     alarm: Pin<Box<Sleep>>,
@@ -96,6 +98,7 @@ impl Stream {
             },
             ends,
             next_bookmark,
+            freshening: false,
             alarm: Box::pin(tokio::time::sleep_until(ends.min(next_bookmark))),
             ending: Box::pin(end.clone().comes()),
             end,
@@ -194,10 +197,17 @@ impl Stream {
             }
         }
         if self.bookmarks && now >= self.next_bookmark {
-            self.next_bookmark = bookmark_after(now, self.ends);
+            // Where nothing happens, what is told must be made to be of now first.
+            self.freshening = !self.freshening && self.table.freshen();
+            if !self.freshening {
+                self.encoder.bookmark(subscription.position(), false, out)?;
+            }
+            self.next_bookmark = match self.freshening {
+                true => now + limits::BOOKMARK_FRESHENING,
+                false => bookmark_after(now, self.ends),
+            };
             self.alarm.as_mut().reset(self.ends.min(self.next_bookmark));
             self.reminder.renew();
-            self.encoder.bookmark(subscription.position(), false, out)?;
         }
         Ok(true)
     }

@@ -15,10 +15,11 @@ use crate::watch::Interest;
 use crate::{Draft, Expectation, Key, Layout, Marks, Object, Outcome, Revision, Scope, SnapshotError, TableId, Terms};
 
 const BASE: u64 = 400_000_000_000_000_000;
+const HISTORY: Duration = Duration::from_secs(300);
 
 fn table() -> Arc<Table> {
     let shard = Shard::new(Revision::new(BASE), ["spec.nodeName".into()]);
-    let clock = GroupClock::new("default".into(), 0, Arc::default(), HybridClock::default());
+    let clock = GroupClock::new("default".into(), 0, Arc::default(), HybridClock::default(), HISTORY);
     clock.raise(Revision::new(BASE));
     let places = vec![Place { shard: Arc::new(shard), clock: Arc::new(clock) }];
     let divisions = [Arc::new(Division::new(1, places))].into();

@@ -94,6 +94,10 @@ fn out_of_range(text: &str, place: &Place<'_>, wanted: &str) -> Error {
 }
 
 fn bytes(value: &mut Value, place: &Place<'_>) -> Result<(), Error> {
+    if let Value::Array(numbers) = value {
+        *value = base64::encode(&octets(numbers, place)?).into();
+        return Ok(());
+    }
     let Value::Str(text) = value else {
         return Err(mismatch(value, place, || "[]uint8".into()));
     };
@@ -102,6 +106,18 @@ fn bytes(value: &mut Value, place: &Place<'_>) -> Result<(), Error> {
         *text = canonical.into();
     }
     Ok(())
+}
+
+/// Bytes may be given as the array of their numbers, too.
+fn octets(numbers: &mut [Value], place: &Place<'_>) -> Result<Vec<u8>, Error> {
+    let octet = |number: &mut Value| match number {
+        Value::Null => Ok(0),
+        number => {
+            integer(number, 0, u8::MAX.into(), place, "uint8")?;
+            Ok(number.as_int().and_then(|number| u8::try_from(number).ok()).unwrap_or(0))
+        }
+    };
+    numbers.iter_mut().map(octet).collect()
 }
 
 fn amount(value: &mut Value) -> Result<(), Error> {
@@ -123,7 +139,12 @@ fn moment(value: &mut Value, micro: bool, place: &Place<'_>) -> Result<(), Error
     let Value::Str(text) = value else {
         return Err(mismatch(value, place, || "string".into()));
     };
-    let canonical = if micro { Timestamp::parse_micro(text)?.micro() } else { Timestamp::parse(text)?.to_string() };
+    let parsed = if micro { Timestamp::parse_micro(text)? } else { Timestamp::parse(text)? };
+    if parsed == Timestamp::ZERO {
+        *value = Value::Null; // as Go writes a time that nobody has set
+        return Ok(());
+    }
+    let canonical = if micro { parsed.micro() } else { parsed.to_string() };
     if canonical != text.as_str() {
         *text = canonical.into();
     }

@@ -204,9 +204,9 @@ pub(super) fn belongs(address: &Value, owner: Owner<'_>) -> bool {
 fn is_ready(range: &Value) -> bool {
     let stays = range.at(&["metadata", "deletionTimestamp"]).is_null();
     let mut conditions = range.list_at(&["status", "conditions"]).iter();
-    let ready = |c: &Value| c.str_at(&["type"]) == "Ready" && c.str_at(&["status"]) == "True";
-    // The default range is there before anybody can have said that it is ready.
-    stays && (range.str_at(&["metadata", "name"]) == DEFAULT_RANGE || conditions.any(ready))
+    // Of one that nobody says anything of, nobody keeps the conditions.
+    let ready = conditions.find(|condition| condition.str_at(&["type"]) == "Ready");
+    stays && ready.is_none_or(|ready| ready.str_at(&["status"]) == "True")
 }
 
 /// The server as the author of writes.

@@ -1,5 +1,7 @@
 //! `log`: what a container wrote.
 
+use flotilla_proto::time::Timestamp;
+
 use super::exec::{container, host};
 use super::remote;
 use super::{Connect, Connected, Pending};
@@ -48,6 +50,9 @@ fn check(query: &Query<'_>, name: &str) -> ApiResult<()> {
             errors.invalid(&path, &number.into(), "must be greater than 0");
         }
     }
+    if let Some(since) = query.get("sinceTime") {
+        Timestamp::parse(since).map_err(|error| ApiError::bad_request(error.to_string()))?;
+    }
     if query.get("sinceTime").is_some() && query.get("sinceSeconds").is_some() {
         errors.forbidden(&Path::root("[]"), "at most one of `sinceTime` or `sinceSeconds` may be specified");
     }
@@ -90,6 +95,8 @@ mod tests {
             refusal("tailLines=-1"),
             "PodLogOptions \"p\" is invalid: tailLines: Invalid value: -1: must be greater than or equal to 0"
         );
+        let why = r#"parsing time "x" as "2006-01-02T15:04:05Z07:00": cannot parse "x" as "2006""#;
+        assert_eq!(refusal("sinceTime=x"), why);
         assert_eq!(refusal("tailLines=x"), "strconv.ParseInt: parsing \"x\": invalid syntax");
         assert_eq!(
             refusal("sinceSeconds=5&sinceTime=2024-01-01T00:00:00Z"),
