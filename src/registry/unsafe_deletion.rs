@@ -97,10 +97,10 @@ mod tests {
     #[test]
     fn it_goes_with_no_other_option() {
         assert_eq!(read(&value!({"gracePeriodSeconds": 0})), None);
-        assert_eq!(read(&value!({(OPTION): false, "dryRun": ["All"]})), None);
-        assert!(read(&value!({(OPTION): true, "dryRun": []})).is_some_and(|errors| errors.is_empty()));
+        assert_eq!(read(&value!({OPTION: false, "dryRun": ["All"]})), None);
+        assert!(read(&value!({OPTION: true, "dryRun": []})).is_some_and(|errors| errors.is_empty()));
         let all = value!({
-            (OPTION): true, "dryRun": ["All"], "propagationPolicy": "Orphan", "orphanDependents": false,
+            OPTION: true, "dryRun": ["All"], "propagationPolicy": "Orphan", "orphanDependents": false,
             "gracePeriodSeconds": 0, "preconditions": {}
         });
         let errors = read(&all).unwrap_or_default();
