@@ -73,6 +73,14 @@ impl Writer<'_> {
             } else if n > 0 || context != Context::Document {
                 self.indent(depth);
             }
+            if !is_simple_key(key) {
+                self.text("? ");
+                self.string(key, depth + 2, false);
+                self.indent(depth);
+                self.text(":");
+                self.node(value, depth + 2, Context::Item);
+                continue;
+            }
             self.string(key, depth, true);
             self.text(":");
             let deeper = if matches!(value, Value::Array(_)) { depth } else { depth + 2 };
@@ -165,6 +173,13 @@ impl Writer<'_> {
             self.out.push(b'\n');
         }
     }
+}
+
+/// Whether a key may stand before a colon in its line: readers look no further ahead than 1,024 characters for one, and
+/// writers stop long before that.
+fn is_simple_key(key: &str) -> bool {
+    const BYTES_MAX: usize = 128;
+    key.len() <= BYTES_MAX && !key.contains(['\n', '\r', '\u{85}', '\u{2028}', '\u{2029}'])
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -291,6 +306,19 @@ mod tests {
             yaml(&object),
             "\"\": \"\"\na2: 2\na10: 1\nempty: {}\nesc: \"a\\tb\"\nkind: X\nlist:\n- a:\n  - 1\n  - 2\n  b: 1\n- []\nmulti: |\n  one\n  two\n\"n\": \"5\"\nnone: null\ns: 'a: b'\nt: \"2020-01-01T00:00:00Z\"\ntrail: \"one\\ntwo \"\n\"yes\": \"yes\"\n"
         );
+    }
+
+    #[test]
+    fn keys_that_are_long_or_have_several_lines_are_told_by_a_mark() {
+        let long = "k".repeat(129);
+        let object = value!({(long.as_str()): {"a": [1]}, "l\nm\n": [{"x": 1}, 2], "z": {(long.as_str()): "v"}});
+        let text = format!("? {long}\n: a:\n  - 1\n? |\n  l\n  m\n: - x: 1\n  - 2\nz:\n  ? {long}\n  : v\n");
+        assert_eq!(yaml(&object), text);
+        for length in [128, 129, 1_024, 1_025, 5_000] {
+            let object =
+                value!({"a": {("k y".repeat(length / 3)): {"b": [{("x".repeat(length)): [[]]}]}}, "c\u{85}d": 1});
+            assert_eq!(super::super::parse(yaml(&object).as_bytes()).map(|parsed| parsed.value), Ok(object));
+        }
     }
 
     #[test]
