@@ -228,7 +228,7 @@ pub fn shown(value: &Value) -> String {
         Value::Str(text) => quote(text),
         Value::Null => "null".into(),
         Value::Float(number) => float(number.get()),
-        other => String::from_utf8_lossy(&json::to_vec(other)).into_owned(),
+        other => String::from_utf8_lossy(&json::to_vec_as_stated(other)).into_owned(),
     }
 }
 

@@ -368,7 +368,8 @@ pub fn decode_delete_options(body: &[u8], content_type: &str) -> ApiResult<Optio
     let bad = |why: String| ApiError::bad_request(why);
     let mut value = match media {
         Media::Json => {
-            json::parse(body).map_err(|e| bad(format!("couldn't get version/kind; json parse error: {e}")))?
+            let parsed = json::parse_tracking(body);
+            parsed.map_err(|e| bad(format!("couldn't get version/kind; json parse error: {e}")))?.value
         }
         Media::Yaml => yaml::parse(body).map_err(|e| bad(e.to_string()))?.value,
         Media::Protobuf => open_protobuf(body, kind).map_err(|e| bad(e.to_string()))?,

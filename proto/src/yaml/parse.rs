@@ -50,7 +50,14 @@ pub struct Parsed {
 
 enum Open {
     List { items: Vec<Value>, anchor: usize },
-    Map { entries: Vec<(Str, Value)>, key: Option<Str>, anchor: usize },
+    Map { entries: Vec<(Str, Value)>, key: Option<Key>, merged: Vec<Value>, anchor: usize },
+}
+
+/// The key whose value comes next.
+enum Key {
+    Named(Str),
+    /// `<<`, without quotes: the value has members of the map.
+    Merge,
 }
 
 /// What an anchor names.
@@ -98,10 +105,15 @@ pub fn parse(text: &[u8]) -> Result<Parsed, Error> {
                     None => scalar::resolve(&text, plain, tag),
                 };
                 tree.anchor(anchor, &value);
+                if plain && tag.is_none() && text == "<<" && tree.begin_merge() {
+                    continue;
+                }
                 tree.add(value, Some(&text), line)?;
             }
             Event::SequenceStart(anchor, _) => tree.push(Open::List { items: Vec::new(), anchor })?,
-            Event::MappingStart(anchor, _) => tree.push(Open::Map { entries: Vec::new(), key: None, anchor })?,
+            Event::MappingStart(anchor, _) => {
+                tree.push(Open::Map { entries: Vec::new(), key: None, merged: Vec::new(), anchor })?;
+            }
             Event::SequenceEnd | Event::MappingEnd => tree.close(line)?,
             Event::Alias(anchor) => {
                 let named = tree.anchors.get(&anchor).cloned().ok_or(Error::UnknownAnchor)?;
@@ -147,13 +159,25 @@ impl Tree {
         infinity.key.into()
     }
 
+    /// Whether `<<` is a key here, whose value is then merged.
+    fn begin_merge(&mut self) -> bool {
+        match self.open.last_mut() {
+            Some(Open::Map { key: key @ None, .. }) => {
+                *key = Some(Key::Merge);
+                true
+            }
+            _ => false,
+        }
+    }
+
     /// Puts a finished node where it belongs. Keys are texts; `text` is how a scalar was written.
     fn add(&mut self, value: Value, text: Option<&str>, line: usize) -> Result<(), Error> {
         match self.open.last_mut() {
             None => self.root = Some(value),
             Some(Open::List { items, .. }) => items.push(value),
-            Some(Open::Map { entries, key, .. }) => match key.take() {
-                Some(name) => {
+            Some(Open::Map { entries, key, merged, .. }) => match key.take() {
+                Some(Key::Merge) => merged.push(value),
+                Some(Key::Named(name)) => {
                     if let Some(place) = find(entries, &name) {
                         self.duplicates.push(format!("line {line}: key {name:?} already set in map"));
                         *place = value;
@@ -161,7 +185,7 @@ impl Tree {
                         entries.push((name, value));
                     }
                 }
-                None => *key = Some(scalar::key(&value, text).ok_or_else(|| not_a_key(line))?),
+                None => *key = Some(Key::Named(scalar::key(&value, text).ok_or_else(|| not_a_key(line))?)),
             },
         }
         Ok(())
@@ -170,10 +194,11 @@ impl Tree {
     fn close(&mut self, line: usize) -> Result<(), Error> {
         let (value, anchor) = match self.open.pop() {
             Some(Open::List { items, anchor }) => (Value::Array(items), anchor),
-            Some(Open::Map { entries, anchor, .. }) => {
+            Some(Open::Map { entries, merged, anchor, .. }) => {
                 let mut map = Map::from_entries(entries).0;
                 map.sort();
-                (Value::Object(merged(map)), anchor)
+                merge(&mut map, merged);
+                (Value::Object(map), anchor)
             }
             None => (Value::Null, 0),
         };
@@ -193,13 +218,15 @@ fn not_a_key(line: usize) -> Error {
     Error::Syntax { line: Some(line), why: "invalid map key".into() }
 }
 
-/// Resolves the merge key `<<`: members of the map itself win.
-fn merged(mut map: Map) -> Map {
-    let Some(source) = map.remove("<<") else { return map };
-    let sources = match source {
+/// Adds what the merge key `<<` names: members of the map itself win.
+fn merge(map: &mut Map, merged: Vec<Value>) {
+    if merged.is_empty() {
+        return;
+    }
+    let sources = merged.into_iter().flat_map(|source| match source {
         Value::Array(items) => items,
         other => vec![other],
-    };
+    });
     for source in sources {
         for (key, value) in source.as_object().into_iter().flat_map(Map::iter) {
             if !map.contains_key(key) {
@@ -208,7 +235,6 @@ fn merged(mut map: Map) -> Map {
         }
     }
     map.sort();
-    map
 }
 
 /// How many nodes a value has, and how deep its lists and maps nest.
@@ -242,6 +268,10 @@ mod tests {
             ("1: x\ntrue: z\ny: q\n", r#"{"1":"x","true":"q"}"#),
             ("a: |\n  one\n  two\nb: >-\n  three\n  four\n", r#"{"a":"one\ntwo\n","b":"three four"}"#),
             ("x: &a {k: v}\nw: *a\nz: {<<: *a, j: w}\n", r#"{"w":{"k":"v"},"x":{"k":"v"},"z":{"j":"w","k":"v"}}"#),
+            (
+                "{'<<': {a: b}, \"c\": {\"<<\": d}, e: <<}\n",
+                r#"{"\u003c\u003c":{"a":"b"},"c":{"\u003c\u003c":"d"},"e":"\u003c\u003c"}"#,
+            ),
             ("a: b\n---\na: c\n", r#"{"a":"b"}"#),
             ("a: b\u{85}c: |\u{85}  d\u{85}", r#"{"a":"b","c":"d\n"}"#),
             ("", "null"),
