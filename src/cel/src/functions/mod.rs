@@ -69,6 +69,8 @@ pub type Native = for<'a> fn(&[Value<'a>]) -> Outcome<Value<'a>>;
 pub enum Call {
     /// A function of the arguments.
     Native(Native),
+    /// A function of the arguments that all overloads share, called whatever their types are.
+    Shared(Native),
     /// A function of the arguments in which one, where it is a constant, is prepared once when the call is planned: a
     /// regular expression. The preparation fails the compilation.
     Prepared {

@@ -39,6 +39,11 @@ impl<'a> List<'a> {
         Self::Joined(Arc::new(Joined { first, second, len }))
     }
 
+    /// Whether its items read as a schema says.
+    pub fn is_shaped(&self) -> bool {
+        matches!(self, Self::Tree(_, Some(_)))
+    }
+
     /// Number of items.
     pub fn len(&self) -> usize {
         match self {

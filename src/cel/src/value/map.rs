@@ -89,6 +89,18 @@ impl<'a> Key<'a> {
         }
     }
 
+    /// The same number in all other number types, as a value that is compared with constants may be.
+    pub(crate) fn numbers(&self) -> Vec<Key<'static>> {
+        let double = |number: f64| Key::Double((number + 0.0).to_bits());
+        let mut same: Vec<Key<'static>> = self.same_numbers().into_iter().flatten().collect();
+        match self {
+            Self::Int(number) => same.push(double(*number as f64)),
+            Self::Uint(number) => same.push(double(*number as f64)),
+            _ => {}
+        }
+        same
+    }
+
     /// The keys of other number types that are the same number.
     fn same_numbers(&self) -> [Option<Key<'static>>; 2] {
         match *self {
