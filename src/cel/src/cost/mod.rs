@@ -2,12 +2,14 @@
 //!
 //! Both follow the formulas of Kubernetes and of cel-go, since they decide which rules may be written.
 
+mod estimate;
 mod node;
 mod range;
 mod rules;
 
 use crate::value::Value;
 
+pub use estimate::estimate;
 pub use node::{NoSizes, Node, SizeSource, Step};
 pub use range::{CallEstimate, CostRange, SizeRange};
 pub use rules::*;

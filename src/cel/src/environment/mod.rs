@@ -124,6 +124,11 @@ impl Environment {
         self
     }
 
+    /// What of the syntax is spoken.
+    pub fn dialect(&self) -> &crate::syntax::Dialect {
+        &self.base.dialect
+    }
+
     /// The variables, by their slots.
     pub fn variables(&self) -> &[Variable] {
         &self.variables

@@ -305,7 +305,7 @@ fn insert<'a>(so_far: Value<'a>, added: Vec<Value<'a>>) -> Outcome<Value<'a>> {
 }
 
 /// A constant of the plan, its text borrowed.
-pub(super) fn constant(value: &Value<'static>) -> Value<'_> {
+pub(super) fn constant<'a>(value: &'a Value<'static>) -> Value<'a> {
     match value {
         Value::String(text) => Value::String(Text::Borrowed(text)),
         other => other.clone(),
