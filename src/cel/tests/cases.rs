@@ -6,16 +6,20 @@ mod cases_suite;
 
 use std::path::PathBuf;
 
+use serde::Deserialize;
+
 /// The files, and how many of their cases must agree at least.
 const FILES: [(&str, usize, fn(&serde_json::Value) -> Result<(), String>); 5] = [
-    ("parsing", 0, cases_suite::check),
-    ("checking", 0, cases_suite::check),
-    ("comprehension", 0, cases_suite::check),
-    ("conformance", 0, cases_suite::conform),
-    ("kubernetes-plain", 0, cases_plain::check),
+    ("parsing", 188, cases_suite::check),
+    ("checking", 89, cases_suite::check),
+    ("comprehension", 78, cases_suite::check),
+    ("conformance", 1248, cases_suite::conform),
+    ("kubernetes-plain", 1183, cases_plain::check),
 ];
+/// How much of a disagreement is printed.
+const PRINTED_CHARACTERS_MAX: usize = 600;
 /// How many disagreements of a file are printed.
-const PRINTED_MAX: usize = 40;
+const PRINTED_MAX: usize = 400;
 
 #[test]
 fn cases_agree() {
@@ -28,7 +32,9 @@ fn cases_agree() {
             let Ok(text) = std::fs::read_to_string(folder.join(format!("{name}.jsonl"))) else { continue };
             let (mut good, mut bad) = (0, 0);
             for line in text.lines() {
-                let case: serde_json::Value = serde_json::from_str(line).unwrap();
+                let mut reader = serde_json::Deserializer::from_str(line);
+                reader.disable_recursion_limit();
+                let case = serde_json::Value::deserialize(&mut reader).unwrap();
                 if case["protobuf"] == true {
                     continue;
                 }
@@ -38,7 +44,8 @@ fn cases_agree() {
                         bad += 1;
                         if bad <= PRINTED_MAX {
                             let label = case["name"].as_str().unwrap_or_default();
-                            println!("{name} {label} {}: {text}", case["expr"]);
+                            let line = format!("{name} {label} {}: {text}", case["expr"]);
+                            println!("{}", line.chars().take(PRINTED_CHARACTERS_MAX).collect::<String>());
                         }
                     }
                 }

@@ -208,7 +208,9 @@ impl Checker<'_> {
         for argument in &mut call.arguments {
             self.expr(argument);
         }
-        if call.receiver.is_some() && let Some(function) = self.namespaced(call) {
+        if call.receiver.is_some()
+            && let Some(function) = self.namespaced(call)
+        {
             call.receiver = None;
             call.function = function.name.clone();
             return self.resolve(id, call, &function);
@@ -252,7 +254,10 @@ impl Checker<'_> {
             let with: HashMap<Arc<str>, Type> =
                 overload.parameters.iter().map(|name| (name.clone(), self.bindings.fresh())).collect();
             let wanted: Vec<Type> = overload.signature.arguments.iter().map(|each| instantiate(each, &with)).collect();
-            if !self.bindings.assign_all(&arguments, &wanted) {
+            // Upstream forgets the ban on comparing different numbers within loops.
+            let is_banned =
+                !self.environment.base.compares_numbers && self.scopes.is_empty() && compares_numbers(overload);
+            if is_banned || !self.bindings.assign_all(&arguments, &wanted) {
                 continue;
             }
             fitting.push(overload.clone());
@@ -440,5 +445,14 @@ impl Checker<'_> {
         if !self.bindings.assign(wanted, &found) {
             self.mismatch(expr.id, wanted, &found);
         }
+    }
+}
+
+/// Whether the overload compares numbers of two types.
+fn compares_numbers(overload: &OverloadDecl) -> bool {
+    let is_number = |of: &Type| matches!(of, Type::Int | Type::Uint | Type::Double);
+    match &overload.signature.arguments[..] {
+        [one, other] => overload.signature.result == Type::Bool && one != other && is_number(one) && is_number(other),
+        _ => false,
     }
 }

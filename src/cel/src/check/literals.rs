@@ -102,7 +102,9 @@ fn visit(expr: &Expr, see: &mut impl FnMut(&Expr)) {
         }),
         ExprKind::Object(_, fields) => fields.iter().for_each(|field| visit(&field.value, see)),
         ExprKind::Loop(each) => {
-            [&each.range, &each.init, &each.condition, &each.step, &each.result].iter().for_each(|each| visit(each, see));
+            [&each.range, &each.init, &each.condition, &each.step, &each.result]
+                .iter()
+                .for_each(|each| visit(each, see));
         }
         ExprKind::Unspecified | ExprKind::Literal(_) | ExprKind::Ident(_) => {}
     }

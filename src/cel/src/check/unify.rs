@@ -167,10 +167,7 @@ fn unwrapped(of: &Type) -> &Type {
 
 /// Whether `null` may be where the type is asked for.
 fn is_nullable(of: &Type) -> bool {
-    matches!(
-        of,
-        Type::Null | Type::Opaque(_) | Type::Object(_) | Type::Duration | Type::Timestamp | Type::Wrapper(_)
-    )
+    matches!(of, Type::Null | Type::Opaque(_) | Type::Object(_) | Type::Duration | Type::Timestamp | Type::Wrapper(_))
 }
 
 /// The more general of two types that fit each other.

@@ -20,6 +20,8 @@ pub struct Base {
     pub homogeneous: bool,
     /// Whether literals of durations, timestamps, patterns and formats are looked at when they are compiled.
     pub checks_literals: bool,
+    /// Whether numbers of different types may be compared.
+    pub compares_numbers: bool,
 }
 
 /// The names of the types that every environment has.
@@ -42,7 +44,14 @@ impl Base {
         let mut types: HashMap<Arc<str>, Type> = TYPES.iter().map(|(name, of)| ((*name).into(), of.clone())).collect();
         types.insert("list".into(), Type::list(Type::Dyn));
         types.insert("map".into(), Type::map(Type::Dyn, Type::Dyn));
-        let mut base = Self { functions: HashMap::new(), types, dialect, homogeneous: false, checks_literals: false };
+        let mut base = Self {
+            functions: HashMap::new(),
+            types,
+            dialect,
+            homogeneous: false,
+            checks_literals: false,
+            compares_numbers: true,
+        };
         for library in libraries {
             for function in library.functions {
                 for overload in function.overloads {
@@ -74,9 +83,11 @@ impl Base {
             two_variables: Since::Minor(32).includes(minor),
             bind: false,
             quoted_names: false,
+            bounds: crate::limits::PARSER,
         };
         let checks_literals = Since::Minor(29).includes(minor);
-        Self { homogeneous: true, checks_literals, ..Self::new(&libraries, dialect) }
+        let compares_numbers = Since::Minor(28).includes(minor);
+        Self { homogeneous: true, checks_literals, compares_numbers, ..Self::new(&libraries, dialect) }
     }
 
     pub(crate) fn add(&mut self, name: &str, overload: OverloadDecl) {

@@ -149,11 +149,7 @@ impl Environment {
 
     /// The type that a name stands for.
     pub(crate) fn type_named(&self, name: &str) -> Option<Type> {
-        self.base
-            .types
-            .get(name)
-            .cloned()
-            .or_else(|| self.provider.has_object(name).then(|| Type::object(name)))
+        self.base.types.get(name).cloned().or_else(|| self.provider.has_object(name).then(|| Type::object(name)))
     }
 
     pub(crate) fn has_object(&self, name: &str) -> bool {

@@ -174,12 +174,15 @@ fn is_of(value: &Value<'_>, of: &Type) -> bool {
         (Type::List(element), Value::List(list)) => {
             list.get(0).is_none_or(|first| first.is_ok_and(|first| is_of(&first, element)))
         }
-        (Type::Map(entry), Value::Map(map)) => map.iter().next().is_none_or(|(key, value)| {
-            is_of(&key, &entry.0) && value.is_ok_and(|value| is_of(&value, &entry.1))
-        }),
+        (Type::Map(entry), Value::Map(map)) => map
+            .iter()
+            .next()
+            .is_none_or(|(key, value)| is_of(&key, &entry.0) && value.is_ok_and(|value| is_of(&value, &entry.1))),
         (Type::Wrapper(of), value) => matches!(value, Value::Null) || is_of(value, of),
         (Type::Opaque(_), Value::Optional(_)) => of.optional_of().is_some(),
-        (Type::Opaque(_) | Type::Object(_), Value::Opaque(value)) => value.type_of().runtime_name() == of.runtime_name(),
+        (Type::Opaque(_) | Type::Object(_), Value::Opaque(value)) => {
+            value.type_of().runtime_name() == of.runtime_name()
+        }
         _ => false,
     }
 }
@@ -206,7 +209,8 @@ pub(super) fn shown(value: &Value<'_>) -> String {
         Value::Duration(span) => crate::library::standard::duration_text(*span),
         Value::Bytes(bytes) => String::from_utf8_lossy(bytes).into_owned(),
         Value::List(list) => {
-            let items: Vec<String> = list.iter().map(|item| item.as_ref().map_or_else(ToString::to_string, shown)).collect();
+            let items: Vec<String> =
+                list.iter().map(|item| item.as_ref().map_or_else(ToString::to_string, shown)).collect();
             format!("[{}]", items.join(", "))
         }
         Value::Map(map) => {

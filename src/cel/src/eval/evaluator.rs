@@ -322,7 +322,8 @@ pub(super) fn known<'a>(outcome: &Outcome<Value<'a>>) -> Value<'a> {
 
 /// Whether comparing costs 1 because one side is no text, list or map.
 fn is_cheap(values: &[Value<'_>; 2]) -> bool {
-    values.iter().any(|value| {
-        matches!(value, Value::Null | Value::Bool(_) | Value::Int(_) | Value::Uint(_) | Value::Double(_))
-    }) && !values.iter().any(|value| value.size() == Some(0))
+    values
+        .iter()
+        .any(|value| matches!(value, Value::Null | Value::Bool(_) | Value::Int(_) | Value::Uint(_) | Value::Double(_)))
+        && !values.iter().any(|value| value.size() == Some(0))
 }

@@ -66,12 +66,7 @@ impl Program {
         Self::planned(root, None, environment, false)
     }
 
-    fn planned(
-        root: &Expr,
-        checked: Option<&Checked>,
-        environment: &Environment,
-        optimize: bool,
-    ) -> Outcome<Self> {
+    fn planned(root: &Expr, checked: Option<&Checked>, environment: &Environment, optimize: bool) -> Outcome<Self> {
         let (root, planned) = plan::plan(root, checked, environment, optimize)?;
         Ok(Self { root, locals: planned.locals, inits: planned.inits })
     }

@@ -51,6 +51,7 @@ impl<'a, B: Bindings<'a> + ?Sized> Evaluator<'a, '_, B> {
             }
             match found {
                 Some(found) => value = found,
+                None if is_optional && path.is_test => return Ok(Value::Bool(false)),
                 None if is_optional => return Ok(Value::none()),
                 None => return Err(missing(&value, &key)),
             }
@@ -60,10 +61,9 @@ impl<'a, B: Bindings<'a> + ?Sized> Evaluator<'a, '_, B> {
 
     fn root(&mut self, root: &'a Root) -> Outcome<Value<'a>> {
         match root {
-            Root::Variable(slot, name) => self
-                .variables
-                .get(*slot)
-                .unwrap_or_else(|| Err(Error::new(format!("no such attribute(s): {name}")))),
+            Root::Variable(slot, name) => {
+                self.variables.get(*slot).unwrap_or_else(|| Err(Error::new(format!("no such attribute(s): {name}"))))
+            }
             Root::Local(at) => self.locals[*at].clone().unwrap_or_else(|| Err(Error::no_such_overload())),
             Root::Accumulator(at) => self.accumulator(*at),
             Root::Value(plan) => self.eval(plan),

@@ -23,10 +23,7 @@ pub static LIBRARY: Library = Library {
             overloads: &[planned("optional_or_optional", "optional(V).(optional(V)): optional(V)")],
         },
         Function { name: "orValue", overloads: &[planned("optional_orValue_value", "optional(V).(V): V")] },
-        Function {
-            name: "_?._",
-            overloads: &[planned("select_optional_field", "(dyn, string): optional(V)")],
-        },
+        Function { name: "_?._", overloads: &[planned("select_optional_field", "(dyn, string): optional(V)")] },
         Function {
             name: "_[?_]",
             overloads: &[

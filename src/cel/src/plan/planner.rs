@@ -120,9 +120,11 @@ impl Planner<'_> {
         if self.checked.is_none()
             && let Some(name) = expr.qualified_name()
             && self.local(name.split('.').next().unwrap_or("")).is_none()
-            && self.environment.candidates(&name).iter().any(|name| {
-                self.environment.slot(name).is_some() || self.environment.type_named(name).is_some()
-            })
+            && self
+                .environment
+                .candidates(&name)
+                .iter()
+                .any(|name| self.environment.slot(name).is_some() || self.environment.type_named(name).is_some())
         {
             return self.maybe(&name);
         }

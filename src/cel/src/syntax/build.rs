@@ -9,15 +9,33 @@ use super::literal;
 use super::machine::Halt;
 use super::macros::{Expanded, Macros};
 use super::tree::{Child, NodeId, Tree};
-use crate::limits::DEPTH_MAX;
 use crate::source::{Issues, Place};
 use crate::syntax::Dialect;
 use crate::value::Value;
 
 /// Words that are no variables and no functions.
 const RESERVED: [&str; 21] = [
-    "as", "break", "const", "continue", "else", "false", "for", "function", "if", "import", "in", "let", "loop",
-    "package", "namespace", "null", "return", "true", "var", "void", "while",
+    "as",
+    "break",
+    "const",
+    "continue",
+    "else",
+    "false",
+    "for",
+    "function",
+    "if",
+    "import",
+    "in",
+    "let",
+    "loop",
+    "package",
+    "namespace",
+    "null",
+    "return",
+    "true",
+    "var",
+    "void",
+    "while",
 ];
 
 /// Builds the syntax tree.
@@ -79,7 +97,7 @@ impl<'t, 'a> Builder<'t, 'a> {
 
     fn deeper(&mut self, build: impl FnOnce(&mut Self) -> Built) -> Built {
         self.depth += 1;
-        if self.depth > DEPTH_MAX {
+        if self.depth > self.dialect.bounds.depth {
             return Err(Halt::Because("max recursion depth exceeded".to_owned()));
         }
         let built = build(self);

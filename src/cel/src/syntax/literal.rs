@@ -86,7 +86,13 @@ fn escape<'a>(text: &'a str, is_bytes: bool, out: &mut Vec<u8>) -> Result<&'a st
     Ok(rest)
 }
 
-fn code<'a>(text: &'a str, digits: usize, radix: u32, is_byte: bool, out: &mut Vec<u8>) -> Result<&'a str, &'static str> {
+fn code<'a>(
+    text: &'a str,
+    digits: usize,
+    radix: u32,
+    is_byte: bool,
+    out: &mut Vec<u8>,
+) -> Result<&'a str, &'static str> {
     let bad = if radix == 8 { "unable to unescape octal sequence in string" } else { BAD };
     let number = text.get(..digits).and_then(|digits| u32::from_str_radix(digits, radix).ok()).ok_or(bad)?;
     if is_byte {

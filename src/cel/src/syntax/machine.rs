@@ -7,7 +7,7 @@ use super::grammar::{Decision, GRAMMAR, Label, Operator, Part, RULES, Role, Rule
 use super::lexer::Tokens;
 use super::token::{Kind, Token};
 use super::tree::{Child, NodeId, Tree};
-use crate::limits::DEPTH_MAX;
+use crate::limits::ParserBounds;
 use crate::source::{Issues, Place};
 
 /// Why parsing stopped before the end.
@@ -30,7 +30,7 @@ pub(super) struct Fault {
 /// What the parser does with a frame's parts when it is through with them.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Frame {
-    Rule { rule: Rule, precedence: u8, node: NodeId, role: Role, pushed: u16 },
+    Rule { rule: Rule, precedence: u8, node: NodeId, role: Role },
     Block,
     Again,
 }
@@ -58,6 +58,7 @@ pub(super) struct Machine<'t, 'a> {
     pub tokens: &'t Tokens<'a>,
     pub places: &'t dyn Fn(i32) -> Place,
     pub issues: &'t mut Issues,
+    pub bounds: ParserBounds,
     pub at: usize,
     pub levels: Vec<Level>,
     pub phase: Phase,
@@ -78,11 +79,17 @@ pub(super) struct Machine<'t, 'a> {
 }
 
 impl<'t, 'a> Machine<'t, 'a> {
-    pub fn new(tokens: &'t Tokens<'a>, places: &'t dyn Fn(i32) -> Place, issues: &'t mut Issues) -> Self {
+    pub fn new(
+        tokens: &'t Tokens<'a>,
+        places: &'t dyn Fn(i32) -> Place,
+        issues: &'t mut Issues,
+        bounds: ParserBounds,
+    ) -> Self {
         Self {
             tokens,
             places,
             issues,
+            bounds,
             at: 0,
             levels: Vec::new(),
             phase: Phase::Before,
@@ -128,7 +135,7 @@ impl<'t, 'a> Machine<'t, 'a> {
             return Ok(());
         }
         let mut quiet = Issues::default();
-        let mut probe = Machine::new(self.tokens, self.places, &mut quiet);
+        let mut probe = Machine::new(self.tokens, self.places, &mut quiet, self.bounds);
         probe.levels.clone_from(&self.levels);
         probe.depths = self.depths;
         probe.at = self.at;
@@ -175,7 +182,7 @@ impl<'t, 'a> Machine<'t, 'a> {
     fn enter(&mut self, rule: Rule, precedence: u8, role: Role) -> Result<(), Halt> {
         self.deepen(rule)?;
         let node = if self.probing { 0 } else { self.tree.add(Label::Of(rule), self.at as u32) };
-        let frame = Frame::Rule { rule, precedence, node, role, pushed: 1 };
+        let frame = Frame::Rule { rule, precedence, node, role };
         self.levels.push(Level { parts: GRAMMAR[rule as usize], at: 0, frame });
         Ok(())
     }
@@ -183,8 +190,8 @@ impl<'t, 'a> Machine<'t, 'a> {
     fn deepen(&mut self, rule: Rule) -> Result<(), Halt> {
         let depth = &mut self.depths[rule as usize];
         *depth += 1;
-        if *depth > DEPTH_MAX {
-            return Err(Halt::Because(format!("expression recursion limit exceeded: {DEPTH_MAX}")));
+        if *depth > self.bounds.depth {
+            return Err(Halt::Because(format!("expression recursion limit exceeded: {}", self.bounds.depth)));
         }
         Ok(())
     }
@@ -247,8 +254,8 @@ impl<'t, 'a> Machine<'t, 'a> {
     /// Ends the present rule: its node becomes a part of the one that called it.
     pub fn leave(&mut self) {
         while let Some(level) = self.levels.pop() {
-            let Frame::Rule { rule, node, role, pushed, .. } = level.frame else { continue };
-            self.depths[rule as usize] = self.depths[rule as usize].saturating_sub(pushed);
+            let Frame::Rule { rule, node, role, .. } = level.frame else { continue };
+            self.depths[rule as usize] = self.depths[rule as usize].saturating_sub(1);
             if !self.probing {
                 match self.rule_node() {
                     Some(parent) => self.tree.link(parent, role, Child::Node(node)),
@@ -277,7 +284,8 @@ impl<'t, 'a> Machine<'t, 'a> {
     }
 
     fn take(&mut self, role: Role, child: Child) {
-        if !self.probing && role != Role::Nothing
+        if !self.probing
+            && role != Role::Nothing
             && let Some(node) = self.rule_node()
         {
             self.tree.link(node, role, child);
@@ -319,7 +327,7 @@ impl<'t, 'a> Machine<'t, 'a> {
             },
             Part::Operators(operators, _) => match self.operator(operators, self.precedence()) {
                 Ok(Some(operator)) => {
-                    self.push(operator)?;
+                    self.push(operator);
                     Some((operator.parts, Frame::Again))
                 }
                 Ok(None) => None,
@@ -343,12 +351,11 @@ impl<'t, 'a> Machine<'t, 'a> {
     }
 
     /// Makes what the rule has so far the first operand of an operator.
-    fn push(&mut self, operator: &'static Operator) -> Result<(), Halt> {
+    fn push(&mut self, operator: &'static Operator) {
         let Some(at) = self.levels.iter().rposition(|level| matches!(level.frame, Frame::Rule { .. })) else {
-            return Ok(());
+            return;
         };
-        let Frame::Rule { rule, node, .. } = self.levels[at].frame else { return Ok(()) };
-        self.deepen(rule)?;
+        let Frame::Rule { node, .. } = self.levels[at].frame else { return };
         let made = if self.probing {
             0
         } else {
@@ -356,10 +363,8 @@ impl<'t, 'a> Machine<'t, 'a> {
             self.tree.link(made, Role::First, Child::Node(node));
             made
         };
-        if let Frame::Rule { node, pushed, .. } = &mut self.levels[at].frame {
+        if let Frame::Rule { node, .. } = &mut self.levels[at].frame {
             *node = made;
-            *pushed += 1;
         }
-        Ok(())
     }
 }

@@ -189,7 +189,16 @@ impl<'m, 't, 'a> Macros<'m, 't, 'a> {
     ) -> Expr {
         let Variables { first: variable, second } = variables;
         let accumulator = ACCUMULATOR.into();
-        self.make(ExprKind::Loop(Box::new(Loop { range, variable, second, accumulator, init, condition, step, result })))
+        self.make(ExprKind::Loop(Box::new(Loop {
+            range,
+            variable,
+            second,
+            accumulator,
+            init,
+            condition,
+            step,
+            result,
+        })))
     }
 
     /// A loop that gathers what `step` adds where `filter` holds.
@@ -295,7 +304,10 @@ impl<'m, 't, 'a> Macros<'m, 't, 'a> {
                 arguments: call.arguments.iter().map(|argument| self.copy(argument)).collect(),
             })),
             ExprKind::List(items) => ExprKind::List(
-                items.iter().map(|item| Item { value: self.copy(&item.value), is_optional: item.is_optional }).collect(),
+                items
+                    .iter()
+                    .map(|item| Item { value: self.copy(&item.value), is_optional: item.is_optional })
+                    .collect(),
             ),
             ExprKind::Map(entries) => ExprKind::Map(
                 entries

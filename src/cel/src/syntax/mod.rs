@@ -17,7 +17,7 @@ pub use ast::{Ast, Call, Entry, Expr, ExprId, ExprKind, Item, Loop, Places, Sele
 pub use debug::debug_text;
 pub use macros::ACCUMULATOR;
 
-use crate::limits::CHARACTERS_MAX;
+use crate::limits::{CHARACTERS_MAX, ParserBounds};
 use crate::source::{Issues, Place, Source};
 use build::Builder;
 use machine::{Halt, Machine};
@@ -36,6 +36,8 @@ pub struct Dialect {
     pub bind: bool,
     /// Names of fields in backquotes.
     pub quoted_names: bool,
+    /// The bounds of the parser.
+    pub bounds: ParserBounds,
 }
 
 /// Parses an expression. None if it is wrong, which the issues say.
@@ -50,7 +52,7 @@ pub fn parse(source: &Source<'_>, dialect: &Dialect, issues: &mut Issues) -> Opt
     let places = Places::of(text);
     let tokens = lexer::read(text, issues);
     let find = |offset| places.at(offset);
-    let parsed = Machine::new(&tokens, &find, issues).run();
+    let parsed = Machine::new(&tokens, &find, issues, dialect.bounds).run();
     let built = parsed.and_then(|(tree, root)| Builder::new(&tree, &tokens, issues, dialect, places.clone()).run(root));
     match built {
         Ok(ast) if issues.is_empty() => Some(ast),

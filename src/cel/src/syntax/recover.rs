@@ -4,7 +4,7 @@ use super::grammar::{Part, first};
 use super::machine::{Fault, Frame, Halt, Machine, Phase};
 use super::token::{Kind, Kinds};
 use super::tree::Child;
-use crate::limits::{RECOVERIES_MAX, RECOVERY_TOKENS_MAX, SYNTAX_ERRORS_MAX};
+use crate::limits::SYNTAX_ERRORS_MAX;
 
 impl Machine<'_, '_> {
     /// The tokens that fit here within the present rule, and whether it may end here.
@@ -147,8 +147,9 @@ impl Machine<'_, '_> {
     }
 
     fn pass_over(&mut self, passed: &mut u32) -> Result<(), Halt> {
-        if *passed >= RECOVERY_TOKENS_MAX {
-            let text = format!("error recovery token lookahead limit exceeded: {RECOVERY_TOKENS_MAX}");
+        let most = self.bounds.recovery_tokens;
+        if *passed >= most {
+            let text = format!("error recovery token lookahead limit exceeded: {most}");
             return Err(Halt::Because(text));
         }
         *passed += 1;
@@ -157,8 +158,9 @@ impl Machine<'_, '_> {
     }
 
     fn attempt(&mut self) -> Result<(), Halt> {
-        if self.recoveries >= RECOVERIES_MAX {
-            self.notify(&format!("error recovery attempt limit exceeded: {RECOVERIES_MAX}"), self.at)?;
+        let most = self.bounds.recoveries;
+        if self.recoveries >= most {
+            self.notify(&format!("error recovery attempt limit exceeded: {most}"), self.at)?;
             return Err(Halt::Told);
         }
         self.recoveries += 1;

@@ -131,6 +131,18 @@ impl Type {
         }
     }
 
+    /// As Kubernetes names the type of an expression: `list(null_type)`, `google.protobuf.Timestamp`.
+    pub fn declared_name(&self) -> String {
+        if let Self::Wrapper(_) = self {
+            return self.to_string();
+        }
+        let params: Vec<String> = self.parameters().into_iter().map(Self::declared_name).collect();
+        match &params[..] {
+            [] => self.runtime_name().to_owned(),
+            params => format!("{}({})", self.runtime_name(), params.join(", ")),
+        }
+    }
+
     /// The name that `type(value)` has at run time: `list`, `google.protobuf.Timestamp`, `net.IP`.
     pub fn runtime_name(&self) -> &str {
         match self {

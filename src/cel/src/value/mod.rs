@@ -181,7 +181,7 @@ impl<'a> Value<'a> {
     /// Whether it is its type's empty value, as `optional.ofNonZeroValue` asks.
     pub fn is_zero(&self) -> bool {
         match self {
-            Self::Null | Self::Optional(None) => true,
+            Self::Null => true,
             Self::Bool(truth) => !truth,
             Self::Int(number) => *number == 0,
             Self::Uint(number) => *number == 0,
@@ -192,7 +192,7 @@ impl<'a> Value<'a> {
             Self::Duration(duration) => duration.nanos() == 0,
             Self::List(list) => list.is_empty(),
             Self::Map(map) => map.is_empty(),
-            Self::Type(_) | Self::Optional(Some(_)) => false,
+            Self::Type(_) | Self::Optional(_) => false,
             Self::Opaque(value) => value.is_zero(),
         }
     }

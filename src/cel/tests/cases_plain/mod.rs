@@ -41,7 +41,7 @@ pub fn check(case: &Json) -> Result<(), String> {
         return same("compile error", &answer["compileError"], &json!(issues.show(&source)));
     }
     let checked = checked.unwrap();
-    same("type", &answer["outputType"], &json!(checked.output().to_string()))?;
+    same("type", &answer["outputType"], &json!(checked.output().declared_name()))?;
     let cost = estimate(&checked, &NoSizes);
     same("static cost", &answer["staticCost"], &json!({"min": cost.min.to_string(), "max": cost.max.to_string()}))?;
     let program = match Program::new(&checked, &environment) {
@@ -173,7 +173,6 @@ fn plain(given: &Json) -> Value<'static> {
         Json::Bool(truth) => Value::Bool(*truth),
         Json::Number(number) => match (number.as_i64(), number.as_f64()) {
             (Some(number), _) => Value::Int(number),
-            (None, Some(number)) if number.trunc() == number && number.abs() < 9e18 => Value::Int(number as i64),
             (None, number) => Value::Double(number.unwrap()),
         },
         Json::String(text) => Value::string(text.as_str()),
@@ -187,14 +186,12 @@ pub fn base64(text: &str) -> Vec<u8> {
 }
 
 fn result_of(value: &Value<'_>) -> Json {
-    let of = match value {
-        Value::Timestamp(_) => "timestamp".to_owned(),
-        Value::Duration(_) => "duration".to_owned(),
-        Value::Optional(_) => "optional".to_owned(),
-        Value::Null => "null".to_owned(),
-        other => other.type_of().runtime_name().to_owned(),
-    };
-    json!({"type": of, "value": shown(value)})
+    let of = value.type_of().runtime_name().to_owned();
+    match value {
+        Value::Null => json!({"type": of}),
+        Value::Optional(None) => json!({"type": of, "none": true}),
+        other => json!({"type": of, "value": shown(other)}),
+    }
 }
 
 fn shown(value: &Value<'_>) -> Json {
@@ -216,7 +213,7 @@ fn shown(value: &Value<'_>) -> Json {
             pairs.sort_by_key(|pair| pair[0].to_string());
             Json::Array(pairs)
         }
-        Value::Type(of) => json!(of.to_string()),
+        Value::Type(of) => json!(of.declared_name()),
         Value::Optional(None) => json!("none"),
         Value::Optional(Some(value)) => result_of(value),
         Value::Opaque(value) => json!(value.text()),

@@ -83,7 +83,7 @@ fn duration<'a>(nanos: Option<i64>) -> Outcome<Value<'a>> {
 fn unfit<'a>(name: &str, arguments: &[Value<'a>], takes: impl Fn(&Value<'a>) -> bool) -> Outcome<Value<'a>> {
     match arguments.first() {
         Some(first) if takes(first) => Err(Error::no_such_overload()),
-        _ => Err(no_function(name)),
+        _ => Err(no_function(name, arguments.first())),
     }
 }
 
@@ -172,6 +172,6 @@ fn negate<'a>(arguments: &[Value<'a>]) -> Outcome<Value<'a>> {
         [Value::Int(number)] => int(number.checked_neg()),
         [Value::Double(number)] => Ok(Value::Double(-number)),
         [Value::Duration(span)] => duration(span.nanos().checked_neg()),
-        _ => Err(no_function("-_")),
+        _ => Err(no_function("-_", arguments.first())),
     }
 }

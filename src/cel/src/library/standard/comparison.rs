@@ -90,7 +90,7 @@ pub(super) static FUNCTIONS: &[Function] = &[
 fn ordered<'a>(name: &str, arguments: &[Value<'a>], is_so: impl Fn(Ordering) -> bool) -> Outcome<Value<'a>> {
     match arguments {
         [a, b] if has_order(a) => compare(a, b).map(|order| Value::Bool(is_so(order))),
-        [_, _] => Err(no_function(name)),
+        [a, _] => Err(no_function(name, Some(a))),
         _ => Err(Error::no_such_overload()),
     }
 }

@@ -9,12 +9,7 @@ use crate::types::Type;
 use crate::value::Value;
 
 pub(super) static FUNCTIONS: &[Function] = &[
-    Function {
-        name: "type",
-        overloads: &[
-            shared("type", "(A): type(A)", cost::DEFAULT, to_type),
-        ],
-    },
+    Function { name: "type", overloads: &[shared("type", "(A): type(A)", cost::DEFAULT, to_type)] },
     Function {
         name: "bool",
         overloads: &[
@@ -46,12 +41,7 @@ pub(super) static FUNCTIONS: &[Function] = &[
             native("string_to_duration", "(string): duration", cost::DEFAULT, to_duration),
         ],
     },
-    Function {
-        name: "dyn",
-        overloads: &[
-            shared("to_dyn", "(A): dyn", cost::DEFAULT, same),
-        ],
-    },
+    Function { name: "dyn", overloads: &[shared("to_dyn", "(A): dyn", cost::DEFAULT, same)] },
     Function {
         name: "int",
         overloads: &[

@@ -7,10 +7,7 @@ use crate::functions::Function;
 use crate::value::Value;
 
 pub(super) static FUNCTIONS: &[Function] = &[
-    Function {
-        name: "_?_:_",
-        overloads: &[planned("conditional", "(bool, A, A): A", cost::DEFAULT)],
-    },
+    Function { name: "_?_:_", overloads: &[planned("conditional", "(bool, A, A): A", cost::DEFAULT)] },
     Function { name: "_&&_", overloads: &[planned("logical_and", "(bool, bool): bool", cost::DEFAULT)] },
     Function { name: "_||_", overloads: &[planned("logical_or", "(bool, bool): bool", cost::DEFAULT)] },
     Function { name: "!_", overloads: &[shared("logical_not", "(bool): bool", cost::DEFAULT, not)] },

@@ -65,10 +65,9 @@ fn contains<'a>(list: &List<'a>, value: &Value<'a>) -> Outcome<bool> {
 
 fn size<'a>(arguments: &[Value<'a>]) -> Outcome<Value<'a>> {
     match arguments {
-        [Value::Opaque(_)] => Err(no_function("size")),
         [value] => match value.size() {
             Some(size) => Ok(Value::Int(i64::try_from(size).unwrap_or(i64::MAX))),
-            None => Err(no_function("size")),
+            None => Err(no_function("size", Some(value))),
         },
         _ => Err(Error::no_such_overload()),
     }

@@ -12,6 +12,7 @@ mod time;
 use crate::cost::Cost;
 use crate::error::Error;
 use crate::functions::{Call, Library, Native, Overload, Since};
+use crate::value::Value;
 
 pub use conversion::{convert, duration_text, parse_duration, parse_timestamp, timestamp_text};
 
@@ -42,7 +43,11 @@ const fn planned(id: &'static str, signature: &'static str, cost: Cost) -> Overl
     Overload { id, signature, cost, call: Call::Planned }
 }
 
-/// What the first operand's type has no such function says.
-fn no_function(name: &str) -> Error {
-    Error::new(format!("no such overload: {name}"))
+/// What is said where the first operand's type has no such function.
+fn no_function(name: &str, operand: Option<&Value<'_>>) -> Error {
+    match operand {
+        // These have functions of their own, upstream, and say that it is none of those.
+        Some(Value::String(_) | Value::Timestamp(_) | Value::Duration(_)) => Error::no_such_overload(),
+        _ => Error::new(format!("no such overload: {name}")),
+    }
 }

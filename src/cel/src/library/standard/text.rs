@@ -2,7 +2,7 @@
 
 use flotilla_golang::regexp::Regexp;
 
-use super::native;
+use super::shared;
 use crate::cost;
 use crate::error::{Error, Outcome};
 use crate::functions::{Call, Function, Overload, Preparation};
@@ -11,15 +11,15 @@ use crate::value::Value;
 pub(super) static FUNCTIONS: &[Function] = &[
     Function {
         name: "contains",
-        overloads: &[native("contains_string", "string.(string): bool", cost::CONTAINED, contains)],
+        overloads: &[shared("contains_string", "string.(string): bool", cost::CONTAINED, contains)],
     },
     Function {
         name: "endsWith",
-        overloads: &[native("ends_with_string", "string.(string): bool", cost::AFFIX, ends_with)],
+        overloads: &[shared("ends_with_string", "string.(string): bool", cost::AFFIX, ends_with)],
     },
     Function {
         name: "startsWith",
-        overloads: &[native("starts_with_string", "string.(string): bool", cost::AFFIX, starts_with)],
+        overloads: &[shared("starts_with_string", "string.(string): bool", cost::AFFIX, starts_with)],
     },
     Function {
         name: "matches",

@@ -1,6 +1,6 @@
 //! Functions of timestamps and durations: parts of a time of day, in UTC or in a time zone.
 
-use jiff::tz::{Offset, TimeZone};
+use jiff::tz::TimeZone;
 use jiff::{SignedDuration, Timestamp as Instant, Zoned};
 
 use super::native;
@@ -89,15 +89,18 @@ pub(super) static FUNCTIONS: &[Function] = &[
 /// A part of a time of day.
 fn part<'a>(arguments: &[Value<'a>], of: impl Fn(&Zoned) -> i64, span: Option<i64>) -> Outcome<Value<'a>> {
     let (time, zone) = match arguments {
-        [Value::Timestamp(time)] => (time, TimeZone::UTC),
-        [Value::Timestamp(time), Value::String(zone)] => (time, zone_named(zone)?),
+        [Value::Timestamp(time)] => (*time, TimeZone::UTC),
+        [Value::Timestamp(time), Value::String(zone)] => match zone.split_once(':') {
+            Some((hours, minutes)) => (shifted(*time, zone, hours, minutes)?, TimeZone::UTC),
+            None => (*time, zone_named(zone)?),
+        },
         [Value::Duration(duration)] => {
             let unit = span.ok_or_else(Error::no_such_overload)?;
             return Ok(Value::Int(duration.nanos() / unit));
         }
         _ => return Err(Error::no_such_overload()),
     };
-    Ok(Value::Int(of(&instant(*time)?.to_zoned(zone))))
+    Ok(Value::Int(of(&instant(time)?.to_zoned(zone))))
 }
 
 fn instant(time: Timestamp) -> Outcome<Instant> {
@@ -105,27 +108,23 @@ fn instant(time: Timestamp) -> Outcome<Instant> {
     Instant::from_duration(since).map_err(|_| Error::new("timestamp overflow"))
 }
 
-/// A zone by its name, or by its distance from UTC, as in `-08:00`.
+/// A zone by its name.
 fn zone_named(name: &str) -> Outcome<TimeZone> {
-    let Some((hours, minutes)) = name.split_once(':') else {
-        return match name {
-            "" | "UTC" => Ok(TimeZone::UTC),
-            _ => find_zone(name).ok_or_else(|| Error::new(format!("unknown time zone {name}"))),
-        };
-    };
-    let number = |text: &str| {
-        flotilla_golang::strconv::parse_int(text).map_err(|error| {
-            let text = error.to_string().replacen("ParseInt", "Atoi", 1);
-            Error::new(text)
-        })
-    };
-    let (hours, minutes) = (number(hours)?, number(minutes)?);
-    let minutes = if name.starts_with('-') { hours * 60 - minutes } else { hours * 60 + minutes };
-    let seconds = i32::try_from(minutes.saturating_mul(60)).unwrap_or(i32::MAX);
-    match Offset::from_seconds(seconds) {
-        Ok(offset) => Ok(TimeZone::fixed(offset)),
-        Err(_) => Err(Error::new(format!("time zone offset {name} is out of range"))),
+    match name {
+        "" | "UTC" => Ok(TimeZone::UTC),
+        _ => find_zone(name).ok_or_else(|| Error::new(format!("unknown time zone {name}"))),
     }
+}
+
+/// The time that clocks show at a distance from UTC, as in `-08:00`.
+fn shifted(time: Timestamp, zone: &str, hours: &str, minutes: &str) -> Outcome<Timestamp> {
+    let number = |text: &str| {
+        flotilla_golang::strconv::parse_int(text)
+            .map_err(|error| Error::new(error.to_string().replacen("ParseInt", "Atoi", 1)))
+    };
+    let (hours, minutes) = (number(hours)?.saturating_mul(60), number(minutes)?);
+    let minutes = if zone.starts_with('-') { hours.saturating_sub(minutes) } else { hours.saturating_add(minutes) };
+    Ok(Timestamp::new(time.seconds().saturating_add(minutes.saturating_mul(60)), i64::from(time.nanos())))
 }
 
 /// A zone of the database that is built in. Names are told apart by case, as files are.
