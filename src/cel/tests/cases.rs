@@ -8,8 +8,11 @@ use std::path::PathBuf;
 
 use serde::Deserialize;
 
+/// Whether a case agrees, and if not, in what.
+type Check = fn(&serde_json::Value) -> Result<(), String>;
+
 /// The files, and how many of their cases must agree at least.
-const FILES: [(&str, usize, fn(&serde_json::Value) -> Result<(), String>); 5] = [
+const FILES: [(&str, usize, Check); 5] = [
     ("parsing", 188, cases_suite::check),
     ("checking", 89, cases_suite::check),
     ("comprehension", 78, cases_suite::check),

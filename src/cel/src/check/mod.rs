@@ -11,6 +11,7 @@ pub use literals::check_literals;
 pub use unify::instantiate;
 
 use crate::environment::OverloadDecl;
+use crate::error::Outcome;
 use crate::syntax::{Ast, Expr, ExprId, ExprKind};
 use crate::types::Type;
 use crate::value::Value;
@@ -22,6 +23,11 @@ pub trait Provider: std::fmt::Debug + Send + Sync {
 
     /// The type of a field of an object type, by the field's name in expressions.
     fn field(&self, object: &str, field: &str) -> Option<Type>;
+
+    /// An object that an expression makes of a map of its fields. The map itself, unless told otherwise.
+    fn make<'a>(&self, _object: &str, fields: Value<'a>) -> Outcome<Value<'a>> {
+        Ok(fields)
+    }
 }
 
 /// Knows no objects.

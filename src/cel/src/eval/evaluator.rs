@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use super::call::{entry_error, item_error, range_error};
 use super::{Bindings, is_final};
+use crate::check::Provider;
 use crate::cost::{self, LIST, MAP, OBJECT};
 use crate::error::{Error, Outcome};
 use crate::plan::{Gather, Item, Loop, Plan};
@@ -17,11 +18,18 @@ pub(super) struct Evaluator<'a, 'b, B: ?Sized> {
     pub locals: Vec<Option<Outcome<Value<'a>>>>,
     pub cost: u64,
     limit: u64,
+    provider: &'b dyn Provider,
 }
 
 impl<'a, 'b, B: Bindings<'a> + ?Sized> Evaluator<'a, 'b, B> {
-    pub fn new(variables: &'b B, inits: &'a [Option<Plan>], locals: usize, limit: u64) -> Self {
-        Self { variables, inits, locals: vec![None; locals], cost: 0, limit }
+    pub fn new(
+        variables: &'b B,
+        inits: &'a [Option<Plan>],
+        locals: usize,
+        limit: u64,
+        provider: &'b dyn Provider,
+    ) -> Self {
+        Self { variables, inits, locals: vec![None; locals], cost: 0, limit, provider }
     }
 
     pub fn charge(&mut self, cost: u64) -> Outcome<()> {
@@ -41,7 +49,7 @@ impl<'a, 'b, B: Bindings<'a> + ?Sized> Evaluator<'a, 'b, B> {
             Plan::In(operand, constants) => self.eval(operand).map(|value| Value::Bool(constants.has(&value))),
             Plan::List(items) => self.list(items),
             Plan::Map(entries) => self.map(entries),
-            Plan::Object(_, fields) => self.object(fields),
+            Plan::Object(name, fields) => self.object(name, fields),
             Plan::Loop(each) => self.each(each),
             Plan::Gather(gather) => self.gather(gather),
         }
@@ -154,7 +162,7 @@ impl<'a, 'b, B: Bindings<'a> + ?Sized> Evaluator<'a, 'b, B> {
         Ok(Value::Map(Map::Made(Arc::new(made))))
     }
 
-    fn object(&mut self, fields: &'a [(Arc<str>, Item)]) -> Outcome<Value<'a>> {
+    fn object(&mut self, object: &str, fields: &'a [(Arc<str>, Item)]) -> Outcome<Value<'a>> {
         let mut made = Entries::default();
         let gathered = fields.iter().try_for_each(|(name, item)| {
             let name = Value::String(Text::Borrowed(name));
@@ -165,7 +173,7 @@ impl<'a, 'b, B: Bindings<'a> + ?Sized> Evaluator<'a, 'b, B> {
             Ok(())
         });
         self.made(OBJECT, gathered)?;
-        Ok(Value::Map(Map::Made(Arc::new(made))))
+        self.provider.make(object, Value::Map(Map::Made(Arc::new(made))))
     }
 
     fn each(&mut self, each: &'a Loop) -> Outcome<Value<'a>> {

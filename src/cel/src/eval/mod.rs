@@ -4,7 +4,9 @@ mod call;
 mod evaluator;
 mod path;
 
-use crate::check::Checked;
+use std::sync::Arc;
+
+use crate::check::{Checked, Provider};
 use crate::environment::Environment;
 use crate::error::{Error, Outcome};
 use crate::plan::{self, Plan};
@@ -20,6 +22,7 @@ pub struct Program {
     root: Plan,
     locals: usize,
     inits: Vec<Option<Plan>>,
+    provider: Arc<dyn Provider>,
 }
 
 /// The values of variables, by their slots.
@@ -68,12 +71,12 @@ impl Program {
 
     fn planned(root: &Expr, checked: Option<&Checked>, environment: &Environment, optimize: bool) -> Outcome<Self> {
         let (root, planned) = plan::plan(root, checked, environment, optimize)?;
-        Ok(Self { root, locals: planned.locals, inits: planned.inits })
+        Ok(Self { root, locals: planned.locals, inits: planned.inits, provider: environment.provider.clone() })
     }
 
     /// Evaluates it. Stops with [`Error::CostLimit`] once it costs more than the limit.
     pub fn evaluate<'a>(&'a self, variables: &(impl Bindings<'a> + ?Sized), limit: u64) -> Evaluation<'a> {
-        let mut evaluator = Evaluator::new(variables, &self.inits, self.locals, limit);
+        let mut evaluator = Evaluator::new(variables, &self.inits, self.locals, limit, &*self.provider);
         let outcome = evaluator.eval(&self.root);
         Evaluation { outcome, cost: evaluator.cost }
     }

@@ -75,7 +75,7 @@ impl<'a, B: Bindings<'a> + ?Sized> Evaluator<'a, '_, B> {
                     _ => Err(Error::no_such_overload()),
                 }
             }
-            Root::Maybe(_, names) => Err(Error::new(format!("no such attribute(s): {names}"))),
+            Root::Maybe(names) => Err(Error::new(format!("no such attribute(s): {names}"))),
         }
     }
 

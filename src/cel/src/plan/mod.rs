@@ -68,9 +68,8 @@ pub enum Root {
     Value(Box<Plan>),
     /// `a ? b : c`
     Choice(Box<[Plan; 3]>),
-    /// Variables that may be meant, the most specific first, each with how many steps its name has; for expressions
-    /// that were not checked.
-    Maybe(Vec<(usize, usize)>, Arc<str>),
+    /// A variable that there is none of, by the names that it may have; in expressions that were not checked.
+    Maybe(Arc<str>),
 }
 
 /// A selection.
@@ -155,8 +154,6 @@ pub struct Gather {
     pub accumulator: usize,
     /// What is added: a list, the key and the value of an entry, or a map of entries.
     pub added: Vec<Plan>,
-    /// The call that it stands for, for its cost.
-    pub overload: Option<&'static Overload>,
     /// Whether it is a list.
     pub is_list: bool,
 }

@@ -6,7 +6,6 @@ use super::{Call, Gather, Item, Loop, Path, Plan, Root, Step, StepKey, fold};
 use crate::check::{Checked, Reference};
 use crate::environment::{Environment, OverloadDecl};
 use crate::error::{Error, Outcome};
-use crate::functions;
 use crate::syntax::{self, Expr, ExprKind, Item as Element};
 use crate::value::Value;
 
@@ -109,7 +108,7 @@ impl Planner<'_> {
         if let Some(of) = candidates.iter().find_map(|name| self.environment.type_named(name)) {
             return Ok(Plan::Const(Value::Type(of)));
         }
-        let root = Root::Maybe(Vec::new(), candidates.join(", ").into());
+        let root = Root::Maybe(candidates.join(", ").into());
         Ok(Plan::Path(Path { root, steps: Vec::new(), is_test: false }))
     }
 
@@ -150,9 +149,8 @@ impl Planner<'_> {
         }
         if let Some(accumulator) = gathers {
             arguments.remove(0);
-            let overload = if is_resolved { overloads.first().and_then(|each| each.native) } else { None };
             let is_list = &*function == "_+_";
-            return Ok(Plan::Gather(Box::new(Gather { accumulator, added: arguments, overload, is_list })));
+            return Ok(Plan::Gather(Box::new(Gather { accumulator, added: arguments, is_list })));
         }
         match (&*function, arguments.len()) {
             ("_&&_" | "_||_", 2) => Ok(Plan::Logic(pair(arguments), &*function == "_||_")),
@@ -312,14 +310,4 @@ fn triple(arguments: Vec<Plan>) -> Box<[Plan; 3]> {
     let mut arguments = arguments.into_iter();
     let mut next = || arguments.next().unwrap_or(Plan::Const(Value::Null));
     Box::new([next(), next(), next()])
-}
-
-impl functions::Call {
-    /// The function, if the arguments alone decide what it gives.
-    pub(crate) fn native(&self) -> Option<functions::Native> {
-        match self {
-            Self::Native(call) | Self::Shared(call) => Some(*call),
-            Self::Prepared { .. } | Self::Planned => None,
-        }
-    }
 }

@@ -144,7 +144,7 @@ pub enum Part {
     /// One of these.
     Choice(&'static [Alternative], Decision),
     /// Any number of operators behind what the rule has so far, which becomes their first operand.
-    Operators(&'static [Operator], Decision),
+    Operators(&'static [Operator]),
 }
 
 /// An alternative.
@@ -182,8 +182,6 @@ pub enum Decision {
     Primary,
     /// Whether a number has a fraction.
     Literal,
-    /// Which operator follows.
-    Operator,
 }
 
 use Kind::{Colon, Comma, Dot, Identifier, LeftBrace, LeftBracket, LeftParen, Minus, Not, Question};
@@ -238,32 +236,26 @@ pub static GRAMMAR: [&[Part]; RULES] = [
     ],
     &[
         rule(Rule::Calc, Role::First),
-        Operators(
-            &[Operator {
-                label: Label::Of(Rule::Relation),
-                precedence: 1,
-                parts: &[OneOf(RELATIONS, Role::Operator), Part::Rule(Rule::Relation, 2, Role::Further)],
-            }],
-            Decision::Operator,
-        ),
+        Operators(&[Operator {
+            label: Label::Of(Rule::Relation),
+            precedence: 1,
+            parts: &[OneOf(RELATIONS, Role::Operator), Part::Rule(Rule::Relation, 2, Role::Further)],
+        }]),
     ],
     &[
         rule(Rule::Unary, Role::First),
-        Operators(
-            &[
-                Operator {
-                    label: Label::Of(Rule::Calc),
-                    precedence: 2,
-                    parts: &[OneOf(PRODUCTS, Role::Operator), Part::Rule(Rule::Calc, 3, Role::Further)],
-                },
-                Operator {
-                    label: Label::Of(Rule::Calc),
-                    precedence: 1,
-                    parts: &[OneOf(SUMS, Role::Operator), Part::Rule(Rule::Calc, 2, Role::Further)],
-                },
-            ],
-            Decision::Operator,
-        ),
+        Operators(&[
+            Operator {
+                label: Label::Of(Rule::Calc),
+                precedence: 2,
+                parts: &[OneOf(PRODUCTS, Role::Operator), Part::Rule(Rule::Calc, 3, Role::Further)],
+            },
+            Operator {
+                label: Label::Of(Rule::Calc),
+                precedence: 1,
+                parts: &[OneOf(SUMS, Role::Operator), Part::Rule(Rule::Calc, 2, Role::Further)],
+            },
+        ]),
     ],
     &[Choice(
         &[
@@ -281,37 +273,34 @@ pub static GRAMMAR: [&[Part]; RULES] = [
     )],
     &[
         rule(Rule::Primary, Role::First),
-        Operators(
-            &[
-                Operator {
-                    label: Label::Select,
-                    precedence: 3,
-                    parts: &[Token(Dot, Role::Operator), OPTIONAL, rule(Rule::EscapeIdent, Role::Name)],
-                },
-                Operator {
-                    label: Label::MemberCall,
-                    precedence: 2,
-                    parts: &[
-                        Token(Dot, Role::Operator),
-                        Token(Identifier, Role::Name),
-                        Token(LeftParen, Role::Open),
-                        ARGUMENTS,
-                        Token(RightParen, Role::Nothing),
-                    ],
-                },
-                Operator {
-                    label: Label::Index,
-                    precedence: 1,
-                    parts: &[
-                        Token(LeftBracket, Role::Operator),
-                        OPTIONAL,
-                        rule(Rule::Expr, Role::Further),
-                        Token(RightBracket, Role::Nothing),
-                    ],
-                },
-            ],
-            Decision::Operator,
-        ),
+        Operators(&[
+            Operator {
+                label: Label::Select,
+                precedence: 3,
+                parts: &[Token(Dot, Role::Operator), OPTIONAL, rule(Rule::EscapeIdent, Role::Name)],
+            },
+            Operator {
+                label: Label::MemberCall,
+                precedence: 2,
+                parts: &[
+                    Token(Dot, Role::Operator),
+                    Token(Identifier, Role::Name),
+                    Token(LeftParen, Role::Open),
+                    ARGUMENTS,
+                    Token(RightParen, Role::Nothing),
+                ],
+            },
+            Operator {
+                label: Label::Index,
+                precedence: 1,
+                parts: &[
+                    Token(LeftBracket, Role::Operator),
+                    OPTIONAL,
+                    rule(Rule::Expr, Role::Further),
+                    Token(RightBracket, Role::Nothing),
+                ],
+            },
+        ]),
     ],
     &[Choice(
         &[
@@ -468,7 +457,7 @@ pub fn first(parts: &[Part]) -> (Kinds, bool) {
             Choice(alternatives, _) => {
                 (alternatives.iter().fold(Kinds::NONE, |all, each| all.and(first(each.parts).0)), false)
             }
-            Operators(operators, _) => {
+            Operators(operators) => {
                 (operators.iter().fold(Kinds::NONE, |all, each| all.and(first(each.parts).0)), true)
             }
         };

@@ -325,7 +325,7 @@ impl<'t, 'a> Machine<'t, 'a> {
                 }
                 Err(fault) => return Ok(Err(fault)),
             },
-            Part::Operators(operators, _) => match self.operator(operators, self.precedence()) {
+            Part::Operators(operators) => match self.operator(operators, self.precedence()) {
                 Ok(Some(operator)) => {
                     self.push(operator);
                     Some((operator.parts, Frame::Again))

@@ -176,10 +176,3 @@ impl std::fmt::Display for Kinds {
         }
     }
 }
-
-impl Kind {
-    /// As messages call it.
-    pub fn name(self) -> &'static str {
-        KINDS[self as usize].1
-    }
-}
