@@ -5,5 +5,6 @@ pub mod cost;
 pub mod error;
 pub mod functions;
 pub mod library;
+pub mod schema;
 pub mod types;
 pub mod value;

@@ -256,11 +256,7 @@ impl<'a> Iterator for MapEntries<'a> {
     }
 }
 
-fn member<'a>(
-    key: &'a str,
-    value: &'a Tree,
-    shape: Option<&'a Shape>,
-) -> Option<(Value<'a>, Outcome<Value<'a>>)> {
+fn member<'a>(key: &'a str, value: &'a Tree, shape: Option<&'a Shape>) -> Option<(Value<'a>, Outcome<Value<'a>>)> {
     let borrowed = |key| Value::String(Text::Borrowed(key));
     match shape.map(|shape| &shape.kind) {
         None => Some((borrowed(key), Ok(plain(value)))),
