@@ -11,6 +11,7 @@ pub mod library;
 pub mod limits;
 mod number;
 mod plan;
+pub mod schema;
 pub mod source;
 pub mod syntax;
 pub mod types;

@@ -25,7 +25,8 @@ pub fn equal(a: &Value<'_>, b: &Value<'_>) -> Outcome<bool> {
             (None, None) => true,
             _ => false,
         },
-        (Value::Opaque(a), Value::Opaque(b)) => a.equals(&**b),
+        (Value::Opaque(a), Value::Opaque(b)) => a.equals(&**b).ok_or_else(Error::no_such_overload)?,
+        (Value::Opaque(_), other) if !matches!(other, Value::Null) => return Err(Error::no_such_overload()),
         (Value::List(List::Tree(_, Some(_))) | Value::Map(Map::Tree(_, Some(_))), other)
             if !matches!(other, Value::Null) =>
         {

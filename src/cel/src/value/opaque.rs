@@ -10,8 +10,8 @@ pub trait Opaque: Any + fmt::Debug + Send + Sync {
     /// Its type, as the checker declares it.
     fn type_of(&self) -> Type;
 
-    /// Whether both are equal; `other` may be of another extension.
-    fn equals(&self, other: &dyn Opaque) -> bool;
+    /// Whether both are equal. None where `other` is of another extension, or one that this cannot be compared with.
+    fn equals(&self, other: &dyn Opaque) -> Option<bool>;
 
     /// What the cost of a call takes for its size. None counts as 1.
     fn size(&self) -> Option<u64> {

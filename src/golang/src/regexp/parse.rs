@@ -117,7 +117,8 @@ impl<'p> Parser<'p> {
     /// Makes one of the last two parts if both are literal.
     fn join_literals(&mut self) {
         let [.., before, last] = &mut self.group.sequence[..] else { return };
-        if let (Kind::Literal { signs, fold }, Kind::Literal { signs: more, fold: same }) = (&mut before.kind, &last.kind)
+        if let (Kind::Literal { signs, fold }, Kind::Literal { signs: more, fold: same }) =
+            (&mut before.kind, &last.kind)
             && fold == same
         {
             signs.extend(more);

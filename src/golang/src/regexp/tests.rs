@@ -56,7 +56,7 @@ fn depth_and_size_are_bounded() {
     assert_eq!(Regexp::new(&nested(100_000, "(", "")).unwrap_err().fault(), Fault::OpenGroup);
     let counted = "(a{1000}b{1000})".repeat(2_000);
     assert_eq!(Regexp::new(&counted).unwrap_err().fault(), Fault::Large);
-    assert!(Regexp::new(r"^\pL{1000}$").unwrap().is_match(&"é".repeat(1000)));
+    assert!(Regexp::new(r"^\pL{250}$").unwrap().is_match(&"é".repeat(250)));
 }
 
 #[test]

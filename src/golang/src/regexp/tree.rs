@@ -94,7 +94,11 @@ impl Node {
             }
         };
         let height = part.height + 1;
-        Self { kind: Kind::Repeat(Repeat { part: Box::new(part), sign, lazy }), height, instructions: instructions.max(1) }
+        Self {
+            kind: Kind::Repeat(Repeat { part: Box::new(part), sign, lazy }),
+            height,
+            instructions: instructions.max(1),
+        }
     }
 
     /// Parts one after another; those of a sequence among them count as its own.

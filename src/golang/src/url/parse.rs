@@ -66,8 +66,7 @@ fn split_scheme(text: &str) -> Result<(&str, &str), Fault> {
 }
 
 fn set_authority(url: &mut Url, authority: &str) -> Result<(), Fault> {
-    let (user, host) =
-        authority.rsplit_once('@').map_or((None, authority), |(user, host)| (Some(user), host));
+    let (user, host) = authority.rsplit_once('@').map_or((None, authority), |(user, host)| (Some(user), host));
     url.host = host::parse(&url.scheme, host)?;
     let Some(user) = user else { return Ok(()) };
     let is_allowed = |byte: u8| byte.is_ascii_alphanumeric() || b"-._:~!$&'()*+,;=%@".contains(&byte);
