@@ -78,6 +78,12 @@ impl Checked {
         self.references.get(id as usize)?.as_ref()
     }
 
+    /// Whether a name in it means the variable.
+    pub fn refers_to(&self, variable: &str) -> bool {
+        let means = |reference: &Reference| matches!(reference, Reference::Ident(name, _) if **name == *variable);
+        self.references.iter().flatten().any(means)
+    }
+
     /// The overloads that a call may mean.
     pub fn overloads(&self, id: ExprId) -> &[Arc<OverloadDecl>] {
         match self.reference(id) {

@@ -131,7 +131,7 @@ static FORMS: [NamedForm; 13] = [
         name: "uuid",
         shown: "uuid",
         faults: |text| complaint(form::is_uuid(text), "does not match the UUID format"),
-        pattern: 77,
+        pattern: 70,
     },
     NamedForm {
         name: "byte",

@@ -71,12 +71,9 @@ pub static LATER: Library = Library {
     functions: &[
         Function {
             name: "format",
-            overloads: &[overload("string_format", "string.(list(dyn)): string", cost::DEFAULT, text_format::format)],
+            overloads: &[overload("string_format", "string.(list(dyn)): string", READ, text_format::format)],
         },
-        Function {
-            name: "strings.quote",
-            overloads: &[overload("strings_quote", "(string): string", cost::DEFAULT, quote)],
-        },
+        Function { name: "strings.quote", overloads: &[overload("strings_quote", "(string): string", READ, quote)] },
     ],
 };
 
@@ -93,6 +90,8 @@ pub static JOIN: Library = Library {
     }],
 };
 
+/// One pass over the text, where the overload decides.
+const READ: Cost = Cost { by_name: false, ..cost::READ };
 /// One pass to read, and one to write.
 const REPLACED: Cost = Cost { estimate: replace_estimate, actual: passes, by_name: true };
 const SPLIT: Cost = Cost { estimate: split_estimate, actual: passes, by_name: true };

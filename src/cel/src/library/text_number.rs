@@ -26,13 +26,13 @@ fn unsigned_zero(number: f64) -> f64 {
     if number == 0.0 { 0.0 } else { number }
 }
 
-/// `1,234,567.89`.
+/// `1,234,567.89`. The reference keeps the number of digits in a byte.
 pub fn fixed(number: f64, digits: usize) -> String {
+    let digits = digits % 256;
     if let Some(name) = special(number) {
         return name.to_owned();
     }
-    let mut text = format!("{:.*}", digits.min(DIGITS_MAX), unsigned_zero(number));
-    text.extend(std::iter::repeat_n('0', digits.min(WIDTH_MAX).saturating_sub(DIGITS_MAX)));
+    let text = format!("{:.*}", digits, unsigned_zero(number));
     let (whole, fraction) = text.split_at(text.find('.').unwrap_or(text.len()));
     let (sign, whole) = whole.strip_prefix('-').map_or(("", whole), |whole| ("-", whole));
     let mut grouped = String::with_capacity(text.len() + whole.len() / 3 + 1);
@@ -47,10 +47,7 @@ pub fn fixed(number: f64, digits: usize) -> String {
     grouped
 }
 
-/// Most digits behind the point: no double has more that are not zero.
-const DIGITS_MAX: usize = 1_100;
-
-/// Widest column, and longest number.
+/// Widest column.
 const WIDTH_MAX: usize = 1_000_000;
 
 /// `1.234568×10⁰⁶`, at the right of a column.
