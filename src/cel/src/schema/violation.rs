@@ -36,8 +36,9 @@ pub struct Violation {
 }
 
 impl Violation {
-    /// A value that is shown, of a kind that shows it.
+    /// A value that is shown, of a kind that shows it. The whole object has no place, which the reference writes so.
     pub fn new(field: &str, kind: Kind, shown: impl Into<String>, detail: impl Into<String>) -> Self {
+        let field = if field.is_empty() { "<nil>" } else { field };
         Self { field: field.to_owned(), kind, shown: shown.into(), detail: detail.into() }
     }
 }
