@@ -47,9 +47,9 @@ fn identity(item: &Value, keys: &[Box<str>]) -> Option<String> {
         match item.get(key)? {
             Value::Bool(truth) => identity.push_str(if *truth { "\0t" } else { "\0f" }),
             Value::Int(number) => identity.push_str(&format!("\0i{number}")),
-            Value::Float(number) => identity.push_str(&format!("\0d{number:?}")),
+            Value::Float(number) => identity.push_str(&format!("\0d{:?}", number.get())),
             Value::Str(text) => identity.push_str(&format!("\0s{text:?}")),
-            Value::Null | Value::Array(_) | Value::Object(_) => return None,
+            Value::Null | Value::Hole(_) | Value::Array(_) | Value::Object(_) => return None,
         }
     }
     Some(identity)

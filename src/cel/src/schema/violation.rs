@@ -84,7 +84,7 @@ impl fmt::Display for Violation {
 pub fn shown(value: &Value) -> String {
     match value {
         Value::Str(text) => quote(text),
-        Value::Float(number) => format_float(*number),
+        Value::Float(number) => format_float(number.get()),
         other => String::from_utf8_lossy(&flotilla_proto::json::to_vec(other)).into_owned(),
     }
 }

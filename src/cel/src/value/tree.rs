@@ -18,10 +18,10 @@ impl<'a> Value<'a> {
 
 pub(super) fn plain(node: &Tree) -> Value<'_> {
     match node {
-        Tree::Null => Value::Null,
+        Tree::Null | Tree::Hole(_) => Value::Null,
         Tree::Bool(truth) => Value::Bool(*truth),
         Tree::Int(number) => Value::Int(*number),
-        Tree::Float(number) => Value::Double(*number),
+        Tree::Float(number) => Value::Double(number.get()),
         Tree::Str(text) => Value::String(Text::Borrowed(text)),
         Tree::Array(items) => Value::List(List::Tree(items, None)),
         Tree::Object(map) => Value::Map(Map::Tree(map, None)),
@@ -37,7 +37,7 @@ pub(super) fn shaped<'a>(node: &'a Tree, shape: &'a Shape) -> Outcome<Value<'a>>
         (ShapeKind::Integer | ShapeKind::IntOrString, Tree::Int(number)) => Value::Int(*number),
         (ShapeKind::Boolean, Tree::Bool(truth)) => Value::Bool(*truth),
         (ShapeKind::Number, Tree::Int(number)) => Value::Double(*number as f64),
-        (ShapeKind::Number, Tree::Float(number)) => Value::Double(*number),
+        (ShapeKind::Number, Tree::Float(number)) => Value::Double(number.get()),
         (ShapeKind::List(shape), Tree::Array(items)) => Value::List(List::Tree(items, Some(shape))),
         (ShapeKind::Object(_) | ShapeKind::Map(_) | ShapeKind::Empty, Tree::Object(map)) => {
             Value::Map(Map::Tree(map, Some(shape)))
@@ -55,7 +55,7 @@ fn unfit(kind: &ShapeKind, node: &Tree) -> Error {
         Tree::Str(_) => "string",
         Tree::Array(_) => "[]interface {}",
         Tree::Object(_) => "map[string]interface {}",
-        Tree::Null => "nil",
+        Tree::Null | Tree::Hole(_) => "nil",
     };
     Error::new(match kind {
         ShapeKind::IntOrString => {
