@@ -100,10 +100,11 @@ impl Declared {
             Kind::List(element) => Type::list(element.named(&format!("{name}.@idx"), objects)),
             Kind::Map(element) => Type::map(Type::String, element.named(&format!("{name}.@elem"), objects)),
             Kind::Object(fields) => {
-                let field = |(field, of): (&Box<str>, &Arc<Self>)| {
-                    (field.clone(), of.named(&format!("{name}.{field}"), objects))
-                };
-                let fields = fields.iter().map(field).collect();
+                let named = fields.iter().map(|(field, of)| {
+                    let of = of.named(&format!("{name}.{field}"), objects);
+                    (field.clone(), of)
+                });
+                let fields = named.collect();
                 objects.insert(name.into(), fields);
                 Type::object(name)
             }

@@ -66,8 +66,9 @@ fn list(schema: &Schema) -> ShapeKind {
         "" | "atomic" => ListType::Atomic,
         "set" => ListType::Set,
         "map" => {
-            let name = |key: &Box<str>| escape(key).map_or_else(|| key.to_string(), |name| name.into_owned());
-            ListType::Map(schema.list_map_keys.iter().map(name).collect())
+            let keys = schema.list_map_keys.iter();
+            let names = keys.map(|key| escape(key).map_or_else(|| key.to_string(), |name| name.into_owned()));
+            ListType::Map(names.collect())
         }
         other => {
             let expected = "invalid x-kubernetes-list-type, expected 'map', 'set' or 'atomic'";
