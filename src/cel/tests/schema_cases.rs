@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use flotilla_cel::schema::limits::OBJECT_COST;
 use flotilla_cel::schema::structural::Schema;
 use flotilla_cel::schema::{Found, Validator, Violation, definition};
-use flotilla_proto::value::Value as Tree;
+use flotilla_proto::value::{Float, Value as Tree};
 use serde_json::Value as Json;
 
 /// Where the schema stands in a definition.
@@ -18,7 +18,8 @@ fn tree(json: &Json) -> Tree {
         Json::Null => Tree::Null,
         Json::Bool(truth) => Tree::Bool(*truth),
         Json::Number(number) => {
-            number.as_i64().map_or_else(|| Tree::Float(number.as_f64().unwrap_or_default()), Tree::Int)
+            let float = || number.as_f64().and_then(Float::new).map_or(Tree::Null, Tree::Float);
+            number.as_i64().map_or_else(float, Tree::Int)
         }
         Json::String(text) => Tree::Str(text.as_str().into()),
         Json::Array(items) => Tree::Array(items.iter().map(tree).collect()),

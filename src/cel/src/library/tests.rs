@@ -176,7 +176,7 @@ fn texts_are_filled_in() {
     for (template, values, expected) in [
         ("%s %d%%", vec![text("a"), Value::Int(5)], "a 5%"),
         ("%.3f", vec![Value::Double(1_234_567.891)], "1,234,567.891"),
-        ("%.3e", vec![Value::Double(1052.032_911_275)], "1.052033×10⁰³"),
+        ("%.3e", vec![Value::Double(1_052.032_911_275)], "1.052033×10⁰³"),
         ("%x %X", vec![text("hello"), Value::Int(-255)], "68656c6c6f -FF"),
         ("%b", vec![Value::Bool(true)], "1"),
         ("%s", vec![mixed], "[\"a\", 1, 1.500000, null]"),

@@ -10,7 +10,7 @@ fn numbers_are_read_and_written_as_in_go() {
         let shown = |number: f64| {
             // The standard library writes no sign before infinity and keeps the case of its name to itself.
             let all = [format_float(number), format_exponent(number, 3), format!("{number:.2}")];
-            if number.is_finite() { all.join(" ") } else { vec![&*all[0]; 3].join(" ") }
+            if number.is_finite() { all.join(" ") } else { [&*all[0]; 3].join(" ") }
         };
         let float = parse_float(text).map(shown).unwrap_or_else(|error| format!("!{error}"));
         let int = parse_int(text).map(|number| number.to_string()).unwrap_or_else(|error| format!("!{error}"));
