@@ -311,7 +311,8 @@ mod tests {
     #[test]
     fn keys_that_are_long_or_have_several_lines_are_told_by_a_mark() {
         let long = "k".repeat(129);
-        let object = value!({(long.as_str()): {"a": [1]}, "l\nm\n": [{"x": 1}, 2], "z": {(long.as_str()): "v"}});
+        let key = long.as_str();
+        let object = value!({key: {"a": [1]}, "l\nm\n": [{"x": 1}, 2], "z": {key: "v"}});
         let text = format!("? {long}\n: a:\n  - 1\n? |\n  l\n  m\n: - x: 1\n  - 2\nz:\n  ? {long}\n  : v\n");
         assert_eq!(yaml(&object), text);
         for length in [128, 129, 1_024, 1_025, 5_000] {
