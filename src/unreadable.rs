@@ -1,8 +1,8 @@
-//! Stored objects that cannot be decoded, whatever made them so: what an earlier release wrote, a bug, a changed backup.
+//! Stored objects that cannot be decoded, whatever made them so: an earlier release, a bug, a changed backup.
 //!
 //! What is written here is known to be readable (`registry::encode::draft`); of anything else that is found out when it
-//! is first read, once for each version. Such an object is answered with 500 as the reference has it with the feature
-//! AllowUnsafeMalformedObjectDeletion, and so is a list that has it. Who looks at many objects for somebody else goes on
+//! is first read, once for each version. Such an object is answered with 500, and so is a list that has it, as in the
+//! reference with the feature AllowUnsafeMalformedObjectDeletion. Who looks at many objects for somebody else goes on
 //! with the others ([`others`]).
 
 use std::collections::BTreeMap;

@@ -34,7 +34,24 @@ pub struct Deleted {
     /// Whether it could not be decoded, so that there is nothing to show.
     pub is_unreadable: bool,
     /// Whether the store made a write of it.
-    pub(super) stored: bool,
+    stored: bool,
+}
+
+impl Deleted {
+    /// What is there still.
+    fn marked(entity: Entity, uid: String, stored: bool) -> Self {
+        Self { entity, uid, gone: false, is_unreadable: false, stored }
+    }
+
+    /// What is gone, as it was last.
+    fn removed(object: Arc<Object>, uid: String) -> Self {
+        Self { gone: true, ..Self::marked(Entity::Stored(object), uid, true) }
+    }
+
+    /// What is gone although it could not be decoded.
+    pub(super) fn removed_unread(object: Arc<Object>) -> Self {
+        Self { is_unreadable: true, ..Self::removed(object, String::new()) }
+    }
 }
 
 /// What is to be done with one state of an object.
@@ -114,26 +131,14 @@ impl Registry {
             step(target.served, &old, options)
         };
         match step {
-            Step::Wait => Ok(Some(Deleted {
-                entity: Entity::Stored(current.clone()),
-                uid,
-                gone: false,
-                is_unreadable: false,
-                stored: false,
-            })),
+            Step::Wait => Ok(Some(Deleted::marked(Entity::Stored(current.clone()), uid, false))),
             Step::Remove => {
                 if options.dry_run {
                     let entity = Entity::Stored(current.clone());
-                    return Ok(Some(Deleted { entity, uid, gone: true, is_unreadable: false, stored: false }));
+                    return Ok(Some(Deleted { gone: true, ..Deleted::marked(entity, uid, false) }));
                 }
                 let removed = self.remove(target, current).await?;
-                Ok(removed.map(|object| Deleted {
-                    entity: Entity::Stored(object),
-                    uid,
-                    gone: true,
-                    is_unreadable: false,
-                    stored: true,
-                }))
+                Ok(removed.map(|object| Deleted::removed(object, uid)))
             }
             Step::Mark(mut state, at_once) => {
                 encode::order_metadata(&mut state, &target.served.stored.of);
@@ -147,22 +152,15 @@ impl Registry {
                         // asked for of a certain state is from now on of this one.
                         options.resource_version.iter_mut().for_each(|seen| *seen = object.revision().to_string());
                         let removed = self.remove(target, &object).await?;
-                        let gone = |object| Deleted {
-                            entity: Entity::Stored(object),
-                            uid,
-                            gone: true,
-                            is_unreadable: false,
-                            stored: true,
-                        };
                         Ok(match removed {
-                            Some(object) => Some(gone(object)),
+                            Some(object) => Some(Deleted::removed(object, uid)),
                             None => {
-                                *marked = Some(gone(object));
+                                *marked = Some(Deleted::removed(object, uid));
                                 None
                             }
                         })
                     }
-                    entity => Ok(Some(Deleted { entity, uid, gone: at_once, is_unreadable: false, stored })),
+                    entity => Ok(Some(Deleted { gone: at_once, ..Deleted::marked(entity, uid, stored) })),
                 }
             }
         }

@@ -28,7 +28,7 @@ enum Rows {
     /// Gathered before the answer begins, because the answer's head depends on them.
     Gathered(std::vec::IntoIter<Arc<Object>>),
     /// Read while the answer is sent, so that memory does not grow with it.
-    Streamed { cursor: Cursor, scope: Scope, selection: Selection, done: bool },
+    Streamed { cursor: Cursor, selection: Selection, done: bool },
 }
 
 impl Page {
@@ -42,7 +42,9 @@ impl Page {
     pub fn may_have(&self, object: &Object) -> bool {
         match &self.rows {
             Rows::Gathered(rows) => rows.as_slice().iter().any(|row| row.key() == object.key()),
-            Rows::Streamed { scope, selection, .. } => scope.contains(object.key()) && selects(selection, object),
+            Rows::Streamed { cursor, selection, .. } => {
+                cursor.scope().contains(object.key()) && selects(selection, object)
+            }
         }
     }
 
@@ -57,7 +59,7 @@ impl Page {
                 Ok(!rows.as_slice().is_empty())
             }
             Rows::Streamed { done: true, .. } => Ok(false),
-            Rows::Streamed { cursor, selection, done, .. } => {
+            Rows::Streamed { cursor, selection, done } => {
                 let from = out.len();
                 let more = cursor.read(limits::LIST_CHUNK_OBJECTS, out).map_err(expired)?;
                 if !selection.is_everything() {
@@ -199,7 +201,7 @@ fn page(
         return Ok(Page { revision, next: None, remaining: None, rows: Rows::Gathered(rows.into_iter()) });
     }
     if limit == 0 {
-        let rows = Rows::Streamed { cursor: snapshot.cursor(scan, after), scope, selection, done: false };
+        let rows = Rows::Streamed { cursor: snapshot.cursor(scan, after), selection, done: false };
         return Ok(Page { revision, next: None, remaining: None, rows });
     }
     let mut rows: Vec<Arc<Object>> = Vec::new();

@@ -7,7 +7,7 @@ use flotilla_cluster::{Expectation, Mutation, Object, Outcome, Write};
 use flotilla_proto::value::Value;
 
 use super::delete::Deleted;
-use super::{DeleteOptions, Entity, Registry, Target};
+use super::{DeleteOptions, Registry, Target};
 use crate::access::{Attributes, Decision, ResourceAttributes};
 use crate::field::{Errors, Path};
 use crate::gateway::Caller;
@@ -63,13 +63,7 @@ impl Registry {
         let (resource, user) = (target.served.table.as_str(), &caller.user.name);
         tracing::warn!(resource, object = %current.key(), user = user.as_str(), "an object that cannot be read is removed");
         Ok(match self.write(write).await? {
-            Outcome::Committed { object, .. } => Some(Deleted {
-                entity: Entity::Stored(object),
-                uid: String::new(),
-                gone: true,
-                is_unreadable: true,
-                stored: true,
-            }),
+            Outcome::Committed { object, .. } => Some(Deleted::removed_unread(object)),
             Outcome::Conflict { .. } => None,
         })
     }

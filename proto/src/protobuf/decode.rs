@@ -268,7 +268,8 @@ fn free_form(kind: AnyKind, bytes: &[u8], depth: usize) -> Result<Value, Error> 
     })
 }
 
-/// JSON in a message. What of it no tree can keep is left to the rules of a kind where it is an object of somebody else.
+/// JSON in a message. Numbers that no tree keeps are left to the rules of a kind where it is an object of somebody
+/// else.
 fn json(kind: AnyKind, text: &[u8]) -> Result<Value, Error> {
     let parsed = json::parse_tracking(text)?;
     match kind {
