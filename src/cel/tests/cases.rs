@@ -1,5 +1,5 @@
-//! Runs the cases that decide: CEL's own, and what Kubernetes' packages answered. `CEL_CASES=FOLDER` takes others of the
-//! same names and form. The last line is `N of M cases agree`.
+//! Runs the cases that decide: CEL's own, and what Kubernetes' packages answered. `CEL_CASES=FOLDER` takes others of
+//! the same names and form. The last line is `N of M cases agree`.
 
 mod cases_plain;
 mod cases_suite;

@@ -3,9 +3,8 @@
 //!
 //! Read in this order: [`structural`] is the schema, [`escape()`] its names in expressions, [`declared`] what the
 //! checker and the estimate know of it, [`shape`] how objects read, [`formats`] what formats make of strings,
-//! [`correlation`] what an object has in common with the one before it, [`field_path`] where errors point,
-//! [`compiled`] a rule that can be evaluated, [`definition`] what is wrong with rules, [`validator`] the walk through an
-//! object.
+//! [`correlation`] what an object has in common with the one before it, [`field_path`] where errors point, [`compiled`]
+//! a rule that can be evaluated, [`definition`] what is wrong with rules, [`validator`] the walk through an object.
 
 pub mod compiled;
 pub mod correlation;
