@@ -2,6 +2,7 @@
 //! the same names and form. The last line is `N of M cases agree`.
 
 mod cases_plain;
+mod cases_schema;
 mod cases_suite;
 
 use std::path::PathBuf;
@@ -12,12 +13,13 @@ use serde::Deserialize;
 type Check = fn(&serde_json::Value) -> Result<(), String>;
 
 /// The files, and how many of their cases must agree at least.
-const FILES: [(&str, usize, Check); 5] = [
+const FILES: [(&str, usize, Check); 6] = [
     ("parsing", 188, cases_suite::check),
     ("checking", 89, cases_suite::check),
     ("comprehension", 78, cases_suite::check),
     ("conformance", 1248, cases_suite::conform),
     ("kubernetes-plain", 1183, cases_plain::check),
+    ("kubernetes-schema", 1098, cases_schema::check),
 ];
 /// How much of a disagreement is printed.
 const PRINTED_CHARACTERS_MAX: usize = 600;
