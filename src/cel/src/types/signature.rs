@@ -19,7 +19,8 @@ pub struct Signature {
 pub type Parameters = Vec<std::sync::Arc<str>>;
 
 impl Signature {
-    /// Reads `[RECEIVER.](ARGUMENT, ...): RESULT`. None if it is not well formed, which only a table can be at fault for.
+    /// Reads `[RECEIVER.](ARGUMENT, ...): RESULT`. None if it is not well formed, which only a table can be at fault
+    /// for.
     pub fn read(text: &str) -> Option<Self> {
         let mut reader = Reader { rest: text };
         let mut arguments = Vec::new();

@@ -1,4 +1,5 @@
-//! How the nodes of a tree read as values where a schema says so. A definition makes its shapes once; values borrow them.
+//! How the nodes of a tree read as values where a schema says so. A definition makes its shapes once; values borrow
+//! them.
 
 use super::Value;
 use crate::error::Outcome;
