@@ -1,5 +1,7 @@
 //! The Common Expression Language as Kubernetes speaks it: expressions are parsed, checked against declared types,
 //! priced, planned once, and evaluated over the server's own trees. Knows nothing of HTTP or of what is stored.
+//!
+//! Expressions at the bounds of [`limits`] take less than 4 MiB of the stack in builds without optimization.
 
 pub mod check;
 pub mod cost;

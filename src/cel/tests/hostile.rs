@@ -169,7 +169,7 @@ fn deep_and_long_expressions_end_in_an_answer() {
         assert!(!run(&"-1[".repeat(33_333), &environment));
         assert!(!run(&" ".repeat(100_001), &environment));
     };
-    std::thread::Builder::new().stack_size(16 << 20).spawn(tests).unwrap().join().unwrap();
+    std::thread::Builder::new().stack_size(4 << 20).spawn(tests).unwrap().join().unwrap();
 }
 
 #[test]

@@ -1,9 +1,12 @@
 //! Literals that are looked at when an expression is compiled: durations, timestamps, patterns, and whether all items
 //! of a list or a map are of one type.
 
+use std::collections::HashSet;
+
 use super::Checked;
+use crate::library::text_format;
 use crate::source::Issues;
-use crate::syntax::{Call, Expr, ExprKind};
+use crate::syntax::{Call, Expr, ExprId, ExprKind};
 use crate::types::Type;
 use crate::value::Value;
 
@@ -18,8 +21,76 @@ pub fn check_literals(checked: &Checked, issues: &mut Issues) {
             }
         });
     }
-    visit(&checked.ast.root, &mut |expr| check_list(expr, checked, issues));
-    visit(&checked.ast.root, &mut |expr| check_map(expr, checked, issues));
+    let mut exempt = HashSet::new();
+    visit(&checked.ast.root, &mut |expr| {
+        if let ExprKind::Call(call) = &expr.kind
+            && &*call.function == "format"
+        {
+            // What is formatted may be of any types.
+            call.receiver
+                .iter()
+                .chain(&call.arguments)
+                .for_each(|part| visit(part, &mut |part| exempt_part(part, &mut exempt)));
+        }
+    });
+    visit(&checked.ast.root, &mut |expr| {
+        if !exempt.contains(&expr.id) {
+            check_list(expr, checked, issues);
+        }
+    });
+    visit(&checked.ast.root, &mut |expr| {
+        if !exempt.contains(&expr.id) {
+            check_map(expr, checked, issues);
+        }
+    });
+    check_formats(checked, issues);
+}
+
+/// Looks at texts that are formatted, where the text and the list of values are written down.
+pub fn check_formats(checked: &Checked, issues: &mut Issues) {
+    visit(&checked.ast.root, &mut |expr| {
+        if let ExprKind::Call(call) = &expr.kind
+            && &*call.function == "format"
+        {
+            check_format(expr, call, checked, issues);
+        }
+    });
+}
+
+/// How far a text was read.
+struct Reading {
+    used: usize,
+    refused: Option<usize>,
+}
+
+fn check_format(expr: &Expr, call: &Call, checked: &Checked, issues: &mut Issues) {
+    let text = call.receiver.as_ref().and_then(Expr::as_literal).and_then(Value::as_str);
+    let (Some(text), Some(ExprKind::List(items))) = (text, call.arguments.first().map(|each| &each.kind)) else {
+        return;
+    };
+    let mut reading = Reading { used: 0, refused: None };
+    let clause = |reading: &mut Reading, index: usize, clause: text_format::Clause| {
+        reading.used = index + 1;
+        let of = checked.type_of(items[index].value.id);
+        if clause.takes(of) {
+            return Ok(());
+        }
+        reading.refused = Some(index);
+        Err(clause.refusal(of.runtime_name()))
+    };
+    let read = text_format::read(text, items.len(), &mut reading, |_, _| Ok(()), clause);
+    let (used, given) = (reading.used, items.len());
+    let why = match read {
+        Ok(()) if used == given => return,
+        Ok(()) => format!("too many arguments supplied to string.format (expected {used}, got {given})"),
+        Err(why) => why,
+    };
+    let at = reading.refused.map_or(expr.id, |index| items[index].value.id);
+    issues.report(checked.ast.places.place(at), why);
+}
+
+fn exempt_part(part: &Expr, exempt: &mut HashSet<ExprId>) {
+    exempt.insert(part.id);
 }
 
 fn check_argument(call: &Call, checked: &Checked, issues: &mut Issues) {

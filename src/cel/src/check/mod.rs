@@ -7,7 +7,7 @@ mod unify;
 use std::sync::Arc;
 
 pub use checker::check;
-pub use literals::check_literals;
+pub use literals::{check_formats, check_literals};
 pub use unify::instantiate;
 
 use crate::environment::OverloadDecl;

@@ -82,12 +82,14 @@ impl Base {
             optional_syntax: Since::Minor(28).includes(minor),
             two_variables: Since::Minor(32).includes(minor),
             bind: false,
+            exists_one: false,
+            sort_by: Since::Minor(34).includes(minor),
             quoted_names: false,
             bounds: crate::limits::PARSER,
         };
         let checks_literals = Since::Minor(29).includes(minor);
         let compares_numbers = Since::Minor(28).includes(minor);
-        Self { homogeneous: true, checks_literals, compares_numbers, ..Self::new(&libraries, dialect) }
+        Self { homogeneous: false, checks_literals, compares_numbers, ..Self::new(&libraries, dialect) }
     }
 
     pub(crate) fn add(&mut self, name: &str, overload: OverloadDecl) {

@@ -153,7 +153,7 @@ impl Environment {
     }
 
     pub(crate) fn has_object(&self, name: &str) -> bool {
-        self.provider.has_object(name) || matches!(self.base.types.get(name), Some(Type::Object(_)))
+        self.provider.has_object(name)
     }
 
     /// What a name may mean: in the container, in those around it, or by itself.

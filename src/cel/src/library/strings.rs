@@ -71,9 +71,12 @@ pub static LATER: Library = Library {
     functions: &[
         Function {
             name: "format",
-            overloads: &[overload("string_format", "string.(list(dyn)): string", READ, text_format::format)],
+            overloads: &[overload("string_format", "string.(list(dyn)): string", cost::FORMATTED, text_format::format)],
         },
-        Function { name: "strings.quote", overloads: &[overload("strings_quote", "(string): string", READ, quote)] },
+        Function {
+            name: "strings.quote",
+            overloads: &[overload("strings_quote", "(string): string", cost::QUOTED, quote)],
+        },
     ],
 };
 

@@ -64,17 +64,11 @@ pub(super) struct Machine<'t, 'a> {
     pub phase: Phase,
     depths: [u16; RULES],
     pub tree: Tree,
-    /// Whether it only looks whether the text goes on well; then nothing is kept or told.
-    pub probing: bool,
-    /// Up to this token somebody looked already.
-    pub probed: usize,
     pub recovering: bool,
     pub last_error: Option<usize>,
     pub last_states: Vec<State>,
     pub recoveries: u32,
     pub told: u32,
-    /// How many levels there are once the text is parsed as far as it was asked for.
-    floor: usize,
     root: Option<NodeId>,
 }
 
@@ -95,14 +89,11 @@ impl<'t, 'a> Machine<'t, 'a> {
             phase: Phase::Before,
             depths: [0; RULES],
             tree: Tree::default(),
-            probing: false,
-            probed: 0,
             recovering: false,
             last_error: None,
             last_states: Vec::new(),
             recoveries: 0,
             told: 0,
-            floor: 0,
             root: None,
         }
     }
@@ -116,53 +107,12 @@ impl<'t, 'a> Machine<'t, 'a> {
     }
 
     fn walk(&mut self) -> Result<(), Halt> {
-        while self.levels.len() > self.floor {
+        while !self.levels.is_empty() {
             if let Err(fault) = self.step()? {
-                if self.probing {
-                    self.at = fault.token;
-                    return Err(Halt::Told);
-                }
                 self.fail(fault)?;
             }
         }
         Ok(())
-    }
-
-    /// Whether the text goes on well from here, up to one token behind the present rule, if `part` is chosen now.
-    /// If not, the token at which it does not.
-    pub fn probe(&mut self, parts: &'static [Part]) -> Result<(), usize> {
-        if self.probing || self.at < self.probed {
-            return Ok(());
-        }
-        let mut quiet = Issues::default();
-        let mut probe = Machine::new(self.tokens, self.places, &mut quiet, self.bounds);
-        probe.levels.clone_from(&self.levels);
-        probe.depths = self.depths;
-        probe.at = self.at;
-        probe.probing = true;
-        // The rule is the last one on the way down; behind it one more token is looked at.
-        let rule = self.levels.iter().rposition(|level| matches!(level.frame, Frame::Rule { .. })).unwrap_or(0);
-        probe.floor = rule;
-        probe.levels.push(Level { parts, at: 0, frame: Frame::Block });
-        let outcome = probe.walk().and_then(|()| {
-            let behind = probe.at;
-            probe.floor = 0;
-            while probe.at == behind && !probe.levels.is_empty() {
-                if let Err(fault) = probe.step()? {
-                    probe.at = fault.token;
-                    return Err(Halt::Told);
-                }
-            }
-            Ok(())
-        });
-        let reached = probe.at;
-        match outcome {
-            Err(Halt::Told) => Err(reached),
-            _ => {
-                self.probed = reached;
-                Ok(())
-            }
-        }
     }
 
     pub fn token(&self, ahead: usize) -> Token<'a> {
@@ -181,7 +131,7 @@ impl<'t, 'a> Machine<'t, 'a> {
 
     fn enter(&mut self, rule: Rule, precedence: u8, role: Role) -> Result<(), Halt> {
         self.deepen(rule)?;
-        let node = if self.probing { 0 } else { self.tree.add(Label::Of(rule), self.at as u32) };
+        let node = self.tree.add(Label::Of(rule), self.at as u32);
         let frame = Frame::Rule { rule, precedence, node, role };
         self.levels.push(Level { parts: GRAMMAR[rule as usize], at: 0, frame });
         Ok(())
@@ -256,11 +206,9 @@ impl<'t, 'a> Machine<'t, 'a> {
         while let Some(level) = self.levels.pop() {
             let Frame::Rule { rule, node, role, .. } = level.frame else { continue };
             self.depths[rule as usize] = self.depths[rule as usize].saturating_sub(1);
-            if !self.probing {
-                match self.rule_node() {
-                    Some(parent) => self.tree.link(parent, role, Child::Node(node)),
-                    None => self.root = Some(node),
-                }
+            match self.rule_node() {
+                Some(parent) => self.tree.link(parent, role, Child::Node(node)),
+                None => self.root = Some(node),
             }
             break;
         }
@@ -284,8 +232,7 @@ impl<'t, 'a> Machine<'t, 'a> {
     }
 
     fn take(&mut self, role: Role, child: Child) {
-        if !self.probing
-            && role != Role::Nothing
+        if role != Role::Nothing
             && let Some(node) = self.rule_node()
         {
             self.tree.link(node, role, child);
@@ -295,9 +242,6 @@ impl<'t, 'a> Machine<'t, 'a> {
 
     pub fn consume(&mut self) {
         if self.kind(0) != Kind::End {
-            self.at += 1;
-        } else if self.probing {
-            // The end of the text is a token that is looked at, too.
             self.at += 1;
         }
     }
@@ -343,9 +287,7 @@ impl<'t, 'a> Machine<'t, 'a> {
     }
 
     fn name(&mut self, label: Label) {
-        if !self.probing
-            && let Some(node) = self.rule_node()
-        {
+        if let Some(node) = self.rule_node() {
             self.tree.relabel(node, label);
         }
     }
@@ -356,13 +298,8 @@ impl<'t, 'a> Machine<'t, 'a> {
             return;
         };
         let Frame::Rule { node, .. } = self.levels[at].frame else { return };
-        let made = if self.probing {
-            0
-        } else {
-            let made = self.tree.add(operator.label, self.tree.start(node));
-            self.tree.link(made, Role::First, Child::Node(node));
-            made
-        };
+        let made = self.tree.add(operator.label, self.tree.start(node));
+        self.tree.link(made, Role::First, Child::Node(node));
         if let Frame::Rule { node, .. } = &mut self.levels[at].frame {
             *node = made;
         }

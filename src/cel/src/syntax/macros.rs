@@ -13,6 +13,9 @@ const OLD_ACCUMULATOR: &str = "__result__";
 /// The variable of a loop that has no turn.
 const UNUSED: &str = "#unused";
 
+/// The variable of a list that is sorted.
+const SORTED: &str = "@__sortBy_input__";
+
 /// What a call came to.
 pub(super) enum Expanded {
     /// It is a macro.
@@ -43,7 +46,10 @@ impl<'m, 't, 'a> Macros<'m, 't, 'a> {
         let made = match (function, receiver, arguments) {
             (_, receiver, arguments) if !dialect.macros => return Expanded::Not(receiver, arguments),
             ("has", None, arguments) if arguments.len() == 1 => self.has(arguments),
-            ("all" | "exists" | "exists_one" | "existsOne", Some(range), arguments) if arguments.len() == 2 => {
+            ("existsOne", Some(range), arguments) if arguments.len() == 2 && dialect.exists_one => {
+                self.quantify(function, range, arguments)
+            }
+            ("all" | "exists" | "exists_one", Some(range), arguments) if arguments.len() == 2 => {
                 self.quantify(function, range, arguments)
             }
             ("all" | "exists" | "exists_one" | "existsOne", Some(range), arguments) if arguments.len() == 3 && two => {
@@ -62,6 +68,9 @@ impl<'m, 't, 'a> Macros<'m, 't, 'a> {
             }
             ("optMap" | "optFlatMap", Some(target), arguments) if arguments.len() == 2 && dialect.optional_syntax => {
                 self.optional(function, target, arguments)
+            }
+            ("sortBy", Some(range), arguments) if arguments.len() == 2 && dialect.sort_by => {
+                self.sort_by(range, arguments)
             }
             ("bind", Some(receiver), arguments)
                 if arguments.len() == 3 && dialect.bind && is_named(&receiver, "cel") =>
@@ -277,6 +286,20 @@ impl<'m, 't, 'a> Macros<'m, 't, 'a> {
             return Err((name.id, "cel.bind() variable names must be simple identifiers".to_owned()));
         };
         Ok(self.bound(variable, value, body))
+    }
+
+    /// Sorts a list by the keys that a loop makes of its items.
+    fn sort_by(&mut self, range: Expr, arguments: Vec<Expr>) -> Made {
+        if matches!(range.kind, ExprKind::Literal(_) | ExprKind::Map(_) | ExprKind::Object(..)) {
+            let text = "sortBy can only be applied to a list, identifier, comprehension, call or select expression";
+            return Err((range.id, text.to_owned()));
+        }
+        let input = self.ident(SORTED);
+        let keys = self.map(input, arguments)?;
+        let receiver = Some(self.ident(SORTED));
+        let call = Call { function: "@sortByAssociatedKeys".into(), receiver, arguments: vec![keys] };
+        let sorted = self.make(ExprKind::Call(Box::new(call)));
+        Ok(self.bound(SORTED.into(), range, sorted))
     }
 
     /// A loop without a turn, whose accumulator is the variable.

@@ -34,6 +34,10 @@ pub struct Dialect {
     pub two_variables: bool,
     /// `cel.bind`.
     pub bind: bool,
+    /// `existsOne` with one variable; upstream's later name of `exists_one`.
+    pub exists_one: bool,
+    /// `sortBy` of lists.
+    pub sort_by: bool,
     /// Names of fields in backquotes.
     pub quoted_names: bool,
     /// The bounds of the parser.

@@ -16,14 +16,14 @@ impl Machine<'_, '_> {
     }
 
     /// Whether one more `!` or `-` follows the first.
-    pub(super) fn repeats(&mut self, parts: &'static [Part], decision: Decision) -> Result<bool, Fault> {
+    pub(super) fn repeats(&self, parts: &'static [Part], decision: Decision) -> Result<bool, Fault> {
         let is_first = self.phase == super::machine::Phase::Before;
         if is_first {
             return Ok(true);
         }
         match (decision, self.kind(0)) {
             (Decision::Minus, Kind::Minus) => match self.kind(1) {
-                Kind::Int | Kind::Float => self.probe(parts).map(|()| true).map_err(|at| self.no_alternative(at)),
+                Kind::Int | Kind::Float => Ok(true),
                 next if PRIMARY_FIRST.has(next) => Ok(true),
                 _ => Err(self.no_alternative(self.at + 1)),
             },
@@ -33,9 +33,9 @@ impl Machine<'_, '_> {
     }
 
     /// Which of several alternatives it is.
-    pub(super) fn choose(&mut self, decision: Decision, among: &'static [Alternative]) -> Result<usize, Fault> {
+    pub(super) fn choose(&self, decision: Decision, among: &'static [Alternative]) -> Result<usize, Fault> {
         match decision {
-            Decision::Unary => self.choose_unary(among),
+            Decision::Unary => self.choose_unary(),
             Decision::Primary => self.choose_primary(),
             Decision::Literal if self.kind(0) == Kind::Minus => match self.kind(1) {
                 Kind::Int => Ok(0),
@@ -50,13 +50,11 @@ impl Machine<'_, '_> {
         }
     }
 
-    /// A minus before a number may be its sign or an operator. It is its sign, once the text is seen to go on well.
-    fn choose_unary(&mut self, among: &'static [Alternative]) -> Result<usize, Fault> {
+    /// A minus before a number may be its sign or an operator. It is its sign.
+    fn choose_unary(&self) -> Result<usize, Fault> {
         match (self.kind(0), self.kind(1)) {
             (Kind::Not, _) => Ok(1),
-            (Kind::Minus, Kind::Int | Kind::Float) => {
-                self.probe(among[0].parts).map(|()| 0).map_err(|at| self.no_alternative(at))
-            }
+            (Kind::Minus, Kind::Int | Kind::Float) => Ok(0),
             (Kind::Minus, next) if PRIMARY_FIRST.has(next) => Ok(2),
             (Kind::Minus, _) => Err(self.no_alternative(self.at + 1)),
             (next, _) if PRIMARY_FIRST.has(next) => Ok(0),

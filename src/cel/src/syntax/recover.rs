@@ -176,9 +176,6 @@ impl Machine<'_, '_> {
         if next.ends || next.kinds.has(self.kind(0)) {
             return Ok(Ok(()));
         }
-        if self.probing {
-            return Ok(Err(self.mismatch()));
-        }
         if self.phase == Phase::Back {
             self.unwanted()?;
             let until = self.expected().and(self.recovery_set());
@@ -211,9 +208,6 @@ impl Machine<'_, '_> {
             self.matched();
             self.consume();
             return Ok(Ok(child));
-        }
-        if self.probing {
-            return Ok(Err(self.mismatch()));
         }
         self.attempt()?;
         if self.delete_token()? {

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use flotilla_cel::check::check as check_types;
+use flotilla_cel::check::{check as check_types, check_formats};
 use flotilla_cel::environment::{Base, Environment, OverloadDecl};
 use flotilla_cel::eval::Program;
 use flotilla_cel::library::LIBRARIES;
@@ -25,8 +25,11 @@ const NUMBERS: [&str; 4] = [
 
 /// The environment of parsing and checking: the standard library alone.
 pub fn check(case: &Json) -> Result<(), String> {
-    let standard: Vec<_> =
-        LIBRARIES.iter().copied().filter(|library| matches!(library.name, "standard" | "strings")).collect();
+    let standard: Vec<_> = LIBRARIES
+        .iter()
+        .copied()
+        .filter(|library| matches!(library.name, "standard" | "strings" | "optional"))
+        .collect();
     let bounds = ParserBounds { depth: 32, recoveries: 4, recovery_tokens: 4 };
     let dialect = Dialect {
         macros: true,
@@ -34,6 +37,8 @@ pub fn check(case: &Json) -> Result<(), String> {
         two_variables: false,
         bind: false,
         quoted_names: false,
+        exists_one: true,
+        sort_by: false,
         bounds,
     };
     let mut base = Base::new(&standard, dialect);
@@ -65,8 +70,23 @@ pub fn conform(case: &Json) -> Result<(), String> {
     let macros = case["disableMacros"] != true;
     // Two cases were recorded without optional values, under the name of the case.
     let optional_syntax = !case["checkError"].as_str().is_some_and(|text| text.contains("unsupported syntax"));
-    let (two_variables, bind, quoted_names) = (true, true, true);
-    let dialect = Dialect { macros, optional_syntax, two_variables, bind, quoted_names, bounds: PARSER };
+    // So were some of loops with two variables.
+    let two_variables = !case["checkError"].as_str().is_some_and(|text| {
+        ["all", "exists", "existsOne", "transformList", "transformMap"]
+            .iter()
+            .any(|name| text.contains(&format!("undeclared reference to '{name}'")))
+    });
+    let (bind, quoted_names) = (true, true);
+    let dialect = Dialect {
+        macros,
+        optional_syntax,
+        two_variables,
+        bind,
+        exists_one: true,
+        sort_by: true,
+        quoted_names,
+        bounds: PARSER,
+    };
     let environment = declared(Environment::new(Arc::new(Base::new(LIBRARIES, dialect))), case);
     let program = if case["disableCheck"] == true {
         let source = Source::new(case["expr"].as_str().unwrap());
@@ -115,6 +135,9 @@ fn compare(case: &Json, environment: &Environment) -> Result<Option<flotilla_cel
         same("tree", &json!(wanted), &json!(ast_text(ast)))?;
     }
     let checked = ast.map(|ast| check_types(ast, environment, &mut issues));
+    if let Some(checked) = checked.as_ref().filter(|_| issues.is_empty() && environment.dialect().optional_syntax) {
+        check_formats(checked, &mut issues);
+    }
     if !issues.is_empty() || !error.is_empty() {
         same("error", &json!(error), &json!(issues.show(&source)))?;
         return Ok(None);
