@@ -93,8 +93,6 @@ pub static JOIN: Library = Library {
     }],
 };
 
-/// One pass over the text, where the overload decides.
-const READ: Cost = Cost { by_name: false, ..cost::READ };
 /// One pass to read, and one to write.
 const REPLACED: Cost = Cost { estimate: replace_estimate, actual: passes, by_name: true };
 const SPLIT: Cost = Cost { estimate: split_estimate, actual: passes, by_name: true };
