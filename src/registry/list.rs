@@ -23,7 +23,6 @@ pub struct Page {
     rows: Rows,
 }
 
-#[expect(clippy::large_enum_variant, reason = "there is one a list")]
 enum Rows {
     /// Gathered before the answer begins, because the answer's head depends on them.
     Gathered(std::vec::IntoIter<Arc<Object>>),

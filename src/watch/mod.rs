@@ -35,7 +35,6 @@ use end::End;
 use stream::Stream;
 
 /// Where a watch begins.
-#[expect(clippy::large_enum_variant, reason = "there is one a watch, which is gone once that has begun")]
 enum Start {
     /// With these objects, then what changes after them.
     Objects(Page),
