@@ -20,6 +20,7 @@ pub mod kinds;
 pub mod limits;
 pub mod metrics;
 pub mod openapi;
+pub mod outbound;
 pub mod patch;
 pub mod pki;
 pub mod printing;

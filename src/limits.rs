@@ -37,8 +37,41 @@ pub const PORT_CLAIM_WAIT: Duration = Duration::from_secs(3);
 /// Names that are generated for an object before the server gives up.
 pub const GENERATED_NAMES: usize = 8;
 
-/// How long a connection to a kubelet or pod may take to come about.
+/// How long a connection to another server may take to come about.
 pub const DIAL_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// Addresses of a host that are tried.
+pub const OUTBOUND_ADDRESSES: usize = 16;
+
+/// How long the handshake of TLS with another server may take, as Go has it.
+pub const OUTBOUND_HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// Other servers with which connections are kept; those that were not asked for longest make room.
+pub const OUTBOUND_PEERS: usize = 512;
+
+/// Requests that are made of one other server at a time; over HTTP/1.1 each has a connection.
+pub const OUTBOUND_REQUESTS: usize = 256;
+
+/// Requests that wait for those; more fail at once.
+pub const OUTBOUND_WAITING: usize = 4_096;
+
+/// Connections without a request that are kept with one other server, as Go's clients of Kubernetes have it.
+pub const OUTBOUND_IDLE_CONNECTIONS: usize = 25;
+
+/// How long a connection without a request is kept.
+pub const OUTBOUND_IDLE_TIMEOUT: Duration = Duration::from_secs(90);
+
+/// How often another server is asked whether it is still there, over HTTP/2.
+pub const OUTBOUND_PING_INTERVAL: Duration = Duration::from_secs(30);
+
+/// How long it may take to say so.
+pub const OUTBOUND_PING_TIMEOUT: Duration = Duration::from_secs(15);
+
+/// Bytes of the head of an answer.
+pub const OUTBOUND_HEAD_BYTES: usize = 262_144;
+
+/// Headers of an answer.
+pub const OUTBOUND_HEADERS: usize = 256;
 
 /// How long a server may take to be connected with by the commands of administrators.
 pub const ADMINISTRATION_CONNECT_TIMEOUT: Duration = Duration::from_secs(5);

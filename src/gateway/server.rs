@@ -73,6 +73,7 @@ impl Gateway {
         let mut registry = Registry::new(boot.store.clone(), boot.config.service_node_port_range);
         registry.accounts_are_made = boot.config.embedded_controllers;
         registry.authorizer = boot.authorizer.clone();
+        registry.routes_by_endpoints = boot.config.enable_aggregator_routing;
         let registry = Arc::new(registry);
         let address = format!("{}:{}", boot.config.advertised(), boot.address.port());
         let published = Published::new(address)?;

@@ -157,8 +157,17 @@ pub const COUNTERS: &[(&str, &str)] = &[
 ];
 
 /// Gauges that follow what happens, with their meaning. Others are read when the metrics are asked for.
-pub const GAUGES: &[(&str, &str)] =
-    &[(LONG_RUNNING, "Watches that are open."), (QUEUE_DEPTH, "Keys that wait in the queue of a controller.")];
+pub const GAUGES: &[(&str, &str)] = &[
+    (LONG_RUNNING, "Watches that are open."),
+    (QUEUE_DEPTH, "Keys that wait in the queue of a controller."),
+    (OUTBOUND_CONNECTIONS, "Open connections with other servers that requests of this one share."),
+    (OUTBOUND_REQUESTS, "Requests of this server to others that are under way or wait."),
+];
+
+/// Connections with other servers.
+pub const OUTBOUND_CONNECTIONS: &str = "flotilla_outbound_connections";
+/// Requests to other servers.
+pub const OUTBOUND_REQUESTS: &str = "flotilla_outbound_requests";
 
 /// Requests answered.
 pub const REQUESTS: &str = "apiserver_request_total";

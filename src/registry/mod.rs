@@ -52,6 +52,7 @@ pub use update::Change;
 use crate::access::Authorizer;
 use crate::config::PortRange;
 use crate::metrics::Metrics;
+use crate::outbound::Outbound;
 use crate::status::{ApiError, ApiResult};
 
 /// What every operation on objects needs.
@@ -68,6 +69,10 @@ pub struct Registry {
     pub authorizer: Authorizer,
     /// What is measured.
     pub metrics: Arc<Metrics>,
+    /// Asks other servers.
+    pub outbound: Outbound,
+    /// Whether Services are reached at their endpoints rather than at their cluster address.
+    pub routes_by_endpoints: bool,
     unreadable: unreadable::Unreadable,
 }
 
@@ -133,6 +138,8 @@ impl Registry {
             accounts_are_made: false,
             authorizer: Authorizer::default(),
             metrics: Arc::default(),
+            outbound: Outbound::default(),
+            routes_by_endpoints: false,
             unreadable: unreadable::Unreadable::default(),
         }
     }

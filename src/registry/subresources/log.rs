@@ -7,6 +7,7 @@ use super::remote;
 use super::{Connect, Connected, Pending};
 use crate::field::{Errors, Path};
 use crate::gateway::query::Query;
+use crate::outbound::dial;
 use crate::registry::stored_value;
 use crate::status::{ApiError, ApiResult};
 
@@ -26,7 +27,7 @@ pub(super) fn connect(request: Connect<'_>) -> Pending<'_, Connected> {
             return Ok(Connected::Nothing);
         }
         let kubelet = remote::kubelet(registry, host(&pod), &target.served.resource.name)?;
-        match remote::dial(&kubelet.host, kubelet.port).await {
+        match dial(&kubelet.host, kubelet.port, false).await {
             Ok(_) => Err(remote::not_spoken("logs")),
             Err(why) => {
                 let (host, port) = (&kubelet.host, kubelet.port);
