@@ -32,3 +32,4 @@ pub mod transport;
 pub mod unreadable;
 pub mod version;
 pub mod watch;
+pub mod webhooks;

@@ -67,6 +67,22 @@ pub const OUTBOUND_PING_INTERVAL: Duration = Duration::from_secs(30);
 /// How long it may take to say so.
 pub const OUTBOUND_PING_TIMEOUT: Duration = Duration::from_secs(15);
 
+/// Objects that a webhook is asked to convert at a time.
+pub const CONVERSION_OBJECTS: usize = 500;
+
+/// How long it may take, as the reference has it.
+pub const CONVERSION_TIMEOUT: Duration = Duration::from_secs(30);
+
+/// Bytes of its answer.
+pub const CONVERSION_ANSWER_BYTES: usize = 64 << 20;
+
+/// Bytes of converted objects that are kept for those who ask for the same; the oldest make room.
+pub const CONVERSIONS_KEPT_BYTES: usize = 64 << 20;
+
+/// Bytes of stored objects that one list may have converted, so that they are still kept when it is sent. More is
+/// answered with 413: such a list is to be asked for in pages.
+pub const CONVERSIONS_LISTED_BYTES: usize = 16 << 20;
+
 /// Bytes of the head of an answer.
 pub const OUTBOUND_HEAD_BYTES: usize = 262_144;
 

@@ -142,6 +142,56 @@ pub static WORK_DURATION: Family = Family {
     bounds: QUEUE_BOUNDS,
 };
 
+const CONVERSION_BOUNDS: &[u64] = &[
+    MS,
+    2 * MS,
+    4 * MS,
+    8 * MS,
+    16 * MS,
+    32 * MS,
+    64 * MS,
+    128 * MS,
+    256 * MS,
+    512 * MS,
+    1_024 * MS,
+    2_048 * MS,
+    4_096 * MS,
+    8_192 * MS,
+    16_384 * MS,
+];
+
+/// Time of conversions by webhooks.
+pub static CONVERSION_DURATION: Family = Family {
+    name: "apiserver_conversion_webhook_duration_seconds",
+    help: "Time that a webhook takes to convert custom resources, in seconds.",
+    unit: Unit::Seconds,
+    bounds: &[
+        5 * MS,
+        10 * MS,
+        20 * MS,
+        50 * MS,
+        100 * MS,
+        200 * MS,
+        500 * MS,
+        S,
+        2 * S,
+        5 * S,
+        10 * S,
+        20 * S,
+        30 * S,
+        45 * S,
+        60 * S,
+    ],
+};
+
+/// The same by definition and versions.
+pub static DEFINITION_CONVERSION_DURATION: Family = Family {
+    name: "apiserver_crd_conversion_webhook_duration_seconds",
+    help: "Time that a webhook takes to convert objects of a definition, in seconds.",
+    unit: Unit::Seconds,
+    bounds: CONVERSION_BOUNDS,
+};
+
 /// Counters, with their meaning.
 pub const COUNTERS: &[(&str, &str)] = &[
     (REQUESTS, "Requests answered."),
@@ -153,6 +203,7 @@ pub const COUNTERS: &[(&str, &str)] = &[
     (AUTHORIZATIONS, "Requests by the outcome of authorization."),
     (QUEUE_ADDS, "Keys added to the queue of a controller."),
     (QUEUE_RETRIES, "Keys that a controller failed with, and tries again."),
+    (CONVERSIONS, "Requests to webhooks that convert custom resources, by what came of them."),
     (CLIENT_REQUESTS, "Requests of the embedded controllers; they take no way over the network."),
 ];
 
@@ -164,6 +215,8 @@ pub const GAUGES: &[(&str, &str)] = &[
     (OUTBOUND_REQUESTS, "Requests of this server to others that are under way or wait."),
 ];
 
+/// Requests to webhooks that convert.
+pub const CONVERSIONS: &str = "apiserver_conversion_webhook_request_total";
 /// Connections with other servers.
 pub const OUTBOUND_CONNECTIONS: &str = "flotilla_outbound_connections";
 /// Requests to other servers.

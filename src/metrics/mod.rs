@@ -10,7 +10,7 @@ pub mod access;
 pub mod admission;
 pub mod clients;
 mod exposition;
-mod families;
+pub mod families;
 mod histogram;
 mod meter;
 mod process;

@@ -34,7 +34,7 @@ pub fn to_served(served: &Served, object: Value) -> ApiResult<Value> {
 /// An object that came of [`to_stored`], as the request's version would show it if it were stored.
 pub fn as_if_stored(served: &Served, object: Value) -> ApiResult<Value> {
     match &served.custom {
-        Some(custom) => custom.show(custom.store(object)),
+        Some(custom) => custom.show(custom.store(object)?),
         None => Ok(shown(served, object)),
     }
 }
@@ -63,7 +63,7 @@ pub fn current(served: &Served, object: Value) -> ApiResult<Value> {
 /// `stored`. Definitions may have changed since a custom resource was stored, also the version that is stored.
 pub fn is_unchanged(served: &Served, new: &Value, old: &Value, stored: &Object) -> ApiResult<bool> {
     match &served.custom {
-        Some(custom) if new == old => Ok(custom.store(new.clone()) == encode::stored_tree(stored)?),
+        Some(custom) if new == old => Ok(custom.store(new.clone())? == encode::stored_tree(stored)?),
         Some(_) => Ok(false),
         None => Ok(new == old),
     }

@@ -190,6 +190,7 @@ impl Registry {
         let served = target.served;
         let name = object.str_at(&["metadata", "name"]);
         let key = served.key(target.namespace, name);
+        self.convert_to_store(served, object, options.dry_run).await?;
         let taken = |current: Option<Arc<Object>>| self.taken(target, name, current.as_deref());
         if options.dry_run {
             return match self.table(served).get(key.as_str()) {
@@ -201,7 +202,7 @@ impl Registry {
                 }
             };
         }
-        let mutation = Mutation::Put(encode::draft(served, object));
+        let mutation = Mutation::Put(encode::draft(served, object)?);
         let write = Write { table: served.table.clone(), key, expectation: Expectation::Absent, mutation };
         match self.write_from(write, tenure).await? {
             Outcome::Committed { object, .. } => Ok(Entity::Stored(object)),

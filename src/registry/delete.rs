@@ -119,6 +119,7 @@ impl Registry {
         options: &mut DeleteOptions,
         marked: &mut Option<Deleted>,
     ) -> ApiResult<Option<Deleted>> {
+        self.convert_to_show(target.served, std::slice::from_ref(current)).await?;
         let old = stored_tree(current)?;
         check_preconditions(target, options, &old, current)?;
         let uid = old.str_at(&["metadata", "uid"]).to_owned();
@@ -196,10 +197,11 @@ impl Registry {
         if marked == *old {
             return Ok(Some((Entity::Stored(current.clone()), false)));
         }
+        self.convert_to_store(target.served, &marked, options.dry_run).await?;
         if options.dry_run {
             return Ok(Some((Entity::Built(convert::as_if_stored(target.served, marked)?), false)));
         }
-        let draft = encode::draft(target.served, &marked);
+        let draft = encode::draft(target.served, &marked)?;
         let expectation = Expectation::Revision(current.revision());
         Ok(match self.put(target.served, current.key().clone(), expectation, draft).await? {
             Outcome::Committed { object, .. } => Some((Entity::Stored(object), true)),

@@ -24,10 +24,13 @@ thread_local! {
 }
 
 /// Encodes an object for its table. It must be in the stored version, but for custom resources.
-pub fn draft(served: &Served, object: &Value) -> Draft {
-    let stored = served.custom.as_ref().map(|custom| custom.store(object.clone()));
+///
+/// # Errors
+/// It was not converted ahead by the webhook that converts it.
+pub fn draft(served: &Served, object: &Value) -> ApiResult<Draft> {
+    let stored = served.custom.as_ref().map(|custom| custom.store(object.clone())).transpose()?;
     let object = stored.as_ref().unwrap_or(object);
-    SCRATCH.with_borrow_mut(|out| {
+    Ok(SCRATCH.with_borrow_mut(|out| {
         out.clear();
         let layout = write(served, object, out);
         // The store keeps this very buffer: one that grew while it was written would leave holes in memory.
@@ -37,7 +40,7 @@ pub fn draft(served: &Served, object: &Value) -> Draft {
         }
         debug_assert_eq!(json::check(&bytes), Ok(()), "what is written can be read");
         Draft { bytes, layout, terms: terms(served, object), is_sound: true }
-    })
+    }))
 }
 
 fn write(served: &Served, object: &Value, out: &mut Vec<u8>) -> Layout {

@@ -86,6 +86,7 @@ impl Registry {
     pub async fn list(&self, served: &Served, namespace: &str, listing: &Listing) -> ApiResult<Page> {
         self.reach_for_list(served, listing).await?;
         let page = self.page(served, namespace, listing)?;
+        let page = self.convert_page(served, page).await?;
         if listing.is_recent() {
             self.promised(page.revision).await?;
         }

@@ -9,6 +9,7 @@ mod apply;
 mod carry_over;
 mod collection;
 mod continuation;
+mod conversion;
 mod convert;
 mod create;
 mod delete;

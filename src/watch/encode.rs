@@ -6,6 +6,7 @@ use bytes::Bytes;
 use flotilla_cluster::{Change, Object, Revision};
 use flotilla_proto::value::Value;
 use flotilla_proto::{catalogue, conform, json, protobuf};
+use futures_util::future::LocalBoxFuture;
 
 use super::event::{EventType, Shown};
 use super::events::Events;
@@ -50,6 +51,18 @@ impl Encoder {
     /// Whether the client wants what no event can be.
     pub fn asks_for_lists(&self) -> bool {
         matches!(self.representation.form, Form::Metadata { list: true, .. })
+    }
+
+    /// Whether a webhook converts what is shown.
+    pub fn is_converted(&self) -> bool {
+        self.served.custom.as_ref().is_some_and(|custom| custom.converted_by_webhook().is_some())
+    }
+
+    /// Has a webhook convert what is to be shown of these objects, if one does that.
+    pub fn convert_ahead(&self, objects: Vec<Arc<Object>>) -> Option<LocalBoxFuture<'static, ApiResult<()>>> {
+        self.served.custom.as_ref()?.converted_by_webhook()?;
+        let (registry, served) = (Arc::clone(&self.registry), Arc::clone(&self.served));
+        Some(Box::pin(async move { registry.convert_to_show(&served, &objects).await }))
     }
 
     /// Appends the event of a change.

@@ -1,5 +1,6 @@
 //! The stream itself: what to send next, and when to end.
 
+use std::future::Future as _;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, ready};
@@ -14,7 +15,7 @@ use tokio::time::{Instant, Sleep};
 use super::bell::Rope;
 use super::encode::Encoder;
 use super::end::End;
-use super::event::judge;
+use super::event::{EventType, Shown, judge};
 use super::events::Events;
 use super::reminder::Reminder;
 use super::{Start, decides, lost};
@@ -39,6 +40,9 @@ pub struct Stream {
     interest: Interest,
     selection: Selection,
     encoder: Encoder,
+    /// Changes that are sent once a webhook has converted what they show.
+    held: Vec<(Arc<Change>, EventType, Shown)>,
+    converting: Option<LocalBoxFuture<'static, ApiResult<()>>>,
     phase: Phase,
     failure: Option<ApiError>,
     bookmarks: bool,
@@ -108,6 +112,8 @@ impl Stream {
             table,
             interest,
             encoder,
+            held: Vec::new(),
+            converting: None,
             phase,
             failure,
             tell_end,
@@ -120,6 +126,15 @@ impl Stream {
             return Poll::Ready(Err(failure));
         }
         while out.is_empty() {
+            if let Some(converting) = &mut self.converting {
+                let converted = ready!(converting.as_mut().poll(cx));
+                self.converting = None;
+                converted?;
+                for (change, kind, shown) in std::mem::take(&mut self.held) {
+                    self.encoder.change(&change, kind, &shown, out)?;
+                }
+                continue;
+            }
             match &self.phase {
                 Phase::Ended => break,
                 Phase::Objects(_) => self.objects(out)?,
@@ -187,6 +202,16 @@ impl Stream {
             let after = subscription.position();
             let read = subscription.read(limits::WATCH_BATCH_EVENTS, &mut changes);
             let more = read.map_err(|error| lost(after, error))?;
+            if self.encoder.is_converted() && !changes.is_empty() {
+                let judged = changes.iter().filter_map(|change| {
+                    let (kind, shown) = judge(change, &self.selection)?;
+                    Some((Arc::clone(change), kind, shown))
+                });
+                self.held = judged.collect();
+                let objects = self.held.iter().map(|(_, _, shown)| Arc::clone(shown.object())).collect();
+                self.converting = self.encoder.convert_ahead(objects);
+                return Ok(true);
+            }
             for change in &changes {
                 if let Some((kind, shown)) = judge(change, &self.selection) {
                     self.encoder.change(change, kind, &shown, out)?;

@@ -1,0 +1,8 @@
+//! Webhooks: other servers that convert custom resources and that are asked about writes.
+//!
+//! [`Hook`] is where one is, and asks it; [`conversion`] says what is asked of those that convert.
+
+pub mod conversion;
+mod hook;
+
+pub use hook::{CallError, Hook};
