@@ -67,6 +67,9 @@ pub const OUTBOUND_PING_INTERVAL: Duration = Duration::from_secs(30);
 /// How long it may take to say so.
 pub const OUTBOUND_PING_TIMEOUT: Duration = Duration::from_secs(15);
 
+/// Bytes of the answer of a webhook that is asked about a write.
+pub const ADMISSION_ANSWER_BYTES: usize = 16 << 20;
+
 /// Objects that a webhook is asked to convert at a time.
 pub const CONVERSION_OBJECTS: usize = 500;
 

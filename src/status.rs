@@ -40,7 +40,7 @@ pub struct Details {
 }
 
 /// A failure that is answered with a `Status` (API conventions, "Response Status Kind").
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[derive(Debug, Clone, PartialEq, thiserror::Error)]
 #[error("{message}")]
 pub struct ApiError {
     /// HTTP status code.
@@ -53,6 +53,8 @@ pub struct ApiError {
     pub details: Option<Box<Details>>,
     /// The token with which a list may go on though its snapshot is gone.
     pub list_continue: Option<String>,
+    /// The `Status` as a webhook states it, where one refuses a write: it says more than fits here.
+    pub stated: Option<Box<Value>>,
 }
 
 /// Result of anything that may end in a `Status`.
@@ -61,7 +63,7 @@ pub type ApiResult<T> = Result<T, ApiError>;
 impl ApiError {
     /// An error without details.
     pub fn new(code: u16, reason: &'static str, message: impl Into<String>) -> Self {
-        Self { code, reason, message: message.into(), details: None, list_continue: None }
+        Self { code, reason, message: message.into(), details: None, list_continue: None, stated: None }
     }
 
     /// An error that concerns an object or a kind.
@@ -202,6 +204,16 @@ impl ApiError {
                 map.insert(key, value);
             }
         };
+        if let Some(stated) = &self.stated {
+            for field in ["metadata", "status", "message", "reason", "details", "code"] {
+                stated
+                    .get(field)
+                    .filter(|value| !value.is_null())
+                    .into_iter()
+                    .for_each(|value| set(field, value.clone()));
+            }
+            return status;
+        }
         if let Some(token) = &self.list_continue {
             set("metadata", value!({"continue": (token.as_str())}));
         }

@@ -142,6 +142,14 @@ pub static WORK_DURATION: Family = Family {
     bounds: QUEUE_BOUNDS,
 };
 
+/// Time of webhooks that are asked about writes.
+pub static WEBHOOK_DURATION: Family = Family {
+    name: "apiserver_admission_webhook_admission_duration_seconds",
+    help: "Time that a webhook takes which is asked about a write, in seconds.",
+    unit: Unit::Seconds,
+    bounds: &[5 * MS, 25 * MS, 100 * MS, 500 * MS, S, 2500 * MS, 10 * S, 25 * S],
+};
+
 const CONVERSION_BOUNDS: &[u64] = &[
     MS,
     2 * MS,
@@ -203,6 +211,9 @@ pub const COUNTERS: &[(&str, &str)] = &[
     (AUTHORIZATIONS, "Requests by the outcome of authorization."),
     (QUEUE_ADDS, "Keys added to the queue of a controller."),
     (QUEUE_RETRIES, "Keys that a controller failed with, and tries again."),
+    (WEBHOOK_REQUESTS, "Requests to webhooks about writes."),
+    (WEBHOOK_REJECTIONS, "Writes that a webhook refused, or that failed since it could not be asked."),
+    (WEBHOOK_FAIL_OPEN, "Writes that went on although a webhook could not be asked."),
     (CONVERSIONS, "Requests to webhooks that convert custom resources, by what came of them."),
     (CLIENT_REQUESTS, "Requests of the embedded controllers; they take no way over the network."),
 ];
@@ -215,6 +226,12 @@ pub const GAUGES: &[(&str, &str)] = &[
     (OUTBOUND_REQUESTS, "Requests of this server to others that are under way or wait."),
 ];
 
+/// Requests to webhooks about writes.
+pub const WEBHOOK_REQUESTS: &str = "apiserver_admission_webhook_request_total";
+/// Writes that webhooks refused.
+pub const WEBHOOK_REJECTIONS: &str = "apiserver_admission_webhook_rejection_count";
+/// Failures that were ignored.
+pub const WEBHOOK_FAIL_OPEN: &str = "apiserver_admission_webhook_fail_open_count";
 /// Requests to webhooks that convert.
 pub const CONVERSIONS: &str = "apiserver_conversion_webhook_request_total";
 /// Connections with other servers.

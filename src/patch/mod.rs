@@ -12,6 +12,9 @@ mod merge;
 pub(crate) mod restore;
 mod spent;
 mod strategic;
+mod why;
+
+pub use json::Operations;
 
 use flotilla_proto::json as text;
 use flotilla_proto::schema::Type;
@@ -29,6 +32,11 @@ pub enum Format {
     Merge,
     /// `application/strategic-merge-patch+json`; built-in kinds only.
     Strategic,
+}
+
+impl Format {
+    /// What webhooks call a JSON patch.
+    pub const JSON_PATCH_TYPE: &str = "JSONPatch";
 }
 
 /// A PATCH body that was read.

@@ -7,6 +7,7 @@ mod backup;
 mod bookmarks;
 mod cluster;
 mod configuration;
+mod conversion;
 mod crash;
 mod custom;
 mod damage;
