@@ -23,7 +23,7 @@ pub struct Cause {
 }
 
 /// What a status says of its object.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq)]
 pub struct Details {
     /// Name of the object; may be empty.
     pub name: String,
@@ -37,6 +37,8 @@ pub struct Details {
     pub causes: Vec<Cause>,
     /// When to try again, in seconds; 0 says nothing.
     pub retry_after_seconds: u32,
+    /// The whole `Status` as a webhook states it, where one refuses a write: it says more than fits here.
+    pub stated: Value,
 }
 
 /// A failure that is answered with a `Status` (API conventions, "Response Status Kind").
@@ -53,8 +55,6 @@ pub struct ApiError {
     pub details: Option<Box<Details>>,
     /// The token with which a list may go on though its snapshot is gone.
     pub list_continue: Option<String>,
-    /// The `Status` as a webhook states it, where one refuses a write: it says more than fits here.
-    pub stated: Option<Box<Value>>,
 }
 
 /// Result of anything that may end in a `Status`.
@@ -63,7 +63,7 @@ pub type ApiResult<T> = Result<T, ApiError>;
 impl ApiError {
     /// An error without details.
     pub fn new(code: u16, reason: &'static str, message: impl Into<String>) -> Self {
-        Self { code, reason, message: message.into(), details: None, list_continue: None, stated: None }
+        Self { code, reason, message: message.into(), details: None, list_continue: None }
     }
 
     /// An error that concerns an object or a kind.
@@ -196,6 +196,11 @@ impl ApiError {
         self.details.as_ref().map_or(0, |details| details.retry_after_seconds)
     }
 
+    /// The `Status` as a webhook states it, if one refuses the write.
+    pub fn stated(&self) -> Option<&Value> {
+        self.details.as_ref().map(|details| &details.stated).filter(|stated| !stated.is_null())
+    }
+
     /// The `Status` object.
     pub fn to_value(&self) -> Value {
         let mut status = value!({"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Failure"});
@@ -204,7 +209,7 @@ impl ApiError {
                 map.insert(key, value);
             }
         };
-        if let Some(stated) = &self.stated {
+        if let Some(stated) = self.stated() {
             for field in ["metadata", "status", "message", "reason", "details", "code"] {
                 stated
                     .get(field)

@@ -21,16 +21,25 @@ fn get() -> Request<Body> {
     Request::get("https://a.example/x?y=z").body(empty()).unwrap()
 }
 
-/// Serves connections that each answer `answers` times and close then.
-async fn serve(name: &str, answers: usize) -> Peer {
+/// Listens with a certificate for a name; what of HTTP it speaks is `protocol`.
+async fn listen(name: &str, protocol: &[u8]) -> (TlsAcceptor, TcpListener, Peer) {
     let key = KeyPair::generate().unwrap();
     let certificate = CertificateParams::new(vec![name.to_owned()]).unwrap().self_signed(&key).unwrap();
     let config = ServerConfig::builder_with_provider(provider()).with_safe_default_protocol_versions().unwrap();
     let key = PrivateKeyDer::try_from(key.serialize_der()).unwrap();
-    let config = config.with_no_client_auth().with_single_cert(vec![certificate.der().clone()], key).unwrap();
-    let acceptor = TlsAcceptor::from(Arc::new(config));
+    let mut config = config.with_no_client_auth().with_single_cert(vec![certificate.der().clone()], key).unwrap();
+    config.alpn_protocols = vec![protocol.to_vec()];
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let port = listener.local_addr().unwrap().port();
+    let trust = Trust::bundle(certificate.pem());
+    let secure = Secure { server_name: "a.example".into(), trust, identity: None, http2: true };
+    let peer = Peer { host: "127.0.0.1".into(), port, guarded: false, secure: Some(secure) };
+    (TlsAcceptor::from(Arc::new(config)), listener, peer)
+}
+
+/// Serves connections that each answer `answers` times and close then.
+async fn serve(name: &str, answers: usize) -> Peer {
+    let (acceptor, listener, peer) = listen(name, b"http/1.1").await;
     tokio::spawn(async move {
         while let Ok((tcp, _)) = listener.accept().await {
             let acceptor = acceptor.clone();
@@ -47,14 +56,32 @@ async fn serve(name: &str, answers: usize) -> Peer {
             });
         }
     });
-    let trust = Trust::bundle(certificate.pem());
-    let secure = Secure { server_name: "a.example".into(), trust, identity: None, http2: true };
-    Peer { host: "127.0.0.1".into(), port, guarded: false, secure: Some(secure) }
+    peer
+}
+
+/// Serves HTTP/2, and answers with how many connections there were and what was asked for.
+async fn serve_streams() -> Peer {
+    let (acceptor, listener, peer) = listen("a.example", b"h2").await;
+    tokio::spawn(async move {
+        for number in 1.. {
+            let Ok((tcp, _)) = listener.accept().await else { return };
+            let Ok(stream) = acceptor.accept(tcp).await else { return };
+            tokio::spawn(async move {
+                let mut connection = h2::server::handshake(stream).await.unwrap();
+                while let Some(Ok((request, mut respond))) = connection.accept().await {
+                    let text = format!("{number} {}", request.uri());
+                    let mut body = respond.send_response(Response::new(()), false).unwrap();
+                    body.send_data(text.into(), true).unwrap();
+                }
+            });
+        }
+    });
+    peer
 }
 
 async fn ask(outbound: &Outbound, peer: &Peer) -> Result<Vec<u8>, Error> {
     let answer = outbound.send(peer, get(), soon()).await?;
-    read(answer.into_body(), 10).await.map(|body| body.to_vec())
+    read(answer.into_body(), 100).await.map(|body| body.to_vec())
 }
 
 #[tokio::test]
@@ -105,4 +132,15 @@ async fn a_connection_of_its_own() {
     let mut head = [0; 12];
     stream.io.read_exact(&mut head).await.unwrap();
     assert_eq!(&head, b"HTTP/1.1 200");
+}
+
+#[tokio::test]
+async fn streams_share_a_connection() {
+    let (outbound, peer) = (Outbound::default(), serve_streams().await);
+    let asked = "1 https://a.example/x?y=z";
+    assert_eq!(String::from_utf8(ask(&outbound, &peer).await.unwrap()).unwrap(), asked);
+    let several = (0..20).map(|_| ask(&outbound, &peer));
+    for answer in futures_util::future::join_all(several).await {
+        assert_eq!(String::from_utf8(answer.unwrap()).unwrap(), asked);
+    }
 }

@@ -121,9 +121,12 @@ fn many_watchers_have_an_object_converted_once() {
     assert_eq!(webhook.asked().len(), 1);
 }
 
+/// How a webhook answers a review.
+type Answers = fn(&Value) -> Reply;
+
 #[test]
 fn a_webhook_that_fails_hurts_only_what_needs_it() {
-    let replies: [(fn(&Value) -> Reply, &str); 8] = [
+    let replies: [(Answers, &str); 8] = [
         (|_| Reply::Close, "EOF"),
         (|_| Reply::of("500 Internal Server Error", "", "oh no"), "an error on the server (\"oh no\") has prevented"),
         (|_| Reply::of("302 Found", "Location: https://127.0.0.1:1/\r\n", ""), "status code 302 but did not return"),

@@ -5,7 +5,7 @@ use base64::engine::general_purpose::STANDARD;
 use flotilla_proto::value::{Map, Value};
 
 use crate::field::quote;
-use crate::status::ApiError;
+use crate::status::{ApiError, Details};
 
 /// What a webhook says of a write.
 #[derive(Debug, Clone, PartialEq, Default)]
@@ -76,7 +76,8 @@ impl Verdict {
         if matches!(text("status"), "" | "Success") {
             stated.insert("status", "Failure");
         }
-        ApiError { stated: Some(Box::new(Value::Object(stated))), ..ApiError::new(code, "", message) }
+        let details = Details { stated: Value::Object(stated), ..Details::default() };
+        ApiError { details: Some(Box::new(details)), ..ApiError::new(code, "", message) }
     }
 }
 
@@ -132,7 +133,7 @@ mod tests {
             "code": 418, "reason": "Teapot", "details": {"kind": "x"},
             "message": "admission webhook \"w\" denied the request: Teapot", "status": "Failure"
         });
-        assert_eq!((error.code, error.stated.as_deref()), (418, Some(&stated)));
+        assert_eq!((error.code, error.stated()), (418, Some(&stated)));
         assert_eq!(refusal(value!({"code": 200})).code, 400);
     }
 }
