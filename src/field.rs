@@ -2,6 +2,7 @@
 
 use std::fmt;
 
+pub use flotilla_golang::strconv::quote;
 use flotilla_proto::json;
 use flotilla_proto::value::Value;
 
@@ -297,8 +298,20 @@ pub fn shown(value: &Value) -> String {
     match value {
         Value::Str(text) => quote(text),
         Value::Null => "null".into(),
-        Value::Float(number) => float(*number),
-        other => String::from_utf8_lossy(&json::to_vec(other)).into_owned(),
+        Value::Float(number) => float(number.get()),
+        other => String::from_utf8_lossy(&json::to_vec_as_stated(other)).into_owned(),
+    }
+}
+
+/// A free-form value as error messages show it: Go sorts the members of its maps.
+pub fn shown_sorted(value: &Value) -> String {
+    match value {
+        Value::Object(_) | Value::Array(_) => {
+            let mut sorted = value.clone();
+            sorted.sort_members();
+            shown(&sorted)
+        }
+        other => shown(other),
     }
 }
 
@@ -313,32 +326,6 @@ pub fn float(number: f64) -> String {
         }
         _ => number.to_string(),
     }
-}
-
-/// Quotes a text as Go's `%q` does.
-pub fn quote(text: &str) -> String {
-    let mut out = String::with_capacity(text.len() + 2);
-    out.push('"');
-    for c in text.chars() {
-        match c {
-            '"' => out.push_str("\\\""),
-            '\\' => out.push_str("\\\\"),
-            '\n' => out.push_str("\\n"),
-            '\r' => out.push_str("\\r"),
-            '\t' => out.push_str("\\t"),
-            '\u{7}' => out.push_str("\\a"),
-            '\u{8}' => out.push_str("\\b"),
-            '\u{b}' => out.push_str("\\v"),
-            '\u{c}' => out.push_str("\\f"),
-            c if (c as u32) < 0x20 || c as u32 == 0x7f => out.push_str(&format!("\\x{:02x}", c as u32)),
-            c if c.is_control() || matches!(c, '\u{a0}' | '\u{2028}' | '\u{2029}' | '\u{feff}') => {
-                out.push_str(&format!("\\u{:04x}", c as u32));
-            }
-            c => out.push(c),
-        }
-    }
-    out.push('"');
-    out
 }
 
 #[cfg(test)]

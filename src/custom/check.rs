@@ -13,7 +13,7 @@ use super::correlate::Pair;
 use super::format;
 use super::lists::identity;
 use super::number::is_whole;
-use crate::field::{ErrorKind, Errors, FieldError, Path, Told, quote, shown};
+use crate::field::{ErrorKind, Errors, FieldError, Path, Told, quote, shown_sorted};
 
 /// What is checked.
 #[derive(Debug, Clone, Copy)]
@@ -114,7 +114,7 @@ impl Walk<'_> {
             Value::Str(text) => self.string(rules, format, text, &mut out),
             Value::Int(_) | Value::Float(_) => self.number(schema, format, value, &mut out),
             Value::Array(items) => self.items(schema, items, pair, &mut out),
-            Value::Null | Value::Bool(_) | Value::Object(_) => {}
+            Value::Null | Value::Bool(_) | Value::Object(_) | Value::Hole(_) => {}
         }
         self.enumeration(rules, value, &mut out);
         if let Value::Object(map) = value {
@@ -167,12 +167,12 @@ impl Walk<'_> {
         self.tell(out, || {
             let names = allowed.values().iter().map(|value| match value {
                 Value::Str(text) => quote(text),
-                other => quote(&shown(other)),
+                other => quote(&shown_sorted(other)),
             });
             FieldError {
                 kind: ErrorKind::NotSupported,
                 field: self.field(&self.path),
-                shown: shown(value),
+                shown: shown_sorted(value),
                 detail: format!("supported values: {}", names.collect::<Vec<_>>().join(", ")),
             }
         });
@@ -384,7 +384,7 @@ fn mismatch<'a>(schema: &Structural, format: &'a str, value: &Value) -> Option<(
         Value::Null => return (has_type(schema) && !schema.nullable).then_some((wanted, "null")),
         Value::Bool(_) => (ValueType::Boolean, ""),
         Value::Int(_) => (ValueType::Integer, "int64"),
-        Value::Float(_) => (ValueType::Number, "float64"),
+        Value::Float(_) | Value::Hole(_) => (ValueType::Number, "float64"),
         Value::Str(_) => (ValueType::String, ""),
         Value::Array(_) => (ValueType::Array, ""),
         Value::Object(_) => (ValueType::Object, ""),
@@ -392,7 +392,7 @@ fn mismatch<'a>(schema: &Structural, format: &'a str, value: &Value) -> Option<(
     let fits = takes(schema, of)
         || match value {
             Value::Int(_) => takes(schema, ValueType::Number),
-            Value::Float(number) => takes(schema, ValueType::Integer) && is_whole(*number),
+            Value::Float(number) => takes(schema, ValueType::Integer) && is_whole(number.get()),
             _ => false,
         };
     if format.is_empty() {

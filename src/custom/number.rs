@@ -53,7 +53,7 @@ impl Walk<'_> {
         };
         let fits = match value {
             Value::Int(number) => of != Some(ValueType::Integer) || format != "int32" || i32::try_from(*number).is_ok(),
-            Value::Float(number) => float_fits(of, format, *number),
+            Value::Float(number) => float_fits(of, format, number.get()),
             _ => true,
         };
         range("Checked", fits, out);
@@ -134,7 +134,7 @@ impl Number {
 fn number_of(value: &Value, as_float: bool) -> Number {
     let number = match value {
         Value::Int(number) => Number::Int(*number),
-        Value::Float(number) => Number::Float(*number),
+        Value::Float(number) => Number::Float(number.get()),
         _ => Number::Int(0),
     };
     if as_float { Number::Float(number.float()) } else { number }

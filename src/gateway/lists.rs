@@ -48,6 +48,9 @@ pub fn respond(
         let message = format!("you requested PartialObjectMetadata, but the requested object is a list (*{kind})");
         return Err(ApiError::new(406, "NotAcceptable", message));
     }
+    if !matches!(representation.form, Form::Metadata { .. }) {
+        registry.refuse_unreadable(served, |object| page.may_have(object))?;
+    }
     if let Form::Table { version } = representation.form
         && (static_columns(served).is_none() || answer::rows(served).order().is_some())
     {
@@ -86,9 +89,18 @@ fn fill(writer: &mut dyn ItemWriter, page: &mut Page, out: &mut Vec<u8>) -> ApiR
     let mut objects = Vec::new();
     loop {
         let more = page.read(&mut objects)?;
-        for object in objects.drain(..) {
-            writer.item(&object, out)?;
+        let mut rest = objects.drain(..);
+        while let Some(object) = rest.next() {
+            if let Err(error) = writer.item(&object, out) {
+                let mut rest: Vec<_> = rest.collect();
+                let Common { registry, served, .. } = writer.common();
+                return Err(registry.list_failed(served, &object, error, |others| {
+                    others.append(&mut rest);
+                    page.read(others)
+                }));
+            }
         }
+        drop(rest);
         if !more {
             writer.end(out);
             return Ok(true);
@@ -180,6 +192,7 @@ trait ItemWriter {
     fn begin(&mut self, page: &Page, out: &mut Vec<u8>);
     fn item(&mut self, object: &Object, out: &mut Vec<u8>) -> ApiResult<()>;
     fn end(&mut self, out: &mut Vec<u8>);
+    fn common(&self) -> &Common;
 }
 
 fn writer(registry: &Arc<Registry>, served: &Arc<Served>, show: Show<'_>) -> ApiResult<Box<dyn ItemWriter>> {
@@ -256,11 +269,12 @@ impl ItemWriter for Objects {
     fn item(&mut self, object: &Object, out: &mut Vec<u8>) -> ApiResult<()> {
         self.0.comma(out);
         if self.0.served.shows_as_stored(object) {
+            let text = registry::stored_text(object)?;
             if self.0.served.custom.is_some() {
-                out.extend_from_slice(registry::stored_text(object));
+                out.extend_from_slice(text);
             } else {
                 out.push(b'{');
-                out.extend_from_slice(answer::list_item(object));
+                out.extend_from_slice(answer::list_item(object, text));
             }
             return Ok(());
         }
@@ -275,6 +289,10 @@ impl ItemWriter for Objects {
 
     fn end(&mut self, out: &mut Vec<u8>) {
         out.extend_from_slice(b"]}\n");
+    }
+
+    fn common(&self) -> &Common {
+        &self.0
     }
 }
 
@@ -294,13 +312,17 @@ impl ItemWriter for Partials {
         out.extend_from_slice(b"{\"kind\":\"PartialObjectMetadata\",\"apiVersion\":\"meta.k8s.io/");
         out.extend_from_slice(self.version.as_bytes());
         out.extend_from_slice(b"\",\"metadata\":");
-        out.extend_from_slice(object.metadata());
+        out.extend_from_slice(registry::metadata_text(object)?);
         out.push(b'}');
         Ok(())
     }
 
     fn end(&mut self, out: &mut Vec<u8>) {
         out.extend_from_slice(if self.common.first { b"null}\n".as_slice() } else { b"]}\n" });
+    }
+
+    fn common(&self) -> &Common {
+        &self.common
     }
 }
 
@@ -325,7 +347,7 @@ impl ItemWriter for Rows {
             return Ok(());
         }
         let value = registry::stored_part(object, self.table.reads())?;
-        let (metadata, text) = (object.metadata(), registry::stored_text(object));
+        let (metadata, text) = (object.metadata(), registry::stored_text(object)?);
         let encoded = printing::Encoded { metadata: Some(metadata), object: Some(text), stored: None };
         self.table.row(&value, encoded, out);
         Ok(())
@@ -334,6 +356,10 @@ impl ItemWriter for Rows {
     fn end(&mut self, out: &mut Vec<u8>) {
         self.table.end(out);
         out.push(b'\n');
+    }
+
+    fn common(&self) -> &Common {
+        &self.common
     }
 }
 
@@ -356,16 +382,27 @@ fn whole_table(
     let mut objects = Vec::new();
     while page.read(&mut objects)? {}
     let mut items = Vec::with_capacity(objects.len());
-    for object in &objects {
-        items.push((registry.shown(served, object)?, registry::stored_value(object)?));
+    for (at, object) in objects.iter().enumerate() {
+        // Custom resources are printed as they are shown: what is stored lacks defaults of what was added to it since.
+        let stored = || served.custom.is_none().then(|| registry::stored_value(object)).transpose();
+        match registry.shown(served, object).and_then(|shown| Ok((shown, stored()?))) {
+            Ok(item) => items.push(item),
+            Err(error) => {
+                let mut rest = objects[at + 1..].to_vec();
+                return Err(registry.list_failed(served, object, error, |others| {
+                    others.append(&mut rest);
+                    Ok(false)
+                }));
+            }
+        }
     }
     let mut table = answer::table(served, version, include);
-    table.sort(&mut items, |(_, stored)| stored);
+    table.sort(&mut items, |(shown, stored)| stored.as_ref().unwrap_or(shown));
     let mut out = Vec::new();
     let revision = page.revision.to_string();
     table.begin(&list_meta(page, &revision), &mut out);
     for (item, stored) in &items {
-        table.row(item, printing::Encoded { stored: Some(stored), ..printing::Encoded::default() }, &mut out);
+        table.row(item, printing::Encoded { stored: stored.as_ref(), ..printing::Encoded::default() }, &mut out);
     }
     table.end(&mut out);
     Ok(out)

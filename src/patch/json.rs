@@ -1,8 +1,8 @@
 //! JSON Patch (RFC 6902) with the reference's leniency: `replace` and `test` on an absent member are no error, indices
 //! may be negative, and what stands before a pointer's first slash is ignored.
 
-use flotilla_proto::json::{DEPTH_MAX, to_vec};
-use flotilla_proto::value::{Map, Value};
+use flotilla_proto::json::{DEPTH_MAX, parse, to_vec};
+use flotilla_proto::value::{Hole, Map, Value};
 
 use super::{decoding, rejected, unmarshal};
 use crate::field::quote;
@@ -14,15 +14,15 @@ use crate::status::{ApiError, ApiResult};
 pub struct Operations(Vec<Operation>);
 
 #[derive(Debug, Clone)]
-struct Operation {
-    verb: Verb,
-    path: Option<String>,
-    from: Option<String>,
+pub(super) struct Operation {
+    pub(super) verb: Verb,
+    pub(super) path: Option<String>,
+    pub(super) from: Option<String>,
     value: Option<Value>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Verb {
+pub(super) enum Verb {
     Add,
     Remove,
     Replace,
@@ -32,15 +32,32 @@ enum Verb {
     Unknown,
 }
 
+impl Verb {
+    pub(super) const fn name(self) -> &'static str {
+        match self {
+            Self::Add => "add",
+            Self::Remove => "remove",
+            Self::Replace => "replace",
+            Self::Move => "move",
+            Self::Copy => "copy",
+            Self::Test => "test",
+            Self::Unknown => "unknown",
+        }
+    }
+}
+
 /// Why an operation is not done.
-enum Failed {
-    /// It does not fit the document; the reference says no more either.
+#[derive(Debug)]
+pub(super) enum Failed {
+    /// It does not fit the document; of patches by clients the reference says no more either.
     DoesNotApply,
     /// It takes too much, after all that was done.
     Endless,
 }
 
 use Failed::{DoesNotApply, Endless};
+
+const ENDLESS: &str = "Request entity too large: the operations of the patch move too many values";
 
 type Step<T> = Result<T, Failed>;
 
@@ -96,16 +113,42 @@ impl Operations {
         Ok((Self(operations), complaints))
     }
 
+    /// Reads a patch that no client sent.
+    ///
+    /// # Errors
+    /// It is none, in the reference's words.
+    pub fn parse(text: &[u8]) -> Result<Self, String> {
+        let body = parse(text).map_err(|error| error.to_string())?;
+        Self::read(body, false).map(|(operations, _)| operations).map_err(|error| error.message)
+    }
+
+    /// Whether there is nothing to be done.
+    pub const fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// Applies all operations, and says why one does not fit.
+    ///
+    /// # Errors
+    /// As the library says it that Kubernetes applies patches with.
+    pub fn apply_telling(&self, mut document: Value) -> Result<Value, String> {
+        let mut work = Work::default();
+        for operation in &self.0 {
+            operation.apply(&mut document, &mut work).map_err(|failed| match failed {
+                Failed::DoesNotApply => operation.why(&mut document),
+                Failed::Endless => ENDLESS.to_owned(),
+            })?;
+        }
+        Ok(document)
+    }
+
     /// Applies all operations; 422 when one does not fit.
     pub fn apply(&self, mut document: Value) -> ApiResult<Value> {
         let mut work = Work::default();
         for operation in &self.0 {
             operation.apply(&mut document, &mut work).map_err(|failed| match failed {
                 Failed::DoesNotApply => rejected(),
-                Failed::Endless => {
-                    let message = "Request entity too large: the operations of the patch move too many values";
-                    ApiError::new(413, "RequestEntityTooLarge", message)
-                }
+                Failed::Endless => ApiError::new(413, "RequestEntityTooLarge", ENDLESS),
             })?;
         }
         Ok(document)
@@ -145,7 +188,12 @@ fn check_members(n: usize, map: &Map, complaints: &mut Vec<String>) -> Result<()
                     ));
                 }
             }
-            "value" => {}
+            "value" => {
+                if let Some(Hole::Number(number)) = value.hole() {
+                    let place = "Go struct field jsonPatchOp.value of type float64";
+                    return Err(format!("json: cannot unmarshal number {number} into {place}"));
+                }
+            }
             _ => complaints.push(format!("unknown field {}", quote(&format!("[{n}].{key}")))),
         }
     }
@@ -257,14 +305,14 @@ fn depth(value: &Value, work: &mut Work) -> Step<usize> {
 }
 
 /// The container that a pointer leads to, and the last segment.
-struct Place<'a> {
-    container: &'a mut Value,
-    key: String,
+pub(super) struct Place<'a> {
+    pub(super) container: &'a mut Value,
+    pub(super) key: String,
 }
 
 impl<'a> Place<'a> {
     /// Follows a JSON pointer (RFC 6901) to the container of its last segment.
-    fn find(document: &'a mut Value, pointer: &str) -> Step<Self> {
+    pub(super) fn find(document: &'a mut Value, pointer: &str) -> Step<Self> {
         let mut segments = pointer.split('/').skip(1).peekable();
         let mut container = document;
         while let Some(segment) = segments.next() {
@@ -341,7 +389,7 @@ fn member_mut<'a>(container: &'a mut Value, key: &str) -> Option<&'a mut Value> 
 }
 
 /// A segment as an index below `len`; negative ones count from the end.
-fn index(segment: &str, len: usize) -> Option<usize> {
+pub(super) fn index(segment: &str, len: usize) -> Option<usize> {
     let number: i64 = segment.parse().ok()?;
     let at = if number < 0 { usize::try_from(number + i64::try_from(len).ok()?) } else { usize::try_from(number) };
     at.ok().filter(|&at| at < len)

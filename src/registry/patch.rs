@@ -119,8 +119,14 @@ fn decode(
         Ok(patched) => patch.undecodable(of, current, &patched, why),
         Err(error) => error,
     };
-    let mut value = patched;
     let custom = target.served.custom.as_ref();
+    if patch.has_holes
+        && custom.is_some()
+        && let Some(hole) = patched.hole()
+    {
+        return Err(undecodable(&json::Error::from(hole).to_string()));
+    }
+    let mut value = patched;
     if custom.is_none() {
         value.set_at(&["kind"], &*kind.name);
         value.set_at(&["apiVersion"], kind.api_version());

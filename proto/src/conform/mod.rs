@@ -254,11 +254,11 @@ pub(crate) fn position(of: &Type, name: &str, next: usize) -> Option<usize> {
 pub(crate) fn is_empty(value: &Value) -> bool {
     match value {
         Value::Null | Value::Bool(false) | Value::Int(0) => true,
-        Value::Float(number) => *number == 0.0,
+        Value::Float(number) => number.get() == 0.0,
         Value::Str(text) => text.is_empty(),
         Value::Array(items) => items.is_empty(),
         Value::Object(map) => map.is_empty(),
-        Value::Bool(true) | Value::Int(_) => false,
+        Value::Bool(true) | Value::Int(_) | Value::Hole(_) => false,
     }
 }
 

@@ -129,7 +129,7 @@ fn rules(schema: &Value, depth: usize) -> Rules {
 fn number(value: &Value) -> Option<f64> {
     match value {
         Value::Int(number) => Some(*number as f64),
-        Value::Float(number) => Some(*number),
+        Value::Float(number) => Some(number.get()),
         _ => None,
     }
 }

@@ -98,13 +98,14 @@ impl Enumeration {
     /// Whether a value is named, numbers in the type in which they are.
     #[expect(clippy::cast_precision_loss, clippy::cast_possible_truncation, reason = "Go converts numbers likewise")]
     pub fn names(&self, value: &Value) -> bool {
-        let has_float = |number: f64| self.others.iter().any(|it| matches!(it, Value::Float(own) if *own == number));
+        let has_float =
+            |number: f64| self.others.iter().any(|it| matches!(it, Value::Float(own) if own.get() == number));
         let has_int = |number: i64| self.ints.binary_search(&number).is_ok();
         match value {
             Value::Null => false,
             Value::Str(text) => self.texts.binary_search(text).is_ok(),
             Value::Int(number) => has_int(*number) || has_float(*number as f64),
-            Value::Float(number) => has_float(*number) || has_int(*number as i64),
+            Value::Float(number) => has_float(number.get()) || has_int(number.get() as i64),
             other => self.others.contains(other),
         }
     }

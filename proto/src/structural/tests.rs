@@ -1,7 +1,11 @@
 use super::*;
 use crate::schema::{AnyKind, Shape, Topology, Type};
 use crate::value;
-use crate::value::Map;
+use crate::value::{Float, Map};
+
+fn half() -> Value {
+    Float::new(0.5).map_or(Value::Null, Value::Float)
+}
 
 fn pruned(schema: Value, mut object: Value, is_root: bool) -> (Value, Vec<String>) {
     let unknown = prune(&Structural::of(&schema), &mut object, is_root);
@@ -92,7 +96,7 @@ fn defaults_are_set_where_there_is_an_object() {
             "name": {"type": "string"}, "port": {"type": "integer", "default": 80}
         }}},
         "map": {"type": "object", "additionalProperties": {"type": "object", "properties": {
-            "w": {"type": "number", "default": (Value::Float(0.5))}
+            "w": {"type": "number", "default": (half())}
         }}},
         "n": {"type": "string", "nullable": true, "default": "dd"},
         "plain": {"type": "string"},
@@ -116,7 +120,7 @@ fn defaults_are_set_where_there_is_an_object() {
             }}),
             value!({"spec": {
                 "replicas": 0, "opts": {"y": {"z": true}, "x": 7}, "noDefault": {"x": 7},
-                "list": [{"name": "a", "port": 80}, {"port": 80}], "map": {"m": {"w": (Value::Float(0.5))}, "k": {"w": 2}}, "n": "x"
+                "list": [{"name": "a", "port": 80}, {"port": 80}], "map": {"m": {"w": (half())}, "k": {"w": 2}}, "n": "x"
             }}),
         ),
     ];
