@@ -2,8 +2,11 @@
 
 use std::fmt;
 
+pub use flotilla_golang::strconv::quote;
 use flotilla_proto::json;
 use flotilla_proto::value::Value;
+
+use crate::limits;
 
 /// A place in an object. Paths are chains on the stack, so that a rule that holds costs no allocation.
 ///
@@ -151,15 +154,52 @@ impl FieldError {
     }
 }
 
+impl FieldError {
+    /// About how much memory it takes.
+    fn bytes(&self) -> usize {
+        size_of::<Self>() + self.field.len() + self.shown.len() + self.detail.len()
+    }
+}
+
 impl fmt::Display for FieldError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}: {}", self.field, self.body())
     }
 }
 
-/// Broken rules in the order in which they were found.
+/// Broken rules in the order in which they were found, as long as what they say fits into
+/// [`ERROR_BYTES`](limits::ERROR_BYTES): rules can be broken in very many places, and be told in many words.
 #[derive(Debug, Default, Clone, PartialEq, Eq)]
-pub struct Errors(pub Vec<FieldError>);
+pub struct Errors(pub Vec<FieldError>, Told);
+
+/// How many bytes were told.
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
+pub struct Told(usize);
+
+impl Told {
+    /// Whether no more is to be told. Something was then.
+    pub fn is_enough(self) -> bool {
+        self.0 >= limits::ERROR_BYTES
+    }
+
+    /// Counts an error.
+    pub fn count(&mut self, error: &FieldError) {
+        self.0 += error.bytes();
+    }
+
+    /// Takes back what was counted of an error that is told to nobody.
+    pub fn forget(&mut self, error: &FieldError) {
+        self.0 -= error.bytes();
+    }
+}
+
+impl From<Vec<FieldError>> for Errors {
+    fn from(errors: Vec<FieldError>) -> Self {
+        let mut told = Told::default();
+        errors.iter().for_each(|error| told.count(error));
+        Self(errors, told)
+    }
+}
 
 impl Errors {
     /// Whether every rule held.
@@ -167,9 +207,35 @@ impl Errors {
         self.0.is_empty()
     }
 
+    /// Whether no more are taken; then there is no need to word any. There are some.
+    pub fn is_full(&self) -> bool {
+        self.1.is_enough()
+    }
+
+    /// Adds errors that were found elsewhere, as long as there is room for them.
+    pub fn append(&mut self, errors: impl IntoIterator<Item = FieldError>) {
+        for error in errors {
+            if self.is_full() {
+                return;
+            }
+            self.1.count(&error);
+            self.0.push(error);
+        }
+    }
+
     /// Adds an error of any kind; `shown` and `detail` may be empty.
     pub fn push(&mut self, kind: ErrorKind, path: &Path<'_>, shown: impl Into<String>, detail: impl Into<String>) {
-        self.0.push(FieldError { kind, field: path.to_string(), shown: shown.into(), detail: detail.into() });
+        if !self.is_full() {
+            let error = FieldError { kind, field: path.to_string(), shown: shown.into(), detail: detail.into() };
+            self.append([error]);
+        }
+    }
+
+    /// Adds an error about a value, which is shown only if there is room for that.
+    fn about(&mut self, kind: ErrorKind, path: &Path<'_>, value: &Value, detail: impl Into<String>) {
+        if !self.is_full() {
+            self.push(kind, path, shown(value), detail);
+        }
     }
 
     /// The field must be set.
@@ -179,21 +245,26 @@ impl Errors {
 
     /// The value breaks a rule.
     pub fn invalid(&mut self, path: &Path<'_>, value: &Value, detail: impl Into<String>) {
-        self.push(ErrorKind::Invalid, path, shown(value), detail);
+        self.about(ErrorKind::Invalid, path, value, detail);
     }
 
     /// The text breaks a rule.
     pub fn invalid_str(&mut self, path: &Path<'_>, text: &str, detail: impl Into<String>) {
-        self.push(ErrorKind::Invalid, path, quote(text), detail);
+        if !self.is_full() {
+            self.push(ErrorKind::Invalid, path, quote(text), detail);
+        }
     }
 
     /// The value stands twice.
     pub fn duplicate(&mut self, path: &Path<'_>, value: &Value) {
-        self.push(ErrorKind::Duplicate, path, shown(value), "");
+        self.about(ErrorKind::Duplicate, path, value, "");
     }
 
     /// The text is none of those allowed; they are shown sorted as given.
     pub fn not_supported(&mut self, path: &Path<'_>, text: &str, allowed: &[&str]) {
+        if self.is_full() {
+            return;
+        }
         let list: Vec<String> = allowed.iter().map(|word| quote(word)).collect();
         let detail = if list.is_empty() { String::new() } else { format!("supported values: {}", list.join(", ")) };
         self.push(ErrorKind::NotSupported, path, quote(text), detail);
@@ -218,7 +289,7 @@ impl Errors {
 
     /// What the value names does not exist.
     pub fn not_found(&mut self, path: &Path<'_>, value: &Value) {
-        self.push(ErrorKind::NotFound, path, shown(value), "");
+        self.about(ErrorKind::NotFound, path, value, "");
     }
 }
 
@@ -227,8 +298,20 @@ pub fn shown(value: &Value) -> String {
     match value {
         Value::Str(text) => quote(text),
         Value::Null => "null".into(),
-        Value::Float(number) => float(*number),
-        other => String::from_utf8_lossy(&json::to_vec(other)).into_owned(),
+        Value::Float(number) => float(number.get()),
+        other => String::from_utf8_lossy(&json::to_vec_as_stated(other)).into_owned(),
+    }
+}
+
+/// A free-form value as error messages show it: Go sorts the members of its maps.
+pub fn shown_sorted(value: &Value) -> String {
+    match value {
+        Value::Object(_) | Value::Array(_) => {
+            let mut sorted = value.clone();
+            sorted.sort_members();
+            shown(&sorted)
+        }
+        other => shown(other),
     }
 }
 
@@ -245,28 +328,20 @@ pub fn float(number: f64) -> String {
     }
 }
 
-/// Quotes a text as Go's `%q` does.
-pub fn quote(text: &str) -> String {
-    let mut out = String::with_capacity(text.len() + 2);
-    out.push('"');
-    for c in text.chars() {
-        match c {
-            '"' => out.push_str("\\\""),
-            '\\' => out.push_str("\\\\"),
-            '\n' => out.push_str("\\n"),
-            '\r' => out.push_str("\\r"),
-            '\t' => out.push_str("\\t"),
-            '\u{7}' => out.push_str("\\a"),
-            '\u{8}' => out.push_str("\\b"),
-            '\u{b}' => out.push_str("\\v"),
-            '\u{c}' => out.push_str("\\f"),
-            c if (c as u32) < 0x20 || c as u32 == 0x7f => out.push_str(&format!("\\x{:02x}", c as u32)),
-            c if c.is_control() || matches!(c, '\u{a0}' | '\u{2028}' | '\u{2029}' | '\u{feff}') => {
-                out.push_str(&format!("\\u{:04x}", c as u32));
-            }
-            c => out.push(c),
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn errors_are_counted_while_they_are_made() {
+        let (mut errors, value) = (Errors::default(), Value::from("x".repeat(100_000)));
+        for index in 0..1_000 {
+            errors.invalid(&Path::root("list").index(index), &value, "wrong");
         }
+        assert!(errors.is_full() && (10..20).contains(&errors.0.len()), "{}", errors.0.len());
+        let first = Errors::from(errors.0[..2].to_vec());
+        let mut others = first.clone();
+        others.append(errors.0.iter().cloned());
+        assert!(!first.is_full() && others.is_full());
     }
-    out.push('"');
-    out
 }

@@ -7,12 +7,20 @@ use std::time::Duration;
 /// Bytes of a request body, as the reference has them: 3 MiB. More is answered with 413.
 pub const BODY_BYTES: usize = 3_145_728;
 
+/// Bytes of memory that the errors of one object take, with their paths and the values that they show: about as much
+/// goes into the message and into the causes of the answer. The reference tells all of them.
+pub const ERROR_BYTES: usize = 1 << 20;
+
 /// Operations of one JSON patch; more is answered with 413.
 pub const JSON_PATCH_OPERATIONS: usize = 10_000;
 
 /// Bytes of JSON that the `copy` operations of a JSON patch may copy together, so that a patch cannot blow up an
 /// object.
 pub const JSON_PATCH_COPIED_BYTES: usize = 3 << 20;
+
+/// Values that the operations of a JSON patch may move within lists, or look at one by one, so that the time that a patch
+/// takes follows from its size: each of its operations could move a list of a million items.
+pub const JSON_PATCH_MOVED_VALUES: usize = 32 << 20;
 
 /// Attempts at an update or deletion while others change the same object.
 pub const CHANGE_ATTEMPTS: usize = 100;
@@ -37,8 +45,60 @@ pub const PORT_CLAIM_WAIT: Duration = Duration::from_secs(3);
 /// Names that are generated for an object before the server gives up.
 pub const GENERATED_NAMES: usize = 8;
 
-/// How long a connection to a kubelet or pod may take to come about.
+/// How long a connection to another server may take to come about.
 pub const DIAL_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// Addresses of a host that are tried.
+pub const OUTBOUND_ADDRESSES: usize = 16;
+
+/// How long the handshake of TLS with another server may take, as Go has it.
+pub const OUTBOUND_HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// Other servers with which connections are kept; those that were not asked for longest make room.
+pub const OUTBOUND_PEERS: usize = 512;
+
+/// Requests that are made of one other server at a time; over HTTP/1.1 each has a connection.
+pub const OUTBOUND_REQUESTS: usize = 256;
+
+/// Requests that wait for those; more fail at once.
+pub const OUTBOUND_WAITING: usize = 4_096;
+
+/// Connections without a request that are kept with one other server, as Go's clients of Kubernetes have it.
+pub const OUTBOUND_IDLE_CONNECTIONS: usize = 25;
+
+/// How long a connection without a request is kept.
+pub const OUTBOUND_IDLE_TIMEOUT: Duration = Duration::from_secs(90);
+
+/// How often another server is asked whether it is still there, over HTTP/2.
+pub const OUTBOUND_PING_INTERVAL: Duration = Duration::from_secs(30);
+
+/// How long it may take to say so.
+pub const OUTBOUND_PING_TIMEOUT: Duration = Duration::from_secs(15);
+
+/// Bytes of the answer of a webhook that is asked about a write.
+pub const ADMISSION_ANSWER_BYTES: usize = 16 << 20;
+
+/// Objects that a webhook is asked to convert at a time.
+pub const CONVERSION_OBJECTS: usize = 500;
+
+/// How long it may take, as the reference has it.
+pub const CONVERSION_TIMEOUT: Duration = Duration::from_secs(30);
+
+/// Bytes of its answer.
+pub const CONVERSION_ANSWER_BYTES: usize = 64 << 20;
+
+/// Bytes of converted objects that are kept for those who ask for the same; the oldest make room.
+pub const CONVERSIONS_KEPT_BYTES: usize = 64 << 20;
+
+/// Bytes of stored objects that one list may have converted, so that they are still kept when it is sent. More is
+/// answered with 413: such a list is to be asked for in pages.
+pub const CONVERSIONS_LISTED_BYTES: usize = 16 << 20;
+
+/// Bytes of the head of an answer.
+pub const OUTBOUND_HEAD_BYTES: usize = 262_144;
+
+/// Headers of an answer.
+pub const OUTBOUND_HEADERS: usize = 256;
 
 /// How long a server may take to be connected with by the commands of administrators.
 pub const ADMINISTRATION_CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
@@ -130,6 +190,10 @@ pub const WATCH_BEGIN_WAIT: Duration = Duration::from_millis(500);
 
 /// Bytes that a connection gathers before it sends them without waiting for its task's next turn.
 pub const CONNECTION_WRITE_BYTES: usize = 65_536;
+
+/// How long a bookmark waits for the groups of a table in which nothing happens to close, so that it tells what is good
+/// for the history window.
+pub const BOOKMARK_FRESHENING: Duration = Duration::from_millis(200);
 
 /// Time between bookmarks of a watch that asked for them.
 pub const BOOKMARK_INTERVAL: Duration = Duration::from_secs(60);
@@ -276,3 +340,18 @@ pub const NAMESPACE_PODS_CHECKED: usize = 3_000;
 
 /// Time after which looking at them ends.
 pub const NAMESPACE_PODS_CHECK: Duration = Duration::from_secs(1);
+
+/// Objects that a list names which cannot be read, as the reference has it.
+pub const UNREADABLE_TOLD: usize = 100;
+/// Objects that are remembered as such.
+pub const UNREADABLE_KNOWN: usize = 1_000;
+/// Kinds that they are counted by.
+pub const UNREADABLE_KINDS: usize = 64;
+/// Lines of the log about them, a minute.
+pub const UNREADABLE_LINES: usize = 20;
+
+/// Bytes of stored objects that are looked at before the next pause, after a start: so that it takes a hundredth of a
+/// processor.
+pub const EXAMINED_BYTES: usize = 1_048_576;
+/// That pause.
+pub const EXAMINE_PAUSE: Duration = Duration::from_millis(50);

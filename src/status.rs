@@ -23,7 +23,7 @@ pub struct Cause {
 }
 
 /// What a status says of its object.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq)]
 pub struct Details {
     /// Name of the object; may be empty.
     pub name: String,
@@ -37,10 +37,12 @@ pub struct Details {
     pub causes: Vec<Cause>,
     /// When to try again, in seconds; 0 says nothing.
     pub retry_after_seconds: u32,
+    /// The whole `Status` as a webhook states it, where one refuses a write: it says more than fits here.
+    pub stated: Value,
 }
 
 /// A failure that is answered with a `Status` (API conventions, "Response Status Kind").
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[derive(Debug, Clone, PartialEq, thiserror::Error)]
 #[error("{message}")]
 pub struct ApiError {
     /// HTTP status code.
@@ -194,6 +196,11 @@ impl ApiError {
         self.details.as_ref().map_or(0, |details| details.retry_after_seconds)
     }
 
+    /// The `Status` as a webhook states it, if one refuses the write.
+    pub fn stated(&self) -> Option<&Value> {
+        self.details.as_ref().map(|details| &details.stated).filter(|stated| !stated.is_null())
+    }
+
     /// The `Status` object.
     pub fn to_value(&self) -> Value {
         let mut status = value!({"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Failure"});
@@ -202,6 +209,16 @@ impl ApiError {
                 map.insert(key, value);
             }
         };
+        if let Some(stated) = self.stated() {
+            for field in ["metadata", "status", "message", "reason", "details", "code"] {
+                stated
+                    .get(field)
+                    .filter(|value| !value.is_null())
+                    .into_iter()
+                    .for_each(|value| set(field, value.clone()));
+            }
+            return status;
+        }
         if let Some(token) = &self.list_continue {
             set("metadata", value!({"continue": (token.as_str())}));
         }

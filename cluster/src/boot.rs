@@ -6,6 +6,7 @@ use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt, PermissionsExt};
 use std::path::Path;
 use std::rc::Rc;
 use std::sync::Arc;
+use std::time::Duration;
 
 use actix::{Actor, Addr, System};
 use futures_util::future::{self, LocalBoxFuture};
@@ -15,7 +16,7 @@ use tokio::time::Instant;
 
 use crate::chance;
 use crate::clock::HybridClock;
-use crate::group::{Applier, GroupClock, Proposer, Tables, close_on_demand};
+use crate::group::{Applier, GroupClock, Proposer, Tables, Times, close_on_demand};
 use crate::limits::{LOCK_INTERVAL, LOCK_WAIT, PEER_VERSION, STOP_WAIT, TRIM_INTERVAL};
 use crate::machine::Machine;
 use crate::peer::{Hello, Network, Peers, Transport, TransportOptions};
@@ -107,7 +108,7 @@ pub(crate) async fn run(
     if started.send(Ok(running)).is_ok() {
         tokio::select! {
             biased;
-            () = maintain(&groups, &tables) => {}
+            () = maintain(&groups, &tables, options.history_age_max) => {}
             () = balance::keep_balanced(&placement) => {}
             _ = stopped => {}
         }
@@ -375,9 +376,11 @@ impl Starter {
 }
 
 /// What is to be done from time to time.
-async fn maintain(groups: &Groups, tables: &Tables) {
+async fn maintain(groups: &Groups, tables: &Tables, history: Duration) {
+    let mut times = Times::new(tables.clock(0).hybrid().clone(), history);
     loop {
         tokio::time::sleep(TRIM_INTERVAL).await;
+        times.pass(Instant::now());
         tables.demand();
         let aging = tables.aging();
         for group in groups.all().values() {

@@ -259,7 +259,7 @@ mod tests {
     fn batches_read_back_as_written_and_no_prefix_does() {
         let terms = Terms::new(vec![("app".into(), "web".into())], vec![("spec.nodeName".into(), "n1".into())]);
         let layout = Layout { revision_at: 2, head: 1, metadata: 3..9 };
-        let draft = Draft { bytes: vec![b' '; 100], layout, terms };
+        let draft = Draft { bytes: vec![b' '; 100], layout, terms, ..Draft::default() };
         let object = Arc::new(draft.seal(Key::new("ns/a"), Revision::FIRST).unwrap());
         let command = |key: &str, expectation, operation| {
             let (table, key, revision) = (TableId::new("pods"), Key::new(key), Revision::FIRST);

@@ -30,6 +30,8 @@ pub const OPENING_PROGRESS_INTERVAL: Duration = Duration::from_secs(1);
 pub const TRIM_INTERVAL: Duration = Duration::from_secs(1);
 /// How many moments of the history window are remembered at most, to tell how old history is.
 pub const AGE_MARKS_MAX: u32 = 1_024;
+/// The revision that is told of a table in which nothing happens is of the last of so many parts of the history window.
+pub const FRESHNESS_PARTS: u32 = 10;
 /// Age after which the encodings that the server shares between watchers of a change are dropped.
 pub const SHARED_ENCODING_AGE: Duration = Duration::from_secs(5);
 /// How long a write may take before its outcome is called unknown.

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::num::{NonZeroU32, NonZeroU64};
 use std::ops::Range;
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::atomic::{AtomicU8, AtomicU32, Ordering};
 
 use bytes::Bytes;
 use compact_str::CompactString;
@@ -98,6 +98,8 @@ pub struct Draft {
     pub layout: Layout,
     /// What the object can be selected by.
     pub terms: Terms,
+    /// Whether who made it knows that the bytes can be decoded. Only this process is told.
+    pub is_sound: bool,
 }
 
 impl Draft {
@@ -118,6 +120,7 @@ impl Draft {
             tombstone: false,
             attempt: None,
             note: Note::default(),
+            proof: if self.is_sound { Proof::of(true) } else { Proof::default() },
         })
     }
 }
@@ -133,6 +136,7 @@ pub struct Object {
     tombstone: bool,
     attempt: Option<Attempt>,
     note: Note,
+    proof: Proof,
 }
 
 /// The name of one write however often it is asked for, drawn at random: whose answer was lost finds in the history by
@@ -174,10 +178,38 @@ impl PartialEq for Note {
 
 impl Eq for Note {}
 
+/// Whether an object's bytes can be decoded, as far as somebody found out. It follows from the bytes.
+#[derive(Default)]
+struct Proof(AtomicU8);
+
+impl Proof {
+    const SOUND: u8 = 1;
+    const BROKEN: u8 = 2;
+
+    fn of(is_sound: bool) -> Proof {
+        Proof(AtomicU8::new(if is_sound { Proof::SOUND } else { Proof::BROKEN }))
+    }
+}
+
+impl Clone for Proof {
+    fn clone(&self) -> Proof {
+        Proof(AtomicU8::new(self.0.load(Ordering::Relaxed)))
+    }
+}
+
+impl PartialEq for Proof {
+    fn eq(&self, _: &Proof) -> bool {
+        true
+    }
+}
+
+impl Eq for Proof {}
+
 impl Object {
     /// An object from its stored parts; the bytes already carry the revision.
     pub(crate) fn restored(key: Key, revision: Revision, bytes: Bytes, layout: Layout, terms: Terms) -> Object {
-        Object { key, revision, bytes, layout, terms, tombstone: false, attempt: None, note: Note::default() }
+        let (note, proof) = (Note::default(), Proof::default());
+        Object { key, revision, bytes, layout, terms, tombstone: false, attempt: None, note, proof }
     }
 
     /// The last state of this object with the revision of its deletion written in place, and how that is named.
@@ -188,7 +220,8 @@ impl Object {
         }
         let bytes = Bytes::from(bytes);
         let (key, layout, terms) = (self.key.clone(), self.layout.clone(), self.terms.clone());
-        Object { key, revision, bytes, layout, terms, tombstone: true, attempt, note: Note::default() }
+        let (note, proof) = (Note::default(), self.proof.clone());
+        Object { key, revision, bytes, layout, terms, tombstone: true, attempt, note, proof }
     }
 
     /// The object as a write of this name has made it.
@@ -249,6 +282,19 @@ impl Object {
         self.note.0.store(note, Ordering::Relaxed);
     }
 
+    /// Whether the bytes can be decoded, if somebody has found out since they were read or written here.
+    pub fn is_sound(&self) -> Option<bool> {
+        match self.proof.0.load(Ordering::Relaxed) {
+            0 => None,
+            proof => Some(proof == Proof::SOUND),
+        }
+    }
+
+    /// Keeps whether the bytes can be decoded. The store does not look at it.
+    pub fn take_proof(&self, is_sound: bool) {
+        self.proof.0.store(if is_sound { Proof::SOUND } else { Proof::BROKEN }, Ordering::Relaxed);
+    }
+
     /// About how much memory this version holds, in bytes.
     pub fn memory(&self) -> usize {
         size_of::<Object>() + self.key.as_str().len() + self.bytes.len() + self.terms.memory()
@@ -287,7 +333,10 @@ mod tests {
         assert_eq!(&object.bytes()[..], br#"{"rv":"100000000000000000"}"#);
         object.take_note(7);
         assert_eq!(object.note().map(NonZeroU32::get), Some(7));
+        assert_eq!(object.is_sound(), None);
+        object.take_proof(false);
         let tombstone = object.buried(Revision::FIRST.next(), None);
+        assert_eq!(tombstone.is_sound(), Some(false));
         assert_eq!(tombstone.note(), None);
         assert_eq!(&tombstone.bytes()[..], br#"{"rv":"100000000000000001"}"#);
         assert!(tombstone.is_tombstone() && tombstone.revision() == Revision::FIRST.next());

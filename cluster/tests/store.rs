@@ -25,7 +25,7 @@ impl Directory {
 fn draft(text: &str) -> Draft {
     let bytes = format!("{{\"rv\":\"{}\",\"text\":\"{text}\"}}", "0".repeat(18)).into_bytes();
     let layout = Layout { revision_at: 7, head: 1, metadata: 1..5 };
-    Draft { bytes, layout, terms: Terms::new(vec![], vec![("spec.nodeName".into(), "n1".into())]) }
+    Draft { bytes, layout, terms: Terms::new(vec![], vec![("spec.nodeName".into(), "n1".into())]), ..Draft::default() }
 }
 
 fn put(table: &str, key: &str, expectation: Expectation, text: &str) -> Write {

@@ -22,6 +22,11 @@ pub fn canonical(text: &str) -> Result<String, usize> {
     }
 }
 
+/// Bytes as the server writes them.
+pub fn encode(bytes: &[u8]) -> String {
+    STANDARD.encode(bytes)
+}
+
 /// Where Go's decoder says that a text stops being base64.
 fn corrupt_at(text: &[u8]) -> usize {
     let is_break = |byte: u8| matches!(byte, b'\r' | b'\n');

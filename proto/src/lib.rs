@@ -6,6 +6,7 @@
 
 mod base64;
 pub mod catalogue;
+pub mod complaints;
 pub mod conform;
 pub mod duration;
 pub mod json;

@@ -75,6 +75,10 @@ pub enum Part {
     Embedded(&'static str, &'static [Wire]),
 }
 
+/// How many fields of a type are looked at one by one; no built-in type has more. Types of custom resources may have
+/// any number, and have them sorted by name behind those of every object.
+const FIELDS_SEARCHED_MAX: usize = 128;
+
 impl Type {
     /// The names of the embedded structs in which a field stands, the outermost first.
     pub fn embedding(&self, field: usize) -> Vec<&'static str> {
@@ -98,7 +102,13 @@ impl Type {
 
     /// The field with this JSON name and its position in encoding order.
     pub fn field(&self, name: &str) -> Option<(usize, &Field)> {
-        self.fields.iter().enumerate().find(|(_, field)| field.name == name)
+        let few = self.fields.len().min(FIELDS_SEARCHED_MAX);
+        if let Some(found) = self.fields[..few].iter().enumerate().find(|(_, field)| field.name == name) {
+            return Some(found);
+        }
+        let rest = &self.fields[few..];
+        let at = rest.binary_search_by(|field| (*field.name).cmp(name)).ok()?;
+        Some((few + at, &rest[at]))
     }
 }
 

@@ -69,6 +69,12 @@ impl<'a> Reader<'a> {
         Ok(number.parse().unwrap_or_default())
     }
 
+    /// One digit or two.
+    fn short_number(&mut self, part: &'static str) -> Result<i64, Error> {
+        let has_two = self.rest.as_bytes().get(1).is_some_and(u8::is_ascii_digit);
+        self.number(if has_two { 2 } else { 1 }, part)
+    }
+
     fn mark(&mut self, mark: &'static str) -> Result<(), Error> {
         match self.rest.strip_prefix(mark) {
             Some(rest) => {
@@ -109,6 +115,9 @@ impl<'a> Reader<'a> {
 }
 
 impl Timestamp {
+    /// The time that Go means when none is set: the first second of the year 1.
+    pub const ZERO: Self = Self { seconds: -62_135_596_800, nanos: 0 };
+
     /// Parses RFC 3339 with or without a fraction of a second (`metav1.Time`).
     pub fn parse(text: &str) -> Result<Self, Error> {
         Self::read(text, SECONDS)
@@ -128,7 +137,7 @@ impl Timestamp {
         r.mark("-")?;
         let day = r.number(2, "02")?;
         r.mark("T")?;
-        let hour = r.number(2, "15")?;
+        let hour = r.short_number("15")?;
         r.range(hour, 0, 23, "hour")?;
         r.mark(":")?;
         let minute = r.number(2, "04")?;
@@ -156,7 +165,7 @@ impl Timestamp {
 
 fn six_decimals(r: &mut Reader<'_>) -> Result<u32, Error> {
     let bytes = r.rest.as_bytes();
-    if bytes.len() < 7 || bytes[0] != b'.' || !bytes[1..7].iter().all(u8::is_ascii_digit) {
+    if bytes.len() < 7 || !matches!(bytes[0], b'.' | b',') || !bytes[1..7].iter().all(u8::is_ascii_digit) {
         return r.fail(".000000");
     }
     let micros: u32 = r.rest[1..7].parse().unwrap_or_default();
@@ -234,6 +243,8 @@ mod tests {
             ("2024-02-29T12:34:56Z", "2024-02-29T12:34:56Z"),
             ("2020-01-01T00:30:00+01:00", "2019-12-31T23:30:00Z"),
             ("1969-12-31T23:59:59.999Z", "1969-12-31T23:59:59Z"),
+            ("2024-01-02T3:04:05Z", "2024-01-02T03:04:05Z"),
+            ("2024-01-02T03:04:05,5Z", "2024-01-02T03:04:05Z"),
             ("0001-01-01T00:00:00Z", "0001-01-01T00:00:00Z"),
         ] {
             assert_eq!(Timestamp::parse(text).unwrap().to_string(), want);
@@ -242,6 +253,11 @@ mod tests {
             Timestamp::parse_micro("2020-01-01T00:00:00.123456Z").unwrap().micro(),
             "2020-01-01T00:00:00.123456Z"
         );
+        assert_eq!(
+            Timestamp::parse_micro("2020-01-01T1:00:00,123456Z").unwrap().micro(),
+            "2020-01-01T01:00:00.123456Z"
+        );
+        assert_eq!(Timestamp::parse("0001-01-01T01:00:00+01:00"), Ok(Timestamp::ZERO));
         for day in (-800_000..800_000).step_by(367) {
             let (year, month, date) = civil(day);
             assert_eq!(days_since_epoch(year, month, date), day);
@@ -256,6 +272,10 @@ mod tests {
                 r#"parsing time "yesterday" as "2006-01-02T15:04:05Z07:00": cannot parse "yesterday" as "2006""#,
             ),
             ("2020-13-01T00:00:00Z", r#"parsing time "2020-13-01T00:00:00Z": month out of range"#),
+            (
+                "2024-01-02T3:4:05Z",
+                r#"parsing time "2024-01-02T3:4:05Z" as "2006-01-02T15:04:05Z07:00": cannot parse "4:05Z" as "04""#,
+            ),
             ("2020-02-30T00:00:00Z", r#"parsing time "2020-02-30T00:00:00Z": day out of range"#),
             ("2020-01-01", r#"parsing time "2020-01-01" as "2006-01-02T15:04:05Z07:00": cannot parse "" as "T""#),
         ] {

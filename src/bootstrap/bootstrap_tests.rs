@@ -73,8 +73,59 @@ fn the_service_has_the_first_address_of_its_range() {
 #[test]
 fn what_exists_as_wanted_is_left_alone() {
     for seed in objects(&input()).expect("tables parse") {
-        assert_eq!(seed.renewal(&seed.object), Renewal::Unchanged, "{:?}", seed.object);
+        let mut existing = seed.object.clone();
+        if let Some(applied) = seed.applied.as_ref().filter(|applied| applied.subresource == "status") {
+            existing.set_at(&["status"], applied.fields.at(&["status"]).clone());
+        }
+        assert_eq!(seed.renewal(&existing), Renewal::Unchanged, "{:?}", seed.object);
     }
+}
+
+#[test]
+fn what_is_kept_while_a_server_runs_is_known() {
+    let seeds = objects(&input()).expect("tables parse");
+    let mut kept: Vec<_> =
+        seeds.iter().filter(|seed| seed.kept != Kept::AtStart).map(|seed| (seed.resource, seed.kept)).collect();
+    kept.dedup();
+    assert_eq!(
+        kept,
+        [
+            ("namespaces", Kept::Missing),
+            ("prioritylevelconfigurations", Kept::Always),
+            ("flowschemas", Kept::Always),
+            ("servicecidrs", Kept::Always),
+            ("configmaps", Kept::Always),
+            ("services", Kept::Missing),
+        ]
+    );
+}
+
+#[test]
+fn the_default_range_gets_a_second_family_and_the_condition_that_nobody_has_set() {
+    let two = BootstrapInput { service_cidrs: vec!["10.96.0.0/16".into(), "fd00::/112".into()], ..input() };
+    let (one, two) = (objects(&input()).expect("tables parse"), objects(&two).expect("tables parse"));
+    let (one, two) = (find(&one, "servicecidrs", "kubernetes"), find(&two, "servicecidrs", "kubernetes"));
+    assert_eq!(one.renewal(&one.object), Renewal::Apply);
+    let Renewal::Update(grown) = two.renewal(&one.object) else { panic!("it does not grow") };
+    assert_eq!(grown.at(&["spec"]), two.object.at(&["spec"]));
+    assert_eq!(one.renewal(&two.object), Renewal::Unchanged, "it is another one's");
+    let mut refused = one.object.clone();
+    refused.set_at(&["status", "conditions"], value!([{"type": "Ready", "status": "False"}]));
+    assert_eq!(one.renewal(&refused), Renewal::Unchanged);
+    let mut going = one.object.clone();
+    going.set_at(&["metadata", "deletionTimestamp"], "2026-01-01T00:00:00Z");
+    assert_eq!(one.renewal(&going), Renewal::Unchanged);
+}
+
+#[test]
+fn the_time_since_when_tokens_are_tracked_is_a_date() {
+    let seeds = objects(&input()).expect("tables parse");
+    let seed = find(&seeds, "configmaps", "kube-apiserver-legacy-service-account-token-tracking");
+    let mut existing = seed.object.clone();
+    existing.set_at(&["data", "since"], "2020-02-30");
+    assert_eq!(seed.renewal(&existing), Renewal::Update(seed.object.clone()));
+    existing.set_at(&["data", "since"], "2020-02-29");
+    assert_eq!(seed.renewal(&existing), Renewal::Unchanged);
 }
 
 #[test]

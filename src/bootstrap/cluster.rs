@@ -5,14 +5,14 @@ use std::net::IpAddr;
 use flotilla_proto::value;
 use flotilla_proto::value::{Map, Value};
 
-use super::{Applied, BootstrapInput, SERVICE_CIDR_STATUS_MANAGER, Seed, Upkeep};
+use super::{Applied, BootstrapInput, Kept, SERVICE_CIDR_STATUS_MANAGER, Seed, Upkeep};
 
 /// Namespaces that always exist.
 pub(super) fn namespaces() -> impl Iterator<Item = Seed> {
     ["kube-system", "kube-public", "kube-node-lease", "default"].into_iter().map(|name| {
         let metadata = value!({"name": name, "labels": {"kubernetes.io/metadata.name": name}});
         let object = value!({"kind": "Namespace", "apiVersion": "v1", "metadata": metadata});
-        Seed::new("", "namespaces", object, Upkeep::Keep)
+        Seed::new("", "namespaces", object, Upkeep::Keep).kept(Kept::Missing)
     })
 }
 
@@ -55,7 +55,8 @@ pub(super) fn service_cidr(input: &BootstrapInput) -> Option<Seed> {
     });
     let fields = value!({"status": {"conditions": [condition]}});
     let applied = Some(Applied { manager: SERVICE_CIDR_STATUS_MANAGER, subresource: "status", fields });
-    Some(Seed { applied, ..Seed::new("networking.k8s.io", "servicecidrs", object, Upkeep::Keep) })
+    let seed = Seed::new("networking.k8s.io", "servicecidrs", object, Upkeep::Range).kept(Kept::Always);
+    Some(Seed { applied, ..seed })
 }
 
 /// What aggregated API servers read to trust requests, and since when uses of legacy tokens are recorded.
@@ -63,16 +64,16 @@ pub(super) fn config_maps(input: &BootstrapInput) -> Vec<Seed> {
     let map = |name: &str, data: Map, upkeep| {
         let metadata = value!({"name": name, "namespace": "kube-system"});
         let object = value!({"kind": "ConfigMap", "apiVersion": "v1", "metadata": metadata, "data": data});
-        Seed::new("", "configmaps", object, upkeep)
+        Seed::new("", "configmaps", object, upkeep).kept(Kept::Always)
     };
     let since = input.now.split('T').next().unwrap_or_default();
     let since: Map = [("since", Value::from(since))].into_iter().collect();
-    let tracking = map("kube-apiserver-legacy-service-account-token-tracking", since, Upkeep::Keep);
+    let tracking = map("kube-apiserver-legacy-service-account-token-tracking", since, Upkeep::Date);
     let data = authentication_data(input);
     if data.is_empty() {
         return vec![tracking];
     }
-    vec![map("extension-apiserver-authentication", data, Upkeep::Data), tracking]
+    vec![map("extension-apiserver-authentication", data, Upkeep::Trust), tracking]
 }
 
 fn authentication_data(input: &BootstrapInput) -> Map {
@@ -153,7 +154,7 @@ fn service(address: IpAddr, port: u16) -> Seed {
         },
         "status": {"loadBalancer": {}}
     });
-    Seed::new("", "services", object, Upkeep::ServicePorts)
+    Seed::new("", "services", object, Upkeep::ServicePorts).kept(Kept::Missing)
 }
 
 fn family(address: IpAddr) -> &'static str {

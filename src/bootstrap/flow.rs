@@ -4,7 +4,7 @@ use flotilla_proto::value;
 use flotilla_proto::value::Value;
 
 use super::text::{Line, TextError, lines, list};
-use super::{Applied, FLOW_MANAGER, FLOW_STATUS_MANAGER, Seed, Upkeep};
+use super::{Applied, FLOW_MANAGER, FLOW_STATUS_MANAGER, Kept, Seed, Upkeep};
 use crate::field::quote;
 
 /// API group of flow control.
@@ -40,7 +40,7 @@ fn seed(resource: &'static str, kind: &str, name: &str, spec: Value, status: Val
         "status": status
     });
     let upkeep = if MANDATORY.contains(&name) { Upkeep::MandatoryFlow } else { Upkeep::SuggestedFlow };
-    Seed { manager: FLOW_MANAGER, ..Seed::new(GROUP, resource, object, upkeep) }
+    Seed { manager: FLOW_MANAGER, ..Seed::new(GROUP, resource, object, upkeep).kept(Kept::Always) }
 }
 
 fn level(line: &Line) -> Result<Seed, TextError> {

@@ -13,6 +13,7 @@ mod renewal;
 mod roles;
 mod seeding;
 mod text;
+mod trust;
 
 use flotilla_proto::value::Value;
 
@@ -20,7 +21,7 @@ pub use api_services::{GroupVersionPriority, local_api_service, priorities};
 pub use cluster::{endpoints, published};
 pub use coverage::{aggregate, uncovered};
 pub use flow::{GROUP as FLOW_GROUP, dangling};
-pub use renewal::{Renewal, Upkeep};
+pub use renewal::{Kept, Renewal, Upkeep, claims_upkeep};
 pub use roles::node_role;
 pub use seeding::{SeedError, ensure, renew, seed, was_seeded};
 pub use text::TextError;
@@ -83,8 +84,10 @@ pub struct Seed {
     pub manager: &'static str,
     /// What a second manager applies right after creation, if any does.
     pub applied: Option<Applied>,
-    /// What a later start does when the object exists.
+    /// What is done when the object exists.
     pub upkeep: Upkeep,
+    /// When that is done.
+    pub kept: Kept,
 }
 
 /// A server-side apply that follows the creation of a [`Seed`].
@@ -100,7 +103,13 @@ pub struct Applied {
 
 impl Seed {
     fn new(group: &'static str, resource: &'static str, object: Value, upkeep: Upkeep) -> Self {
-        Self { group, version: "v1", resource, object, manager: MANAGER, applied: None, upkeep }
+        let kept = Kept::AtStart;
+        Self { group, version: "v1", resource, object, manager: MANAGER, applied: None, upkeep, kept }
+    }
+
+    /// The same object, looked after while a server runs, too.
+    fn kept(self, kept: Kept) -> Self {
+        Self { kept, ..self }
     }
 }
 

@@ -1,14 +1,18 @@
-//! What a later start does with a bootstrap object that exists.
+//! What is done with a bootstrap object that exists, at a later start or while a server runs.
 
+use flotilla_proto::time::Timestamp;
 use flotilla_proto::value::Value;
 
 use super::Seed;
 use super::coverage::uncovered;
+use super::trust;
 
 /// Annotation that lets an RBAC default be brought up to date; `false` leaves it alone.
 const RBAC_AUTOUPDATE: &str = "rbac.authorization.kubernetes.io/autoupdate";
 /// The same for flow control.
 const FLOW_AUTOUPDATE: &str = "apf.kubernetes.io/autoupdate-spec";
+/// Where a config map has its date.
+const DATE: [&str; 2] = ["data", "since"];
 
 /// The rule by which an existing object is brought up to date.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -29,8 +33,23 @@ pub enum Upkeep {
     ServicePorts,
     /// Labels, addresses and ports become those of the running servers.
     Addresses,
-    /// Keys of `data` are set; others stay.
-    Data,
+    /// A second range is added to the first, and a condition that nobody has set.
+    Range,
+    /// `data` has what other servers trust, besides what others have put there, and nothing else.
+    Trust,
+    /// `data` has a date.
+    Date,
+}
+
+/// When an object is looked after.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Kept {
+    /// When a server starts.
+    AtStart,
+    /// Also while one runs, if it is not there.
+    Missing,
+    /// Also while one runs, whatever it says.
+    Always,
 }
 
 /// What to do with an object that exists.
@@ -40,12 +59,14 @@ pub enum Renewal {
     Unchanged,
     /// Update it to this.
     Update(Value),
+    /// Have the second manager apply what it applied first.
+    Apply,
     /// Delete it and create the wanted one.
     Replace,
 }
 
 impl Seed {
-    /// What a start does when the object exists as `existing`.
+    /// What is done when the object exists as `existing`.
     pub fn renewal(&self, existing: &Value) -> Renewal {
         let mut renewed = existing.clone();
         match self.upkeep {
@@ -62,11 +83,11 @@ impl Seed {
                 add_missing_items(&mut renewed, self.object.list_at(&["subjects"]), "subjects");
             }
             Upkeep::MandatoryFlow => self.renew_flow(&mut renewed),
-            Upkeep::SuggestedFlow => match annotation(existing, FLOW_AUTOUPDATE) {
-                "true" => self.renew_flow(&mut renewed),
-                "false" => return Renewal::Unchanged,
-                _ if existing.int_at(&["metadata", "generation"]) == Some(1) => self.renew_flow(&mut renewed),
-                _ => renewed.set_at(&["metadata", "annotations", FLOW_AUTOUPDATE], "false"),
+            Upkeep::SuggestedFlow => match flag(annotation(existing, FLOW_AUTOUPDATE)) {
+                Some(true) => self.renew_flow(&mut renewed),
+                Some(false) => return Renewal::Unchanged,
+                None if existing.int_at(&["metadata", "generation"]) == Some(1) => self.renew_flow(&mut renewed),
+                None => renewed.set_at(&["metadata", "annotations", FLOW_AUTOUPDATE], "false"),
             },
             Upkeep::Spec => self.copy(&mut renewed, &["spec"]),
             Upkeep::ServicePorts => self.copy(&mut renewed, &["spec", "ports"]),
@@ -82,9 +103,14 @@ impl Seed {
                 }
                 add_missing_labels(&mut renewed, &self.object);
             }
-            Upkeep::Data => {
-                for (key, value) in self.object.map_at(&["data"]).into_iter().flat_map(|data| data.iter()) {
-                    renewed.set_at(&["data", key], value.clone());
+            Upkeep::Range => return self.renew_range(renewed),
+            Upkeep::Trust => match trust::combined(existing.map_at(&["data"]), self.object.map_at(&["data"])) {
+                Some(data) => renewed.set_at(&["data"], data),
+                None => return Renewal::Unchanged,
+            },
+            Upkeep::Date => {
+                if !is_date(existing.str_at(&DATE)) {
+                    self.copy(&mut renewed, &DATE);
                 }
             }
         }
@@ -93,6 +119,20 @@ impl Seed {
 
     fn copy(&self, renewed: &mut Value, path: &[&str]) {
         renewed.set_at(path, self.object.at(path).clone());
+    }
+
+    fn renew_range(&self, mut renewed: Value) -> Renewal {
+        let path = ["spec", "cidrs"];
+        let (wanted, own) = (self.object.list_at(&path), renewed.list_at(&path));
+        if wanted.len() == 2 && own == &wanted[..1] {
+            self.copy(&mut renewed, &path);
+            return Renewal::Update(renewed);
+        }
+        let mut conditions = renewed.list_at(&["status", "conditions"]).iter();
+        let ready = conditions.find(|condition| condition.str_at(&["type"]) == "Ready");
+        let is_unset = ready.is_none_or(|ready| ready.str_at(&["status"]) == "Unknown");
+        let stays = renewed.at(&["metadata", "deletionTimestamp"]).is_null();
+        if is_unset && stays && own == wanted { Renewal::Apply } else { Renewal::Unchanged }
     }
 
     fn renew_role(&self, renewed: &mut Value) {
@@ -109,13 +149,33 @@ impl Seed {
     }
 
     fn renew_flow(&self, renewed: &mut Value) {
-        renewed.set_at(&["metadata", "annotations", FLOW_AUTOUPDATE], "true");
+        if flag(annotation(renewed, FLOW_AUTOUPDATE)) != Some(true) {
+            renewed.set_at(&["metadata", "annotations", FLOW_AUTOUPDATE], "true");
+        }
         let shares = renewed.at(&["spec", "exempt"]).clone();
         self.copy(renewed, &["spec"]);
         if !shares.is_null() && self.object.at(&["spec", "exempt"]).as_object().is_some() {
             renewed.set_at(&["spec", "exempt"], shares);
         }
     }
+}
+
+/// Whether an object of flow control claims to be kept by the server.
+pub fn claims_upkeep(object: &Value) -> bool {
+    flag(annotation(object, FLOW_AUTOUPDATE)) == Some(true)
+}
+
+/// A flag as Go reads it.
+fn flag(text: &str) -> Option<bool> {
+    match text {
+        "1" | "t" | "T" | "true" | "TRUE" | "True" => Some(true),
+        "0" | "f" | "F" | "false" | "FALSE" | "False" => Some(false),
+        _ => None,
+    }
+}
+
+fn is_date(text: &str) -> bool {
+    Timestamp::parse(&format!("{text}T00:00:00Z")).is_ok()
 }
 
 fn annotation<'a>(object: &'a Value, key: &str) -> &'a str {

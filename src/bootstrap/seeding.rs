@@ -11,6 +11,7 @@ use crate::access::User;
 use crate::gateway::Caller;
 use crate::registry::{DeleteOptions, Incoming, Registry, Target, WriteOptions, stored_value};
 use crate::status::{ApiError, ApiResult};
+use crate::unreadable::others;
 
 /// How many objects are written at the same time; the store batches them.
 const CONCURRENT: usize = 64;
@@ -104,8 +105,11 @@ pub async fn ensure(registry: &Registry, seed: &Seed) -> ApiResult<()> {
     let options = WriteOptions { manager: seed.manager.to_owned(), ..WriteOptions::default() };
     let mut caller = caller(seed.manager);
     if let Some(existing) = registry.current(&served, namespace, name) {
-        match seed.renewal(&stored_value(&existing)?) {
+        // One that cannot be decoded is somebody's to remove, and holds up no start.
+        let Some(stored) = others(stored_value(&existing)) else { return Ok(()) };
+        match seed.renewal(&stored) {
             Renewal::Unchanged => return Ok(()),
+            Renewal::Apply => return apply(registry, seed, target).await,
             Renewal::Update(object) => {
                 let incoming = decoded(&served, object)?;
                 return registry.replace(target, incoming, &options, &mut caller).await.map(drop);
@@ -117,16 +121,20 @@ pub async fn ensure(registry: &Registry, seed: &Seed) -> ApiResult<()> {
     }
     let incoming = decoded(&served, seed.object.clone())?;
     registry.create(target, incoming, &options, &mut caller).await?;
-    if let Some(applied) = &seed.applied {
-        let mut configuration = applied.fields.clone();
-        configuration.set_at(&["kind"], &*served.kind().name);
-        configuration.set_at(&["apiVersion"], served.api_version());
-        configuration.set_at(&["metadata", "name"], name);
-        let target = Target { subresource: applied.subresource, ..target };
-        let options = WriteOptions { manager: applied.manager.to_owned(), force: true, ..WriteOptions::default() };
-        registry.apply_value(target, configuration, &options, &mut caller).await?;
-    }
-    Ok(())
+    apply(registry, seed, target).await
+}
+
+/// Has the second manager apply what is its own.
+async fn apply(registry: &Registry, seed: &Seed, target: Target<'_>) -> ApiResult<()> {
+    let Some(applied) = &seed.applied else { return Ok(()) };
+    let mut configuration = applied.fields.clone();
+    configuration.set_at(&["kind"], &*target.served.kind().name);
+    configuration.set_at(&["apiVersion"], target.served.api_version());
+    configuration.set_at(&["metadata", "name"], target.name);
+    let target = Target { subresource: applied.subresource, ..target };
+    let options = WriteOptions { manager: applied.manager.to_owned(), force: true, ..WriteOptions::default() };
+    let mut caller = caller(seed.manager);
+    registry.apply_value(target, configuration, &options, &mut caller).await.map(drop)
 }
 
 fn decoded(served: &crate::registry::Served, mut object: Value) -> ApiResult<Incoming> {

@@ -99,6 +99,13 @@ pub struct Config {
     #[arg(long, value_name = "FIRST-LAST", default_value_t = PortRange::NODE_PORTS)]
     pub service_node_port_range: PortRange,
 
+    /// Reach Services of webhooks and aggregated servers at their endpoints rather than at their cluster address.
+    ///
+    /// For servers on machines where cluster addresses lead nowhere.
+    #[arg(long, value_name = "BOOL", default_value_t = false, num_args = 0..=1, require_equals = true,
+          default_missing_value = "true", action = clap::ArgAction::Set)]
+    pub enable_aggregator_routing: bool,
+
     /// Run the controllers that belong to the API: namespaces, garbage collection, service accounts, and such.
     ///
     /// Turn off when a kube-controller-manager does it.

@@ -102,12 +102,25 @@ impl Agent {
 
     /// Changes an object. It must be the one that `uid` names unless that is empty.
     pub async fn edit(&self, target: Target<'_>, uid: &str, mut edit: impl FnMut(&mut Value) + Send) -> ApiResult<()> {
-        let served = target.served;
-        let mut change = Edit(|object: &mut Value| {
+        let change = |object: &mut Value| {
             if !uid.is_empty() && object.str_at(&["metadata", "uid"]) != uid {
-                return Err(served.not_found(target.name));
+                return Err(target.served.not_found(target.name));
             }
             edit(object);
+            Ok(())
+        };
+        self.edit_if(target, change).await
+    }
+
+    /// Changes an object unless the change is refused.
+    pub async fn edit_if(
+        &self,
+        target: Target<'_>,
+        mut edit: impl FnMut(&mut Value) -> ApiResult<()> + Send,
+    ) -> ApiResult<()> {
+        let served = target.served;
+        let mut change = Edit(|object: &mut Value| {
+            edit(object)?;
             served.conform(object, &Value::Null).map(drop).map_err(ApiError::internal)
         });
         let updated = self.registry.update(target, &mut change, &options(self.manager), &mut self.caller()).await;

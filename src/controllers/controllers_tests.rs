@@ -30,7 +30,14 @@ impl Cluster {
         let issuer = Issuer::new(spare.open(&dir).unwrap(), "test".into());
         let (root_ca, host, member) = ("ROOT".into(), "host".into(), "member".into());
         let advertised = SocketAddr::from(([192, 0, 2, 7], 6443));
-        let settings = Settings { embedded: true, member, issuer, root_ca, advertised, host };
+        let bootstrap = BootstrapInput {
+            service_cidrs: Vec::new(),
+            port: 6443,
+            client_ca: None,
+            front_proxy: None,
+            now: crate::registry::now().to_string(),
+        };
+        let settings = Settings { embedded: true, member, issuer, root_ca, advertised, bootstrap, host };
         let (begin, drain) = Drain::new();
         let controllers = start(&registry, &settings, &drain);
         Self { agent: Agent::new(registry, settings), _dir: dir, controllers, _begin: begin }
@@ -46,7 +53,7 @@ impl Cluster {
         let metadata = object.at(&["metadata"]).clone();
         let (namespace, name) = (metadata.str_at(&["namespace"]), metadata.str_at(&["name"]));
         let target = Target { served: &served, namespace, name: "", subresource: "" };
-        assert!(self.agent.create(target, object).await.unwrap());
+        self.agent.create(target, object).await.unwrap(); // what every cluster has may be there
         self.get(resource, namespace, name).unwrap().str_at(&["metadata", "uid"]).to_owned()
     }
 
@@ -261,6 +268,37 @@ async fn aggregated_roles_follow_their_parts() {
     cluster.until("the part counts", count(1)).await;
     cluster.agent.delete(target("part"), &DeleteOptions::default()).await.unwrap();
     cluster.until("the part is taken out", count(0)).await;
+}
+
+#[actix_web::test]
+async fn a_deleted_pod_whose_node_is_not_there_ends_and_others_wait() {
+    let cluster = Cluster::start().await;
+    cluster.namespace("n").await;
+    let container = || value!([{"name": "c", "image": "i", "resources": {}}]);
+    for (name, node) in [("lost", "gone"), ("kept", "there")] {
+        let spec = value!({"nodeName": node, "terminationGracePeriodSeconds": 1, "containers": (container())});
+        cluster.create("pods", value!({"metadata": {"name": name, "namespace": "n"}, "spec": spec})).await;
+    }
+    cluster.create("nodes", value!({"metadata": {"name": "there"}})).await;
+    for name in ["lost", "kept"] {
+        cluster.delete("pods", "n", name, None).await;
+    }
+    let pass = async |gone: &str| {
+        for _ in 0..2_000 {
+            if cluster.get("pods", "n", gone).is_none() {
+                return;
+            }
+            tokio::time::pause();
+            tokio::time::advance(Duration::from_secs(45)).await;
+            tokio::time::resume();
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+        panic!("waited in vain");
+    };
+    pass("lost").await;
+    assert!(cluster.get("pods", "n", "kept").is_some(), "its kubelet ends it");
+    cluster.delete("nodes", "", "there", None).await;
+    pass("kept").await;
 }
 
 #[actix_web::test]

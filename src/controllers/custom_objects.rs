@@ -7,12 +7,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use flotilla_cluster::{Interest, Key, Object, Selection};
-use flotilla_proto::json;
 use flotilla_proto::value::Value;
-use futures_util::{StreamExt, TryStreamExt, stream};
+use futures_util::{StreamExt, stream};
 
 use super::agent::Agent;
-use super::metadata::{is_deleting, uid};
+use super::metadata::{has_finalizer, is_deleting, release, uid};
 use super::queue::{Queue, Then};
 use crate::custom::termination::{self, Stage};
 use crate::custom::{self, Definition};
@@ -20,8 +19,9 @@ use crate::follow::follow;
 use crate::kinds::custom_resource_definition::is_true;
 use crate::limits::LIST_CHUNK_OBJECTS;
 use crate::metrics::queues::QueueMetrics;
-use crate::registry::{DeleteOptions, Propagation, Served, Target, now};
+use crate::registry::{DeleteOptions, Propagation, Served, Target, now, stored_value};
 use crate::status::{ApiError, ApiResult};
+use crate::unreadable::others;
 
 /// Definitions whose objects are deleted at a time.
 const WORKERS: usize = 4;
@@ -50,7 +50,7 @@ pub async fn run(agent: Rc<Agent>, measured: QueueMetrics) -> ApiResult<()> {
             if let Some(definition) = seen.live().filter(|definition| is_deleting(definition)) {
                 queue.add_after(name(definition), SETTLE);
             } else if let Some(definition) = seen.deleted() {
-                let read = json::parse(definition.bytes()).ok().and_then(|tree| Definition::of(&tree));
+                let read = others(stored_value(definition)).and_then(|tree| Definition::of(&tree));
                 if let Some(served) = read.and_then(|definition| agent.registry.resources.defined_by(definition)) {
                     gone.borrow_mut().insert(name(definition), served);
                     queue.put_off(name(definition), SWEEP);
@@ -76,7 +76,8 @@ async fn attempt(agent: &Agent, definitions: &Arc<Served>, gone: &Gone, name: St
         return Ok(Then::Rest);
     };
     gone.borrow_mut().remove(&name); // what there is belongs to somebody else now
-    if definition.at(&["metadata", "deletionTimestamp"]).is_null() || !is_held(&definition) {
+    if definition.at(&["metadata", "deletionTimestamp"]).is_null() || !has_finalizer(&definition, termination::CLEANUP)
+    {
         return Ok(Then::Rest);
     }
     match finish(agent, target, &definition).await {
@@ -99,19 +100,8 @@ async fn finish(agent: &Agent, target: Target<'_>, definition: &Value) -> ApiRes
         }
     }
     tell(agent, target, definition, Stage::Completed).await?;
-    let release = |definition: &mut Value| {
-        let finalizers = definition.get_mut("metadata").and_then(|metadata| metadata.get_mut("finalizers"));
-        if let Some(finalizers) = finalizers.and_then(Value::as_array_mut) {
-            finalizers.retain(|finalizer| finalizer.as_str() != Some(termination::CLEANUP));
-        }
-    };
-    agent.edit(target, uid, release).await?;
+    agent.edit(target, uid, |definition| release(definition, termination::CLEANUP)).await?;
     Ok(Then::Rest)
-}
-
-fn is_held(definition: &Value) -> bool {
-    let finalizers = definition.list_at(&["metadata", "finalizers"]).iter();
-    finalizers.filter_map(Value::as_str).any(|finalizer| finalizer == termination::CLEANUP)
 }
 
 /// Tells in the status how far it came.
@@ -137,7 +127,7 @@ async fn delete_all(agent: &Agent, served: &Served, is_to_be: impl Fn() -> ApiRe
         let namespace = key.namespace().unwrap_or("");
         agent.delete(Target { served, namespace, name: key.name(), subresource: "" }, &options).await
     };
-    let mut found = false;
+    let (mut found, mut failed) = (false, None);
     loop {
         let mut objects = Vec::new();
         let more = cursor.read(LIST_CHUNK_OBJECTS, &mut objects).map_err(ApiError::internal)?;
@@ -145,9 +135,11 @@ async fn delete_all(agent: &Agent, served: &Served, is_to_be: impl Fn() -> ApiRe
         let identity = |object: &Arc<Object>| (object.key().clone(), uid(object).map(str::to_owned));
         let waiting = objects.iter().filter(|object| !is_deleting(object)).map(identity);
         let deletions = stream::iter(waiting.collect::<Vec<_>>()).map(&delete);
-        deletions.buffer_unordered(CONCURRENT).try_collect::<()>().await?;
+        // One that cannot be deleted holds no others up.
+        let outcomes: Vec<ApiResult<()>> = deletions.buffer_unordered(CONCURRENT).collect().await;
+        failed = failed.or(outcomes.into_iter().find_map(Result::err));
         if !more {
-            return Ok(found);
+            return failed.map_or(Ok(found), Err);
         }
     }
 }

@@ -14,7 +14,7 @@ use crate::discovery::{CUSTOM_GROUP_PRIORITY, CUSTOM_VERSION_PRIORITY};
 use crate::follow::follow;
 use crate::metrics::queues::QueueMetrics;
 use crate::registry::{DeleteOptions, Served, Target, now};
-use crate::status::ApiResult;
+use crate::status::{ApiError, ApiResult};
 
 const GROUP: &str = "apiregistration.k8s.io";
 /// The label of API services that the server keeps, and its value for those of definitions.
@@ -64,19 +64,31 @@ async fn keep(agent: &Agent, services: &Arc<Served>, name: String) -> ApiResult<
     let is_managed = |service: &Value| service.str_at(&MANAGED) == ALWAYS;
     match present {
         None if wanted(agent).contains(&name) => {
-            let Some((version, group)) = name.split_once('.') else { return Ok(Then::Rest) };
-            let of = GroupVersionPriority {
-                group,
-                version,
-                group_priority: CUSTOM_GROUP_PRIORITY,
-                version_priority: CUSTOM_VERSION_PRIORITY,
-            };
-            agent.create(target, bootstrap::local_api_service(&of, ALWAYS, &now().to_string())).await?;
+            if let Some(service) = service(&name) {
+                agent.create(target, service).await?;
+            }
         }
         Some(service) if is_managed(&service) && !wanted(agent).contains(&name) => {
             agent.delete(target, &DeleteOptions::default()).await?;
         }
+        Some(present) if is_managed(&present) => {
+            if let Some(service) = service(&name).filter(|service| service.at(&["spec"]) != present.at(&["spec"])) {
+                let restore = |present: &mut Value| present.set_at(&["spec"], service.at(&["spec"]).clone());
+                return match agent.edit(target, present.str_at(&["metadata", "uid"]), restore).await {
+                    Err(ApiError { code: 404, .. }) => Ok(Then::Rest), // its deletion comes by itself
+                    restored => restored.map(|()| Then::Rest),
+                };
+            }
+        }
         _ => {}
     }
     Ok(Then::Rest)
+}
+
+/// The API service of a group version that definitions serve, by its name.
+fn service(name: &str) -> Option<Value> {
+    let (version, group) = name.split_once('.')?;
+    let (group_priority, version_priority) = (CUSTOM_GROUP_PRIORITY, CUSTOM_VERSION_PRIORITY);
+    let of = GroupVersionPriority { group, version, group_priority, version_priority };
+    Some(bootstrap::local_api_service(&of, ALWAYS, &now().to_string()))
 }

@@ -4,19 +4,22 @@
 //! rests while nothing happens.
 
 use std::rc::Rc;
-use std::sync::Arc;
 use std::time::Duration;
 
-use flotilla_cluster::{Scope, Selection};
+use flotilla_cluster::{Interest, Scope, Selection};
 use flotilla_proto::time::Timestamp;
 use flotilla_proto::value;
 use flotilla_proto::value::Value;
 
+use tokio::sync::Notify;
+
 use super::agent::Agent;
+use crate::follow::follow;
 use crate::kinds::names;
 use crate::limits::LIST_CHUNK_OBJECTS;
 use crate::registry::{DeleteOptions, Served, Target, now, stored_value};
 use crate::status::{ApiError, ApiResult};
+use crate::unreadable::others;
 
 const NAMESPACE: &str = "kube-system";
 /// Label of these leases, and its value.
@@ -28,6 +31,8 @@ const DURATION_SECONDS: i64 = 3_600;
 const RENEWAL_INTERVAL: Duration = Duration::from_secs(600);
 /// How soon it is tried again.
 const RETRY_INTERVAL: Duration = Duration::from_secs(10);
+/// How soon it is made again after somebody has deleted it.
+const SETTLE: Duration = Duration::from_secs(2);
 
 /// Keeps the lease of this server, and removes those of servers that are gone.
 pub async fn run(agent: Rc<Agent>) -> ApiResult<()> {
@@ -35,9 +40,24 @@ pub async fn run(agent: Rc<Agent>) -> ApiResult<()> {
     let name = name_of(&agent.settings.member);
     let holder = format!("{name}_{}", uuid::Uuid::new_v4());
     let target = Target { served: &leases, namespace: NAMESPACE, name: &name, subresource: "" };
+    let (table, deleted) = (agent.registry.table(&leases), Notify::new());
+    let own = Interest { namespace: Some(NAMESPACE.into()), name: Some((&*name).into()), ..Interest::default() };
+    let following = follow(&table, own, |seen| {
+        if seen.deleted().is_some() {
+            deleted.notify_one();
+        }
+    });
+    tokio::select! {
+        () = following => Ok(()),
+        kept = keep(&agent, target, &holder, &deleted) => kept,
+    }
+}
+
+async fn keep(agent: &Agent, target: Target<'_>, holder: &str, deleted: &Notify) -> ApiResult<()> {
+    let name = target.name;
     loop {
-        let kept = match renew(&agent, target, &holder).await {
-            Ok(()) => forget_gone(&agent, &leases).await,
+        let kept = match renew(agent, target, holder).await {
+            Ok(()) => forget_gone(agent, target.served).await,
             failed => failed,
         };
         let interval = match kept {
@@ -47,7 +67,9 @@ pub async fn run(agent: Rc<Agent>) -> ApiResult<()> {
                 RETRY_INTERVAL
             }
         };
-        tokio::time::sleep(interval).await;
+        if tokio::time::timeout(interval, deleted.notified()).await.is_ok() {
+            tokio::time::sleep(SETTLE).await;
+        }
     }
 }
 
@@ -81,14 +103,14 @@ async fn renew(agent: &Agent, target: Target<'_>, holder: &str) -> ApiResult<()>
 }
 
 /// Removes the leases of servers that have not renewed them in time.
-async fn forget_gone(agent: &Agent, leases: &Arc<Served>) -> ApiResult<()> {
+async fn forget_gone(agent: &Agent, leases: &Served) -> ApiResult<()> {
     let selection = Selection { scope: Scope::namespace(NAMESPACE), ..Selection::default() };
     let mut cursor = agent.registry.table(leases).snapshot().cursor(selection, None);
     loop {
         let mut objects = Vec::new();
         let more = cursor.read(LIST_CHUNK_OBJECTS, &mut objects).map_err(ApiError::internal)?;
         for object in &objects {
-            let lease = stored_value(object)?;
+            let Some(lease) = others(stored_value(object)) else { continue };
             if !is_gone(&lease, now()) {
                 continue;
             }

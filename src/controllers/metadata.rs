@@ -47,6 +47,19 @@ fn uid_in(text: &[u8]) -> Option<&str> {
     std::str::from_utf8(&text[start..start + length]).ok()
 }
 
+/// Whether an object waits for a finalizer before it goes.
+pub fn has_finalizer(object: &Value, finalizer: &str) -> bool {
+    object.list_at(&["metadata", "finalizers"]).iter().any(|known| known.as_str() == Some(finalizer))
+}
+
+/// Takes a finalizer away.
+pub fn release(object: &mut Value, finalizer: &str) {
+    let finalizers = object.get_mut("metadata").and_then(|metadata| metadata.get_mut("finalizers"));
+    if let Some(finalizers) = finalizers.and_then(Value::as_array_mut) {
+        finalizers.retain(|known| known.as_str() != Some(finalizer));
+    }
+}
+
 /// Whether the object is being deleted. Labels and annotations may have that name, too.
 pub fn is_deleting(object: &Object) -> bool {
     mentions(object, "\"deletionTimestamp\":")

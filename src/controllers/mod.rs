@@ -1,6 +1,7 @@
 //! Controllers that belong to the API itself: namespaces, garbage collection, service accounts, root certificates,
-//! roles that are put together, flow schemas, definitions of custom resources, cluster IPs that were left behind, the
-//! lease of each server.
+//! roles that are put together, flow schemas, definitions of custom resources, cluster IPs that were left behind, what
+//! is in use, ranges of service addresses, counts of quotas, what ends at a time, pods of nodes that are gone, the
+//! lease of each server, and the objects that every cluster has.
 //!
 //! Each follows the change logs of the tables that concern it ([`crate::follow`]), puts the keys of what may need work
 //! into a queue that holds every key once ([`queue`]), and compares what is with what should be ([`agent`] makes the
@@ -14,17 +15,23 @@ mod custom_definitions;
 mod custom_objects;
 mod custom_services;
 mod each_namespace;
+mod expiry;
 mod flow_schemas;
 mod garbage;
 mod identity;
 mod kubernetes_service;
+mod lost_pods;
 mod metadata;
 mod namespaces;
+mod protection;
 mod queue;
+mod quotas;
 mod roles;
 mod root_ca;
 mod service_accounts;
+mod service_cidrs;
 mod token_secrets;
+mod upkeep;
 
 use std::net::SocketAddr;
 use std::panic::AssertUnwindSafe;
@@ -41,6 +48,7 @@ use tokio::sync::watch;
 use self::agent::Agent;
 use crate::access::tokens::Issuer;
 use crate::boot::Drain;
+use crate::bootstrap::BootstrapInput;
 use crate::metrics::queues::QueueMetrics;
 use crate::registry::Registry;
 use crate::status::ApiResult;
@@ -61,6 +69,8 @@ pub struct Settings {
     pub root_ca: String,
     /// The address at which clients inside the cluster reach this server, and its port.
     pub advertised: SocketAddr,
+    /// What of the configuration shows in the objects that every cluster has.
+    pub bootstrap: BootstrapInput,
     /// Address and port of this server, under which what controllers ask is counted.
     pub host: String,
 }
@@ -125,11 +135,26 @@ const CONTROLLERS: &[Controller] = &[
     ("serviceaccount-token", "serviceaccount_tokens_secret", |agent, queue| {
         token_secrets::run(agent, queue).boxed_local()
     }),
+    ("persistentvolumeclaim-protection", "pvcprotection", |agent, queue| {
+        protection::claims(agent, queue).boxed_local()
+    }),
+    ("persistentvolume-protection", "pvprotection", |agent, queue| protection::volumes(agent, queue).boxed_local()),
+    ("volumeattributesclass-protection", "vacprotection", |agent, queue| {
+        protection::classes(agent, queue).boxed_local()
+    }),
+    ("service-cidr", "service_cidrs", |agent, queue| service_cidrs::run(agent, queue).boxed_local()),
+    ("resourcequota", "resourcequota_primary", |agent, queue| quotas::run(agent, queue).boxed_local()),
+    ("certificatesigningrequest-cleaner", "csr_cleaner", |agent, queue| {
+        expiry::certificate_requests(agent, queue).boxed_local()
+    }),
+    ("token-cleaner", "token_cleaner", |agent, queue| expiry::bootstrap_tokens(agent, queue).boxed_local()),
+    ("pod-garbage-collector", "orphaned_pods", |agent, queue| lost_pods::run(agent, queue).boxed_local()),
 ];
 
 /// What API servers do, also where a kube-controller-manager runs.
 const OF_API: &[Controller] = &[
     ("kubernetes-service", "kubernetes_service", |agent, queue| kubernetes_service::run(agent, queue).boxed_local()),
+    ("upkeep", "upkeep", |agent, queue| upkeep::run(agent, queue).boxed_local()),
     ("service-ip-repair", "service_ip_repair", |agent, queue| cluster_ips::run(agent, queue).boxed_local()),
     ("custom-resource-definitions", "crd_naming_condition_controller", |agent, queue| {
         custom_definitions::run(agent, queue).boxed_local()

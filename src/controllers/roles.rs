@@ -14,6 +14,7 @@ use crate::limits::LIST_CHUNK_OBJECTS;
 use crate::metrics::queues::QueueMetrics;
 use crate::registry::{Served, Target, stored_value};
 use crate::status::{ApiError, ApiResult};
+use crate::unreadable::others;
 
 /// Brings aggregated cluster roles up to date, now and whenever a cluster role changes.
 pub async fn run(agent: Rc<Agent>, measured: QueueMetrics) -> ApiResult<()> {
@@ -39,9 +40,7 @@ async fn renew(agent: &Agent, roles: &Arc<Served>) -> ApiResult<Then> {
     loop {
         let mut objects = Vec::new();
         let more = cursor.read(LIST_CHUNK_OBJECTS, &mut objects).map_err(ApiError::internal)?;
-        for object in &objects {
-            all.push(stored_value(object)?);
-        }
+        all.extend(objects.iter().filter_map(|object| others(stored_value(object))));
         if !more {
             break;
         }

@@ -11,11 +11,9 @@ use flotilla_proto::value::{Map, Value};
 
 use super::correlate::Pair;
 use super::format;
+use super::lists::identity;
 use super::number::is_whole;
-use crate::field::{ErrorKind, Errors, FieldError, Path, quote, shown};
-
-/// Most bytes of places that errors name.
-const TOLD_BYTES_MAX: usize = 1 << 20;
+use crate::field::{ErrorKind, Errors, FieldError, Path, Told, quote, shown_sorted};
 
 /// What is checked.
 #[derive(Debug, Clone, Copy)]
@@ -33,26 +31,30 @@ pub fn check(schema: &Structural, subject: Subject<'_>, errors: &mut Errors) {
     let mut walk = Walk { path: String::new(), at: subject.at, told: Cell::default() };
     let pair = subject.old.map(|old| Pair { schema, new: subject.value, old });
     let outcome = walk.value(schema, subject.value, pair);
-    let mut seen = HashSet::with_capacity(outcome.errors.0.len());
+    let mut seen = HashSet::with_capacity(outcome.errors.len());
     let mut is_new = |error: &FieldError| seen.insert((error.field.clone(), error.body()));
-    errors.0.extend(outcome.errors.0.into_iter().filter(|error| is_new(error)));
+    errors.append(outcome.errors.into_iter().filter(|error| is_new(error)));
 }
 
 /// What was found.
 #[derive(Debug, Default)]
 pub(super) struct Outcome {
-    pub(super) errors: Errors,
+    /// As many as are told.
+    errors: Vec<FieldError>,
+    /// Whether there was any.
+    is_broken: bool,
     /// How many checks fit.
     pub(super) matches: usize,
 }
 
 impl Outcome {
     fn is_valid(&self) -> bool {
-        self.errors.is_empty()
+        !self.is_broken
     }
 
     fn merge(&mut self, mut other: Self) {
-        self.errors.0.append(&mut other.errors.0);
+        self.errors.append(&mut other.errors);
+        self.is_broken |= other.is_broken;
         self.matches += other.matches;
     }
 }
@@ -62,17 +64,37 @@ pub(super) struct Walk<'a> {
     /// The current place, as messages name it.
     pub(super) path: String,
     at: &'a str,
-    /// How many bytes of paths were told.
-    told: Cell<usize>,
+    /// How much is told by the errors that were found and not dropped again.
+    told: Cell<Told>,
 }
 
 impl Walk<'_> {
     fn value(&mut self, schema: &Structural, value: &Value, pair: Option<Pair<'_>>) -> Outcome {
         let mut outcome = self.judge(schema, value, pair);
         if !outcome.is_valid() && pair.is_some_and(Pair::is_equal) {
-            outcome.errors.0.clear();
+            self.forget(std::mem::take(&mut outcome.errors));
+            outcome.is_broken = false;
         }
         outcome
+    }
+
+    /// Notes that something is wrong, and puts it into words as long as not too much was told.
+    pub(super) fn tell(&self, out: &mut Outcome, error: impl FnOnce() -> FieldError) {
+        out.is_broken = true;
+        let mut told = self.told.get();
+        if !told.is_enough() {
+            let error = error();
+            told.count(&error);
+            self.told.set(told);
+            out.errors.push(error);
+        }
+    }
+
+    /// Drops what was found.
+    fn forget(&self, errors: Vec<FieldError>) {
+        let mut told = self.told.get();
+        errors.iter().for_each(|error| told.forget(error));
+        self.told.set(told);
     }
 
     fn judge(&mut self, schema: &Structural, value: &Value, pair: Option<Pair<'_>>) -> Outcome {
@@ -92,7 +114,7 @@ impl Walk<'_> {
             Value::Str(text) => self.string(rules, format, text, &mut out),
             Value::Int(_) | Value::Float(_) => self.number(schema, format, value, &mut out),
             Value::Array(items) => self.items(schema, items, pair, &mut out),
-            Value::Null | Value::Bool(_) | Value::Object(_) => {}
+            Value::Null | Value::Bool(_) | Value::Object(_) | Value::Hole(_) => {}
         }
         self.enumeration(rules, value, &mut out);
         if let Value::Object(map) = value {
@@ -101,16 +123,6 @@ impl Walk<'_> {
         // One for each of the checks of values, of alternatives and of enumerations, and one for all together.
         out.matches += if matches!(value, Value::Bool(_)) { 3 } else { 4 };
         out
-    }
-
-    /// The current place, as long as not too much was told of places: a body may make paths of many more bytes than it
-    /// has.
-    pub(super) fn named(&self) -> &str {
-        if self.told.get() > TOLD_BYTES_MAX {
-            return "";
-        }
-        self.told.set(self.told.get() + self.path.len());
-        &self.path
     }
 
     /// The field of a place, as errors name it.
@@ -125,7 +137,7 @@ impl Walk<'_> {
 
     /// An error of the current place; `what` follows its name in the message.
     pub(super) fn error(&self, kind: ErrorKind, shown: String, what: &str) -> FieldError {
-        let path = self.named();
+        let path = &self.path;
         FieldError { kind, field: self.field(path), shown, detail: format!("{path} in body {what}") }
     }
 
@@ -141,7 +153,7 @@ impl Walk<'_> {
 
     fn type_of(&self, schema: &Structural, format: &str, value: &Value, out: &mut Outcome) {
         match mismatch(schema, format, value) {
-            Some((wanted, found)) => out.errors.0.push(self.wrong_type(wanted, found)),
+            Some((wanted, found)) => self.tell(out, || self.wrong_type(wanted, found)),
             None => out.matches += 1,
         }
     }
@@ -149,41 +161,57 @@ impl Walk<'_> {
     /// `enum`.
     fn enumeration(&self, rules: &Rules, value: &Value, out: &mut Outcome) {
         let allowed = &rules.enumeration;
-        if allowed.is_empty() || allowed.iter().any(|allowed| is_same(value, allowed)) {
+        if allowed.is_empty() || allowed.names(value) {
             return;
         }
-        let names: Vec<String> = allowed
-            .iter()
-            .map(|value| match value {
+        self.tell(out, || {
+            let names = allowed.values().iter().map(|value| match value {
                 Value::Str(text) => quote(text),
-                other => quote(&shown(other)),
-            })
-            .collect();
-        out.errors.0.push(FieldError {
-            kind: ErrorKind::NotSupported,
-            field: self.field(self.named()),
-            shown: shown(value),
-            detail: format!("supported values: {}", names.join(", ")),
+                other => quote(&shown_sorted(other)),
+            });
+            FieldError {
+                kind: ErrorKind::NotSupported,
+                field: self.field(&self.path),
+                shown: shown_sorted(value),
+                detail: format!("supported values: {}", names.collect::<Vec<_>>().join(", ")),
+            }
         });
     }
 
     /// Lengths and pattern, of which the first that is broken is told, and the format.
     fn string(&self, rules: &Rules, format: &str, text: &str, out: &mut Outcome) {
         let length = text.chars().count() as i64;
+        let invalid = |what: String| self.error(ErrorKind::Invalid, quote(text), &what);
         if let Some(max) = rules.max_length.filter(|max| length > *max) {
-            out.errors.too_long(&Path::root(&self.field(self.named())), size(max));
+            self.tell(out, || self.of_path(|path, errors| errors.too_long(path, size(max))));
         } else if let Some(min) = rules.min_length.filter(|min| length < *min) {
-            let what = format!("should be at least {min} chars long");
-            out.errors.0.push(self.error(ErrorKind::Invalid, quote(text), &what));
+            self.tell(out, || invalid(format!("should be at least {min} chars long")));
         } else if let Some(pattern) = rules.pattern.as_ref().filter(|pattern| !pattern.matches(text)) {
-            let what = format!("should match '{}'", pattern.text());
-            out.errors.0.push(self.error(ErrorKind::Invalid, quote(text), &what));
+            self.tell(out, || invalid(format!("should match '{}'", pattern.text())));
         }
         if format::is_of_strings(format) {
             if !format::holds(format, text) {
-                out.errors.0.push(self.wrong_type(format, text));
+                self.tell(out, || self.wrong_type(format, text));
             }
             out.matches += 1;
+        }
+    }
+
+    /// The error that a general rule states of the current place.
+    fn of_path(&self, state: impl FnOnce(&Path<'_>, &mut Errors)) -> FieldError {
+        let mut errors = Errors::default();
+        state(&Path::root(&self.field(&self.path)), &mut errors);
+        errors.0.pop().unwrap_or_else(|| self.remark(String::new()))
+    }
+
+    /// Whether there are as few or as many of something as there may be.
+    fn count(&self, count: usize, (min, max): (Option<i64>, Option<i64>), of: &str, out: &mut Outcome) {
+        if let Some(min) = min.filter(|min| (count as i64) < *min) {
+            let what = || format!("should have at least {min} {of}");
+            self.tell(out, || self.error(ErrorKind::Invalid, count.to_string(), &what()));
+        }
+        if let Some(max) = max.filter(|max| count as i64 > *max) {
+            self.tell(out, || self.of_path(|path, errors| errors.too_many(path, count, size(max))));
         }
     }
 
@@ -197,34 +225,21 @@ impl Walk<'_> {
                 self.path.truncate(length);
             }
         }
-        let (rules, count) = (schema.rules(), items.len() as i64);
-        if let Some(min) = rules.min_items.filter(|min| count < *min) {
-            let what = format!("should have at least {min} items");
-            out.errors.0.push(self.error(ErrorKind::Invalid, count.to_string(), &what));
-        }
-        if let Some(max) = rules.max_items.filter(|max| count > *max) {
-            out.errors.too_many(&Path::root(&self.field(self.named())), items.len(), size(max));
-        }
-        let repeats = |(index, item): (usize, &Value)| items[..index].contains(item);
-        if rules.unique_items && items.iter().enumerate().any(repeats) {
-            out.errors.0.push(self.error(ErrorKind::Invalid, quote(""), "shouldn't contain duplicates"));
+        let rules = schema.rules();
+        self.count(items.len(), (rules.min_items, rules.max_items), "items", out);
+        let mut seen = HashSet::new();
+        if rules.unique_items && !items.iter().all(|item| seen.insert(identity(item))) {
+            self.tell(out, || self.error(ErrorKind::Invalid, quote(""), "shouldn't contain duplicates"));
         }
         out.matches += 1;
     }
 
     fn object(&mut self, schema: &Structural, map: &Map, pair: Option<Pair<'_>>, out: &mut Outcome) {
-        let (rules, count) = (schema.rules(), map.len() as i64);
-        if let Some(min) = rules.min_properties.filter(|min| count < *min) {
-            let what = format!("should have at least {min} properties");
-            out.errors.0.push(self.error(ErrorKind::Invalid, count.to_string(), &what));
-        }
-        if let Some(max) = rules.max_properties.filter(|max| count > *max) {
-            out.errors.too_many(&Path::root(&self.field(self.named())), map.len(), size(max));
-        }
+        let rules = schema.rules();
+        self.count(map.len(), (rules.min_properties, rules.max_properties), "properties", out);
         self.additional(schema, map, pair, out);
         let length = self.path.len();
-        for (name, of) in &schema.properties {
-            let Some(value) = map.get(name) else { continue };
+        for (name, of, value) in schema.stated(map) {
             let versioned = length == 0 && matches!(name.as_str(), "apiVersion" | "kind");
             let pair = pair.filter(|_| !versioned).and_then(|pair| pair.member(name));
             if length > 0 {
@@ -235,7 +250,13 @@ impl Walk<'_> {
             self.path.truncate(length);
         }
         for name in rules.required.iter().filter(|name| !map.contains_key(name)) {
-            out.errors.required(&Path::root(&self.field(&format!("{}.{name}", self.named()))), "");
+            let field = || self.field(&format!("{}.{name}", self.path));
+            self.tell(out, || FieldError {
+                kind: ErrorKind::Required,
+                field: field(),
+                shown: String::new(),
+                detail: String::new(),
+            });
         }
     }
 
@@ -247,9 +268,9 @@ impl Walk<'_> {
             Additional::Absent | Additional::Any(true) => {}
             Additional::Any(false) => {
                 for (name, _) in others() {
-                    let mut error = self.error(ErrorKind::Invalid, quote(name), "");
-                    error.detail = format!("{}.{name} in body is a forbidden property", self.named());
-                    out.errors.0.push(error);
+                    let detail = || format!("{}.{name} in body is a forbidden property", self.path);
+                    let error = || self.error(ErrorKind::Invalid, quote(name), "");
+                    self.tell(out, || FieldError { detail: detail(), ..error() });
                 }
             }
             Additional::Of(of) => {
@@ -265,11 +286,10 @@ impl Walk<'_> {
 
     /// `anyOf`, `oneOf`, `allOf`, `not`. What did not change in them counts as all else.
     fn alternatives(&mut self, rules: &Rules, value: &Value, out: &mut Outcome) {
-        let place = quote(self.named());
         if !rules.any_of.is_empty() {
             let found = self.best(&rules.any_of, value, true);
             if found.valid == 0 {
-                out.errors.0.push(self.remark(format!("{place} must validate at least one schema (anyOf)")));
+                self.tell_of_schemas(out, "must validate at least one schema (anyOf)");
             }
             out.merge(found.best);
         }
@@ -279,10 +299,10 @@ impl Walk<'_> {
                 1 => out.merge(found.best),
                 valid => {
                     let why = if valid == 0 { "none valid".into() } else { format!("{valid} valid alternatives") };
-                    let why = format!("{place} must validate one and only one schema (oneOf). Found {why}");
-                    out.errors.0.push(self.remark(why));
-                    if valid == 0 {
-                        out.merge(found.best);
+                    self.tell_of_schemas(out, &format!("must validate one and only one schema (oneOf). Found {why}"));
+                    match valid {
+                        0 => out.merge(found.best),
+                        _ => self.forget(found.best.errors),
                     }
                 }
             }
@@ -295,14 +315,21 @@ impl Walk<'_> {
         }
         if valid < rules.all_of.len() {
             let none = if valid == 0 { ". None validated" } else { "" };
-            out.errors.0.push(self.remark(format!("{place} must validate all the schemas (allOf){none}")));
+            self.tell_of_schemas(out, &format!("must validate all the schemas (allOf){none}"));
         }
-        if let Some(schema) = &rules.not
-            && self.value(schema, value, None).is_valid()
-        {
-            out.errors.0.push(self.remark(format!("{place} must not validate the schema (not)")));
+        if let Some(schema) = &rules.not {
+            let outcome = self.value(schema, value, None);
+            let is_valid = outcome.is_valid();
+            self.forget(outcome.errors);
+            if is_valid {
+                self.tell_of_schemas(out, "must not validate the schema (not)");
+            }
         }
         out.matches += 1;
+    }
+
+    fn tell_of_schemas(&self, out: &mut Outcome, why: &str) {
+        self.tell(out, || self.remark(format!("{} {why}", quote(&self.path))));
     }
 
     /// How many alternatives hold, and the first of them, or else the one that fits best.
@@ -313,13 +340,15 @@ impl Walk<'_> {
             if outcome.is_valid() {
                 found.valid += 1;
                 if found.valid == 1 {
-                    found.best = outcome;
+                    self.forget(std::mem::replace(&mut found.best, outcome).errors);
                 }
                 if first_only {
                     break;
                 }
             } else if found.valid == 0 && (index == 0 || outcome.matches > found.best.matches) {
-                found.best = outcome;
+                self.forget(std::mem::replace(&mut found.best, outcome).errors);
+            } else {
+                self.forget(outcome.errors);
             }
         }
         found
@@ -355,7 +384,7 @@ fn mismatch<'a>(schema: &Structural, format: &'a str, value: &Value) -> Option<(
         Value::Null => return (has_type(schema) && !schema.nullable).then_some((wanted, "null")),
         Value::Bool(_) => (ValueType::Boolean, ""),
         Value::Int(_) => (ValueType::Integer, "int64"),
-        Value::Float(_) => (ValueType::Number, "float64"),
+        Value::Float(_) | Value::Hole(_) => (ValueType::Number, "float64"),
         Value::Str(_) => (ValueType::String, ""),
         Value::Array(_) => (ValueType::Array, ""),
         Value::Object(_) => (ValueType::Object, ""),
@@ -363,7 +392,7 @@ fn mismatch<'a>(schema: &Structural, format: &'a str, value: &Value) -> Option<(
     let fits = takes(schema, of)
         || match value {
             Value::Int(_) => takes(schema, ValueType::Number),
-            Value::Float(number) => takes(schema, ValueType::Integer) && is_whole(*number),
+            Value::Float(number) => takes(schema, ValueType::Integer) && is_whole(number.get()),
             _ => false,
         };
     if format.is_empty() {
@@ -375,15 +404,4 @@ fn mismatch<'a>(schema: &Structural, format: &'a str, value: &Value) -> Option<(
     // Lists pass where a schema of strings has a format.
     let numeric = takes(schema, ValueType::Number) || takes(schema, ValueType::Integer);
     (numeric && !fits).then_some((wanted, of.name()))
-}
-
-/// Whether a value is one that an enumeration names, in the type of the latter.
-#[expect(clippy::cast_precision_loss, clippy::cast_possible_truncation, reason = "Go converts numbers likewise")]
-fn is_same(value: &Value, allowed: &Value) -> bool {
-    match (value, allowed) {
-        (Value::Null, _) | (_, Value::Null) => false,
-        (Value::Int(value), Value::Float(allowed)) => *value as f64 == *allowed,
-        (Value::Float(value), Value::Int(allowed)) => *value as i64 == *allowed,
-        (value, allowed) => value == allowed,
-    }
 }

@@ -6,7 +6,7 @@ use flotilla_proto::schema::Type;
 use flotilla_proto::structural::Structural;
 use flotilla_proto::value::{Map, Value};
 
-use crate::field::{ErrorKind, FieldError, Path, shown};
+use crate::field::{ErrorKind, FieldError, Path, shown_sorted};
 
 /// Brings the metadata of embedded objects into the form in which it is stored. Returns the paths of what metadata does
 /// not have, sorted; it is dropped. Objects without embedded ones are not touched.
@@ -64,7 +64,7 @@ fn resource(object: &mut Map, path: &Path<'_>, unknown: &mut Vec<String>) -> Res
     let refused = |name: &str, value: &Value, detail: String| FieldError {
         kind: ErrorKind::Invalid,
         field: path.child(name).to_string(),
-        shown: shown(value),
+        shown: shown_sorted(value),
         detail,
     };
     for name in ["apiVersion", "kind"] {

@@ -78,7 +78,7 @@ fn key(schema: &Structural, item: &Value) -> Option<Vec<u8>> {
     for name in &schema.list_map_keys {
         match map.get(name)? {
             Value::Null | Value::Array(_) | Value::Object(_) => return None,
-            Value::Float(number) => spelled.extend_from_slice(format!("float {number}").as_bytes()),
+            Value::Float(number) => spelled.extend_from_slice(format!("float {}", number.get()).as_bytes()),
             scalar => json::write(scalar, &mut spelled),
         }
         spelled.push(0);

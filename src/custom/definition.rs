@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use flotilla_proto::schema::{Kind, Ref, Text};
-use flotilla_proto::structural::{Structural, object_type};
+use flotilla_proto::structural::{Structural, object_type, prune};
 
 use flotilla_proto::value;
 use flotilla_proto::value::Value;
@@ -14,6 +14,7 @@ use super::Life;
 use crate::discovery::compare_versions;
 use crate::kinds::custom_resource_definition::is_true;
 use crate::printing::CustomTable;
+use crate::webhooks::conversion::Conversion;
 
 /// A definition that is established, in all of its versions.
 #[derive(Debug)]
@@ -44,6 +45,8 @@ pub struct Definition {
     pub serial: NonZeroU32,
     /// How long objects are shown by it.
     pub life: Life,
+    /// What converts objects between versions, if it is not the server.
+    pub conversion: Option<Conversion>,
     /// What it is made of, but for what tells that it is being deleted.
     source: Value,
 }
@@ -108,6 +111,7 @@ impl Definition {
             terminating: !object.at(&["metadata", "deletionTimestamp"]).is_null(),
             serial: next_serial(),
             life: Life::default(),
+            conversion: Conversion::of(spec),
             source: value!({
                 "uid": (object.str_at(&["metadata", "uid"])), "spec": (spec.clone()), "names": (names.clone())
             }),
@@ -140,6 +144,13 @@ impl Definition {
     /// The version of this name, if it is served.
     pub fn served(&self, name: &str) -> Option<&Version> {
         self.version(name).filter(|version| version.served)
+    }
+
+    /// Drops what the version that an object states does not know.
+    pub fn prune(&self, object: &mut Value) {
+        if let Some(version) = self.of_api_version(object.str_at(&["apiVersion"])) {
+            prune(&version.schema, object, true);
+        }
     }
 
     /// The version that an `apiVersion` names, served or not.

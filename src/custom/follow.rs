@@ -7,12 +7,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use flotilla_cluster::{Interest, Key, Object, Table};
-use flotilla_proto::json;
 use futures_util::FutureExt;
 use tokio::sync::Notify;
 
 use super::{Definition, Life};
 use crate::follow::{self, Seen};
+use crate::unreadable::{others, value};
 
 /// How long it rests before it begins again.
 const RESTART_DELAY: Duration = Duration::from_secs(1);
@@ -77,9 +77,9 @@ impl Definitions {
     }
 }
 
-/// What does not parse defines nothing; the store does not hold such.
+/// What cannot be decoded defines nothing.
 fn read(object: &Arc<Object>) -> Option<Definition> {
-    Definition::of(&json::parse(object.bytes()).ok()?)
+    Definition::of(&others(value(object))?)
 }
 
 /// Follows the table of definitions for ever, and publishes them after changes: what is served must not stand still

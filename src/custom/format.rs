@@ -5,6 +5,7 @@ use std::sync::LazyLock;
 use base64::Engine;
 use base64::alphabet::STANDARD;
 use base64::engine::{GeneralPurpose, GeneralPurposeConfig};
+use flotilla_golang::url::Url;
 use flotilla_proto::structural::{Structural, ValueType};
 use regex::Regex;
 
@@ -41,7 +42,7 @@ static FORMATS: [Format; 26] = [
     Format { name: "password", holds: |_| true },
     Format { name: "rgbcolor", holds: |text| RGB_COLOR.is_match(text) },
     Format { name: "ssn", holds: |text| text.len() == 11 && SSN.is_match(text) },
-    Format { name: "uri", holds: text::is_request_uri },
+    Format { name: "uri", holds: |text| Url::parse_request(text).is_ok() },
     Format { name: "uuid", holds: |text| UUID.is_match(text) },
     Format { name: "uuid3", holds: |text| UUID.is_match(text) && text::uuid_version(text) == Some('3') },
     Format { name: "uuid4", holds: |text| UUID.is_match(text) && text::is_random_uuid(text, '4') },

@@ -124,53 +124,6 @@ fn is_quoted(text: &str) -> bool {
     true
 }
 
-/// What may stand in the first line of a request: an absolute path or a whole URI.
-pub fn is_request_uri(text: &str) -> bool {
-    if text.is_empty() || text.bytes().any(|byte| byte < b' ' || byte == 0x7f) {
-        return false;
-    }
-    let (scheme, rest) = match scheme(text) {
-        Some((scheme, rest)) => (scheme, rest),
-        None => ("", text),
-    };
-    let path = rest.split('?').next().unwrap_or("");
-    if !path.starts_with('/') {
-        // Without a path, as `mailto:x`; without a scheme only `*` is more than a relative path.
-        return !scheme.is_empty() || text == "*";
-    }
-    let Some(authority) = path.strip_prefix("//").filter(|_| !scheme.is_empty() || !path.starts_with("///")) else {
-        return is_escaped(path, "");
-    };
-    let (authority, path) = authority.split_at(authority.find('/').unwrap_or(authority.len()));
-    is_authority(authority) && is_escaped(path, "")
-}
-
-fn scheme(text: &str) -> Option<(&str, &str)> {
-    let (scheme, rest) = text.split_once(':')?;
-    let is_sign = |c: char| c.is_ascii_alphanumeric() || "+-.".contains(c);
-    (scheme.starts_with(|c: char| c.is_ascii_alphabetic()) && scheme.chars().all(is_sign)).then_some((scheme, rest))
-}
-
-fn is_authority(text: &str) -> bool {
-    let (user, host) = text.rsplit_once('@').map_or(("", text), |(user, host)| (user, host));
-    let is_user = |c: char| c.is_ascii_alphanumeric() || "-._:~!$&'()*+,;=%@".contains(c);
-    let port = match host.strip_prefix('[') {
-        Some(address) => match address.split_once(']') {
-            Some((address, port)) if !address.is_empty() => port,
-            _ => return false,
-        },
-        None => host.find(':').map_or("", |at| &host[at..]),
-    };
-    let port = port.is_empty() || port.strip_prefix(':').is_some_and(|port| port.bytes().all(|b| b.is_ascii_digit()));
-    user.chars().all(is_user) && is_escaped(user, "") && port && is_escaped(host, " \"<>^`{|}\\")
-}
-
-/// Whether every `%` begins an escape, and none of `forbidden` is there.
-fn is_escaped(text: &str, forbidden: &str) -> bool {
-    let hex = |text: &str| text.get(..2).is_some_and(|hex| hex.bytes().all(|byte| byte.is_ascii_hexdigit()));
-    text.split('%').skip(1).all(hex) && !text.chars().any(|sign| forbidden.contains(sign))
-}
-
 /// A hardware address of 6, 8 or 20 bytes, in pairs or fours of hexadecimal digits.
 pub fn is_mac(text: &str) -> bool {
     let parts = |separator: char, digits: usize| {

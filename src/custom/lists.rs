@@ -19,10 +19,8 @@ fn members(schema: &Structural, map: &Map, path: &Path<'_>, errors: &mut Errors)
     if let Some(of) = schema.additional.schema() {
         map.iter().for_each(|(key, value)| walk(of, value, &path.key(key), errors));
     }
-    for (name, of) in &schema.properties {
-        if let Some(value) = map.get(name) {
-            walk(of, value, &path.child(name), errors);
-        }
+    for (name, of, value) in schema.stated(map) {
+        walk(of, value, &path.child(name), errors);
     }
 }
 
@@ -33,7 +31,7 @@ fn walk(schema: &Structural, value: &Value, path: &Path<'_>, errors: &mut Errors
             match schema.list_type {
                 Some(ListType::Set) => {
                     for index in repeated(items.iter().map(identity)) {
-                        errors.duplicate(&path.index(index), &items[index]);
+                        errors.duplicate(&path.index(index), &sorted(&items[index]));
                     }
                 }
                 Some(ListType::Map) => keyed(schema, items, path, errors),
@@ -50,7 +48,7 @@ fn walk(schema: &Structural, value: &Value, path: &Path<'_>, errors: &mut Errors
 fn keyed(schema: &Structural, items: &[Value], path: &Path<'_>, errors: &mut Errors) {
     if let Some(index) = items.iter().position(|item| !matches!(item, Value::Object(_) | Value::Null)) {
         let why = "must be an object for an array of list-type map";
-        return errors.invalid(&path.index(index), &items[index], why);
+        return errors.invalid(&path.index(index), &sorted(&items[index]), why);
     }
     let keys_of = |item: &Value| {
         let stated = schema.list_map_keys.iter().filter_map(|key| Some((key.clone(), item.get(key)?.clone())));
@@ -81,9 +79,9 @@ fn repeated(identities: impl Iterator<Item = Vec<u8>>) -> Vec<usize> {
 }
 
 /// What equal items share: 1 and 1.0 are equal only inside of something.
-fn identity(item: &Value) -> Vec<u8> {
+pub(super) fn identity(item: &Value) -> Vec<u8> {
     match item {
-        Value::Float(number) => format!("float {number}").into_bytes(),
+        Value::Float(number) => format!("float {}", number.get()).into_bytes(),
         other => json::to_vec(&sorted(other)),
     }
 }

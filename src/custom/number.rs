@@ -40,24 +40,27 @@ impl Walk<'_> {
     /// Checks range, multiples and bounds.
     pub(super) fn number(&self, schema: &Structural, format: &str, value: &Value, out: &mut Outcome) {
         let of = schema.of.filter(|of| !schema.int_or_string && matches!(of, ValueType::Integer | ValueType::Number));
-        let range = |name: &str, in_range: bool| {
+        // Tells of what is out of range; whether that is so.
+        let range = |name: &str, in_range: bool, out: &mut Outcome| {
             let of = of.map_or("", ValueType::name);
-            let form = if format.is_empty() { "(default format)".to_owned() } else { format!("with format {format}") };
-            let why = || self.remark(format!("{name} value must be of type {of} {form} in {}", self.named()));
-            (!in_range).then(why)
+            let form =
+                || if format.is_empty() { "(default format)".to_owned() } else { format!("with format {format}") };
+            let why = || self.remark(format!("{name} value must be of type {of} {} in {}", form(), self.path));
+            if !in_range {
+                self.tell(out, why);
+            }
+            !in_range
         };
         let fits = match value {
             Value::Int(number) => of != Some(ValueType::Integer) || format != "int32" || i32::try_from(*number).is_ok(),
-            Value::Float(number) => float_fits(of, format, *number),
+            Value::Float(number) => float_fits(of, format, number.get()),
             _ => true,
         };
-        out.errors.0.extend(range("Checked", fits));
+        range("Checked", fits, out);
         let rules = schema.rules();
         if let Some(factor) = rules.multiple_of {
-            let outside = range("MultipleOf", float_fits(of, format, factor));
-            let number = number_of(value, outside.is_some());
-            out.errors.0.extend(outside);
-            out.errors.0.extend(self.multiple(number, factor));
+            let is_outside = range("MultipleOf", float_fits(of, format, factor), out);
+            self.multiple(number_of(value, is_outside), factor, out);
         }
         let minimum = rules.minimum.map(|limit| match rules.exclusive_minimum {
             false => Bound { name: "Minimum boundary", limit, keeps: at_least, words: "greater than or equal to" },
@@ -70,19 +73,18 @@ impl Walk<'_> {
             true => Bound { name: "Maximum boundary", limit, keeps: |a, b| !at_least(a, b), words: "less than" },
         });
         for bound in minimum.into_iter().chain(maximum) {
-            let outside = range(bound.name, float_fits(of, format, bound.limit));
-            let number = number_of(value, outside.is_some());
-            out.errors.0.extend(outside);
+            let is_outside = range(bound.name, float_fits(of, format, bound.limit), out);
+            let number = number_of(value, is_outside);
             let limit = number.like(bound.limit);
             if !(bound.keeps)(&number, &limit) {
-                let what = format!("should be {} {}", bound.words, limit.shown());
-                out.errors.0.push(self.error(ErrorKind::Invalid, number.shown(), &what));
+                let what = || format!("should be {} {}", bound.words, limit.shown());
+                self.tell(out, || self.error(ErrorKind::Invalid, number.shown(), &what()));
             }
         }
         out.matches += 1;
     }
 
-    fn multiple(&self, number: Number, factor: f64) -> Option<FieldError> {
+    fn multiple(&self, number: Number, factor: f64, out: &mut Outcome) {
         let factor = number.like(factor);
         let (positive, holds) = match (number, factor) {
             (Number::Int(number), Number::Int(factor)) => (factor > 0, factor > 0 && number % factor == 0),
@@ -93,12 +95,13 @@ impl Walk<'_> {
             }
         };
         if !positive {
-            let detail =
-                format!("factor MultipleOf declared for {} must be positive: {}", self.named(), factor.shown());
-            return Some(FieldError { detail, ..self.error(ErrorKind::Invalid, factor.shown(), "") });
+            let (path, shown) = (&self.path, factor.shown());
+            let detail = || format!("factor MultipleOf declared for {path} must be positive: {shown}");
+            self.tell(out, || FieldError { detail: detail(), ..self.error(ErrorKind::Invalid, shown.clone(), "") });
+        } else if !holds {
+            let what = || format!("should be a multiple of {}", factor.shown());
+            self.tell(out, || self.error(ErrorKind::Invalid, number.shown(), &what()));
         }
-        let what = || format!("should be a multiple of {}", factor.shown());
-        (!holds).then(|| self.error(ErrorKind::Invalid, number.shown(), &what()))
     }
 }
 
@@ -131,7 +134,7 @@ impl Number {
 fn number_of(value: &Value, as_float: bool) -> Number {
     let number = match value {
         Value::Int(number) => Number::Int(*number),
-        Value::Float(number) => Number::Float(*number),
+        Value::Float(number) => Number::Float(number.get()),
         _ => Number::Int(0),
     };
     if as_float { Number::Float(number.float()) } else { number }

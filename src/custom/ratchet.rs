@@ -38,6 +38,6 @@ fn lists_unless_broken(schema: &Structural, object: &Value, old: &Value, errors:
     let mut before = Errors::default();
     lists::validate(schema, old, &mut before);
     if before.is_empty() {
-        errors.0.append(&mut found.0);
+        errors.append(found.0);
     }
 }

@@ -7,7 +7,7 @@ use flotilla_cluster::Object;
 use flotilla_proto::conform;
 use flotilla_proto::json;
 use flotilla_proto::schema::{Kind, Ref, Type};
-use flotilla_proto::structural::{Structural, default, drop_nulls, prune};
+use flotilla_proto::structural::{Overgrown, Structural, default, drop_nulls, prune};
 use flotilla_proto::value::Value;
 
 use super::coerce::{coerce, metadata_type};
@@ -15,6 +15,7 @@ use super::definition::{Definition, Version};
 use super::{ratchet, validate};
 use crate::field::{Errors, Path, quote};
 use crate::status::{ApiError, ApiResult};
+use crate::webhooks::conversion;
 
 /// What objects of an unknown version may hold: no fields at all.
 static NOTHING: LazyLock<Structural> = LazyLock::new(Structural::default);
@@ -122,24 +123,53 @@ impl Custom {
     }
 
     /// Writes the defaults of the schema into an object.
-    pub fn default(&self, object: &mut Value) {
-        default(&self.version().schema, object);
+    ///
+    /// # Errors
+    /// 413: it would be larger with them than an object may be.
+    pub fn default(&self, object: &mut Value) -> ApiResult<()> {
+        default(&self.version().schema, object).map_err(overgrown)
     }
 
     /// A stored object as this version shows it. It may have been stored in another version, or when the definition
     /// said something else.
     ///
     /// # Errors
-    /// 500: the definition does not know the version any more in which the object was stored.
-    pub fn show(&self, mut object: Value) -> ApiResult<Value> {
+    /// 500: the definition does not know the version any more in which the object was stored. 413: its present defaults
+    /// make the object larger than one may be.
+    pub fn show(&self, object: Value) -> ApiResult<Value> {
+        let mut shown = self.translated(self.read(object)?, self.version())?;
+        shown.sort_members();
+        Ok(shown)
+    }
+
+    /// A stored object in the version in which it was stored, as the definition has that now.
+    ///
+    /// # Errors
+    /// As for [`Custom::show`].
+    pub fn read(&self, mut object: Value) -> ApiResult<Value> {
         let stated = object.str_at(&["apiVersion"]);
         let stored = self.definition.of_api_version(stated).ok_or_else(|| {
             ApiError::unknown(format!("request to convert CR from an invalid group/version: {stated}"))
         })?;
         prune(&stored.schema, &mut object, true);
-        default(&stored.schema, &mut object);
-        translate(&mut object, self.version());
-        object.sort_members();
+        default(&stored.schema, &mut object).map_err(overgrown)?;
+        Ok(object)
+    }
+
+    /// The definition, if a webhook converts its objects.
+    pub fn converted_by_webhook(&self) -> Option<&Arc<Definition>> {
+        Some(&self.definition).filter(|definition| definition.conversion.is_some())
+    }
+
+    /// An object in another version. What a webhook converts was converted ahead.
+    fn translated(&self, mut object: Value, to: &Version) -> ApiResult<Value> {
+        let api_version = to.api_version();
+        if self.definition.conversion.is_some() && object.str_at(&["apiVersion"]) != api_version {
+            let found = conversion::find(self.definition.serial, &api_version, &object);
+            let found = found.ok_or_else(|| ApiError::unavailable("the object was not converted in time", 1))?;
+            return Ok(Value::clone(&found));
+        }
+        translate(&mut object, to);
         Ok(object)
     }
 
@@ -162,10 +192,13 @@ impl Custom {
     }
 
     /// An object of this version, as it is stored: without what the stored version does not know.
-    pub fn store(&self, mut object: Value) -> Value {
-        translate(&mut object, self.definition.stored());
-        object.sort_members();
-        object
+    ///
+    /// # Errors
+    /// It was not converted ahead by the webhook that converts it.
+    pub fn store(&self, object: Value) -> ApiResult<Value> {
+        let mut stored = self.translated(object, self.definition.stored())?;
+        stored.sort_members();
+        Ok(stored)
     }
 
     /// An object in another version, served or not, with the type of its kind there.
@@ -235,6 +268,10 @@ impl Custom {
         }
         selected
     }
+}
+
+fn overgrown(why: Overgrown) -> ApiError {
+    ApiError::new(413, "RequestEntityTooLarge", format!("Request entity too large: {why}"))
 }
 
 /// Turns an object into one of another version, which keeps what that knows; nothing else tells versions apart.

@@ -28,7 +28,7 @@ fn thing(version: &str, spec: Value) -> Value {
 #[test]
 fn versions_keep_what_they_know_of_each_other() {
     let [v1, v2] = &versions()[..] else { panic!("two versions are served") };
-    let stored = v2.store(thing("v2", value!({"a": "a", "two": 7})));
+    let stored = v2.store(thing("v2", value!({"a": "a", "two": 7}))).unwrap();
     assert_eq!(stored, thing("v1", value!({"a": "a"})));
     // Defaults are those of the version in which an object is stored.
     assert_eq!(v2.show(stored.clone()).unwrap(), thing("v2", value!({"a": "a"})));
@@ -77,6 +77,6 @@ fn null_is_dropped_from_what_is_sent_only() {
     of.conform(&mut sent).unwrap();
     assert_eq!(sent.at(&["spec"]), &value!({"two": null}));
     let mut merged = thing("v2", value!({"a": null, "two": null}));
-    of.default(&mut merged);
+    of.default(&mut merged).unwrap();
     assert_eq!(merged.at(&["spec"]), &value!({"a": null, "two": 2}));
 }

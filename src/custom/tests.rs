@@ -553,5 +553,5 @@ fn very_many_errors_do_not_name_places_without_end() {
     };
     assert!(!errors.is_empty());
     let bytes: usize = errors.0.iter().map(|error| error.field.len() + error.detail.len()).sum();
-    assert!(bytes < 4 << 20, "{bytes} bytes of {} errors", errors.0.len());
+    assert!(bytes < 2 << 20, "{bytes} bytes of {} errors", errors.0.len());
 }

@@ -13,6 +13,7 @@ use super::merge::merge;
 use super::prune::prune;
 use super::update::{Changes, or_unknown, reconcile};
 use super::{Target, Write, compare as comparison, described, equal_besides_ownership, owned, set};
+use crate::limits;
 use crate::patch::restore;
 use crate::status::{ApiError, ApiResult};
 
@@ -265,8 +266,9 @@ fn allowed(target: &Target<'_>, live: &Value, mut conflicts: Conflicts) -> Confl
 }
 
 fn refusal(conflicts: &Conflicts) -> ApiError {
+    let mut room = limits::ERROR_BYTES;
     let named: Vec<(String, Vec<String>)> =
-        conflicts.iter().map(|(writer, fields)| (writer.shown(), set::paths(fields))).collect();
+        conflicts.iter().map(|(writer, fields)| (writer.shown(), set::paths(fields, &mut room))).collect();
     let count: usize = named.iter().map(|(_, paths)| paths.len()).sum();
     let message = match &named[..] {
         [(writer, paths)] if paths.len() == 1 => {

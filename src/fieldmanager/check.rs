@@ -8,11 +8,12 @@ use flotilla_proto::value::{Map, Str, Value};
 use super::element;
 use super::form::{Form, Members, Scalar};
 use crate::field::quote;
+use crate::limits;
 use crate::patch::go_text;
 
 /// What does not fit, one text for all; `None` when everything does. `duplicates` allows items of the same identity.
 pub fn complaints(of: &Type, object: &Value, duplicates: bool) -> Option<String> {
-    let mut check = Check { duplicates, path: Vec::new(), found: Vec::new() };
+    let mut check = Check { duplicates, path: Vec::new(), found: Vec::new(), room: limits::ERROR_BYTES };
     check.value(Form::of_type(of), object);
     match &check.found[..] {
         [] => None,
@@ -25,6 +26,8 @@ struct Check<'v> {
     duplicates: bool,
     path: Vec<Step<'v>>,
     found: Vec<String>,
+    /// How many bytes more are told.
+    room: usize,
 }
 
 /// A step of the path to the current value; spelled out only for complaints.
@@ -35,14 +38,21 @@ enum Step<'v> {
 }
 
 impl<'v> Check<'v> {
-    fn complain(&mut self, what: &str) {
+    /// Complains about the current value, as long as not too much was told.
+    fn complain(&mut self, what: impl FnOnce() -> String) {
+        if self.room == 0 {
+            return;
+        }
+        let what = what();
         let steps = self.path.iter().map(|step| match step {
             Step::Member(name) => format!(".{name}"),
             Step::Item(element) => element::shown(element),
             Step::Index(index) => format!("[{index}]"),
         });
         let path: String = steps.collect();
-        self.found.push(if path.is_empty() { what.to_owned() } else { format!("{path}: {what}") });
+        let complaint = if path.is_empty() { what } else { format!("{path}: {what}") };
+        self.room = self.room.saturating_sub(complaint.len() + size_of::<String>());
+        self.found.push(complaint);
     }
 
     /// Checks a part of the current value.
@@ -60,11 +70,11 @@ impl<'v> Check<'v> {
             Form::Scalar(scalar) => self.scalar(scalar, value),
             Form::Struct { .. } | Form::Map(_) => match value {
                 Value::Object(map) => self.members(form, map),
-                other => self.complain(&format!("expected map, got &{{{}}}", go_text::value(other))),
+                other => self.complain(|| format!("expected map, got &{{{}}}", go_text::value(other))),
             },
             Form::List(list) => match value {
                 Value::Array(items) => self.items(list, items),
-                other => self.complain(&format!("expected list, got &{{{}}}", go_text::value(other))),
+                other => self.complain(|| format!("expected list, got &{{{}}}", go_text::value(other))),
             },
             Form::Deduced | Form::Opaque => {}
         }
@@ -78,17 +88,16 @@ impl<'v> Check<'v> {
             | (Scalar::Boolean, Value::Bool(_)) => {}
             (Scalar::Untyped, _) if !container => {}
             (Scalar::Numeric, other) => {
-                self.complain(&format!("expected numeric (int or float), got {}", go_text::type_of(other)));
+                self.complain(|| format!("expected numeric (int or float), got {}", go_text::type_of(other)));
             }
             (Scalar::Text, other) => {
-                let shown = literal(other);
-                self.complain(&format!("expected string, got &value.valueUnstructured{{Value:{shown}}}"));
+                self.complain(|| format!("expected string, got &value.valueUnstructured{{Value:{}}}", literal(other)));
             }
             (Scalar::Boolean, other) => {
-                self.complain(&format!("expected boolean, got &{{{}}}", go_text::value(other)));
+                self.complain(|| format!("expected boolean, got &{{{}}}", go_text::value(other)));
             }
             (Scalar::Untyped, other) => {
-                self.complain(&format!("expected any scalar, got &{{{}}}", go_text::value(other)));
+                self.complain(|| format!("expected any scalar, got &{{{}}}", go_text::value(other)));
             }
         }
     }
@@ -100,7 +109,7 @@ impl<'v> Check<'v> {
             let declared = known.declared(key);
             if fixed && declared.is_none() {
                 self.path.push(Step::Member(key));
-                self.complain("field not declared in schema");
+                self.complain(|| "field not declared in schema".to_owned());
                 self.path.pop();
                 return;
             }
@@ -120,10 +129,10 @@ impl<'v> Check<'v> {
         for (n, item) in items.iter().enumerate() {
             let element = match element::of_item(list, item) {
                 Ok(element) => element,
-                Err(error) => return self.complain(&format!("element {n}: {error}")),
+                Err(error) => return self.complain(|| format!("element {n}: {error}")),
             };
             if !seen.insert(element.clone()) && !self.duplicates {
-                self.complain(&format!("duplicate entries for key {}", element::shown(&element)));
+                self.complain(|| format!("duplicate entries for key {}", element::shown(&element)));
             }
             self.below(Step::Item(element), form, item);
         }

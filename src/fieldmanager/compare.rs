@@ -304,19 +304,23 @@ impl<'v> Items<'v> {
         Ok(Self { items, elements, sorted, distinct })
     }
 
+    /// Where the positions of an identity begin, or would.
+    fn first(&self, element: &Str) -> usize {
+        self.sorted.partition_point(|&at| self.elements[at] < *element)
+    }
+
     fn positions(&self, element: &Str) -> &[usize] {
         if self.distinct {
             let found = self.sorted.binary_search_by(|&at| self.elements[at].cmp(element));
             return found.map_or(&[], |at| &self.sorted[at..=at]);
         }
-        let from = self.sorted.partition_point(|&at| self.elements[at] < *element);
-        let rest = &self.sorted[from..];
+        let rest = &self.sorted[self.first(element)..];
         &rest[..rest.iter().take_while(|&&at| self.elements[at] == *element).count()]
     }
 
     /// Each identity once, in order of the first items.
     fn identities(&self) -> impl Iterator<Item = &Str> {
-        let first = |(at, element): &(usize, &Str)| self.distinct || self.positions(element).first() == Some(at);
+        let first = |(at, element): &(usize, &Str)| self.distinct || self.sorted[self.first(element)] == *at;
         self.elements.iter().enumerate().filter(first).map(|(_, element)| element)
     }
 

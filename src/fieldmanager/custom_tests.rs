@@ -23,7 +23,7 @@ fn applied(of: &(Structural, Type), by: &str, live: Option<&Value>, spec: &str) 
     let write = Write { manager: by, subresource: "", now: "2026-01-02T03:04:05Z" };
     let outcome = apply(&target, &write, live, &object(&config), false).map_err(|error| error.message)?;
     let mut object = outcome.object.clone().or(live.cloned()).expect("an object");
-    default(&of.0, &mut object);
+    default(&of.0, &mut object).expect("small");
     outcome.finish(&mut object);
     Ok(object)
 }

@@ -152,8 +152,8 @@ fn spell(prefix: &str, write: impl FnOnce(&mut Vec<u8>)) -> Str {
 fn write_scalar(value: &Value, out: &mut Vec<u8>) {
     #[expect(clippy::cast_possible_truncation, reason = "the number is whole and within 53 bits")]
     match value {
-        Value::Float(number) if number.fract() == 0.0 && number.abs() < 9e15 => {
-            json::write(&Value::Int(*number as i64), out);
+        Value::Float(number) if number.get().fract() == 0.0 && number.get().abs() < 9e15 => {
+            json::write(&Value::Int(number.get() as i64), out);
         }
         other => json::write(other, out),
     }
@@ -267,14 +267,14 @@ fn compare_values(a: &Value, b: &Value) -> Ordering {
             Value::Bool(_) => 2,
             Value::Array(_) => 3,
             Value::Object(_) => 4,
-            Value::Null => 5,
+            Value::Null | Value::Hole(_) => 5,
         }
     }
     #[expect(clippy::cast_precision_loss, reason = "only mixed numbers are compared as floats")]
     fn float(value: &Value) -> f64 {
         match value {
             Value::Int(number) => *number as f64,
-            Value::Float(number) => *number,
+            Value::Float(number) => number.get(),
             _ => 0.0,
         }
     }

@@ -56,7 +56,8 @@ impl Writer {
 pub struct Owned {
     /// The version that the fields belong to.
     pub api_version: Str,
-    /// When they were last written, RFC 3339 in whole seconds; absent for fields that came by way of another resource.
+    /// When they were last written, RFC 3339 in whole seconds; absent for fields that came by way of another resource,
+    /// and empty where a client has stated the zero time.
     pub time: Option<Str>,
     /// The fields; see [`super::set`].
     pub set: Map,
@@ -131,7 +132,7 @@ impl Entries {
                 version: if applied { "" } else { api_version }.into(),
                 subresource: entry.str_at(&["subresource"]).into(),
             };
-            let time = entry.at(&["time"]).as_str().map(Str::from);
+            let time = entry.get("time").map(|time| Str::from(time.as_str().unwrap_or("")));
             entries.insert(writer, Owned { api_version: api_version.into(), time, set: read(n, fields)? });
         }
         Ok(Self(entries))
@@ -213,7 +214,7 @@ fn write_entry(writer: Writer, owned: Owned) -> Value {
     entry.insert("operation", operation);
     entry.insert("apiVersion", owned.api_version);
     if let Some(time) = owned.time {
-        entry.insert("time", time);
+        entry.insert("time", if time.is_empty() { Value::Null } else { Value::Str(time) });
     }
     entry.insert("fieldsType", "FieldsV1");
     entry.insert("fieldsV1", owned.set);

@@ -131,6 +131,9 @@ impl<'t> Form<'t> {
     }
 }
 
+/// How many fields are looked at one by one from where the next member is expected.
+const AHEAD: usize = 64;
+
 /// Looks up the members of values of one form, fastest in the order in which the type declares them.
 pub struct Members<'t> {
     form: Form<'t>,
@@ -146,11 +149,10 @@ impl<'t> Members<'t> {
     /// The form of a member that the type declares; `None` for others, also for entries of maps.
     pub fn declared(&mut self, key: &str) -> Option<Form<'t>> {
         let Form::Struct { of, .. } = self.form else { return None };
-        let (before, after) = of.fields.split_at_checked(self.next)?;
-        let here = |field: &&Field| field.name == key;
-        let found = match after.iter().position(|field| here(&field)) {
+        let ahead = of.fields.get(self.next..)?.iter().take(AHEAD);
+        let found = match ahead.clone().position(|field| field.name == key) {
             Some(at) => self.next + at,
-            None => before.iter().position(|field| here(&field))?,
+            None => of.field(key)?.0,
         };
         self.next = found + 1;
         Some(Form::of_field(&of.fields[found]))

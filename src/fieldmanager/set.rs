@@ -59,8 +59,11 @@ pub fn node_of(member: bool, mut below: Vec<(Str, Value)>) -> Option<Value> {
     Some(of_entries(below).into())
 }
 
-/// Puts elements into their order.
+/// Puts elements into their order. Large maps have one of their own.
 pub fn order(set: &mut Map) {
+    if set.is_large() {
+        return;
+    }
     if set.keys().all(|key| key.starts_with(['.', 'f'])) {
         set.sort();
     } else if !set.keys().is_sorted_by(|a, b| element::compare(a, b).is_le()) {
@@ -208,26 +211,43 @@ pub fn canonical(fields: &Value) -> Result<Map, element::Unreadable> {
         let below = canonical(below)?;
         // A subtree of which nothing could be read counts as a member, as an empty object does.
         let member = member || below.is_empty();
+        let node = node(member, below).unwrap_or_default();
+        if !set.contains_key(&key) {
+            set.insert(key, node);
+            continue;
+        }
+        // Two spellings of one element.
         let mut single = Map::new();
-        single.insert(key, node(member, below).unwrap_or_default());
+        single.insert(key, node);
         unite(&mut set, &single);
     }
     order(&mut set);
     Ok(set)
 }
 
-/// The paths of all members as messages show them: members of a node before what is below them.
-pub fn paths(set: &Map) -> Vec<String> {
-    fn walk(set: &Map, prefix: &str, out: &mut Vec<String>) {
+/// The paths of all members as messages show them, as long as they fit into `room` bytes: members of a node before what
+/// is below them.
+pub fn paths(set: &Map, room: &mut usize) -> Vec<String> {
+    fn walk(set: &Map, prefix: &str, room: &mut usize, out: &mut Vec<String>) {
         let path = |key: &str| format!("{prefix}{}", element::shown(key));
-        out.extend(children(set).filter(|(_, node)| is_member(node)).map(|(key, _)| path(key)));
+        for (key, _) in children(set).filter(|(_, node)| is_member(node)) {
+            if *room == 0 {
+                return;
+            }
+            let path = path(key);
+            *room = room.saturating_sub(path.len() + size_of::<String>());
+            out.push(path);
+        }
         for (key, node) in children(set) {
-            if let Value::Object(below) = node {
-                walk(below, &path(key), out);
+            if let Value::Object(below) = node
+                && !below.is_empty()
+                && *room > 0
+            {
+                walk(below, &path(key), room, out);
             }
         }
     }
     let mut out = Vec::new();
-    walk(set, "", &mut out);
+    walk(set, "", room, &mut out);
     out
 }

@@ -1,5 +1,6 @@
 //! From results to HTTP answers.
 
+use std::collections::HashSet;
 use std::io::Write as _;
 use std::sync::Arc;
 
@@ -69,12 +70,9 @@ pub fn compress(bytes: &[u8]) -> Option<Bytes> {
 /// Adds a `Warning` header a text (RFC 7234, section 5.5): each text once, and shortened where they are too long
 /// together.
 pub fn append_warnings(response: &mut actix_web::HttpResponseBuilder, warnings: &[String]) {
-    let mut told: Vec<&str> = Vec::new();
-    for warning in warnings.iter().map(String::as_str).filter(|warning| !warning.is_empty()) {
-        if !told.contains(&warning) {
-            told.push(warning);
-        }
-    }
+    let mut seen = HashSet::with_capacity(warnings.len());
+    let texts = warnings.iter().map(String::as_str);
+    let mut told: Vec<&str> = texts.filter(|warning| !warning.is_empty() && seen.insert(*warning)).collect();
     let length = |text: &str| text.chars().count();
     if told.iter().map(|text| length(text)).sum::<usize>() > limits::WARNINGS_CHARACTERS {
         let mut room = limits::WARNINGS_CHARACTERS;
@@ -206,6 +204,7 @@ pub fn encode_entity(
         (Form::Object, Entity::Stored(object))
             if representation.media == Media::Json && !representation.pretty && served.shows_as_stored(object) =>
         {
+            crate::unreadable::prove(object)?;
             Ok(Encoded { bytes: object.bytes().clone(), content_type: Media::Json.name() })
         }
         (Form::Object, Entity::Stored(object))
@@ -223,7 +222,12 @@ pub fn encode_entity(
             Err(ApiError::new(406, "NotAcceptable", message))
         }
         (Form::Metadata { version, .. }, entity) => {
-            Ok(encode_value(&partial(&*tree(registry, served, entity)?, version), representation))
+            let shown = match (tree(registry, served, entity), entity) {
+                // Metadata can be read although something else cannot.
+                (Err(error), Entity::Stored(object)) => registry::metadata_alone(object).ok_or(error)?.into(),
+                (shown, _) => shown?,
+            };
+            Ok(encode_value(&partial(&shown, version), representation))
         }
         (Form::Table { version }, entity) => {
             let include = printing::Includer::from_query(include)?;
@@ -231,7 +235,9 @@ pub fn encode_entity(
             let mut table = table(served, version, include);
             let mut out = Vec::with_capacity(1024);
             let stored = match entity {
-                Entity::Stored(object) if !served.is_stored_version() => Some(registry::stored_value(object)?),
+                Entity::Stored(object) if served.custom.is_none() && !served.is_stored_version() => {
+                    Some(registry::stored_value(object)?)
+                }
                 _ => None,
             };
             let encoded = printing::Encoded { stored: stored.as_ref(), ..printing::Encoded::default() };
@@ -244,7 +250,7 @@ pub fn encode_entity(
 /// A stored object in protobuf, as the version that it is stored in shows it.
 pub fn transcode(served: &Served, object: &Object) -> ApiResult<Vec<u8>> {
     let (mut message, mut out) = (Vec::new(), Vec::new());
-    let text = registry::stored_text(object);
+    let text = registry::stored_text(object)?;
     protobuf::Transcoder::default().transcode(served.of(), text, &mut message).map_err(ApiError::internal)?;
     protobuf::write_object(&served.api_version(), &served.kind().name, &message, &mut out);
     Ok(out)
@@ -315,7 +321,7 @@ pub fn internal_name(served: &Served) -> String {
     format!("{package}.{}", served.kind().name)
 }
 
-/// The bytes of a stored object as an item of a JSON list: without kind and version, which the list states.
-pub fn list_item(object: &Object) -> &[u8] {
-    registry::stored_text(object).get(object.layout().head as usize..).unwrap_or_default()
+/// The text of a stored object as an item of a JSON list: without kind and version, which the list states.
+pub fn list_item<'t>(object: &Object, text: &'t [u8]) -> &'t [u8] {
+    text.get(object.layout().head as usize..).unwrap_or_default()
 }

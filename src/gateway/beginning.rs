@@ -34,6 +34,7 @@ impl Beginning {
             issuer: boot.issuer.clone(),
             root_ca: boot.pki.authority_pem().to_owned(),
             advertised: (boot.config.advertised(), boot.address.port()).into(),
+            bootstrap: input.clone(),
             host: boot.address.to_string(),
         };
         let (registry, drain) = (Arc::clone(registry), boot.drain.clone());

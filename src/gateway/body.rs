@@ -1,7 +1,10 @@
 //! Request bodies: reading them within their limit, and decoding them into objects of a type.
 
+use std::collections::HashSet;
+
 use actix_web::web;
 use bytes::{Bytes, BytesMut};
+use flotilla_proto::complaints::COMPLAINTS_MAX;
 use flotilla_proto::schema::Kind;
 use flotilla_proto::value::Value;
 use flotilla_proto::{catalogue, conform, json, protobuf, yaml};
@@ -102,6 +105,9 @@ pub fn decode(body: &[u8], media: Media, served: &Served, validation: FieldValid
     let untracked = fieldmanager::untracks(&value);
     let incoming = |value, warnings| Incoming { value, warnings, untracked, owned: false };
     if served.custom.is_some() {
+        if let Some(number) = raw.overflow {
+            return Err(told.refuse(expected, &json::Error::Number(number)));
+        }
         check_has_kind(&value, body, media, expected)?;
     } else {
         check_kind(&value, &told, expected)?;
@@ -109,16 +115,15 @@ pub fn decode(body: &[u8], media: Media, served: &Served, validation: FieldValid
         value.set_at(&["apiVersion"], expected.api_version());
     }
     let refused = |why: &dyn std::fmt::Display| told.refuse(expected, why);
-    let (literals, abyss) = (raw.literals, raw.abyss);
+    let (literals, deep) = (raw.literals, raw.deep);
     let conformed = served.conform(&mut value, &Value::Null);
     let unknown = conformed.map_err(|error| refused(&literal(error, &literals)))?;
-    if abyss && json::holds_abyss(&value) {
-        return Err(refused(&json::Error::TooDeep));
+    if deep && let Some(hole) = value.hole() {
+        return Err(refused(&json::Error::from(hole)));
     }
     if media == Media::Protobuf {
         return Ok(incoming(value, Vec::new()));
     }
-    let mut complaints: Vec<String> = Vec::new();
     let repeated = match (validation, media) {
         // The YAML decoder reports all its complaints as one.
         (FieldValidation::Strict, Media::Yaml) if !raw.duplicates.is_empty() => {
@@ -126,10 +131,16 @@ pub fn decode(body: &[u8], media: Media, served: &Served, validation: FieldValid
         }
         _ => raw.duplicates,
     };
-    for complaint in repeated.into_iter().chain(unknown.iter().map(|path| format!("unknown field {}", quote(path)))) {
-        if !complaints.contains(&complaint) {
-            complaints.push(complaint);
-        }
+    if validation == FieldValidation::Ignore {
+        return Ok(incoming(value, Vec::new()));
+    }
+    let mut seen = HashSet::new();
+    let unknown = unknown.iter().map(|path| format!("unknown field {}", quote(path)));
+    let mut complaints: Vec<String> =
+        repeated.into_iter().chain(unknown).filter(|complaint| seen.insert(complaint.clone())).collect();
+    if served.custom.is_none() {
+        // One decoder finds both.
+        complaints.truncate(COMPLAINTS_MAX);
     }
     match validation {
         FieldValidation::Strict if !complaints.is_empty() => {
@@ -157,6 +168,7 @@ impl Told {
 }
 
 /// A body that was parsed, but not compared with its type.
+#[derive(Default)]
 struct Raw {
     value: Value,
     /// What strict decoding says of repeated keys.
@@ -164,7 +176,9 @@ struct Raw {
     /// Numbers that the body writes otherwise than the server: as the server does, and as the body does.
     literals: Vec<(String, String)>,
     /// Whether something lay too deep to be kept.
-    abyss: bool,
+    deep: bool,
+    /// The first number that no tree keeps.
+    overflow: Option<String>,
 }
 
 /// The error with the number as it stands in the body.
@@ -237,18 +251,19 @@ fn raw(body: &[u8], media: Media, expected: &Kind) -> ApiResult<Raw> {
                 .map_err(|error| unrecognized(format!("couldn't get version/kind; json parse error: {error}")))?;
             let told = |path: String| format!("duplicate field {}", quote(&path));
             let duplicates = parsed.duplicates.into_iter().map(told).collect();
-            Raw { value: parsed.value, duplicates, literals: parsed.literals, abyss: parsed.abyss }
+            let json::Parsed { value, literals, deep, overflow, .. } = parsed;
+            Raw { value, duplicates, literals, deep, overflow }
         }
         Media::Yaml => {
             let parsed = yaml::parse(body).map_err(|error| unrecognized(error.to_string()))?;
-            Raw { value: parsed.value, duplicates: parsed.duplicates, literals: Vec::new(), abyss: false }
+            Raw { value: parsed.value, duplicates: parsed.duplicates, ..Raw::default() }
         }
         Media::Protobuf => {
             let envelope = protobuf::open(body).map_err(|error| unrecognized(error.to_string()))?;
             let version = envelope.api_version.rsplit('/').next().unwrap_or("").to_owned();
             let told = Told { kind: envelope.kind.to_string(), version };
             let value = open_protobuf(body, expected).map_err(|error| told.refuse(expected, &error))?;
-            Raw { value, duplicates: Vec::new(), literals: Vec::new(), abyss: false }
+            Raw { value, ..Raw::default() }
         }
     };
     type_meta(&parsed.value)
@@ -361,7 +376,8 @@ pub fn decode_delete_options(body: &[u8], content_type: &str) -> ApiResult<Optio
     let bad = |why: String| ApiError::bad_request(why);
     let mut value = match media {
         Media::Json => {
-            json::parse(body).map_err(|e| bad(format!("couldn't get version/kind; json parse error: {e}")))?
+            let parsed = json::parse_tracking(body);
+            parsed.map_err(|e| bad(format!("couldn't get version/kind; json parse error: {e}")))?.value
         }
         Media::Yaml => yaml::parse(body).map_err(|e| bad(e.to_string()))?.value,
         Media::Protobuf => open_protobuf(body, kind).map_err(|e| bad(e.to_string()))?,

@@ -37,7 +37,7 @@ impl Request<'_> {
             }
             Door::Scale => self.scale(verb, body).await,
             Door::Shown(shown) if verb == Verb::List => self.shown_list(shown),
-            Door::Shown(shown) => self.shown_one(shown),
+            Door::Shown(shown) => self.shown_one(shown).await,
             Door::Object => Err(ApiError::no_such_path()),
         }
     }
@@ -146,13 +146,13 @@ impl Request<'_> {
         Ok(respond(200, encoded, &self.caller.warnings))
     }
 
-    fn shown_one(self, shown: Shown) -> ApiResult<HttpResponse> {
+    async fn shown_one(self, shown: Shown) -> ApiResult<HttpResponse> {
         let representation = self.head.representation(Offer::Objects)?;
         let mut all = shown(&self.gateway.registry).into_iter();
         let found = all.find(|object| object.str_at(&["metadata", "name"]) == self.name);
         // What is made up is called by its singular name.
         let missing = || ApiError::not_found(self.served.group(), &self.served.resource.singular, self.name);
-        self.respond_entity(200, &Entity::Built(found.ok_or_else(missing)?), representation)
+        self.respond_entity(200, &Entity::Built(found.ok_or_else(missing)?), representation).await
     }
 
     fn shown_list(self, shown: Shown) -> ApiResult<HttpResponse> {

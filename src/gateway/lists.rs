@@ -49,6 +49,9 @@ pub fn respond(
         let message = format!("you requested PartialObjectMetadata, but the requested object is a list (*{kind})");
         return Err(ApiError::new(406, "NotAcceptable", message));
     }
+    if !matches!(representation.form, Form::Metadata { .. }) {
+        registry.refuse_unreadable(served, |object| page.may_have(object))?;
+    }
     if let Form::Table { version } = representation.form
         && (static_columns(served).is_none() || answer::rows(served).order().is_some())
     {
@@ -138,7 +141,10 @@ impl Chunks {
                 self.done = true;
                 break;
             };
-            self.writer.item(&object, &mut self.ready)?;
+            if let Err(error) = self.writer.item(&object, &mut self.ready) {
+                let Common { registry, served, .. } = self.writer.common();
+                return Err(registry.list_failed(served, &object, error, |others| self.objects.read(others)));
+            }
         }
         self.ahead.hold(self.ready.own());
         Ok(())
@@ -183,6 +189,7 @@ trait ItemWriter {
     fn begin(&mut self, page: &Page, out: &mut Vec<u8>);
     fn item(&mut self, object: &Object, out: &mut Pieces) -> ApiResult<()>;
     fn end(&mut self, out: &mut Vec<u8>);
+    fn common(&self) -> &Common;
 }
 
 fn writer(registry: &Arc<Registry>, served: &Arc<Served>, show: Show<'_>) -> ApiResult<Box<dyn ItemWriter>> {
@@ -259,11 +266,12 @@ impl ItemWriter for Objects {
     fn item(&mut self, object: &Object, out: &mut Pieces) -> ApiResult<()> {
         self.0.comma(out.text());
         if self.0.served.shows_as_stored(object) {
+            let text = registry::stored_text(object)?;
             if self.0.served.custom.is_some() {
-                out.share_part(object.bytes(), registry::stored_text(object));
+                out.share_part(object.bytes(), text);
             } else {
                 out.text().push(b'{');
-                out.share_part(object.bytes(), answer::list_item(object));
+                out.share_part(object.bytes(), answer::list_item(object, text));
             }
             return Ok(());
         }
@@ -278,6 +286,10 @@ impl ItemWriter for Objects {
 
     fn end(&mut self, out: &mut Vec<u8>) {
         out.extend_from_slice(b"]}\n");
+    }
+
+    fn common(&self) -> &Common {
+        &self.0
     }
 }
 
@@ -298,13 +310,17 @@ impl ItemWriter for Partials {
         out.extend_from_slice(b"{\"kind\":\"PartialObjectMetadata\",\"apiVersion\":\"meta.k8s.io/");
         out.extend_from_slice(self.version.as_bytes());
         out.extend_from_slice(b"\",\"metadata\":");
-        out.extend_from_slice(object.metadata());
+        out.extend_from_slice(registry::metadata_text(object)?);
         out.push(b'}');
         Ok(())
     }
 
     fn end(&mut self, out: &mut Vec<u8>) {
         out.extend_from_slice(if self.common.first { b"null}\n".as_slice() } else { b"]}\n" });
+    }
+
+    fn common(&self) -> &Common {
+        &self.common
     }
 }
 
@@ -329,7 +345,7 @@ impl ItemWriter for Rows {
             return Ok(());
         }
         let value = registry::stored_part(object, self.table.reads())?;
-        let (metadata, text) = (object.metadata(), registry::stored_text(object));
+        let (metadata, text) = (object.metadata(), registry::stored_text(object)?);
         let encoded = printing::Encoded { metadata: Some(metadata), object: Some(text), stored: None };
         self.table.row(&value, encoded, out);
         Ok(())
@@ -338,6 +354,10 @@ impl ItemWriter for Rows {
     fn end(&mut self, out: &mut Vec<u8>) {
         self.table.end(out);
         out.push(b'\n');
+    }
+
+    fn common(&self) -> &Common {
+        &self.common
     }
 }
 
@@ -360,16 +380,27 @@ fn whole_table(
     let mut objects = Vec::new();
     while page.read(&mut objects)? {}
     let mut items = Vec::with_capacity(objects.len());
-    for object in &objects {
-        items.push((registry.shown(served, object)?, registry::stored_value(object)?));
+    for (at, object) in objects.iter().enumerate() {
+        // Custom resources are printed as they are shown: what is stored lacks defaults of what was added to it since.
+        let stored = || served.custom.is_none().then(|| registry::stored_value(object)).transpose();
+        match registry.shown(served, object).and_then(|shown| Ok((shown, stored()?))) {
+            Ok(item) => items.push(item),
+            Err(error) => {
+                let mut rest = objects[at + 1..].to_vec();
+                return Err(registry.list_failed(served, object, error, |others| {
+                    others.append(&mut rest);
+                    Ok(false)
+                }));
+            }
+        }
     }
     let mut table = answer::table(served, version, include);
-    table.sort(&mut items, |(_, stored)| stored);
+    table.sort(&mut items, |(shown, stored)| stored.as_ref().unwrap_or(shown));
     let mut out = Vec::new();
     let revision = page.revision.to_string();
     table.begin(&list_meta(page, &revision), &mut out);
     for (item, stored) in &items {
-        table.row(item, printing::Encoded { stored: Some(stored), ..printing::Encoded::default() }, &mut out);
+        table.row(item, printing::Encoded { stored: stored.as_ref(), ..printing::Encoded::default() }, &mut out);
     }
     table.end(&mut out);
     Ok(out)

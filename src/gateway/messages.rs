@@ -108,7 +108,13 @@ impl Messages {
                 None => {
                     let mut message = std::mem::take(&mut self.message);
                     message.clear();
-                    self.encode(&object, &mut message)?;
+                    if let Err(error) = self.encode(&object, &mut message) {
+                        let mut rest = self.objects[self.lengths.len() + 1..].to_vec();
+                        return Err(self.registry.list_failed(&self.served, &object, error, |others| {
+                            others.append(&mut rest);
+                            Ok(false)
+                        }));
+                    }
                     self.message = message;
                     encoded += object.bytes().len();
                     self.message.len()
@@ -154,7 +160,7 @@ impl Messages {
             return protobuf::encode(served.of(), &shown, out).map_err(ApiError::internal);
         }
         let start = out.len();
-        self.transcoder.transcode(served.of(), stored_text(object), out).map_err(ApiError::internal)?;
+        self.transcoder.transcode(served.of(), stored_text(object)?, out).map_err(ApiError::internal)?;
         object.take_note(u32::try_from(out.len() - start).unwrap_or(0));
         Ok(())
     }

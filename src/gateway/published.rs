@@ -101,6 +101,7 @@ fn listed_resource(of: &Served) -> Ref<Resource> {
 
 /// What OpenAPI says of a custom resource.
 fn described(of: &Arc<Served>) -> Option<Custom> {
-    let schema = of.custom.as_ref()?.version().published.clone();
-    Some(Custom { resource: of.resource.clone(), schema })
+    let version = of.custom.as_ref()?.version();
+    let selectable = version.selectable.iter().map(|path| path.join(".")).collect();
+    Some(Custom { resource: of.resource.clone(), schema: version.published.clone(), selectable })
 }

@@ -226,19 +226,22 @@ impl<'r> Request<'r> {
         self.head.query.get("includeObject")
     }
 
-    pub(super) fn respond_entity(
+    pub(super) async fn respond_entity(
         &self,
         code: u16,
         entity: &Entity,
         representation: Representation,
     ) -> ApiResult<HttpResponse> {
         let registry = &self.gateway.registry;
+        if let Entity::Stored(object) = entity {
+            registry.convert_to_show(&self.served, std::slice::from_ref(object)).await?;
+        }
         let encoded = answer::encode_entity(registry, &self.served, entity, representation, self.include())?;
         Ok(answer::respond_compressed(code, encoded, self.head.gzip, &self.caller.warnings))
     }
 
-    fn respond_written(&self, written: &Written, representation: Representation) -> ApiResult<HttpResponse> {
-        self.respond_entity(if written.created { 201 } else { 200 }, &written.entity, representation)
+    async fn respond_written(&self, written: &Written, representation: Representation) -> ApiResult<HttpResponse> {
+        self.respond_entity(if written.created { 201 } else { 200 }, &written.entity, representation).await
     }
 
     async fn get(self) -> ApiResult<HttpResponse> {
@@ -249,7 +252,7 @@ impl<'r> Request<'r> {
         }
         let revision = self.head.query.get("resourceVersion");
         let object = self.gateway.registry.get(&self.served, self.namespace, self.name, revision).await?;
-        self.respond_entity(200, &Entity::Stored(object), representation)
+        self.respond_entity(200, &Entity::Stored(object), representation).await
     }
 
     async fn list(self) -> ApiResult<HttpResponse> {
@@ -258,7 +261,7 @@ impl<'r> Request<'r> {
         self.gateway.registry.reach_for_list(&self.served, &listing).await?;
         let (served, is_recent) = (Arc::clone(&self.served), listing.is_recent());
         let page = self.router.send(Collect { served, namespace: self.namespace.into(), listing }).await;
-        let page = page.map_err(unrouted)??;
+        let page = self.gateway.registry.convert_page(&self.served, page.map_err(unrouted)??).await?;
         if is_recent {
             self.gateway.registry.promised(page.revision).await?;
         }
@@ -309,12 +312,12 @@ impl<'r> Request<'r> {
             let decoded = decode(self.caller)?;
             let created = registry.create_in_tenure(target, decoded, &options, self.caller, tenure).await?;
             if let Some(written) = created {
-                return self.respond_written(&written, representation);
+                return self.respond_written(&written, representation).await;
             }
         }
         let decoded = decode(self.caller)?;
         let written = registry.create(target, decoded, &options, self.caller).await?;
-        self.respond_written(&written, representation)
+        self.respond_written(&written, representation).await
     }
 
     async fn update(self, body: Body) -> ApiResult<HttpResponse> {
@@ -330,7 +333,7 @@ impl<'r> Request<'r> {
             self.caller,
         );
         let written = written.await?;
-        self.respond_written(&written, representation)
+        self.respond_written(&written, representation).await
     }
 
     async fn patch(self, body: Body) -> ApiResult<HttpResponse> {
@@ -346,7 +349,7 @@ impl<'r> Request<'r> {
             Some(format) => registry.patch(target, PatchBody { format, bytes: &bytes }, &options, self.caller).await?,
             None => registry.apply(target, &bytes, &options, self.caller).await?,
         };
-        self.respond_written(&written, representation)
+        self.respond_written(&written, representation).await
     }
 
     async fn delete(self, body: Body) -> ApiResult<HttpResponse> {
@@ -357,10 +360,13 @@ impl<'r> Request<'r> {
         let target =
             Target { served: &self.served, namespace: self.namespace, name: self.name, subresource: self.subresource };
         let deleted = self.gateway.registry.delete(target, &options, self.caller).await?;
-        if !deleted.gone || self.served.strategy.returns_deleted {
-            return self.respond_entity(200, &deleted.entity, representation);
+        if !deleted.is_unreadable && (!deleted.gone || self.served.strategy.returns_deleted) {
+            return self.respond_entity(200, &deleted.entity, representation).await;
         }
-        let status = success(&self.served, self.name, &deleted.uid);
+        let status = match deleted.is_unreadable {
+            true => success_unseen(&self.served, self.name),
+            false => success(&self.served, self.name, &deleted.uid),
+        };
         let representation = Representation { form: Form::Object, ..representation };
         Ok(respond(200, answer::encode_status(&status, representation), &self.caller.warnings))
     }
@@ -388,6 +394,15 @@ pub(super) fn patch_format(head: &Head<'_>, served: &Served) -> ApiResult<Option
         "application/apply-patch+yaml" => None,
         _ if is_custom => return Err(body::unsupported_custom_patch()),
         _ => return Err(body::unsupported_patch()),
+    })
+}
+
+/// The `Status` of the deletion of an object that could not be decoded.
+fn success_unseen(served: &Served, name: &str) -> Value {
+    let details = value!({"name": name, "kind": (&*served.kind().name)});
+    let metadata = Value::object();
+    value!({
+        "kind": "Status", "apiVersion": "v1", "metadata": metadata, "status": "Success", "details": details, "code": 200
     })
 }
 

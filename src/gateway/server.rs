@@ -51,9 +51,9 @@ pub struct Gateway {
     pub streams: Drain,
     pub(super) beginning: Beginning,
     watchdog: Watchdog,
-    /// Keep what is known of roles and bindings, and of custom resources, up to date.
+    /// Keep what is known of roles and bindings, and of custom resources, up to date, and look for what cannot be read.
     #[expect(dead_code, reason = "they work until they are dropped")]
-    following: [Following; 2],
+    following: [Following; 3],
 }
 
 /// A task that ends when this is dropped.
@@ -76,13 +76,15 @@ impl Gateway {
         let mut registry = Registry::new(boot.store.clone(), boot.config.service_node_port_range);
         registry.accounts_are_made = boot.config.embedded_controllers;
         registry.authorizer = boot.authorizer.clone();
+        registry.routes_by_endpoints = boot.config.enable_aggregator_routing;
         let registry = Arc::new(registry);
         let address = format!("{}:{}", boot.config.advertised(), boot.address.port());
         let published = Published::new(address)?;
-        let following = [follow_roles(&registry)?, published.follow(&registry)].map(Following);
+        let [roles, definitions] = [follow_roles(&registry)?, published.follow(&registry)].map(Following);
         registry.authorizer.rbac.is_complete().await;
         let _ = registry.resources.changes().wait_for(|times| *times > 0).await; // what is stored is served
         let beginning = Beginning::start(boot, &registry).await?;
+        let following = [roles, definitions, Following(examine(&registry))];
         let health = beginning.health(boot);
         let known = Arc::downgrade(&registry);
         let describe = move |work: Work| {
@@ -148,6 +150,12 @@ impl Gateway {
             config.app_data(gateway.clone()).app_data(actor).default_service(web::to(handler::handle));
         }
     }
+}
+
+/// Begins to look at what was stored before this server started.
+fn examine(registry: &Arc<Registry>) -> JoinHandle<()> {
+    let registry = Arc::clone(registry);
+    actix_web::rt::spawn(async move { registry.examine_stored().await })
 }
 
 /// Begins to follow the tables of roles and bindings.

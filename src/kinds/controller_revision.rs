@@ -1,5 +1,6 @@
 //! ControllerRevisions (apps).
 
+use flotilla_proto::json;
 use flotilla_proto::value::Value;
 
 use super::{Generation, NameRule, Strategy, metadata, numbers};
@@ -12,7 +13,11 @@ pub static STRATEGY: Strategy =
 fn validate(revision: &Value, errors: &mut Errors) {
     numbers::not_negative(&Path::root("revision"), revision.at(&["revision"]), errors);
     let path = Path::root("data");
-    match revision.at(&["data"]) {
+    let data = revision.at(&["data"]);
+    if let Some(why) = data.hole().map(json::Error::from) {
+        return errors.invalid_str(&path, "<value omitted>", format!("error parsing data: {why}"));
+    }
+    match data {
         Value::Null => errors.required(&path, "data is mandatory"),
         Value::Object(_) => {}
         _ => errors.required(&path, "data must be a valid JSON object"),

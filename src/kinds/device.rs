@@ -155,6 +155,8 @@ pub fn validate_parameters(parameters: &Value, stored: bool, path: &Path<'_>, er
         errors.required(path, "");
     } else if !stored && json::to_vec(parameters).len() > PARAMETERS_BYTES_MAX {
         errors.too_long(path, PARAMETERS_BYTES_MAX);
+    } else if let Some(why) = parameters.hole().map(json::Error::from) {
+        errors.invalid_str(path, "<value omitted>", format!("error parsing data as JSON: {why}"));
     } else if parameters.as_object().is_none() {
         errors.invalid_str(path, "<value omitted>", "must be a valid JSON object");
     }

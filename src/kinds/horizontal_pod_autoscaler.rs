@@ -20,6 +20,7 @@ pub static STRATEGY: Strategy = Strategy {
     generation: Generation::ClientOwned,
     status: true,
     default,
+    default_converted: Some(default_converted),
     validate: |scaler, errors| {
         validation::validate(scaler, None, errors);
     },
@@ -34,17 +35,19 @@ fn cpu_metric(percent: impl Into<Value>) -> Value {
     value!({"type": "Resource", "resource": {"name": "cpu", "target": target}})
 }
 
-/// Runs on both versions; v1 gets its metric when it is converted.
-fn default(scaler: &mut Value) {
-    let is_v1 = scaler.str_at(&["apiVersion"]) == "autoscaling/v1";
-    if !is_v1 {
-        conversion::drop_annotations(scaler);
+/// What came as v1 has a behavior that stood in an annotation: that is checked as it was written.
+fn default_converted(scaler: &mut Value) {
+    let behavior = scaler.remove_at(&["spec", "behavior"]);
+    default(scaler);
+    if let Some(behavior) = behavior {
+        scaler.set_at(&["spec", "behavior"], behavior);
     }
+}
+
+fn default(scaler: &mut Value) {
+    conversion::drop_annotations(scaler);
     let Some(spec) = scaler.as_object_mut().and_then(|map| object_or_new(map, "spec")) else { return };
     pointer(spec, "minReplicas", 1);
-    if is_v1 {
-        return;
-    }
     if spec.get("metrics").and_then(Value::as_array).is_none_or(<[Value]>::is_empty) {
         spec.insert("metrics", vec![cpu_metric(CPU_PERCENT)]);
     }

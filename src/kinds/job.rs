@@ -78,8 +78,16 @@ pub fn default_nested(spec: &mut Map) {
 }
 
 fn prepare_create(job: &mut Value) {
+    // Labels that came of the template are its labels also in what is added to those. Where a name was generated, they
+    // were taken over before that.
+    let labels = job.at(&["metadata", "labels"]);
+    let shared = labels.is_same(job.at(&TEMPLATE_LABELS)) && job.str_at(&["metadata", "generateName"]).is_empty();
     if !job.is_true_at(&["spec", "manualSelector"]) {
         select_own_pods(job);
+    }
+    if shared {
+        let all = job.at(&TEMPLATE_LABELS).clone();
+        job.set_at(&["metadata", "labels"], all);
     }
     // The template's new labels count, as they would when the stored Job is read; a name too long for them is refused.
     if names::label_value(job.str_at(&["metadata", "name"])).is_empty() {
@@ -107,6 +115,9 @@ fn select_own_pods(job: &mut Value) {
     let selected = ["spec", "selector", "matchLabels", CONTROLLER[1]];
     if job.at(&selected).is_null() {
         job.set_at(&selected, uid);
+        let selector = job.get_mut("spec").and_then(|spec| spec.get_mut("selector"));
+        let labels = selector.and_then(|selector| selector.get_mut("matchLabels")?.as_object_mut());
+        labels.into_iter().for_each(Map::sort);
     }
 }
 

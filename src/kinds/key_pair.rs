@@ -1,7 +1,16 @@
 //! Whether a certificate and a private key, both in PEM, can be used together. The words are those of Go's TLS library.
 
+mod private_key;
+
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
+use ring::signature::{
+    ECDSA_P256_SHA256_ASN1_SIGNING, ECDSA_P384_SHA384_ASN1_SIGNING, EcdsaKeyPair, EcdsaSigningAlgorithm, Ed25519KeyPair,
+};
+use x509_parser::public_key::PublicKey;
+use x509_parser::x509::SubjectPublicKeyInfo;
+
+use self::private_key::{EC, ED25519, PrivateKey, RSA};
 
 /// Why a certificate and a key are no pair.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -33,9 +42,24 @@ pub enum Error {
     /// The certificate is not DER.
     #[error("x509: malformed certificate")]
     MalformedCertificate,
+    /// The certificate holds no certificate.
+    #[error("x509: malformed tbs certificate")]
+    MalformedContent,
+    /// The certificate is for a key of a curve that TLS does not know.
+    #[error("x509: unsupported elliptic curve")]
+    UnsupportedCurve,
+    /// The certificate is for a key of a sort that TLS does not know.
+    #[error("tls: unknown public key algorithm")]
+    UnknownAlgorithm,
     /// The key is not DER.
     #[error("tls: failed to parse private key")]
     MalformedKey,
+    /// The key is of another sort than the certificate is for.
+    #[error("tls: private key type does not match public key type")]
+    OtherSort,
+    /// The certificate is for another key.
+    #[error("tls: private key does not match public key")]
+    OtherKey,
 }
 
 /// A block of PEM (RFC 7468).
@@ -112,7 +136,52 @@ pub fn check(certificate: &[u8], key: &[u8]) -> Result<(), Error> {
     if !is_sequence(&first.der) {
         return Err(Error::MalformedCertificate);
     }
-    if is_sequence(&key.der) { Ok(()) } else { Err(Error::MalformedKey) }
+    let (_, certificate) = x509_parser::parse_x509_certificate(&first.der).map_err(|_| Error::MalformedContent)?;
+    match_key(certificate.public_key(), &key.der)
+}
+
+/// Checks that a certificate is for a key.
+fn match_key(of: &SubjectPublicKeyInfo<'_>, key: &[u8]) -> Result<(), Error> {
+    let algorithm = of.algorithm.algorithm.to_id_string();
+    let public = of.subject_public_key.data.as_ref();
+    if algorithm == EC && curve(of).is_none() {
+        return Err(Error::UnsupportedCurve);
+    }
+    let key = PrivateKey::parse(key).ok_or(Error::MalformedKey)?;
+    let is_its = match (&*algorithm, key) {
+        (RSA, PrivateKey::Rsa { modulus }) => match of.parsed() {
+            Ok(PublicKey::RSA(own)) => without_zeros(own.modulus) == without_zeros(&modulus),
+            _ => false,
+        },
+        (EC, PrivateKey::Ec { secret, public: stated }) => match curve(of).flatten() {
+            Some(signing) => {
+                let random = ring::rand::SystemRandom::new();
+                EcdsaKeyPair::from_private_key_and_public_key(signing, &secret, public, &random).is_ok()
+            }
+            // Of other curves only what the key itself says can be compared.
+            None => stated.is_none_or(|stated| stated == public),
+        },
+        (ED25519, PrivateKey::Ed25519 { seed }) => Ed25519KeyPair::from_seed_and_public_key(&seed, public).is_ok(),
+        (RSA | EC | ED25519, _) => return Err(Error::OtherSort),
+        _ => return Err(Error::UnknownAlgorithm),
+    };
+    if is_its { Ok(()) } else { Err(Error::OtherKey) }
+}
+
+/// The curve of a key: nothing if TLS does not know it, and how it signs where that can be checked here.
+fn curve(of: &SubjectPublicKeyInfo<'_>) -> Option<Option<&'static EcdsaSigningAlgorithm>> {
+    let parameters = of.algorithm.parameters.as_ref()?.as_oid().ok()?;
+    match &*parameters.to_id_string() {
+        "1.2.840.10045.3.1.7" => Some(Some(&ECDSA_P256_SHA256_ASN1_SIGNING)),
+        "1.3.132.0.34" => Some(Some(&ECDSA_P384_SHA384_ASN1_SIGNING)),
+        "1.3.132.0.33" | "1.3.132.0.35" => Some(None),
+        _ => None,
+    }
+}
+
+fn without_zeros(number: &[u8]) -> &[u8] {
+    let zeros = number.iter().take_while(|byte| **byte == 0).count();
+    &number[zeros..]
 }
 
 #[cfg(test)]
@@ -127,8 +196,27 @@ mod tests {
         assert_eq!(check(key.as_bytes(), b""), Err(Error::Switched));
         assert_eq!(check(certificate.as_bytes(), b""), Err(Error::NoKeyPem));
         assert_eq!(check(certificate.as_bytes(), certificate.as_bytes()), Err(Error::CertificateAsKey));
-        assert_eq!(check(certificate.as_bytes(), key.as_bytes()), Ok(()));
+        assert_eq!(check(certificate.as_bytes(), key.as_bytes()), Err(Error::MalformedContent));
         assert_eq!(check(pem("CERTIFICATE", "AAAA").as_bytes(), key.as_bytes()), Err(Error::MalformedCertificate));
         assert_eq!(check(pem("X", "AAAA").as_bytes(), b""), Err(Error::OtherCertificatePem("X".into())));
+    }
+
+    #[test]
+    fn a_certificate_is_for_one_key() {
+        let algorithms = [&rcgen::PKCS_ECDSA_P256_SHA256, &rcgen::PKCS_ECDSA_P384_SHA384, &rcgen::PKCS_ED25519];
+        let pair = |algorithm| {
+            let key = rcgen::KeyPair::generate_for(algorithm).unwrap();
+            let certificate = rcgen::CertificateParams::new(vec!["x".to_owned()]).unwrap().self_signed(&key).unwrap();
+            (certificate.pem(), key.serialize_pem())
+        };
+        for algorithm in algorithms {
+            let ((certificate, key), (_, other)) = (pair(algorithm), pair(algorithm));
+            assert_eq!(check(certificate.as_bytes(), key.as_bytes()), Ok(()));
+            assert_eq!(check(certificate.as_bytes(), other.as_bytes()), Err(Error::OtherKey));
+        }
+        let ((certificate, _), (_, key)) = (pair(algorithms[0]), pair(algorithms[2]));
+        assert_eq!(check(certificate.as_bytes(), key.as_bytes()), Err(Error::OtherSort));
+        let broken = "-----BEGIN PRIVATE KEY-----\nMAA=\n-----END PRIVATE KEY-----\n";
+        assert_eq!(check(certificate.as_bytes(), broken.as_bytes()), Err(Error::MalformedKey));
     }
 }

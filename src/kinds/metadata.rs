@@ -80,7 +80,8 @@ pub fn validate_update(strategy: &Strategy, namespaced: bool, object: &Value, ol
     if strategy.known_finalizers {
         validate_finalizer_names(object, errors);
     }
-    errors.0.extend_from_within(before..after);
+    let repeated = errors.0[before..after].to_vec();
+    errors.append(repeated);
 }
 
 /// Takes out the causes that [`validate_update`] stated for the kind, whose rules state them later or never.
@@ -90,7 +91,10 @@ pub fn take_repeated(object: &Value, old: &Value, errors: &mut Errors) -> Errors
     }
     let mut change = Errors::default();
     validate_change(object.at(&["metadata"]), old.at(&["metadata"]), &METADATA, &mut change);
-    Errors(errors.0.split_off(errors.0.len().saturating_sub(change.0.len())))
+    let at = errors.0.len().saturating_sub(change.0.len());
+    let taken = errors.0.split_off(at);
+    *errors = std::mem::take(&mut errors.0).into();
+    taken.into()
 }
 
 /// Checks again what [`validate_create`] checks, where a kind's rules of update do so as well. Costs nothing as long

@@ -40,9 +40,8 @@ pub fn ordered(path: &Path<'_>, object: &Value, pairs: &[(&str, &str, &str)], er
 /// Checks that `status.collisionCount` does not shrink.
 pub fn collision_count(object: &Value, old: &Value, errors: &mut Errors) {
     let count = |object: &Value| object.int_at(&["status", "collisionCount"]);
-    if let (Some(new), Some(old)) = (count(object), count(old))
-        && new < old
-    {
+    let new = count(object).unwrap_or(0);
+    if count(old).is_some_and(|old| new < old) {
         let status = Path::root("status");
         errors.invalid(&status.child("collisionCount"), &new.into(), "cannot be decremented");
     }

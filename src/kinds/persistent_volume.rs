@@ -6,7 +6,9 @@ use flotilla_proto::time::Timestamp;
 use flotilla_proto::value;
 use flotilla_proto::value::{Map, Value};
 
-use super::{Generation, NameRule, Strategy, metadata, names, node_selector, resources, shown, volume_source};
+use super::{
+    Generation, NameRule, Strategy, metadata, names, node_selector, protection, resources, shown, volume_source,
+};
 use crate::field::{ErrorKind, Errors, Path, shown};
 
 /// Ways to mount a volume, as messages list them.
@@ -14,7 +16,6 @@ pub const ACCESS_MODES: [&str; 4] = ["ReadOnlyMany", "ReadWriteMany", "ReadWrite
 /// Forms in which a volume appears, as messages list them.
 const VOLUME_MODES: [&str; 2] = ["Block", "Filesystem"];
 const RECLAIM_POLICIES: [&str; 3] = ["Delete", "Recycle", "Retain"];
-const PROTECTION: &str = "kubernetes.io/pv-protection";
 const MOUNT_OPTIONS: &str = "volume.beta.kubernetes.io/mount-options";
 const STORAGE_CLASS: &str = "volume.beta.kubernetes.io/storage-class";
 
@@ -33,15 +34,6 @@ pub static STRATEGY: Strategy = Strategy {
     warnings,
     ..Strategy::DEFAULT
 };
-
-/// Adds the finalizer that keeps an object while it is used.
-pub fn protect(object: &mut Value, finalizer: &str) {
-    let mut finalizers = object.list_at(&["metadata", "finalizers"]).to_vec();
-    if !finalizers.iter().any(|name| name.as_str() == Some(finalizer)) {
-        finalizers.push(finalizer.into());
-        object.set_at(&["metadata", "finalizers"], finalizers);
-    }
-}
 
 /// The current time as objects state it.
 pub fn now() -> String {
@@ -66,7 +58,7 @@ fn default(object: &mut Value) {
 
 fn prepare_create(object: &mut Value) {
     object.set_at(&["status"], value!({"phase": "Pending", "lastPhaseTransitionTime": (now())}));
-    protect(object, PROTECTION);
+    protection::hold(object, protection::VOLUMES.finalizer);
 }
 
 /// Keeps the time of the last change of phase, or sets it when the phase changes.
@@ -317,7 +309,7 @@ mod tests {
         prepare_create(&mut object);
         assert_eq!(object.at(&["spec", "hostPath", "type"]), &Value::from(""));
         assert_eq!(object.str_at(&["spec", "volumeMode"]), "Filesystem");
-        assert_eq!(object.list_at(&["metadata", "finalizers"]), [Value::from(PROTECTION)]);
+        assert_eq!(object.list_at(&["metadata", "finalizers"]), [Value::from("kubernetes.io/pv-protection")]);
         let mut errors = Errors::default();
         validate(&object, None, &mut errors);
         assert!(errors.is_empty(), "{errors:?}");

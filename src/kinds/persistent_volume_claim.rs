@@ -3,10 +3,9 @@
 use flotilla_proto::value::Value;
 
 use super::persistent_volume;
-use super::{Generation, NameRule, Strategy, labels, metadata, names, resources, shown};
+use super::{Generation, NameRule, Strategy, labels, metadata, names, protection, resources, shown};
 use crate::field::{ErrorKind, Errors, Path, shown};
 
-const PROTECTION: &str = "kubernetes.io/pvc-protection";
 const BETA_CLASS: &str = "volume.beta.kubernetes.io/storage-class";
 const RESIZE_STATES: [&str; 5] = [
     "ControllerResizeInProgress",
@@ -26,7 +25,7 @@ pub static STRATEGY: Strategy = Strategy {
     prepare_create: |object| {
         object.set_at(&["status"], flotilla_proto::value!({"phase": "Pending"}));
         settle_sources(object, None);
-        persistent_volume::protect(object, PROTECTION);
+        protection::hold(object, protection::CLAIMS.finalizer);
     },
     prepare_update: |object, old| settle_sources(object, Some(old)),
     validate: |object, errors| {

@@ -57,7 +57,7 @@ fn validate_update(class: &Value, old: &Value, errors: &mut Errors) {
     let repeated = metadata::take_repeated(class, old, errors);
     metadata::validate_again_generic(NameRule::Subdomain, false, class, errors);
     validate(class, errors);
-    errors.0.extend(repeated.0);
+    errors.append(repeated.0);
     metadata::immutable(&Path::root("handler"), class.at(&["handler"]), old.at(&["handler"]), errors);
 }
 

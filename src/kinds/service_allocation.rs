@@ -27,6 +27,9 @@ pub enum Refusal {
     /// No range holds the address.
     #[error("the provided network does not match the current range")]
     AddressOutside,
+    /// A dry run looks into one range, and that does not hold the address.
+    #[error("the provided IP ({0}) is not in the valid range. The range of valid IPs is {1}")]
+    AddressNotInRange(IpAddr, String),
     /// Every address is taken.
     #[error("range is full")]
     Full,

@@ -2,8 +2,7 @@
 
 use flotilla_proto::value::{Map, Value};
 
-use super::persistent_volume::protect;
-use super::{Generation, NameRule, Strategy, labels, metadata, names, resources};
+use super::{Generation, NameRule, Strategy, labels, metadata, names, protection, resources};
 use crate::field::{ErrorKind, Errors, Path};
 
 const PARAMETERS_MAX: usize = 512;
@@ -39,7 +38,7 @@ pub static ATTRIBUTES: Strategy = Strategy {
     name: NameRule::Subdomain,
     generation: Generation::ClientOwned,
     returns_deleted: true,
-    prepare_create: |object| protect(object, "kubernetes.io/vac-protection"),
+    prepare_create: |object| protection::hold(object, protection::CLASSES.finalizer),
     validate: validate_attributes,
     validate_update: |object, old, errors| {
         for field in ["driverName", "parameters"] {

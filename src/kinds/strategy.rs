@@ -80,6 +80,9 @@ pub struct Strategy {
     /// Writes the defaults of the kind into a decoded object. Runs on every body and on every result of a patch, before
     /// validation; must be idempotent.
     pub default: fn(object: &mut Value),
+    /// The same for objects that come in another version than the stored one, where that is not the same: they have
+    /// been converted. What it leaves out is written once the object was found to be valid.
+    pub default_converted: Option<fn(object: &mut Value)>,
     /// Whether the defaults of each member of the object follow from that member alone.
     pub defaults_by_member: bool,
     /// Clears and sets what a client may not choose at creation.
@@ -165,6 +168,7 @@ impl Strategy {
         grace_seconds: None,
         unknown_field: None,
         default: |_| {},
+        default_converted: None,
         defaults_by_member: false,
         prepare_create: |_| {},
         prepare_update: |_, _| {},

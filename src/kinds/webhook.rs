@@ -2,6 +2,7 @@
 
 use std::collections::HashSet;
 
+use flotilla_golang::url::Url;
 use flotilla_proto::value::Value;
 
 use super::admission_rules::{check_optional, default_rules, validate_conditions, validate_rule};
@@ -182,32 +183,26 @@ fn validate_reviews(hook: &Value, recognized: bool, path: &Path<'_>, errors: &mu
 }
 
 /// Checks the URL of a webhook: HTTPS, a host, and nothing that a path does not hold.
-pub fn validate_url(url: &str, path: &Path<'_>, errors: &mut Errors) {
-    let (rest, fragment) = url.split_once('#').unwrap_or((url, ""));
-    let (rest, query) = rest.split_once('?').unwrap_or((rest, ""));
-    let (scheme, rest) = rest.split_once("://").unwrap_or(("", rest));
-    let authority = if scheme.is_empty() { "" } else { rest.split('/').next().unwrap_or("") };
-    let (user, host) = authority.rsplit_once('@').unwrap_or(("", authority));
-    if url.bytes().any(|b| b < 0x20 || b == 0x7f) {
-        let shown = crate::field::quote(url);
-        let why = format!("parse {shown}: net/url: invalid control character in URL");
-        errors.required(path, format!("url must be a valid URL: {why}{FORM}"));
-        return;
+pub fn validate_url(text: &str, path: &Path<'_>, errors: &mut Errors) {
+    let url = match Url::parse(text) {
+        Ok(url) => url,
+        Err(why) => return errors.required(path, format!("url must be a valid URL: {why}{FORM}")),
+    };
+    if url.scheme != "https" {
+        errors.invalid_str(path, &url.scheme, format!("'https' is the only allowed URL scheme{FORM}"));
     }
-    if scheme != "https" {
-        errors.invalid_str(path, scheme, format!("'https' is the only allowed URL scheme{FORM}"));
+    if url.host.is_empty() {
+        errors.invalid_str(path, "", format!("host must be specified{FORM}"));
     }
-    if host.is_empty() {
-        errors.invalid_str(path, host, format!("host must be specified{FORM}"));
+    if let Some(user) = &url.user {
+        errors.invalid_str(path, &user.text(), "user information is not permitted in the URL");
     }
-    if !user.is_empty() {
-        errors.invalid_str(path, user, "user information is not permitted in the URL");
+    if !url.fragment.is_empty() {
+        let fragment = String::from_utf8_lossy(&url.fragment);
+        errors.invalid_str(path, &fragment, "fragments are not permitted in the URL");
     }
-    if !fragment.is_empty() {
-        errors.invalid_str(path, fragment, "fragments are not permitted in the URL");
-    }
-    if !query.is_empty() {
-        errors.invalid_str(path, query, "query parameters are not permitted in the URL");
+    if !url.raw_query.is_empty() {
+        errors.invalid_str(path, &url.raw_query, "query parameters are not permitted in the URL");
     }
 }
 
@@ -278,5 +273,11 @@ mod tests {
         };
         assert_eq!(broken("https://a.b/c"), 0);
         assert_eq!((broken("http://a"), broken("https://"), broken("https://u@a?q#f")), (1, 1, 3));
+        assert_eq!((broken("HTTPS://a.b"), broken("https://a.b?"), broken("https://a.b#")), (0, 0, 0));
+        let mut errors = Errors::default();
+        validate_url("https://a.b:x", &Path::root("url"), &mut errors);
+        let why = "url must be a valid URL: parse \"https://a.b:x\": invalid port \":x\" after host; \
+            desired format: https://host[/path]";
+        assert_eq!(errors.0[0].detail, why);
     }
 }

@@ -142,6 +142,64 @@ pub static WORK_DURATION: Family = Family {
     bounds: QUEUE_BOUNDS,
 };
 
+/// Time of webhooks that are asked about writes.
+pub static WEBHOOK_DURATION: Family = Family {
+    name: "apiserver_admission_webhook_admission_duration_seconds",
+    help: "Time that a webhook takes which is asked about a write, in seconds.",
+    unit: Unit::Seconds,
+    bounds: &[5 * MS, 25 * MS, 100 * MS, 500 * MS, S, 2500 * MS, 10 * S, 25 * S],
+};
+
+const CONVERSION_BOUNDS: &[u64] = &[
+    MS,
+    2 * MS,
+    4 * MS,
+    8 * MS,
+    16 * MS,
+    32 * MS,
+    64 * MS,
+    128 * MS,
+    256 * MS,
+    512 * MS,
+    1_024 * MS,
+    2_048 * MS,
+    4_096 * MS,
+    8_192 * MS,
+    16_384 * MS,
+];
+
+/// Time of conversions by webhooks.
+pub static CONVERSION_DURATION: Family = Family {
+    name: "apiserver_conversion_webhook_duration_seconds",
+    help: "Time that a webhook takes to convert custom resources, in seconds.",
+    unit: Unit::Seconds,
+    bounds: &[
+        5 * MS,
+        10 * MS,
+        20 * MS,
+        50 * MS,
+        100 * MS,
+        200 * MS,
+        500 * MS,
+        S,
+        2 * S,
+        5 * S,
+        10 * S,
+        20 * S,
+        30 * S,
+        45 * S,
+        60 * S,
+    ],
+};
+
+/// The same by definition and versions.
+pub static DEFINITION_CONVERSION_DURATION: Family = Family {
+    name: "apiserver_crd_conversion_webhook_duration_seconds",
+    help: "Time that a webhook takes to convert objects of a definition, in seconds.",
+    unit: Unit::Seconds,
+    bounds: CONVERSION_BOUNDS,
+};
+
 /// Counters, with their meaning.
 pub const COUNTERS: &[(&str, &str)] = &[
     (REQUESTS, "Requests answered."),
@@ -154,12 +212,33 @@ pub const COUNTERS: &[(&str, &str)] = &[
     (QUEUE_ADDS, "Keys added to the queue of a controller."),
     (QUEUE_RETRIES, "Keys that a controller failed with, and tries again."),
     (STALLS, "Times that a thread did not come back for 200 ms, by what it is for."),
+    (WEBHOOK_REQUESTS, "Requests to webhooks about writes."),
+    (WEBHOOK_REJECTIONS, "Writes that a webhook refused, or that failed since it could not be asked."),
+    (WEBHOOK_FAIL_OPEN, "Writes that went on although a webhook could not be asked."),
+    (CONVERSIONS, "Requests to webhooks that convert custom resources, by what came of them."),
     (CLIENT_REQUESTS, "Requests of the embedded controllers; they take no way over the network."),
 ];
 
 /// Gauges that follow what happens, with their meaning. Others are read when the metrics are asked for.
-pub const GAUGES: &[(&str, &str)] =
-    &[(LONG_RUNNING, "Watches that are open."), (QUEUE_DEPTH, "Keys that wait in the queue of a controller.")];
+pub const GAUGES: &[(&str, &str)] = &[
+    (LONG_RUNNING, "Watches that are open."),
+    (QUEUE_DEPTH, "Keys that wait in the queue of a controller."),
+    (OUTBOUND_CONNECTIONS, "Open connections with other servers that requests of this one share."),
+    (OUTBOUND_REQUESTS, "Requests of this server to others that are under way or wait."),
+];
+
+/// Requests to webhooks about writes.
+pub const WEBHOOK_REQUESTS: &str = "apiserver_admission_webhook_request_total";
+/// Writes that webhooks refused.
+pub const WEBHOOK_REJECTIONS: &str = "apiserver_admission_webhook_rejection_count";
+/// Failures that were ignored.
+pub const WEBHOOK_FAIL_OPEN: &str = "apiserver_admission_webhook_fail_open_count";
+/// Requests to webhooks that convert.
+pub const CONVERSIONS: &str = "apiserver_conversion_webhook_request_total";
+/// Connections with other servers.
+pub const OUTBOUND_CONNECTIONS: &str = "flotilla_outbound_connections";
+/// Requests to other servers.
+pub const OUTBOUND_REQUESTS: &str = "flotilla_outbound_requests";
 
 /// Requests answered.
 pub const REQUESTS: &str = "apiserver_request_total";

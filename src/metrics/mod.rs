@@ -10,7 +10,7 @@ pub mod access;
 pub mod admission;
 pub mod clients;
 mod exposition;
-mod families;
+pub mod families;
 mod histogram;
 mod meter;
 mod process;
@@ -76,6 +76,7 @@ impl Metrics {
 
     /// Everything in the text form, with what `more` adds.
     pub fn render(&self, registry: &Registry, more: impl FnOnce(&mut Page)) -> String {
+        registry.outbound.measure(&self.meter);
         let mut page = Page(self.meter.render());
         self.process.write(&mut page);
         store::write(registry, &mut page);

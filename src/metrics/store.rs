@@ -8,6 +8,7 @@ use super::exposition::Page;
 use super::meter::Labels;
 use crate::registry::Registry;
 use crate::status::qualified;
+use crate::unreadable;
 
 /// A number of each group: name, meaning, value.
 type OfGroup = (&'static str, &'static str, fn(&GroupStatus) -> u64);
@@ -53,6 +54,11 @@ pub fn write(registry: &Registry, page: &mut Page) {
     page.gauge("flotilla_wal_entries", "Log entries that no snapshot supersedes.").sample(&[], wal.entries as f64);
     page.gauge("apiserver_storage_size_bytes", "Disk that the write-ahead log takes, in bytes.")
         .sample(&[("storage_cluster_id", "default")], wal.disk_bytes as f64);
+    let help = "Versions of stored objects that were found not to be readable, by resource.";
+    let mut unreadable = page.counter("flotilla_unreadable_objects_total", help);
+    for ((group, resource), count) in unreadable::counts() {
+        unreadable.sample(&[("group", &group), ("resource", &resource)], count as f64);
+    }
     groups(&status.groups, registry.store.node(), page);
     members(registry, page);
     tables(registry, page);

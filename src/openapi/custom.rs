@@ -14,7 +14,12 @@ pub struct Custom {
     pub resource: Ref<Resource>,
     /// `openAPIV3Schema` of the version; `None` when it has none.
     pub schema: Option<Value>,
+    /// The fields that `fieldSelector` may name, as in `spec.a`.
+    pub selectable: Vec<String>,
 }
+
+/// Where a schema says which fields can be selected by.
+pub(super) const SELECTABLE: &str = "x-kubernetes-selectable-fields";
 
 const KIND: &str = "Name of the kind, in CamelCase.";
 const API_VERSION: &str = "Group and version of the kind.";
@@ -26,7 +31,7 @@ pub(super) fn schemas(of: &Custom) -> [(String, Value); 2] {
     let name = definition_name(&key(&resource.kind.name));
     let mut object = of.schema.as_ref().map_or_else(|| value!({"type": "object"}), publish);
     complete(&mut object, &format!("{META}ObjectMeta"));
-    mark(&mut object, resource, &resource.kind.name);
+    mark(&mut object, of, &resource.kind.name);
     let mut list = value!({
         "description": (format!("A list of {} objects.", resource.kind.name)),
         "type": "object",
@@ -38,13 +43,18 @@ pub(super) fn schemas(of: &Custom) -> [(String, Value); 2] {
         }}
     });
     complete(&mut list, &format!("{META}ListMeta"));
-    mark(&mut list, resource, &resource.list_kind);
+    mark(&mut list, of, &resource.list_kind);
     [(name, object), (definition_name(&key(&resource.list_kind)), list)]
 }
 
-fn mark(schema: &mut Value, of: &Resource, kind: &str) {
-    let entry = value!({"group": (&*of.group), "kind": kind, "version": (&*of.version)});
+/// Says which kind the schema is of, and which of its fields can be selected by.
+fn mark(schema: &mut Value, of: &Custom, kind: &str) {
+    let entry = value!({"group": (&*of.resource.group), "kind": kind, "version": (&*of.resource.version)});
     schema.set_at(&["x-kubernetes-group-version-kind"], vec![entry]);
+    if !of.selectable.is_empty() {
+        let fields = of.selectable.iter().map(|path| value!({"fieldPath": (path.as_str())}));
+        schema.set_at(&[SELECTABLE], fields.collect::<Vec<_>>());
+    }
 }
 
 /// Sets the fields that every object has.

@@ -170,9 +170,12 @@ fn custom_resources_have_documents_of_their_own() {
     let schema = value!({"type": "object", "properties": {"spec": {"type": "object", "properties": {
         "port": {"x-kubernetes-int-or-string": true},
         "any": {"type": "object", "x-kubernetes-preserve-unknown-fields": true},
-        "size": {"type": "integer", "default": 3}
-    }}}});
-    let custom = Custom { resource: Ref::Shared(Arc::new(resource)), schema: Some(schema) };
+        "size": {"type": "integer", "default": 3},
+        "maybe": {"type": "object", "nullable": true, "format": "f", "properties": {"a": {"type": "string"}}},
+        "list": {"type": "array", "nullable": true, "items": {"type": "string"}},
+        "map": {"type": "object", "x-kubernetes-preserve-unknown-fields": true, "additionalProperties": {"type": "string"}}
+    }, "required": ["size", "maybe"]}}});
+    let custom = Custom { resource: Ref::Shared(Arc::new(resource)), schema: Some(schema), selectable: Vec::new() };
     let documents = OpenApi::default().with_custom(vec![custom]);
     let document = parsed(&ask(&documents, "/openapi/v3/apis/a.example.com/v1", "", ""));
     let spec = ["components", "schemas", "com.example.a.v1.Widget", "properties", "spec", "properties"];
@@ -193,8 +196,13 @@ fn custom_resources_have_documents_of_their_own() {
         *spec,
         value!({
             "any": {"x-kubernetes-preserve-unknown-fields": true},
+            "list": {},
+            "map": {"x-kubernetes-preserve-unknown-fields": true, "additionalProperties": {"type": "string"}},
+            "maybe": {"format": "f"},
             "port": {"x-kubernetes-int-or-string": true},
             "size": {"type": "integer"}
         })
     );
+    let required = ["definitions", "com.example.a.v1.Widget", "properties", "spec", "required"];
+    assert_eq!(*second.at(&required), value!(["size"]), "what may be null need not be there");
 }

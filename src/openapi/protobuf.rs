@@ -67,7 +67,7 @@ pub(super) fn field(number: u32, kind: Kind, value: &Value, out: &mut Vec<u8>) {
             varint(*value as u64, out);
         }
         (Kind::Number, Value::Int(value)) => double(number, *value as f64, out),
-        (Kind::Number, Value::Float(value)) => double(number, *value, out),
+        (Kind::Number, Value::Float(value)) => double(number, value.get(), out),
         (Kind::Any, value) => bytes(number, &any(value), out),
         (Kind::One(of), Value::Object(map)) => bytes(number, &message(of, map), out),
         (Kind::Each(kind), Value::Array(items)) => items.iter().for_each(|item| field(number, *kind, item, out)),

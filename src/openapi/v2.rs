@@ -6,6 +6,7 @@ use flotilla_proto::schema::Text;
 use flotilla_proto::value;
 use flotilla_proto::value::{Map, Value};
 
+use super::custom::SELECTABLE;
 use super::document::Content;
 use super::operations::{Answered, Item, Operation};
 use super::parameters::Parameter;
@@ -67,8 +68,13 @@ pub(super) fn definition(name: &str, schema: &Value) -> Value {
     }
     if schema.is_true_at(&[PRESERVE]) {
         // Clients of v2 would refuse fields that are not listed, so nothing is.
-        let kinds = schema.at(&["x-kubernetes-group-version-kind"]).clone();
-        return value!({"type": "object", "x-kubernetes-group-version-kind": kinds});
+        let mut bare = value!({"type": "object"});
+        for key in ["x-kubernetes-group-version-kind", SELECTABLE] {
+            if let Some(said) = schema.get(key) {
+                bare.set_at(&[key], said.clone());
+            }
+        }
+        return bare;
     }
     reduce(schema)
 }
@@ -77,28 +83,45 @@ pub(super) fn definition(name: &str, schema: &Value) -> Value {
 const PRESERVE: &str = "x-kubernetes-preserve-unknown-fields";
 /// Keywords of a schema that v2 does not have.
 const DROPPED: [&str; 5] = ["default", "nullable", "oneOf", "anyOf", "not"];
-/// Keywords that mean nothing once a value of unknown or several types is let through.
-const STRUCTURAL: [&str; 6] = ["type", "format", "properties", "required", "items", "additionalProperties"];
+/// What complete objects within objects have to state.
+const STATED: [&str; 2] = ["kind", "apiVersion"];
 
+/// What clients of v2 cannot cope with is left out: types of what may be null, fields where others are let through,
+/// arrays of what is not said, and that must be there what may be null.
 fn reduce(schema: &Value) -> Value {
     let Value::Object(map) = schema else { return schema.clone() };
-    let is = |key: &str| map.get(key) == Some(&Value::Bool(true));
-    let open = is(PRESERVE) || is("x-kubernetes-int-or-string") || is("nullable");
+    let is_nullable = is_true(map, "nullable");
+    let preserves = is_true(map, PRESERVE);
+    let opens = is_nullable || preserves;
+    let untyped = is_nullable
+        || match map.get("type").and_then(Value::as_str) {
+            Some("array") => opens || !map.contains_key("items"),
+            Some("object") => preserves,
+            _ => false,
+        };
     let mut out = Map::new();
     for (key, value) in map.iter() {
-        if DROPPED.contains(&key) || (open && STRUCTURAL.contains(&key)) {
-            continue;
-        }
         match (key, value) {
+            ("type", _) if untyped => {}
+            ("items" | "properties", _) if opens => {}
+            ("required", Value::Array(names)) => {
+                let required = required(map, names);
+                if !required.is_empty() {
+                    out.insert(key, required);
+                }
+            }
             ("properties", Value::Object(properties)) => {
                 let each = properties.iter().map(|(name, property)| (name, reduce(property)));
                 out.insert(key, each.collect::<Map>());
             }
             ("allOf", Value::Array(all)) => {
-                if let [only] = all.as_slice() {
+                if let [only] = all.as_slice()
+                    && only.get("$ref").is_some()
+                {
                     out.insert("$ref", reference(only.str_at(&["$ref"])));
                 }
             }
+            _ if DROPPED.contains(&key) => {}
             ("$ref", Value::Str(name)) => {
                 out.insert("$ref", reference(name));
             }
@@ -111,6 +134,29 @@ fn reduce(schema: &Value) -> Value {
         }
     }
     out.into()
+}
+
+fn is_true(schema: &Map, key: &str) -> bool {
+    schema.get(key) == Some(&Value::Bool(true))
+}
+
+/// The names that a schema demands, of those that are listed and may not be null.
+fn required(schema: &Map, names: &[Value]) -> Vec<Value> {
+    let is_nullable = |of: &Value| of.as_object().is_some_and(|of| is_true(of, "nullable"));
+    if schema.get("additionalProperties").is_some_and(is_nullable) {
+        return Vec::new();
+    }
+    let opens = is_true(schema, "nullable") || is_true(schema, PRESERVE);
+    // Where other fields are let through, nothing was added that complete objects state.
+    let added = is_true(schema, PRESERVE) && is_true(schema, "x-kubernetes-embedded-resource");
+    let properties = schema.get("properties").and_then(Value::as_object).filter(|_| !opens);
+    let stays = |name: &&Value| {
+        let text = name.as_str().unwrap_or("");
+        let is_added = added && STATED.contains(&text);
+        let may_be_null = properties.and_then(|all| all.get(text)).is_some_and(is_nullable);
+        !is_added && !may_be_null
+    };
+    names.iter().filter(stays).cloned().collect()
 }
 
 fn reference(name: &str) -> String {

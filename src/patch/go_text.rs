@@ -35,7 +35,9 @@ fn write(value: &Value, out: &mut String) {
         Value::Int(number) => {
             let _ = write!(out, "{number}");
         }
-        Value::Bool(_) | Value::Float(_) => out.push_str(&String::from_utf8_lossy(&json::to_vec(value))),
+        Value::Bool(_) | Value::Float(_) | Value::Hole(_) => {
+            out.push_str(&String::from_utf8_lossy(&json::to_vec(value)))
+        }
     }
 }
 
@@ -81,7 +83,7 @@ pub fn kind_of(value: &Value) -> &'static str {
         Value::Null => "invalid",
         Value::Bool(_) => "bool",
         Value::Int(_) => "int64",
-        Value::Float(_) => "float64",
+        Value::Float(_) | Value::Hole(_) => "float64",
         Value::Str(_) => "string",
         Value::Array(_) => "slice",
         Value::Object(_) => "map",

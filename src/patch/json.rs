@@ -1,8 +1,8 @@
 //! JSON Patch (RFC 6902) with the reference's leniency: `replace` and `test` on an absent member are no error, indices
 //! may be negative, and what stands before a pointer's first slash is ignored.
 
-use flotilla_proto::json::{DEPTH_MAX, to_vec};
-use flotilla_proto::value::{Map, Value};
+use flotilla_proto::json::{DEPTH_MAX, parse, to_vec};
+use flotilla_proto::value::{Hole, Map, Value};
 
 use super::{decoding, rejected, unmarshal};
 use crate::field::quote;
@@ -14,15 +14,15 @@ use crate::status::{ApiError, ApiResult};
 pub struct Operations(Vec<Operation>);
 
 #[derive(Debug, Clone)]
-struct Operation {
-    verb: Verb,
-    path: Option<String>,
-    from: Option<String>,
+pub(super) struct Operation {
+    pub(super) verb: Verb,
+    pub(super) path: Option<String>,
+    pub(super) from: Option<String>,
     value: Option<Value>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Verb {
+pub(super) enum Verb {
     Add,
     Remove,
     Replace,
@@ -32,10 +32,49 @@ enum Verb {
     Unknown,
 }
 
-/// An operation that does not fit the document; the reference says no more either.
-struct DoesNotApply;
+impl Verb {
+    pub(super) const fn name(self) -> &'static str {
+        match self {
+            Self::Add => "add",
+            Self::Remove => "remove",
+            Self::Replace => "replace",
+            Self::Move => "move",
+            Self::Copy => "copy",
+            Self::Test => "test",
+            Self::Unknown => "unknown",
+        }
+    }
+}
 
-type Step<T> = Result<T, DoesNotApply>;
+/// Why an operation is not done.
+#[derive(Debug)]
+pub(super) enum Failed {
+    /// It does not fit the document; of patches by clients the reference says no more either.
+    DoesNotApply,
+    /// It takes too much, after all that was done.
+    Endless,
+}
+
+use Failed::{DoesNotApply, Endless};
+
+const ENDLESS: &str = "Request entity too large: the operations of the patch move too many values";
+
+type Step<T> = Result<T, Failed>;
+
+/// What operations have taken so far.
+#[derive(Default)]
+struct Work {
+    copied_bytes: usize,
+    moved_values: usize,
+}
+
+impl Work {
+    /// Counts values that are moved within a list, or looked at one by one.
+    fn take(&mut self, values: usize) -> Step<()> {
+        self.moved_values += values;
+        if self.moved_values > limits::JSON_PATCH_MOVED_VALUES { Err(Endless) } else { Ok(()) }
+    }
+}
 
 impl Operations {
     /// Takes a body as a list of operations; returns what strict decoding complains about too.
@@ -74,11 +113,43 @@ impl Operations {
         Ok((Self(operations), complaints))
     }
 
+    /// Reads a patch that no client sent.
+    ///
+    /// # Errors
+    /// It is none, in the reference's words.
+    pub fn parse(text: &[u8]) -> Result<Self, String> {
+        let body = parse(text).map_err(|error| error.to_string())?;
+        Self::read(body, false).map(|(operations, _)| operations).map_err(|error| error.message)
+    }
+
+    /// Whether there is nothing to be done.
+    pub const fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// Applies all operations, and says why one does not fit.
+    ///
+    /// # Errors
+    /// As the library says it that Kubernetes applies patches with.
+    pub fn apply_telling(&self, mut document: Value) -> Result<Value, String> {
+        let mut work = Work::default();
+        for operation in &self.0 {
+            operation.apply(&mut document, &mut work).map_err(|failed| match failed {
+                Failed::DoesNotApply => operation.why(&mut document),
+                Failed::Endless => ENDLESS.to_owned(),
+            })?;
+        }
+        Ok(document)
+    }
+
     /// Applies all operations; 422 when one does not fit.
     pub fn apply(&self, mut document: Value) -> ApiResult<Value> {
-        let mut copied_bytes = 0;
+        let mut work = Work::default();
         for operation in &self.0 {
-            operation.apply(&mut document, &mut copied_bytes).map_err(|DoesNotApply| rejected())?;
+            operation.apply(&mut document, &mut work).map_err(|failed| match failed {
+                Failed::DoesNotApply => rejected(),
+                Failed::Endless => ApiError::new(413, "RequestEntityTooLarge", ENDLESS),
+            })?;
         }
         Ok(document)
     }
@@ -117,7 +188,12 @@ fn check_members(n: usize, map: &Map, complaints: &mut Vec<String>) -> Result<()
                     ));
                 }
             }
-            "value" => {}
+            "value" => {
+                if let Some(Hole::Number(number)) = value.hole() {
+                    let place = "Go struct field jsonPatchOp.value of type float64";
+                    return Err(format!("json: cannot unmarshal number {number} into {place}"));
+                }
+            }
             _ => complaints.push(format!("unknown field {}", quote(&format!("[{n}].{key}")))),
         }
     }
@@ -142,38 +218,38 @@ impl Operation {
         Self { verb, path: text("path"), from: text("from"), value: map.remove("value") }
     }
 
-    fn apply(&self, document: &mut Value, copied_bytes: &mut usize) -> Step<()> {
+    fn apply(&self, document: &mut Value, work: &mut Work) -> Step<()> {
         let path = self.path.as_deref().ok_or(DoesNotApply)?;
         match self.verb {
-            Verb::Add => add(document, path, self.value.clone().unwrap_or_default()),
-            Verb::Remove => Place::find(document, path)?.remove().map(drop),
-            Verb::Replace => replace(document, path, self.value.clone()),
+            Verb::Add => add(document, path, self.value.clone().unwrap_or_default(), work),
+            Verb::Remove => Place::find(document, path)?.remove(work).map(drop),
+            Verb::Replace => replace(document, path, self.value.clone(), work),
             Verb::Test => test(document, path, self.value.as_ref()),
             Verb::Move => {
-                let value = Place::find(document, self.from.as_deref().ok_or(DoesNotApply)?)?.remove()?;
-                add(document, path, value)
+                let value = Place::find(document, self.from.as_deref().ok_or(DoesNotApply)?)?.remove(work)?;
+                add(document, path, value, work)
             }
             Verb::Copy => {
                 let from = Place::find(document, self.from.as_deref().ok_or(DoesNotApply)?)?;
                 let value = from.get()?.cloned().unwrap_or_default();
-                *copied_bytes += to_vec(&value).len();
-                if *copied_bytes > limits::JSON_PATCH_COPIED_BYTES {
+                work.copied_bytes += to_vec(&value).len();
+                if work.copied_bytes > limits::JSON_PATCH_COPIED_BYTES {
                     return Err(DoesNotApply);
                 }
-                add(document, path, value)
+                add(document, path, value, work)
             }
             Verb::Unknown => Err(DoesNotApply),
         }
     }
 }
 
-fn add(document: &mut Value, path: &str, value: Value) -> Step<()> {
+fn add(document: &mut Value, path: &str, value: Value, work: &mut Work) -> Step<()> {
     let place = Place::find(document, path)?;
-    check_depth(path, &value)?;
-    place.add(value)
+    check_depth(path, &value, work)?;
+    place.add(value, work)
 }
 
-fn replace(document: &mut Value, path: &str, value: Option<Value>) -> Step<()> {
+fn replace(document: &mut Value, path: &str, value: Option<Value>, work: &mut Work) -> Step<()> {
     if path.is_empty() {
         return match value {
             Some(value @ (Value::Object(_) | Value::Array(_))) => {
@@ -185,7 +261,7 @@ fn replace(document: &mut Value, path: &str, value: Option<Value>) -> Step<()> {
     }
     let value = value.unwrap_or_default();
     let place = Place::find(document, path)?;
-    check_depth(path, &value)?;
+    check_depth(path, &value, work)?;
     place.set(value)
 }
 
@@ -203,28 +279,40 @@ fn test(document: &mut Value, path: &str, value: Option<&Value>) -> Step<()> {
 }
 
 /// A patch can nest an object into itself again and again; trees are walked by recursion, so depth stays bounded.
-fn check_depth(path: &str, value: &Value) -> Step<()> {
+fn check_depth(path: &str, value: &Value, work: &mut Work) -> Step<()> {
     let above = path.bytes().filter(|&b| b == b'/').count();
-    if above + depth(value) > DEPTH_MAX { Err(DoesNotApply) } else { Ok(()) }
+    if above + depth(value, work)? > DEPTH_MAX { Err(DoesNotApply) } else { Ok(()) }
 }
 
-fn depth(value: &Value) -> usize {
+fn depth(value: &Value, work: &mut Work) -> Step<usize> {
+    let mut deepest = 0;
     match value {
-        Value::Object(map) => 1 + map.values().map(depth).max().unwrap_or(0),
-        Value::Array(items) => 1 + items.iter().map(depth).max().unwrap_or(0),
-        _ => 0,
+        Value::Object(map) => {
+            work.take(map.len())?;
+            for value in map.values() {
+                deepest = deepest.max(depth(value, work)?);
+            }
+        }
+        Value::Array(items) => {
+            work.take(items.len())?;
+            for item in items {
+                deepest = deepest.max(depth(item, work)?);
+            }
+        }
+        _ => return Ok(0),
     }
+    Ok(1 + deepest)
 }
 
 /// The container that a pointer leads to, and the last segment.
-struct Place<'a> {
-    container: &'a mut Value,
-    key: String,
+pub(super) struct Place<'a> {
+    pub(super) container: &'a mut Value,
+    pub(super) key: String,
 }
 
 impl<'a> Place<'a> {
     /// Follows a JSON pointer (RFC 6901) to the container of its last segment.
-    fn find(document: &'a mut Value, pointer: &str) -> Step<Self> {
+    pub(super) fn find(document: &'a mut Value, pointer: &str) -> Step<Self> {
         let mut segments = pointer.split('/').skip(1).peekable();
         let mut container = document;
         while let Some(segment) = segments.next() {
@@ -262,12 +350,13 @@ impl<'a> Place<'a> {
         Ok(())
     }
 
-    fn add(self, value: Value) -> Step<()> {
+    fn add(self, value: Value, work: &mut Work) -> Step<()> {
         match self.container {
             Value::Array(items) if self.key == "-" => items.push(value),
             Value::Array(items) => {
                 // One place more than there are items: the end.
                 let at = index(&self.key, items.len() + 1).ok_or(DoesNotApply)?;
+                work.take(items.len() - at)?;
                 items.insert(at, value);
             }
             _ => return self.set(value),
@@ -275,10 +364,14 @@ impl<'a> Place<'a> {
         Ok(())
     }
 
-    fn remove(self) -> Step<Value> {
+    fn remove(self, work: &mut Work) -> Step<Value> {
         match self.container {
             Value::Object(map) => map.remove(&self.key).ok_or(DoesNotApply),
-            Value::Array(items) => Ok(items.remove(index(&self.key, items.len()).ok_or(DoesNotApply)?)),
+            Value::Array(items) => {
+                let at = index(&self.key, items.len()).ok_or(DoesNotApply)?;
+                work.take(items.len() - at)?;
+                Ok(items.remove(at))
+            }
             _ => Err(DoesNotApply),
         }
     }
@@ -296,7 +389,7 @@ fn member_mut<'a>(container: &'a mut Value, key: &str) -> Option<&'a mut Value> 
 }
 
 /// A segment as an index below `len`; negative ones count from the end.
-fn index(segment: &str, len: usize) -> Option<usize> {
+pub(super) fn index(segment: &str, len: usize) -> Option<usize> {
     let number: i64 = segment.parse().ok()?;
     let at = if number < 0 { usize::try_from(number + i64::try_from(len).ok()?) } else { usize::try_from(number) };
     at.ok().filter(|&at| at < len)

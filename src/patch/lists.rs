@@ -25,9 +25,9 @@ impl Id {
             Value::Null => Self::Null,
             Value::Bool(flag) => Self::Bool(*flag),
             Value::Int(number) => Self::Int(*number),
-            Value::Float(number) => Self::Float(number.to_bits()),
+            Value::Float(number) => Self::Float(number.get().to_bits()),
             Value::Str(text) => Self::Text(text.clone()),
-            Value::Array(_) | Value::Object(_) => return None,
+            Value::Array(_) | Value::Object(_) | Value::Hole(_) => return None,
         })
     }
 

@@ -12,6 +12,9 @@ mod merge;
 pub(crate) mod restore;
 mod spent;
 mod strategic;
+mod why;
+
+pub use json::Operations;
 
 use flotilla_proto::json as text;
 use flotilla_proto::schema::Type;
@@ -31,6 +34,11 @@ pub enum Format {
     Strategic,
 }
 
+impl Format {
+    /// What webhooks call a JSON patch.
+    pub const JSON_PATCH_TYPE: &str = "JSONPatch";
+}
+
 /// A PATCH body that was read.
 #[derive(Debug, Clone)]
 pub struct Patch {
@@ -38,6 +46,8 @@ pub struct Patch {
     /// What strict decoding holds against the body itself, as `duplicate field "data.k"`; errors or warnings according
     /// to `fieldValidation`, together with what decoding the result finds.
     pub complaints: Vec<String>,
+    /// Whether there are numbers in it that no tree keeps, which nobody decoded so far.
+    pub has_holes: bool,
 }
 
 #[derive(Debug, Clone)]
@@ -54,13 +64,23 @@ impl Patch {
     /// 400 when the body is no patch of its format, 413 for more operations than
     /// [`JSON_PATCH_OPERATIONS`](crate::limits::JSON_PATCH_OPERATIONS).
     pub fn parse(format: Format, body: &[u8], checked: bool) -> ApiResult<Self> {
-        let kept = |parsed: text::Parsed| if parsed.abyss { Err(text::Error::TooDeep) } else { Ok(parsed) };
+        let kept = |parsed: text::Parsed| match parsed {
+            text::Parsed { deep: true, .. } => Err(text::Error::TooDeep),
+            // Operations, and what nobody looks at, are decoded when they are applied.
+            text::Parsed { overflow: Some(number), .. }
+                if format == Format::Strategic || (format == Format::Merge && checked) =>
+            {
+                Err(text::Error::Number(number))
+            }
+            parsed => Ok(parsed),
+        };
         let parsed = text::parse_tracking(body).and_then(kept).map_err(|error| match format {
             Format::Json if checked => decoding(&error),
             Format::Merge if checked => decoding(&error),
             Format::Merge => ApiError::bad_request(merge::INVALID),
             _ => ApiError::bad_request(error.to_string()),
         })?;
+        let has_holes = parsed.overflow.is_some();
         let mut complaints: Vec<String> = match checked {
             true => parsed.duplicates.iter().map(|path| format!("duplicate field {}", quote(path))).collect(),
             false => Vec::new(),
@@ -79,7 +99,7 @@ impl Patch {
                 other => return Err(ApiError::bad_request(unmarshal(&other, "map[string]interface {}"))),
             },
         };
-        Ok(Self { body, complaints })
+        Ok(Self { body, complaints, has_holes })
     }
 
     /// Whether this is a strategic merge patch, whose result needs no kind.
@@ -121,7 +141,7 @@ impl Patch {
                     Body::Merge(patch) => merge::sort_touched(&mut shown, patch),
                     Body::Strategic(_) => {}
                 }
-                (String::from_utf8_lossy(&text::to_vec(&shown)).into_owned(), why.to_owned())
+                (String::from_utf8_lossy(&text::to_vec_as_stated(&shown)).into_owned(), why.to_owned())
             }
         };
         let error = FieldError { kind: ErrorKind::Invalid, field: "patch".to_owned(), shown: quote(&shown), detail };

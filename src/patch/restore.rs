@@ -62,7 +62,7 @@ pub fn whole_number(value: &Value) -> Option<i64> {
     match value {
         Value::Int(number) => Some(*number),
         #[expect(clippy::cast_possible_truncation, reason = "the number is whole and fits")]
-        Value::Float(number) if number.fract() == 0.0 && number.abs() < 9.2e18 => Some(*number as i64),
+        Value::Float(number) if number.get().fract() == 0.0 && number.get().abs() < 9.2e18 => Some(number.get() as i64),
         _ => None,
     }
 }
@@ -122,7 +122,7 @@ fn check(shape: &Shape, value: &Value) -> Result<(), String> {
 
 fn whole(value: &Value, kind: &str) -> Result<(), String> {
     match value {
-        Value::Float(number) => scalar(value, kind, number.trunc() == *number, true),
+        Value::Float(number) => scalar(value, kind, number.get().trunc() == number.get(), true),
         _ => scalar(value, kind, matches!(value, Value::Int(_)), false),
     }
 }

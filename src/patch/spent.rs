@@ -1,6 +1,9 @@
 //! What a strategic merge leaves of its patch, which the reference shows when the outcome cannot be decoded: directives
 //! that were followed are gone from it, and with them the lists that they put into order.
 
+use std::collections::{HashMap, HashSet};
+
+use flotilla_proto::json;
 use flotilla_proto::schema::{Patch as Rules, Type};
 use flotilla_proto::value::{Map, Value};
 
@@ -24,8 +27,8 @@ fn spend(patch: &mut Map, target: &Map, schema: Schema<'_>) {
     }
     patch.remove(RETAIN_KEYS);
     let name = |key: &str| prefixed(key, ORDER_PREFIX).flatten().map(str::to_owned);
-    let ordered: Vec<String> = patch.keys().filter_map(name).collect();
-    patch.retain(|key, _| !key.starts_with(ORDER_PREFIX) && !ordered.iter().any(|name| name == key));
+    let ordered: HashSet<String> = patch.keys().filter_map(name).collect();
+    patch.retain(|key, _| !key.starts_with(ORDER_PREFIX) && !ordered.contains(key));
     for (key, value) in patch.iter_mut() {
         match (target.get(key), value) {
             (Some(Value::Object(target)), Value::Object(patch)) => {
@@ -54,9 +57,13 @@ fn spend_items(patch: &mut [Value], target: &[Value], key: &str, schema: Schema<
     if patch.iter().any(|item| item.str_at(&[DIRECTIVE]) == "replace") {
         return;
     }
-    for item in patch.iter_mut().filter(|item| item.at(&[DIRECTIVE]).is_null()) {
-        let own = |other: &&Value| !item.at(&[key]).is_null() && other.at(&[key]) == item.at(&[key]);
-        let Some(Value::Object(found)) = target.iter().find(own) else { continue };
+    let mut by_key: HashMap<Vec<u8>, &Value> = HashMap::with_capacity(target.len());
+    for item in target {
+        by_key.entry(json::to_vec(item.at(&[key]))).or_insert(item);
+    }
+    let is_plain = |item: &&mut Value| item.at(&[DIRECTIVE]).is_null() && !item.at(&[key]).is_null();
+    for item in patch.iter_mut().filter(is_plain) {
+        let Some(Value::Object(found)) = by_key.get(&json::to_vec(item.at(&[key]))) else { continue };
         if let Value::Object(item) = item {
             spend(item, found, schema);
         }

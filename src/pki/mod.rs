@@ -27,7 +27,7 @@ pub use files::{publish_new, read_credential, replace};
 pub use kubeconfig::kubeconfig;
 pub use leaf::{Leaf, LeafSpec, Usage};
 pub use peer::PeerPki;
-pub use serving::ServingCertificate;
+pub use serving::{ServingCertificate, provider};
 
 /// How long an authority is valid.
 pub const AUTHORITY_VALIDITY: Duration = days(3_650);

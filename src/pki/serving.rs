@@ -14,7 +14,7 @@ use super::{ClientRoots, PkiError};
 use crate::limits::TLS_SESSIONS;
 
 /// The cryptography of all TLS here.
-pub(super) fn provider() -> Arc<CryptoProvider> {
+pub fn provider() -> Arc<CryptoProvider> {
     Arc::new(rustls::crypto::ring::default_provider())
 }
 

@@ -4,7 +4,7 @@ use flotilla_proto::json;
 use flotilla_proto::schema::Column;
 use flotilla_proto::time::Timestamp;
 use flotilla_proto::value;
-use flotilla_proto::value::{Str, Value};
+use flotilla_proto::value::{Float, Str, Value};
 
 use super::age;
 use super::cell;
@@ -97,8 +97,8 @@ fn made(value: &Value, kind: Kind, now: Timestamp) -> Value {
         (Kind::String, value) => text(value).into(),
         (Kind::Integer, Value::Int(number)) => Value::Int(*number),
         // Go's conversion cuts the fraction off; so does this one, which also bounds the rest.
-        (Kind::Integer, Value::Float(number)) => Value::Int(*number as i64),
-        (Kind::Number, Value::Int(number)) => Value::Float(*number as f64),
+        (Kind::Integer, Value::Float(number)) => Value::Int(number.get() as i64),
+        (Kind::Number, Value::Int(number)) => Float::new(*number as f64).map_or(Value::Null, Value::Float),
         (Kind::Number, Value::Float(number)) => Value::Float(*number),
         (Kind::Boolean, Value::Bool(flag)) => Value::Bool(*flag),
         (Kind::Date, Value::Str(text)) => date(text, now).into(),
@@ -116,10 +116,10 @@ fn date(text: &str, now: Timestamp) -> Str {
 /// A value as text: strings and numbers as Go prints them, lists and objects as JSON with sorted keys.
 fn text(value: &Value) -> Str {
     match value {
-        Value::Null => Str::const_new("<no value>"),
+        Value::Null | Value::Hole(_) => Str::const_new("<no value>"),
         Value::Bool(flag) => Str::const_new(if *flag { "true" } else { "false" }),
         Value::Int(number) => number.to_string().into(),
-        Value::Float(number) => float(*number).into(),
+        Value::Float(number) => float(number.get()).into(),
         Value::Str(text) => text.clone(),
         Value::Array(_) | Value::Object(_) => {
             let mut sorted = value.clone();

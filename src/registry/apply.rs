@@ -152,7 +152,7 @@ impl<'a> Apply<'a> {
         let before = live.unwrap_or(&Value::Null);
         decode(served, &mut object, before)
             .map_err(|error| field_target.unconvertible(&self.configuration, &merged, &error.to_string()))?;
-        convert::default_changed(served, &mut object, before);
+        convert::default_changed(served, &mut object, before)?;
         applied.finish(&mut object);
         Ok(Some(object))
     }

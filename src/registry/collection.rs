@@ -1,6 +1,6 @@
 //! Deleting collections.
 
-use futures_util::{StreamExt, TryStreamExt, stream};
+use futures_util::{StreamExt, stream};
 
 use super::delete::warn_of_dependents;
 use super::{DeleteOptions, Listing, Page, Registry, Served, Target};
@@ -33,7 +33,9 @@ impl Registry {
                 }
             }
         });
-        deletions.buffered(limits::COLLECTION_DELETIONS).try_collect::<()>().await?;
+        // One that cannot be deleted holds no others up.
+        let outcomes: Vec<ApiResult<()>> = deletions.buffered(limits::COLLECTION_DELETIONS).collect().await;
+        outcomes.into_iter().collect::<ApiResult<()>>()?;
         Ok(page.of(objects))
     }
 }

@@ -34,7 +34,7 @@ pub fn to_served(served: &Served, object: Value) -> ApiResult<Value> {
 /// An object that came of [`to_stored`], as the request's version would show it if it were stored.
 pub fn as_if_stored(served: &Served, object: Value) -> ApiResult<Value> {
     match &served.custom {
-        Some(custom) => custom.show(custom.store(object)),
+        Some(custom) => custom.show(custom.store(object)?),
         None => Ok(shown(served, object)),
     }
 }
@@ -63,7 +63,7 @@ pub fn current(served: &Served, object: Value) -> ApiResult<Value> {
 /// `stored`. Definitions may have changed since a custom resource was stored, also the version that is stored.
 pub fn is_unchanged(served: &Served, new: &Value, old: &Value, stored: &Object) -> ApiResult<bool> {
     match &served.custom {
-        Some(custom) if new == old => Ok(custom.store(new.clone()) == encode::stored_tree(stored)?),
+        Some(custom) if new == old => Ok(custom.store(new.clone())? == encode::stored_tree(stored)?),
         Some(_) => Ok(false),
         None => Ok(new == old),
     }
@@ -78,22 +78,38 @@ pub fn forget_empty(served: &Served, object: &mut Value, before: &Value) {
 }
 
 /// Writes the defaults of the kind into an object of the request's version. The kind states them for its stored form.
-pub fn default(served: &Served, object: &mut Value) {
+///
+/// # Errors
+/// 413: those of a custom resource make it larger than an object may be.
+pub fn default(served: &Served, object: &mut Value) -> ApiResult<()> {
     if let Some(custom) = &served.custom {
         return custom.default(object);
     }
     if served.is_stored_version() {
         (served.strategy.default)(object);
-        return;
+        return Ok(());
     }
     let mut stored = to_stored(served, std::mem::take(object));
-    (served.strategy.default)(&mut stored);
+    served.strategy.default_converted.unwrap_or(served.strategy.default)(&mut stored);
     *object = shown(served, stored);
+    Ok(())
+}
+
+/// Writes the defaults into a valid object of the stored version that were left out while it was checked, as it came in
+/// another version.
+pub fn default_valid(served: &Served, object: &mut Value) {
+    if served.strategy.default_converted.is_some() && !served.is_stored_version() {
+        (served.strategy.default)(object);
+        encode::order_members(object, &served.stored.of);
+    }
 }
 
 /// As [`default`], for an object that was made of one which has its defaults: of what both share they are not written
 /// again, where the kind says that they follow from that alone.
-pub fn default_changed(served: &Served, object: &mut Value, before: &Value) {
+///
+/// # Errors
+/// As for [`default`].
+pub fn default_changed(served: &Served, object: &mut Value, before: &Value) -> ApiResult<()> {
     if !served.strategy.defaults_by_member || !served.is_stored_version() {
         return default(served, object);
     }
@@ -105,4 +121,5 @@ pub fn default_changed(served: &Served, object: &mut Value, before: &Value) {
         .collect();
     (served.strategy.default)(object);
     shared.into_iter().for_each(|(key, member)| object.set_at(&[&key], member));
+    Ok(())
 }

@@ -76,7 +76,7 @@ impl Registry {
         place(target, &mut object)?;
         owners::dedup(&mut object, &mut caller.warnings);
         if !incoming.owned {
-            convert::default(served, &mut object);
+            convert::default(served, &mut object)?;
             ownership::record(served, "", options, None, &mut object, incoming.untracked);
         }
         convert::forget_empty(served, &mut object, &Value::Null);
@@ -93,10 +93,6 @@ impl Registry {
         options: &WriteOptions,
         caller: &mut Caller,
     ) -> ApiResult<Written> {
-        let stated = object.str_at(&["metadata", "resourceVersion"]);
-        if !matches!(stated, "" | "0") && stated.parse::<u64>().is_ok() {
-            return Err(ApiError::unknown("resourceVersion should not be set on objects to be created"));
-        }
         let generated = object.str_at(&["metadata", "name"]).is_empty();
         let prefix = object.str_at(&["metadata", "generateName"]).to_owned();
         if prefix.is_empty() {
@@ -148,12 +144,15 @@ impl Registry {
         caller: &mut Caller,
     ) -> ApiResult<Entity> {
         let served = target.served;
+        let stated = object.remove_at(&["metadata", "resourceVersion"]);
         prepare(served.strategy, &served.stored.of, object);
         encode::order_changed(object, &served.stored.of, &Value::Null);
         self.validate_create(target, object, caller)?;
+        convert::default_valid(served, object);
         self.check_create(target, object, caller)?;
         self.charge_quotas(target, object, None, options, caller).await?;
         allocation.begin_writing()?;
+        check_unrevised(object, stated, options)?;
         self.insert(target, object, options, caller.tenure).await
     }
 
@@ -191,18 +190,19 @@ impl Registry {
         let served = target.served;
         let name = object.str_at(&["metadata", "name"]);
         let key = served.key(target.namespace, name);
+        self.convert_to_store(served, object, options.dry_run).await?;
         let taken = |current: Option<Arc<Object>>| self.taken(target, name, current.as_deref());
         if options.dry_run {
             return match self.table(served).get(key.as_str()) {
                 Some(current) => Err(taken(Some(current))),
                 None => {
                     let mut shown = convert::as_if_stored(served, object.clone())?;
-                    shown.remove_at(&["metadata", "resourceVersion"]);
+                    encode::order_metadata(&mut shown, served.of());
                     Ok(Entity::Built(shown))
                 }
             };
         }
-        let mutation = Mutation::Put(encode::draft(served, object));
+        let mutation = Mutation::Put(encode::draft(served, object)?);
         let write = Write { table: served.table.clone(), key, expectation: Expectation::Absent, mutation };
         match self.write_from(write, tenure).await? {
             Outcome::Committed { object, .. } => Ok(Entity::Stored(object)),
@@ -244,6 +244,23 @@ impl Registry {
     }
 }
 
+/// What is to be created has no revision yet. A dry run gets not as far as where that is refused, and tells what was
+/// stated.
+fn check_unrevised(object: &mut Value, stated: Option<Value>, options: &WriteOptions) -> ApiResult<()> {
+    let Some(stated) = stated.filter(|stated| stated.as_str().is_some_and(|text| !text.is_empty())) else {
+        return Ok(());
+    };
+    if options.dry_run {
+        object.set_at(&["metadata", "resourceVersion"], stated);
+        return Ok(());
+    }
+    let text = stated.as_str().unwrap_or("");
+    if text != "0" && text.parse::<u64>().is_ok() {
+        return Err(ApiError::unknown("resourceVersion should not be set on objects to be created"));
+    }
+    Ok(())
+}
+
 fn cannot_generate(mut error: ApiError) -> ApiError {
     error.message.push_str(", the server was not able to generate a unique name for the object");
     if let Some(details) = &mut error.details {
@@ -271,7 +288,7 @@ pub fn place(target: Target<'_>, object: &mut Value) -> ApiResult<()> {
 
 /// Sets what the server decides of a new object and clears what a client may not.
 fn prepare(strategy: &Strategy, of: &Type, object: &mut Value) {
-    for field in ["deletionTimestamp", "deletionGracePeriodSeconds", "selfLink", "resourceVersion"] {
+    for field in ["deletionTimestamp", "deletionGracePeriodSeconds", "selfLink"] {
         object.remove_at(&["metadata", field]);
     }
     if strategy.status {

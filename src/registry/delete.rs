@@ -13,6 +13,7 @@ use crate::gateway::Caller;
 use crate::kinds::{Dependents, priority_class};
 use crate::limits;
 use crate::status::{ApiError, ApiResult};
+use crate::unreadable;
 
 /// Finalizer that the garbage collector takes away once dependents have lost their owner.
 pub const ORPHAN: &str = "orphan";
@@ -30,8 +31,27 @@ pub struct Deleted {
     pub uid: String,
     /// Whether it is gone, rather than only marked.
     pub gone: bool,
+    /// Whether it could not be decoded, so that there is nothing to show.
+    pub is_unreadable: bool,
     /// Whether the store made a write of it.
     stored: bool,
+}
+
+impl Deleted {
+    /// What is there still.
+    fn marked(entity: Entity, uid: String, stored: bool) -> Self {
+        Self { entity, uid, gone: false, is_unreadable: false, stored }
+    }
+
+    /// What is gone, as it was last.
+    fn removed(object: Arc<Object>, uid: String) -> Self {
+        Self { gone: true, ..Self::marked(Entity::Stored(object), uid, true) }
+    }
+
+    /// What is gone although it could not be decoded.
+    pub(super) fn removed_unread(object: Arc<Object>) -> Self {
+        Self { is_unreadable: true, ..Self::removed(object, String::new()) }
+    }
 }
 
 /// What is to be done with one state of an object.
@@ -77,7 +97,12 @@ impl Registry {
                     false => continue,
                 }
             };
-            let tried = self.try_delete(target, &current, &mut options, &mut marked).await;
+            let tried = match options.despite_read_errors {
+                Some(_) if unreadable::prove(&current).is_err() => {
+                    self.remove_unreadable(target, &current, &options, caller).await
+                }
+                _ => self.try_delete(target, &current, &mut options, &mut marked).await,
+            };
             if self.is_final(target, &current, &tried, |deleted| deleted.stored, caller).await?
                 && let Some(deleted) = tried.transpose()
             {
@@ -94,6 +119,7 @@ impl Registry {
         options: &mut DeleteOptions,
         marked: &mut Option<Deleted>,
     ) -> ApiResult<Option<Deleted>> {
+        self.convert_to_show(target.served, std::slice::from_ref(current)).await?;
         let old = stored_tree(current)?;
         check_preconditions(target, options, &old, current)?;
         let uid = old.str_at(&["metadata", "uid"]).to_owned();
@@ -106,16 +132,14 @@ impl Registry {
             step(target.served, &old, options)
         };
         match step {
-            Step::Wait => {
-                Ok(Some(Deleted { entity: Entity::Stored(current.clone()), uid, gone: false, stored: false }))
-            }
+            Step::Wait => Ok(Some(Deleted::marked(Entity::Stored(current.clone()), uid, false))),
             Step::Remove => {
                 if options.dry_run {
                     let entity = Entity::Stored(current.clone());
-                    return Ok(Some(Deleted { entity, uid, gone: true, stored: false }));
+                    return Ok(Some(Deleted { gone: true, ..Deleted::marked(entity, uid, false) }));
                 }
                 let removed = self.remove(target, current).await?;
-                Ok(removed.map(|object| Deleted { entity: Entity::Stored(object), uid, gone: true, stored: true }))
+                Ok(removed.map(|object| Deleted::removed(object, uid)))
             }
             Step::Mark(mut state, at_once) => {
                 encode::order_metadata(&mut state, &target.served.stored.of);
@@ -129,16 +153,15 @@ impl Registry {
                         // asked for of a certain state is from now on of this one.
                         options.resource_version.iter_mut().for_each(|seen| *seen = object.revision().to_string());
                         let removed = self.remove(target, &object).await?;
-                        let gone = |object| Deleted { entity: Entity::Stored(object), uid, gone: true, stored: true };
                         Ok(match removed {
-                            Some(object) => Some(gone(object)),
+                            Some(object) => Some(Deleted::removed(object, uid)),
                             None => {
-                                *marked = Some(gone(object));
+                                *marked = Some(Deleted::removed(object, uid));
                                 None
                             }
                         })
                     }
-                    entity => Ok(Some(Deleted { entity, uid, gone: at_once, stored })),
+                    entity => Ok(Some(Deleted { gone: at_once, ..Deleted::marked(entity, uid, stored) })),
                 }
             }
         }
@@ -174,10 +197,11 @@ impl Registry {
         if marked == *old {
             return Ok(Some((Entity::Stored(current.clone()), false)));
         }
+        self.convert_to_store(target.served, &marked, options.dry_run).await?;
         if options.dry_run {
             return Ok(Some((Entity::Built(convert::as_if_stored(target.served, marked)?), false)));
         }
-        let draft = encode::draft(target.served, &marked);
+        let draft = encode::draft(target.served, &marked)?;
         let expectation = Expectation::Revision(current.revision());
         Ok(match self.put(target.served, current.key().clone(), expectation, draft).await? {
             Outcome::Committed { object, .. } => Some((Entity::Stored(object), true)),
@@ -219,8 +243,8 @@ fn is_definition(served: &Served) -> bool {
 }
 
 fn check_preconditions(target: Target<'_>, options: &DeleteOptions, old: &Value, current: &Object) -> ApiResult<()> {
-    // Namespaces are checked by rules of their own, which word it differently.
-    let plain = is_namespace(target.served);
+    // Namespaces and definitions are checked by rules of their own, which word it differently.
+    let plain = is_namespace(target.served) || is_definition(target.served);
     let resource = if plain { &target.served.resource.name } else { &target.served.kind().name };
     let failed = |what: &str, stated: &str, own: &str, since: &str| {
         let why = if plain {

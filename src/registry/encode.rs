@@ -15,7 +15,8 @@ use memchr::memmem;
 
 use super::served::Served;
 use crate::limits;
-use crate::status::{ApiError, ApiResult};
+use crate::status::ApiResult;
+use crate::unreadable;
 
 thread_local! {
     /// Where objects are encoded before their length is known.
@@ -23,10 +24,13 @@ thread_local! {
 }
 
 /// Encodes an object for its table. It must be in the stored version, but for custom resources.
-pub fn draft(served: &Served, object: &Value) -> Draft {
-    let stored = served.custom.as_ref().map(|custom| custom.store(object.clone()));
+///
+/// # Errors
+/// It was not converted ahead by the webhook that converts it.
+pub fn draft(served: &Served, object: &Value) -> ApiResult<Draft> {
+    let stored = served.custom.as_ref().map(|custom| custom.store(object.clone())).transpose()?;
     let object = stored.as_ref().unwrap_or(object);
-    SCRATCH.with_borrow_mut(|out| {
+    Ok(SCRATCH.with_borrow_mut(|out| {
         out.clear();
         let layout = write(served, object, out);
         // The store keeps this very buffer: one that grew while it was written would leave holes in memory.
@@ -34,8 +38,9 @@ pub fn draft(served: &Served, object: &Value) -> Draft {
         if out.capacity() > limits::SCRATCH_BYTES {
             *out = Vec::new();
         }
-        Draft { bytes, layout, terms: terms(served, object) }
-    })
+        debug_assert_eq!(json::check(&bytes), Ok(()), "what is written can be read");
+        Draft { bytes, layout, terms: terms(served, object), is_sound: true }
+    }))
 }
 
 fn write(served: &Served, object: &Value, out: &mut Vec<u8>) -> Layout {
@@ -118,17 +123,19 @@ fn terms(served: &Served, object: &Value) -> Terms {
 
 /// The tree of a stored object, in its stored version.
 pub fn stored_value(object: &Object) -> ApiResult<Value> {
-    json::parse(object.bytes()).map_err(|error| ApiError::internal(format!("stored object {}: {error}", object.key())))
+    unreadable::value(object)
 }
 
 /// As [`stored_value`], for readers who change little of it: what they do not look at is never read, and what they do
 /// not change is written as it was.
 pub fn stored_tree(object: &Object) -> ApiResult<Value> {
+    unreadable::prove(object)?;
     value::read(object.bytes()).map_or_else(|| stored_value(object), Ok)
 }
 
 /// A part of the tree of a stored object, in its stored version.
 pub fn stored_part(object: &Object, part: Part) -> ApiResult<Value> {
+    unreadable::prove(object)?;
     let metadata = &object.layout().metadata;
     let known = metadata.start as usize..metadata.end as usize;
     json::parse_part(object.bytes(), part, known).map_or_else(|| stored_value(object), Ok)
@@ -140,9 +147,30 @@ pub fn mentions(object: &Object, text: &str) -> bool {
     memmem::find(object.metadata(), text.as_bytes()).is_some()
 }
 
-/// The stored bytes without the newline.
-pub fn text(object: &Object) -> &[u8] {
-    object.bytes().strip_suffix(b"\n").unwrap_or(object.bytes())
+/// The stored bytes without the newline, for whoever sends them as they are.
+///
+/// # Errors
+/// 500: they cannot be decoded.
+pub fn text(object: &Object) -> ApiResult<&[u8]> {
+    unreadable::prove(object)?;
+    Ok(object.bytes().strip_suffix(b"\n").unwrap_or(object.bytes()))
+}
+
+/// The text of the metadata, for whoever sends it as it is: it may be sound although something else is not.
+///
+/// # Errors
+/// 500: it cannot be decoded.
+pub fn metadata_text(object: &Object) -> ApiResult<&[u8]> {
+    let is_sound = |error| json::check(object.metadata()).map_err(|_| error);
+    unreadable::prove(object).or_else(is_sound)?;
+    Ok(object.metadata())
+}
+
+/// Of an object that cannot be decoded its metadata, if that can; as a member of its name.
+pub fn metadata_alone(object: &Object) -> Option<Value> {
+    unreadable::prove(object).is_err().then_some(())?;
+    let metadata = json::parse(object.metadata()).ok()?;
+    Some(flotilla_proto::value!({"metadata": metadata}))
 }
 
 /// Puts the members of `metadata` into the order of the catalogue after some were added.

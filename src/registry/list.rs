@@ -38,6 +38,16 @@ impl Page {
         Self { rows: Rows::Gathered(objects.into_iter()), ..self }
     }
 
+    /// Whether an object is, or may be, on the page.
+    pub fn may_have(&self, object: &Object) -> bool {
+        match &self.rows {
+            Rows::Gathered(rows) => rows.as_slice().iter().any(|row| row.key() == object.key()),
+            Rows::Streamed { cursor, selection, .. } => {
+                cursor.scope().contains(object.key()) && selects(selection, object)
+            }
+        }
+    }
+
     /// Appends the next objects of the page to `out`; false when there are none left.
     ///
     /// # Errors
@@ -100,6 +110,16 @@ impl OneByOne {
         }
         Ok(self.read.pop_front().inspect(|object| self.size = object.bytes().len()))
     }
+
+    /// Appends some of those that are left to `out`; false when there are no more.
+    ///
+    /// # Errors
+    /// As for [`OneByOne::next_object`].
+    pub fn read(&mut self, out: &mut Vec<Arc<Object>>) -> ApiResult<bool> {
+        out.extend(self.read.drain(..));
+        self.more = self.more && self.page.read(out)?;
+        Ok(self.more)
+    }
 }
 
 /// Whether an object is selected.
@@ -113,6 +133,7 @@ impl Registry {
     pub async fn list(&self, served: &Served, namespace: &str, listing: &Listing) -> ApiResult<Page> {
         self.reach_for_list(served, listing).await?;
         let page = self.page(served, namespace, listing)?;
+        let page = self.convert_page(served, page).await?;
         if listing.is_recent() {
             self.promised(page.revision).await?;
         }
@@ -125,14 +146,23 @@ impl Registry {
         let table = self.table(served);
         if let Some(token) = token(served, listing)? {
             return match token.revision {
-                None => self.barrier(&table).await,
+                None => {
+                    self.barrier(&table).await?;
+                    self.store.freshened(&table).await;
+                    Ok(())
+                }
                 Some(revision) => self.reach(&table, revision.get()).await,
             };
         }
         match listing.wanted()? {
-            0 if listing.revision.is_empty() => self.barrier(&table).await,
+            0 if listing.revision.is_empty() => {
+                self.barrier(&table).await?;
+                self.store.freshened(&table).await;
+                Ok(())
+            }
             0 => {
                 self.store.settled(&table).await;
+                self.store.freshened(&table).await;
                 Ok(())
             }
             revision => self.reach(&table, revision).await,
@@ -158,7 +188,7 @@ fn snapshot(table: &Table, listing: &Listing) -> ApiResult<Snapshot> {
     if revision == 0 || !exactly {
         return Ok(table.snapshot());
     }
-    table.snapshot_at(Revision::new(revision)).map_err(|error| match error {
+    read::at(table, Revision::new(revision)).map_err(|error| match error {
         SnapshotError::Compacted(compacted) => too_old(revision, compacted),
         SnapshotError::Future(future) => read::too_large(revision, future.current),
     })
@@ -183,7 +213,7 @@ fn next_page(table: &Table, namespace: &str, listing: &Listing, token: Token) ->
     let snapshot = match token.revision {
         // The client goes on without a consistent view, after its token expired.
         None => table.snapshot(),
-        Some(revision) => match table.snapshot_at(revision) {
+        Some(revision) => match read::at(table, revision) {
             Ok(snapshot) => snapshot,
             Err(SnapshotError::Compacted(_)) => return Err(token.expired()),
             Err(SnapshotError::Future(future)) => return Err(read::too_large(revision.get(), future.current)),

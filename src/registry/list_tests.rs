@@ -74,3 +74,22 @@ async fn pages_after_one_without_a_consistent_view_are_of_its_revision() {
     assert_eq!(rows[0].key().name(), "c", "bb came later");
     store.shutdown().await;
 }
+
+#[actix_web::test]
+async fn what_was_written_here_is_looked_at_by_no_list() {
+    let dir = Scratch::new();
+    let open = async || Store::open(Options::new(dir.join("store"))).await.unwrap();
+    let store = open().await;
+    let registry = Registry::new(store.clone(), PortRange::NODE_PORTS);
+    write(&registry, "one").await;
+    let served = registry.resources.find("", "v1", "namespaces").unwrap();
+    let current = |registry: &Registry| registry.current(&served, "", "one").unwrap();
+    assert_eq!(current(&registry).is_sound(), Some(true), "copies cost no second look");
+    store.shutdown().await;
+    let store = open().await;
+    let registry = Registry::new(store.clone(), PortRange::NODE_PORTS);
+    assert_eq!(current(&registry).is_sound(), None, "who wrote the log is not known");
+    registry.examine_stored().await;
+    assert_eq!(current(&registry).is_sound(), Some(true));
+    store.shutdown().await;
+}

@@ -9,6 +9,7 @@ mod apply;
 mod carry_over;
 mod collection;
 mod continuation;
+mod conversion;
 mod convert;
 mod create;
 mod delete;
@@ -24,6 +25,8 @@ mod read;
 pub mod selector;
 mod served;
 pub mod subresources;
+mod unreadable;
+mod unsafe_deletion;
 mod update;
 
 use std::sync::Arc;
@@ -37,7 +40,9 @@ pub use admission::lookup::CONSULTED;
 pub use allocation::{NodePorts, claimant, held_addresses};
 pub use create::place;
 pub use delete::{FOREGROUND, ORPHAN};
-pub use encode::{mentions, order_members, stored_part, stored_tree, stored_value, text as stored_text};
+pub use encode::{
+    mentions, metadata_alone, metadata_text, order_members, stored_part, stored_tree, stored_value, text as stored_text,
+};
 pub use list::{OneByOne, Page, selects};
 pub use listing::Listing;
 pub use options::{DeleteOptions, FieldValidation, Propagation, WriteOptions};
@@ -48,6 +53,7 @@ pub use update::Change;
 use crate::access::Authorizer;
 use crate::config::PortRange;
 use crate::metrics::Metrics;
+use crate::outbound::Outbound;
 use crate::status::{ApiError, ApiResult};
 
 /// What every operation on objects needs.
@@ -64,6 +70,11 @@ pub struct Registry {
     pub authorizer: Authorizer,
     /// What is measured.
     pub metrics: Arc<Metrics>,
+    /// Asks other servers.
+    pub outbound: Outbound,
+    /// Whether Services are reached at their endpoints rather than at their cluster address.
+    pub routes_by_endpoints: bool,
+    unreadable: unreadable::Unreadable,
 }
 
 /// An object as an operation leaves it.
@@ -128,6 +139,9 @@ impl Registry {
             accounts_are_made: false,
             authorizer: Authorizer::default(),
             metrics: Arc::default(),
+            outbound: Outbound::default(),
+            routes_by_endpoints: false,
+            unreadable: unreadable::Unreadable::default(),
         }
     }
 

@@ -2,6 +2,7 @@
 
 use flotilla_proto::value::Value;
 
+use super::unsafe_deletion;
 use crate::field::{ErrorKind, Errors, Path, shown};
 use crate::fieldmanager::MANAGER_BYTES_MAX;
 use crate::gateway::query::Query;
@@ -112,6 +113,9 @@ pub struct DeleteOptions {
     pub uid: Option<String>,
     /// The revision that the object must have.
     pub resource_version: Option<String>,
+    /// Whether an object that cannot be decoded is to be removed, and what is asked for that does not go with it. As by
+    /// default in the reference, this says nothing of any other object.
+    pub despite_read_errors: Option<Errors>,
 }
 
 impl DeleteOptions {
@@ -134,6 +138,7 @@ impl DeleteOptions {
             grace_seconds: source.int_at(&["gracePeriodSeconds"]),
             uid: source.at(&["preconditions", "uid"]).as_str().map(Into::into),
             resource_version: source.at(&["preconditions", "resourceVersion"]).as_str().map(Into::into),
+            despite_read_errors: unsafe_deletion::read(source),
             ..Self::default()
         };
         if let (Some(policy), Some(_)) = (policy, orphan) {
@@ -170,6 +175,9 @@ fn query_options(query: &Query<'_>) -> ApiResult<Value> {
     }
     if let Some(orphan) = query.flag("orphanDependents") {
         options.set_at(&["orphanDependents"], orphan);
+    }
+    if let Some(despite) = query.flag(unsafe_deletion::OPTION) {
+        options.set_at(&[unsafe_deletion::OPTION], despite);
     }
     if let Some(policy) = query.get("propagationPolicy") {
         options.set_at(&["propagationPolicy"], policy);

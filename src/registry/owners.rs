@@ -1,28 +1,46 @@
 //! Owner references that stand twice.
 
+use std::collections::HashSet;
+
+use flotilla_proto::json;
 use flotilla_proto::value::Value;
 
-/// Drops repeated owner references and tells the client of them.
+/// Drops repeated owner references and tells the client of them. They were conformed: equal ones are written alike.
 pub fn dedup(object: &mut Value, warnings: &mut Vec<String>) {
     let owners = object.list_at(&["metadata", "ownerReferences"]);
     if owners.len() < 2 {
         return;
     }
-    let mut kept: Vec<Value> = Vec::with_capacity(owners.len());
-    let mut repeated: Vec<String> = Vec::new();
-    for owner in owners {
-        if kept.contains(owner) {
-            repeated.push(owner.str_at(&["uid"]).to_owned());
-        } else {
-            kept.push(owner.clone());
-        }
-    }
+    let mut seen = HashSet::with_capacity(owners.len());
+    let is_new: Vec<bool> = owners.iter().map(|owner| seen.insert(json::to_vec(owner))).collect();
+    let of = |new: bool| owners.iter().zip(&is_new).filter(move |(_, is_new)| **is_new == new).map(|(owner, _)| owner);
+    let repeated: Vec<&str> = of(false).map(|owner| owner.str_at(&["uid"])).collect();
     if !repeated.is_empty() {
-        object.set_at(&["metadata", "ownerReferences"], kept);
         warnings.push(format!(
             ".metadata.ownerReferences contains duplicate entries; API server dedups owner references in 1.20+, and \
              may reject such requests as early as 1.24; please fix your requests; duplicate UID(s) observed: {}",
             repeated.join(", ")
         ));
+        let kept: Vec<Value> = of(true).cloned().collect();
+        object.set_at(&["metadata", "ownerReferences"], kept);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use flotilla_proto::value;
+
+    use super::*;
+
+    #[test]
+    fn what_stands_twice_is_dropped_and_told() {
+        let owner = |uid: &str| value!({"apiVersion": "v1", "kind": "Node", "name": "n", "uid": uid});
+        let owners = [owner("a"), owner("b"), owner("a"), owner("a")].to_vec();
+        let (mut object, mut warnings) = (value!({"metadata": {"ownerReferences": owners}}), Vec::new());
+        dedup(&mut object, &mut warnings);
+        assert_eq!(object.list_at(&["metadata", "ownerReferences"]), [owner("a"), owner("b")]);
+        assert!(warnings[0].ends_with("observed: a, a"), "{warnings:?}");
+        dedup(&mut object, &mut warnings);
+        assert_eq!(warnings.len(), 1);
     }
 }

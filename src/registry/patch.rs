@@ -1,5 +1,6 @@
 //! PATCH: the body says how the object changes.
 
+use flotilla_proto::complaints::COMPLAINTS_MAX;
 use flotilla_proto::json;
 use flotilla_proto::value::{Map, Value};
 
@@ -73,6 +74,7 @@ impl Patched<'_> {
         let keys = patched.as_object().into_iter().flat_map(Map::keys);
         let mut unknown: Vec<&str> = keys.filter(|key| !matches!(*key, "kind" | "apiVersion")).collect();
         unknown.sort_unstable();
+        unknown.truncate(COMPLAINTS_MAX);
         let complaints = unknown.iter().map(|key| format!("unknown field {}", quote(key)));
         let undecodable = |why: &str| self.patch.undecodable(of, patched, patched, why);
         settle(&self.patch, complaints, undecodable, self.validation, caller)?;
@@ -91,7 +93,7 @@ impl Change for Patched<'_> {
         }
         let again = || self.patch.apply(of, current.clone());
         let mut decoded = decode(&self.patch, self.target, (patched, current), &again, self.validation, caller)?;
-        convert::default_changed(served, &mut decoded, current);
+        convert::default_changed(served, &mut decoded, current)?;
         Ok(decoded)
     }
 
@@ -117,8 +119,14 @@ fn decode(
         Ok(patched) => patch.undecodable(of, current, &patched, why),
         Err(error) => error,
     };
-    let mut value = patched;
     let custom = target.served.custom.as_ref();
+    if patch.has_holes
+        && custom.is_some()
+        && let Some(hole) = patched.hole()
+    {
+        return Err(undecodable(&json::Error::from(hole).to_string()));
+    }
+    let mut value = patched;
     if custom.is_none() {
         value.set_at(&["kind"], &*kind.name);
         value.set_at(&["apiVersion"], kind.api_version());

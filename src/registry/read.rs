@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use flotilla_cluster::{Object, Revision, Table};
+use flotilla_cluster::{Compacted, Object, Revision, Snapshot, SnapshotError, Table};
 use tokio::sync::watch;
 use tokio::time::Instant;
 
@@ -123,6 +123,13 @@ impl Registry {
             Err(error) => Err(too_large(revision, error.current)),
         }
     }
+}
+
+/// A table as of a revision that a client has named: not when that is older than the history window, whether or not
+/// anything has changed since.
+pub(super) fn at(table: &Table, revision: Revision) -> Result<Snapshot, SnapshotError> {
+    let floor = table.horizon();
+    if revision < floor { Err(Compacted { floor }.into()) } else { table.snapshot_at(revision) }
 }
 
 /// 504 for a revision that the server has not reached.

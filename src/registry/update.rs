@@ -69,7 +69,7 @@ impl Registry {
         place(target, &mut incoming.value)?;
         check_identity(target, &incoming.value)?;
         if !target.served.strategy.create_on_update || !target.subresource.is_empty() {
-            convert::default(target.served, &mut incoming.value);
+            convert::default(target.served, &mut incoming.value)?;
             return self.update(target, &mut Replace(incoming), options, caller).await;
         }
         // Others may create or delete it in between.
@@ -82,7 +82,7 @@ impl Registry {
             let written = if is_absent {
                 self.create_by_put(target, incoming, options, caller).await
             } else {
-                convert::default(target.served, &mut incoming.value);
+                convert::default(target.served, &mut incoming.value)?;
                 self.update(target, &mut Replace(incoming), options, caller).await
             };
             match written {
@@ -177,7 +177,8 @@ impl Registry {
             }
             encode::order_changed(&mut object, &served.stored.of, &old);
             let expectation = Expectation::Revision(current.revision());
-            let draft = encode::draft(served, &object);
+            self.convert_to_store(served, &object, false).await?;
+            let draft = encode::draft(served, &object)?;
             if let Outcome::Committed { object, .. } =
                 self.put(served, current.key().clone(), expectation, draft).await?
             {
@@ -206,6 +207,7 @@ impl Registry {
         caller: &mut Caller,
     ) -> ApiResult<Option<Written>> {
         let served = target.served;
+        self.convert_to_show(served, std::slice::from_ref(current)).await?;
         let old = convert::current(served, encode::stored_tree(current)?)?;
         let shown = if served.custom.is_some() || served.is_stored_version() {
             Cow::Borrowed(&old)
@@ -235,6 +237,7 @@ impl Registry {
         fieldmanager::settle(&old, &mut new);
         encode::order_changed(&mut new, &served.stored.of, &old);
         let checked = self.validate_update(target, &new, &old, caller);
+        convert::default_valid(served, &mut new);
         let checked = match checked.and_then(|()| self.check_update(target, &new, &old, caller)) {
             Ok(()) => self.charge_quotas(target, &new, Some(&old), options, caller).await,
             refused => refused,
@@ -293,6 +296,7 @@ impl Registry {
     ) -> ApiResult<Option<(Entity, bool)>> {
         let served = target.served;
         let gone = may_go(&new);
+        self.convert_to_store(served, &new, options.dry_run || gone).await?;
         let unchanged = convert::is_unchanged(served, &new, old, current)?;
         if options.dry_run || (unchanged && !gone) {
             if unchanged {
@@ -318,7 +322,7 @@ impl Registry {
                 Outcome::Conflict { .. } => None,
             });
         }
-        Ok(match self.put(served, key, expectation, encode::draft(served, &new)).await? {
+        Ok(match self.put(served, key, expectation, encode::draft(served, &new)?).await? {
             Outcome::Committed { object, .. } => Some((Entity::Stored(object), true)),
             Outcome::Conflict { .. } => None,
         })

@@ -6,6 +6,7 @@ use bytes::Bytes;
 use flotilla_cluster::{Change, Object, Revision};
 use flotilla_proto::value::Value;
 use flotilla_proto::{catalogue, conform, json, protobuf};
+use futures_util::future::LocalBoxFuture;
 
 use super::event::{EventType, Shown};
 use crate::ahead::Pieces;
@@ -14,7 +15,7 @@ use crate::gateway::{Form, Media, Representation, answer};
 use crate::limits;
 use crate::metrics::watches::WatchEvents;
 use crate::printing;
-use crate::registry::{Registry, Served, now, stored_text};
+use crate::registry::{self, Registry, Served, now};
 use crate::status::{ApiError, ApiResult};
 
 /// Annotation of the bookmark that follows the present objects (KEP-3157).
@@ -53,10 +54,27 @@ impl Encoder {
         matches!(self.representation.form, Form::Metadata { list: true, .. })
     }
 
+    /// Whether a webhook converts what is shown.
+    pub fn is_converted(&self) -> bool {
+        self.served.custom.as_ref().is_some_and(|custom| custom.converted_by_webhook().is_some())
+    }
+
+    /// Has a webhook convert what is to be shown of these objects, if one does that.
+    pub fn convert_ahead(&self, objects: Vec<Arc<Object>>) -> Option<LocalBoxFuture<'static, ApiResult<()>>> {
+        self.served.custom.as_ref()?.converted_by_webhook()?;
+        let (registry, served) = (Arc::clone(&self.registry), Arc::clone(&self.served));
+        Some(Box::pin(async move { registry.convert_to_show(&served, &objects).await }))
+    }
+
     /// Appends the event of a change.
     pub fn change(&mut self, change: &Change, kind: EventType, shown: &Shown, out: &mut Pieces) -> ApiResult<()> {
         let before = out.len();
-        self.shared_or_own(change, kind, shown, out)?;
+        self.shared_or_own(change, kind, shown, out).map_err(|error| match kind {
+            EventType::Deleted if crate::unreadable::is_told_by(&error) => {
+                crate::unreadable::deleted(shown.object(), error)
+            }
+            _ => error,
+        })?;
         self.measured.sent(out.len() - before);
         Ok(())
     }
@@ -71,8 +89,7 @@ impl Encoder {
             && object.bytes().len() >= limits::SHARED_BYTES_MIN
         {
             // What is stored is shared already.
-            plain(kind, object, out);
-            return Ok(());
+            return plain(kind, object, out);
         }
         let encodings = change.shared(Encodings::default);
         let slot = match kind {
@@ -95,13 +112,20 @@ impl Encoder {
     fn event(&mut self, kind: EventType, shown: &Shown, out: &mut Vec<u8>) -> ApiResult<()> {
         if self.is_plain(shown.object()) {
             let text = match shown {
-                Shown::Object(object) => stored_text(object),
-                Shown::Left(_, bytes) => bytes.strip_suffix(b"\n").unwrap_or(bytes),
+                Shown::Object(object) => registry::stored_text(object)?,
+                Shown::Left(object, bytes) => {
+                    crate::unreadable::prove(object)?;
+                    bytes.strip_suffix(b"\n").unwrap_or(bytes)
+                }
             };
             self.frame_json(kind, |out| out.extend_from_slice(text), out);
             return Ok(());
         }
-        let value = self.tree(shown)?;
+        let value = match (self.tree(shown), self.representation.form) {
+            // Metadata can be read although something else cannot.
+            (Err(error), Form::Metadata { .. }) => registry::metadata_alone(shown.object()).ok_or(error)?,
+            (shown, _) => shown?,
+        };
         self.value(kind, &value, out)
     }
 
@@ -191,7 +215,7 @@ impl Encoder {
     pub fn present(&mut self, object: &Arc<Object>, out: &mut Pieces) -> ApiResult<()> {
         let before = out.len();
         if self.is_plain(object) {
-            plain(EventType::Added, object, out);
+            plain(EventType::Added, object, out)?;
         } else {
             self.event(EventType::Added, &Shown::Object(Arc::clone(object)), out.text())?;
         }
@@ -217,8 +241,10 @@ fn begin_json(kind: EventType, out: &mut Vec<u8>) {
 }
 
 /// Appends the event about an object that is shown as it is stored.
-fn plain(kind: EventType, object: &Object, out: &mut Pieces) {
+fn plain(kind: EventType, object: &Object, out: &mut Pieces) -> ApiResult<()> {
+    let text = registry::stored_text(object)?;
     begin_json(kind, out.text());
-    out.share_part(object.bytes(), stored_text(object));
+    out.share_part(object.bytes(), text);
     out.text().extend_from_slice(JSON_END);
+    Ok(())
 }

@@ -138,6 +138,7 @@ async fn start(
         }
         (Some(false), 0) => {
             registry.barrier(table).await?;
+            registry.store.freshened(table).await;
             Ok(Start::After(table.revision()))
         }
         (None, 0) => registry.list(served, namespace, &all).await.map(Start::Objects),
@@ -147,6 +148,10 @@ async fn start(
             if table.is_spread() && table.revision() < after {
                 let deadline = Instant::now() + limits::WATCH_BEGIN_WAIT;
                 let _ = registry.store.reach(table, after, deadline).await; // it may be yet to come
+            }
+            let floor = table.horizon();
+            if after < floor {
+                return Ok(Start::Failed(lost(after, Compacted { floor })));
             }
             Ok(Start::After(after))
         }

@@ -1,5 +1,6 @@
 //! The stream itself: what to send next, and when to end.
 
+use std::future::Future as _;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, ready};
@@ -14,7 +15,7 @@ use tokio::time::{Instant, Sleep};
 use super::bell::Rope;
 use super::encode::Encoder;
 use super::end::End;
-use super::event::judge;
+use super::event::{EventType, Shown, judge};
 use super::reminder::Reminder;
 use super::{Start, decides, lost};
 use crate::ahead::{Ahead, Pieces};
@@ -39,12 +40,17 @@ pub struct Stream {
     interest: Interest,
     selection: Selection,
     encoder: Encoder,
+    /// Changes that are sent once a webhook has converted what they show.
+    held: Vec<(Arc<Change>, EventType, Shown)>,
+    converting: Option<LocalBoxFuture<'static, ApiResult<()>>>,
     phase: Phase,
     failure: Option<ApiError>,
     bookmarks: bool,
     /// Whether the end of the present objects is to be told.
     tell_end: bool,
     next_bookmark: Instant,
+    /// Whether the groups of the table were asked to close for the next bookmark.
+    freshening: bool,
     ends: Instant,
     /// Sleeps until the next bookmark or the end. Made once, as is the next: a watch of many changes waits often.
     alarm: Pin<Box<Sleep>>,
@@ -99,6 +105,7 @@ impl Stream {
             },
             ends,
             next_bookmark,
+            freshening: false,
             alarm: Box::pin(tokio::time::sleep_until(ends.min(next_bookmark))),
             ending: Box::pin(end.clone().comes()),
             end,
@@ -110,6 +117,8 @@ impl Stream {
             table,
             interest,
             encoder,
+            held: Vec::new(),
+            converting: None,
             phase,
             failure,
             tell_end,
@@ -122,6 +131,15 @@ impl Stream {
             return Poll::Ready(Err(failure));
         }
         while out.is_empty() {
+            if let Some(converting) = &mut self.converting {
+                let converted = ready!(converting.as_mut().poll(cx));
+                self.converting = None;
+                converted?;
+                for (change, kind, shown) in std::mem::take(&mut self.held) {
+                    self.encoder.change(&change, kind, &shown, out)?;
+                }
+                continue;
+            }
             match &self.phase {
                 Phase::Ended => break,
                 Phase::Objects(_) => self.objects(out)?,
@@ -188,6 +206,22 @@ impl Stream {
             let after = subscription.position();
             let read = subscription.read(limits::WATCH_BATCH_EVENTS, &mut changes);
             let more = read.map_err(|error| lost(after, error))?;
+            if self.encoder.is_converted() && !changes.is_empty() {
+                let mut bytes = 0;
+                for (at, change) in changes.iter().enumerate() {
+                    if let Some((kind, shown)) = judge(change, &self.selection) {
+                        bytes += shown.object().bytes().len();
+                        self.held.push((Arc::clone(change), kind, shown));
+                    }
+                    if bytes >= most && at + 1 < changes.len() {
+                        subscription.give_back(change.revision());
+                        break;
+                    }
+                }
+                let objects = self.held.iter().map(|(_, _, shown)| Arc::clone(shown.object())).collect();
+                self.converting = self.encoder.convert_ahead(objects);
+                return Ok(true);
+            }
             for (at, change) in changes.iter().enumerate() {
                 if let Some((kind, shown)) = judge(change, &self.selection) {
                     self.encoder.change(change, kind, &shown, out)?;
@@ -203,10 +237,17 @@ impl Stream {
             }
         }
         if self.bookmarks && now >= self.next_bookmark {
-            self.next_bookmark = bookmark_after(now, self.ends);
+            // Where nothing happens, what is told must be made to be of now first.
+            self.freshening = !self.freshening && self.table.freshen();
+            if !self.freshening {
+                self.encoder.bookmark(subscription.position(), false, out)?;
+            }
+            self.next_bookmark = match self.freshening {
+                true => now + limits::BOOKMARK_FRESHENING,
+                false => bookmark_after(now, self.ends),
+            };
             self.alarm.as_mut().reset(self.ends.min(self.next_bookmark));
             self.reminder.renew();
-            self.encoder.bookmark(subscription.position(), false, out)?;
         }
         Ok(true)
     }

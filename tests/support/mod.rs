@@ -5,10 +5,12 @@ mod credentials;
 #[allow(dead_code, reason = "not every program of tests chooses ports")]
 pub mod ports;
 mod server;
+mod webhook;
 
 pub use client::{Answer, Connection, Watch};
 pub use credentials::Credentials;
 pub use server::{DataDir, Server};
+pub use webhook::{Reply, Webhook};
 
 /// A ConfigMap with one entry.
 pub fn config_map(name: &str, value: &str) -> serde_json::Value {

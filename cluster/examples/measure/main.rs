@@ -21,7 +21,7 @@ fn draft(bytes: usize) -> Draft {
     text.extend_from_slice(b"\"}");
     let layout = Layout { revision_at, head: 1, metadata: 12..60 };
     let terms = Terms::new(vec![("app".into(), "web".into())], vec![("spec.nodeName".into(), "node-1".into())]);
-    Draft { bytes: text, layout, terms }
+    Draft { bytes: text, layout, terms, ..Draft::default() }
 }
 
 async fn put(store: &Store, table: &TableId, key: &Key, last: Option<Revision>, bytes: usize) -> Revision {

@@ -40,7 +40,8 @@ fn put(table: &str, key: &str, expectation: Expectation, bytes: usize) -> Write 
     let mut text = b"content:".to_vec();
     text.resize(26.max(bytes), b'x');
     let terms = Terms::new(vec![("app".into(), key.into())], vec![("spec.nodeName".into(), "n1".into())]);
-    let draft = Draft { bytes: text, layout: Layout { revision_at: 8, head: 1, metadata: 2..5 }, terms };
+    let draft =
+        Draft { bytes: text, layout: Layout { revision_at: 8, head: 1, metadata: 2..5 }, terms, ..Draft::default() };
     Write { table: TableId::new(table), key: Key::new(key), expectation, mutation: Mutation::Put(draft) }
 }
 

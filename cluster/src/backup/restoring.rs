@@ -156,7 +156,7 @@ pub(super) async fn fill<R: io::Read>(store: &Store, mut backup: BackupReader<R>
 async fn write(store: &Store, table: TableId, object: Object) -> Result<(), RestoreError> {
     let key = object.key().clone();
     let (layout, terms) = (object.layout().clone(), object.terms().clone());
-    let draft = Draft { bytes: object.bytes().to_vec(), layout, terms };
+    let draft = Draft { bytes: object.bytes().to_vec(), layout, terms, ..Draft::default() };
     let (expectation, mutation) = (Expectation::Absent, Mutation::Put(draft));
     let write = Write { table: table.clone(), key: key.clone(), expectation, mutation };
     match store.write(write).await {

@@ -37,6 +37,8 @@ struct State {
     /// The largest revision that is known here to be assigned, in any group. It need not be committed: too large a
     /// number does no harm.
     latest: AtomicU64,
+    /// Revisions before this one were the time longer ago than the history goes back.
+    outdated: AtomicU64,
     /// How many groups assign revisions by it.
     groups: AtomicUsize,
     promises: Mutex<Promises>,
@@ -72,6 +74,7 @@ impl HybridClock {
             start: Instant::now(),
             origin: AtomicU64::default(),
             latest: AtomicU64::default(),
+            outdated: AtomicU64::default(),
             groups: AtomicUsize::default(),
             promises: Mutex::default(),
             promised: Notify::new(),
@@ -95,6 +98,17 @@ impl HybridClock {
     /// The largest revision that is known to be assigned.
     pub(crate) fn latest(&self) -> Revision {
         Revision::new(self.0.latest.load(Ordering::Acquire))
+    }
+
+    /// Revisions before this one were told to nobody within the history window, whether or not anything has changed
+    /// since: clients may not name them any more.
+    pub(crate) fn outdated(&self) -> Revision {
+        Revision::new(self.0.outdated.load(Ordering::Acquire))
+    }
+
+    /// That is so up to a revision.
+    pub(crate) fn outdate(&self, revision: Revision) {
+        self.0.outdated.fetch_max(revision.get(), Ordering::AcqRel);
     }
 
     /// A revision was assigned. One that nothing can follow is no reason to assign nothing any more.

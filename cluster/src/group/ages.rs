@@ -6,7 +6,8 @@ use std::time::Duration;
 use tokio::time::Instant;
 
 use crate::Revision;
-use crate::limits::AGE_MARKS_MAX;
+use crate::clock::HybridClock;
+use crate::limits::{AGE_MARKS_MAX, FRESHNESS_PARTS};
 
 /// How far a group was closed how long ago, by the clock of the process: history ages by that. Revisions are of wall
 /// clocks, which may be set to any time, and then all of history would seem to be old at once.
@@ -43,6 +44,29 @@ impl Ages {
     }
 }
 
+/// Tells the clock of a replica up to where revisions are out of date, whether or not anything happens.
+pub(crate) struct Times {
+    clock: HybridClock,
+    /// How long a revision is good for after it was the time. What is told is a part of the history window old at most,
+    /// and good for that from then on.
+    age: Duration,
+    /// What the clock showed how long ago.
+    shown: Ages,
+}
+
+impl Times {
+    pub(crate) fn new(clock: HybridClock, history: Duration) -> Times {
+        let age = history + history / FRESHNESS_PARTS;
+        Times { clock, age, shown: Ages::new(age) }
+    }
+
+    /// Looks at the clock; to be called now and then.
+    pub(crate) fn pass(&mut self, now: Instant) {
+        self.shown.note(now, self.clock.now());
+        self.clock.outdate(self.shown.closed_for(self.age, now));
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -67,6 +91,17 @@ mod tests {
             assert!(aged <= known, "nothing is old before its time: {number}");
             let coarse = number.checked_sub(302).map_or(Revision::ZERO, closed);
             assert!(aged >= coarse, "and everything is soon after: {number}");
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn revisions_are_out_of_date_although_nothing_happens() {
+        let clock = HybridClock::new(crate::machine::WallClock::new(|| 1_790_000_000_000)); // it stands still
+        let (mut times, told) = (Times::new(clock.clone(), AGE), clock.now());
+        for second in 0..400 {
+            times.pass(Instant::now());
+            assert_eq!(told < clock.outdated(), second > 330, "{second}");
+            tokio::time::advance(Duration::from_secs(1)).await;
         }
     }
 

@@ -2,12 +2,13 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
+use std::time::Duration;
 
 use actix::{Message, Recipient};
 use tokio::sync::{Notify, oneshot};
 
 use crate::clock::HybridClock;
-use crate::limits::CLOSING_TIMEOUT;
+use crate::limits::{CLOSING_TIMEOUT, FRESHNESS_PARTS};
 use crate::shard_map::Slot;
 use crate::{ReadError, Revision};
 
@@ -22,6 +23,8 @@ pub(crate) struct GroupClock {
     slot: Slot,
     closed: AtomicU64,
     hybrid: HybridClock,
+    /// How long history is kept.
+    history: Duration,
     /// The largest revision that this replica has assigned as its leader.
     assigned: AtomicU64,
     /// The first closed revision that was known here; zero before.
@@ -37,11 +40,17 @@ pub(crate) struct GroupClock {
 }
 
 impl GroupClock {
-    pub(crate) fn new(name: Arc<str>, slot: Slot, demands: Arc<Notify>, hybrid: HybridClock) -> GroupClock {
+    pub(crate) fn new(
+        name: Arc<str>,
+        slot: Slot,
+        demands: Arc<Notify>,
+        hybrid: HybridClock,
+        history: Duration,
+    ) -> GroupClock {
         hybrid.serve();
         let (closed, begun, wanted) = (AtomicU64::new(Revision::FIRST.get()), AtomicU64::new(0), AtomicU64::default());
         let (assigned, closing, closer) = (AtomicU64::default(), Notify::new(), OnceLock::new());
-        GroupClock { name, slot, closed, hybrid, assigned, begun, closing, closer, wanted, demands }
+        GroupClock { name, slot, closed, hybrid, history, assigned, begun, closing, closer, wanted, demands }
     }
 
     /// Name of the group.
@@ -57,6 +66,12 @@ impl GroupClock {
     /// The closed revision.
     pub(crate) fn closed(&self) -> Revision {
         Revision::new(self.closed.load(Ordering::Acquire))
+    }
+
+    /// Whether the closed revision is of a while ago: whoever is told of it would find it outdated before its time.
+    pub(crate) fn is_stale(&self) -> bool {
+        let age = self.hybrid.now().get().saturating_sub(self.closed().get());
+        age > Revision::span(self.history / FRESHNESS_PARTS)
     }
 
     /// The clock by which revisions are assigned, of all groups alike.

@@ -13,6 +13,7 @@ mod step;
 mod tables;
 
 pub(crate) use self::admission::{Admission, Permit};
+pub(crate) use self::ages::Times;
 pub(crate) use self::applier::{Applier, Captured, Outcomes};
 pub(crate) use self::batch::{Batch, Command, Operation};
 pub(crate) use self::clock::{Close, GroupClock};

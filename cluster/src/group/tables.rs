@@ -27,6 +27,8 @@ pub(crate) struct Tables {
     spread: RwLock<Vec<Arc<Table>>>,
     indexes: BTreeMap<TableId, Vec<CompactString>>,
     snapshot_hold: Duration,
+    /// How long history is kept.
+    history: Duration,
     /// The clocks of groups, by slot.
     clocks: RwLock<Vec<Arc<GroupClock>>>,
     hybrid: HybridClock,
@@ -43,6 +45,7 @@ impl Tables {
             spread: RwLock::default(),
             indexes,
             snapshot_hold: options.snapshot_hold_max,
+            history: options.history_age_max,
             clocks: RwLock::default(),
             hybrid,
             demands: Arc::default(),
@@ -164,7 +167,7 @@ impl Tables {
         for slot in clocks.len()..=usize::from(slot) {
             let slot = slot as Slot; // not above the one that is asked for
             let (demands, hybrid) = (self.demands.clone(), self.hybrid.clone());
-            clocks.push(Arc::new(GroupClock::new(group_name(slot), slot, demands, hybrid)));
+            clocks.push(Arc::new(GroupClock::new(group_name(slot), slot, demands, hybrid, self.history)));
         }
         clocks[usize::from(slot)].clone()
     }

@@ -31,7 +31,7 @@ async fn open(disk: &SimulatedDisk) -> Store {
 
 fn put(key: &str, expectation: Expectation, bytes: usize) -> Write {
     let terms = Terms::new(vec![], vec![("spec.nodeName".into(), "n1".into())]);
-    let draft = Draft { bytes: vec![b'0'; bytes], layout: Layout::default(), terms };
+    let draft = Draft { bytes: vec![b'0'; bytes], layout: Layout::default(), terms, ..Draft::default() };
     Write { table: pods(), key: Key::new(key), expectation, mutation: Mutation::Put(draft) }
 }
 

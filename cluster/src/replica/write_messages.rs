@@ -48,6 +48,7 @@ pub(super) fn read_write(message: message::Write) -> Write {
             metadata: draft.metadata_start..draft.metadata_end,
         },
         terms: Terms::new(terms(draft.labels), terms(draft.fields)),
+        is_sound: false,
     };
     let expectation = match message.expected {
         0 => Expectation::Absent,

@@ -15,7 +15,7 @@ use std::sync::Arc;
 
 use crate::limits::{DIVISIONS_MAX, GROUPS_MAX, SHARDS_MAX};
 use crate::raft::Replica;
-use crate::{Draft, Layout, Options, Revision, TableId, Terms};
+use crate::{Draft, Layout, Options, Revision, TableId};
 
 /// Name of the group of every table that is not spread over data groups.
 pub(crate) const DEFAULT_GROUP: &str = "default";
@@ -268,7 +268,7 @@ impl ShardMap {
     pub(crate) fn draft(&self) -> Draft {
         let layout = Layout { revision_at: 0, head: 0, metadata: 0..0 };
         let text = format!("{}{}", "0".repeat(Revision::DIGITS), self.text());
-        Draft { bytes: text.into_bytes(), layout, terms: Terms::default() }
+        Draft { bytes: text.into_bytes(), layout, ..Draft::default() }
     }
 
     /// The map of an object.

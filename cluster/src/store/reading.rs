@@ -68,7 +68,7 @@ impl Store {
         };
         if clocks.len() > 1 && !seeded!(UnclosedBarrier) {
             // Only changes are to be seen: groups that closed further without one, as they do for other tables, do not
-            // matter, so that reading an idle table writes nothing.
+            // matter, so that reading an idle table writes nothing unless what it shows is of a while ago.
             let last = table.last_change();
             try_join_all(clocks.iter().map(|clock| clock.close_to(last))).await?;
             let deadline = Instant::now() + CLOSING_TIMEOUT;
@@ -107,6 +107,17 @@ impl Store {
         let last = table.last_change();
         if table.revision() < last {
             self.settle(table, last).await;
+        }
+    }
+
+    /// Has what lists show be of now where it is of a while ago, so that what they tell is good for the history window:
+    /// in a table in which nothing happens, revisions do not rise by themselves. Without a majority that is not waited
+    /// for long.
+    pub async fn freshened(&self, table: &Table) {
+        let clocks = table.clocks();
+        let stale = clocks.iter().filter(|clock| clock.is_stale()).max_by_key(|clock| clock.hybrid().now());
+        if let Some(now) = stale.map(|clock| clock.hybrid().now()) {
+            self.settle(table, now).await;
         }
     }
 

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use super::keyspace::Scan;
 use super::{Selection, Snapshot};
 use crate::limits::SCAN_UNDER_LOCK_MAX;
-use crate::{Compacted, Key, Object};
+use crate::{Compacted, Key, Object, Scope};
 
 /// Objects that are kept of each shard at least when several are merged, unless the reader asks for few.
 const AHEAD_MIN: usize = 16;
@@ -80,6 +80,11 @@ impl PartialEq for Next {
 impl Eq for Next {}
 
 impl Cursor {
+    /// The keys that it reads.
+    pub fn scope(&self) -> &Scope {
+        &self.selection.scope
+    }
+
     pub(super) fn new(snapshot: Snapshot, selection: Selection, after: Option<Key>) -> Cursor {
         let position = Position { after, done: false };
         let count = snapshot.shard_count();

@@ -64,6 +64,22 @@ impl Table {
         floor
     }
 
+    /// The oldest revision that clients may name: history reaches back to it, and it was the newest within the history
+    /// window. Where nothing has happened for longer, it is after [`Table::revision`].
+    pub fn horizon(&self) -> Revision {
+        let outdated = self.front().clocks().first().map(|clock| clock.hybrid().outdated());
+        outdated.unwrap_or_default().max(self.floor())
+    }
+
+    /// Has the groups close soon where what is closed is of a while ago, so that what is told is good for the history
+    /// window. Whether that is so anywhere.
+    pub fn freshen(&self) -> bool {
+        let mut stale = self.clocks();
+        stale.retain(|clock| clock.is_stale());
+        stale.iter().for_each(|clock| clock.demand(clock.hybrid().now()));
+        !stale.is_empty()
+    }
+
     /// Waits until this replica has everything up to `revision`. Does nothing to bring that about: see
     /// [`crate::Store::reach`].
     ///

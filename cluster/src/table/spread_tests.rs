@@ -15,6 +15,7 @@ use crate::watch::{Interest, Subscription};
 use crate::{Draft, Expectation, Key, Layout, Marks, Outcome, Revision, Scope, TableId, Terms};
 
 const BASE: u64 = 400_000_000_000_000_000;
+const HISTORY: Duration = Duration::from_secs(300);
 const NAMESPACES: [&str; 3] = ["a", "a-b", "b"];
 
 struct Random(u64);
@@ -50,7 +51,7 @@ impl World {
     fn new(seed: u64, groups: u8, shards: u16) -> World {
         let base = Revision::new(BASE);
         let clock = |slot: Slot| {
-            Arc::new(GroupClock::new(format!("g{slot}").into(), slot, Arc::default(), HybridClock::default()))
+            Arc::new(GroupClock::new(format!("g{slot}").into(), slot, Arc::default(), HybridClock::default(), HISTORY))
         };
         let clocks: Vec<Arc<GroupClock>> = (0..groups).map(clock).collect();
         clocks.iter().for_each(|clock| clock.raise(base));
@@ -178,7 +179,7 @@ impl World {
 fn put(key: &str, node: &str, revision: Revision) -> Operation {
     let terms = Terms::new(vec![], vec![("spec.nodeName".into(), node.into())]);
     let layout = Layout { revision_at: 0, head: 0, metadata: 0..0 };
-    let draft = Draft { bytes: vec![b'0'; 40], layout, terms };
+    let draft = Draft { bytes: vec![b'0'; 40], layout, terms, ..Draft::default() };
     Operation::Put(draft.seal(Key::new(key), revision).unwrap().into())
 }
 
@@ -356,7 +357,7 @@ fn history_is_kept_from_the_closed_revision_on() {
 #[test]
 fn changes_of_groups_are_told_that_seemed_to_be_of_a_group_that_is_further() {
     let mut world = World::new(7, 2, 2);
-    let ahead = Arc::new(GroupClock::new("default".into(), 0, Arc::default(), HybridClock::default()));
+    let ahead = Arc::new(GroupClock::new("default".into(), 0, Arc::default(), HybridClock::default(), HISTORY));
     ahead.raise(Revision::new(BASE + 1_000_000));
     let place = Place { shard: Arc::new(Shard::new(Revision::new(BASE), [])), clock: ahead };
     let divisions = [Arc::new(Division::new(0, vec![place]))].into();

@@ -15,10 +15,11 @@ use crate::watch::Interest;
 use crate::{Draft, Expectation, Key, Layout, Marks, Object, Outcome, Revision, Scope, SnapshotError, TableId, Terms};
 
 const BASE: u64 = 400_000_000_000_000_000;
+const HISTORY: Duration = Duration::from_secs(300);
 
 fn table() -> Arc<Table> {
     let shard = Shard::new(Revision::new(BASE), ["spec.nodeName".into()]);
-    let clock = GroupClock::new("default".into(), 0, Arc::default(), HybridClock::default());
+    let clock = GroupClock::new("default".into(), 0, Arc::default(), HybridClock::default(), HISTORY);
     clock.raise(Revision::new(BASE));
     let places = vec![Place { shard: Arc::new(shard), clock: Arc::new(clock) }];
     let divisions = [Arc::new(Division::new(1, places))].into();
@@ -32,7 +33,7 @@ fn revision(number: u64) -> Revision {
 fn put(key: &str, node: &str, expectation: Expectation, number: u64) -> Command {
     let terms = Terms::new(vec![], vec![("spec.nodeName".into(), node.into())]);
     let layout = Layout { revision_at: 0, head: 0, metadata: 0..0 };
-    let draft = Draft { bytes: vec![b'0'; 40], layout, terms };
+    let draft = Draft { bytes: vec![b'0'; 40], layout, terms, ..Draft::default() };
     let key = Key::new(key);
     let object = draft.seal(key.clone(), revision(number)).unwrap();
     let operation = Operation::Put(object.into());

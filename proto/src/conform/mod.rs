@@ -14,6 +14,7 @@ pub use scalar::go_type;
 use self::emptiness::is_forgotten;
 use self::place::{Place, Step};
 use self::scalar::{mismatch, scalar};
+use crate::complaints::Complaints;
 use crate::quantity;
 use crate::schema::{Field, List, Map as MapShape, Presence, Shape, Type};
 use crate::time;
@@ -49,17 +50,18 @@ pub enum Error {
     Base64(usize),
 }
 
-/// Conforms `value` to a type. Returns the paths of fields that the type does not have; they are dropped.
+/// Conforms `value` to a type. Returns the paths of fields that the type does not have; they are dropped, all of them,
+/// also those of which there are too many to be told.
 pub fn conform(of: &Type, value: &mut Value) -> Result<Vec<String>, Error> {
     conform_changed(of, value, &Value::Null)
 }
 
 /// As [`conform`], for a value that was made of one which conforms: what both share is left as it is.
 pub fn conform_changed(of: &Type, value: &mut Value, before: &Value) -> Result<Vec<String>, Error> {
-    let mut walk = Walk { unknown: Vec::new() };
+    let mut walk = Walk { unknown: Complaints::default() };
     let root = Place { parent: None, step: Step::Root };
     walk.structure(of, value, before, &root).map(drop)?;
-    Ok(walk.unknown)
+    Ok(walk.unknown.into_vec())
 }
 
 /// The value of a type of which nothing is set.
@@ -71,7 +73,7 @@ pub fn zero(of: &Type) -> Value {
 }
 
 struct Walk {
-    unknown: Vec<String>,
+    unknown: Complaints,
 }
 
 /// Whether a value and all that is in it is in the form in which it is stored, if nobody changes it: see
@@ -95,10 +97,12 @@ impl Walk {
                 return true;
             }
             let Some(at) = position(of, key, next) else {
-                let here = Place { parent: Some(place), step: Step::Key(key) };
-                let mut path = String::new();
-                here.path(&mut path);
-                self.unknown.push(path);
+                if !self.unknown.is_full() {
+                    let here = Place { parent: Some(place), step: Step::Key(key) };
+                    let mut path = String::new();
+                    here.path(&mut path);
+                    self.unknown.add(path);
+                }
                 return false;
             };
             let field = &of.fields[at];
@@ -250,11 +254,11 @@ pub(crate) fn position(of: &Type, name: &str, next: usize) -> Option<usize> {
 pub(crate) fn is_empty(value: &Value) -> bool {
     match value {
         Value::Null | Value::Bool(false) | Value::Int(0) => true,
-        Value::Float(number) => *number == 0.0,
+        Value::Float(number) => number.get() == 0.0,
         Value::Str(text) => text.is_empty(),
         Value::Array(items) => items.is_empty(),
         Value::Object(map) => map.is_empty(),
-        Value::Bool(true) | Value::Int(_) => false,
+        Value::Bool(true) | Value::Int(_) | Value::Hole(_) => false,
     }
 }
 

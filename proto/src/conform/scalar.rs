@@ -6,7 +6,7 @@ use crate::base64;
 use crate::quantity::{self, Quantity};
 use crate::schema::{AnyKind, Shape};
 use crate::time::Timestamp;
-use crate::value::Value;
+use crate::value::{Hole, Value};
 
 /// Conforms what is no struct, list or map of them.
 pub(super) fn scalar(shape: &Shape, value: &mut Value, place: &Place<'_>) -> Result<(), Error> {
@@ -23,6 +23,7 @@ pub(super) fn scalar(shape: &Shape, value: &mut Value, place: &Place<'_>) -> Res
         Shape::Uint(_) => integer(value, 0, i64::MAX, place, "uint64"),
         Shape::Double => match value {
             Value::Int(_) | Value::Float(_) => Ok(()),
+            Value::Hole(Hole::Number(text)) => Err(out_of_range(text, place, "float64")),
             _ => Err(mismatch(value, place, || "float64".into())),
         },
         Shape::String { .. } => match value {
@@ -33,8 +34,7 @@ pub(super) fn scalar(shape: &Shape, value: &mut Value, place: &Place<'_>) -> Res
         Shape::Quantity => amount(value),
         Shape::IntOrString => match value {
             Value::Str(_) => Ok(()),
-            Value::Int(_) | Value::Float(_) => integer(value, i32::MIN.into(), i32::MAX.into(), place, "int32"),
-            _ => Err(mismatch(value, place, || "int32".into())),
+            _ => integer(value, i32::MIN.into(), i32::MAX.into(), place, "int32"),
         },
         Shape::Time | Shape::MicroTime => moment(value, matches!(shape, Shape::MicroTime), place),
         Shape::Duration => duration(value, place),
@@ -80,16 +80,24 @@ fn integer(value: &mut Value, low: i64, high: i64, place: &Place<'_>, wanted: &s
     match value {
         Value::Int(number) if (low..=high).contains(number) => Ok(()),
         Value::Int(_) | Value::Float(_) => {
-            let mut text = b"number ".to_vec();
-            crate::json::write(value, &mut text);
-            let found = String::from_utf8_lossy(&text).into_owned();
-            Err(Error::Type { found, place: place.describe(), wanted: wanted.into() })
+            let text = crate::json::to_vec(value);
+            Err(out_of_range(&String::from_utf8_lossy(&text), place, wanted))
         }
+        Value::Hole(Hole::Number(text)) => Err(out_of_range(text, place, wanted)),
         _ => Err(mismatch(value, place, || wanted.into())),
     }
 }
 
+/// A number that the type does not hold.
+fn out_of_range(text: &str, place: &Place<'_>, wanted: &str) -> Error {
+    Error::Type { found: format!("number {text}"), place: place.describe(), wanted: wanted.into() }
+}
+
 fn bytes(value: &mut Value, place: &Place<'_>) -> Result<(), Error> {
+    if let Value::Array(numbers) = value {
+        *value = base64::encode(&octets(numbers, place)?).into();
+        return Ok(());
+    }
     let Value::Str(text) = value else {
         return Err(mismatch(value, place, || "[]uint8".into()));
     };
@@ -100,11 +108,24 @@ fn bytes(value: &mut Value, place: &Place<'_>) -> Result<(), Error> {
     Ok(())
 }
 
+/// Bytes may be given as the array of their numbers, too.
+fn octets(numbers: &mut [Value], place: &Place<'_>) -> Result<Vec<u8>, Error> {
+    let octet = |number: &mut Value| match number {
+        Value::Null => Ok(0),
+        number => {
+            integer(number, 0, u8::MAX.into(), place, "uint8")?;
+            Ok(number.as_int().and_then(|number| u8::try_from(number).ok()).unwrap_or(0))
+        }
+    };
+    numbers.iter_mut().map(octet).collect()
+}
+
 fn amount(value: &mut Value) -> Result<(), Error> {
     let parsed = match value {
         Value::Str(text) => Quantity::parse(text.trim())?,
         Value::Int(number) => Quantity::from_int(*number),
-        Value::Float(number) => Quantity::parse(&number.to_string())?,
+        Value::Float(number) => Quantity::parse(&number.get().to_string())?,
+        Value::Hole(Hole::Number(text)) => Quantity::parse(text)?,
         _ => return Err(quantity::Error::Form.into()),
     };
     let canonical = parsed.to_string();
@@ -118,7 +139,12 @@ fn moment(value: &mut Value, micro: bool, place: &Place<'_>) -> Result<(), Error
     let Value::Str(text) = value else {
         return Err(mismatch(value, place, || "string".into()));
     };
-    let canonical = if micro { Timestamp::parse_micro(text)?.micro() } else { Timestamp::parse(text)?.to_string() };
+    let parsed = if micro { Timestamp::parse_micro(text)? } else { Timestamp::parse(text)? };
+    if parsed == Timestamp::ZERO {
+        *value = Value::Null; // as Go writes a time that nobody has set
+        return Ok(());
+    }
+    let canonical = if micro { parsed.micro() } else { parsed.to_string() };
     if canonical != text.as_str() {
         *text = canonical.into();
     }
@@ -140,7 +166,15 @@ fn duration(value: &mut Value, place: &Place<'_>) -> Result<(), Error> {
 /// Free-form values keep what they hold; maps in them sort, as Go's do.
 fn free_form(kind: AnyKind, value: &mut Value, place: &Place<'_>) -> Result<(), Error> {
     let fits = match kind {
-        AnyKind::Json | AnyKind::RawExtension | AnyKind::FieldsV1 => true,
+        // Converted from JSON by a decoder of its own. What else is free-form is kept as text until somebody reads it.
+        AnyKind::Json => match value.hole() {
+            Some(Hole::Number(text)) => {
+                let (found, place) = (format!("number {text}"), "value".into());
+                return Err(Error::Type { found, place, wanted: "float64".into() });
+            }
+            _ => true,
+        },
+        AnyKind::RawExtension | AnyKind::FieldsV1 => true,
         AnyKind::SchemaOrBool => matches!(value, Value::Object(_) | Value::Bool(_)),
         AnyKind::SchemaOrArray | AnyKind::SchemaOrStrings => matches!(value, Value::Object(_) | Value::Array(_)),
     };

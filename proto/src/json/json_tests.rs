@@ -1,5 +1,5 @@
 use super::*;
-use crate::value::Value;
+use crate::value::{Hole, Value};
 
 fn roundtrip(text: &str) -> String {
     String::from_utf8(to_vec(&parse(text.as_bytes()).unwrap())).unwrap()
@@ -63,12 +63,15 @@ fn nesting_is_bounded() {
 fn what_lies_too_deep_is_checked_and_not_kept() {
     let deep = |levels: usize, inside: &str| "[".repeat(levels) + inside + &"]".repeat(levels);
     let parsed = parse_tracking(format!(r#"{{"a":1,"b":{}}}"#, deep(NESTING_MAX - 1, "1")).as_bytes()).unwrap();
-    assert!(parsed.abyss && holds_abyss(&parsed.value));
+    assert!(parsed.deep && parsed.value.hole() == Some(&Hole::Deep));
     assert_eq!(parsed.value.int_at(&["a"]), Some(1));
-    assert!(!holds_abyss(parsed.value.at(&["a"])));
+    assert_eq!(parsed.value.at(&["a"]).hole(), None);
     assert_eq!(parse_tracking(deep(NESTING_MAX + 1, "1").as_bytes()).unwrap_err(), Error::TooDeep);
     assert!(matches!(parse_tracking(deep(5_000, "x").as_bytes()).unwrap_err(), Error::InvalidCharacter { .. }));
-    assert_eq!(parse(deep(DEPTH_MAX + 1, "1").as_bytes()).unwrap_err(), Error::TooDeep);
+    assert!(parse_tracking(deep(DEPTH_MAX + 1, "1").as_bytes()).unwrap().deep);
+    assert!(!parse_tracking(deep(DEPTH_MAX, "1").as_bytes()).unwrap().deep);
+    assert!(parse(deep(READ_DEPTH_MAX, "1").as_bytes()).is_ok());
+    assert_eq!(parse(deep(READ_DEPTH_MAX + 1, "1").as_bytes()).unwrap_err(), Error::TooDeep);
 }
 
 #[test]
@@ -85,4 +88,19 @@ fn pretty_output_is_indented_by_two() {
 fn numbers_are_remembered_as_they_stand() {
     let parsed = parse_tracking(b"[2e0, 2.5, 1.50, 7]").unwrap();
     assert_eq!(parsed.literals, [("2".into(), "2e0".into()), ("1.5".into(), "1.50".into())]);
+}
+
+#[test]
+fn numbers_that_no_tree_keeps_are_told_and_never_written() {
+    let long = "9".repeat(400);
+    let text = format!(r#"{{"a":[1e400,-1.8e308],"b":{long},"c":1e308,"d":1e-400}}"#);
+    let parsed = parse_tracking(text.as_bytes()).unwrap();
+    assert_eq!(parsed.overflow.as_deref(), Some("1e400"));
+    assert_eq!(parsed.value.hole(), Some(&Hole::Number("1e400".into())));
+    assert_eq!(parsed.value.at(&["b"]), &Value::Hole(Hole::Number(long.into())));
+    assert_eq!(to_vec(&parsed.value), br#"{"a":[null,null],"b":null,"c":1e+308,"d":0}"#);
+    assert_eq!(to_vec_as_stated(&parsed.value), text.replace("1e308,", "1e+308,").replace("1e-400", "0").as_bytes());
+    let why = "json: cannot unmarshal number 1e400 into Go value of type float64";
+    assert_eq!(parsed.whole().unwrap_err().to_string(), why);
+    assert_eq!(parse(text.as_bytes()).unwrap_err().to_string(), why);
 }

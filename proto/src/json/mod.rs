@@ -1,14 +1,16 @@
 //! JSON text to [`Value`](crate::value::Value) and back, with Go's limits, escapes and error wordings.
 
+mod check;
 mod outline;
 mod parse;
 pub(crate) mod pass;
 pub(crate) mod scan;
 mod write;
 
+pub use check::check;
 pub use outline::{Part, parse_part};
-pub use parse::{DEPTH_MAX, Error, NESTING_MAX, Parsed, holds_abyss, parse, parse_tracking};
-pub use write::{write, write_pretty, write_str, write_within};
+pub use parse::{DEPTH_MAX, Error, NESTING_MAX, Parsed, READ_DEPTH_MAX, parse, parse_tracking};
+pub use write::{to_vec_as_stated, write, write_pretty, write_str, write_within};
 
 /// The JSON text of a value.
 pub fn to_vec(value: &crate::value::Value) -> Vec<u8> {

@@ -2,10 +2,22 @@
 
 use wide::u8x16;
 
-use crate::value::Value;
+use crate::value::{Hole, Value};
 
-/// Appends a value as compact JSON.
+/// Appends a value as compact JSON. What no tree keeps is written as `null`, so that the text can always be read.
 pub fn write(value: &Value, out: &mut Vec<u8>) {
+    write_tree::<false>(value, out);
+}
+
+/// The compact JSON of a value as a client stated it, for errors that show it: numbers that no tree keeps stand in it
+/// as they were written.
+pub fn to_vec_as_stated(value: &Value) -> Vec<u8> {
+    let mut out = Vec::new();
+    write_tree::<true>(value, &mut out);
+    out
+}
+
+fn write_tree<const AS_STATED: bool>(value: &Value, out: &mut Vec<u8>) {
     match value {
         Value::Object(map) => {
             if let Some(text) = map.text() {
@@ -18,7 +30,7 @@ pub fn write(value: &Value, out: &mut Vec<u8>) {
                 }
                 write_str(key, out);
                 out.push(b':');
-                write(value, out);
+                write_tree::<AS_STATED>(value, out);
             }
             out.push(b'}');
         }
@@ -28,10 +40,11 @@ pub fn write(value: &Value, out: &mut Vec<u8>) {
                 if n > 0 {
                     out.push(b',');
                 }
-                write(item, out);
+                write_tree::<AS_STATED>(item, out);
             }
             out.push(b']');
         }
+        Value::Hole(Hole::Number(text)) if AS_STATED => out.extend_from_slice(text.as_bytes()),
         scalar => write_scalar(scalar, out),
     }
 }
@@ -82,7 +95,7 @@ fn write_scalar(value: &Value, out: &mut Vec<u8>) {
         Value::Bool(true) => out.extend_from_slice(b"true"),
         Value::Bool(false) => out.extend_from_slice(b"false"),
         Value::Int(number) => write_int(*number, out),
-        Value::Float(number) => write_float(*number, out),
+        Value::Float(number) => write_float(number.get(), out),
         Value::Str(text) => write_str(text, out),
         _ => out.extend_from_slice(b"null"),
     }

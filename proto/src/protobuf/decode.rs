@@ -5,8 +5,9 @@ use std::borrow::Cow;
 use super::wire::{self, Reader, Tag};
 use super::{DEPTH_MAX, Error, SCHEMA, scalar};
 use crate::conform;
+use crate::json;
 use crate::schema::{AnyKind, Field, List, Map as MapShape, Part, Presence, Shape, Type, Wire};
-use crate::value::{Map, Str, Value};
+use crate::value::{Float, Map, Str, Value};
 
 /// The object that a message holds, as [`crate::conform::conform`] would leave it. Unknown fields are ignored, and a
 /// message that stands in several parts is merged, as protobuf wants it.
@@ -65,10 +66,7 @@ fn message(of: &Type, bytes: &[u8], before: Value, depth: usize) -> Result<Value
     if let Value::Object(map) = before {
         for (key, member) in map {
             if let Some((at, _)) = of.field(&key) {
-                found[at] = match (&of.fields[at].shape, member) {
-                    (Shape::Map(_), Value::Object(map)) => Found::Entries(map.into_iter().collect()),
-                    (_, member) => Found::Value(member),
-                };
+                found[at] = Found::Value(member);
             }
         }
     }
@@ -133,6 +131,11 @@ fn field(field: &Field, tag: Tag, reader: &mut Reader<'_>, found: &mut Found, de
             let entry = entry(map, reader.bytes()?, &field.name, depth)?;
             match found {
                 Found::Entries(entries) => entries.push(entry),
+                Found::Value(Value::Object(map)) => {
+                    // Of an earlier part of the message.
+                    map.insert(entry.0, entry.1);
+                    map.sort();
+                }
                 _ => *found = Found::Entries(vec![entry]),
             }
         }
@@ -200,7 +203,7 @@ fn single(
         }
         Shape::Double => {
             expect(tag, wire::FIXED64, name)?;
-            return Ok(float(f64::from_bits(reader.fixed64()?)));
+            return float(f64::from_bits(reader.fixed64()?));
         }
         _ => expect(tag, wire::BYTES, name)?,
     }
@@ -252,7 +255,7 @@ fn free_form(kind: AnyKind, bytes: &[u8], depth: usize) -> Result<Value, Error> 
                     (AnyKind::SchemaOrArray, _) => second.push(schema(bytes)?),
                     (AnyKind::SchemaOrStrings, _) => second.push(scalar::string(bytes)),
                     (_, 1) if bytes.is_empty() => first = Value::Null,
-                    (_, 1) => first = crate::json::parse(bytes)?,
+                    (_, 1) => first = json(kind, bytes)?,
                     _ => {}
                 }
             }
@@ -267,6 +270,16 @@ fn free_form(kind: AnyKind, bytes: &[u8], depth: usize) -> Result<Value, Error> 
     })
 }
 
+/// JSON in a message. Numbers that no tree keeps are left to the rules of a kind where it is an object of somebody
+/// else.
+fn json(kind: AnyKind, text: &[u8]) -> Result<Value, Error> {
+    let parsed = json::parse_tracking(text)?;
+    match kind {
+        AnyKind::RawExtension if !parsed.deep => Ok(parsed.value),
+        _ => Ok(parsed.whole()?),
+    }
+}
+
 fn number(shape: &Shape, value: u64) -> Value {
     match shape {
         Shape::Bool => Value::Bool(value != 0),
@@ -276,8 +289,19 @@ fn number(shape: &Shape, value: u64) -> Value {
 }
 
 /// Whole numbers stay whole, as JSON has them.
-fn float(number: f64) -> Value {
-    if number.fract() == 0.0 && number.abs() < 1e15 { Value::Int(number as i64) } else { Value::Float(number) }
+fn float(number: f64) -> Result<Value, Error> {
+    if number.fract() == 0.0 && number.abs() < 1e15 {
+        return Ok(Value::Int(number as i64));
+    }
+    Float::new(number).map(Value::Float).ok_or_else(|| {
+        Error::Unsupported(if number.is_nan() {
+            "NaN"
+        } else if number > 0.0 {
+            "+Inf"
+        } else {
+            "-Inf"
+        })
+    })
 }
 
 fn expect(tag: Tag, wanted: u8, name: &str) -> Result<(), Error> {

@@ -4,7 +4,7 @@ use super::forward::{self, Room};
 use super::source::Source;
 use super::tape::Index;
 use super::wire::{self, Writer};
-use super::{DEPTH_MAX, Error, SCHEMA, scalar};
+use super::{Error, SCHEMA, WRITE_DEPTH_MAX, scalar};
 use crate::schema::{AnyKind, Field, List, Map as MapShape, Part, Presence, Shape, Type, Wire};
 use crate::value::Value;
 
@@ -17,7 +17,7 @@ const FIELDS_MAX: usize = 64;
 /// # Errors
 ///
 /// [`Error::JsonOnly`] where the type has no message, [`Error::TooDeep`] where messages nest deeper than
-/// [`DEPTH_MAX`]; nothing is appended then.
+/// [`WRITE_DEPTH_MAX`]; nothing is appended then.
 pub fn encode(of: &Type, value: &Value, out: &mut Vec<u8>) -> Result<(), Error> {
     encode_source(of, value, wire::ROOM, out)
 }
@@ -89,7 +89,7 @@ struct Encoder<'a> {
 impl Encoder<'_> {
     /// Writes the contents of a struct's message.
     fn message<'s, S: Source<'s>>(&mut self, of: &Type, value: Option<S>) {
-        if self.depth == DEPTH_MAX {
+        if self.depth == WRITE_DEPTH_MAX {
             self.failed = true;
             return;
         }

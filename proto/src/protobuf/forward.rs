@@ -7,7 +7,7 @@
 
 use super::plan::{Plan, Step};
 use super::wire::{Writer, push_head, push_part, push_varint, varint_size};
-use super::{DEPTH_MAX, scalar, wire};
+use super::{WRITE_DEPTH_MAX, scalar, wire};
 use crate::json::scan;
 use crate::schema::{AnyKind, Shape, Type};
 
@@ -156,7 +156,7 @@ impl Forward<'_> {
 
     /// Writes the contents of a struct's message.
     fn message(&mut self, plan: &Plan) -> Option<()> {
-        if self.depth == DEPTH_MAX {
+        if self.depth == WRITE_DEPTH_MAX {
             return None;
         }
         self.depth += 1;

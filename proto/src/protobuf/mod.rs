@@ -24,8 +24,12 @@ use std::sync::LazyLock;
 
 use crate::schema::Type;
 
-/// How deep messages may nest; deeper ones are refused, because trees are walked by recursion.
+/// How deep messages may nest that are read; deeper ones are refused, because trees are walked by recursion. In JSON
+/// they nest at most twice as deep, in lists and maps, and a few levels more.
 pub const DEPTH_MAX: usize = 256;
+
+/// How deep messages may nest that are written: as deep as objects do of which they are made.
+pub const WRITE_DEPTH_MAX: usize = crate::json::DEPTH_MAX;
 
 /// Why bytes are no message of the type, or a value has no message; in the words of the reference where it has any.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -66,7 +70,7 @@ pub enum Error {
     /// A group ends that was not begun, in a field that is skipped.
     #[error("proto: unexpected end of group")]
     UnexpectedEndGroup,
-    /// More than [`DEPTH_MAX`] nested messages.
+    /// More nested messages than [`DEPTH_MAX`], or [`WRITE_DEPTH_MAX`].
     #[error("proto: exceeded max depth")]
     TooDeep,
     /// A quantity that is none.
@@ -75,6 +79,9 @@ pub enum Error {
     /// A free-form value that is not JSON.
     #[error(transparent)]
     Json(#[from] crate::json::Error),
+    /// A number that JSON has no word for.
+    #[error("json: unsupported value: {0}")]
+    Unsupported(&'static str),
     /// An `IntOrString` that is neither.
     #[error("impossible IntOrString.Type")]
     IntOrString,

@@ -3,7 +3,7 @@
 use crate::conform::conform;
 use crate::schema::{AnyKind, Shape, Type};
 use crate::value;
-use crate::value::{Map, Value};
+use crate::value::{Float, Map, Value};
 
 /// How often a type may contain itself, directly or not: schemas do.
 const RECURSION: usize = 2;
@@ -74,7 +74,7 @@ impl Sampler<'_> {
             Shape::Int32 => Value::from(random.next() as i32 | 1),
             Shape::Int64 => Value::Int(random.next() as i64 | 1),
             Shape::Uint(_) => Value::Int(1 + random.below(200) as i64),
-            Shape::Double => Value::Float(0.25 + random.below(1000) as f64),
+            Shape::Double => Float::new(0.25 + random.below(1000) as f64).map_or(Value::Null, Value::Float),
             Shape::String { .. } => text(random),
             Shape::Bytes => Value::from(random.pick(&["AA==", "aGVsbG8=", "AAH/"])),
             Shape::Quantity => Value::from(random.pick(&["1", "500m", "2Gi", "1e3", "-3"])),

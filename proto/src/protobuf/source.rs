@@ -47,7 +47,7 @@ impl<'s> Source<'s> for &'s Value {
 
     fn double(self) -> Option<f64> {
         match self {
-            Value::Float(number) => Some(*number),
+            Value::Float(number) => Some(number.get()),
             Value::Int(number) => Some(*number as f64),
             _ => None,
         }

@@ -88,7 +88,7 @@ impl Index {
                     let id = self.push(if object { Kind::Object } else { Kind::List }, start, start + 1, key)?;
                     cursor.at = start + 1;
                     if cursor.peek()? != open + 2 {
-                        if self.open.len() == crate::json::DEPTH_MAX {
+                        if self.open.len() == crate::json::READ_DEPTH_MAX {
                             return None;
                         }
                         self.open.push(id);

@@ -5,9 +5,13 @@ use crate::value::{Map, Value};
 
 /// Sets the defaults of the schema in objects that are there, and in what defaults have set. A `null` where it is no
 /// value gives way to a default. Objects in which nothing is absent are not touched.
-pub fn default(schema: &Structural, value: &mut Value) {
-    if holds(schema, value, &lacks) {
-        fill(schema, value);
+///
+/// # Errors
+/// When that would add too much; the object has some of its defaults then.
+pub fn default(schema: &Structural, value: &mut Value) -> Result<(), Overgrown> {
+    match holds(schema, value, &lacks) {
+        true => Filling { room: ADDED_BYTES_MAX }.fill(schema, value),
+        false => Ok(()),
     }
 }
 
@@ -43,7 +47,7 @@ fn lacks(schema: &Structural, value: &Value) -> bool {
     };
     match value {
         Value::Object(map) => {
-            schema.properties.iter().any(|(name, property)| property.default.is_some() && !map.contains_key(name))
+            schema.defaulted.iter().any(|at| !map.contains_key(&schema.properties[*at].0))
                 || map.iter().any(|(name, part)| is_set(schema.member(name), part))
         }
         Value::Array(items) => items.iter().any(|part| is_set(schema.items.as_deref(), part)),
@@ -77,42 +81,68 @@ fn drop_below(schema: &Structural, value: &mut Value) {
     }
 }
 
-fn fill(schema: &Structural, value: &mut Value) {
-    match value {
-        Value::Object(map) => {
-            set_absent(schema, map);
-            for (name, value) in map.iter_mut() {
-                let Some(member) = schema.member(name) else { continue };
-                set(member, value);
-                fill(member, value);
-            }
-        }
-        Value::Array(list) => {
-            let Some(of) = schema.items.as_deref() else { return };
-            for item in list {
-                set(of, item);
-                fill(of, item);
-            }
-        }
-        _ => {}
-    }
+/// Most bytes that defaults may add to an object; one of that size is not stored anyway.
+const ADDED_BYTES_MAX: usize = 4 << 20;
+
+/// Defaults make an object larger than an object may be.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("the defaults of its schema add more than {ADDED_BYTES_MAX} bytes to the object")]
+pub struct Overgrown;
+
+/// Fills in defaults, and counts them before they are made.
+struct Filling {
+    /// How many bytes may be added yet.
+    room: usize,
 }
 
-fn set_absent(schema: &Structural, map: &mut Map) {
-    for (name, property) in &schema.properties {
-        if let Some(default) = &property.default
-            && !map.contains_key(name)
+impl Filling {
+    fn fill(&mut self, schema: &Structural, value: &mut Value) -> Result<(), Overgrown> {
+        match value {
+            Value::Object(map) => {
+                self.set_absent(schema, map)?;
+                for (name, value) in map.iter_mut() {
+                    let Some(member) = schema.member(name) else { continue };
+                    self.set(member, value)?;
+                    self.fill(member, value)?;
+                }
+            }
+            Value::Array(list) => {
+                let Some(of) = schema.items.as_deref() else { return Ok(()) };
+                for item in list {
+                    self.set(of, item)?;
+                    self.fill(of, item)?;
+                }
+            }
+            _ => {}
+        }
+        Ok(())
+    }
+
+    fn set_absent(&mut self, schema: &Structural, map: &mut Map) -> Result<(), Overgrown> {
+        for (name, property) in schema.defaulted.iter().map(|at| &schema.properties[*at]) {
+            if let Some(default) = &property.default
+                && !map.contains_key(name)
+            {
+                self.take(name.len() + property.default_bytes)?;
+                map.insert(name.clone(), default.clone());
+            }
+        }
+        Ok(())
+    }
+
+    /// Sets a value that is there, but `null`.
+    fn set(&mut self, schema: &Structural, value: &mut Value) -> Result<(), Overgrown> {
+        if let Some(default) = &schema.default
+            && is_absent(schema, value)
         {
-            map.insert(name.clone(), default.clone());
+            self.take(schema.default_bytes)?;
+            *value = default.clone();
         }
+        Ok(())
     }
-}
 
-/// Sets a value that is there, but `null`.
-fn set(schema: &Structural, value: &mut Value) {
-    if let Some(default) = &schema.default
-        && is_absent(schema, value)
-    {
-        *value = default.clone();
+    fn take(&mut self, bytes: usize) -> Result<(), Overgrown> {
+        self.room = self.room.checked_sub(bytes).ok_or(Overgrown)?;
+        Ok(())
     }
 }

@@ -11,16 +11,19 @@ mod read;
 mod rules;
 mod types;
 
-use crate::value::{Str, Value};
+use crate::value::{Map, Str, Value};
 
-pub use default::{default, drop_nulls};
+pub use default::{Overgrown, default, drop_nulls};
 pub use pattern::Pattern;
 pub use prune::prune;
-pub use rules::Rules;
+pub use rules::{Enumeration, Rules};
 pub use types::object_type;
 
 /// Most levels of a schema that are read; what is below is taken as it comes.
 const DEPTH_MAX: usize = 256;
+
+/// How many more properties than an object has members a schema has before they are looked up one by one.
+const SPARSE_FACTOR: usize = 8;
 
 /// The members that every object has, whatever its schema says.
 const META: [&str; 3] = ["apiVersion", "kind", "metadata"];
@@ -34,6 +37,10 @@ pub struct Structural {
     pub nullable: bool,
     /// What absent values are set to.
     pub default: Option<Value>,
+    /// How many bytes the default takes as text.
+    default_bytes: usize,
+    /// Which of the properties have a default.
+    defaulted: Vec<usize>,
     /// The members of objects, sorted by name; see [`Structural::property`].
     pub properties: Vec<(Str, Structural)>,
     /// What other members of objects hold.
@@ -112,6 +119,23 @@ impl Structural {
     /// The schema of the member `name`: its own, or the one that other members have.
     pub fn member(&self, name: &str) -> Option<&Structural> {
         self.property(name).or_else(|| self.additional.schema())
+    }
+
+    /// The properties that an object has, in the order of the schema. Takes time as the object has members, where the
+    /// schema has very many more.
+    pub fn stated<'a>(&'a self, map: &'a Map) -> impl Iterator<Item = (&'a Str, &'a Structural, &'a Value)> {
+        let is_sparse = self.properties.len() > SPARSE_FACTOR * (map.len() + 1);
+        let mut at: Vec<usize> = Vec::new();
+        if is_sparse {
+            let place = |name| self.properties.binary_search_by(|(key, _)| key.as_str().cmp(name)).ok();
+            at.extend(map.keys().filter_map(place));
+            at.sort_unstable();
+        }
+        let all = 0..if is_sparse { 0 } else { self.properties.len() };
+        at.into_iter().chain(all).filter_map(|at| {
+            let (name, property) = &self.properties[at];
+            Some((name, property, map.get(name)?))
+        })
     }
 
     /// What values must fulfil.

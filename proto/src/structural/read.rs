@@ -1,6 +1,7 @@
 //! Reading a schema from JSON.
 
-use super::{Additional, DEPTH_MAX, ListType, Pattern, Rules, Structural, ValueType};
+use super::{Additional, DEPTH_MAX, Enumeration, ListType, Pattern, Rules, Structural, ValueType};
+use crate::json;
 use crate::value::{Map, Str, Value};
 
 /// The members of a schema that are rules; most schemas have none of them.
@@ -46,7 +47,10 @@ pub fn schema(schema: &Value, depth: usize) -> Structural {
         atomic: schema.str_at(&["x-kubernetes-map-type"]) == "atomic",
         ..Structural::default()
     };
+    read.default_bytes = read.default.as_ref().map_or(0, |value| json::to_vec(value).len());
     read.properties = properties(schema.at(&["properties"]), depth + 1);
+    let has_default = |(_, (_, property)): &(usize, &(Str, Structural))| property.default.is_some();
+    read.defaulted = read.properties.iter().enumerate().filter(has_default).map(|(at, _)| at).collect();
     read.additional = additional(schema.at(&["additionalProperties"]), depth + 1);
     read.items = below(schema, "items", depth + 1);
     read.rules = map.keys().any(|key| RULES.contains(&key)).then(|| Box::new(rules(schema, depth + 1)));
@@ -98,7 +102,7 @@ fn rules(schema: &Value, depth: usize) -> Rules {
     let flag = |key| schema.is_true_at(&[key]);
     let schemas = |key| schema.list_at(&[key]).iter().map(|value| self::schema(value, depth)).collect();
     Rules {
-        enumeration: schema.list_at(&["enum"]).to_vec(),
+        enumeration: Enumeration::of(schema.list_at(&["enum"])),
         format: schema.str_at(&["format"]).into(),
         pattern: Some(schema.str_at(&["pattern"])).filter(|text| !text.is_empty()).map(Pattern::new),
         minimum: number("minimum"),
@@ -125,7 +129,7 @@ fn rules(schema: &Value, depth: usize) -> Rules {
 fn number(value: &Value) -> Option<f64> {
     match value {
         Value::Int(number) => Some(*number as f64),
-        Value::Float(number) => Some(*number),
+        Value::Float(number) => Some(number.get()),
         _ => None,
     }
 }

@@ -7,7 +7,7 @@ use crate::value::{Str, Value};
 #[derive(Debug, Clone, Default)]
 pub struct Rules {
     /// The values that are allowed; any when there are none.
-    pub enumeration: Vec<Value>,
+    pub enumeration: Enumeration,
     /// The form of strings or the width of numbers, as the schema states it; empty for any. Not every format is
     /// checked.
     pub format: Str,
@@ -49,9 +49,71 @@ pub struct Rules {
     pub not: Option<Box<Structural>>,
 }
 
+/// The values that are allowed where not all are.
+#[derive(Debug, Clone, Default)]
+pub struct Enumeration {
+    values: Vec<Value>,
+    /// Those that are strings, sorted.
+    texts: Vec<Str>,
+    /// Those that are integers, sorted.
+    ints: Vec<i64>,
+    /// All others.
+    others: Vec<Value>,
+}
+
+impl Enumeration {
+    /// Nothing is stated.
+    const NONE: Self = Self { values: Vec::new(), texts: Vec::new(), ints: Vec::new(), others: Vec::new() };
+
+    /// These values.
+    fn of_values(values: Vec<Value>) -> Self {
+        let mut of = Self::NONE;
+        for value in &values {
+            match value {
+                Value::Str(text) => of.texts.push(text.clone()),
+                Value::Int(number) => of.ints.push(*number),
+                other => of.others.push(other.clone()),
+            }
+        }
+        of.texts.sort_unstable();
+        of.ints.sort_unstable();
+        Self { values, ..of }
+    }
+
+    /// Reads the values of a schema.
+    pub(super) fn of(values: &[Value]) -> Self {
+        Self::of_values(values.to_vec())
+    }
+
+    /// Whether nothing is stated, so that every value is allowed.
+    pub fn is_empty(&self) -> bool {
+        self.values.is_empty()
+    }
+
+    /// The values, as the schema states them.
+    pub fn values(&self) -> &[Value] {
+        &self.values
+    }
+
+    /// Whether a value is named, numbers in the type in which they are.
+    #[expect(clippy::cast_precision_loss, clippy::cast_possible_truncation, reason = "Go converts numbers likewise")]
+    pub fn names(&self, value: &Value) -> bool {
+        let has_float =
+            |number: f64| self.others.iter().any(|it| matches!(it, Value::Float(own) if own.get() == number));
+        let has_int = |number: i64| self.ints.binary_search(&number).is_ok();
+        match value {
+            Value::Null => false,
+            Value::Str(text) => self.texts.binary_search(text).is_ok(),
+            Value::Int(number) => has_int(*number) || has_float(*number as f64),
+            Value::Float(number) => has_float(number.get()) || has_int(number.get() as i64),
+            other => self.others.contains(other),
+        }
+    }
+}
+
 /// The rules of a schema that states none.
 pub(super) static NONE: Rules = Rules {
-    enumeration: Vec::new(),
+    enumeration: Enumeration::NONE,
     format: Str::const_new(""),
     pattern: None,
     minimum: None,

@@ -1,7 +1,11 @@
 use super::*;
 use crate::schema::{AnyKind, Shape, Topology, Type};
 use crate::value;
-use crate::value::Map;
+use crate::value::{Float, Map};
+
+fn half() -> Value {
+    Float::new(0.5).map_or(Value::Null, Value::Float)
+}
 
 fn pruned(schema: Value, mut object: Value, is_root: bool) -> (Value, Vec<String>) {
     let unknown = prune(&Structural::of(&schema), &mut object, is_root);
@@ -92,7 +96,7 @@ fn defaults_are_set_where_there_is_an_object() {
             "name": {"type": "string"}, "port": {"type": "integer", "default": 80}
         }}},
         "map": {"type": "object", "additionalProperties": {"type": "object", "properties": {
-            "w": {"type": "number", "default": (Value::Float(0.5))}
+            "w": {"type": "number", "default": (half())}
         }}},
         "n": {"type": "string", "nullable": true, "default": "dd"},
         "plain": {"type": "string"},
@@ -116,15 +120,15 @@ fn defaults_are_set_where_there_is_an_object() {
             }}),
             value!({"spec": {
                 "replicas": 0, "opts": {"y": {"z": true}, "x": 7}, "noDefault": {"x": 7},
-                "list": [{"name": "a", "port": 80}, {"port": 80}], "map": {"m": {"w": (Value::Float(0.5))}, "k": {"w": 2}}, "n": "x"
+                "list": [{"name": "a", "port": 80}, {"port": 80}], "map": {"m": {"w": (half())}, "k": {"w": 2}}, "n": "x"
             }}),
         ),
     ];
     for (mut object, expected) in cases {
         drop_nulls(&schema, &mut object);
-        default(&schema, &mut object);
+        default(&schema, &mut object).unwrap();
         assert_eq!(object, expected);
-        default(&schema, &mut object);
+        default(&schema, &mut object).unwrap();
         assert_eq!(object, expected, "once more");
     }
 }
@@ -136,7 +140,7 @@ fn defaulting_alone_keeps_nulls_without_default() {
         "l": {"type": "array", "items": {"type": "string", "default": "y"}}
     }}));
     let mut object = value!({"a": null, "b": null, "l": [null]});
-    default(&schema, &mut object);
+    default(&schema, &mut object).unwrap();
     assert_eq!(object, value!({"a": null, "b": "x", "l": ["y"]}));
     drop_nulls(&schema, &mut object);
     assert_eq!(object, value!({"b": "x", "l": ["y"]}));
@@ -239,4 +243,27 @@ fn of_very_many_unknown_members_not_all_are_named() {
     assert!(!unknown.is_empty());
     let left = object.map_at(&["spec"]).unwrap().values().next().unwrap();
     assert_eq!(left, &Value::object(), "all are dropped");
+}
+
+#[test]
+fn defaults_are_counted_before_they_are_made() {
+    let schema = Structural::of(&value!({"type": "object", "properties": {"list": {"type": "array", "items": {
+        "type": "object", "properties": {"text": {"type": "string", "default": ("x".repeat(200_000))}}
+    }}}}));
+    let items = |count: usize| value!({"list": (vec![Value::object(); count])});
+    assert_eq!(default(&schema, &mut items(20)), Ok(()));
+    assert_eq!(default(&schema, &mut items(3_000)), Err(Overgrown));
+}
+
+#[test]
+fn the_properties_of_an_object_come_in_the_order_of_the_schema_whatever_has_more() {
+    let names = (0..500).map(|n| (format!("p{n:03}"), value!({"type": "string"}))).collect::<Map>();
+    let schema = Structural::of(&value!({"type": "object", "properties": names}));
+    let stated = |count: usize| {
+        let map: Map = (0..count).rev().map(|n| (format!("p{:03}", 2 * n), Value::Null)).collect();
+        let found: Vec<String> = schema.stated(&map).map(|(name, ..)| name.to_string()).collect();
+        assert!(found.is_sorted());
+        found.len()
+    };
+    assert_eq!([stated(0), stated(3), stated(62), stated(63), stated(250)], [0, 3, 62, 63, 250]);
 }

@@ -1,12 +1,14 @@
 //! What server-side apply sees of a schema.
 
 use std::borrow::Cow;
+use std::collections::HashSet;
 use std::sync::Arc;
 
 use super::{Additional, ListType, META, Structural, ValueType, is_meta};
 use crate::catalogue;
 use crate::json;
 use crate::schema::{AnyKind, Field, List, Map, Patch, Presence, Ref, Shape, Text, Topology, Type};
+use crate::value::Str;
 
 /// The type of the objects of a kind, as server-side apply needs it: which values are one thing, which have parts that
 /// have owners of their own, and which scalars they take. It is not for decoding; what objects hold is for
@@ -22,9 +24,9 @@ pub fn object_type(schema: &Structural, name: &str, version: &str) -> Type {
 fn structure(schema: &Structural, open: bool, is_object: bool) -> Type {
     let skipped = |name: &str| is_object && is_meta(name);
     let mut fields: Vec<Field> = if is_object { standard_fields() } else { Vec::new() };
-    let required = |name: &str| schema.rules().required.iter().any(|key| key == name);
+    let required: HashSet<&str> = schema.rules().required.iter().map(Str::as_str).collect();
     let properties = schema.properties.iter().filter(|(name, _)| !skipped(name));
-    fields.extend(properties.map(|(name, property)| field(name, property, open, required(name))));
+    fields.extend(properties.map(|(name, property)| field(name, property, open, required.contains(name.as_str()))));
     Type {
         name: Text::default(),
         package: Text::default(),

@@ -2,12 +2,9 @@
 
 use std::sync::{Arc, OnceLock};
 
+use super::members::{Members, ORDERED_MAX, View, sort};
 use super::source::Text;
 use super::{Str, Value};
-
-/// Above this many members a map is kept sorted, so that finding one never takes linear time in what a client sent.
-/// No struct of the API has more fields, so conformed structs always keep the order of their schema.
-const ORDERED_MAX: usize = 64;
 
 /// Members of an object: in insertion order while small, sorted by key once there are more than 64.
 ///
@@ -23,7 +20,7 @@ pub struct Map {
 #[derive(Default)]
 struct Node {
     /// The members, unless they are still to be read of a text.
-    own: Vec<(Str, Value)>,
+    own: Members,
     unchanged: Option<Box<Unchanged>>,
     /// See [`Map::settle`].
     settled: bool,
@@ -36,19 +33,19 @@ struct Unchanged {
 }
 
 impl Node {
-    fn members(&self) -> &[(Str, Value)] {
+    fn members(&self) -> View<'_> {
         match &self.unchanged {
-            Some(unchanged) => unchanged.members.get_or_init(|| read(&unchanged.text)),
-            None => &self.own,
+            Some(unchanged) => View::Line(unchanged.members.get_or_init(|| read(&unchanged.text))),
+            None => self.own.view(),
         }
     }
 
     /// The members, for changing them, which leaves the text behind.
-    fn members_mut(&mut self) -> &mut Vec<(Str, Value)> {
+    fn members_mut(&mut self) -> &mut Members {
         self.settled = false;
         if let Some(unchanged) = self.unchanged.take() {
             let Unchanged { text, members } = *unchanged;
-            self.own = members.into_inner().unwrap_or_else(|| read(&text));
+            self.own = Members::Line(members.into_inner().unwrap_or_else(|| read(&text)));
         }
         &mut self.own
     }
@@ -56,7 +53,7 @@ impl Node {
 
 impl Clone for Node {
     fn clone(&self) -> Self {
-        Self { own: self.members().to_vec(), unchanged: None, settled: false }
+        Self { own: Members::Line(self.members().to_vec()), unchanged: None, settled: false }
     }
 }
 
@@ -70,12 +67,6 @@ fn read(text: &Text) -> Vec<(Str, Value)> {
 fn arrange(members: &mut [(Str, Value)]) {
     if members.len() > ORDERED_MAX {
         sort(members);
-    }
-}
-
-fn sort(members: &mut [(Str, Value)]) {
-    if !members.is_sorted_by(|a, b| a.0 <= b.0) {
-        members.sort_by(|a, b| a.0.cmp(&b.0));
     }
 }
 
@@ -110,12 +101,10 @@ impl PartialEq for Map {
     /// Equal when the same keys have equal values, in whatever order.
     fn eq(&self, other: &Self) -> bool {
         let same_text = || matches!((self.text(), other.text()), (Some(a), Some(b)) if a == b);
-        let same = |((a_key, a), (b_key, b)): (&(Str, Value), &(Str, Value))| {
+        let same = |((a_key, a), (b_key, b)): ((&str, &Value), (&str, &Value))| {
             if a_key == b_key { a == b } else { other.get(a_key) == Some(a) && self.get(b_key) == Some(b) }
         };
-        self.is_same(other)
-            || same_text()
-            || (self.len() == other.len() && self.members().iter().zip(other.members()).all(same))
+        self.is_same(other) || same_text() || (self.len() == other.len() && self.iter().zip(other.iter()).all(same))
     }
 }
 
@@ -127,12 +116,12 @@ impl Map {
 
     /// An empty map with room for `capacity` members.
     pub fn with_capacity(capacity: usize) -> Self {
-        let room = || Arc::new(Node { own: Vec::with_capacity(capacity), ..Node::default() });
+        let room = || Arc::new(Node { own: Members::Line(Vec::with_capacity(capacity)), ..Node::default() });
         Self { node: (capacity > 0).then(room) }
     }
 
     fn of(members: Vec<(Str, Value)>) -> Self {
-        Self { node: (!members.is_empty()).then(|| Arc::new(Node { own: members, ..Node::default() })) }
+        Self { node: (!members.is_empty()).then(|| Arc::new(Node { own: Members::Line(members), ..Node::default() })) }
     }
 
     /// The object of a text that has members.
@@ -179,12 +168,12 @@ impl Map {
         }
     }
 
-    fn members(&self) -> &[(Str, Value)] {
-        self.node.as_ref().map_or(&[], |node| node.members())
+    fn members(&self) -> View<'_> {
+        self.node.as_ref().map_or(View::Line(&[]), |node| node.members())
     }
 
     /// The members, for changing them: of this map alone, and without a text.
-    fn members_mut(&mut self) -> &mut Vec<(Str, Value)> {
+    fn members_mut(&mut self) -> &mut Members {
         Arc::make_mut(self.node.get_or_insert_default()).members_mut()
     }
 
@@ -242,73 +231,67 @@ impl Map {
 
     /// Whether there are none.
     pub fn is_empty(&self) -> bool {
-        self.node.is_none() || self.members().is_empty()
+        self.node.is_none() || self.members().len() == 0
+    }
+
+    /// Whether there are so many members that they are sorted by key and have no order of their own.
+    pub fn is_large(&self) -> bool {
+        self.len() > ORDERED_MAX
     }
 
     /// The value of `key`.
     pub fn get(&self, key: &str) -> Option<&Value> {
-        let members = self.members();
-        position(members, key).map(|at| &members[at].1)
+        self.members().get(key)
     }
 
     /// The value of `key`, for changing it.
     pub fn get_mut(&mut self, key: &str) -> Option<&mut Value> {
-        let at = position(self.members(), key)?;
-        self.members_mut().get_mut(at).map(|(_, value)| value)
+        self.members().get(key)?;
+        self.members_mut().get_mut(key)
     }
 
     /// Whether there is a member `key`.
     pub fn contains_key(&self, key: &str) -> bool {
-        position(self.members(), key).is_some()
+        self.members().get(key).is_some()
     }
 
     /// Sets `key`, in place if it is there, else behind the others; returns what it was.
     pub fn insert(&mut self, key: impl AsRef<str> + Into<Str>, value: impl Into<Value>) -> Option<Value> {
-        let (value, members) = (value.into(), self.members_mut());
-        if let Some(at) = position(members, key.as_ref()) {
-            return Some(std::mem::replace(&mut members[at].1, value));
-        }
-        add(members, key.into(), value);
-        None
+        self.members_mut().insert(key, value.into())
     }
 
     /// The place of `key`, made with `null` if it is absent.
     pub fn entry(&mut self, key: &str) -> &mut Value {
-        let members = self.members_mut();
-        let at = match position(members, key) {
-            Some(at) => at,
-            None => add(members, Str::from(key), Value::Null),
-        };
-        &mut members[at].1
+        self.members_mut().entry(key)
     }
 
     /// Takes `key` out, keeping the order of the others.
     pub fn remove(&mut self, key: &str) -> Option<Value> {
-        let at = position(self.members(), key)?;
-        Some(self.members_mut().remove(at).1)
+        self.members().get(key)?;
+        self.members_mut().remove(key)
     }
 
     /// Keeps the members for which `keep` says so.
-    pub fn retain(&mut self, mut keep: impl FnMut(&str, &mut Value) -> bool) {
+    pub fn retain(&mut self, keep: impl FnMut(&str, &mut Value) -> bool) {
         if !self.is_empty() {
-            self.members_mut().retain_mut(|(key, value)| keep(key, value));
+            self.members_mut().retain(keep);
         }
     }
 
     /// Members in order.
     pub fn iter(&self) -> impl ExactSizeIterator<Item = (&str, &Value)> + DoubleEndedIterator {
-        self.members().iter().map(|(key, value)| (key.as_str(), value))
+        self.members().iter()
     }
 
     /// Members in order, values changeable.
     pub fn iter_mut(&mut self) -> impl ExactSizeIterator<Item = (&str, &mut Value)> {
-        let members = if self.is_empty() { &mut [] } else { self.members_mut().as_mut_slice() };
-        members.iter_mut().map(|(key, value)| (key.as_str(), value))
+        let members = if self.is_empty() { None } else { Some(self.members_mut()) };
+        members.map_or_else(|| super::members::IterMut::Line([].iter_mut()), Members::iter_mut)
     }
 
     /// Keys in order.
     pub fn keys(&self) -> impl ExactSizeIterator<Item = &str> {
-        self.members().iter().map(|(key, _)| key.as_str())
+        self.members().iter().map(|(key, _)| key)
     }
 
     /// Values in order.
@@ -318,41 +301,17 @@ impl Map {
 
     /// Sorts members by key.
     pub fn sort(&mut self) {
-        if !self.members().is_sorted_by(|a, b| a.0 <= b.0) {
-            sort(self.members_mut());
+        if !self.members().is_sorted() {
+            self.members_mut().arrange(|line| sort(line));
         }
     }
 
     /// Puts members into the order that `rank` gives their keys; large maps stay sorted by key.
     pub fn sort_by_rank(&mut self, mut rank: impl FnMut(&str) -> usize) {
         if self.len() <= ORDERED_MAX {
-            self.members_mut().sort_by_cached_key(|(key, _)| rank(key));
+            self.members_mut().arrange(|line| line.sort_by_cached_key(|(key, _)| rank(key)));
         }
     }
-}
-
-fn position(members: &[(Str, Value)], key: &str) -> Option<usize> {
-    if members.len() > ORDERED_MAX {
-        members.binary_search_by(|(k, _)| k.as_str().cmp(key)).ok()
-    } else {
-        members.iter().position(|(k, _)| k == key)
-    }
-}
-
-/// Adds an absent key; returns its position.
-fn add(members: &mut Vec<(Str, Value)>, key: Str, value: Value) -> usize {
-    if members.len() > ORDERED_MAX {
-        let at = members.partition_point(|(k, _)| *k < key);
-        members.insert(at, (key, value));
-        return at;
-    }
-    members.push((key, value));
-    if members.len() > ORDERED_MAX {
-        let key = members[members.len() - 1].0.clone();
-        sort(members);
-        return position(members, &key).unwrap_or(0);
-    }
-    members.len() - 1
 }
 
 impl IntoIterator for Map {
@@ -362,7 +321,7 @@ impl IntoIterator for Map {
     fn into_iter(self) -> Self::IntoIter {
         let members = match self.node.map(Arc::try_unwrap) {
             None => Vec::new(),
-            Some(Ok(mut own)) => std::mem::take(own.members_mut()),
+            Some(Ok(mut own)) => std::mem::take(own.members_mut()).into_vec(),
             Some(Err(shared)) => shared.members().to_vec(),
         };
         members.into_iter()

@@ -4,10 +4,13 @@
 //! is the order of the schema once an object was conformed; large maps (data, labels) are sorted.
 
 mod map;
+mod members;
+mod number;
 mod source;
 
 pub use compact_str::CompactString as Str;
 pub use map::Map;
+pub use number::{Float, Hole};
 pub use source::{of_written, read};
 
 /// A JSON value.
@@ -21,13 +24,15 @@ pub enum Value {
     /// A number without fraction or exponent that fits 64 bits.
     Int(i64),
     /// Any other number.
-    Float(f64),
+    Float(Float),
     /// A string.
     Str(Str),
     /// A list.
     Array(Vec<Value>),
     /// An object.
     Object(Map),
+    /// What was not kept of a text. Only what parses a body makes these, and what decodes it refuses what has one.
+    Hole(Hole),
 }
 
 static NULL: Value = Value::Null;
@@ -159,6 +164,16 @@ impl Value {
         }
     }
 
+    /// The first place in it at which something was not kept.
+    pub fn hole(&self) -> Option<&Hole> {
+        match self {
+            Self::Hole(hole) => Some(hole),
+            Self::Array(items) => items.iter().find_map(Self::hole),
+            Self::Object(map) => map.values().find_map(Self::hole),
+            _ => None,
+        }
+    }
+
     /// Sorts the members of every object in it by key.
     pub fn sort_members(&mut self) {
         match self {
@@ -190,10 +205,10 @@ impl Value {
         match self {
             Self::Null => "null",
             Self::Bool(_) => "bool",
-            Self::Int(_) | Self::Float(_) => "number",
+            Self::Int(_) | Self::Float(_) | Self::Hole(Hole::Number(_)) => "number",
             Self::Str(_) => "string",
             Self::Array(_) => "array",
-            Self::Object(_) => "object",
+            Self::Object(_) | Self::Hole(Hole::Deep) => "object",
         }
     }
 }

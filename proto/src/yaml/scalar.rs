@@ -1,6 +1,6 @@
 //! What plain scalars mean in YAML 1.1, as go-yaml v2 reads them.
 
-use crate::value::{Str, Value};
+use crate::value::{Float, Str, Value};
 
 /// The value of a scalar; quoted ones are text. `tag` is the last part of an explicit tag, as `str` or `int`.
 pub fn resolve(text: &str, plain: bool, tag: Option<&str>) -> Value {
@@ -29,6 +29,29 @@ fn plain_value(text: &str) -> Option<Value> {
     number(&text.replace('_', ""))
 }
 
+/// What JSON has no word for, as Go names it: the value of a scalar that is infinite or no number.
+pub fn infinity(text: &str, plain: bool, tag: Option<&str>) -> Option<Infinity> {
+    if !plain && tag.is_none() || matches!(tag, Some("str" | "binary")) {
+        return None;
+    }
+    match text {
+        ".inf" | ".Inf" | ".INF" | "+.inf" | "+.Inf" | "+.INF" => Some(Infinity { name: "+Inf", key: ".inf" }),
+        "-.inf" | "-.Inf" | "-.INF" => Some(Infinity { name: "-Inf", key: "-.inf" }),
+        ".nan" | ".NaN" | ".NAN" => Some(Infinity { name: "NaN", key: ".nan" }),
+        _ => None,
+    }
+}
+
+/// A float that JSON cannot write.
+#[derive(Clone, Copy)]
+pub struct Infinity {
+    /// What Go calls it.
+    pub name: &'static str,
+    /// The text that it is as a key.
+    pub key: &'static str,
+}
+
+/// A number; text that is written as one, but too large for any, is text.
 fn number(text: &str) -> Option<Value> {
     let (negative, digits) = match text.as_bytes().first()? {
         b'-' => (true, &text[1..]),
@@ -48,7 +71,7 @@ fn number(text: &str) -> Option<Value> {
         return Some(Value::Int(if negative { -number } else { number }));
     }
     if !digits.is_empty() && digits.bytes().all(|b| b.is_ascii_digit()) {
-        return Some(text.parse().map(Value::Int).unwrap_or_else(|_| Value::Float(text.parse().unwrap_or(0.0))));
+        return text.parse().map(Value::Int).ok().or_else(|| float(text).map(Value::Float));
     }
     let decimal = digits.starts_with(|c: char| c.is_ascii_digit() || c == '.')
         && digits.bytes().any(|b| b.is_ascii_digit())
@@ -56,9 +79,13 @@ fn number(text: &str) -> Option<Value> {
     if !decimal {
         return None;
     }
-    let number: f64 = text.parse().ok()?;
-    let whole = number.fract() == 0.0 && number.abs() < 9.0e15;
-    Some(if whole { Value::Int(number as i64) } else { Value::Float(number) })
+    let number = float(text)?;
+    let whole = number.get().fract() == 0.0 && number.get().abs() < 9.0e15;
+    Some(if whole { Value::Int(number.get() as i64) } else { Value::Float(number) })
+}
+
+fn float(text: &str) -> Option<Float> {
+    text.parse().ok().and_then(Float::new)
 }
 
 /// The JSON key of a YAML key; lists and maps are none.
@@ -67,31 +94,27 @@ pub fn key(value: &Value, text: Option<&str>) -> Option<Str> {
         Value::Str(text) => text.clone(),
         Value::Bool(flag) => Str::from(if *flag { "true" } else { "false" }),
         Value::Int(number) => Str::from(number.to_string()),
-        Value::Float(_) | Value::Null => Str::from(text.unwrap_or("null")),
-        Value::Array(_) | Value::Object(_) => return None,
+        Value::Float(number) => Str::from(shortest(number.get())),
+        Value::Null => Str::from(text.unwrap_or("null")),
+        Value::Array(_) | Value::Object(_) | Value::Hole(_) => return None,
     })
+}
+
+/// A float as Go writes it in the fewest digits: with an exponent below 1e-4 and from 1e6 on.
+fn shortest(number: f64) -> String {
+    let scientific = format!("{number:e}");
+    let (mantissa, exponent) = scientific.split_once('e').unwrap_or((&scientific, "0"));
+    match exponent.parse::<i32>() {
+        Ok(exponent) if !(-4..6).contains(&exponent) => {
+            format!("{mantissa}e{}{:02}", if exponent < 0 { '-' } else { '+' }, exponent.abs())
+        }
+        _ => number.to_string(),
+    }
 }
 
 /// Whether a text must be quoted so that it is read as text again.
 pub fn is_ambiguous(text: &str) -> bool {
-    plain_value(text).is_some()
-        || is_timestamp(text)
-        || matches!(
-            text,
-            ".nan"
-                | ".NaN"
-                | ".NAN"
-                | ".inf"
-                | ".Inf"
-                | ".INF"
-                | "-.inf"
-                | "-.Inf"
-                | "-.INF"
-                | "+.inf"
-                | "+.Inf"
-                | "+.INF"
-                | "<<"
-        )
+    plain_value(text).is_some() || is_timestamp(text) || infinity(text, true, None).is_some() || text == "<<"
 }
 
 /// Whether go-yaml takes a plain text for a time.

@@ -73,6 +73,14 @@ impl Writer<'_> {
             } else if n > 0 || context != Context::Document {
                 self.indent(depth);
             }
+            if !is_simple_key(key) {
+                self.text("? ");
+                self.string(key, depth + 2, false);
+                self.indent(depth);
+                self.text(":");
+                self.node(value, depth + 2, Context::Item);
+                continue;
+            }
             self.string(key, depth, true);
             self.text(":");
             let deeper = if matches!(value, Value::Array(_)) { depth } else { depth + 2 };
@@ -167,6 +175,13 @@ impl Writer<'_> {
     }
 }
 
+/// Whether a key may stand before a colon in its line: readers look no further ahead than 1,024 characters for one, and
+/// writers stop long before that.
+fn is_simple_key(key: &str) -> bool {
+    const BYTES_MAX: usize = 128;
+    key.len() <= BYTES_MAX && !key.contains(['\n', '\r', '\u{85}', '\u{2028}', '\u{2029}'])
+}
+
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Style {
     Plain,
@@ -235,7 +250,7 @@ fn escape(c: char) -> Option<String> {
         '\u{a0}' => "\\_".into(),
         '\u{2028}' => "\\L".into(),
         '\u{2029}' => "\\P".into(),
-        '\u{feff}' => "\\uFEFF".into(),
+        '\u{feff}' | '\u{fffe}' | '\u{ffff}' => format!("\\u{:04X}", c as u32),
         c if (c as u32) < 0x20 || (0x7f..0xa0).contains(&(c as u32)) => format!("\\x{:02X}", c as u32),
         c if (c as u32) > 0xffff => format!("\\U{:08X}", c as u32),
         _ => return None,
@@ -294,10 +309,52 @@ mod tests {
     }
 
     #[test]
+    fn keys_that_are_long_or_have_several_lines_are_told_by_a_mark() {
+        let long = "k".repeat(129);
+        let key = long.as_str();
+        let object = value!({key: {"a": [1]}, "l\nm\n": [{"x": 1}, 2], "z": {key: "v"}});
+        let text = format!("? {long}\n: a:\n  - 1\n? |\n  l\n  m\n: - x: 1\n  - 2\nz:\n  ? {long}\n  : v\n");
+        assert_eq!(yaml(&object), text);
+        for length in [128, 129, 1_024, 1_025, 5_000] {
+            let object =
+                value!({"a": {("k y".repeat(length / 3)): {"b": [{("x".repeat(length)): [[]]}]}}, "c\u{85}d": 1});
+            assert_eq!(super::super::parse(yaml(&object).as_bytes()).map(|parsed| parsed.value), Ok(object));
+        }
+    }
+
+    #[test]
     fn what_is_written_is_read_again() {
         for text in [
-            "", " x", "x ", "- a", "a # b", "a #b", "#", "'", "\"", "x\n", "\nx", "x\n\n", "a \nb", "é ✓", "~", "1e3",
-            "0x1", "{", "@", "a:", "::", "?x", "-", "--- a", "true", "\u{7}", "😀", "<<",
+            "",
+            " x",
+            "x ",
+            "- a",
+            "a # b",
+            "a #b",
+            "#",
+            "'",
+            "\"",
+            "x\n",
+            "\nx",
+            "x\n\n",
+            "a \nb",
+            "é ✓",
+            "~",
+            "1e3",
+            "\u{fffe}a\u{ffff}",
+            "\u{feff}",
+            "0x1",
+            "{",
+            "@",
+            "a:",
+            "::",
+            "?x",
+            "-",
+            "--- a",
+            "true",
+            "\u{7}",
+            "😀",
+            "<<",
         ] {
             let object = value!({"k": text});
             let back = super::super::parse(yaml(&object).as_bytes()).unwrap().value;

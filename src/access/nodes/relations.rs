@@ -4,12 +4,12 @@ use std::fmt;
 use std::sync::Arc;
 
 use flotilla_cluster::{Key, Object, Scope, Selection, Store, Table, TableId};
-use flotilla_proto::json;
 use flotilla_proto::value::Value;
 use memchr::memmem;
 
 use super::references;
 use crate::limits::LIST_CHUNK_OBJECTS;
+use crate::unreadable::{others, value};
 
 /// The field by which the table of pods finds those of a node.
 const NODE_NAME: &str = "spec.nodeName";
@@ -143,5 +143,5 @@ impl Relations for StoreRelations {
 }
 
 fn tree(object: &Object) -> Option<Value> {
-    json::parse(object.bytes()).ok()
+    others(value(object))
 }

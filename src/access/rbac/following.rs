@@ -7,7 +7,6 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use flotilla_cluster::{Interest, Key, Object, Revision, Table};
-use flotilla_proto::json;
 use futures_util::FutureExt;
 use tokio::sync::Notify;
 
@@ -15,6 +14,7 @@ use super::binding::Binding;
 use super::index::{Editor, Rbac};
 use super::rule::Rule;
 use crate::follow::{self, Seen};
+use crate::unreadable::{others, value};
 
 /// How long following rests before it begins again after a failure.
 const RESTART_DELAY: Duration = Duration::from_secs(1);
@@ -92,8 +92,8 @@ impl Telling<'_> {
 
     fn set(&self, held: Held, key: &Key, object: Option<&Arc<Object>>) {
         let (namespace, name) = (key.namespace().unwrap_or(""), key.name());
-        // What does not parse grants nothing; the store does not hold such.
-        let tree = object.and_then(|object| json::parse(object.bytes()).ok());
+        // What cannot be decoded grants nothing.
+        let tree = object.and_then(|object| others(value(object)));
         let mut editor = self.editor.borrow_mut();
         if held.bindings {
             editor.set_binding(namespace, name, tree.as_ref().map(Binding::read));

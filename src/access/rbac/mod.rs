@@ -3,6 +3,8 @@
 //! [`Rbac`] holds what roles allow and whom bindings name, arranged by who asks. [`following`] brings it up to date
 //! with the change logs of the four tables; a decision reads it without locks, and copies nothing.
 
+use std::collections::HashSet;
+
 mod binding;
 mod following;
 mod index;
@@ -46,12 +48,8 @@ impl Unresolved {
 
 /// Errors as Go shows several of them: each once, in brackets when they are more than one.
 pub fn aggregate(errors: Vec<String>) -> String {
-    let mut once: Vec<String> = Vec::new();
-    for error in errors {
-        if !once.contains(&error) {
-            once.push(error);
-        }
-    }
+    let mut seen = HashSet::with_capacity(errors.len());
+    let mut once: Vec<String> = errors.into_iter().filter(|error| seen.insert(error.clone())).collect();
     match once.len() {
         0 | 1 => once.pop().unwrap_or_default(),
         _ => format!("[{}]", once.join(", ")),

@@ -11,6 +11,7 @@ use time::OffsetDateTime;
 use time::format_description::well_known::Rfc3339;
 
 use super::bound::{BoundKind, BoundObjects, Found};
+use crate::unreadable;
 
 /// The tables of what tokens are bound to.
 pub struct StoreObjects {
@@ -59,6 +60,7 @@ impl BoundObjects for StoreObjects {
 
     fn find(&self, kind: BoundKind, namespace: &str, name: &str) -> Option<Found> {
         let object = self.object(kind, namespace, name)?;
+        unreadable::prove(&object).ok()?;
         read(&object.bytes()[..], object.revision().get())
     }
 }

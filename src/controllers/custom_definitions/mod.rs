@@ -17,6 +17,7 @@ use crate::limits::LIST_CHUNK_OBJECTS;
 use crate::metrics::queues::QueueMetrics;
 use crate::registry::{Served, Target, now, stored_part};
 use crate::status::{ApiError, ApiResult};
+use crate::unreadable::others;
 
 /// What is read of other definitions: not their schemas, which are most of them.
 const NAMES: Part = Part::only(&[("status", Part::only(&[("acceptedNames", Part::Whole)]))]);
@@ -77,7 +78,9 @@ impl Controller {
     fn taken(&self, name: &str) -> ApiResult<Taken> {
         let mut taken = Taken::default();
         for definition in self.siblings(name)? {
-            taken.add(stored_part(&definition, NAMES)?.at(&["status", "acceptedNames"]));
+            if let Some(read) = others(stored_part(&definition, NAMES)) {
+                taken.add(read.at(&["status", "acceptedNames"]));
+            }
         }
         Ok(taken)
     }

@@ -4,7 +4,7 @@ use std::cmp::Reverse;
 
 use flotilla_proto::value::Value;
 
-use super::tolerations::append;
+use crate::kinds::protection::{GUARDS, hold};
 
 const STORAGE_DEFAULT: [&str; 2] =
     ["storageclass.kubernetes.io/is-default-class", "storageclass.beta.kubernetes.io/is-default-class"];
@@ -47,14 +47,7 @@ pub fn default_ingress_class<'a>(ingress: &mut Value, classes: impl Iterator<Ite
 
 /// Adds the finalizer that keeps an object of this resource until nobody uses it.
 pub fn protect(resource: &str, object: &mut Value) {
-    let finalizer = match resource {
-        "persistentvolumeclaims" => "kubernetes.io/pvc-protection",
-        "persistentvolumes" => "kubernetes.io/pv-protection",
-        "volumeattributesclasses" => "kubernetes.io/vac-protection",
-        _ => return,
-    };
-    let path = ["metadata", "finalizers"];
-    if !object.list_at(&path).iter().any(|known| known.as_str() == Some(finalizer)) {
-        append(object, &path, vec![finalizer.into()]);
+    if let Some(guard) = GUARDS.iter().find(|guard| guard.resource == resource) {
+        hold(object, guard.finalizer);
     }
 }

@@ -9,7 +9,7 @@ mod limits;
 mod nodes;
 pub mod pod_security;
 mod priority;
-mod quota;
+pub mod quota;
 mod runtime_class;
 mod service_account;
 mod tolerations;
@@ -18,7 +18,6 @@ pub use classes::{default_ingress_class, default_storage_class, needs_ingress_cl
 pub use limits::{check_claim_limits, check_pod_limits, set_default_resources};
 pub use nodes::{TOPOLOGY_LABELS, copy_topology_labels, taint_new_node};
 pub use priority::{check_default_class, keep_priority, set_priority};
-pub use quota::{charge as charge_quota, growth as quota_growth, usage as quota_usage};
 pub use runtime_class::{check_overhead, set_runtime_class};
 pub use service_account::{check_mirror_pod, is_mirror_pod, set_service_account};
 pub use tolerations::tolerate_lost_nodes;

@@ -32,7 +32,7 @@ fn validate_at(schema: &Value, place: Place, path: &Path<'_>, errors: &mut Error
         }
         let mut found = Errors::default();
         validate::value_at(&Structural::of(schema), default, &path.to_string(), &mut found);
-        errors.0.append(&mut found.0);
+        errors.append(found.0);
     }
     // Defaults of fields that no property names are never applied, so that nothing is asked of them.
     if let Some(items) = parts::items(schema) {

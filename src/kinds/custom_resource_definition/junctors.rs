@@ -59,16 +59,12 @@ fn validate_restrictions(schema: &Value, skip: bool, skip_in_first: bool, path: 
         validate_nested(not, false, &path.child("not"), errors);
     }
     let pattern = schema.str_at(&["pattern"]);
-    if let Some(why) = pattern_fault(pattern) {
-        let why = format!("must be a valid regular expression, but isn't: {why}");
+    if !pattern.is_empty()
+        && let Some(fault) = Pattern::new(pattern).fault()
+    {
+        let why = format!("must be a valid regular expression, but isn't: {fault}");
         errors.invalid_str(&path.child("pattern"), pattern, why);
     }
-}
-
-/// What is wrong with a regular expression.
-fn pattern_fault(pattern: &str) -> Option<String> {
-    let is_none = !pattern.is_empty() && !Pattern::new(pattern).is_valid();
-    is_none.then(|| format!("error parsing regexp: `{pattern}`"))
 }
 
 fn validate_nested(schema: &Value, skip: bool, path: &Path<'_>, errors: &mut Errors) {

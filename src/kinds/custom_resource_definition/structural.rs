@@ -22,7 +22,7 @@ pub fn validate(schema: &Value, path: &Path<'_>, errors: &mut Errors) {
     validate_invariants(schema, Level::Root, path, &mut found);
     validate_completeness(schema, schema, path, path, &mut found);
     found.0.sort_by_cached_key(ToString::to_string);
-    errors.0.append(&mut found.0);
+    errors.append(found.0);
 }
 
 fn validate_invariants(schema: &Value, level: Level, path: &Path<'_>, errors: &mut Errors) {

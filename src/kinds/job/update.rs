@@ -19,7 +19,7 @@ pub fn validate(job: &Value, old: &Value, errors: &mut Errors) {
     let repeated = metadata::take_repeated(job, old, errors);
     metadata::validate_again(NameRule::Subdomain, true, job, errors);
     check(job, &options, any_value, prefixed, errors);
-    errors.0.extend(repeated.0);
+    errors.append(repeated.0);
     let path = Path::root("spec");
     let (new, was) = (job.at(&["spec"]), old.at(&["spec"]));
     // The reference checks the spec twice; only what is wrong shows it.

@@ -24,7 +24,7 @@ pub fn prepare(pod: &mut Value, old: &Value) {
 /// Checks that containers were only added.
 pub fn validate(pod: &Value, old: &Value, errors: &mut Errors) {
     if annotations::is_mirror(old.at(&["metadata"])) {
-        errors.0.clear();
+        *errors = Errors::default();
         return errors.forbidden(&Path::root("[]"), "static pods do not support ephemeral containers");
     }
     update::common(pod, old, errors);

@@ -54,40 +54,59 @@ impl Amounts {
         }
     }
 
-    fn add_all(&mut self, other: &Self) {
+    /// Adds amounts.
+    pub fn add_all(&mut self, other: &Self) {
         other.iter().for_each(|(name, amount)| self.add(name, *amount));
     }
 
-    fn raise(&mut self, other: &Self) {
+    /// Takes another amount instead.
+    pub fn set(&mut self, name: &str, amount: Quantity) {
+        self.merge(name, amount, |_, other| other);
+    }
+
+    /// Takes of each resource the larger amount.
+    pub fn raise(&mut self, other: &Self) {
         let larger = |known: Quantity, other: Quantity| if other > known { other } else { known };
         other.iter().for_each(|(name, amount)| self.merge(name, *amount, larger));
     }
 }
 
-/// What the containers of a pod need together of `which` (`requests` or `limits`): all containers and sidecars at
-/// once, or any one init container beside the sidecars started before it.
+/// What the containers of a pod need together of `which` (`requests` or `limits`), by what is stated of each.
 pub fn of_containers(spec: &Map, which: &str) -> Amounts {
+    together(spec, |container| {
+        let mut own = Amounts::default();
+        own.add_list(container.map_at(&["resources", which]));
+        own
+    })
+}
+
+/// What the containers of a pod need together: all containers and sidecars at once, or any one init container beside
+/// the sidecars started before it.
+pub fn together(spec: &Map, of: impl Fn(&Value) -> Amounts) -> Amounts {
     let list = |key: &str| spec.get(key).and_then(Value::as_array).unwrap_or(&[]);
     let mut total = Amounts::default();
     for container in list("containers") {
-        total.add_list(container.map_at(&["resources", which]));
+        total.add_all(&of(container));
     }
     let (mut sidecars, mut peak) = (Amounts::default(), Amounts::default());
     for container in list("initContainers") {
-        let own = container.map_at(&["resources", which]);
-        if container.str_at(&["restartPolicy"]) == "Always" {
-            total.add_list(own);
-            sidecars.add_list(own);
+        let mut own = of(container);
+        if is_sidecar(container) {
+            total.add_all(&own);
+            sidecars.add_all(&own);
             peak.raise(&sidecars);
         } else {
-            let mut during = Amounts::default();
-            during.add_list(own);
-            during.add_all(&sidecars);
-            peak.raise(&during);
+            own.add_all(&sidecars);
+            peak.raise(&own);
         }
     }
     total.raise(&peak);
     total
+}
+
+/// Whether an init container goes on while the others run.
+pub fn is_sidecar(container: &Value) -> bool {
+    container.str_at(&["restartPolicy"]) == "Always"
 }
 
 #[cfg(test)]

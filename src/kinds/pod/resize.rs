@@ -60,7 +60,7 @@ pub fn validate(pod: &Value, old: &Value, errors: &mut Errors) {
         None
     };
     if let Some(why) = alone {
-        errors.0.clear();
+        *errors = Errors::default();
         return errors.forbidden(&Path::root("[]"), why);
     }
     update::common(pod, old, errors);

@@ -190,7 +190,7 @@ pub(super) fn validate_status(set: &Value, old: &Value, errors: &mut Errors) {
         ("availableReplicas", "readyReplicas", "cannot be greater than status.readyReplicas"),
     ];
     numbers::ordered(&path, status, &pairs, errors);
-    errors.0.extend(repeated.0);
+    errors.append(repeated.0);
     numbers::collision_count(set, old, errors);
 }
 

@@ -6,6 +6,8 @@
 mod eval;
 mod parse;
 
+use flotilla_proto::value::Float;
+
 /// Why a text is no path.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Error {
@@ -58,7 +60,7 @@ enum Node {
     /// A literal.
     Int(i64),
     /// A literal.
-    Float(f64),
+    Float(Float),
     /// A literal.
     Bool(bool),
     /// A word without meaning, which fails when it is evaluated.

@@ -1,5 +1,7 @@
 //! From text to steps.
 
+use flotilla_proto::value::Float;
+
 use super::{DEPTH_MAX, Error, Filter, Node, Path, Slice};
 
 impl Path {
@@ -101,9 +103,9 @@ impl<'a> Parser<'a> {
         let digits = self.rest[sign..].find(|c: char| c != '.' && !c.is_ascii_digit());
         let (text, rest) = self.rest.split_at(digits.map_or(self.rest.len(), |end| sign + end));
         self.rest = rest;
-        let number = match (text.parse(), text.parse()) {
+        let number = match (text.parse(), text.parse().ok().and_then(Float::new)) {
             (Ok(int), _) => Node::Int(int),
-            (_, Ok(float)) => Node::Float(float),
+            (_, Some(float)) => Node::Float(float),
             _ => return Err(Error::Number(text.into())),
         };
         self.nodes.push(number);

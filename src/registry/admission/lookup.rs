@@ -6,6 +6,7 @@ use memchr::memmem;
 
 use super::super::{Registry, Served, stored_tree};
 use crate::status::{ApiError, ApiResult};
+use crate::unreadable::others;
 
 /// Objects that are read at a time.
 const CHUNK: usize = 256;
@@ -41,7 +42,7 @@ impl Registry {
         self.current(&served, namespace, name).map(|object| stored_tree(&object)).transpose()
     }
 
-    /// All objects of a built-in resource, of a namespace or cluster-wide.
+    /// All objects of a built-in resource that can be decoded, of a namespace or cluster-wide.
     pub(super) fn look_up_all(&self, group: &str, resource: &str, scope: Scope) -> ApiResult<Vec<Value>> {
         self.look_up_mentioning(group, resource, scope, "")
     }
@@ -67,7 +68,7 @@ impl Registry {
                 .read(CHUNK, &mut objects)
                 .map_err(|error| ApiError::internal(format!("cannot read {resource}: {error:?}")))?;
             for object in objects.drain(..).filter(|object| memmem::find(object.bytes(), text.as_bytes()).is_some()) {
-                all.push(stored_tree(&object)?);
+                all.extend(others(stored_tree(&object)));
             }
             if !more {
                 return Ok(all);

@@ -15,6 +15,7 @@ mod pods;
 mod quotas;
 
 use flotilla_cluster::Scope;
+use flotilla_proto::value;
 use flotilla_proto::value::Value;
 use parking_lot::Mutex;
 
@@ -105,10 +106,11 @@ impl Registry {
     }
 
     /// Whether an update is decided by more than the object itself although most of its kind are not: a pod that
-    /// becomes another one has to meet what its namespace demands.
+    /// becomes another one has to meet what its namespace demands, and one that moves between quotas is charged.
     pub(super) fn looks_further(&self, target: Target<'_>, object: &Value, old: &Value) -> bool {
         let place = (&*target.served.stored.group, &*target.served.resource.name, target.subresource);
-        matches!(place, ("", "pods", "" | "ephemeralcontainers")) && is_significant(object, old)
+        matches!(place, ("", "pods", "" | "ephemeralcontainers"))
+            && (is_significant(object, old) || quotas::moves(target, object, old))
     }
 
     /// Admission of a create: the object is in its stored version.
@@ -135,7 +137,11 @@ impl Registry {
         if target.served.group() == "authorization.k8s.io" {
             return Ok(());
         }
-        self.check_namespace(target, document)
+        match target.name {
+            "" => self.check_namespace(target, document),
+            // What is acted on is named by the path, whatever the document is called.
+            name => self.check_namespace(target, &value!({"metadata": {"name": name}})),
+        }
     }
 
     /// Admission of an update: both objects are in their stored version.

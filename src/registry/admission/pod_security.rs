@@ -11,6 +11,7 @@ use crate::kinds::admission::pod_security::{Level, Policy, Standard, findings, i
 use crate::limits::{LIST_CHUNK_OBJECTS, NAMESPACE_PODS_CHECK, NAMESPACE_PODS_CHECKED};
 use crate::registry::{Registry, stored_value};
 use crate::status::{ApiError, ApiResult};
+use crate::unreadable::others;
 
 /// Where resources hold a template of pods.
 static TEMPLATES: &[(&str, &str, &[&str])] = &[
@@ -114,7 +115,7 @@ impl Registry {
         let (pods, all) = self.pods_to_check(namespace)?;
         for pod in &pods {
             checked += 1;
-            let pod = stored_value(pod)?;
+            let Some(pod) = others(stored_value(pod)) else { continue };
             let found = findings(standard, pod.at(&["metadata"]), pod.at(&["spec"]));
             if !found.is_empty() {
                 let (reasons, name) = (in_short(&found), pod.str_at(&["metadata", "name"]));

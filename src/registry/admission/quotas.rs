@@ -3,20 +3,24 @@
 use flotilla_cluster::Scope;
 use flotilla_proto::value::Value;
 
-use super::super::{Registry, Target, WriteOptions};
+use super::super::{Registry, Target, WriteOptions, now};
 use super::Request;
 use crate::gateway::Caller;
-use crate::kinds::admission;
+use crate::kinds::admission::quota::{Charge, is_recharged as is_charged_again};
 use crate::metrics::admission::{Operation, Phase};
 use crate::status::{ApiError, ApiResult};
 
-/// What is charged again when it changes: group, resource and subresource.
-const RECHARGED: [(&str, &str, &str); 3] =
-    [("", "persistentvolumeclaims", ""), ("", "pods", "resize"), ("", "services", "")];
-
-/// Whether a change of an object may be charged.
+/// Whether a change of an object may be charged. Of a pod only what moves it between quotas is: see [`moves`].
 pub(super) fn is_recharged(target: Target<'_>) -> bool {
-    RECHARGED.contains(&(target.served.group(), &target.served.resource.name, target.subresource))
+    let (group, resource) = (target.served.group(), &*target.served.resource.name);
+    is_charged_again(group, resource, target.subresource) && (group, resource, target.subresource) != ("", "pods", "")
+}
+
+/// Whether a change of an object is charged although most of its kind are not.
+pub(super) fn moves(target: Target<'_>, object: &Value, old: &Value) -> bool {
+    let (group, resource, subresource) = (target.served.group(), &*target.served.resource.name, target.subresource);
+    is_charged_again(group, resource, subresource)
+        && Charge { group, resource, subresource, object, old: Some(old), now: now() }.is_due()
 }
 
 impl Registry {
@@ -30,11 +34,9 @@ impl Registry {
         options: &WriteOptions,
         caller: &mut Caller,
     ) -> ApiResult<()> {
-        let (group, resource) = (target.served.group(), &*target.served.resource.name);
-        if !target.served.resource.namespaced {
-            return Ok(());
-        }
-        if old.is_some() && !is_recharged(target) {
+        let (group, resource, subresource) = (target.served.group(), &*target.served.resource.name, target.subresource);
+        let charge = Charge { group, resource, subresource, object, old, now: now() };
+        if !target.served.resource.namespaced || !charge.is_due() {
             return Ok(());
         }
         let uid = |quota: &Value| quota.str_at(&["metadata", "uid"]).to_owned();
@@ -43,19 +45,10 @@ impl Registry {
         if quotas.is_empty() {
             return Ok(());
         }
-        let mut usage = admission::quota_usage(group, resource, object);
-        if let Some(old) = old {
-            admission::quota_growth(&mut usage, &admission::quota_usage(group, resource, old));
-            if usage.is_empty() {
-                return Ok(());
-            }
-        }
+        let used = charge.usages();
         let operation = if old.is_some() { Operation::Update } else { Operation::Create };
         let request = Request::new(self, target, caller, operation, Phase::Validate);
-        let charge = |quota: &Value| {
-            admission::charge_quota(quota, resource, object, old.is_none(), &usage)
-                .map_err(|why| request.refuse(object, &why))
-        };
+        let charge = |quota: &Value| charge.check(quota, &used).map_err(|why| request.refuse(object, &why));
         let mut concerned = Vec::new();
         for quota in &quotas {
             if charge(quota)?.is_some() {

@@ -14,6 +14,7 @@ use crate::gateway::Caller;
 use crate::kinds::addresses::{self, Block};
 use crate::registry::{Incoming, Registry, Served, Target, WriteOptions, stored_value};
 use crate::status::{ApiError, ApiResult};
+use crate::unreadable::others;
 
 /// Label that says who keeps an address.
 pub(super) const MANAGED_BY: &str = "ipaddress.kubernetes.io/managed-by";
@@ -58,7 +59,7 @@ impl Registry {
         {}
         let mut ranges = Ranges::default();
         for object in &objects {
-            let value = stored_value(object)?;
+            let Some(value) = others(stored_value(object)) else { continue };
             let blocks =
                 value.list_at(&["spec", "cidrs"]).iter().filter_map(Value::as_str).filter_map(Block::parse_sloppy);
             if object.key().name() == DEFAULT_RANGE {
@@ -203,9 +204,9 @@ pub(super) fn belongs(address: &Value, owner: Owner<'_>) -> bool {
 fn is_ready(range: &Value) -> bool {
     let stays = range.at(&["metadata", "deletionTimestamp"]).is_null();
     let mut conditions = range.list_at(&["status", "conditions"]).iter();
-    let ready = |c: &Value| c.str_at(&["type"]) == "Ready" && c.str_at(&["status"]) == "True";
-    // The default range is there before anybody can have said that it is ready.
-    stays && (range.str_at(&["metadata", "name"]) == DEFAULT_RANGE || conditions.any(ready))
+    // Of one that nobody says anything of, nobody keeps the conditions.
+    let ready = conditions.find(|condition| condition.str_at(&["type"]) == "Ready");
+    stays && ready.is_none_or(|ready| ready.str_at(&["status"]) == "True")
 }
 
 /// The server as the author of writes.

@@ -12,6 +12,7 @@ use crate::config::PortRange;
 use crate::kinds::service_allocation::{self, Refusal};
 use crate::registry::stored_value;
 use crate::status::{ApiError, ApiResult};
+use crate::unreadable::others;
 
 /// Objects and changes that are read at a time.
 const CHUNK: usize = 512;
@@ -121,7 +122,8 @@ impl Index {
     }
 
     fn count(&mut self, service: &Object, add: bool) -> ApiResult<()> {
-        let ports: HashSet<u16> = service_allocation::held(&stored_value(service)?).ports.into_iter().collect();
+        let Some(service) = others(stored_value(service)) else { return Ok(()) };
+        let ports: HashSet<u16> = service_allocation::held(&service).ports.into_iter().collect();
         for port in ports {
             let count = self.held.entry(port).or_default();
             *count = if add { *count + 1 } else { count.saturating_sub(1) };

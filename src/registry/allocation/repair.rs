@@ -11,6 +11,7 @@ use super::addresses::{ALLOCATOR, MANAGED_BY, belongs};
 use crate::kinds::{addresses, service_allocation};
 use crate::registry::{Registry, Served, stored_value};
 use crate::status::{ApiError, ApiResult};
+use crate::unreadable::others;
 
 /// Objects that are read at a time.
 const CHUNK: usize = 512;
@@ -55,7 +56,7 @@ impl Registry {
     }
 
     async fn free_orphan(&self, services: &Served, claim: &Object) -> ApiResult<()> {
-        let value = stored_value(claim)?;
+        let Some(value) = others(stored_value(claim)) else { return Ok(()) };
         if let Some((address, owner)) = claimed(claim, &value)
             && !self.has(services, owner, address)?
         {
@@ -109,15 +110,15 @@ impl Registry {
         self.resources.of_resource("", "services").ok_or_else(|| ApiError::internal("no services"))
     }
 
-    /// Whether a service exists and has an address.
+    /// Whether a service exists and has an address, or may have: it cannot be decoded.
     fn has(&self, services: &Served, owner: Owner<'_>, address: IpAddr) -> ApiResult<bool> {
         let Some(service) = self.current(services, owner.namespace, owner.name) else { return Ok(false) };
-        Ok(held(&service)?.contains(&address))
+        Ok(others(held(&service)).is_none_or(|addresses| addresses.contains(&address)))
     }
 
     async fn claim_of(&self, claims: &Served, service: &Object) -> ApiResult<()> {
         let owner = Owner { namespace: service.key().namespace().unwrap_or(""), name: service.key().name() };
-        for address in held(service)? {
+        for address in others(held(service)).unwrap_or_default() {
             match self.address_object(claims, address) {
                 None => drop(self.claim_addresses(owner, &[address]).await?),
                 Some(claim) if is_of(&claim, owner) => {}

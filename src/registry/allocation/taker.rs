@@ -60,6 +60,13 @@ impl<'a> Taker<'a> {
         self.met_claim
     }
 
+    fn outside(&self, address: IpAddr) -> Refusal {
+        match self.ranges.blocks.first().filter(|_| self.dry_run) {
+            Some(range) => Refusal::AddressNotInRange(address, range.canonical()),
+            None => Refusal::AddressOutside,
+        }
+    }
+
     fn is_taken(&self, address: IpAddr) -> bool {
         self.addresses.contains(&address) || self.registry.address_object(&self.served, address).is_some()
     }
@@ -72,7 +79,7 @@ impl Allocations for Taker<'_> {
 
     fn take_address(&mut self, family: &str, wanted: Option<IpAddr>) -> Result<IpAddr, Refusal> {
         let address = match wanted {
-            Some(address) if !self.ranges.holds(address) => return Err(Refusal::AddressOutside),
+            Some(address) if !self.ranges.holds(address) => return Err(self.outside(address)),
             // A dry run takes nothing, so it does not look who has what either.
             Some(address) if !self.dry_run && self.is_taken(address) => return Err(Refusal::AddressTaken),
             Some(address) => address,

@@ -30,7 +30,7 @@ pub struct Requirement {
     pub key: CompactString,
     /// The comparison.
     pub operator: Operator,
-    /// What it compares with.
+    /// What it compares with, sorted.
     pub values: Vec<CompactString>,
 }
 
@@ -55,8 +55,8 @@ impl Requirement {
     fn matches(&self, value: Option<&str>) -> bool {
         let number = |text: &str| text.parse::<i64>().ok();
         match self.operator {
-            Operator::In => value.is_some_and(|value| self.values.iter().any(|v| v == value)),
-            Operator::NotIn => value.is_none_or(|value| self.values.iter().all(|v| v != value)),
+            Operator::In => value.is_some_and(|value| self.has(value)),
+            Operator::NotIn => value.is_none_or(|value| !self.has(value)),
             Operator::Exists => value.is_some(),
             Operator::DoesNotExist => value.is_none(),
             Operator::GreaterThan | Operator::LessThan => {
@@ -66,6 +66,11 @@ impl Requirement {
                 )
             }
         }
+    }
+
+    /// Whether a value is one of those compared with.
+    fn has(&self, value: &str) -> bool {
+        self.values.binary_search_by(|own| own.as_str().cmp(value)).is_ok()
     }
 
     fn validate(&self) -> Result<(), String> {

@@ -9,6 +9,11 @@ pub use label::{LabelSelector, Operator, Requirement};
 
 use flotilla_cluster::{Marks, Terms};
 
+/// How many requirements, and values of one, are compared with the marks of objects. More would take longer than looking
+/// at the objects, and those that are compared say enough.
+const MARKED_REQUIREMENTS_MAX: usize = 16;
+const MARKED_VALUES_MAX: usize = 32;
+
 /// What a request selects of a collection.
 #[derive(Debug, Clone, Default)]
 pub struct Selection {
@@ -39,10 +44,11 @@ impl Selection {
 
     /// What the terms of a selected object are among, as far as the requirements say what must be there.
     pub fn marks(&self) -> Vec<Vec<Marks>> {
-        let labels = self.labels.0.iter().filter(|requirement| requirement.operator == Operator::In);
+        let is_short = |values: &[_]| values.len() <= MARKED_VALUES_MAX;
+        let labels = self.labels.0.iter().filter(|one| one.operator == Operator::In && is_short(&one.values));
         let labels = labels.map(|r| r.values.iter().map(|value| Marks::label(&r.key, value)).collect());
         let fields = self.fields.0.iter().filter(|requirement| requirement.demands_term());
-        labels.chain(fields.map(|r| vec![Marks::field(&r.field, &r.value)])).collect()
+        labels.chain(fields.map(|r| vec![Marks::field(&r.field, &r.value)])).take(MARKED_REQUIREMENTS_MAX).collect()
     }
 
     /// The value that `field` must have, if the selection says so. Empty values are not indexed, so they are not told.

@@ -40,6 +40,7 @@ impl Registry {
                 .read(CHUNK, &mut objects)
                 .map_err(|error| ApiError::internal(format!("cannot read the disruption budgets: {error:?}")))?;
             for object in &objects {
+                // What it protects is not known, so that nothing of its namespace may be evicted.
                 let budget = stored_value(object)?;
                 if selects(&budget, own) {
                     found.push(budget);

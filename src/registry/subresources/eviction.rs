@@ -4,9 +4,11 @@
 use flotilla_proto::value::Value;
 
 use super::{Acted, Call, Pending};
+use crate::field::{Errors, Path};
 use crate::gateway::query::Query;
 use crate::kinds::pod::eviction::{self, Decision};
 use crate::limits;
+use crate::registry::unsafe_deletion::OPTION;
 use crate::registry::{DeleteOptions, Registry, Target, stored_value};
 use crate::status::{ApiError, ApiResult};
 
@@ -17,6 +19,7 @@ pub(super) fn evict(call: Call<'_>) -> Pending<'_, Acted> {
         if body.str_at(&["metadata", "name"]) != target.name {
             return Err(ApiError::bad_request("name in URL does not match name in Eviction object"));
         }
+        refuse_unsafe(&body, target.name)?;
         let delete = delete_options(&body, options.dry_run)?;
         let target = Target { subresource: "", ..target };
         let Some(pod) = delete_if_free(registry, target, &delete, caller).await? else { return Ok(Acted::Done) };
@@ -31,6 +34,17 @@ pub(super) fn evict(call: Call<'_>) -> Pending<'_, Acted> {
             (deleted, _) => deleted.map(|()| Acted::Done),
         }
     })
+}
+
+/// A pod that cannot be decoded is not evicted.
+fn refuse_unsafe(body: &Value, name: &str) -> ApiResult<()> {
+    if !body.is_true_at(&["deleteOptions", OPTION]) {
+        return Ok(());
+    }
+    let mut errors = Errors::default();
+    let why = "can not be set for pod eviction, try after removing the option";
+    errors.invalid(&Path::root("deleteOptions").child(OPTION), &true.into(), why);
+    Err(ApiError::invalid("policy", "Eviction", name, &errors.0))
 }
 
 /// Options of the deletion: those of the document, which may not contradict those of the request.

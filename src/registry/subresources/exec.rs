@@ -4,6 +4,7 @@ use flotilla_proto::value::Value;
 
 use super::remote;
 use super::{Connect, Connected, Pending};
+use crate::outbound::dial;
 use crate::registry::stored_value;
 use crate::status::{ApiError, ApiResult};
 
@@ -37,7 +38,7 @@ pub(super) async fn upgrade_to_kubelet(
     if !upgrade {
         return ApiError::bad_request("Upgrade request required");
     }
-    match remote::dial(&kubelet.host, kubelet.port).await {
+    match dial(&kubelet.host, kubelet.port, false).await {
         Err(why) => ApiError::unknown(format!("error dialing backend: {why}")),
         Ok(_) => remote::not_spoken("streams"),
     }

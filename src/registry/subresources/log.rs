@@ -1,10 +1,13 @@
 //! `log`: what a container wrote.
 
+use flotilla_proto::time::Timestamp;
+
 use super::exec::{container, host};
 use super::remote;
 use super::{Connect, Connected, Pending};
 use crate::field::{Errors, Path};
 use crate::gateway::query::Query;
+use crate::outbound::dial;
 use crate::registry::stored_value;
 use crate::status::{ApiError, ApiResult};
 
@@ -24,7 +27,7 @@ pub(super) fn connect(request: Connect<'_>) -> Pending<'_, Connected> {
             return Ok(Connected::Nothing);
         }
         let kubelet = remote::kubelet(registry, host(&pod), &target.served.resource.name)?;
-        match remote::dial(&kubelet.host, kubelet.port).await {
+        match dial(&kubelet.host, kubelet.port, false).await {
             Ok(_) => Err(remote::not_spoken("logs")),
             Err(why) => {
                 let (host, port) = (&kubelet.host, kubelet.port);
@@ -47,6 +50,9 @@ fn check(query: &Query<'_>, name: &str) -> ApiResult<()> {
         } else if !zero && number < 1 {
             errors.invalid(&path, &number.into(), "must be greater than 0");
         }
+    }
+    if let Some(since) = query.get("sinceTime") {
+        Timestamp::parse(since).map_err(|error| ApiError::bad_request(error.to_string()))?;
     }
     if query.get("sinceTime").is_some() && query.get("sinceSeconds").is_some() {
         errors.forbidden(&Path::root("[]"), "at most one of `sinceTime` or `sinceSeconds` may be specified");
@@ -90,6 +96,8 @@ mod tests {
             refusal("tailLines=-1"),
             "PodLogOptions \"p\" is invalid: tailLines: Invalid value: -1: must be greater than or equal to 0"
         );
+        let why = r#"parsing time "x" as "2006-01-02T15:04:05Z07:00": cannot parse "x" as "2006""#;
+        assert_eq!(refusal("sinceTime=x"), why);
         assert_eq!(refusal("tailLines=x"), "strconv.ParseInt: parsing \"x\": invalid syntax");
         assert_eq!(
             refusal("sinceSeconds=5&sinceTime=2024-01-01T00:00:00Z"),

@@ -3,6 +3,7 @@
 use super::remote::{self, split_name};
 use super::{Connect, Connected, Pending};
 use crate::field::quote;
+use crate::outbound::check_proxyable;
 use crate::status::ApiError;
 
 /// Any method on a node's `proxy`. The name may be `[scheme:]name[:port]`.
@@ -12,7 +13,7 @@ pub(super) fn connect(request: Connect<'_>) -> Pending<'_, Connected> {
         let invalid = || ApiError::bad_request(format!("invalid node request {}", quote(target.name)));
         let (_, name, port) = split_name(target.name).ok_or_else(invalid)?;
         let kubelet = remote::kubelet(registry, name, &target.served.resource.name)?;
-        remote::check_proxyable(&kubelet.host)?;
+        check_proxyable(&kubelet.host)?;
         if rest.is_none() {
             return Ok(Connected::WithSlash);
         }

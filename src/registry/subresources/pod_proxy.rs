@@ -5,6 +5,7 @@ use flotilla_proto::value::Value;
 use super::remote::{self, split_name};
 use super::{Connect, Connected, Pending};
 use crate::field::quote;
+use crate::outbound::check_proxyable;
 use crate::registry::stored_value;
 use crate::status::ApiError;
 
@@ -17,7 +18,7 @@ pub(super) fn connect(request: Connect<'_>) -> Pending<'_, Connected> {
         let (_, name, port) = parts.ok_or_else(invalid)?;
         let pod = stored_value(&*registry.get(target.served, target.namespace, name, None).await?)?;
         let address = pod.str_at(&["status", "podIP"]);
-        remote::check_proxyable(if address.parse::<std::net::IpAddr>().is_ok() { address } else { "" })?;
+        check_proxyable(if address.parse::<std::net::IpAddr>().is_ok() { address } else { "" })?;
         if rest.is_none() {
             return Ok(Connected::WithSlash);
         }

@@ -110,7 +110,10 @@ impl<'a> ScaleOf<'a> {
         Target { served: self.part, ..self.parent }
     }
 
-    fn shown(&self, registry: &Registry, entity: &Entity) -> ApiResult<Entity> {
+    async fn shown(&self, registry: &Registry, entity: &Entity) -> ApiResult<Entity> {
+        if let Entity::Stored(object) = entity {
+            registry.convert_to_show(self.parent.served, std::slice::from_ref(object)).await?;
+        }
         let parent = match entity {
             Entity::Stored(object) => registry.shown(self.parent.served, object)?,
             Entity::Built(value) => value.clone(),
@@ -123,6 +126,7 @@ impl Registry {
     /// The Scale of an object.
     pub async fn scale(&self, of: ScaleOf<'_>, revision: Option<&str>) -> ApiResult<Entity> {
         let object = self.get(of.parent.served, of.parent.namespace, of.parent.name, revision).await?;
+        self.convert_to_show(of.parent.served, std::slice::from_ref(&object)).await?;
         let parent = self.shown(of.parent.served, &object)?;
         if of.parent.served.custom.is_some() && parent.at(&of.paths.replicas).is_null() {
             let path = format!(".{}", of.paths.replicas.join("."));
@@ -180,7 +184,7 @@ impl Registry {
         caller: &mut Caller,
     ) -> ApiResult<Entity> {
         let written = self.update(of.parent, &mut Rescale { of, change, options }, options, caller).await?;
-        of.shown(self, &written.entity)
+        of.shown(self, &written.entity).await
     }
 }
 

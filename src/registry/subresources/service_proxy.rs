@@ -6,6 +6,7 @@ use rand::seq::IteratorRandom;
 use super::remote::{self, split_name};
 use super::{Connect, Connected, Pending, core};
 use crate::field::quote;
+use crate::outbound::check_proxyable;
 use crate::registry::{Registry, stored_value};
 use crate::status::{ApiError, ApiResult};
 
@@ -21,7 +22,7 @@ pub(super) fn connect(request: Connect<'_>) -> Pending<'_, Connected> {
         let endpoints = stored_value(&*endpoints.ok_or_else(|| target.served.not_found(name))?)?;
         let unavailable = || unavailable(format!("no endpoints available for service {}", quote(target.name)));
         let (host, port) = endpoint(registry, &endpoints, port)?.ok_or_else(unavailable)?;
-        remote::check_proxyable(&host)?;
+        check_proxyable(&host)?;
         if rest.is_none() {
             return Ok(Connected::WithSlash);
         }

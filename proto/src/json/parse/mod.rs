@@ -2,10 +2,15 @@
 
 mod scalar;
 
-use crate::value::{Map, Str, Value};
+use crate::complaints::Complaints;
+use crate::value::{Hole, Map, Str, Value};
 
-/// How deep objects and lists of a tree nest at most: trees are walked by recursion.
+/// How deep objects and lists of a body nest at most: trees are walked by recursion.
 pub const DEPTH_MAX: usize = 512;
+
+/// How deep those of a text nest at most that was made of objects: what owns a field lies a little deeper than the
+/// field, and an object in a list or an event deeper than alone. Whatever was written can be read.
+pub const READ_DEPTH_MAX: usize = DEPTH_MAX + 128;
 
 /// How deep objects and lists of a text may nest, as Go's `encoding/json` has it. What lies deeper than [`DEPTH_MAX`]
 /// is checked, but not kept.
@@ -27,9 +32,24 @@ pub enum Error {
         /// Byte offset of the character.
         offset: usize,
     },
-    /// More than [`NESTING_MAX`] open containers, or more than [`DEPTH_MAX`] where all has to be kept.
+    /// More than [`NESTING_MAX`] open containers, or more than can be kept where all has to be.
     #[error("exceeded max depth")]
     TooDeep,
+    /// A number beyond those that 64 bits hold, where all has to be kept.
+    #[error("json: cannot unmarshal number {0} into Go value of type float64")]
+    Number(String),
+    /// Bytes that are no UTF-8, where nothing may be replaced.
+    #[error("invalid UTF-8")]
+    Encoding,
+}
+
+impl From<&Hole> for Error {
+    fn from(hole: &Hole) -> Self {
+        match hole {
+            Hole::Deep => Self::TooDeep,
+            Hole::Number(text) => Self::Number(text.to_string()),
+        }
+    }
 }
 
 /// Quotes a character as Go does.
@@ -51,44 +71,50 @@ fn quoted(character: char) -> String {
 pub struct Parsed {
     /// The value.
     pub value: Value,
-    /// Paths of keys that stand more than once in their object, as in `spec.containers[0].name`.
+    /// Paths of keys that stand more than once in their object, as in `spec.containers[0].name`; see [`Complaints`].
     pub duplicates: Vec<String>,
     /// Numbers that stand in the text otherwise than they are written: as they are written, and as they stand there.
     pub literals: Vec<(String, String)>,
-    /// Whether something lay too deep to be kept. [`holds_abyss`] tells whether its place is still in a tree.
-    pub abyss: bool,
+    /// Whether something lay too deep to be kept. [`Value::hole`] tells whether its place is still in a tree.
+    pub deep: bool,
+    /// The first number that no tree can keep, as it stands in the text; likewise.
+    pub overflow: Option<String>,
 }
 
-/// Stands for what lay too deep; no text has this number.
-const ABYSS: Value = Value::Float(f64::NAN);
-
-/// Whether a tree has a place at which something lay too deep to be kept.
-pub fn holds_abyss(value: &Value) -> bool {
-    match value {
-        Value::Float(number) => number.is_nan(),
-        Value::Array(items) => items.iter().any(holds_abyss),
-        Value::Object(map) => map.values().any(holds_abyss),
-        _ => false,
+impl Parsed {
+    /// The value, where all of the text was kept.
+    ///
+    /// # Errors
+    /// [`Error::Number`] or [`Error::TooDeep`].
+    pub fn whole(self) -> Result<Value, Error> {
+        match self {
+            Self { overflow: Some(number), .. } => Err(Error::Number(number)),
+            Self { deep: true, .. } => Err(Error::TooDeep),
+            Self { value, .. } => Ok(value),
+        }
     }
 }
 
-/// Parses one JSON text.
+/// Parses one JSON text that was made of an object, or is not to become part of one.
 ///
 /// # Errors
-/// [`Error::TooDeep`] when not all of it can be kept.
+/// [`Error::TooDeep`] or [`Error::Number`] when not all of it can be kept.
 pub fn parse(text: &[u8]) -> Result<Value, Error> {
-    let parsed = parse_tracking(text)?;
-    if parsed.abyss { Err(Error::TooDeep) } else { Ok(parsed.value) }
+    run(text, READ_DEPTH_MAX)?.whole()
 }
 
-/// Parses one JSON text and reports repeated keys.
+/// Parses one JSON text of a client, and reports repeated keys and what was not kept.
 pub fn parse_tracking(text: &[u8]) -> Result<Parsed, Error> {
+    run(text, DEPTH_MAX)
+}
+
+fn run(text: &[u8], depth_max: usize) -> Result<Parsed, Error> {
     // Invalid UTF-8 becomes U+FFFD, as in Go.
     match std::str::from_utf8(text) {
-        Ok(text) => Parser::new(text).run(),
+        Ok(text) => Parser::new(text, depth_max).run(),
         Err(error) => {
             let lossy = String::from_utf8_lossy(text);
-            Parser::new(&lossy).run().map_err(|failure| match failure {
+            Parser::new(&lossy, depth_max).run().map_err(|failure| match failure {
                 // The byte itself is named, not what replaced it.
                 Error::InvalidCharacter { context, offset, .. } if offset == error.valid_up_to() => {
                     Error::InvalidCharacter { character: char::from(text[offset]), context, offset }
@@ -114,13 +140,16 @@ struct Parser<'a> {
     items: Vec<Value>,
     /// The members of all open objects.
     members: Vec<(Str, Value)>,
-    duplicates: Vec<String>,
+    duplicates: Complaints,
     literals: Vec<(String, String)>,
-    abyss: bool,
+    /// How deep containers are kept.
+    depth_max: usize,
+    deep: bool,
+    overflow: Option<String>,
 }
 
 impl<'a> Parser<'a> {
-    fn new(text: &'a str) -> Self {
+    fn new(text: &'a str, depth_max: usize) -> Self {
         Self {
             text,
             bytes: text.as_bytes(),
@@ -128,9 +157,11 @@ impl<'a> Parser<'a> {
             open: Vec::new(),
             items: Vec::new(),
             members: Vec::new(),
-            duplicates: Vec::new(),
+            duplicates: Complaints::default(),
             literals: Vec::new(),
-            abyss: false,
+            depth_max,
+            deep: false,
+            overflow: None,
         }
     }
 
@@ -146,7 +177,8 @@ impl<'a> Parser<'a> {
         if self.at < self.bytes.len() {
             return Err(self.invalid("after top-level value"));
         }
-        Ok(Parsed { value, duplicates: self.duplicates, literals: self.literals, abyss: self.abyss })
+        let Self { duplicates, literals, deep, overflow, .. } = self;
+        Ok(Parsed { value, duplicates: duplicates.into_vec(), literals, deep, overflow })
     }
 
     /// Reads a scalar or an empty container, or opens a container (`None`).
@@ -235,22 +267,27 @@ impl<'a> Parser<'a> {
     /// Closes the innermost container.
     fn finish(&mut self) -> Value {
         let innermost = self.open.pop();
-        if self.open.len() >= DEPTH_MAX {
+        if self.open.len() >= self.depth_max {
             // Containers in here were dropped when they closed, so this one is shallow.
             match innermost {
                 Some(Open::Array(from)) => self.items.truncate(from),
                 Some(Open::Object(from, _)) => self.members.truncate(from),
                 None => {}
             }
-            self.abyss = true;
-            return ABYSS;
+            self.deep = true;
+            return Value::Hole(Hole::Deep);
         }
         match innermost {
             Some(Open::Array(from)) => Value::Array(self.items.split_off(from)),
             Some(Open::Object(from, _)) => {
-                let (map, repeated) = Map::from_entries(self.members.split_off(from));
+                let (map, mut repeated) = Map::from_entries(self.members.split_off(from));
+                repeated.dedup();
                 for key in repeated {
-                    self.duplicates.push(self.path(&key));
+                    if self.duplicates.is_full() {
+                        break;
+                    }
+                    let path = self.path(&key);
+                    self.duplicates.add(path);
                 }
                 Value::Object(map)
             }

@@ -2,7 +2,7 @@
 
 use super::{Error, Parser};
 use crate::json::{self, scan};
-use crate::value::{Str, Value};
+use crate::value::{Float, Hole, Str, Value};
 
 /// How many numbers are remembered as they stand in the text: enough to show the first one that is wrong.
 const LITERALS_MAX: usize = 64;
@@ -136,7 +136,11 @@ impl Parser<'_> {
         if whole && let Ok(number) = text.parse() {
             return Ok(Value::Int(number));
         }
-        let number = Value::Float(text.parse().unwrap_or(f64::INFINITY));
+        let Some(number) = text.parse().ok().and_then(Float::new) else {
+            self.overflow.get_or_insert_with(|| text.to_owned());
+            return Ok(Value::Hole(Hole::Number(text.into())));
+        };
+        let number = Value::Float(number);
         let mut written = Vec::new();
         json::write(&number, &mut written);
         if written != text.as_bytes() && self.literals.len() < LITERALS_MAX {

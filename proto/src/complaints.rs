@@ -1,0 +1,57 @@
+//! What strict decoding complains about, counted while it is found: a body can hold more that is wrong than anybody
+//! wants to read, and paths of many more bytes than it has itself.
+
+/// How many complaints are kept; the reference looks for no more either.
+pub const COMPLAINTS_MAX: usize = 100;
+
+/// How many bytes of complaints are written in search of them.
+const BYTES_MAX: usize = 1 << 20;
+
+/// Complaints in the order in which they were found, each once.
+#[derive(Debug, Default)]
+pub struct Complaints {
+    found: Vec<String>,
+    bytes: usize,
+}
+
+impl Complaints {
+    /// Whether no more are taken; then there is no need to write any.
+    pub fn is_full(&self) -> bool {
+        self.found.len() >= COMPLAINTS_MAX || self.bytes >= BYTES_MAX
+    }
+
+    /// Takes one, unless it is known already or there are enough.
+    pub fn add(&mut self, complaint: String) {
+        if self.is_full() {
+            return;
+        }
+        self.bytes += complaint.len();
+        if !self.found.contains(&complaint) {
+            self.found.push(complaint);
+        }
+    }
+
+    /// All that were taken.
+    pub fn into_vec(self) -> Vec<String> {
+        self.found
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn complaints_are_bounded_in_number_and_in_bytes() {
+        let mut complaints = Complaints::default();
+        for number in 0..300 {
+            complaints.add(format!("{}", number / 2));
+        }
+        let found = complaints.into_vec();
+        assert_eq!((found.len(), found[99].as_str()), (COMPLAINTS_MAX, "99"));
+        let (mut complaints, long) = (Complaints::default(), "x".repeat(300_000));
+        (0..10).for_each(|_| complaints.add(long.clone()));
+        assert!(complaints.is_full(), "what is repeated takes time as well");
+        assert_eq!(complaints.into_vec().len(), 1);
+    }
+}

@@ -1,0 +1,192 @@
+//! Which types fit which, and what type variables stand for.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use crate::types::{Named, Type};
+
+/// What type variables stand for so far.
+#[derive(Debug, Default)]
+pub struct Bindings {
+    bound: HashMap<Arc<str>, Type>,
+    /// What was bound before, so that an attempt that failed leaves nothing behind.
+    trail: Vec<(Arc<str>, Option<Type>)>,
+    fresh: usize,
+}
+
+impl Bindings {
+    /// A type variable that stands for nothing yet.
+    pub fn fresh(&mut self) -> Type {
+        self.fresh += 1;
+        Type::param(&format!("_var{}", self.fresh - 1))
+    }
+
+    /// Whether a value of type `from` may be where `to` is asked for. Binds variables only if it may.
+    pub fn assign(&mut self, to: &Type, from: &Type) -> bool {
+        self.attempt(|this| this.fits(to, from))
+    }
+
+    /// The same for each of several at once.
+    pub fn assign_all(&mut self, to: &[Type], from: &[Type]) -> bool {
+        self.attempt(|this| this.all_fit(to, from))
+    }
+
+    fn attempt(&mut self, fits: impl FnOnce(&mut Self) -> bool) -> bool {
+        self.trail.clear();
+        let fit = fits(self);
+        if !fit {
+            while let Some((name, before)) = self.trail.pop() {
+                match before {
+                    Some(before) => self.bound.insert(name, before),
+                    None => self.bound.remove(&name),
+                };
+            }
+        }
+        fit
+    }
+
+    fn bind(&mut self, name: &Arc<str>, to: Type) {
+        let before = self.bound.insert(name.clone(), to);
+        self.trail.push((name.clone(), before));
+    }
+
+    fn all_fit(&mut self, to: &[Type], from: &[Type]) -> bool {
+        to.len() == from.len() && to.iter().zip(from).all(|(to, from)| self.fits(to, from))
+    }
+
+    fn fits(&mut self, one: &Type, other: &Type) -> bool {
+        if let Type::Param(name) = other {
+            match self.substitutes(one, name) {
+                (true, _) => return true,
+                (false, true) => return false,
+                (false, false) => {}
+            }
+        }
+        if let Type::Param(name) = one {
+            return self.substitutes(other, name).0;
+        }
+        if one.is_dyn_or_error() || other.is_dyn_or_error() {
+            return true;
+        }
+        match (one, other) {
+            (Type::Null, other) | (other, Type::Null) => is_nullable(other),
+            (Type::List(one), Type::List(other)) => self.fits(one, other),
+            (Type::Map(one), Type::Map(other)) => self.fits(&one.0, &other.0) && self.fits(&one.1, &other.1),
+            (Type::Opaque(one), Type::Opaque(other)) => {
+                one.name == other.name && self.all_fit(&one.params, &other.params)
+            }
+            (Type::Type(_), Type::Type(_)) => true,
+            (one, other) => unwrapped(one) == unwrapped(other),
+        }
+    }
+
+    /// Whether the variable may stand for the type, and whether it stood for one before.
+    fn substitutes(&mut self, of: &Type, name: &Arc<str>) -> (bool, bool) {
+        if matches!(of, Type::Param(other) if other == name) {
+            return (true, true);
+        }
+        let Some(bound) = self.bound.get(name).cloned() else {
+            if self.occurs_not(name, of) {
+                self.bind(name, of.clone());
+                return (true, false);
+            }
+            return (false, false);
+        };
+        if *of == bound {
+            return (true, true);
+        }
+        if !self.fits(of, &bound) {
+            return (false, true);
+        }
+        let general = most_general(of, &bound);
+        if self.occurs_not(name, &general) {
+            self.bind(name, general);
+        }
+        (true, true)
+    }
+
+    /// Whether the variable is not a part of the type, so that it may stand for it.
+    fn occurs_not(&self, name: &Arc<str>, within: &Type) -> bool {
+        match within {
+            Type::Param(other) if other == name => false,
+            Type::Param(other) => self.bound.get(other).is_none_or(|bound| self.occurs_not(name, bound)),
+            other => other.parameters().into_iter().all(|each| self.occurs_not(name, each)),
+        }
+    }
+
+    /// The type with variables replaced by what they stand for; those that stand for nothing stay.
+    pub fn resolve(&self, of: &Type) -> Type {
+        self.replace(of, false)
+    }
+
+    /// The same, where variables that stand for nothing become `dyn`.
+    pub fn settle(&self, of: &Type) -> Type {
+        self.replace(of, true)
+    }
+
+    fn replace(&self, of: &Type, settle: bool) -> Type {
+        match of {
+            Type::Param(name) => match self.bound.get(name) {
+                Some(bound) => self.replace(bound, settle),
+                None if settle => Type::Dyn,
+                None => of.clone(),
+            },
+            Type::List(element) => Type::list(self.replace(element, settle)),
+            Type::Map(entry) => Type::map(self.replace(&entry.0, settle), self.replace(&entry.1, settle)),
+            Type::Type(Some(of)) => Type::type_of(self.replace(of, settle)),
+            Type::Opaque(named) if !named.params.is_empty() => Type::Opaque(Arc::new(Named {
+                name: named.name.clone(),
+                params: named.params.iter().map(|param| self.replace(param, settle)).collect(),
+            })),
+            other => other.clone(),
+        }
+    }
+}
+
+/// A type of an overload with its parameters replaced by variables of this call.
+pub fn instantiate(of: &Type, with: &HashMap<Arc<str>, Type>) -> Type {
+    match of {
+        Type::Param(name) => with.get(name).unwrap_or(of).clone(),
+        Type::List(element) => Type::list(instantiate(element, with)),
+        Type::Map(entry) => Type::map(instantiate(&entry.0, with), instantiate(&entry.1, with)),
+        Type::Type(Some(of)) => Type::type_of(instantiate(of, with)),
+        Type::Opaque(named) if !named.params.is_empty() => Type::Opaque(Arc::new(Named {
+            name: named.name.clone(),
+            params: named.params.iter().map(|param| instantiate(param, with)).collect(),
+        })),
+        other => other.clone(),
+    }
+}
+
+fn unwrapped(of: &Type) -> &Type {
+    match of {
+        Type::Wrapper(of) => of,
+        other => other,
+    }
+}
+
+/// Whether `null` may be where the type is asked for.
+fn is_nullable(of: &Type) -> bool {
+    matches!(of, Type::Null | Type::Opaque(_) | Type::Object(_) | Type::Duration | Type::Timestamp | Type::Wrapper(_))
+}
+
+/// The more general of two types that fit each other.
+pub fn most_general(one: &Type, other: &Type) -> Type {
+    if is_as_general(one, other) { one.clone() } else { other.clone() }
+}
+
+fn is_as_general(one: &Type, other: &Type) -> bool {
+    match (one, other) {
+        (Type::Dyn | Type::Param(_), _) => true,
+        (_, Type::Dyn | Type::Param(_)) => false,
+        (Type::List(one), Type::List(other)) => is_as_general(one, other),
+        (Type::Map(one), Type::Map(other)) => is_as_general(&one.0, &other.0) && is_as_general(&one.1, &other.1),
+        (Type::Opaque(one), Type::Opaque(other)) => {
+            one.name == other.name
+                && one.params.len() == other.params.len()
+                && one.params.iter().zip(&other.params).all(|(one, other)| is_as_general(one, other))
+        }
+        (Type::Type(_), Type::Type(_)) => true,
+        (one, other) => unwrapped(one) == unwrapped(other),
+    }
+}

@@ -1,0 +1,109 @@
+//! Ranges of sizes and costs. Sums and products stay at the largest number instead of wrapping.
+
+/// From the smallest to the largest size that a value may have.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SizeRange {
+    /// The smallest.
+    pub min: u64,
+    /// The largest.
+    pub max: u64,
+}
+
+/// From the least to the most that something may cost.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub struct CostRange {
+    /// The least.
+    pub min: u64,
+    /// The most.
+    pub max: u64,
+}
+
+/// What a call may cost, and how large its result may be where that is known.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct CallEstimate {
+    /// Without what the arguments cost.
+    pub cost: CostRange,
+    /// The size of the result.
+    pub size: Option<SizeRange>,
+}
+
+impl CallEstimate {
+    /// A cost, and nothing known of the result.
+    pub const fn of(cost: CostRange) -> Self {
+        Self { cost, size: None }
+    }
+
+    /// A cost, and the size of the result.
+    pub const fn sized(cost: CostRange, size: SizeRange) -> Self {
+        Self { cost, size: Some(size) }
+    }
+}
+
+macro_rules! range {
+    ($range:ty) => {
+        impl $range {
+            /// From `min` to `max`.
+            pub const fn new(min: u64, max: u64) -> Self {
+                Self { min, max }
+            }
+
+            /// Exactly `of`.
+            pub const fn fixed(of: u64) -> Self {
+                Self { min: of, max: of }
+            }
+
+            /// The sum of both ends.
+            pub const fn add(self, other: Self) -> Self {
+                Self { min: self.min.saturating_add(other.min), max: self.max.saturating_add(other.max) }
+            }
+
+            /// The product of both ends.
+            pub const fn multiply(self, other: Self) -> Self {
+                Self { min: self.min.saturating_mul(other.min), max: self.max.saturating_mul(other.max) }
+            }
+
+            /// The range that holds both.
+            pub fn union(self, other: Self) -> Self {
+                Self { min: self.min.min(other.min), max: self.max.max(other.max) }
+            }
+
+            /// Both ends times a factor, rounded up, as a cost.
+            pub fn scaled(self, factor: f64) -> CostRange {
+                CostRange { min: scale(self.min, factor), max: scale(self.max, factor) }
+            }
+        }
+    };
+}
+
+range!(SizeRange);
+range!(CostRange);
+
+impl SizeRange {
+    /// Anything.
+    pub const UNKNOWN: Self = Self { min: 0, max: u64::MAX };
+
+    /// What as many times `cost` is.
+    pub const fn times(self, cost: CostRange) -> CostRange {
+        CostRange { min: self.min.saturating_mul(cost.min), max: self.max.saturating_mul(cost.max) }
+    }
+}
+
+/// The next whole number that is not below the product; the largest number where it does not fit.
+fn scale(number: u64, factor: f64) -> u64 {
+    const OUT_OF_RANGE: f64 = 18_446_744_073_709_551_616.0;
+    let product = (number as f64 * factor).ceil();
+    if product >= OUT_OF_RANGE { u64::MAX } else { product as u64 }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn products_stay_in_range() {
+        assert_eq!(SizeRange::UNKNOWN.scaled(0.1).max, 1_844_674_407_370_955_264);
+        assert_eq!(SizeRange::UNKNOWN.scaled(1.0).max, u64::MAX);
+        assert_eq!(SizeRange::new(2, u64::MAX).multiply(SizeRange::fixed(3)), SizeRange::new(6, u64::MAX));
+        assert_eq!(CostRange::new(1, 11).scaled(0.1), CostRange::new(1, 2));
+    }
+}

@@ -1,0 +1,255 @@
+//! Calls of functions, and the words of what goes wrong in them.
+
+use super::evaluator::{Evaluator, known};
+use super::{Bindings, is_final};
+use crate::environment::OverloadDecl;
+use crate::error::{Error, Outcome};
+use crate::functions::{self, Overload};
+use crate::number::shortest;
+use crate::plan::Call;
+use crate::types::Type;
+use crate::value::Value;
+
+impl<'a, B: Bindings<'a> + ?Sized> Evaluator<'a, '_, B> {
+    pub(super) fn call(&mut self, call: &'a Call) -> Outcome<Value<'a>> {
+        match &call.arguments[..] {
+            [only] => {
+                let arguments = [self.eval(only)];
+                self.called(call, arguments)
+            }
+            [first, second] if !stops_early(call) => {
+                let arguments = [self.eval(first), self.eval(second)];
+                self.called(call, arguments)
+            }
+            several => {
+                let mut arguments = Vec::with_capacity(several.len());
+                for (at, argument) in several.iter().enumerate() {
+                    let argument = self.eval(argument);
+                    if argument.is_err() && at + 1 < several.len() {
+                        // What comes behind it is not evaluated, and the call costs nothing.
+                        return argument;
+                    }
+                    arguments.push(argument);
+                }
+                self.called_with(call, arguments)
+            }
+        }
+    }
+
+    fn called<const N: usize>(&mut self, call: &'a Call, arguments: [Outcome<Value<'a>>; N]) -> Outcome<Value<'a>> {
+        if arguments.iter().any(is_final) {
+            return Err(Error::CostLimit);
+        }
+        if let Some(error) = arguments.iter().find_map(|argument| argument.as_ref().err()).cloned() {
+            let known: Vec<Value<'a>> = arguments.iter().map(known).collect();
+            self.charge(cost(call, &known, &Value::Null))?;
+            return Err(error);
+        }
+        let arguments = arguments.map(|argument| argument.unwrap_or(Value::Null));
+        self.apply(call, &arguments)
+    }
+
+    fn called_with(&mut self, call: &'a Call, arguments: Vec<Outcome<Value<'a>>>) -> Outcome<Value<'a>> {
+        if arguments.iter().any(is_final) {
+            return Err(Error::CostLimit);
+        }
+        if let Some(Err(error)) = arguments.last() {
+            let known: Vec<Value<'a>> = arguments.iter().map(known).collect();
+            let error = error.clone();
+            self.charge(cost(call, &known, &Value::Null))?;
+            return Err(error);
+        }
+        let arguments = arguments.into_iter().collect::<Outcome<Vec<Value<'a>>>>()?;
+        self.apply(call, &arguments)
+    }
+
+    fn apply(&mut self, call: &'a Call, arguments: &[Value<'a>]) -> Outcome<Value<'a>> {
+        let outcome = call_with(call, arguments);
+        let cost = match &outcome {
+            Ok(value) => cost(call, arguments, value),
+            Err(_) => cost(call, arguments, &Value::Null),
+        };
+        self.charge(cost)?;
+        outcome
+    }
+}
+
+/// Whether the arguments behind one that failed are not evaluated: where the overload is found by the arguments.
+fn stops_early(call: &Call) -> bool {
+    !call.is_resolved && call.overloads.len() > 1 && shared(call).is_none()
+}
+
+/// The implementation that all overloads share.
+fn shared(call: &Call) -> Option<functions::Native> {
+    match call.overloads.first()?.native?.call {
+        functions::Call::Shared(native) => Some(native),
+        _ => None,
+    }
+}
+
+/// What a call costs.
+fn cost(call: &Call, arguments: &[Value<'_>], result: &Value<'_>) -> u64 {
+    let overload = match call.overload() {
+        Some(overload) => Some(overload),
+        None => named_cost(call, arguments),
+    };
+    overload.map_or(1, |overload| (overload.cost.actual)(arguments, result))
+}
+
+/// The overload whose cost counts although only the name of the function is known.
+fn named_cost(call: &Call, arguments: &[Value<'_>]) -> Option<&'static Overload> {
+    let named = || call.overloads.iter().filter(|overload| overload.native.is_some_and(|native| native.cost.by_name));
+    named().find(|overload| fits(overload, arguments)).or_else(|| named().next())?.native
+}
+
+/// Calls the function.
+pub(crate) fn call_with<'a>(call: &Call, arguments: &[Value<'a>]) -> Outcome<Value<'a>> {
+    if let Some(native) = shared(call) {
+        return native(arguments);
+    }
+    let chosen = match (call.is_resolved, &call.overloads[..]) {
+        (_, [only]) => Some(only),
+        (true, [first, ..]) => Some(first),
+        (_, several) => several.iter().find(|overload| fits(overload, arguments)),
+    };
+    match chosen.and_then(|overload| Some((overload, overload.native?))) {
+        Some((overload, native)) => match invoke(call, native, arguments) {
+            Err(error) if error == Error::no_such_overload() && !fits(overload, arguments) => {
+                Err(if call.prepared.is_some() { error } else { unfit(call, arguments) })
+            }
+            outcome => outcome,
+        },
+        None => Err(unfit(call, arguments)),
+    }
+}
+
+fn invoke<'a>(call: &Call, native: &'static Overload, arguments: &[Value<'a>]) -> Outcome<Value<'a>> {
+    match native.call {
+        functions::Call::Native(native) | functions::Call::Shared(native) => native(arguments),
+        functions::Call::Prepared { argument, prepare, call: native } => match &call.prepared {
+            Some(prepared) => native(prepared, arguments),
+            None => {
+                let value = arguments.get(argument).ok_or_else(Error::no_such_overload)?;
+                native(&prepare(value)?, arguments)
+            }
+        },
+        functions::Call::Planned => Err(Error::no_such_overload()),
+    }
+}
+
+fn unfit(call: &Call, arguments: &[Value<'_>]) -> Error {
+    let name = &call.function;
+    if call.overloads.iter().all(|overload| overload.native.is_none()) {
+        return match arguments.first() {
+            Some(Value::String(_) | Value::Timestamp(_) | Value::Duration(_)) => Error::no_such_overload(),
+            _ => Error::new(format!("no such overload: {name}")),
+        };
+    }
+    if &**name == "matches" {
+        return Error::new("no such overload: matches");
+    }
+    let types: Vec<String> = arguments.iter().map(|value| value.type_of().runtime_name().to_owned()).collect();
+    Error::new(format!("no such overload: {name}({})", types.join(", ")))
+}
+
+/// Whether an overload takes the arguments, as far as values tell.
+fn fits(overload: &OverloadDecl, arguments: &[Value<'_>]) -> bool {
+    let wanted = &overload.signature.arguments;
+    wanted.len() == arguments.len() && wanted.iter().zip(arguments).all(|(of, value)| is_of(value, of))
+}
+
+fn is_of(value: &Value<'_>, of: &Type) -> bool {
+    match (of, value) {
+        (Type::Dyn | Type::Param(_) | Type::Error, _)
+        | (Type::Null, Value::Null)
+        | (Type::Bool, Value::Bool(_))
+        | (Type::Int, Value::Int(_))
+        | (Type::Uint, Value::Uint(_))
+        | (Type::Double, Value::Double(_))
+        | (Type::String, Value::String(_))
+        | (Type::Bytes, Value::Bytes(_))
+        | (Type::Timestamp, Value::Timestamp(_))
+        | (Type::Duration, Value::Duration(_))
+        | (Type::Type(_), Value::Type(_)) => true,
+        (Type::List(element), Value::List(list)) => {
+            list.get(0).is_none_or(|first| first.is_ok_and(|first| is_of(&first, element)))
+        }
+        (Type::Map(entry), Value::Map(map)) => map
+            .iter()
+            .next()
+            .is_none_or(|(key, value)| is_of(&key, &entry.0) && value.is_ok_and(|value| is_of(&value, &entry.1))),
+        (Type::Wrapper(of), value) => matches!(value, Value::Null) || is_of(value, of),
+        (Type::Opaque(_), Value::Optional(_)) => of.optional_of().is_some(),
+        (Type::Opaque(_) | Type::Object(_), Value::Opaque(value)) => {
+            value.type_of().runtime_name() == of.runtime_name()
+        }
+        _ => false,
+    }
+}
+
+/// Whether a value may be a key of a map that is written down.
+pub(crate) fn is_map_key(value: &Value<'_>) -> bool {
+    !matches!(value, Value::Bytes(_))
+}
+
+/// A value as errors show it.
+pub(super) fn shown(value: &Value<'_>) -> String {
+    match value {
+        Value::Null => "null".to_owned(),
+        Value::Bool(truth) => truth.to_string(),
+        Value::Int(number) => number.to_string(),
+        Value::Uint(number) => number.to_string(),
+        Value::Double(number) => shortest(*number),
+        Value::String(text) => text.to_string(),
+        Value::Type(of) => of.to_string(),
+        Value::Opaque(value) => value.text(),
+        Value::Optional(None) => "optional.none()".to_owned(),
+        Value::Optional(Some(value)) => format!("optional({})", shown(value)),
+        Value::Timestamp(time) => crate::library::standard::timestamp_text(*time),
+        Value::Duration(span) => crate::library::standard::duration_text(*span),
+        Value::Bytes(bytes) => String::from_utf8_lossy(bytes).into_owned(),
+        Value::List(list) => {
+            let items: Vec<String> =
+                list.iter().map(|item| item.as_ref().map_or_else(ToString::to_string, shown)).collect();
+            format!("[{}]", items.join(", "))
+        }
+        Value::Map(map) => {
+            let one = |(key, value): (Value<'_>, Outcome<Value<'_>>)| {
+                format!("{}: {}", shown(&key), value.as_ref().map_or_else(ToString::to_string, shown))
+            };
+            let entries: Vec<String> = map.iter().map(one).collect();
+            format!("{{{}}}", entries.join(", "))
+        }
+    }
+}
+
+pub(super) fn item_error(value: &Value<'_>) -> Error {
+    Error::new(format!("cannot initialize optional list element from non-optional value {}", shown(value)))
+}
+
+pub(super) fn entry_error(key: &Value<'_>, value: &Value<'_>) -> Error {
+    Error::new(format!("cannot initialize optional entry '{}' from non-optional value {}", shown(key), shown(value)))
+}
+
+/// What a loop over anything but a list or a map says, in the words of Go's types.
+pub(super) fn range_error(value: &Value<'_>, of_two: bool) -> Error {
+    let name = match value {
+        Value::Null => "types.Null",
+        Value::Bool(_) => "types.Bool",
+        Value::Int(_) => "types.Int",
+        Value::Uint(_) => "types.Uint",
+        Value::Double(_) => "types.Double",
+        Value::String(_) => "types.String",
+        Value::Bytes(_) => "types.Bytes",
+        Value::Timestamp(_) => "types.Timestamp",
+        Value::Duration(_) => "types.Duration",
+        Value::Type(_) => "*types.Type",
+        Value::Optional(_) => "*types.Optional",
+        _ => "ref.Val",
+    };
+    Error::new(if of_two {
+        format!("unsupported comprehension range type: {name}")
+    } else {
+        format!("got '{name}', expected iterable type")
+    })
+}

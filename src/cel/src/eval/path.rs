@@ -1,0 +1,131 @@
+//! Evaluation of paths: variables, and what is selected of them.
+
+use super::call::shown;
+use super::evaluator::{Evaluator, constant};
+use super::{Bindings, is_final};
+use crate::error::{Error, Outcome};
+use crate::plan::{Path, Plan, Root, StepKey};
+use crate::value::Value;
+
+impl<'a, B: Bindings<'a> + ?Sized> Evaluator<'a, '_, B> {
+    /// What a path comes to. A branch of `?:` counts only what is selected, as upstream has it.
+    pub(super) fn path(&mut self, path: &'a Path, counts_root: bool) -> Outcome<Value<'a>> {
+        let outcome = self.resolve(path);
+        if !counts_root || is_final(&outcome) {
+            return outcome;
+        }
+        match (&path.root, path.is_test) {
+            (Root::Choice(_), true) => self.cost = self.cost.wrapping_sub(1),
+            (Root::Choice(_), false) | (_, true) => {}
+            (_, false) => self.charge(1)?,
+        }
+        outcome
+    }
+
+    fn resolve(&mut self, path: &'a Path) -> Outcome<Value<'a>> {
+        let root = self.root(&path.root)?;
+        if path.steps.is_empty() {
+            return Ok(root);
+        }
+        let (mut value, mut is_optional) = match root {
+            Value::Optional(None) if path.is_test => return Ok(Value::Bool(false)),
+            Value::Optional(None) => return Ok(Value::none()),
+            Value::Optional(Some(inner)) => ((*inner).clone(), true),
+            other => (other, false),
+        };
+        for (at, step) in path.steps.iter().enumerate() {
+            let tests = path.is_test && at + 1 == path.steps.len();
+            is_optional |= step.is_optional;
+            let key = self.key(&step.key);
+            if is_final(&key) {
+                return Err(Error::CostLimit);
+            }
+            let found = key.and_then(|key| Ok((select(&value, &key)?, key)));
+            // What is absent costs nothing where it may be.
+            if !is_optional || tests || matches!(found, Ok((Some(_), _))) {
+                self.charge(1)?;
+            }
+            let (found, key) = found?;
+            if tests {
+                return Ok(Value::Bool(found.is_some()));
+            }
+            match found {
+                Some(found) => value = found,
+                None if is_optional && path.is_test => return Ok(Value::Bool(false)),
+                None if is_optional => return Ok(Value::none()),
+                None => return Err(missing(&value, &key)),
+            }
+        }
+        Ok(if is_optional { Value::some(value) } else { value })
+    }
+
+    fn root(&mut self, root: &'a Root) -> Outcome<Value<'a>> {
+        match root {
+            Root::Variable(slot, name) => {
+                self.variables.get(*slot).unwrap_or_else(|| Err(Error::new(format!("no such attribute(s): {name}"))))
+            }
+            Root::Local(at) => self.locals[*at].clone().unwrap_or_else(|| Err(Error::no_such_overload())),
+            Root::Accumulator(at) => self.accumulator(*at),
+            Root::Value(plan) => self.eval(plan),
+            Root::Choice(parts) => {
+                let [condition, yes, no] = &**parts;
+                match self.eval(condition)? {
+                    Value::Bool(true) => self.branch(yes),
+                    Value::Bool(false) => self.branch(no),
+                    _ => Err(Error::no_such_overload()),
+                }
+            }
+            Root::Maybe(names) => Err(Error::new(format!("no such attribute(s): {names}"))),
+        }
+    }
+
+    fn branch(&mut self, plan: &'a Plan) -> Outcome<Value<'a>> {
+        match plan {
+            Plan::Path(path) => self.path(path, false),
+            other => self.eval(other),
+        }
+    }
+
+    fn key(&mut self, key: &'a StepKey) -> Outcome<Value<'a>> {
+        match key {
+            StepKey::Const(value) => Ok(constant(value)),
+            StepKey::Path(path) => self.path(path, false),
+            StepKey::Value(plan) => self.eval(plan),
+        }
+    }
+}
+
+/// What a value has at a key. None if there is nothing.
+fn select<'a>(value: &Value<'a>, key: &Value<'a>) -> Outcome<Option<Value<'a>>> {
+    match (value, key) {
+        (Value::Map(map), Value::String(name)) => map.find_field(name),
+        (Value::Map(map), key) => map.find(key),
+        (Value::List(list), key) => match usize::try_from(place(key)?) {
+            Ok(at) => list.get(at).transpose(),
+            Err(_) => Ok(None),
+        },
+        _ => Ok(None),
+    }
+}
+
+/// The place in a list that a number is.
+fn place(key: &Value<'_>) -> Outcome<i64> {
+    let unsupported = || Error::new(format!("unsupported index value {} in list", shown(key)));
+    match key {
+        Value::Int(at) => Ok(*at),
+        Value::Uint(at) => i64::try_from(*at).map_err(|_| unsupported()),
+        Value::Double(at) if at.trunc() == *at && at.abs() < 9.2e18 => Ok(*at as i64),
+        Value::Double(_) => Err(unsupported()),
+        other => {
+            let of = other.type_of();
+            Err(Error::new(format!("unsupported index type '{}' in list", of.runtime_name())))
+        }
+    }
+}
+
+fn missing(value: &Value<'_>, key: &Value<'_>) -> Error {
+    match value {
+        Value::List(_) => Error::new(format!("index out of bounds: {}", shown(key))),
+        _ => Error::no_such_key(shown(key)),
+    }
+}

@@ -1,0 +1,22 @@
+//! The Common Expression Language as Kubernetes speaks it: expressions are parsed, checked against declared types,
+//! priced, planned once, and evaluated over the server's own trees. Knows nothing of HTTP or of what is stored.
+//!
+//! Expressions at the bounds of [`limits`] take less than 4 MiB of the stack in builds without optimization.
+
+pub mod check;
+pub mod cost;
+pub mod environment;
+pub mod error;
+pub mod eval;
+pub mod functions;
+pub mod library;
+pub mod limits;
+mod number;
+mod plan;
+pub mod schema;
+pub mod source;
+pub mod syntax;
+pub mod types;
+pub mod value;
+
+pub use number::shortest as double_text;

@@ -1,0 +1,344 @@
+//! `authorizer`: asks whether somebody may do something. The server says who answers.
+
+use std::sync::Arc;
+
+use super::form;
+use super::table::{overload, unfit};
+use crate::cost::{CallEstimate, Cost, CostRange, LIST, NOMINAL, Nodes, OBJECT, SizeRange, TEXT, size_of};
+use crate::error::{Error, Outcome};
+use crate::functions::{Function, Library, Since};
+use crate::types::Type;
+use crate::value::{Opaque, Value};
+
+macro_rules! check {
+    ($name:literal) => {
+        concat!("kubernetes.authorization.", $name)
+    };
+}
+
+/// A function that says more of what is asked.
+macro_rules! refined {
+    ($name:literal, $id:literal, $cost:ident, |$check:ident, $text:ident| $set:expr) => {
+        Function {
+            name: $name,
+            overloads: &[overload(
+                $id,
+                concat!(check!("ResourceCheck"), ".(string): ", check!("ResourceCheck")),
+                $cost,
+                |arguments| refine(arguments, |$check, $text| $set),
+            )],
+        }
+    };
+}
+
+/// A function that tells a part of a decision.
+macro_rules! told {
+    ($name:literal, $id:literal, $result:literal, |$decision:ident| $part:expr) => {
+        Function {
+            name: $name,
+            overloads: &[overload($id, concat!(check!("Decision"), ".(): ", $result), NOMINAL, |arguments| {
+                tell(arguments, |$decision| $part)
+            })],
+        }
+    };
+}
+
+/// What Kubernetes calls `kubernetes.authz`.
+pub static LIBRARY: Library = Library {
+    name: "kubernetes.authz",
+    since: Since::Minor(27),
+    functions: &[
+        Function {
+            name: "path",
+            overloads: &[overload(
+                "authorizer_path",
+                concat!(check!("Authorizer"), ".(string): ", check!("PathCheck")),
+                NOMINAL,
+                path,
+            )],
+        },
+        Function {
+            name: "group",
+            overloads: &[overload(
+                "authorizer_group",
+                concat!(check!("Authorizer"), ".(string): ", check!("GroupCheck")),
+                NOMINAL,
+                group,
+            )],
+        },
+        Function {
+            name: "serviceAccount",
+            overloads: &[overload(
+                "authorizer_serviceaccount",
+                concat!(check!("Authorizer"), ".(string, string): ", check!("Authorizer")),
+                NOMINAL,
+                service_account,
+            )],
+        },
+        Function {
+            name: "resource",
+            overloads: &[overload(
+                "groupcheck_resource",
+                concat!(check!("GroupCheck"), ".(string): ", check!("ResourceCheck")),
+                NOMINAL,
+                resource,
+            )],
+        },
+        refined!("subresource", "resourcecheck_subresource", NOMINAL, |check, text| check.subresource = text),
+        refined!("namespace", "resourcecheck_namespace", NOMINAL, |check, text| check.namespace = text),
+        refined!("name", "resourcecheck_name", NOMINAL, |check, text| check.name = text),
+        Function {
+            name: "check",
+            overloads: &[
+                overload(
+                    "pathcheck_check",
+                    concat!(check!("PathCheck"), ".(string): ", check!("Decision")),
+                    CHECKED,
+                    ask,
+                ),
+                overload(
+                    "resourcecheck_check",
+                    concat!(check!("ResourceCheck"), ".(string): ", check!("Decision")),
+                    CHECKED,
+                    ask,
+                ),
+            ],
+        },
+        told!("errored", "decision_errored", "bool", |decision| decision.error.is_some().into()),
+        told!("error", "decision_error", "string", |decision| decision.error.clone().unwrap_or_default().into()),
+        told!("allowed", "decision_allowed", "bool", |decision| decision.is_allowed.into()),
+        told!("reason", "decision_reason", "string", |decision| decision.reason.clone().into()),
+    ],
+};
+
+/// What Kubernetes calls `kubernetes.authzSelectors`.
+pub static SELECTORS: Library = Library {
+    name: "kubernetes.authzSelectors",
+    since: Since::Minor(31),
+    functions: &[
+        refined!("fieldSelector", "authorizer_fieldselector", SELECTED, |check, text| check.field_selector = text),
+        refined!("labelSelector", "authorizer_labelselector", SELECTED, |check, text| check.label_selector = text),
+    ],
+};
+
+/// What a check costs: two fit into the limit of an expression.
+const CHECK: u64 = 350_000;
+
+const CHECKED: Cost =
+    Cost { estimate: |_| Some(CallEstimate::of(CostRange::fixed(CHECK))), actual: |_, _| CHECK, by_name: true };
+/// A selector is read, and each of its requirements makes a list and an object.
+const SELECTED: Cost = Cost {
+    estimate: |nodes: &Nodes<'_>| {
+        let [selector] = nodes.arguments else { return None };
+        Some(CallEstimate::of(selector_cost(nodes.size(selector))))
+    },
+    actual: |arguments, _| match arguments {
+        [_, selector] => selector_cost(SizeRange::fixed(size_of(selector))).max,
+        _ => 1,
+    },
+    by_name: true,
+};
+
+fn selector_cost(size: SizeRange) -> CostRange {
+    // The shortest requirement has two characters.
+    let requirements = size.scaled(0.5).scaled((LIST + OBJECT) as f64);
+    CostRange::fixed(LIST).add(size.scaled(TEXT)).add(requirements)
+}
+
+/// Who says what is allowed: the server.
+pub trait Authorizer: std::fmt::Debug + Send + Sync {
+    /// Whether the one who asks may do it, or this service account instead.
+    fn authorize(&self, account: Option<&ServiceAccount>, asked: &Asked) -> Decision;
+}
+
+/// A service account that is asked for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ServiceAccount {
+    /// Its namespace.
+    pub namespace: String,
+    /// Its name.
+    pub name: String,
+}
+
+/// What is asked.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Asked {
+    /// A verb on a path.
+    Path {
+        /// The path.
+        path: String,
+        /// The verb of a request.
+        verb: String,
+    },
+    /// A verb on a resource.
+    Resource {
+        /// The resource.
+        resource: Box<Resource>,
+        /// The verb of the API.
+        verb: String,
+    },
+}
+
+/// A resource that is asked for.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Resource {
+    /// Its group.
+    pub group: String,
+    /// Its plural.
+    pub resource: String,
+    /// A subresource; empty for none.
+    pub subresource: String,
+    /// A namespace; empty for all.
+    pub namespace: String,
+    /// A name; empty for all.
+    pub name: String,
+    /// A selector of fields; empty for none.
+    pub field_selector: String,
+    /// A selector of labels; empty for none.
+    pub label_selector: String,
+}
+
+/// What was said.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Decision {
+    /// Whether it is allowed.
+    pub is_allowed: bool,
+    /// Why.
+    pub reason: String,
+    /// What went wrong.
+    pub error: Option<String>,
+}
+
+/// Who asks whom.
+#[derive(Clone, Debug)]
+struct Asker {
+    authorizer: Arc<dyn Authorizer>,
+    account: Option<ServiceAccount>,
+}
+
+/// The values of this library.
+#[derive(Clone, Debug)]
+enum Check {
+    Authorizer(Asker),
+    Path(Asker, String),
+    Group(Asker, String),
+    Resource(Asker, Resource),
+    Decision(Decision),
+}
+
+impl Opaque for Check {
+    fn type_of(&self) -> Type {
+        Type::object(match self {
+            Self::Authorizer(_) => check!("Authorizer"),
+            Self::Path(..) => check!("PathCheck"),
+            Self::Group(..) => check!("GroupCheck"),
+            Self::Resource(..) => check!("ResourceCheck"),
+            Self::Decision(_) => check!("Decision"),
+        })
+    }
+
+    /// The reference can compare none of them.
+    fn equals(&self, _: &dyn Opaque) -> Option<bool> {
+        None
+    }
+
+    fn text(&self) -> String {
+        self.type_of().to_string()
+    }
+}
+
+/// The variable `authorizer`.
+pub fn authorizer(authorizer: Arc<dyn Authorizer>) -> Value<'static> {
+    Value::opaque(Check::Authorizer(Asker { authorizer, account: None }))
+}
+
+/// The variable `authorizer.requestResource`: a check of what a request is about.
+pub fn request_resource(authorizer: Arc<dyn Authorizer>, resource: Resource) -> Value<'static> {
+    Value::opaque(Check::Resource(Asker { authorizer, account: None }, resource))
+}
+
+fn receiver<'v>(arguments: &'v [Value<'_>]) -> Outcome<&'v Check> {
+    arguments.first().and_then(Value::as_opaque).ok_or_else(Error::no_such_overload)
+}
+
+fn path<'a>(arguments: &[Value<'a>]) -> Outcome<Value<'a>> {
+    match (receiver(arguments)?, arguments) {
+        (Check::Authorizer(_), [_, Value::String(path)]) if path.trim().is_empty() => {
+            Err(Error::new("path must not be empty"))
+        }
+        (Check::Authorizer(asker), [_, Value::String(path)]) => {
+            Ok(Value::opaque(Check::Path(asker.clone(), path.to_string())))
+        }
+        _ => unfit(),
+    }
+}
+
+fn group<'a>(arguments: &[Value<'a>]) -> Outcome<Value<'a>> {
+    match (receiver(arguments)?, arguments) {
+        (Check::Authorizer(asker), [_, Value::String(group)]) => {
+            Ok(Value::opaque(Check::Group(asker.clone(), group.to_string())))
+        }
+        _ => unfit(),
+    }
+}
+
+fn service_account<'a>(arguments: &[Value<'a>]) -> Outcome<Value<'a>> {
+    let (Check::Authorizer(asker), [_, Value::String(namespace), Value::String(name)]) =
+        (receiver(arguments)?, arguments)
+    else {
+        return unfit();
+    };
+    if !form::subdomain(name).is_empty() {
+        return Err(Error::new("Invalid service account name"));
+    }
+    if !form::label(namespace).is_empty() {
+        return Err(Error::new("Invalid service account namespace"));
+    }
+    let account = ServiceAccount { namespace: namespace.to_string(), name: name.to_string() };
+    let authorizer = asker.authorizer.clone();
+    Ok(Value::opaque(Check::Authorizer(Asker { authorizer, account: Some(account) })))
+}
+
+fn resource<'a>(arguments: &[Value<'a>]) -> Outcome<Value<'a>> {
+    match (receiver(arguments)?, arguments) {
+        (Check::Group(..), [_, Value::String(resource)]) if resource.trim().is_empty() => {
+            Err(Error::new("resource must not be empty"))
+        }
+        (Check::Group(asker, group), [_, Value::String(resource)]) => {
+            let (group, resource) = (group.clone(), resource.to_string());
+            let resource = Resource { group, resource, ..Resource::default() };
+            Ok(Value::opaque(Check::Resource(asker.clone(), resource)))
+        }
+        _ => unfit(),
+    }
+}
+
+fn refine<'a>(arguments: &[Value<'a>], set: impl Fn(&mut Resource, String)) -> Outcome<Value<'a>> {
+    match (receiver(arguments)?, arguments) {
+        (Check::Resource(asker, resource), [_, Value::String(text)]) => {
+            let mut resource = resource.clone();
+            set(&mut resource, text.to_string());
+            Ok(Value::opaque(Check::Resource(asker.clone(), resource)))
+        }
+        _ => unfit(),
+    }
+}
+
+fn ask<'a>(arguments: &[Value<'a>]) -> Outcome<Value<'a>> {
+    let [_, Value::String(verb)] = arguments else { return unfit() };
+    let verb = verb.to_string();
+    let (asker, asked) = match receiver(arguments)? {
+        Check::Path(asker, path) => (asker, Asked::Path { path: path.clone(), verb }),
+        Check::Resource(asker, resource) => (asker, Asked::Resource { resource: Box::new(resource.clone()), verb }),
+        _ => return unfit(),
+    };
+    let decision = asker.authorizer.authorize(asker.account.as_ref(), &asked);
+    Ok(Value::opaque(Check::Decision(decision)))
+}
+
+fn tell<'a>(arguments: &[Value<'a>], part: impl Fn(&Decision) -> Value<'a>) -> Outcome<Value<'a>> {
+    match receiver(arguments)? {
+        Check::Decision(decision) => Ok(part(decision)),
+        _ => unfit(),
+    }
+}

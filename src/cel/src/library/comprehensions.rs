@@ -1,0 +1,27 @@
+//! What loops with two variables gather maps with.
+
+use crate::cost;
+use crate::functions::{Call, Function, Library, Overload, Since};
+
+/// What upstream calls `comprev2`.
+pub static LIBRARY: Library = Library {
+    name: "comprehensions",
+    since: Since::Minor(32),
+    functions: &[Function {
+        name: "cel.@mapInsert",
+        overloads: &[
+            Overload {
+                id: "@mapInsert_map_key_value",
+                signature: "(map(K, V), K, V): map(K, V)",
+                cost: cost::DEFAULT,
+                call: Call::Planned,
+            },
+            Overload {
+                id: "@mapInsert_map_map",
+                signature: "(map(K, V), map(K, V)): map(K, V)",
+                cost: cost::DEFAULT,
+                call: Call::Planned,
+            },
+        ],
+    }],
+};

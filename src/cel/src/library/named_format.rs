@@ -1,0 +1,203 @@
+//! `format`: forms of text that have a name.
+
+use flotilla_golang::url::Url;
+
+use super::form;
+use super::table::{overload, strings, unfit};
+use crate::cost::{self, CallEstimate, Cost, CostRange, Nodes, REGEX, TEXT, scaled, size_of};
+use crate::error::{Error, Outcome};
+use crate::functions::{Function, Library, Since};
+use crate::types::Type;
+use crate::value::{Opaque, Value};
+
+macro_rules! constants {
+    ($($name:literal),* $(,)?) => {
+        &[
+            Function {
+                name: "validate",
+                overloads: &[overload(
+                    "format-validate",
+                    "kubernetes.NamedFormat.(string): optional(list(string))",
+                    VALIDATED,
+                    validate,
+                )],
+            },
+            Function {
+                name: "format.named",
+                overloads: &[overload(
+                    "format-named",
+                    "(string): optional(kubernetes.NamedFormat)",
+                    cost::NOMINAL,
+                    named,
+                )],
+            },
+            $(Function {
+                name: concat!("format.", $name),
+                overloads: &[overload(
+                    concat!("format.", $name),
+                    "(): kubernetes.NamedFormat",
+                    cost::DEFAULT,
+                    |_| by_name($name),
+                )],
+            },)*
+        ]
+    };
+}
+
+/// What Kubernetes calls `kubernetes.format`.
+pub static LIBRARY: Library = Library {
+    name: "kubernetes.format",
+    since: Since::Minor(31),
+    functions: constants![
+        "dns1123Label",
+        "dns1123Subdomain",
+        "dns1035Label",
+        "qualifiedName",
+        "dns1123LabelPrefix",
+        "dns1123SubdomainPrefix",
+        "dns1035LabelPrefix",
+        "labelValue",
+        "uri",
+        "uuid",
+        "byte",
+        "date",
+        "datetime",
+    ],
+};
+
+/// The longest pattern of a form, in characters.
+const PATTERN_MAX: f64 = 128.0;
+
+const VALIDATED: Cost = Cost { estimate, actual, by_name: true };
+
+fn estimate(nodes: &Nodes<'_>) -> Option<CallEstimate> {
+    let size = nodes.size(nodes.arguments.first()?);
+    Some(CallEstimate::of(CostRange::scaled(size.scaled(TEXT), PATTERN_MAX * REGEX)))
+}
+
+fn actual(arguments: &[Value<'_>], _: &Value<'_>) -> u64 {
+    match arguments {
+        [form, text] => {
+            let pattern = form.as_opaque::<Form>().map_or(0, |form| form.0.pattern);
+            scaled(size_of(text).saturating_add(1), TEXT).saturating_mul(scaled(pattern, REGEX))
+        }
+        _ => 1,
+    }
+}
+
+/// A form of text.
+struct NamedForm {
+    /// Its name in expressions.
+    name: &'static str,
+    /// Its name as it shows.
+    shown: &'static str,
+    /// What is wrong with a text.
+    faults: fn(&str) -> Vec<String>,
+    /// How long its pattern counts, in characters.
+    pattern: u64,
+}
+
+static FORMS: [NamedForm; 13] = [
+    NamedForm { name: "dns1123Label", shown: "DNS1123Label", faults: form::label, pattern: 30 },
+    NamedForm { name: "dns1123Subdomain", shown: "DNS1123Subdomain", faults: form::subdomain, pattern: 60 },
+    NamedForm { name: "dns1035Label", shown: "DNS1035Label", faults: form::old_label, pattern: 30 },
+    NamedForm { name: "qualifiedName", shown: "QualifiedName", faults: form::qualified_name, pattern: 60 },
+    NamedForm {
+        name: "dns1123LabelPrefix",
+        shown: "DNS1123LabelPrefix",
+        faults: |text| form::label(&form::without_dash(text)),
+        pattern: 30,
+    },
+    NamedForm {
+        name: "dns1123SubdomainPrefix",
+        shown: "DNS1123SubdomainPrefix",
+        faults: |text| form::subdomain(&form::without_dash(text)),
+        pattern: 60,
+    },
+    NamedForm {
+        name: "dns1035LabelPrefix",
+        shown: "DNS1035LabelPrefix",
+        faults: |text| form::old_label(&form::without_dash(text)),
+        pattern: 30,
+    },
+    NamedForm { name: "labelValue", shown: "LabelValue", faults: form::label_value, pattern: 40 },
+    NamedForm {
+        name: "uri",
+        shown: "URI",
+        faults: |text| Url::parse_request(text).err().map(|error| error.to_string()).into_iter().collect(),
+        pattern: 1103,
+    },
+    NamedForm {
+        name: "uuid",
+        shown: "uuid",
+        faults: |text| complaint(form::is_uuid(text), "does not match the UUID format"),
+        pattern: 70,
+    },
+    NamedForm {
+        name: "byte",
+        shown: "byte",
+        faults: |text| complaint(form::is_base64(text), "invalid base64"),
+        pattern: 84,
+    },
+    NamedForm {
+        name: "date",
+        shown: "date",
+        faults: |text| complaint(form::is_date(text), "invalid date"),
+        pattern: 71,
+    },
+    NamedForm {
+        name: "datetime",
+        shown: "datetime",
+        faults: |text| complaint(form::is_date_time(text), "invalid datetime"),
+        pattern: 71,
+    },
+];
+
+fn complaint(holds: bool, why: &str) -> Vec<String> {
+    if holds { Vec::new() } else { vec![why.to_owned()] }
+}
+
+/// A form as a value.
+struct Form(&'static NamedForm);
+
+impl std::fmt::Debug for Form {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_tuple("Form").field(&self.0.name).finish()
+    }
+}
+
+impl Opaque for Form {
+    fn type_of(&self) -> Type {
+        Type::object("kubernetes.NamedFormat")
+    }
+
+    fn equals(&self, other: &dyn Opaque) -> Option<bool> {
+        (other as &dyn std::any::Any).downcast_ref::<Self>().map(|other| self.0.name == other.0.name)
+    }
+
+    fn text(&self) -> String {
+        self.0.shown.to_owned()
+    }
+}
+
+fn find(name: &str) -> Option<Value<'static>> {
+    FORMS.iter().find(|form| form.name == name).map(|form| Value::opaque(Form(form)))
+}
+
+fn by_name<'a>(name: &str) -> Outcome<Value<'a>> {
+    find(name).ok_or_else(Error::no_such_overload)
+}
+
+fn named<'a>(arguments: &[Value<'a>]) -> Outcome<Value<'a>> {
+    match arguments {
+        [Value::String(name)] => Ok(find(name).map_or_else(Value::none, Value::some)),
+        _ => unfit(),
+    }
+}
+
+fn validate<'a>(arguments: &[Value<'a>]) -> Outcome<Value<'a>> {
+    let [form, Value::String(text)] = arguments else { return unfit() };
+    let form = form.as_opaque::<Form>().ok_or_else(Error::no_such_overload)?;
+    let faults = (form.0.faults)(text);
+    Ok(if faults.is_empty() { Value::none() } else { Value::some(strings(faults)) })
+}

@@ -1,0 +1,187 @@
+//! Plans: expressions as they are evaluated, with names, overloads, constants and patterns resolved once.
+
+mod fold;
+mod planner;
+
+use std::collections::HashSet;
+use std::fmt;
+use std::sync::Arc;
+
+pub use planner::plan;
+
+use crate::environment::OverloadDecl;
+use crate::functions::{Overload, Preparation};
+use crate::value::{Key, Value};
+
+/// A part of a plan.
+#[derive(Debug)]
+pub enum Plan {
+    /// A value that is known.
+    Const(Value<'static>),
+    /// A variable or another value, and what is selected of it.
+    Path(Path),
+    /// `a && b`, `a || b`: the first operand that decides; errors count only if none does.
+    Logic(Box<[Plan; 2]>, bool),
+    /// `a == b`, and `a != b`.
+    Equal(Box<[Plan; 2]>, bool),
+    /// What the condition of a loop asks: whether a value is not `false`, which an error is not.
+    NotFalse(Box<Plan>),
+    /// `a.or(b)`, and `a.orValue(b)`.
+    Or(Box<[Plan; 2]>, bool),
+    /// A call.
+    Call(Box<Call>),
+    /// Whether a value is one of some constants.
+    In(Box<Plan>, Arc<Constants>),
+    /// A list.
+    List(Vec<Item>),
+    /// A map.
+    Map(Vec<(Plan, Item)>),
+    /// An object of a type that the environment's provider makes.
+    Object(Arc<str>, Vec<(Arc<str>, Item)>),
+    /// A loop.
+    Loop(Box<Loop>),
+    /// The accumulator of a loop and what is added to it: a list, or an entry of a map.
+    Gather(Box<Gather>),
+}
+
+/// A value and what is selected of it, one after the other.
+#[derive(Debug)]
+pub struct Path {
+    /// Where it begins.
+    pub root: Root,
+    /// What is selected.
+    pub steps: Vec<Step>,
+    /// Whether it only asks whether the last one is there.
+    pub is_test: bool,
+}
+
+/// Where a path begins.
+#[derive(Debug)]
+pub enum Root {
+    /// A declared variable, by its slot.
+    Variable(usize, Arc<str>),
+    /// A variable of a loop.
+    Local(usize),
+    /// The accumulator of a loop, made when it is first asked for.
+    Accumulator(usize),
+    /// Any value.
+    Value(Box<Plan>),
+    /// `a ? b : c`
+    Choice(Box<[Plan; 3]>),
+    /// A variable that there is none of, by the names that it may have; in expressions that were not checked.
+    Maybe(Arc<str>),
+}
+
+/// A selection.
+#[derive(Debug)]
+pub struct Step {
+    /// Of what.
+    pub key: StepKey,
+    /// Whether it gives an optional value.
+    pub is_optional: bool,
+}
+
+/// What is selected.
+#[derive(Debug)]
+pub enum StepKey {
+    /// A field or a constant key.
+    Const(Value<'static>),
+    /// What a path comes to.
+    Path(Path),
+    /// What an expression comes to.
+    Value(Plan),
+}
+
+/// An item of a list, the value of an entry.
+#[derive(Debug)]
+pub struct Item {
+    /// Its value.
+    pub value: Plan,
+    /// Whether it is left out where its value is an optional without value.
+    pub is_optional: bool,
+}
+
+/// A call of a function.
+pub struct Call {
+    /// Its name.
+    pub function: Arc<str>,
+    /// The overloads that may be meant: one where the types told.
+    pub overloads: Vec<Arc<OverloadDecl>>,
+    /// Whether the types told which one.
+    pub is_resolved: bool,
+    /// What was prepared of a constant argument.
+    pub prepared: Option<Preparation>,
+    /// The arguments, the receiver first.
+    pub arguments: Vec<Plan>,
+}
+
+impl fmt::Debug for Call {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Call").field("function", &self.function).field("arguments", &self.arguments).finish()
+    }
+}
+
+impl Call {
+    /// The overload, where the types told which one it is.
+    pub fn overload(&self) -> Option<&'static Overload> {
+        if self.is_resolved { self.overloads.first()?.native } else { None }
+    }
+}
+
+/// A loop.
+#[derive(Debug)]
+pub struct Loop {
+    /// What it goes over.
+    pub range: Plan,
+    /// Where the variables are.
+    pub variable: usize,
+    /// Where the second variable is.
+    pub second: Option<usize>,
+    /// Where the accumulator is.
+    pub accumulator: usize,
+    /// Whether it goes on.
+    pub condition: Plan,
+    /// What the accumulator is after a turn.
+    pub step: Plan,
+    /// What it comes to.
+    pub result: Plan,
+}
+
+/// What is added to an accumulator.
+#[derive(Debug)]
+pub struct Gather {
+    /// Where the accumulator is.
+    pub accumulator: usize,
+    /// What is added: a list, the key and the value of an entry, or a map of entries.
+    pub added: Vec<Plan>,
+    /// Whether it is a list.
+    pub is_list: bool,
+}
+
+/// Constants among which a value is looked for.
+#[derive(Debug, Default)]
+pub struct Constants {
+    keys: HashSet<Key<'static>>,
+}
+
+impl Constants {
+    /// Of these values. None if one of them cannot be looked for by a key.
+    pub fn of<'v>(values: impl Iterator<Item = &'v Value<'static>>) -> Option<Self> {
+        let mut keys = HashSet::new();
+        for value in values {
+            match Key::of(value) {
+                Key::Other => return None,
+                key => {
+                    keys.extend(key.numbers());
+                    keys.insert(key);
+                }
+            }
+        }
+        Some(Self { keys })
+    }
+
+    /// Whether the value is one of them.
+    pub fn has(&self, value: &Value<'_>) -> bool {
+        !matches!(value, Value::Double(number) if number.is_nan()) && self.keys.contains(&Key::of(value))
+    }
+}

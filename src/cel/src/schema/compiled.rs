@@ -1,0 +1,151 @@
+//! Rules that are compiled: each once for a schema, with what it may cost.
+
+use std::sync::Arc;
+
+use super::declared::{Declared, Objects, Sizes};
+use super::field_path;
+use super::structural::{Rule, Schema};
+use crate::check::{Checked, Provider, check, check_literals};
+use crate::cost::estimate;
+use crate::environment::Environment;
+use crate::eval::Program;
+use crate::source::{Issues, Source};
+use crate::syntax::parse;
+use crate::types::Type;
+
+/// The version of Kubernetes whose environment rules are compiled in: that which new rules may rely on, so that a
+/// server of the version before can serve them still.
+pub const MINOR: u16 = 35;
+/// The slots of the variables.
+pub(super) const SELF: usize = 0;
+pub(super) const OLD_SELF: usize = 1;
+const OLD_SELF_NAME: &str = "oldSelf";
+
+/// A rule that is compiled, or why it cannot be.
+#[derive(Debug, Default)]
+pub struct Compiled {
+    /// The rule as it was written.
+    pub rule: Rule,
+    /// What is evaluated. None for an empty rule, and where there is an error.
+    pub program: Option<Program>,
+    /// Why it does not compile.
+    pub error: Option<String>,
+    /// Whether it asks for the object before.
+    pub uses_old_self: bool,
+    /// The most that one evaluation costs.
+    pub cost: u64,
+    /// What gives the message.
+    pub message: Option<Program>,
+    /// Why the message does not compile.
+    pub message_error: Option<String>,
+    /// The most that a message costs.
+    pub message_cost: u64,
+    /// The place of its error below that of the schema; empty for the schema's own.
+    pub place: String,
+}
+
+impl Provider for Objects {
+    fn has_object(&self, name: &str) -> bool {
+        self.has(name)
+    }
+
+    fn field(&self, object: &str, field: &str) -> Option<Type> {
+        Objects::field(self, object, field)
+    }
+}
+
+/// Compiles the rules of a schema, but not those below it.
+pub fn compile(schema: &Schema, declared: &Arc<Declared>) -> Vec<Compiled> {
+    if schema.rules.is_empty() {
+        return Vec::new();
+    }
+    let (objects, of) = Objects::of(declared);
+    let objects: Arc<dyn Provider> = objects;
+    let base = Environment::kubernetes(MINOR).with_provider(objects).with_variable("self", of.clone());
+    let plain = base.clone().with_variable(OLD_SELF_NAME, of.clone());
+    let optional = base.with_variable(OLD_SELF_NAME, Type::optional(of));
+    let sizes = Sizes(declared.clone());
+    let one = |rule: &Rule| {
+        let environment = if rule.has_optional_old_self() { &optional } else { &plain };
+        compile_rule(rule, schema, environment, &sizes)
+    };
+    schema.rules.iter().map(one).collect()
+}
+
+fn compile_rule(rule: &Rule, schema: &Schema, environment: &Environment, sizes: &Sizes) -> Compiled {
+    let mut compiled = Compiled { rule: rule.clone(), ..Compiled::default() };
+    if rule.rule.trim().is_empty() {
+        return compiled;
+    }
+    let read = checked(&rule.rule, environment, &Type::Bool);
+    let refused = |fault: Fault| match fault {
+        Fault::Issues(issues) => format!("compilation failed: {issues}"),
+        Fault::Type => "cel expression must evaluate to a bool".to_owned(),
+    };
+    let checked_rule = match read {
+        Ok(checked) => checked,
+        Err(fault) => {
+            compiled.error = Some(refused(fault));
+            return compiled;
+        }
+    };
+    compiled.uses_old_self = checked_rule.refers_to(OLD_SELF_NAME);
+    match Program::new(&checked_rule, environment) {
+        Ok(program) => compiled.program = Some(program),
+        Err(error) => {
+            compiled.error = Some(format!("program instantiation failed: {error}"));
+            return compiled;
+        }
+    }
+    compiled.cost = estimate(&checked_rule, sizes).max;
+    if !rule.message_expression.is_empty()
+        && let Err(error) = compile_message(&mut compiled, environment, sizes)
+    {
+        compiled.message_error = Some(error);
+        return compiled;
+    }
+    compiled.place = field_path::normalize(&rule.field_path, schema).unwrap_or_default();
+    compiled
+}
+
+fn compile_message(compiled: &mut Compiled, environment: &Environment, sizes: &Sizes) -> Result<(), String> {
+    let checked = checked(&compiled.rule.message_expression, environment, &Type::String);
+    let checked = checked.map_err(|fault| match fault {
+        Fault::Issues(issues) => format!("messageExpression compilation failed: {issues}"),
+        Fault::Type => "messageExpression must evaluate to a string".to_owned(),
+    })?;
+    let program = Program::new(&checked, environment);
+    let program = program.map_err(|error| format!("messageExpression instantiation failed: {error}"))?;
+    compiled.message = Some(program);
+    compiled.message_cost = estimate(&checked, sizes).max;
+    Ok(())
+}
+
+enum Fault {
+    /// What is wrong with the expression.
+    Issues(String),
+    /// It gives something else.
+    Type,
+}
+
+fn checked(text: &str, environment: &Environment, wanted: &Type) -> Result<Checked, Fault> {
+    let source = Source::new(text);
+    let mut issues = Issues::default();
+    let checked = parse(&source, environment.dialect(), &mut issues).map(|ast| {
+        let checked = check(ast, environment, &mut issues);
+        if issues.is_empty() {
+            check_literals(&checked, &mut issues);
+        }
+        checked
+    });
+    match checked {
+        Some(checked) if issues.is_empty() => {
+            if checked.output() == wanted {
+                Ok(checked)
+            } else {
+                Err(Fault::Type)
+            }
+        }
+        _ => Err(Fault::Issues(issues.show(&source))),
+    }
+}

@@ -1,0 +1,136 @@
+//! What an object has in common with the one before it: which old value belongs to a new one, and whether both are the
+//! same.
+
+use std::cell::OnceCell;
+use std::collections::HashMap;
+
+use flotilla_proto::value::Value;
+
+use super::structural::Schema;
+
+/// Old items of a list of type `map`, by their keys.
+#[derive(Debug)]
+pub struct OldItems<'a> {
+    keys: &'a [Box<str>],
+    items: HashMap<String, &'a Value>,
+}
+
+impl<'a> OldItems<'a> {
+    /// The items of a list by the keys of its schema; none where the schema has no keys.
+    pub fn of(schema: &'a Schema, list: Option<&'a Value>) -> Self {
+        let is_map = &*schema.kind == "array" && &*schema.list_type == "map";
+        let keys: &[Box<str>] = if is_map { &schema.list_map_keys } else { &[] };
+        let mut items = HashMap::new();
+        if !keys.is_empty() {
+            for item in list.and_then(Value::as_array).unwrap_or_default() {
+                if let Some(key) = identity(item, keys) {
+                    items.entry(key).or_insert(item);
+                }
+            }
+        }
+        Self { keys, items }
+    }
+
+    /// The old item with the keys of a new one.
+    pub fn get(&self, item: &Value) -> Option<&'a Value> {
+        if self.items.is_empty() {
+            return None;
+        }
+        self.items.get(&identity(item, self.keys)?).copied()
+    }
+}
+
+/// What tells an item from others: the values of its keys, which must be there and be no lists or objects.
+fn identity(item: &Value, keys: &[Box<str>]) -> Option<String> {
+    let mut identity = String::new();
+    for key in keys {
+        match item.get(key)? {
+            Value::Bool(truth) => identity.push_str(if *truth { "\0t" } else { "\0f" }),
+            Value::Int(number) => identity.push_str(&format!("\0i{number}")),
+            Value::Float(number) => identity.push_str(&format!("\0d{:?}", number.get())),
+            Value::Str(text) => identity.push_str(&format!("\0s{text:?}")),
+            Value::Null | Value::Hole(_) | Value::Array(_) | Value::Object(_) => return None,
+        }
+    }
+    Some(identity)
+}
+
+/// A place of an object and of the one before it.
+#[derive(Debug)]
+pub struct Correlated<'a> {
+    new: &'a Value,
+    old: &'a Value,
+    schema: &'a Schema,
+    items: OnceCell<OldItems<'a>>,
+    is_same: OnceCell<bool>,
+}
+
+impl<'a> Correlated<'a> {
+    /// Two values at one place.
+    pub fn new(new: &'a Value, old: &'a Value, schema: &'a Schema) -> Self {
+        Self { new, old, schema, items: OnceCell::new(), is_same: OnceCell::new() }
+    }
+
+    /// The place of a member. None where the old object has none, or the schema says nothing of it.
+    pub fn member(&self, name: &str) -> Option<Self> {
+        let (new, old) = (self.new.get(name)?, self.old.get(name)?);
+        let schema = self.schema.property(name).or(self.schema.additional.as_deref())?;
+        Some(Self::new(new, old, schema))
+    }
+
+    /// The place of an item. None where no old item can be told to be the same.
+    pub fn item(&self, index: usize) -> Option<Self> {
+        let new = self.new.as_array()?.get(index)?;
+        self.old.as_array()?;
+        let items = self.items.get_or_init(|| OldItems::of(self.schema, Some(self.old)));
+        let old = items.get(new)?;
+        Some(Self::new(new, old, self.schema.items.as_deref()?))
+    }
+
+    /// Whether nothing was changed at this place.
+    pub fn is_unchanged(&self) -> bool {
+        *self.is_same.get_or_init(|| match (self.new, self.old) {
+            (Value::Array(new), Value::Array(old)) => {
+                let is_map = &*self.schema.list_type == "map";
+                let is_same = |index| self.item(index).is_some_and(|item| item.is_unchanged());
+                new.len() == old.len() && if is_map { (0..new.len()).all(is_same) } else { new == old }
+            }
+            (Value::Object(new), Value::Object(old)) => {
+                // A member that the schema does not name counts as changed.
+                let is_same = |name| self.member(name).is_some_and(|member| member.is_unchanged());
+                new.len() == old.len() && new.keys().all(is_same)
+            }
+            (new, old) => new == old,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use flotilla_proto::value;
+
+    use super::*;
+
+    #[test]
+    fn items_correlate_by_their_keys() {
+        let schema = Schema::of(&value!({"type": "array", "x-kubernetes-list-type": "map",
+            "x-kubernetes-list-map-keys": ["k"], "items": {"type": "object", "properties": {
+                "k": {"type": "string"}, "v": {"type": "integer"}}}}));
+        let old = value!([{"k": "a", "v": 1}, {"k": "b", "v": 2}]);
+        let new = value!([{"k": "b", "v": 2}, {"k": "a", "v": 3}]);
+        let items = OldItems::of(&schema, Some(&old));
+        assert_eq!(items.get(&new.as_array().unwrap()[0]), Some(&old.as_array().unwrap()[1]));
+        assert!(items.get(&value!({"v": 1})).is_none() && items.get(&value!({"k": "c"})).is_none());
+        let correlated = Correlated::new(&new, &old, &schema);
+        assert!(correlated.item(0).unwrap().is_unchanged());
+        assert!(!correlated.item(1).unwrap().is_unchanged() && !correlated.is_unchanged());
+    }
+
+    #[test]
+    fn members_without_a_schema_count_as_changed() {
+        let schema = Schema::of(&value!({"type": "object", "properties": {"a": {"type": "integer"}}}));
+        let same = |object: &Value| Correlated::new(object, object, &schema).is_unchanged();
+        assert!(same(&value!({"a": 1})));
+        assert!(!same(&value!({"a": 1, "b": 2})));
+    }
+}

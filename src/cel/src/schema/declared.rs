@@ -1,0 +1,210 @@
+//! Declared types: what the checker knows of the values that a schema allows, and how large they may be.
+
+use std::collections::{BTreeMap, HashMap};
+use std::sync::Arc;
+
+use super::escape::escape;
+use super::structural::Schema;
+use crate::cost::{Node, SizeRange, SizeSource, Step};
+use crate::types::Type;
+
+/// Bytes of a request, which bound what no schema bounds.
+const REQUEST_BYTES: i64 = 3 << 20;
+/// Bytes of the shortest values in a request.
+const STRING_BYTES_MIN: i64 = 2;
+const DURATION_BYTES_MIN: i64 = 3;
+const DATE_BYTES: i64 = 12;
+const DATE_TIME_BYTES_MIN: i64 = 21;
+const BOOL_BYTES_MIN: i64 = 4;
+/// Bytes of the longest duration or time.
+const TIME_BYTES_MAX: i64 = 32;
+
+/// A declared type.
+#[derive(Clone, Debug)]
+pub struct Declared {
+    /// What it is made of.
+    pub of: Kind,
+    /// Most characters, items or entries.
+    pub elements_max: i64,
+    /// Bytes of its shortest value in a request.
+    pub bytes_min: i64,
+}
+
+/// What a declared type is.
+#[derive(Clone, Debug)]
+pub enum Kind {
+    /// A type of the language.
+    Simple(Type),
+    /// A list.
+    List(Arc<Declared>),
+    /// A map of strings.
+    Map(Arc<Declared>),
+    /// An object with fields, by their names in expressions.
+    Object(BTreeMap<Box<str>, Arc<Declared>>),
+}
+
+impl Declared {
+    fn simple(of: Type, elements_max: i64, bytes_min: i64) -> Self {
+        Self { of: Kind::Simple(of), elements_max, bytes_min }
+    }
+
+    /// The type of a schema; none where it has no type that expressions know.
+    pub fn of(schema: &Schema, is_resource: bool) -> Option<Self> {
+        if schema.int_or_string {
+            let most = schema.max_length.map_or(REQUEST_BYTES - 2, |most| most.max(0).saturating_mul(4));
+            return Some(Self::simple(Type::Dyn, most, 1));
+        }
+        if is_resource {
+            return Self::of(&schema.with_meta(), false);
+        }
+        match &*schema.kind {
+            "array" => list(schema),
+            "object" => match &schema.additional {
+                Some(values) => map(schema, values),
+                None => Some(object(schema)),
+            },
+            "string" => Some(text(schema)),
+            "boolean" => Some(Self::simple(Type::Bool, 0, BOOL_BYTES_MIN)),
+            "number" => Some(Self::simple(Type::Double, 0, 1)),
+            "integer" => Some(Self::simple(Type::Int, 0, 1)),
+            _ => None,
+        }
+    }
+
+    /// How often values of it can stand in a request.
+    pub fn cardinality_max(&self) -> u64 {
+        // At least a comma stands between two values.
+        (REQUEST_BYTES / (self.bytes_min + 1)).unsigned_abs()
+    }
+
+    /// The items of a list, or the values of a map.
+    pub fn element(&self) -> Option<&Arc<Self>> {
+        match &self.of {
+            Kind::List(element) | Kind::Map(element) => Some(element),
+            Kind::Simple(_) | Kind::Object(_) => None,
+        }
+    }
+
+    /// A field of an object, by its name in expressions.
+    pub fn field(&self, name: &str) -> Option<&Arc<Self>> {
+        match &self.of {
+            Kind::Object(fields) => fields.get(name),
+            _ => None,
+        }
+    }
+
+    /// The type as the checker has it. Objects are named by the way to them from `name`.
+    fn named(self: &Arc<Self>, name: &str, objects: &mut HashMap<Box<str>, HashMap<Box<str>, Type>>) -> Type {
+        match &self.of {
+            Kind::Simple(of) => of.clone(),
+            Kind::List(element) => Type::list(element.named(&format!("{name}.@idx"), objects)),
+            Kind::Map(element) => Type::map(Type::String, element.named(&format!("{name}.@elem"), objects)),
+            Kind::Object(fields) => {
+                let named = fields.iter().map(|(field, of)| {
+                    let of = of.named(&format!("{name}.{field}"), objects);
+                    (field.clone(), of)
+                });
+                let fields = named.collect();
+                objects.insert(name.into(), fields);
+                Type::object(name)
+            }
+        }
+    }
+}
+
+fn list(schema: &Schema) -> Option<Declared> {
+    let items = schema.items.as_deref()?;
+    let items = Declared::of(items, items.embedded)?;
+    let most = schema.max_items.map_or((REQUEST_BYTES - 2) / (items.bytes_min + 1), |most| most.max(0));
+    Some(Declared { of: Kind::List(Arc::new(items)), elements_max: most, bytes_min: 2 })
+}
+
+fn map(schema: &Schema, values: &Schema) -> Option<Declared> {
+    let values = Declared::of(values, values.embedded)?;
+    // An entry is a key in quotes, a colon and a comma beside its value.
+    let most = schema.max_properties.map_or((REQUEST_BYTES - 2) / (values.bytes_min + 6), |most| most.max(0));
+    Some(Declared { of: Kind::Map(Arc::new(values)), elements_max: most, bytes_min: 2 })
+}
+
+fn object(schema: &Schema) -> Declared {
+    let (mut fields, mut bytes_min) = (BTreeMap::new(), 2);
+    for (property, of) in &schema.properties {
+        let Some(declared) = Declared::of(of, of.embedded) else { continue };
+        if schema.required.contains(property) && !of.has_default {
+            bytes_min += property.len() as i64 + declared.bytes_min + 4;
+        }
+        if let Some(name) = escape(property) {
+            fields.insert(name.into(), Arc::new(declared));
+        }
+    }
+    Declared { of: Kind::Object(fields), elements_max: 0, bytes_min }
+}
+
+fn text(schema: &Schema) -> Declared {
+    match &*schema.format {
+        "byte" => {
+            let most = schema.max_length.map_or(REQUEST_BYTES - 2, |most| most.max(0));
+            Declared::simple(Type::Bytes, most, STRING_BYTES_MIN)
+        }
+        "duration" => Declared::simple(Type::Duration, TIME_BYTES_MAX, DURATION_BYTES_MIN),
+        "date" => Declared::simple(Type::Timestamp, DATE_BYTES, DATE_BYTES),
+        "date-time" => Declared::simple(Type::Timestamp, TIME_BYTES_MAX, DATE_TIME_BYTES_MIN),
+        _ => {
+            // A character has up to four bytes.
+            let most = schema.max_length.map(|most| most.max(0).saturating_mul(4));
+            let most = most.or(schema.longest_choice).unwrap_or(REQUEST_BYTES - 2);
+            Declared::simple(Type::String, most, STRING_BYTES_MIN)
+        }
+    }
+}
+
+/// The objects that rules of one schema can name, by the way to them.
+#[derive(Debug)]
+pub struct Objects {
+    objects: HashMap<Box<str>, HashMap<Box<str>, Type>>,
+}
+
+/// What the type of `self` is called, which nobody can write.
+const SELF_TYPE: &str = "selfType0";
+
+impl Objects {
+    /// The objects of a schema, and the type of `self`.
+    pub fn of(declared: &Arc<Declared>) -> (Arc<Self>, Type) {
+        let mut objects = HashMap::new();
+        let of = declared.named(SELF_TYPE, &mut objects);
+        (Arc::new(Self { objects }), of)
+    }
+}
+
+impl Objects {
+    /// Whether there is an object type of this name.
+    pub fn has(&self, name: &str) -> bool {
+        self.objects.contains_key(name)
+    }
+
+    /// The type of a field of an object type, by the field's name in expressions.
+    pub fn field(&self, object: &str, field: &str) -> Option<Type> {
+        self.objects.get(object)?.get(field).cloned()
+    }
+}
+
+/// The sizes that a schema bounds, asked for by the way from `self` or `oldSelf`.
+#[derive(Debug)]
+pub struct Sizes(pub Arc<Declared>);
+
+impl SizeSource for Sizes {
+    fn size(&self, node: &Node<'_>) -> Option<SizeRange> {
+        let (_, steps) = node.path.as_deref()?.split_first()?;
+        let mut declared = &self.0;
+        for step in steps {
+            match step {
+                Step::Items | Step::Values => declared = declared.element()?,
+                // Nothing bounds a key, and upstream's type of keys says 0.
+                Step::Keys if matches!(declared.of, Kind::Map(_)) => return Some(SizeRange::fixed(0)),
+                Step::Keys | Step::Indices => return None,
+                Step::Name(name) => declared = declared.field(name)?,
+            }
+        }
+        Some(SizeRange::new(0, declared.elements_max.unsigned_abs()))
+    }
+}

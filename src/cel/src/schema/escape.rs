@@ -1,0 +1,87 @@
+//! Names of properties as expressions write them: `a-b` is `a__dash__b`, `if` is `__if__`.
+
+use std::borrow::Cow;
+
+/// Words of the language, which no field may be called.
+const RESERVED: [&str; 21] = [
+    "as",
+    "break",
+    "const",
+    "continue",
+    "else",
+    "false",
+    "for",
+    "function",
+    "if",
+    "import",
+    "in",
+    "let",
+    "loop",
+    "namespace",
+    "null",
+    "package",
+    "return",
+    "true",
+    "var",
+    "void",
+    "while",
+];
+
+/// What stands for signs that names of fields cannot have.
+const SIGNS: [(&str, &str); 4] = [("__", "__underscores__"), (".", "__dot__"), ("-", "__dash__"), ("/", "__slash__")];
+
+/// The name of a property in expressions. None if it cannot be one.
+pub fn escape(property: &str) -> Option<Cow<'_, str>> {
+    if property.is_empty() || property.starts_with(|sign: char| sign.is_ascii_digit()) {
+        return None;
+    }
+    if RESERVED.contains(&property) {
+        return Some(format!("__{property}__").into());
+    }
+    let is_sign = |sign: char| sign.is_ascii_alphanumeric() || sign == '_';
+    let has_signs = property.contains(['.', '-', '/']) || property.contains("__");
+    if !has_signs {
+        return property.chars().all(is_sign).then_some(property.into());
+    }
+    let mut escaped = String::with_capacity(property.len() + 16);
+    let mut rest = property;
+    while let Some(sign) = rest.chars().next() {
+        match SIGNS.iter().find(|(sign, _)| rest.starts_with(sign)) {
+            Some((sign, name)) => {
+                escaped.push_str(name);
+                rest = &rest[sign.len()..];
+            }
+            None if is_sign(sign) => {
+                escaped.push(sign);
+                rest = &rest[1..];
+            }
+            None => return None,
+        }
+    }
+    Some(escaped.into())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn properties_are_escaped_where_they_are_no_names() {
+        for (property, name) in [
+            ("a", Some("a")),
+            ("a_b1", Some("a_b1")),
+            ("a-b.c/d", Some("a__dash__b__dot__c__slash__d")),
+            ("a__b", Some("a__underscores__b")),
+            ("___", Some("__underscores___")),
+            ("if", Some("__if__")),
+            ("namespace", Some("__namespace__")),
+            ("1a", None),
+            ("", None),
+            ("a b", None),
+            ("é", None),
+            ("a-é", None),
+        ] {
+            assert_eq!(escape(property).as_deref(), name, "{property}");
+        }
+    }
+}

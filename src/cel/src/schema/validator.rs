@@ -1,0 +1,368 @@
+//! The walk through an object: every rule at every place that it is for.
+
+use std::sync::Arc;
+
+use flotilla_golang::strconv::quote;
+use flotilla_proto::value::{Map, Value as Tree};
+
+use super::compiled::{Compiled, OLD_SELF, SELF, compile};
+use super::correlation::{Correlated, OldItems};
+use super::declared::Declared;
+use super::escape::escape;
+use super::limits::{CALL_COST, MESSAGE_BYTES};
+use super::shape::shape;
+use super::structural::Schema;
+use super::violation::{Kind, Violation, shown};
+use crate::error::{Error, Outcome};
+use crate::eval::{Bindings, Program};
+use crate::value::{Shape, Value};
+
+const NO_BUDGET: &str = "validation failed due to running out of cost budget, no further validation rules will be run";
+
+/// The rules of a schema and of all below it.
+#[derive(Debug)]
+pub struct Validator {
+    schema: Schema,
+    shape: Shape,
+    rules: Vec<Compiled>,
+    /// Whether the schema has rules but no type that expressions know.
+    is_untyped: bool,
+    uses_old_self: bool,
+    properties: Vec<(Box<str>, Validator)>,
+    additional: Option<Box<Validator>>,
+    items: Option<Box<Validator>>,
+}
+
+/// What a walk found.
+#[derive(Debug, Default)]
+pub struct Found {
+    /// What is wrong.
+    pub errors: Vec<Violation>,
+    /// What is wrong where nothing was changed, and so only told.
+    pub warnings: Vec<Violation>,
+    /// What is left of the budget; -1 if there is nothing, and rules were left out.
+    pub remaining: i64,
+}
+
+/// No rule is evaluated any more.
+struct Stopped;
+
+/// What the place of a walk has to do with the object before.
+#[derive(Clone, Copy)]
+struct Place<'w, 'a> {
+    new: &'a Tree,
+    /// What `oldSelf` is.
+    old: Option<&'a Tree>,
+    /// What correlates here, for ratcheting.
+    here: Option<&'w Correlated<'a>>,
+    /// What correlates at the nearest place around it.
+    around: Option<&'w Correlated<'a>>,
+}
+
+impl<'w, 'a> Place<'w, 'a> {
+    fn is_unchanged(&self) -> bool {
+        self.here.or(self.around).is_some_and(Correlated::is_unchanged)
+    }
+
+    /// The place of a member or an item. What does not correlate here does not below.
+    fn below(&self, new: &'a Tree, old: Option<&'a Tree>, here: Option<&'w Correlated<'a>>) -> Self
+    where
+        'a: 'w,
+    {
+        let (here, around) = if self.here.is_some() { (here, self.here) } else { (None, self.around) };
+        Self { new, old: old.filter(|old| !old.is_null()), here, around }
+    }
+}
+
+impl Validator {
+    /// Compiles the rules of a schema of resources. None if it has none.
+    pub fn new(schema: &Schema) -> Option<Self> {
+        Self::of(schema, true, Declared::of(schema, true).map(Arc::new))
+    }
+
+    fn of(schema: &Schema, is_resource: bool, declared: Option<Arc<Declared>>) -> Option<Self> {
+        if !schema.has_rules() {
+            return None;
+        }
+        let below = |schema: &Schema| {
+            let declared = declared.as_ref().and_then(|declared| declared.element()).cloned();
+            Self::of(schema, schema.embedded, declared).map(Box::new)
+        };
+        let property = |(name, schema): &(Box<str>, Schema)| {
+            let of = match (escape(name), &declared) {
+                (Some(escaped), Some(declared)) => declared.field(&escaped).cloned(),
+                (Some(_), None) => None,
+                (None, _) => Declared::of(schema, schema.embedded).map(Arc::new),
+            };
+            Self::of(schema, schema.embedded, Some(of?)).map(|validator| (name.clone(), validator))
+        };
+        let rules = declared.as_ref().map(|declared| compile(schema, declared)).unwrap_or_default();
+        Some(Self {
+            shape: shape(schema, is_resource),
+            is_untyped: declared.is_none() && !schema.rules.is_empty(),
+            uses_old_self: rules.iter().any(|rule| rule.uses_old_self),
+            rules,
+            properties: schema.properties.iter().filter_map(property).collect(),
+            additional: schema.additional.as_deref().and_then(below),
+            items: schema.items.as_deref().and_then(below),
+            schema: schema.clone(),
+        })
+    }
+
+    /// Evaluates the rules for an object, and for the one before it.
+    pub fn validate(&self, new: &Tree, old: Option<&Tree>, budget: i64) -> Found {
+        self.walk(new, old, None, budget)
+    }
+
+    /// As [`Validator::validate`], but what is wrong where nothing was changed is a warning.
+    pub fn validate_change(&self, new: &Tree, old: &Tree, budget: i64) -> Found {
+        let correlated = Correlated::new(new, old, &self.schema);
+        self.walk(new, Some(old), Some(&correlated), budget)
+    }
+
+    fn walk<'a>(&'a self, new: &'a Tree, old: Option<&'a Tree>, here: Option<&Correlated<'a>>, budget: i64) -> Found {
+        let mut found = Found { remaining: budget, ..Found::default() };
+        let old = old.filter(|old| !old.is_null());
+        let place = Place { new, old, here, around: None };
+        if self.visit(place, true, &mut String::new(), &mut found).is_err() {
+            found.remaining = -1;
+        }
+        found
+    }
+
+    fn visit<'a>(
+        &'a self,
+        place: Place<'_, 'a>,
+        is_root: bool,
+        path: &mut String,
+        found: &mut Found,
+    ) -> Result<(), Stopped> {
+        if place.new.is_null() {
+            return Ok(());
+        }
+        self.evaluate(place, path, found)?;
+        match place.new {
+            Tree::Array(items) => self.visit_items(items, place, path, found),
+            Tree::Object(members) => self.visit_members(members, place, is_root, path, found),
+            _ => Ok(()),
+        }
+    }
+
+    fn visit_items<'a>(
+        &'a self,
+        items: &'a [Tree],
+        place: Place<'_, 'a>,
+        path: &mut String,
+        found: &mut Found,
+    ) -> Result<(), Stopped> {
+        let Some(validator) = &self.items else { return Ok(()) };
+        let old = OldItems::of(&self.schema, place.old);
+        for (index, item) in items.iter().enumerate() {
+            let length = path.len();
+            path.push_str(&format!("[{index}]"));
+            let here = place.here.and_then(|here| here.item(index));
+            validator.visit(place.below(item, old.get(item), here.as_ref()), false, path, found)?;
+            path.truncate(length);
+        }
+        Ok(())
+    }
+
+    fn visit_members<'a>(
+        &'a self,
+        members: &'a Map,
+        place: Place<'_, 'a>,
+        is_root: bool,
+        path: &mut String,
+        found: &mut Found,
+    ) -> Result<(), Stopped> {
+        if self.additional.is_none() && self.properties.is_empty() {
+            return Ok(());
+        }
+        for (name, member) in members.iter() {
+            let old = place.old.filter(|_| self.schema.is_correlatable()).and_then(|old| old.get(name));
+            let own = self.properties.iter().find(|(property, _)| **property == *name).map(|(_, own)| own);
+            for (validator, is_key) in [(self.additional.as_deref(), true), (own, false)] {
+                let Some(validator) = validator else { continue };
+                let length = path.len();
+                match is_key {
+                    true => path.push_str(&format!("[{name}]")),
+                    false if path.is_empty() => path.push_str(name),
+                    false => path.push_str(&format!(".{name}")),
+                }
+                let here = place.here.and_then(|here| here.member(name));
+                let mut below = place.below(member, old, here.as_ref());
+                // What a version changes is no change.
+                if is_root && place.here.is_some() && matches!(name, "apiVersion" | "kind") {
+                    (below.here, below.around) = (None, None);
+                }
+                validator.visit(below, false, path, found)?;
+                path.truncate(length);
+            }
+        }
+        Ok(())
+    }
+
+    /// Evaluates the rules at one place.
+    fn evaluate<'a>(&'a self, place: Place<'_, 'a>, path: &str, found: &mut Found) -> Result<(), Stopped> {
+        let invalid = |detail: String| Violation::new(path, Kind::Invalid, quote(&self.schema.kind), detail);
+        if self.is_untyped {
+            let why = "failed to convert to declType for CEL validation rules";
+            found.errors.push(invalid(format!("rule compiler initialization error: {why}")));
+            return Ok(());
+        }
+        if self.rules.is_empty() {
+            return Ok(());
+        }
+        if found.remaining <= 0 {
+            found.errors.push(invalid(NO_BUDGET.to_owned()));
+            return Err(Stopped);
+        }
+        let variables = Variables::new(self, place);
+        for compiled in &self.rules {
+            if let Some(error) = &compiled.error {
+                found.errors.push(invalid(format!("rule compile error: {error}")));
+                continue;
+            }
+            let Some(program) = &compiled.program else { continue };
+            let is_optional = compiled.rule.has_optional_old_self();
+            if compiled.uses_old_self && place.old.is_none() && !is_optional {
+                continue;
+            }
+            let evaluation = program.evaluate(&variables.with(is_optional), CALL_COST);
+            found.remaining = match found.remaining.checked_sub_unsigned(evaluation.cost).filter(|left| *left >= 0) {
+                Some(left) => left,
+                None => {
+                    found.errors.push(invalid(NO_BUDGET.to_owned()));
+                    return Err(Stopped);
+                }
+            };
+            match evaluation.outcome {
+                Ok(Value::Bool(true)) => {}
+                Ok(_) => self.complain(compiled, place, &variables, path, found)?,
+                Err(error) => {
+                    let is_final = error == Error::CostLimit;
+                    found.errors.push(invalid(failure(&error, compiled.rule.name())));
+                    if is_final {
+                        return Err(Stopped);
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Says that a value breaks a rule.
+    fn complain<'a>(
+        &'a self,
+        compiled: &'a Compiled,
+        place: Place<'_, 'a>,
+        variables: &Variables<'a>,
+        path: &str,
+        found: &mut Found,
+    ) -> Result<(), Stopped> {
+        let separator = if path.is_empty() || compiled.place.is_empty() { "" } else { "." };
+        let field = format!("{path}{separator}{}", compiled.place);
+        let is_told_only = !compiled.uses_old_self && place.is_unchanged();
+        let told = if is_told_only { &mut found.warnings } else { &mut found.errors };
+        let detail = match &compiled.message {
+            None => compiled.rule.told(),
+            Some(program) => match message(program, compiled, variables, &mut found.remaining) {
+                Ok(message) => message.unwrap_or_else(|| compiled.rule.told()),
+                Err(why) => {
+                    told.push(Violation::new(&field, Kind::Invalid, quote(&self.schema.kind), why));
+                    return Err(Stopped);
+                }
+            },
+        };
+        let is_shown = !matches!(&*self.schema.kind, "object" | "array");
+        let shown = if is_shown { shown(place.new) } else { String::new() };
+        told.push(match compiled.rule.reason.as_deref() {
+            Some("FieldValueForbidden") => Violation::new(&field, Kind::Forbidden, "", detail),
+            Some("FieldValueRequired") => Violation::new(&field, Kind::Required, "", detail),
+            Some("FieldValueDuplicate") => Violation::new(&field, Kind::Duplicate, shown, ""),
+            _ => Violation::new(&field, Kind::Invalid, shown, detail),
+        });
+        Ok(())
+    }
+}
+
+/// What is said of an evaluation that failed.
+fn failure(error: &Error, rule: &str) -> String {
+    let text = error.to_string();
+    if *error == Error::CostLimit {
+        return format!(
+            "'{text}': no further validation rules will be run due to call cost exceeds limit for rule: {rule}"
+        );
+    }
+    if text.starts_with("no such overload") {
+        let why = "call arguments did not match a supported operator, function or macro signature";
+        return format!("'{text}': {why} for rule: {rule}");
+    }
+    format!("{text} evaluating rule: {rule}")
+}
+
+/// The message that an expression gives; none where it gives none that can be told. What it costs beyond the budget is
+/// an error.
+fn message(
+    program: &Program,
+    compiled: &Compiled,
+    variables: &Variables<'_>,
+    remaining: &mut i64,
+) -> Result<Option<String>, String> {
+    let evaluation = program.evaluate(&variables.with(false), CALL_COST);
+    let left = remaining.checked_sub_unsigned(evaluation.cost).filter(|left| *left >= 0);
+    let Some(left) = left else {
+        let why = "messageExpression evaluation failed due to running out of cost budget";
+        return Err(format!("{why}, no further validation rules will be run"));
+    };
+    if evaluation.outcome.as_ref().is_err_and(|error| *error == Error::CostLimit) {
+        let expression = quote(&compiled.rule.message_expression);
+        let why = "no further validation rules will be run due to call cost exceeds limit";
+        return Err(format!("{why} for messageExpression: {expression}"));
+    }
+    *remaining = left;
+    let Ok(Value::String(text)) = evaluation.outcome else { return Ok(None) };
+    let text = text.trim();
+    let can_be_told = !text.is_empty() && text.len() <= MESSAGE_BYTES && !text.contains('\n');
+    Ok(can_be_told.then(|| text.to_owned()))
+}
+
+/// `self` and `oldSelf` at a place.
+struct Variables<'a> {
+    new: Outcome<Value<'a>>,
+    old: Option<Outcome<Value<'a>>>,
+    has_old: bool,
+}
+
+impl<'a> Variables<'a> {
+    fn new(validator: &'a Validator, place: Place<'_, 'a>) -> Self {
+        let read = |tree: &'a Tree| Value::of_shaped_tree(tree, &validator.shape);
+        let old = place.old.filter(|_| validator.uses_old_self).map(read);
+        Self { new: read(place.new), old, has_old: validator.uses_old_self }
+    }
+
+    fn with(&self, is_optional: bool) -> Slots<'_, 'a> {
+        Slots { variables: self, is_optional }
+    }
+}
+
+/// The variables by their slots.
+struct Slots<'v, 'a> {
+    variables: &'v Variables<'a>,
+    /// Whether `oldSelf` is an optional.
+    is_optional: bool,
+}
+
+impl<'a> Bindings<'a> for Slots<'_, 'a> {
+    fn get(&self, slot: usize) -> Option<Outcome<Value<'a>>> {
+        match (slot, self.is_optional) {
+            (SELF, _) => Some(self.variables.new.clone()),
+            (OLD_SELF, false) => self.variables.old.clone(),
+            (OLD_SELF, true) if self.variables.has_old => Some(match &self.variables.old {
+                Some(old) => old.clone().map(Value::some),
+                None => Ok(Value::none()),
+            }),
+            _ => None,
+        }
+    }
+}

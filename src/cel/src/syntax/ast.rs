@@ -1,0 +1,198 @@
+//! The syntax tree of an expression, macros expanded.
+
+use std::sync::Arc;
+
+use crate::source::Place;
+use crate::value::Value;
+
+/// The number of a part of an expression, unique in it.
+pub type ExprId = u32;
+
+/// A part of an expression.
+#[derive(Clone, Debug)]
+pub struct Expr {
+    /// Its number.
+    pub id: ExprId,
+    /// What it is.
+    pub kind: ExprKind,
+}
+
+/// What a part of an expression is.
+#[derive(Clone, Debug)]
+pub enum ExprKind {
+    /// Nothing: the text is wrong there.
+    Unspecified,
+    /// A value that is written down.
+    Literal(Value<'static>),
+    /// A variable, perhaps with a dot before it.
+    Ident(Arc<str>),
+    /// `operand.field`, or `has(operand.field)`.
+    Select(Box<Select>),
+    /// A call of a function or an operator.
+    Call(Box<Call>),
+    /// `[a, ?b]`
+    List(Vec<Item>),
+    /// `{a: b, ?c: d}`
+    Map(Vec<Entry<Expr>>),
+    /// `name{a: b}`
+    Object(Arc<str>, Vec<Entry<Arc<str>>>),
+    /// A loop, which macros expand to.
+    Loop(Box<Loop>),
+}
+
+/// A selection.
+#[derive(Clone, Debug)]
+pub struct Select {
+    /// Of what.
+    pub operand: Expr,
+    /// The field.
+    pub field: Arc<str>,
+    /// Whether it only asks for presence.
+    pub is_test: bool,
+}
+
+/// A call.
+#[derive(Clone, Debug)]
+pub struct Call {
+    /// The name of the function; operators have names as `_+_`.
+    pub function: Arc<str>,
+    /// What it is called on.
+    pub receiver: Option<Expr>,
+    /// The arguments behind it.
+    pub arguments: Vec<Expr>,
+}
+
+/// An item of a list.
+#[derive(Clone, Debug)]
+pub struct Item {
+    /// Its value.
+    pub value: Expr,
+    /// Whether it is left out where its value is an optional without value.
+    pub is_optional: bool,
+}
+
+/// An entry of a map or a field of an object.
+#[derive(Clone, Debug)]
+pub struct Entry<K> {
+    /// Its own number.
+    pub id: ExprId,
+    /// Its key.
+    pub key: K,
+    /// Its value.
+    pub value: Expr,
+    /// Whether it is left out where its value is an optional without value.
+    pub is_optional: bool,
+}
+
+/// A loop over a list or a map.
+#[derive(Clone, Debug)]
+pub struct Loop {
+    /// What it goes over.
+    pub range: Expr,
+    /// The variable of an item or a key; with a second one, of a place or a key.
+    pub variable: Arc<str>,
+    /// The variable of an item or a value.
+    pub second: Option<Arc<str>>,
+    /// The variable that it gathers its result in.
+    pub accumulator: Arc<str>,
+    /// What that is at first.
+    pub init: Expr,
+    /// Whether it goes on.
+    pub condition: Expr,
+    /// What the accumulator is after a turn.
+    pub step: Expr,
+    /// What it comes to.
+    pub result: Expr,
+}
+
+/// A parsed expression.
+#[derive(Clone, Debug)]
+pub struct Ast {
+    /// The whole.
+    pub root: Expr,
+    /// Where its parts are.
+    pub places: Places,
+}
+
+/// Where the parts of an expression are in its text.
+#[derive(Clone, Debug, Default)]
+pub struct Places {
+    /// By their numbers, in characters.
+    offsets: Vec<i32>,
+    /// Where lines begin, but for the first.
+    lines: Vec<i32>,
+}
+
+impl Places {
+    /// Of a text in which no part is known yet.
+    pub fn of(text: &str) -> Self {
+        let lines = text.chars().zip(1..).filter(|(char, _)| *char == '\n').map(|(_, at)| at).collect();
+        // Numbers begin at 1.
+        Self { offsets: vec![-1], lines }
+    }
+
+    /// Gives a part at a place its number.
+    pub fn add(&mut self, offset: i32) -> ExprId {
+        self.offsets.push(offset);
+        (self.offsets.len() - 1) as ExprId
+    }
+
+    /// Where a part begins, in characters.
+    pub fn offset(&self, id: ExprId) -> i32 {
+        self.offsets.get(id as usize).copied().unwrap_or(-1)
+    }
+
+    /// Where a part begins.
+    pub fn place(&self, id: ExprId) -> Place {
+        self.at(self.offset(id))
+    }
+
+    /// The place of an offset.
+    pub fn at(&self, offset: i32) -> Place {
+        let before = self.lines.partition_point(|line| *line <= offset);
+        let start = if before > 0 { self.lines[before - 1] } else { 0 };
+        Place { line: before as i32 + 1, column: offset - start }
+    }
+
+    /// How many numbers were given, and so the first one that was not.
+    pub fn len(&self) -> usize {
+        self.offsets.len()
+    }
+
+    /// Whether no number was given.
+    pub fn is_empty(&self) -> bool {
+        self.offsets.len() <= 1
+    }
+}
+
+impl Expr {
+    /// The name, if it is one.
+    pub fn as_ident(&self) -> Option<&Arc<str>> {
+        match &self.kind {
+            ExprKind::Ident(name) => Some(name),
+            _ => None,
+        }
+    }
+
+    /// The value, if it is written down.
+    pub fn as_literal(&self) -> Option<&Value<'static>> {
+        match &self.kind {
+            ExprKind::Literal(value) => Some(value),
+            _ => None,
+        }
+    }
+
+    /// `a.b.c`, if it is a name or selects of one.
+    pub fn qualified_name(&self) -> Option<String> {
+        match &self.kind {
+            ExprKind::Ident(name) => Some(name.to_string()),
+            ExprKind::Select(select) if !select.is_test => {
+                let mut name = select.operand.qualified_name()?;
+                name.push('.');
+                name.push_str(&select.field);
+                Some(name)
+            }
+            _ => None,
+        }
+    }
+}

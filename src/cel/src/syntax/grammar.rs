@@ -1,0 +1,470 @@
+//! The grammar of CEL, as upstream's CEL.g4 has it. Messages of syntax errors follow from its form, so that it is kept
+//! as it is there: which part of a rule is optional, repeated or one of several.
+
+use super::token::{Kind, Kinds};
+
+/// The rules.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+pub enum Rule {
+    /// All of an expression.
+    Start,
+    /// `a ? b : c`
+    Expr,
+    /// `a || b`
+    Or,
+    /// `a && b`
+    And,
+    /// `a < b`
+    Relation,
+    /// `a + b`
+    Calc,
+    /// `-a`
+    Unary,
+    /// `a.b`
+    Member,
+    /// What stands for itself.
+    Primary,
+    /// Arguments.
+    ExprList,
+    /// Items of a list.
+    ListInit,
+    /// Fields of an object.
+    FieldList,
+    /// The name of a field.
+    OptField,
+    /// Entries of a map.
+    MapList,
+    /// A name, perhaps in backquotes.
+    EscapeIdent,
+    /// An item or a key.
+    OptExpr,
+    /// A literal.
+    Literal,
+}
+
+/// How many rules there are.
+pub const RULES: usize = 17;
+
+/// What a part of a rule is to the rule.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Role {
+    /// Nothing that is asked for.
+    Nothing,
+    /// The operand, or the first of several.
+    First,
+    /// The further operands: the second, the third, or one of any number.
+    Further,
+    /// The last operand of `a ? b : c`.
+    Last,
+    /// An operator, or the bracket that makes a part of a text what it is.
+    Operator,
+    /// `?` before a field, an index, an item, a key.
+    Optional,
+    /// A name.
+    Name,
+    /// The parenthesis of a call.
+    Open,
+    /// Arguments, items, entries.
+    Parts,
+    /// The colon of an entry.
+    Colon,
+    /// The value of an entry.
+    Value,
+    /// The minus of a number.
+    Sign,
+    /// The dot before a name.
+    Dot,
+}
+
+/// What an alternative of a rule is called.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Label {
+    /// A rule without alternatives, or one that no alternative was found for.
+    Of(Rule),
+    /// Only its operand.
+    Pass,
+    /// `!a`
+    LogicalNot,
+    /// `-a`
+    Negate,
+    /// `a.b`
+    Select,
+    /// `a.b(c)`
+    MemberCall,
+    /// `a[b]`
+    Index,
+    /// `a`
+    Ident,
+    /// `a(b)`
+    GlobalCall,
+    /// `[a]`
+    CreateList,
+    /// `{a: b}`
+    CreateMap,
+    /// `a{b: c}`
+    CreateObject,
+    /// `1`
+    Int,
+    /// `1u`
+    Uint,
+    /// `1.0`
+    Double,
+    /// `'a'`
+    String,
+    /// `b'a'`
+    Bytes,
+    /// `true`
+    True,
+    /// `false`
+    False,
+    /// `null`
+    Null,
+    /// `a`
+    SimpleName,
+    /// `` `a` ``
+    QuotedName,
+}
+
+/// A part of a rule.
+#[derive(Debug)]
+pub enum Part {
+    /// A token.
+    Token(Kind, Role),
+    /// One of several tokens.
+    OneOf(Kinds, Role),
+    /// Another rule, with the precedence that it begins at.
+    Rule(Rule, u8, Role),
+    /// None or one of these.
+    Optional(&'static [Part]),
+    /// Any number of these, in the way that the decision says.
+    Star(&'static [Part], Decision),
+    /// One or more of these.
+    Plus(&'static [Part], Decision),
+    /// One of these.
+    Choice(&'static [Alternative], Decision),
+    /// Any number of operators behind what the rule has so far, which becomes their first operand.
+    Operators(&'static [Operator]),
+}
+
+/// An alternative.
+#[derive(Debug)]
+pub struct Alternative {
+    /// Its name.
+    pub label: Label,
+    /// Its parts.
+    pub parts: &'static [Part],
+}
+
+/// An operator of a rule that calls itself on the left.
+#[derive(Debug)]
+pub struct Operator {
+    /// Its name.
+    pub label: Label,
+    /// It is taken only while the rule's precedence is not above this.
+    pub precedence: u8,
+    /// Its parts behind the first operand.
+    pub parts: &'static [Part],
+}
+
+/// How the parser finds which way to go on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Decision {
+    /// By the next token.
+    Next,
+    /// By the next two: a comma may end the list too.
+    Comma,
+    /// Whether a minus is a sign or an operator.
+    Unary,
+    /// Likewise, of the next of several.
+    Minus,
+    /// What a name is by what follows.
+    Primary,
+    /// Whether a number has a fraction.
+    Literal,
+}
+
+use Kind::{Colon, Comma, Dot, Identifier, LeftBrace, LeftBracket, LeftParen, Minus, Not, Question};
+use Kind::{Quoted, RightBrace, RightBracket, RightParen};
+use Part::{Choice, OneOf, Operators, Optional, Plus, Star, Token};
+
+const RELATIONS: Kinds = Kinds::of(&[
+    Kind::Less,
+    Kind::LessEquals,
+    Kind::GreaterEquals,
+    Kind::Greater,
+    Kind::Equals,
+    Kind::NotEquals,
+    Kind::In,
+]);
+const PRODUCTS: Kinds = Kinds::of(&[Kind::Star, Kind::Slash, Kind::Percent]);
+const SUMS: Kinds = Kinds::of(&[Kind::Plus, Minus]);
+
+const fn rule(rule: Rule, role: Role) -> Part {
+    Part::Rule(rule, 0, role)
+}
+
+const fn only(label: Label, parts: &'static [Part]) -> Alternative {
+    Alternative { label, parts }
+}
+
+const OPTIONAL: Part = Optional(&[Token(Question, Role::Optional)]);
+const LEADING_DOT: Part = Optional(&[Token(Dot, Role::Dot)]);
+const TRAILING_COMMA: Part = Optional(&[Token(Comma, Role::Nothing)]);
+const ARGUMENTS: Part = Optional(&[rule(Rule::ExprList, Role::Parts)]);
+const MINUS_SIGN: Part = Optional(&[Token(Minus, Role::Sign)]);
+
+/// The parts of a rule.
+pub static GRAMMAR: [&[Part]; RULES] = [
+    &[rule(Rule::Expr, Role::First), Token(Kind::End, Role::Nothing)],
+    &[
+        rule(Rule::Or, Role::First),
+        Optional(&[
+            Token(Question, Role::Operator),
+            rule(Rule::Or, Role::Further),
+            Token(Colon, Role::Nothing),
+            rule(Rule::Expr, Role::Last),
+        ]),
+    ],
+    &[
+        rule(Rule::And, Role::First),
+        Star(&[Token(Kind::Or, Role::Operator), rule(Rule::And, Role::Further)], Decision::Next),
+    ],
+    &[
+        rule(Rule::Relation, Role::First),
+        Star(&[Token(Kind::And, Role::Operator), rule(Rule::Relation, Role::Further)], Decision::Next),
+    ],
+    &[
+        rule(Rule::Calc, Role::First),
+        Operators(&[Operator {
+            label: Label::Of(Rule::Relation),
+            precedence: 1,
+            parts: &[OneOf(RELATIONS, Role::Operator), Part::Rule(Rule::Relation, 2, Role::Further)],
+        }]),
+    ],
+    &[
+        rule(Rule::Unary, Role::First),
+        Operators(&[
+            Operator {
+                label: Label::Of(Rule::Calc),
+                precedence: 2,
+                parts: &[OneOf(PRODUCTS, Role::Operator), Part::Rule(Rule::Calc, 3, Role::Further)],
+            },
+            Operator {
+                label: Label::Of(Rule::Calc),
+                precedence: 1,
+                parts: &[OneOf(SUMS, Role::Operator), Part::Rule(Rule::Calc, 2, Role::Further)],
+            },
+        ]),
+    ],
+    &[Choice(
+        &[
+            only(Label::Pass, &[rule(Rule::Member, Role::First)]),
+            only(
+                Label::LogicalNot,
+                &[Plus(&[Token(Not, Role::Operator)], Decision::Next), rule(Rule::Member, Role::First)],
+            ),
+            only(
+                Label::Negate,
+                &[Plus(&[Token(Minus, Role::Operator)], Decision::Minus), rule(Rule::Member, Role::First)],
+            ),
+        ],
+        Decision::Unary,
+    )],
+    &[
+        rule(Rule::Primary, Role::First),
+        Operators(&[
+            Operator {
+                label: Label::Select,
+                precedence: 3,
+                parts: &[Token(Dot, Role::Operator), OPTIONAL, rule(Rule::EscapeIdent, Role::Name)],
+            },
+            Operator {
+                label: Label::MemberCall,
+                precedence: 2,
+                parts: &[
+                    Token(Dot, Role::Operator),
+                    Token(Identifier, Role::Name),
+                    Token(LeftParen, Role::Open),
+                    ARGUMENTS,
+                    Token(RightParen, Role::Nothing),
+                ],
+            },
+            Operator {
+                label: Label::Index,
+                precedence: 1,
+                parts: &[
+                    Token(LeftBracket, Role::Operator),
+                    OPTIONAL,
+                    rule(Rule::Expr, Role::Further),
+                    Token(RightBracket, Role::Nothing),
+                ],
+            },
+        ]),
+    ],
+    &[Choice(
+        &[
+            only(Label::Ident, &[LEADING_DOT, Token(Identifier, Role::Name)]),
+            only(
+                Label::GlobalCall,
+                &[
+                    LEADING_DOT,
+                    Token(Identifier, Role::Name),
+                    Token(LeftParen, Role::Open),
+                    ARGUMENTS,
+                    Token(RightParen, Role::Nothing),
+                ],
+            ),
+            only(
+                Label::Pass,
+                &[Token(LeftParen, Role::Nothing), rule(Rule::Expr, Role::First), Token(RightParen, Role::Nothing)],
+            ),
+            only(
+                Label::CreateList,
+                &[
+                    Token(LeftBracket, Role::Operator),
+                    Optional(&[rule(Rule::ListInit, Role::Parts)]),
+                    TRAILING_COMMA,
+                    Token(RightBracket, Role::Nothing),
+                ],
+            ),
+            only(
+                Label::CreateMap,
+                &[
+                    Token(LeftBrace, Role::Operator),
+                    Optional(&[rule(Rule::MapList, Role::Parts)]),
+                    TRAILING_COMMA,
+                    Token(RightBrace, Role::Nothing),
+                ],
+            ),
+            only(
+                Label::CreateObject,
+                &[
+                    LEADING_DOT,
+                    Token(Identifier, Role::Name),
+                    Star(&[Token(Dot, Role::Nothing), Token(Identifier, Role::Name)], Decision::Next),
+                    Token(LeftBrace, Role::Operator),
+                    Optional(&[rule(Rule::FieldList, Role::Parts)]),
+                    TRAILING_COMMA,
+                    Token(RightBrace, Role::Nothing),
+                ],
+            ),
+            only(Label::Pass, &[rule(Rule::Literal, Role::First)]),
+        ],
+        Decision::Primary,
+    )],
+    &[
+        rule(Rule::Expr, Role::First),
+        Star(&[Token(Comma, Role::Nothing), rule(Rule::Expr, Role::First)], Decision::Next),
+    ],
+    &[
+        rule(Rule::OptExpr, Role::First),
+        Star(&[Token(Comma, Role::Nothing), rule(Rule::OptExpr, Role::First)], Decision::Comma),
+    ],
+    &[
+        rule(Rule::OptField, Role::Name),
+        Token(Colon, Role::Colon),
+        rule(Rule::Expr, Role::Value),
+        Star(
+            &[
+                Token(Comma, Role::Nothing),
+                rule(Rule::OptField, Role::Name),
+                Token(Colon, Role::Colon),
+                rule(Rule::Expr, Role::Value),
+            ],
+            Decision::Comma,
+        ),
+    ],
+    &[OPTIONAL, rule(Rule::EscapeIdent, Role::Name)],
+    &[
+        rule(Rule::OptExpr, Role::Name),
+        Token(Colon, Role::Colon),
+        rule(Rule::Expr, Role::Value),
+        Star(
+            &[
+                Token(Comma, Role::Nothing),
+                rule(Rule::OptExpr, Role::Name),
+                Token(Colon, Role::Colon),
+                rule(Rule::Expr, Role::Value),
+            ],
+            Decision::Comma,
+        ),
+    ],
+    &[Choice(
+        &[
+            only(Label::SimpleName, &[Token(Identifier, Role::Name)]),
+            only(Label::QuotedName, &[Token(Quoted, Role::Name)]),
+        ],
+        Decision::Next,
+    )],
+    &[OPTIONAL, rule(Rule::Expr, Role::First)],
+    &[Choice(
+        &[
+            only(Label::Int, &[MINUS_SIGN, Token(Kind::Int, Role::Name)]),
+            only(Label::Uint, &[Token(Kind::Uint, Role::Name)]),
+            only(Label::Double, &[MINUS_SIGN, Token(Kind::Float, Role::Name)]),
+            only(Label::String, &[Token(Kind::String, Role::Name)]),
+            only(Label::Bytes, &[Token(Kind::Bytes, Role::Name)]),
+            only(Label::True, &[Token(Kind::True, Role::Name)]),
+            only(Label::False, &[Token(Kind::False, Role::Name)]),
+            only(Label::Null, &[Token(Kind::Null, Role::Name)]),
+        ],
+        Decision::Literal,
+    )],
+];
+
+/// The tokens with which a literal begins.
+pub const LITERAL_FIRST: Kinds = Kinds::of(&[
+    Minus,
+    Kind::Int,
+    Kind::Uint,
+    Kind::Float,
+    Kind::String,
+    Kind::Bytes,
+    Kind::True,
+    Kind::False,
+    Kind::Null,
+]);
+/// The tokens with which a primary, and so a member, begins.
+pub const PRIMARY_FIRST: Kinds = LITERAL_FIRST.and(Kinds::of(&[LeftBracket, LeftBrace, LeftParen, Dot, Identifier]));
+/// The tokens with which an expression begins.
+pub const EXPR_FIRST: Kinds = PRIMARY_FIRST.and(Kinds::of(&[Not]));
+
+impl Rule {
+    /// The tokens with which it begins. No rule matches nothing.
+    pub const fn first(self) -> Kinds {
+        match self {
+            Self::Literal => LITERAL_FIRST,
+            Self::Primary | Self::Member => PRIMARY_FIRST,
+            Self::EscapeIdent => Kinds::of(&[Identifier, Quoted]),
+            Self::OptField | Self::FieldList => Kinds::of(&[Identifier, Quoted, Question]),
+            Self::OptExpr | Self::ListInit | Self::MapList => EXPR_FIRST.and(Kinds::of(&[Question])),
+            _ => EXPR_FIRST,
+        }
+    }
+}
+
+/// The tokens with which parts begin, and whether they may be nothing.
+pub fn first(parts: &[Part]) -> (Kinds, bool) {
+    let mut kinds = Kinds::NONE;
+    for part in parts {
+        let (more, nullable) = match part {
+            Token(kind, _) => (Kinds::of(&[*kind]), false),
+            OneOf(set, _) => (*set, false),
+            Part::Rule(rule, ..) => (rule.first(), false),
+            Optional(parts) | Star(parts, _) => (first(parts).0, true),
+            Plus(parts, _) => (first(parts).0, false),
+            Choice(alternatives, _) => {
+                (alternatives.iter().fold(Kinds::NONE, |all, each| all.and(first(each.parts).0)), false)
+            }
+            Operators(operators) => {
+                (operators.iter().fold(Kinds::NONE, |all, each| all.and(first(each.parts).0)), true)
+            }
+        };
+        kinds = kinds.and(more);
+        if !nullable {
+            return (kinds, false);
+        }
+    }
+    (kinds, true)
+}

@@ -1,0 +1,69 @@
+//! From text to syntax tree.
+
+mod ast;
+mod build;
+mod debug;
+mod grammar;
+mod lexer;
+mod literal;
+mod machine;
+mod macros;
+mod predict;
+mod recover;
+mod token;
+mod tree;
+
+pub use ast::{Ast, Call, Entry, Expr, ExprId, ExprKind, Item, Loop, Places, Select};
+pub use debug::debug_text;
+pub use macros::ACCUMULATOR;
+
+use crate::limits::{CHARACTERS_MAX, ParserBounds};
+use crate::source::{Issues, Place, Source};
+use build::Builder;
+use machine::{Halt, Machine};
+
+/// What of CEL's syntax is spoken.
+#[derive(Clone, Debug)]
+#[allow(clippy::struct_excessive_bools)]
+pub struct Dialect {
+    /// Macros are expanded at all.
+    pub macros: bool,
+    /// `a.?b`, `a[?b]`, `[?a]`, `{?a: b}`, and the macros of optional values.
+    pub optional_syntax: bool,
+    /// Macros with two variables, and those that transform.
+    pub two_variables: bool,
+    /// `cel.bind`.
+    pub bind: bool,
+    /// `existsOne` with one variable; upstream's later name of `exists_one`.
+    pub exists_one: bool,
+    /// `sortBy` of lists.
+    pub sort_by: bool,
+    /// Names of fields in backquotes.
+    pub quoted_names: bool,
+    /// The bounds of the parser.
+    pub bounds: ParserBounds,
+}
+
+/// Parses an expression. None if it is wrong, which the issues say.
+pub fn parse(source: &Source<'_>, dialect: &Dialect, issues: &mut Issues) -> Option<Ast> {
+    let text = source.text();
+    let size = text.chars().count();
+    if size > CHARACTERS_MAX {
+        let text = format!("expression code point size exceeds limit: size: {size}, limit {CHARACTERS_MAX}");
+        issues.report(Place::NONE, text);
+        return None;
+    }
+    let places = Places::of(text);
+    let tokens = lexer::read(text, issues);
+    let find = |offset| places.at(offset);
+    let parsed = Machine::new(&tokens, &find, issues, dialect.bounds).run();
+    let built = parsed.and_then(|(tree, root)| Builder::new(&tree, &tokens, issues, dialect, places.clone()).run(root));
+    match built {
+        Ok(ast) if issues.is_empty() => Some(ast),
+        Ok(_) | Err(Halt::Told) => None,
+        Err(Halt::Because(text)) => {
+            issues.report(Place::NONE, text);
+            None
+        }
+    }
+}

@@ -1,0 +1,105 @@
+//! How the parser finds which way to go on: what ANTLR's prediction comes to for this grammar.
+
+use super::grammar::{Alternative, Decision, Operator, PRIMARY_FIRST, Part, first};
+use super::machine::{Fault, Machine};
+use super::token::Kind;
+
+impl Machine<'_, '_> {
+    /// Whether a list goes on.
+    pub(super) fn goes_again(&self, parts: &[Part], decision: Decision) -> bool {
+        let (begins, _) = first(parts);
+        match decision {
+            // Behind a comma that ends a list nothing of the list comes.
+            Decision::Comma => self.kind(0) == Kind::Comma && first(&parts[1..]).0.has(self.kind(1)),
+            _ => begins.has(self.kind(0)),
+        }
+    }
+
+    /// Whether one more `!` or `-` follows the first.
+    pub(super) fn repeats(&self, parts: &'static [Part], decision: Decision) -> Result<bool, Fault> {
+        let is_first = self.phase == super::machine::Phase::Before;
+        if is_first {
+            return Ok(true);
+        }
+        match (decision, self.kind(0)) {
+            (Decision::Minus, Kind::Minus) => match self.kind(1) {
+                Kind::Int | Kind::Float => Ok(true),
+                next if PRIMARY_FIRST.has(next) => Ok(true),
+                _ => Err(self.no_alternative(self.at + 1)),
+            },
+            (Decision::Minus, next) if !PRIMARY_FIRST.has(next) => Err(self.no_alternative(self.at)),
+            (_, next) => Ok(first(parts).0.has(next)),
+        }
+    }
+
+    /// Which of several alternatives it is.
+    pub(super) fn choose(&self, decision: Decision, among: &'static [Alternative]) -> Result<usize, Fault> {
+        match decision {
+            Decision::Unary => self.choose_unary(),
+            Decision::Primary => self.choose_primary(),
+            Decision::Literal if self.kind(0) == Kind::Minus => match self.kind(1) {
+                Kind::Int => Ok(0),
+                Kind::Float => Ok(2),
+                _ => Err(self.no_alternative(self.at + 1)),
+            },
+            _ => {
+                let next = self.kind(0);
+                let found = among.iter().position(|each| first(each.parts).0.has(next));
+                found.ok_or_else(|| self.no_alternative(self.at))
+            }
+        }
+    }
+
+    /// A minus before a number may be its sign or an operator. It is its sign.
+    fn choose_unary(&self) -> Result<usize, Fault> {
+        match (self.kind(0), self.kind(1)) {
+            (Kind::Not, _) => Ok(1),
+            (Kind::Minus, Kind::Int | Kind::Float) => Ok(0),
+            (Kind::Minus, next) if PRIMARY_FIRST.has(next) => Ok(2),
+            (Kind::Minus, _) => Err(self.no_alternative(self.at + 1)),
+            (next, _) if PRIMARY_FIRST.has(next) => Ok(0),
+            _ => Err(self.no_alternative(self.at)),
+        }
+    }
+
+    /// A name may be a variable, a function, or the type of an object, which only `{` behind all of it tells.
+    fn choose_primary(&self) -> Result<usize, Fault> {
+        let mut ahead = 0;
+        match self.kind(0) {
+            Kind::LeftParen => return Ok(2),
+            Kind::LeftBracket => return Ok(3),
+            Kind::LeftBrace => return Ok(4),
+            Kind::Dot if self.kind(1) == Kind::Identifier => ahead = 1,
+            Kind::Dot => return Err(self.no_alternative(self.at + 1)),
+            Kind::Identifier => {}
+            next if super::grammar::LITERAL_FIRST.has(next) => return Ok(6),
+            _ => return Err(self.no_alternative(self.at)),
+        }
+        if self.kind(ahead + 1) == Kind::LeftParen {
+            return Ok(1);
+        }
+        while self.kind(ahead + 1) == Kind::Dot && self.kind(ahead + 2) == Kind::Identifier {
+            ahead += 2;
+        }
+        Ok(if self.kind(ahead + 1) == Kind::LeftBrace { 5 } else { 0 })
+    }
+
+    /// Which operator follows what a rule has so far, if one does.
+    pub(super) fn operator(
+        &self,
+        operators: &'static [Operator],
+        precedence: u8,
+    ) -> Result<Option<&'static Operator>, Fault> {
+        let next = self.kind(0);
+        let fits = |operator: &&Operator| operator.precedence >= precedence && first(operator.parts).0.has(next);
+        let Some(found) = operators.iter().find(fits) else { return Ok(None) };
+        if next != Kind::Dot {
+            return Ok(Some(found));
+        }
+        match (self.kind(1), self.kind(2)) {
+            (Kind::Identifier, Kind::LeftParen) => Ok(operators.get(1)),
+            (Kind::Identifier | Kind::Question | Kind::Quoted, _) => Ok(Some(found)),
+            _ => Err(self.no_alternative(self.at + 1)),
+        }
+    }
+}

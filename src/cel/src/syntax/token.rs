@@ -1,0 +1,178 @@
+//! Tokens.
+
+/// The kinds of tokens, in the order in which messages list them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+pub enum Kind {
+    /// The end of the text.
+    End,
+    /// `==`
+    Equals,
+    /// `!=`
+    NotEquals,
+    /// `in`
+    In,
+    /// `<`
+    Less,
+    /// `<=`
+    LessEquals,
+    /// `>=`
+    GreaterEquals,
+    /// `>`
+    Greater,
+    /// `&&`
+    And,
+    /// `||`
+    Or,
+    /// `[`
+    LeftBracket,
+    /// `]`
+    RightBracket,
+    /// `{`
+    LeftBrace,
+    /// `}`
+    RightBrace,
+    /// `(`
+    LeftParen,
+    /// `)`
+    RightParen,
+    /// `.`
+    Dot,
+    /// `,`
+    Comma,
+    /// `-`
+    Minus,
+    /// `!`
+    Not,
+    /// `?`
+    Question,
+    /// `:`
+    Colon,
+    /// `+`
+    Plus,
+    /// `*`
+    Star,
+    /// `/`
+    Slash,
+    /// `%`
+    Percent,
+    /// `true`
+    True,
+    /// `false`
+    False,
+    /// `null`
+    Null,
+    /// White space and comments, which the parser passes over.
+    Hidden,
+    /// A number with a fraction or an exponent.
+    Float,
+    /// A whole number.
+    Int,
+    /// A whole number with `u`.
+    Uint,
+    /// A string.
+    String,
+    /// A string of bytes.
+    Bytes,
+    /// A name.
+    Identifier,
+    /// A name in backquotes.
+    Quoted,
+}
+
+/// All of them, by their numbers.
+const KINDS: [(Kind, &str); 37] = [
+    (Kind::End, "<EOF>"),
+    (Kind::Equals, "'=='"),
+    (Kind::NotEquals, "'!='"),
+    (Kind::In, "'in'"),
+    (Kind::Less, "'<'"),
+    (Kind::LessEquals, "'<='"),
+    (Kind::GreaterEquals, "'>='"),
+    (Kind::Greater, "'>'"),
+    (Kind::And, "'&&'"),
+    (Kind::Or, "'||'"),
+    (Kind::LeftBracket, "'['"),
+    (Kind::RightBracket, "']'"),
+    (Kind::LeftBrace, "'{'"),
+    (Kind::RightBrace, "'}'"),
+    (Kind::LeftParen, "'('"),
+    (Kind::RightParen, "')'"),
+    (Kind::Dot, "'.'"),
+    (Kind::Comma, "','"),
+    (Kind::Minus, "'-'"),
+    (Kind::Not, "'!'"),
+    (Kind::Question, "'?'"),
+    (Kind::Colon, "':'"),
+    (Kind::Plus, "'+'"),
+    (Kind::Star, "'*'"),
+    (Kind::Slash, "'/'"),
+    (Kind::Percent, "'%'"),
+    (Kind::True, "'true'"),
+    (Kind::False, "'false'"),
+    (Kind::Null, "'null'"),
+    (Kind::Hidden, "WHITESPACE"),
+    (Kind::Float, "NUM_FLOAT"),
+    (Kind::Int, "NUM_INT"),
+    (Kind::Uint, "NUM_UINT"),
+    (Kind::String, "STRING"),
+    (Kind::Bytes, "BYTES"),
+    (Kind::Identifier, "IDENTIFIER"),
+    (Kind::Quoted, "ESC_IDENTIFIER"),
+];
+
+/// A token.
+#[derive(Clone, Copy, Debug)]
+pub struct Token<'a> {
+    /// What it is.
+    pub kind: Kind,
+    /// As it is written.
+    pub text: &'a str,
+    /// Where it begins, in characters from the begin of the text; -1 for the end of an empty text.
+    pub offset: i32,
+}
+
+/// A set of kinds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Kinds(u64);
+
+impl Kinds {
+    /// None.
+    pub const NONE: Self = Self(0);
+
+    /// These.
+    pub const fn of(kinds: &[Kind]) -> Self {
+        let (mut bits, mut at) = (0, 0);
+        while at < kinds.len() {
+            bits |= 1 << kinds[at] as u8;
+            at += 1;
+        }
+        Self(bits)
+    }
+
+    /// Those of both.
+    pub const fn and(self, other: Self) -> Self {
+        Self(self.0 | other.0)
+    }
+
+    /// Whether the kind is one of them.
+    pub const fn has(self, kind: Kind) -> bool {
+        self.0 & (1 << kind as u8) != 0
+    }
+
+    /// The first of them.
+    pub fn first(self) -> Option<Kind> {
+        KINDS.iter().map(|(kind, _)| *kind).find(|kind| self.has(*kind))
+    }
+}
+
+/// As messages list them: `{'[', ','}`, or the only one alone.
+impl std::fmt::Display for Kinds {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let names: Vec<&str> = KINDS.iter().filter(|(kind, _)| self.has(*kind)).map(|(_, name)| *name).collect();
+        match names[..] {
+            [name] => f.write_str(name),
+            _ => write!(f, "{{{}}}", names.join(", ")),
+        }
+    }
+}

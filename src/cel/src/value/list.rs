@@ -1,0 +1,133 @@
+//! Lists.
+
+use std::sync::Arc;
+
+use super::shape::ListShape;
+use super::tree::{plain, shaped};
+use super::{Tree, Value};
+use crate::error::Outcome;
+
+/// A list: of a tree, made by an expression, or two others one after the other.
+#[derive(Clone, Debug)]
+pub enum List<'a> {
+    /// Of a tree; without a shape the items read as they are.
+    Tree(&'a [Tree], Option<&'a ListShape>),
+    /// Made by an expression.
+    Made(Arc<Vec<Value<'a>>>),
+    /// What `+` gives: nothing is copied.
+    Joined(Arc<Joined<'a>>),
+}
+
+/// Two lists one after the other.
+#[derive(Debug)]
+pub struct Joined<'a> {
+    first: List<'a>,
+    second: List<'a>,
+    len: usize,
+}
+
+impl<'a> List<'a> {
+    /// `first + second`.
+    pub fn join(first: List<'a>, second: List<'a>) -> Self {
+        if first.is_empty() {
+            return second;
+        }
+        if second.is_empty() {
+            return first;
+        }
+        let len = first.len().saturating_add(second.len());
+        Self::Joined(Arc::new(Joined { first, second, len }))
+    }
+
+    /// Whether its items read as a schema says.
+    pub fn is_shaped(&self) -> bool {
+        matches!(self, Self::Tree(_, Some(_)))
+    }
+
+    /// Number of items.
+    pub fn len(&self) -> usize {
+        match self {
+            Self::Tree(items, _) => items.len(),
+            Self::Made(items) => items.len(),
+            Self::Joined(joined) => joined.len,
+        }
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// The item at a place. None behind the end. An item that is not what its schema says is an error.
+    pub fn get(&self, mut at: usize) -> Option<Outcome<Value<'a>>> {
+        let mut list = self;
+        while let Self::Joined(joined) = list {
+            let first = joined.first.len();
+            list = if at < first {
+                &joined.first
+            } else {
+                at -= first;
+                &joined.second
+            };
+        }
+        match list {
+            Self::Tree(items, shape) => items.get(at).map(|item| read(item, *shape)),
+            Self::Made(items) => items.get(at).cloned().map(Ok),
+            Self::Joined(_) => None,
+        }
+    }
+
+    /// The items in order.
+    pub fn iter(&self) -> ListItems<'a> {
+        let mut items = ListItems { list: self.clone(), at: 0, later: Vec::new() };
+        items.descend();
+        items
+    }
+
+    /// The items in order, or the first error in them.
+    pub fn to_vec(&self) -> Outcome<Vec<Value<'a>>> {
+        self.iter().collect()
+    }
+}
+
+fn read<'a>(item: &'a Tree, shape: Option<&'a ListShape>) -> Outcome<Value<'a>> {
+    match shape {
+        Some(shape) => shaped(item, &shape.items),
+        None => Ok(plain(item)),
+    }
+}
+
+/// The items of a list, in order.
+#[derive(Debug)]
+pub struct ListItems<'a> {
+    list: List<'a>,
+    at: usize,
+    /// What comes behind `list`, the last one first.
+    later: Vec<List<'a>>,
+}
+
+impl ListItems<'_> {
+    fn descend(&mut self) {
+        while let List::Joined(joined) = &self.list {
+            let joined = joined.clone();
+            self.later.push(joined.second.clone());
+            self.list = joined.first.clone();
+        }
+    }
+}
+
+impl<'a> Iterator for ListItems<'a> {
+    type Item = Outcome<Value<'a>>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        loop {
+            if let Some(item) = self.list.get(self.at) {
+                self.at += 1;
+                return Some(item);
+            }
+            self.list = self.later.pop()?;
+            self.at = 0;
+            self.descend();
+        }
+    }
+}

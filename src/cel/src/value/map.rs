@@ -1,0 +1,281 @@
+//! Maps, and objects with declared fields.
+
+use std::collections::HashMap;
+use std::collections::hash_map::Entry;
+use std::hash::{Hash, Hasher};
+use std::sync::Arc;
+
+use flotilla_proto::value::Map as TreeMap;
+
+use super::shape::{Shape, ShapeKind};
+use super::tree::{plain, shaped};
+use super::{Text, Tree, Value};
+use crate::error::{Error, Outcome};
+
+/// Above this many entries a made map finds its keys by an index.
+const SCANNED_MAX: usize = 8;
+
+/// A map of a tree, or one that an expression made.
+#[derive(Clone, Debug)]
+pub enum Map<'a> {
+    /// Of a tree; the shape says whether it has declared fields, and without one values read as they are.
+    Tree(&'a TreeMap, Option<&'a Shape>),
+    /// Made by an expression.
+    Made(Arc<Entries<'a>>),
+}
+
+/// The entries of a map that an expression made, in order of insertion.
+#[derive(Clone, Debug, Default)]
+pub struct Entries<'a> {
+    entries: Vec<(Value<'a>, Value<'a>)>,
+    /// Where the keys are, once there are more than [`SCANNED_MAX`].
+    index: HashMap<Key<'a>, usize>,
+}
+
+/// A key as it is looked up: keys of different types are different.
+#[derive(Clone, Debug)]
+pub enum Key<'a> {
+    /// A bool.
+    Bool(bool),
+    /// An int.
+    Int(i64),
+    /// A uint.
+    Uint(u64),
+    /// A double, by its bits.
+    Double(u64),
+    /// A string.
+    String(Text<'a>),
+    /// A value that no map finds.
+    Other,
+}
+
+impl PartialEq for Key<'_> {
+    fn eq(&self, other: &Self) -> bool {
+        match (self, other) {
+            (Self::Bool(a), Self::Bool(b)) => a == b,
+            (Self::Int(a), Self::Int(b)) => a == b,
+            (Self::Uint(a), Self::Uint(b)) | (Self::Double(a), Self::Double(b)) => a == b,
+            (Self::String(a), Self::String(b)) => a == b,
+            _ => false,
+        }
+    }
+}
+
+impl Eq for Key<'_> {}
+
+impl Hash for Key<'_> {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        std::mem::discriminant(self).hash(state);
+        match self {
+            Self::Bool(truth) => truth.hash(state),
+            Self::Int(number) => number.hash(state),
+            Self::Uint(number) | Self::Double(number) => number.hash(state),
+            Self::String(text) => text.hash(state),
+            Self::Other => {}
+        }
+    }
+}
+
+impl<'a> Key<'a> {
+    /// The key that a value is.
+    pub fn of(value: &Value<'a>) -> Self {
+        match value {
+            Value::Bool(truth) => Self::Bool(*truth),
+            Value::Int(number) => Self::Int(*number),
+            Value::Uint(number) => Self::Uint(*number),
+            Value::Double(number) => Self::Double((number + 0.0).to_bits()),
+            Value::String(text) => Self::String(text.clone()),
+            _ => Self::Other,
+        }
+    }
+
+    /// The same number in all other number types, as a value that is compared with constants may be.
+    pub(crate) fn numbers(&self) -> Vec<Key<'static>> {
+        let double = |number: f64| Key::Double((number + 0.0).to_bits());
+        let mut same: Vec<Key<'static>> = self.same_numbers().into_iter().flatten().collect();
+        match self {
+            Self::Int(number) => same.push(double(*number as f64)),
+            Self::Uint(number) => same.push(double(*number as f64)),
+            _ => {}
+        }
+        same
+    }
+
+    /// The keys of other number types that are the same number.
+    fn same_numbers(&self) -> [Option<Key<'static>>; 2] {
+        match *self {
+            Self::Int(number) => [u64::try_from(number).ok().map(Key::Uint), None],
+            Self::Uint(number) => [i64::try_from(number).ok().map(Key::Int), None],
+            Self::Double(bits) => {
+                let number = f64::from_bits(bits);
+                let int = (number.trunc() == number && (-9.2e18..9.2e18).contains(&number)).then_some(number as i64);
+                let uint = (number.trunc() == number && (0.0..1.8e19).contains(&number)).then_some(number as u64);
+                [int.map(Key::Int), uint.map(Key::Uint)]
+            }
+            _ => [None, None],
+        }
+    }
+}
+
+impl<'a> Entries<'a> {
+    fn position(&self, key: &Key<'_>) -> Option<usize> {
+        if self.entries.len() > SCANNED_MAX {
+            return self.index.get(key).copied();
+        }
+        self.entries.iter().position(|(each, _)| Key::of(each) == *key)
+    }
+
+    /// The value of the key, or of the same number in another type.
+    pub fn get(&self, key: &Value<'_>) -> Option<&Value<'a>> {
+        let key = Key::of(key);
+        let at = self
+            .position(&key)
+            .or_else(|| key.same_numbers().into_iter().flatten().find_map(|other| self.position(&other)))?;
+        Some(&self.entries[at].1)
+    }
+
+    /// Whether the key is there in its own type.
+    pub fn has(&self, key: &Value<'_>) -> bool {
+        self.position(&Key::of(key)).is_some()
+    }
+
+    /// Sets the value of a key.
+    pub fn insert(&mut self, key: Value<'a>, value: Value<'a>) {
+        if let Some(at) = self.position(&Key::of(&key)) {
+            self.entries[at].1 = value;
+            return;
+        }
+        self.entries.push((key, value));
+        match self.entries.len() {
+            len if len <= SCANNED_MAX => {}
+            len if len == SCANNED_MAX + 1 => {
+                self.index = self.entries.iter().enumerate().map(|(at, (key, _))| (Key::of(key), at)).collect();
+            }
+            len => {
+                if let Entry::Vacant(place) = self.index.entry(Key::of(&self.entries[len - 1].0)) {
+                    place.insert(len - 1);
+                }
+            }
+        }
+    }
+
+    /// Takes a key out, as an optional entry without a value does.
+    pub fn remove(&mut self, key: &Value<'_>) {
+        let Some(at) = self.position(&Key::of(key)) else { return };
+        self.entries.remove(at);
+        self.index = if self.entries.len() > SCANNED_MAX {
+            self.entries.iter().enumerate().map(|(at, (key, _))| (Key::of(key), at)).collect()
+        } else {
+            HashMap::new()
+        };
+    }
+
+    /// Number of entries.
+    pub fn len(&self) -> usize {
+        self.entries.len()
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.entries.is_empty()
+    }
+
+    /// The entries in order.
+    pub fn iter(&self) -> std::slice::Iter<'_, (Value<'a>, Value<'a>)> {
+        self.entries.iter()
+    }
+}
+
+impl<'a> FromIterator<(Value<'a>, Value<'a>)> for Entries<'a> {
+    fn from_iter<I: IntoIterator<Item = (Value<'a>, Value<'a>)>>(entries: I) -> Self {
+        let mut made = Self::default();
+        entries.into_iter().for_each(|(key, value)| made.insert(key, value));
+        made
+    }
+}
+
+impl<'a> Map<'a> {
+    /// Number of entries; of an object of a tree, of all its members.
+    pub fn len(&self) -> usize {
+        match self {
+            Self::Tree(map, _) => map.len(),
+            Self::Made(entries) => entries.len(),
+        }
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// The value of a key. None if it is absent, and for a declared field whose value is `null`. An error where the
+    /// key is of a type that the map cannot have, or the value is not what its schema says.
+    pub fn find(&self, key: &Value<'_>) -> Outcome<Option<Value<'a>>> {
+        match (self, key) {
+            (Self::Made(entries), key) => Ok(entries.get(key).cloned()),
+            (Self::Tree(..), Value::String(text)) => self.find_field(text),
+            (Self::Tree(_, Some(_)), _) => Err(Error::no_such_overload()),
+            (Self::Tree(_, None), _) => Ok(None),
+        }
+    }
+
+    /// The value of a key that is a string; see [`Map::find`].
+    pub fn find_field(&self, key: &str) -> Outcome<Option<Value<'a>>> {
+        let Self::Tree(map, shape) = *self else {
+            return self.find(&Value::String(Text::Borrowed(key)));
+        };
+        let Some(shape) = shape else { return Ok(map.get(key).map(plain)) };
+        match &shape.kind {
+            ShapeKind::Object(fields) => {
+                let Some(field) = fields.get(key) else { return Ok(None) };
+                let Some(value) = map.get(&field.property).filter(|value| !value.is_null()) else { return Ok(None) };
+                shaped(value, &field.shape).map(Some)
+            }
+            ShapeKind::Map(values) => map.get(key).map(|value| shaped(value, values)).transpose(),
+            _ => Ok(None),
+        }
+    }
+
+    /// The keys in order; of an object with declared fields, those that are declared.
+    pub fn iter(&self) -> MapEntries<'a> {
+        MapEntries { map: self.clone(), at: 0, members: None }
+    }
+}
+
+/// The entries of a map in order: keys, and values that may be errors where they are not what their schema says.
+pub struct MapEntries<'a> {
+    map: Map<'a>,
+    at: usize,
+    members: Option<Box<dyn Iterator<Item = (&'a str, &'a Tree)> + 'a>>,
+}
+
+impl<'a> Iterator for MapEntries<'a> {
+    type Item = (Value<'a>, Outcome<Value<'a>>);
+
+    fn next(&mut self) -> Option<Self::Item> {
+        match &self.map {
+            Map::Made(entries) => {
+                let (key, value) = entries.entries.get(self.at)?;
+                self.at += 1;
+                Some((key.clone(), Ok(value.clone())))
+            }
+            Map::Tree(map, shape) => {
+                let (map, shape) = (*map, *shape);
+                let members = self.members.get_or_insert_with(|| Box::new(map.iter()));
+                members.find_map(|(key, value)| member(key, value, shape))
+            }
+        }
+    }
+}
+
+fn member<'a>(key: &'a str, value: &'a Tree, shape: Option<&'a Shape>) -> Option<(Value<'a>, Outcome<Value<'a>>)> {
+    let borrowed = |key| Value::String(Text::Borrowed(key));
+    match shape.map(|shape| &shape.kind) {
+        None => Some((borrowed(key), Ok(plain(value)))),
+        Some(ShapeKind::Object(fields)) => {
+            fields.of_property(key).map(|field| (borrowed(&field.name), shaped(value, &field.shape)))
+        }
+        Some(ShapeKind::Map(values)) => Some((borrowed(key), shaped(value, values))),
+        Some(_) => None,
+    }
+}

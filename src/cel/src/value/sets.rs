@@ -1,0 +1,84 @@
+//! Lists whose items are the same wherever they stand: `x-kubernetes-list-type` set and map.
+
+use std::collections::{HashMap, HashSet};
+
+use super::shape::{ListShape, ListType};
+use super::{Key, List, Map, Value, equal};
+use crate::error::{Error, Outcome};
+
+/// Whether every item of `b` is one of `a`, of the same length.
+pub(super) fn same_set(a: &List<'_>, b: &List<'_>) -> Outcome<bool> {
+    let have: HashSet<Key<'_>> = a.iter().map(|item| item.map(|item| Key::of(&item))).collect::<Outcome<_>>()?;
+    for item in b.iter() {
+        if !have.contains(&Key::of(&item?)) {
+            return Ok(false);
+        }
+    }
+    Ok(true)
+}
+
+/// Whether every item of `b` is equal to the one of `a` with the same keys.
+pub(super) fn same_keys(a: &List<'_>, b: &List<'_>, keys: &[String]) -> Outcome<bool> {
+    let mut have = HashMap::new();
+    for item in a.iter() {
+        let item = item?;
+        have.insert(identity(&item, keys)?, item);
+    }
+    for item in b.iter() {
+        let item = item?;
+        match have.get(&identity(&item, keys)?) {
+            Some(other) if equal(other, &item)? => {}
+            _ => return Ok(false),
+        }
+    }
+    Ok(true)
+}
+
+/// `a + b` for a list of a schema: a union of sets, a merge by keys, or one behind the other.
+pub(crate) fn add<'a>(a: &List<'a>, b: &List<'a>) -> Outcome<Value<'a>> {
+    let List::Tree(_, Some(shape)) = a else {
+        return Ok(Value::List(List::join(a.clone(), b.clone())));
+    };
+    match &shape.list_type {
+        ListType::Atomic => Ok(Value::List(List::join(a.clone(), b.clone()))),
+        ListType::Set => {
+            let mut items = a.to_vec()?;
+            let mut have: HashSet<Key<'_>> = items.iter().map(Key::of).collect();
+            for item in b.iter() {
+                let item = item?;
+                if have.insert(Key::of(&item)) {
+                    items.push(item);
+                }
+            }
+            Ok(Value::list(items))
+        }
+        ListType::Map(keys) => merge(a, b, shape, keys),
+    }
+}
+
+fn merge<'a>(a: &List<'a>, b: &List<'a>, _: &ListShape, keys: &[String]) -> Outcome<Value<'a>> {
+    let mut items = a.to_vec()?;
+    let mut places = HashMap::new();
+    for (at, item) in items.iter().enumerate() {
+        places.insert(identity(item, keys)?, at);
+    }
+    for item in b.iter() {
+        let item = item?;
+        match places.get(&identity(&item, keys)?) {
+            Some(at) => items[*at] = item,
+            None => items.push(item),
+        }
+    }
+    Ok(Value::list(items))
+}
+
+fn identity<'a>(item: &Value<'a>, keys: &[String]) -> Outcome<Vec<Option<Key<'a>>>> {
+    let Value::Map(map) = item else {
+        return Err(Error::new("unexpected data format for element of array with x-kubernetes-list-type=map"));
+    };
+    keys.iter().map(|key| find(map, key)).collect()
+}
+
+fn find<'a>(map: &Map<'a>, key: &str) -> Outcome<Option<Key<'a>>> {
+    Ok(map.find_field(key)?.map(|value| Key::of(&value)))
+}

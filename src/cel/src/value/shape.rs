@@ -1,0 +1,108 @@
+//! How the nodes of a tree read as values where a schema says so. A definition makes its shapes once; values borrow
+//! them.
+
+use super::Value;
+use crate::error::Outcome;
+
+/// How one node reads.
+#[derive(Clone, Debug)]
+pub struct Shape {
+    /// Whether `null` is a value rather than an error.
+    pub nullable: bool,
+    /// What it is otherwise.
+    pub kind: ShapeKind,
+}
+
+/// What a node is by its schema.
+#[derive(Clone, Debug)]
+pub enum ShapeKind {
+    /// As its JSON says: numbers without fraction are ints.
+    Plain,
+    /// A boolean.
+    Boolean,
+    /// An integer.
+    Integer,
+    /// A number, always a double.
+    Number,
+    /// A string.
+    Text,
+    /// A string whose format makes it another value: a timestamp, a duration, bytes.
+    Formatted(fn(&str) -> Outcome<Value<'static>>),
+    /// An integer or a string.
+    IntOrString,
+    /// A list.
+    List(Box<ListShape>),
+    /// An object whose properties are declared.
+    Object(Fields),
+    /// An object of any keys with values of one shape.
+    Map(Box<Shape>),
+    /// An object in which nothing is declared.
+    Empty,
+    /// A schema from which no value can be read; evaluating it is this error.
+    Invalid(String),
+}
+
+/// A list and how it compares and merges.
+#[derive(Clone, Debug)]
+pub struct ListShape {
+    /// The items.
+    pub items: Shape,
+    /// As `x-kubernetes-list-type` says.
+    pub list_type: ListType,
+}
+
+/// What makes items of a list the same.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum ListType {
+    /// Their places.
+    Atomic,
+    /// What they are.
+    Set,
+    /// The values of these keys, as CEL escapes their names.
+    Map(Vec<String>),
+}
+
+/// Declared properties.
+#[derive(Clone, Debug, Default)]
+pub struct Fields {
+    /// Sorted by [`Field::name`].
+    fields: Vec<Field>,
+}
+
+/// A declared property.
+#[derive(Clone, Debug)]
+pub struct Field {
+    /// Its name in expressions, escaped.
+    pub name: Box<str>,
+    /// Its name in objects.
+    pub property: Box<str>,
+    /// How its value reads.
+    pub shape: Shape,
+}
+
+impl Fields {
+    /// Of these fields, in any order.
+    pub fn new(mut fields: Vec<Field>) -> Self {
+        fields.sort_by(|a, b| a.name.cmp(&b.name));
+        Self { fields }
+    }
+
+    /// The field of this name in expressions.
+    pub fn get(&self, name: &str) -> Option<&Field> {
+        let at = self.fields.binary_search_by(|field| (*field.name).cmp(name)).ok()?;
+        self.fields.get(at)
+    }
+
+    /// The field of this name in objects.
+    pub fn of_property(&self, property: &str) -> Option<&Field> {
+        // Escaping leaves nearly every name as it is.
+        self.get(property)
+            .filter(|field| &*field.property == property)
+            .or_else(|| self.fields.iter().find(|field| &*field.property == property))
+    }
+
+    /// All of them, by name.
+    pub fn iter(&self) -> std::slice::Iter<'_, Field> {
+        self.fields.iter()
+    }
+}

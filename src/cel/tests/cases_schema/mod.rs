@@ -1,0 +1,91 @@
+//! Kubernetes' answers to schemas with rules, and to objects of them. Where a definition is refused for more than its
+//! rules, what is said of the definition is not compared.
+
+use flotilla_cel::schema::limits::OBJECT_COST;
+use flotilla_cel::schema::structural::Schema;
+use flotilla_cel::schema::{Found, Validator, Violation, definition};
+use flotilla_proto::value::{Float, Value as Tree};
+use serde_json::Value as Json;
+
+/// Where the schema stands in a definition.
+const PATH: &str = "spec.validation.openAPIV3Schema";
+
+fn tree(json: &Json) -> Tree {
+    match json {
+        Json::Null => Tree::Null,
+        Json::Bool(truth) => Tree::Bool(*truth),
+        Json::Number(number) => {
+            let float = || number.as_f64().and_then(Float::new).map_or(Tree::Null, Tree::Float);
+            number.as_i64().map_or_else(float, Tree::Int)
+        }
+        Json::String(text) => Tree::Str(text.as_str().into()),
+        Json::Array(items) => Tree::Array(items.iter().map(tree).collect()),
+        Json::Object(members) => {
+            let mut object = Tree::object();
+            for (name, member) in members {
+                object.set_at(&[name], tree(member));
+            }
+            object
+        }
+    }
+}
+
+/// Types of `self` have a number that says nothing.
+fn masked(text: &str) -> String {
+    text.replace("selfType0", "selfType")
+}
+
+fn texts(violations: &[Violation]) -> Vec<String> {
+    let mut texts: Vec<_> = violations.iter().map(|violation| masked(&violation.to_string())).collect();
+    texts.sort();
+    texts
+}
+
+fn wanted(list: &Json) -> Vec<String> {
+    let text = |error: &Json| error["text"].as_str().or(error.as_str()).unwrap_or_default().to_owned();
+    let mut texts: Vec<_> = list.as_array().into_iter().flatten().map(text).collect();
+    texts.sort();
+    texts
+}
+
+fn same<T: PartialEq + std::fmt::Debug>(what: &str, wanted: &T, found: &T) -> Result<(), String> {
+    if wanted == found { Ok(()) } else { Err(format!("{what} is {found:?}, wanted {wanted:?}")) }
+}
+
+fn compare(what: &str, answer: &Json, found: &Found) -> Result<(), String> {
+    same(&format!("{what} errors"), &wanted(&answer["errors"]), &texts(&found.errors))?;
+    same(&format!("{what} warnings"), &wanted(&answer["warnings"]), &texts(&found.warnings))?;
+    let remaining = answer["remaining"].as_str().unwrap_or_default();
+    same(&format!("{what} remaining"), &remaining.to_owned(), &found.remaining.to_string())
+}
+
+/// Whether an error is about rules and not about the schema's form, which is checked elsewhere.
+fn is_of_rules(text: &str) -> bool {
+    text.contains("x-kubernetes-validations") && !text.contains("must be empty to be structural")
+}
+
+/// Whether a case agrees, and if not, in what.
+pub fn check(case: &Json) -> Result<(), String> {
+    let answer = &case["answer"];
+    let schema = Schema::of(&tree(&case["schema"]));
+    let (errors, total) = definition::check(&schema, PATH);
+    let mut expected = wanted(&answer["crdErrors"]);
+    let is_formed = expected.iter().all(|text| is_of_rules(text));
+    if is_formed {
+        expected.retain(|text| is_of_rules(text));
+        same("errors", &expected, &texts(&errors))?;
+        same("total", &answer["totalCost"].as_str().unwrap_or_default().to_owned(), &total.to_string())?;
+    }
+    let Some(validate) = answer.get("validate") else { return Ok(()) };
+    let (object, old) = (tree(&case["object"]), case.get("old").map(tree));
+    let budget = i64::try_from(OBJECT_COST).unwrap();
+    let nothing = || Found { remaining: budget, ..Found::default() };
+    let validator = Validator::new(&schema);
+    let found = validator.as_ref().map_or_else(nothing, |each| each.validate(&object, old.as_ref(), budget));
+    compare("validate", validate, &found)?;
+    if let (Some(ratcheting), Some(old)) = (answer.get("ratcheting"), &old) {
+        let found = validator.as_ref().map_or_else(nothing, |each| each.validate_change(&object, old, budget));
+        compare("ratcheting", ratcheting, &found)?;
+    }
+    Ok(())
+}

@@ -1,0 +1,102 @@
+//! Objects that are removed when their time is over: requests for certificates, and tokens that nodes join with.
+//!
+//! When that is follows from the object alone, so that each waits in the queue until then.
+
+use std::rc::Rc;
+use std::time::Duration;
+
+use flotilla_cluster::{Interest, Object};
+use flotilla_proto::time::Timestamp;
+use flotilla_proto::value::Value;
+
+use super::agent::Agent;
+use super::queue::{Queue, Then};
+use crate::follow::follow;
+use crate::kinds::expiry;
+use crate::metrics::queues::QueueMetrics;
+use crate::registry::{DeleteOptions, Target, now, stored_value};
+use crate::status::{ApiError, ApiResult};
+
+/// How long an object stays at least after it was written, over or not: whoever wrote it may look at it.
+const SETTLE: Duration = Duration::from_secs(10);
+
+/// Objects that end.
+struct Ending {
+    group: &'static str,
+    resource: &'static str,
+    interest: fn() -> Interest,
+    /// When one is over, if it ever is.
+    ends_at: fn(&Value) -> Option<Timestamp>,
+}
+
+static CERTIFICATE_REQUESTS: Ending = Ending {
+    group: "certificates.k8s.io",
+    resource: "certificatesigningrequests",
+    interest: Interest::default,
+    ends_at: expiry::of_certificate_request,
+};
+
+static BOOTSTRAP_TOKENS: Ending = Ending {
+    group: "",
+    resource: "secrets",
+    interest: || Interest {
+        namespace: Some(expiry::BOOTSTRAP_TOKEN_NAMESPACE.into()),
+        field: Some(("type".into(), expiry::BOOTSTRAP_TOKEN_TYPE.into())),
+        ..Interest::default()
+    },
+    ends_at: expiry::of_bootstrap_token,
+};
+
+/// Removes requests for certificates that are done with, or that nobody has answered.
+pub async fn certificate_requests(agent: Rc<Agent>, measured: QueueMetrics) -> ApiResult<()> {
+    run(agent, measured, &CERTIFICATE_REQUESTS).await
+}
+
+/// Removes tokens that nodes join with once they are not valid any more.
+pub async fn bootstrap_tokens(agent: Rc<Agent>, measured: QueueMetrics) -> ApiResult<()> {
+    run(agent, measured, &BOOTSTRAP_TOKENS).await
+}
+
+async fn run(agent: Rc<Agent>, measured: QueueMetrics, ending: &'static Ending) -> ApiResult<()> {
+    let served = agent.resource(ending.group, ending.resource)?;
+    let table = agent.registry.table(&served);
+    let queue = Queue::new(measured);
+    let look_at = |object: &Object| {
+        let Ok(value) = stored_value(object) else { return };
+        if let Some(end) = (ending.ends_at)(&value) {
+            let (namespace, name) = (object.key().namespace().unwrap_or(""), object.key().name());
+            queue.add_after((namespace.to_owned(), name.to_owned()), remaining(end).max(SETTLE));
+        }
+    };
+    tokio::join!(
+        follow(&table, (ending.interest)(), |seen| {
+            if let Some(object) = seen.live() {
+                look_at(object);
+            }
+        }),
+        queue.work(1, |(namespace, name): (String, String)| {
+            let (agent, served) = (&agent, &served);
+            async move {
+                let target = Target { served, namespace: &namespace, name: &name, subresource: "" };
+                let Some(object) = agent.get(target)? else { return Ok(Then::Rest) };
+                // What has become of it since may end at another time.
+                let Some(end) = (ending.ends_at)(&object) else { return Ok(Then::Rest) };
+                let rest = remaining(end);
+                if !rest.is_zero() {
+                    return Ok(Then::Again(rest));
+                }
+                let uid = Some(object.str_at(&["metadata", "uid"]).to_owned());
+                match agent.delete(target, &DeleteOptions { uid, ..DeleteOptions::default() }).await {
+                    Err(ApiError { code: 409, .. }) | Ok(()) => Ok(Then::Rest), // another one by now
+                    Err(error) => Err(error),
+                }
+            }
+        }),
+    );
+    Ok(())
+}
+
+/// How long it takes until a second is over.
+fn remaining(end: Timestamp) -> Duration {
+    Duration::from_secs(u64::try_from(end.seconds.saturating_add(1).saturating_sub(now().seconds)).unwrap_or(0))
+}

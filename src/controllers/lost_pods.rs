@@ -1,0 +1,84 @@
+//! Pods that are deleted and whose node is not there: no kubelet ends them, and nobody would say that they are gone
+//! ("Pod Lifecycle", garbage collection of pods).
+
+use std::rc::Rc;
+use std::sync::Arc;
+use std::time::Duration;
+
+use flotilla_cluster::{Interest, Object, Selection};
+use flotilla_proto::time::Timestamp;
+use flotilla_proto::value::Value;
+
+use super::agent::Agent;
+use super::metadata::is_deleting;
+use super::queue::{Queue, Then};
+use crate::follow::{Seen, follow};
+use crate::limits::LIST_CHUNK_OBJECTS;
+use crate::metrics::queues::QueueMetrics;
+use crate::registry::{DeleteOptions, Served, Target, now};
+use crate::status::{ApiError, ApiResult};
+
+/// Pods that are dealt with at a time.
+const WORKERS: usize = 8;
+/// How long a node that is not there may take to come back, as when its kubelet registers it anew.
+const QUARANTINE: Duration = Duration::from_secs(40);
+
+/// Removes such pods once their time of grace is over.
+pub async fn run(agent: Rc<Agent>, measured: QueueMetrics) -> ApiResult<()> {
+    let (pods, nodes) = (agent.resource("", "pods")?, agent.resource("", "nodes")?);
+    let (pod_table, node_table) = (agent.registry.table(&pods), agent.registry.table(&nodes));
+    let queue = Queue::new(measured);
+    let look_at = |pod: &Object| {
+        let key = pod.key();
+        queue.add_after((key.namespace().unwrap_or("").to_owned(), key.name().to_owned()), QUARANTINE);
+    };
+    tokio::join!(
+        follow(&pod_table, Interest::default(), |seen| {
+            if let Some(pod) = seen.live().filter(|pod| is_deleting(pod)) {
+                look_at(pod);
+            }
+        }),
+        follow(&node_table, Interest::default(), |seen: Seen<'_>| {
+            let Some(node) = seen.deleted() else { return };
+            let field = Some(("spec.nodeName".into(), node.key().name().into()));
+            let mut cursor = pod_table.snapshot().cursor(Selection { field, ..Selection::default() }, None);
+            let mut found = Vec::new();
+            // A snapshot that was held for too long ends the list: those pods stay until they are looked at again.
+            while cursor.read(LIST_CHUNK_OBJECTS, &mut found).is_ok_and(|more| more) {}
+            found.iter().filter(|pod| is_deleting(pod)).for_each(|pod| look_at(pod));
+        }),
+        queue.work(WORKERS, |(namespace, name): (String, String)| {
+            let (agent, pods, nodes) = (&agent, &pods, &nodes);
+            async move {
+                let target = Target { served: pods, namespace: &namespace, name: &name, subresource: "" };
+                attempt(agent, target, nodes).await
+            }
+        }),
+    );
+    Ok(())
+}
+
+async fn attempt(agent: &Agent, target: Target<'_>, nodes: &Arc<Served>) -> ApiResult<Then> {
+    let Some(pod) = agent.get(target)? else { return Ok(Then::Rest) };
+    let node = pod.str_at(&["spec", "nodeName"]);
+    let Some(end) = end(&pod).filter(|_| !node.is_empty()) else { return Ok(Then::Rest) };
+    let rest = u64::try_from(end.seconds.saturating_sub(now().seconds)).unwrap_or(0);
+    if rest > 0 {
+        return Ok(Then::Again(Duration::from_secs(rest)));
+    }
+    agent.registry.catch_up_with(nodes, "", node).await?;
+    if agent.registry.current(nodes, "", node).is_some() {
+        return Ok(Then::Rest); // its kubelet ends the pod, or the node goes
+    }
+    let uid = Some(pod.str_at(&["metadata", "uid"]).to_owned());
+    let options = DeleteOptions { uid, grace_seconds: Some(0), ..DeleteOptions::default() };
+    match agent.delete(target, &options).await {
+        Err(ApiError { code: 409, .. }) | Ok(()) => Ok(Then::Rest), // another one by now
+        Err(error) => Err(error),
+    }
+}
+
+/// When a pod that is deleted was to be gone.
+fn end(pod: &Value) -> Option<Timestamp> {
+    Timestamp::parse(pod.str_at(&["metadata", "deletionTimestamp"])).ok()
+}

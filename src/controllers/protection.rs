@@ -1,0 +1,169 @@
+//! Protection of what is in use ("Storage Object in Use Protection"): claims of pods, volumes of claims, classes of
+//! volume attributes.
+//!
+//! Admission gives each of them a finalizer. Here it is taken away once the object is deleted and nobody uses it, and
+//! given to those that lack it.
+
+use std::cell::RefCell;
+use std::collections::BTreeSet;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::time::Duration;
+
+use flotilla_cluster::{Interest, Object, Scope, Selection};
+use flotilla_proto::value::Value;
+use futures_util::future::join_all;
+use memchr::memmem;
+
+use super::agent::Agent;
+use super::metadata::{has_finalizer, is_deleting, mentions, release};
+use super::queue::{Queue, Then};
+use crate::follow::{Seen, follow};
+use crate::kinds::protection::{self, Guard};
+use crate::limits::LIST_CHUNK_OBJECTS;
+use crate::metrics::queues::QueueMetrics;
+use crate::registry::{Served, Target, stored_value};
+use crate::status::{ApiError, ApiResult};
+
+/// Objects that are dealt with at a time.
+const WORKERS: usize = 4;
+/// Time between what happens and the look at it: users that were admitted before land meanwhile, on every replica, and
+/// many changes are one look.
+const SETTLE: Duration = Duration::from_millis(500);
+
+/// Namespace and name.
+type Place = (String, String);
+
+struct Controller {
+    agent: Rc<Agent>,
+    guard: &'static Guard,
+    /// The finalizer in quotes, as it stands in the text of objects.
+    finalizer: String,
+    guarded: Arc<Served>,
+    users: Vec<Arc<Served>>,
+    /// What is deleted and still used: only then does it matter what users do.
+    held: RefCell<BTreeSet<Place>>,
+    queue: Queue<Place>,
+}
+
+/// Protects claims that pods use.
+pub async fn claims(agent: Rc<Agent>, measured: QueueMetrics) -> ApiResult<()> {
+    run(agent, measured, &protection::CLAIMS).await
+}
+
+/// Protects volumes that are bound.
+pub async fn volumes(agent: Rc<Agent>, measured: QueueMetrics) -> ApiResult<()> {
+    run(agent, measured, &protection::VOLUMES).await
+}
+
+/// Protects classes of volume attributes that claims and volumes have.
+pub async fn classes(agent: Rc<Agent>, measured: QueueMetrics) -> ApiResult<()> {
+    run(agent, measured, &protection::CLASSES).await
+}
+
+async fn run(agent: Rc<Agent>, measured: QueueMetrics, guard: &'static Guard) -> ApiResult<()> {
+    let guarded = agent.resource(guard.group, guard.resource)?;
+    let users = guard.users.iter().map(|user| agent.resource("", user.resource)).collect::<ApiResult<Vec<_>>>()?;
+    let (held, queue) = (RefCell::default(), Queue::new(measured));
+    let finalizer = format!("\"{}\"", guard.finalizer);
+    let controller = Controller { agent, guard, finalizer, guarded, users, held, queue };
+    let table = controller.agent.registry.table(&controller.guarded);
+    let tables: Vec<_> = controller.users.iter().map(|users| controller.agent.registry.table(users)).collect();
+    let following = tables.iter().map(|table| follow(table, Interest::default(), |seen| controller.see_user(&seen)));
+    tokio::join!(
+        follow(&table, Interest::default(), |seen| controller.see(&seen)),
+        join_all(following),
+        controller.queue.work(WORKERS, |place| controller.attempt(place)),
+    );
+    Ok(())
+}
+
+impl Controller {
+    fn see(&self, seen: &Seen<'_>) {
+        if let Some(object) = seen.live() {
+            let has_finalizer = mentions(object, &self.finalizer);
+            if has_finalizer == is_deleting(object) {
+                self.queue.add_after(place(object), SETTLE);
+            }
+        } else if let Some(object) = seen.deleted() {
+            self.held.borrow_mut().remove(&place(object));
+        }
+    }
+
+    fn see_user(&self, seen: &Seen<'_>) {
+        let Seen::Changed(change) = seen else { return };
+        let namespace = change.object().key().namespace().unwrap_or("");
+        let concerned = |(own, _): &&Place| own.is_empty() || own == namespace;
+        for place in self.held.borrow().iter().filter(concerned) {
+            self.queue.add_after(place.clone(), SETTLE);
+        }
+    }
+
+    async fn attempt(&self, place: Place) -> ApiResult<Then> {
+        let (namespace, name) = (&*place.0, &*place.1);
+        let target = Target { served: &self.guarded, namespace, name, subresource: "" };
+        let Some(object) = self.agent.get(target)? else { return Ok(Then::Rest) };
+        let is_deleting = !object.at(&["metadata", "deletionTimestamp"]).is_null();
+        if has_finalizer(&object, self.guard.finalizer) != is_deleting {
+            return Ok(Then::Rest);
+        }
+        if is_deleting {
+            // What users do from here on brings it back into the queue.
+            self.held.borrow_mut().insert(place.clone());
+            if (self.guard.is_used)(&object) || self.has_user(&object).await? {
+                return Ok(Then::Rest);
+            }
+        }
+        let uid = object.str_at(&["metadata", "uid"]);
+        let changed = self.agent.edit(target, uid, |object: &mut Value| match is_deleting {
+            true => release(object, self.guard.finalizer),
+            false => protection::hold(object, self.guard.finalizer),
+        });
+        match changed.await {
+            Ok(()) | Err(ApiError { code: 404, .. }) => {
+                self.held.borrow_mut().remove(&place);
+                Ok(Then::Rest)
+            }
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Whether somebody uses the object, of all whose writes were acknowledged before.
+    async fn has_user(&self, object: &Value) -> ApiResult<bool> {
+        let name = object.str_at(&["metadata", "name"]);
+        let scope = match object.str_at(&["metadata", "namespace"]) {
+            "" => Scope::All,
+            namespace => Scope::namespace(namespace),
+        };
+        for (user, served) in self.guard.users.iter().zip(&self.users) {
+            let table = self.agent.registry.table(served);
+            self.agent.registry.barrier(&table).await?;
+            let selection = Selection { scope: scope.clone(), ..Selection::default() };
+            let mut cursor = table.snapshot().cursor(selection, None);
+            loop {
+                let mut objects = Vec::new();
+                let more = cursor.read(LIST_CHUNK_OBJECTS, &mut objects).map_err(ApiError::internal)?;
+                // Whoever uses it has its name in the text, or that name in parts, as generated claims have it.
+                let is_named = |user: &Object| {
+                    let generated = name.starts_with(&format!("{}-", user.key().name()));
+                    generated || memmem::find(user.bytes(), name.as_bytes()).is_some()
+                };
+                for found in objects.iter().filter(|found| is_named(found)) {
+                    if (user.uses)(&stored_value(found)?, object) {
+                        return Ok(true);
+                    }
+                }
+                if !more {
+                    break;
+                }
+                tokio::task::yield_now().await;
+            }
+        }
+        Ok(false)
+    }
+}
+
+fn place(object: &Object) -> Place {
+    let key = object.key();
+    (key.namespace().unwrap_or("").to_owned(), key.name().to_owned())
+}

@@ -1,0 +1,286 @@
+//! Counts of quotas: what a namespace uses of what they limit ("Resource Quotas").
+//!
+//! Admission charges what is written. Here everything is counted anew that admission cannot know: quotas that were
+//! never counted, objects that are gone, and those that use less than before. Only tables are followed that some quota
+//! counts.
+
+use std::cell::RefCell;
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::rc::Rc;
+use std::sync::Arc;
+use std::time::Duration;
+
+use flotilla_cluster::{Change, Interest, Object, Scope, Selection};
+use flotilla_proto::time::Timestamp;
+use flotilla_proto::value::{Map, Value};
+use futures_util::StreamExt;
+use futures_util::stream::FuturesUnordered;
+use memchr::memmem;
+use tokio::sync::Notify;
+
+use super::agent::Agent;
+use super::metadata::{is_deleting, metadata};
+use super::queue::{Queue, Then};
+use crate::follow::{Seen, follow};
+use crate::kinds::admission::quota::{self, Tally, Usage};
+use crate::limits::LIST_CHUNK_OBJECTS;
+use crate::metrics::queues::QueueMetrics;
+use crate::registry::{Served, Target, now, stored_value};
+use crate::status::{ApiError, ApiResult};
+
+/// Quotas that are counted at a time.
+const WORKERS: usize = 4;
+/// Time between what happens and the count, so that many changes are one count.
+const SETTLE: Duration = Duration::from_secs(2);
+
+/// Group and resource.
+type Counted = (String, String);
+
+/// A quota that is to be counted: namespace and name.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+enum Work {
+    /// Unless somebody has done it meanwhile.
+    First(String, String),
+    /// Although it was counted before.
+    Again(String, String),
+}
+
+struct Controller {
+    agent: Rc<Agent>,
+    quotas: Arc<Served>,
+    /// What each quota counts, by namespaces.
+    counted: RefCell<HashMap<String, BTreeMap<String, BTreeSet<Counted>>>>,
+    /// Resources whose tables are followed.
+    followed: RefCell<BTreeSet<Counted>>,
+    /// Told when there may be more of them.
+    wanted: Notify,
+    queue: Queue<Work>,
+}
+
+/// Counts every quota once, and again whenever that may come out differently.
+pub async fn run(agent: Rc<Agent>, measured: QueueMetrics) -> ApiResult<()> {
+    let quotas = agent.resource("", "resourcequotas")?;
+    let table = agent.registry.table(&quotas);
+    let controller = Controller {
+        agent,
+        quotas,
+        counted: RefCell::default(),
+        followed: RefCell::default(),
+        wanted: Notify::new(),
+        queue: Queue::new(measured),
+    };
+    tokio::join!(
+        follow(&table, Interest::default(), |seen| controller.see(&seen)),
+        controller.follow_all(),
+        controller.queue.work(WORKERS, |work| controller.attempt(work)),
+    );
+    Ok(())
+}
+
+impl Controller {
+    fn see(&self, seen: &Seen<'_>) {
+        let Some(object) = seen.live().or(seen.deleted()) else { return };
+        let (namespace, name) = (object.key().namespace().unwrap_or(""), object.key().name());
+        let Some(quota) = seen.live().and_then(|object| stored_value(object).ok()) else {
+            let mut counted = self.counted.borrow_mut();
+            if let Some(of_namespace) = counted.get_mut(namespace) {
+                of_namespace.remove(name);
+                if of_namespace.is_empty() {
+                    counted.remove(namespace);
+                }
+            }
+            return;
+        };
+        let names = quota.map_at(&["spec", "hard"]).into_iter().flat_map(Map::keys);
+        let counts = names.flat_map(quota::resources_of).collect();
+        self.counted.borrow_mut().entry(namespace.to_owned()).or_default().insert(name.to_owned(), counts);
+        self.wanted.notify_one();
+        // What happened while nobody counted is not known. What only changed its count was charged, or counted here.
+        let (namespace, name) = (namespace.to_owned(), name.to_owned());
+        if matches!(seen, Seen::Present(_)) {
+            self.queue.add_after(Work::Again(namespace, name), SETTLE);
+        } else if quota::is_uncounted(&quota) {
+            self.queue.add_after(Work::First(namespace, name), SETTLE);
+        }
+    }
+
+    /// Follows the tables that quotas count, for ever.
+    async fn follow_all(&self) {
+        let mut followers = FuturesUnordered::new();
+        let mut defined = self.agent.registry.resources.changes();
+        loop {
+            followers.extend(self.adopt().into_iter().map(|(served, of)| self.follow_counted(served, of)));
+            tokio::select! {
+                () = self.wanted.notified() => {}
+                changed = defined.changed() => if changed.is_err() { return },
+                Some(()) = followers.next() => {} // none ends
+            }
+        }
+    }
+
+    /// The resources that some quota counts and that are not followed yet.
+    fn adopt(&self) -> Vec<(Arc<Served>, Counted)> {
+        let counted = self.counted.borrow();
+        let mut followed = self.followed.borrow_mut();
+        let mut found = Vec::new();
+        for of in counted.values().flat_map(BTreeMap::values).flatten() {
+            if !followed.contains(of)
+                && let Some(served) = self.agent.registry.resources.of_resource(&of.0, &of.1)
+            {
+                followed.insert(of.clone());
+                found.push((served, of.clone()));
+            }
+        }
+        found
+    }
+
+    async fn follow_counted(&self, served: Arc<Served>, of: Counted) {
+        let table = self.agent.registry.table(&served);
+        follow(&table, Interest::default(), |seen| match seen {
+            Seen::Changed(change) if self.may_use_less(change, &of) => self.look_at(change.object(), &of),
+            _ => {}
+        })
+        .await;
+    }
+
+    /// Whether a change may leave less of something used than was charged.
+    fn may_use_less(&self, change: &Change, of: &Counted) -> bool {
+        let namespace = change.object().key().namespace().unwrap_or("");
+        if !self.counted.borrow().contains_key(namespace) {
+            return false;
+        }
+        if change.object().is_tombstone() {
+            return true;
+        }
+        let Some(previous) = change.previous().filter(|_| of.0.is_empty()) else { return false };
+        if !matches!(&*of.1, "pods" | "services" | "persistentvolumeclaims") {
+            return false;
+        }
+        if of.1 == "pods" && !is_other_pod(previous, change.object()) {
+            return false;
+        }
+        let (Ok(before), Ok(after)) = (stored_value(previous), stored_value(change.object())) else { return true };
+        let now = now();
+        let used = |object| quota::usage(&of.0, &of.1, object, now);
+        let is_other = |path: &[&str]| before.at(path) != after.at(path);
+        used(&before) != used(&after)
+            || is_other(&["metadata", "deletionTimestamp"])
+            || is_other(&["spec", "activeDeadlineSeconds"])
+            || is_other(&["spec", "volumeAttributesClassName"])
+    }
+
+    /// Has the quotas of an object's namespace counted that count such objects.
+    fn look_at(&self, object: &Object, of: &Counted) {
+        let namespace = object.key().namespace().unwrap_or("");
+        for (name, counts) in self.counted.borrow().get(namespace).into_iter().flatten() {
+            if counts.contains(of) {
+                self.queue.add_after(Work::Again(namespace.to_owned(), name.clone()), SETTLE);
+            }
+        }
+    }
+
+    async fn attempt(&self, work: Work) -> ApiResult<Then> {
+        let is_first = matches!(work, Work::First(..));
+        let (Work::First(namespace, name) | Work::Again(namespace, name)) = work;
+        let target = Target { served: &self.quotas, namespace: &namespace, name: &name, subresource: "" };
+        let Some(quota) = self.agent.get(target)? else { return Ok(Then::Rest) };
+        if is_first && !quota::is_uncounted(&quota) {
+            return Ok(Then::Rest);
+        }
+        let now = now();
+        let mut leaves = None;
+        let used = self.count(&quota, now, &mut leaves).await?;
+        let again =
+            leaves.map(|at: Timestamp| Duration::from_secs(u64::try_from(at.seconds - now.seconds).unwrap_or(0)));
+        let rest = || again.map_or(Then::Rest, |again| Then::Again(again.max(SETTLE)));
+        if says(&quota, &used) {
+            return Ok(rest());
+        }
+        let seen = quota.str_at(&["metadata", "resourceVersion"]).to_owned();
+        let status = Target { subresource: "status", ..target };
+        let counted = self.agent.edit_if(status, |quota| {
+            if quota.str_at(&["metadata", "resourceVersion"]) != seen {
+                // Something was charged meanwhile that was not counted.
+                return Err(ApiError::conflict("", "resourcequotas", &name, "it was charged meanwhile"));
+            }
+            let hard = quota.at(&["spec", "hard"]).clone();
+            quota.set_at(&["status", "hard"], hard);
+            let texts = used.iter().map(|(name, amount)| (name.clone(), Value::from(amount.to_string())));
+            quota.set_at(&["status", "used"], Value::Object(texts.collect::<Map>()));
+            Ok(())
+        });
+        match counted.await {
+            Ok(()) => {
+                // What was charged may not have been written yet when it was counted.
+                self.queue.add_after(Work::Again(namespace.clone(), name.clone()), SETTLE);
+                Ok(Then::Rest)
+            }
+            Err(ApiError { code: 404, .. }) => Ok(Then::Rest),
+            Err(ApiError { code: 409, .. }) => Ok(Then::Again(SETTLE)),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Counts what a quota limits; what nobody can count stays as it is. `leaves` becomes the time at which the first
+    /// object counts no more although nothing happens.
+    async fn count(&self, quota: &Value, now: Timestamp, leaves: &mut Option<Timestamp>) -> ApiResult<Usage> {
+        let namespace = quota.str_at(&["metadata", "namespace"]);
+        let hard = quota.map_at(&["spec", "hard"]);
+        let names = || hard.into_iter().flat_map(Map::keys);
+        let mut used = Usage::new();
+        for name in names() {
+            if let Some(known) = quota.map_at(&["status", "used"]).and_then(|used| used.get(name)) {
+                used.insert(name.to_owned(), crate::kinds::resources::amount(known));
+            }
+        }
+        let resources: BTreeSet<Counted> = names().flat_map(quota::resources_of).collect();
+        for (group, resource) in &resources {
+            let Some(served) = self.agent.registry.resources.of_resource(group, resource) else { continue };
+            if !served.resource.namespaced || !quota::is_counted(group, resource) {
+                continue;
+            }
+            let table = self.agent.registry.table(&served);
+            self.agent.registry.barrier(&table).await?;
+            let mut tally = Tally::new(quota, group, resource, now);
+            let selection = Selection { scope: Scope::namespace(namespace), ..Selection::default() };
+            let mut cursor = table.snapshot().cursor(selection, None);
+            loop {
+                let mut objects = Vec::new();
+                let more = cursor.read(LIST_CHUNK_OBJECTS, &mut objects).map_err(ApiError::internal)?;
+                for object in &objects {
+                    let object = stored_value(object)?;
+                    tally.add(&object);
+                    let end = quota::ends_at(group, resource, &object).filter(|end| end.seconds >= now.seconds);
+                    *leaves = (*leaves).into_iter().chain(end).min_by_key(|end| end.seconds);
+                }
+                if !more {
+                    break;
+                }
+                tokio::task::yield_now().await;
+            }
+            used.extend(tally.used());
+        }
+        Ok(used)
+    }
+}
+
+/// Whether a pod may use something else than before. Most changes tell of what its containers do, and are not read.
+fn is_other_pod(before: &Object, after: &Object) -> bool {
+    let phase = |pod: &Object| pod.terms().field("status.phase").map(str::to_owned);
+    let generation = |pod: &Object| metadata(pod).ok().and_then(|metadata| metadata.int_at(&["generation"]));
+    let is_sized = |pod: &Object| memmem::find(pod.bytes(), b"\"allocatedResources\":").is_some();
+    phase(before) != phase(after)
+        || is_deleting(before) != is_deleting(after)
+        || is_sized(before)
+        || is_sized(after)
+        || generation(before) != generation(after)
+}
+
+/// Whether the status of a quota says what was counted.
+fn says(quota: &Value, used: &Usage) -> bool {
+    let known = quota.map_at(&["status", "used"]);
+    let is_known = |(name, amount): (&String, &flotilla_proto::quantity::Quantity)| {
+        known.and_then(|known| known.get(name)).is_some_and(|known| crate::kinds::resources::amount(known) == *amount)
+    };
+    !quota::is_uncounted(quota) && known.map_or(0, Map::len) == used.len() && used.iter().all(is_known)
+}

@@ -1,0 +1,128 @@
+//! Objects that the server itself keeps come back while it runs: missing ones are made again, and those that are to say
+//! something say it again. Which these are, and by which rule, stands with the objects ([`crate::bootstrap`]).
+
+use std::rc::Rc;
+use std::time::Duration;
+
+use flotilla_cluster::{Interest, Object};
+use flotilla_proto::value::Value;
+use futures_util::future::join_all;
+
+use super::agent::Agent;
+use super::queue::{Queue, Then};
+use crate::bootstrap::{self, BootstrapInput, FLOW_GROUP, Kept, Seed};
+use crate::follow::{Seen, follow};
+use crate::metrics::queues::QueueMetrics;
+use crate::registry::{DeleteOptions, Target, now};
+use crate::status::{ApiError, ApiResult};
+
+/// Time between what happens to an object and the look at it, so that one that others change all the time is not
+/// written all the time.
+const SETTLE: Duration = Duration::from_secs(2);
+/// How long an object stays that claims to be one of the server's and is none.
+const UNWANTED: Duration = Duration::from_secs(10);
+
+/// What may need work.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+enum Work {
+    /// An object that is kept: its resource, namespace and name.
+    Kept(&'static str, String, String),
+    /// One of flow control that is none of the server's: its resource and name.
+    Unwanted(&'static str, String),
+}
+
+/// The tables of flow control.
+const FLOW: [&str; 2] = ["flowschemas", "prioritylevelconfigurations"];
+
+/// Looks at each of the objects, now and whenever one is changed or deleted.
+pub async fn run(agent: Rc<Agent>, measured: QueueMetrics) -> ApiResult<()> {
+    let kept = kept(&agent.settings.bootstrap)?;
+    let queue = Queue::new(measured);
+    let mut followed = Vec::new();
+    for seed in &kept {
+        followed.push((agent.registry.table(&*agent.resource(seed.group, seed.resource)?), seed));
+    }
+    let each = followed.iter().map(|(table, seed)| {
+        let work = work(seed);
+        let (namespace, name) = (seed.object.str_at(&["metadata", "namespace"]), name(&seed.object));
+        let namespace = Some(namespace).filter(|namespace| !namespace.is_empty()).map(Into::into);
+        let interest = Interest { namespace, name: Some(name.into()), ..Interest::default() };
+        let queue = &queue;
+        follow(table, interest, move |seen| {
+            // Of one that is not there a list tells nothing but its end.
+            if matches!(seen, Seen::Listed(_) | Seen::Changed(_)) {
+                queue.add_after(work.clone(), SETTLE);
+            }
+        })
+    });
+    let flow = FLOW.map(|resource| agent.resource(FLOW_GROUP, resource));
+    let [schemas, levels] = flow;
+    let tables = [agent.registry.table(&*schemas?), agent.registry.table(&*levels?)];
+    let is_kept = |resource: &str, object: &Object| {
+        kept.iter().any(|seed| seed.resource == resource && name(&seed.object) == object.key().name())
+    };
+    let look_at = |resource: &'static str, seen: &Seen<'_>| {
+        if let Some(object) = seen.live().filter(|object| !is_kept(resource, object)) {
+            queue.add_after(Work::Unwanted(resource, object.key().name().to_owned()), UNWANTED);
+        }
+    };
+    tokio::join!(
+        join_all(each),
+        follow(&tables[0], Interest::default(), |seen| look_at(FLOW[0], &seen)),
+        follow(&tables[1], Interest::default(), |seen| look_at(FLOW[1], &seen)),
+        queue.work(1, |work| attempt(&agent, work)),
+    );
+    Ok(())
+}
+
+/// The objects that are kept while a server runs.
+fn kept(input: &BootstrapInput) -> ApiResult<Vec<Seed>> {
+    let input = BootstrapInput { now: now().to_string(), ..input.clone() };
+    let seeds = bootstrap::objects(&input).map_err(ApiError::internal)?;
+    Ok(seeds.into_iter().filter(|seed| seed.kept != Kept::AtStart).collect())
+}
+
+fn work(seed: &Seed) -> Work {
+    Work::Kept(seed.resource, seed.object.str_at(&["metadata", "namespace"]).to_owned(), name(&seed.object).to_owned())
+}
+
+fn name(object: &Value) -> &str {
+    object.str_at(&["metadata", "name"])
+}
+
+async fn attempt(agent: &Agent, of: Work) -> ApiResult<Then> {
+    let done = match &of {
+        Work::Unwanted(resource, name) => remove_unwanted(agent, resource, name).await,
+        // It is made of what is so now: some of them tell the time.
+        Work::Kept(..) => match kept(&agent.settings.bootstrap)?.into_iter().find(|seed| work(seed) == of) {
+            Some(seed) => restore(agent, &seed).await,
+            None => Ok(()),
+        },
+    };
+    match done {
+        Ok(()) => Ok(Then::Rest),
+        // Somebody else writes it just now.
+        Err(ApiError { code: 409, .. }) => Ok(Then::Again(SETTLE)),
+        Err(error) => Err(error),
+    }
+}
+
+async fn restore(agent: &Agent, seed: &Seed) -> ApiResult<()> {
+    let served = agent.resource(seed.group, seed.resource)?;
+    let (namespace, name) = (seed.object.str_at(&["metadata", "namespace"]), name(&seed.object));
+    agent.registry.catch_up_with(&served, namespace, name).await?;
+    let is_there = agent.registry.current(&served, namespace, name).is_some();
+    match seed.kept {
+        Kept::Missing if is_there => Ok(()),
+        _ => bootstrap::ensure(&agent.registry, seed).await,
+    }
+}
+
+/// Removes an object of flow control that claims to be kept by the server, and is not.
+async fn remove_unwanted(agent: &Agent, resource: &str, name: &str) -> ApiResult<()> {
+    let served = agent.resource(FLOW_GROUP, resource)?;
+    let target = Target { served: &served, namespace: "", name, subresource: "" };
+    let Some(object) = agent.get(target)?.filter(bootstrap::claims_upkeep) else { return Ok(()) };
+    let resource_version = Some(object.str_at(&["metadata", "resourceVersion"]).to_owned());
+    agent.delete(target, &DeleteOptions { resource_version, ..DeleteOptions::default() }).await
+}

@@ -1,0 +1,16 @@
+//! Every limit of this crate, in one place.
+
+/// Most copies of what is repeated that counts of a pattern may ask for together, as Go has it.
+pub const REPEAT_MAX: u32 = 1_000;
+/// Most levels of a pattern's tree, as Go has it.
+pub const HEIGHT_MAX: u32 = 1_000;
+/// Most instructions of a compiled pattern, as Go has it.
+pub const INSTRUCTIONS_MAX: u64 = 3_355_443;
+/// Most bytes that a compiled pattern may take.
+pub const COMPILED_BYTES_MAX: usize = 32 << 20;
+/// Levels of a pattern's tree above which it is compiled on a thread of its own with a stack of [`DEEP_STACK_BYTES`].
+pub const SHALLOW_HEIGHT_MAX: u32 = 100;
+/// Stack of a thread that compiles a deep pattern.
+pub const DEEP_STACK_BYTES: usize = 64 << 20;
+/// Most parameters of a URL's query, as Go has it.
+pub const QUERY_PARAMETERS_MAX: usize = 10_000;

@@ -1,0 +1,251 @@
+//! Reads a pattern into its tree, sign by sign, so that the first fault is the one that Go tells.
+
+use super::class;
+use super::error::{Error, Fault};
+use super::escape;
+use super::group::{self, Opening};
+use super::tree::{Kind, Look, Node, Sign};
+use crate::limits::{HEIGHT_MAX, INSTRUCTIONS_MAX, REPEAT_MAX};
+
+/// The flags that hold at a place of a pattern.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Flags {
+    /// `i`: letters match in both cases.
+    pub fold: bool,
+    /// `m`: `^` and `$` match at lines.
+    pub lines: bool,
+    /// `s`: `.` matches line feeds.
+    pub dot_all: bool,
+    /// `U`: repetitions take as little as they can, and `?` turns that round.
+    pub lazy: bool,
+}
+
+/// A group that is open: the whole pattern is the outermost.
+struct Group {
+    is_numbered: bool,
+    /// Those that hold again behind it.
+    flags: Flags,
+    choices: Vec<Node>,
+    sequence: Vec<Node>,
+}
+
+impl Group {
+    fn new(is_numbered: bool, flags: Flags) -> Self {
+        Self { is_numbered, flags, choices: Vec::new(), sequence: Vec::new() }
+    }
+}
+
+struct Parser<'p> {
+    pattern: &'p str,
+    flags: Flags,
+    outer: Vec<Group>,
+    group: Group,
+}
+
+/// Reads a pattern.
+pub fn parse(pattern: &str) -> Result<Node, Error> {
+    let (flags, group) = (Flags::default(), Group::new(false, Flags::default()));
+    let mut parser = Parser { pattern, flags, outer: Vec::new(), group };
+    let mut rest = pattern;
+    let mut repeated = "";
+    while let Some(sign) = rest.chars().next() {
+        let before = rest;
+        let is_repeat;
+        (rest, is_repeat) = parser.step(sign, rest, repeated)?;
+        repeated = if is_repeat { before } else { "" };
+    }
+    let tree = parser.close_group()?;
+    if parser.outer.is_empty() { Ok(tree) } else { Err(Error::new(Fault::OpenGroup, pattern)) }
+}
+
+/// The part of `from` that was read when `rest` was left.
+pub fn taken<'p>(from: &'p str, rest: &str) -> &'p str {
+    &from[..from.len() - rest.len()]
+}
+
+impl<'p> Parser<'p> {
+    /// Reads what begins with a sign; returns the rest, and whether a repetition was read.
+    fn step(&mut self, sign: char, rest: &'p str, repeated: &'p str) -> Result<(&'p str, bool), Error> {
+        let after = &rest[sign.len_utf8()..];
+        match sign {
+            '(' => return Ok((self.open_group(rest)?, false)),
+            '|' => {
+                let branch = self.close_sequence()?;
+                self.group.choices.push(branch);
+            }
+            ')' => self.end_group()?,
+            '^' => self.look(if self.flags.lines { Look::LineStart } else { Look::TextStart })?,
+            '$' => self.look(if self.flags.lines { Look::LineEnd } else { Look::TextEnd })?,
+            '.' => self.push(Node::leaf(if self.flags.dot_all { Kind::Any } else { Kind::AnyButLineFeed }))?,
+            '[' => {
+                let (class, after) = class::parse(rest, self.flags.fold)?;
+                self.push(Node::leaf(Kind::Class(class)))?;
+                return Ok((after, false));
+            }
+            '*' => return Ok((self.repeat(Sign::Star, rest, after, repeated)?, true)),
+            '+' => return Ok((self.repeat(Sign::Plus, rest, after, repeated)?, true)),
+            '?' => return Ok((self.repeat(Sign::Quest, rest, after, repeated)?, true)),
+            '{' => match count(rest) {
+                Some((count, after)) => {
+                    let sign = count.ok_or_else(|| Error::new(Fault::RepeatCount, taken(rest, after)))?;
+                    return Ok((self.repeat(sign, rest, after, repeated)?, true));
+                }
+                None => self.literal('{'.into())?,
+            },
+            '\\' => return Ok((self.escape(rest)?, false)),
+            sign => self.literal(sign.into())?,
+        }
+        Ok((after, false))
+    }
+
+    fn look(&mut self, look: Look) -> Result<(), Error> {
+        self.push(Node::leaf(Kind::Look(look)))
+    }
+
+    fn literal(&mut self, sign: u32) -> Result<(), Error> {
+        self.push(Node::literal(sign, self.flags.fold))
+    }
+
+    /// Puts a part behind the others. What was last is no longer open to a repetition.
+    fn push(&mut self, node: Node) -> Result<(), Error> {
+        self.join_literals();
+        let node = self.bounded(node)?;
+        self.group.sequence.push(node);
+        Ok(())
+    }
+
+    /// Makes one of the last two parts if both are literal.
+    fn join_literals(&mut self) {
+        let [.., before, last] = &mut self.group.sequence[..] else { return };
+        if let (Kind::Literal { signs, fold }, Kind::Literal { signs: more, fold: same }) =
+            (&mut before.kind, &last.kind)
+            && fold == same
+        {
+            signs.extend(more);
+            before.instructions = signs.len() as u64;
+            self.group.sequence.pop();
+        }
+    }
+
+    fn bounded(&self, node: Node) -> Result<Node, Error> {
+        if node.instructions > INSTRUCTIONS_MAX {
+            return Err(Error::new(Fault::Large, self.pattern));
+        }
+        if node.height > HEIGHT_MAX {
+            return Err(Error::new(Fault::Depth, self.pattern));
+        }
+        Ok(node)
+    }
+
+    fn repeat(&mut self, sign: Sign, before: &'p str, after: &'p str, repeated: &'p str) -> Result<&'p str, Error> {
+        let (after, turned) = after.strip_prefix('?').map_or((after, false), |after| (after, true));
+        if !repeated.is_empty() {
+            return Err(Error::new(Fault::NestedRepeat, taken(repeated, after)));
+        }
+        let Some(part) = self.group.sequence.pop() else {
+            return Err(Error::new(Fault::RepeatOfNothing, taken(before, after)));
+        };
+        let node = self.bounded(Node::repeat(part, sign, self.flags.lazy != turned))?;
+        let is_many = matches!(sign, Sign::Count { least, most } if most.unwrap_or(least).max(least) >= 2);
+        if is_many && !node.repeats_within(REPEAT_MAX) {
+            return Err(Error::new(Fault::RepeatCount, taken(before, after)));
+        }
+        self.group.sequence.push(node);
+        Ok(after)
+    }
+
+    fn open_group(&mut self, rest: &'p str) -> Result<&'p str, Error> {
+        let (opening, after) = group::parse(rest, self.flags)?;
+        let is_numbered = match opening {
+            Opening::Flags(flags) => {
+                self.flags = flags;
+                return Ok(after);
+            }
+            Opening::Plain(_) => false,
+            Opening::Numbered => true,
+        };
+        let group = Group::new(is_numbered, self.flags);
+        self.outer.push(std::mem::replace(&mut self.group, group));
+        if let Opening::Plain(flags) = opening {
+            self.flags = flags;
+        }
+        Ok(after)
+    }
+
+    fn close_sequence(&mut self) -> Result<Node, Error> {
+        self.join_literals();
+        let parts = std::mem::take(&mut self.group.sequence);
+        self.bounded(Node::sequence(parts))
+    }
+
+    /// What stands in the group that is open.
+    fn close_group(&mut self) -> Result<Node, Error> {
+        let last = self.close_sequence()?;
+        let mut choices = std::mem::take(&mut self.group.choices);
+        choices.push(last);
+        self.bounded(Node::choice(choices))
+    }
+
+    fn end_group(&mut self) -> Result<(), Error> {
+        let node = self.close_group()?;
+        let Some(outer) = self.outer.pop() else {
+            return Err(Error::new(Fault::UnexpectedClose, self.pattern));
+        };
+        let group = std::mem::replace(&mut self.group, outer);
+        self.flags = group.flags;
+        self.push(if group.is_numbered { Node::capture(node) } else { node })
+    }
+
+    /// Reads what begins with a `\`.
+    fn escape(&mut self, rest: &'p str) -> Result<&'p str, Error> {
+        let letter = rest.as_bytes().get(1);
+        let look = match letter {
+            Some(b'A') => Some(Look::TextStart),
+            Some(b'z') => Some(Look::TextEnd),
+            Some(b'b') => Some(Look::WordBoundary),
+            Some(b'B') => Some(Look::NoWordBoundary),
+            Some(b'C') => return Err(Error::new(Fault::Escape, &rest[..2])),
+            Some(b'Q') => {
+                let (text, after) = rest[2..].split_once("\\E").unwrap_or((&rest[2..], ""));
+                text.chars().try_for_each(|sign| self.literal(sign.into()))?;
+                return Ok(after);
+            }
+            _ => None,
+        };
+        if let Some(look) = look {
+            self.look(look)?;
+            return Ok(&rest[2..]);
+        }
+        if let Some((item, after)) = class::escaped(rest)? {
+            self.push(Node::leaf(Kind::Class(class::Class::of(item, self.flags.fold))))?;
+            return Ok(after);
+        }
+        let (sign, after) = escape::parse(rest)?;
+        self.literal(sign)?;
+        Ok(after)
+    }
+}
+
+/// Reads a count such as `{2}`, `{2,}` or `{2,3}`. What has not this form is literal text; a count that is too large
+/// or turned round is `None` within.
+fn count(rest: &str) -> Option<(Option<Sign>, &str)> {
+    let (least, rest) = integer(&rest[1..])?;
+    let (most, rest) = match rest.strip_prefix(',') {
+        None => (Some(least), rest),
+        Some(rest) if rest.starts_with('}') => (None, rest),
+        Some(rest) => integer(rest).map(|(most, rest)| (Some(most), rest))?,
+    };
+    let after = rest.strip_prefix('}')?;
+    let is_valid = least <= REPEAT_MAX && most.is_none_or(|most| most <= REPEAT_MAX && least <= most);
+    Some((is_valid.then_some(Sign::Count { least, most }), after))
+}
+
+/// Reads digits without zeros before them; more than fit are the largest number.
+fn integer(rest: &str) -> Option<(u32, &str)> {
+    let length = rest.bytes().take_while(u8::is_ascii_digit).count();
+    let (digits, rest) = rest.split_at(length);
+    if digits.is_empty() || digits.len() > 1 && digits.starts_with('0') {
+        return None;
+    }
+    Some((digits.parse().unwrap_or(u32::MAX), rest))
+}

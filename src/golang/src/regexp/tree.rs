@@ -1,0 +1,178 @@
+//! A pattern as a tree, with the two sizes that Go bounds.
+
+use super::class::Class;
+
+/// A part of a pattern.
+#[derive(Debug)]
+pub struct Node {
+    pub kind: Kind,
+    /// Levels below this one and itself.
+    pub height: u32,
+    /// Instructions that Go would compile it to.
+    pub instructions: u64,
+}
+
+/// What a part of a pattern is.
+#[derive(Debug)]
+pub enum Kind {
+    /// Nothing, which matches everywhere.
+    Empty,
+    /// Code points one after another.
+    Literal { signs: Vec<u32>, fold: bool },
+    /// One code point of several.
+    Class(Class),
+    /// Any code point.
+    Any,
+    /// Any code point but a line feed.
+    AnyButLineFeed,
+    /// A condition on the place.
+    Look(Look),
+    /// A numbered group.
+    Capture(Box<Node>),
+    /// A repetition.
+    Repeat(Repeat),
+    /// Parts one after another.
+    Sequence(Vec<Node>),
+    /// One part of several.
+    Choice(Vec<Node>),
+}
+
+/// A condition on the place where the match stands.
+#[derive(Debug, Clone, Copy)]
+pub enum Look {
+    TextStart,
+    TextEnd,
+    LineStart,
+    LineEnd,
+    WordBoundary,
+    NoWordBoundary,
+}
+
+/// How often a part is repeated.
+#[derive(Debug)]
+pub struct Repeat {
+    pub part: Box<Node>,
+    pub sign: Sign,
+    pub lazy: bool,
+}
+
+/// The signs of repetition.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Sign {
+    Star,
+    Plus,
+    Quest,
+    Count { least: u32, most: Option<u32> },
+}
+
+impl Node {
+    /// A part without parts of its own.
+    pub fn leaf(kind: Kind) -> Self {
+        Self { kind, height: 1, instructions: 1 }
+    }
+
+    /// A code point.
+    pub fn literal(sign: u32, fold: bool) -> Self {
+        Self::leaf(Kind::Literal { signs: vec![sign], fold })
+    }
+
+    /// A numbered group around a part.
+    pub fn capture(part: Self) -> Self {
+        let (height, instructions) = (part.height + 1, part.instructions.saturating_add(2));
+        Self { kind: Kind::Capture(Box::new(part)), height, instructions }
+    }
+
+    /// A part repeated.
+    pub fn repeat(part: Self, sign: Sign, lazy: bool) -> Self {
+        let size = part.instructions;
+        let instructions = match sign {
+            Sign::Star | Sign::Count { least: 0, most: None } => size.saturating_add(2),
+            Sign::Plus | Sign::Quest => size.saturating_add(1),
+            Sign::Count { least, most: None } => size.saturating_mul(least.into()).saturating_add(1),
+            Sign::Count { least, most: Some(most) } => {
+                size.saturating_mul(most.into()).saturating_add((most - least).into())
+            }
+        };
+        let height = part.height + 1;
+        Self {
+            kind: Kind::Repeat(Repeat { part: Box::new(part), sign, lazy }),
+            height,
+            instructions: instructions.max(1),
+        }
+    }
+
+    /// Parts one after another; those of a sequence among them count as its own.
+    pub fn sequence(parts: Vec<Self>) -> Self {
+        Self::joined(parts, Kind::Sequence, |kind| match kind {
+            Kind::Sequence(parts) => Ok(parts),
+            other => Err(other),
+        })
+    }
+
+    /// One part of several; those of a choice among them count as its own.
+    pub fn choice(parts: Vec<Self>) -> Self {
+        let is_class = parts.len() > 1 && parts.iter().all(Self::is_one_sign);
+        let mut choice = Self::joined(parts, Kind::Choice, |kind| match kind {
+            Kind::Choice(parts) => Ok(parts),
+            other => Err(other),
+        });
+        if let (Kind::Choice(parts), false) = (&choice.kind, is_class) {
+            choice.instructions = choice.instructions.saturating_add(parts.len() as u64 - 1);
+        }
+        if is_class {
+            // Go makes a class of it.
+            (choice.height, choice.instructions) = (1, 1);
+        }
+        choice
+    }
+
+    fn joined(
+        mut parts: Vec<Self>,
+        join: impl FnOnce(Vec<Self>) -> Kind,
+        parts_of: impl Fn(Kind) -> Result<Vec<Self>, Kind>,
+    ) -> Self {
+        if parts.len() < 2 {
+            return parts.pop().unwrap_or_else(|| Self::leaf(Kind::Empty));
+        }
+        let mut all = Vec::with_capacity(parts.len());
+        for Self { kind, height, instructions } in parts {
+            match parts_of(kind) {
+                Ok(parts) => all.extend(parts),
+                Err(kind) => all.push(Self { kind, height, instructions }),
+            }
+        }
+        let height = all.iter().map(|part| part.height).max().unwrap_or(0) + 1;
+        let instructions = all.iter().fold(0u64, |sum, part| sum.saturating_add(part.instructions));
+        Self { kind: join(all), height, instructions }
+    }
+
+    fn is_one_sign(&self) -> bool {
+        match &self.kind {
+            Kind::Literal { signs, .. } => signs.len() == 1,
+            Kind::Choice(_) => self.height == 1,
+            kind => matches!(kind, Kind::Class(_) | Kind::Any | Kind::AnyButLineFeed),
+        }
+    }
+
+    /// The parts of this one.
+    pub fn parts(&self) -> &[Self] {
+        match &self.kind {
+            Kind::Capture(part) | Kind::Repeat(Repeat { part, .. }) => std::slice::from_ref(part),
+            Kind::Sequence(parts) | Kind::Choice(parts) => parts,
+            _ => &[],
+        }
+    }
+
+    /// Whether the counts of this part and those inside ask for no more than `copies` of what is repeated.
+    pub fn repeats_within(&self, mut copies: u32) -> bool {
+        if let Kind::Repeat(Repeat { sign: Sign::Count { least, most }, .. }) = self.kind {
+            let count = most.unwrap_or(least);
+            match most {
+                Some(0) => return true,
+                _ if count > copies => return false,
+                _ => copies /= count.max(1),
+            }
+        }
+        self.parts().iter().all(|part| part.repeats_within(copies))
+    }
+}

@@ -1,0 +1,234 @@
+//! Addresses of servers as Go's `net/url` reads and writes them.
+
+mod escape;
+mod host;
+mod parse;
+
+pub use escape::{path_escape, query_escape};
+
+use crate::limits::QUERY_PARAMETERS_MAX;
+use crate::strconv::quote;
+use escape::Part;
+
+/// Why a text is no address, with the text.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("parse {}: {fault}", quote(text))]
+pub struct Error {
+    text: String,
+    fault: Fault,
+}
+
+/// What can be wrong with an address, in Go's words.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum Fault {
+    /// A control character anywhere.
+    #[error("net/url: invalid control character in URL")]
+    Control,
+    /// No text where a request needs some.
+    #[error("empty url")]
+    Empty,
+    /// A text that begins with `:`.
+    #[error("missing protocol scheme")]
+    Scheme,
+    /// A relative address where a request needs an absolute one.
+    #[error("invalid URI for request")]
+    Relative,
+    /// A relative address that could be taken for a scheme.
+    #[error("first path segment in URL cannot contain colon")]
+    Colon,
+    /// A user with signs that are not allowed there.
+    #[error("net/url: invalid userinfo")]
+    User,
+    /// Brackets around something else than an IPv6 address.
+    #[error("invalid IP-literal")]
+    IpLiteral,
+    /// A `[` without its `]`.
+    #[error("missing ']' in host")]
+    Bracket,
+    /// A port that is no number.
+    #[error("invalid port {} after host", quote(.0))]
+    Port(String),
+    /// A sign that is not allowed in a host.
+    #[error("invalid character {} in host name", quote(.0))]
+    HostSign(String),
+    /// A `%` without two hexadecimal digits behind it, or one that may not stand there.
+    #[error("invalid URL escape {}", quote(.0))]
+    Escape(String),
+    /// Brackets around what is no address of a host.
+    #[error("invalid host: {0}")]
+    Host(crate::netip::AddrError),
+}
+
+/// A name and perhaps a password, as bytes that need not be UTF-8.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct User {
+    name: Vec<u8>,
+    password: Option<Vec<u8>>,
+}
+
+impl User {
+    /// The user as it stands in an address.
+    pub fn text(&self) -> String {
+        let name = escape::escape(&self.name, Part::User);
+        match &self.password {
+            Some(password) => format!("{name}:{}", escape::escape(password, Part::User)),
+            None => name,
+        }
+    }
+}
+
+/// An address. What was escaped is kept as bytes, which need not be UTF-8.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Url {
+    /// The scheme in lower case; empty for none.
+    pub scheme: String,
+    /// What follows a scheme when it does not begin with `/`.
+    pub opaque: String,
+    /// What stands before `@`.
+    pub user: Option<User>,
+    /// The host and its port.
+    pub host: Vec<u8>,
+    /// The path without escapes.
+    pub path: Vec<u8>,
+    /// The path as it was written, where that is not how it would be written here.
+    raw_path: Option<String>,
+    /// The query as it was written.
+    pub raw_query: String,
+    /// A `?` without a query.
+    force_query: bool,
+    /// A path right after the scheme.
+    omit_host: bool,
+    /// The fragment without escapes.
+    pub fragment: Vec<u8>,
+    raw_fragment: Option<String>,
+}
+
+impl Url {
+    /// Reads an address that may be relative and may have a fragment.
+    ///
+    /// # Errors
+    /// When Go would refuse it, in Go's words.
+    pub fn parse(text: &str) -> Result<Self, Error> {
+        let (main, fragment) = text.split_once('#').unwrap_or((text, ""));
+        let mut url = parse::parse(main, false).map_err(|fault| Error { text: main.to_owned(), fault })?;
+        url.set_fragment(fragment).map_err(|fault| Error { text: text.to_owned(), fault })?;
+        Ok(url)
+    }
+
+    /// Reads an address as a request has it: absolute, or a path, without a fragment.
+    ///
+    /// # Errors
+    /// When Go would refuse it, in Go's words.
+    pub fn parse_request(text: &str) -> Result<Self, Error> {
+        parse::parse(text, true).map_err(|fault| Error { text: text.to_owned(), fault })
+    }
+
+    fn set_fragment(&mut self, text: &str) -> Result<(), Fault> {
+        self.fragment = escape::unescape(text, Part::Fragment)?;
+        self.raw_fragment = (escape::escape(&self.fragment, Part::Fragment) != text).then(|| text.to_owned());
+        Ok(())
+    }
+
+    fn set_path(&mut self, text: &str) -> Result<(), Fault> {
+        self.path = escape::unescape(text, Part::Path)?;
+        self.raw_path = (escape::escape(&self.path, Part::Path) != text).then(|| text.to_owned());
+        Ok(())
+    }
+
+    /// The path as it stands in an address.
+    pub fn escaped_path(&self) -> String {
+        match &self.raw_path {
+            Some(raw) if escape::is_escaped(raw, Part::Path) => raw.clone(),
+            _ if self.path == b"*" => "*".to_owned(),
+            _ => escape::escape(&self.path, Part::Path),
+        }
+    }
+
+    fn escaped_fragment(&self) -> String {
+        match &self.raw_fragment {
+            Some(raw) if escape::is_escaped(raw, Part::Fragment) => raw.clone(),
+            _ => escape::escape(&self.fragment, Part::Fragment),
+        }
+    }
+
+    /// The host without its port and without brackets.
+    pub fn hostname(&self) -> &[u8] {
+        let host = self.split_host().0;
+        host.strip_prefix(b"[").and_then(|inner| inner.strip_suffix(b"]")).unwrap_or(host)
+    }
+
+    /// The port; empty for none.
+    pub fn port(&self) -> &[u8] {
+        self.split_host().1
+    }
+
+    fn split_host(&self) -> (&[u8], &[u8]) {
+        let colon = self.host.iter().rposition(|&byte| byte == b':');
+        match colon.map(|colon| self.host.split_at(colon)) {
+            Some((host, port)) if port[1..].iter().all(u8::is_ascii_digit) => (host, &port[1..]),
+            _ => (&self.host, b""),
+        }
+    }
+
+    /// The parameters of the query in their order, without escapes; those that are malformed are left out.
+    pub fn query(&self) -> Vec<(Vec<u8>, Vec<u8>)> {
+        let settings = || self.raw_query.split('&');
+        if settings().count() > QUERY_PARAMETERS_MAX {
+            return Vec::new();
+        }
+        let read = |setting: &str| {
+            let (key, value) = setting.split_once('=').unwrap_or((setting, ""));
+            let unescape = |text| escape::unescape(text, Part::Query).ok();
+            Some((unescape(key)?, unescape(value)?))
+        };
+        settings().filter(|setting| !setting.is_empty() && !setting.contains(';')).filter_map(read).collect()
+    }
+}
+
+impl std::fmt::Display for Url {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        if !self.scheme.is_empty() {
+            write!(f, "{}:", self.scheme)?;
+        }
+        if self.opaque.is_empty() {
+            self.write_place(f)?;
+        } else {
+            f.write_str(&self.opaque)?;
+        }
+        if self.force_query || !self.raw_query.is_empty() {
+            write!(f, "?{}", self.raw_query)?;
+        }
+        if !self.fragment.is_empty() {
+            write!(f, "#{}", self.escaped_fragment())?;
+        }
+        Ok(())
+    }
+}
+
+impl Url {
+    fn write_place(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let has_host = !self.host.is_empty();
+        let has_place = has_host || self.user.is_some();
+        let is_written = has_place || !self.scheme.is_empty() && !self.omit_host;
+        if is_written && (has_place || !self.path.is_empty()) {
+            f.write_str("//")?;
+        }
+        if let Some(user) = &self.user {
+            write!(f, "{}@", user.text())?;
+        }
+        f.write_str(&escape::escape(&self.host, Part::Host))?;
+        let path = self.escaped_path();
+        if has_host && !path.is_empty() && !path.starts_with('/') {
+            f.write_str("/")?;
+        }
+        // A first segment with a colon would be read as a scheme.
+        let is_first = self.scheme.is_empty() && !has_place;
+        if is_first && path.split('/').next().is_some_and(|segment| segment.contains(':')) {
+            f.write_str("./")?;
+        }
+        f.write_str(&path)
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,217 @@
+//! ResourceQuotas: what objects use of a namespace's budget, and whether there is room (ResourceQuota).
+
+mod names;
+#[cfg(test)]
+mod quota_tests;
+mod scopes;
+mod usage;
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use flotilla_proto::quantity::Quantity;
+use flotilla_proto::time::Timestamp;
+use flotilla_proto::value::{Map, Value};
+
+pub use self::names::{counts, resources_of};
+pub use self::usage::ends_at;
+use crate::kinds::pod::quantities::is_for_pods;
+use crate::kinds::resources::amount;
+
+/// Amounts by the names that quotas have for them.
+pub type Usage = BTreeMap<String, Quantity>;
+
+/// What containers must state where a quota limits it.
+const STATED: [&str; 6] = ["cpu", "limits.cpu", "limits.memory", "memory", "requests.cpu", "requests.memory"];
+
+/// A write of an object that quotas may be charged for.
+#[derive(Debug, Clone, Copy)]
+pub struct Charge<'a> {
+    /// Group of the resource.
+    pub group: &'a str,
+    /// The resource.
+    pub resource: &'a str,
+    /// Subresource; empty for the object itself.
+    pub subresource: &'a str,
+    /// The object after the write.
+    pub object: &'a Value,
+    /// The object before, unless it is new.
+    pub old: Option<&'a Value>,
+    /// The time.
+    pub now: Timestamp,
+}
+
+/// Which writes of objects that are there can be charged: group, resource and subresource.
+const RECHARGED: [(&str, &str, &str); 6] = [
+    ("", "persistentvolumeclaims", ""),
+    ("", "persistentvolumeclaims", "status"),
+    ("", "pods", ""),
+    ("", "pods", "resize"),
+    ("", "services", ""),
+    ("resource.k8s.io", "resourceclaims", ""),
+];
+
+/// Whether changes of such objects, by the same subresource, can be charged.
+pub fn is_recharged(group: &str, resource: &str, subresource: &str) -> bool {
+    RECHARGED.contains(&(group, resource, subresource))
+}
+
+/// Whether objects of a resource are counted at all: those that are stored, and no events.
+pub fn is_counted(group: &str, resource: &str) -> bool {
+    let is_virtual = matches!((group, resource), ("", "bindings" | "componentstatuses"))
+        || matches!(group, "authentication.k8s.io" | "authorization.k8s.io");
+    let is_event = resource == "events" && matches!(group, "" | "events.k8s.io");
+    !is_virtual && !is_event
+}
+
+/// What an object uses.
+pub fn usage(group: &str, resource: &str, object: &Value, now: Timestamp) -> Usage {
+    usage::of(group, resource, object, now)
+}
+
+impl Charge<'_> {
+    /// Whether the write can be charged.
+    pub fn is_due(&self) -> bool {
+        let Self { group, resource, subresource, object, old, .. } = *self;
+        let Some(old) = old else { return subresource.is_empty() && is_counted(group, resource) };
+        match (group, resource, subresource) {
+            // Of the spec of a pod only this moves it between quotas.
+            ("", "pods", "") => scopes::ends(object) != scopes::ends(old),
+            _ => is_recharged(group, resource, subresource),
+        }
+    }
+
+    /// What the object uses, and what it used before the write.
+    pub fn usages(&self) -> (Usage, Option<Usage>) {
+        let of = |object| usage(self.group, self.resource, object, self.now);
+        (of(self.object), self.old.map(of))
+    }
+
+    /// Checks the write against a quota; what the quota's `used` becomes, or nothing if it is not concerned. `Err` says
+    /// why there is no room.
+    pub fn check(&self, quota: &Value, used: &(Usage, Option<Usage>)) -> Result<Option<Usage>, String> {
+        let Some(hard) = quota.map_at(&["status", "hard"]) else { return Ok(None) };
+        let limited: BTreeSet<&str> = hard.keys().filter(|name| counts(name, self.group, self.resource)).collect();
+        let concerns = |object| scopes::match_object(quota, self.group, self.resource, object);
+        if limited.is_empty() || !concerns(self.object) {
+            return Ok(None);
+        }
+        let name = quota.str_at(&["metadata", "name"]);
+        if (self.group, self.resource) == ("", "pods") {
+            must_state(self.object, &limited).map_err(|why| format!("failed quota: {name}: {why}"))?;
+        }
+        let known = quota.map_at(&["status", "used"]);
+        if limited.iter().any(|name| known.is_none_or(|known| known.get(name).is_none())) {
+            let names = limited.into_iter().collect::<Vec<_>>().join(",");
+            return Err(format!("status unknown for quota: {name}, resources: {names}"));
+        }
+        let (now, before) = used;
+        let negative: Vec<&str> = now.iter().filter(|(_, more)| more.sign() < 0).map(|(name, _)| &**name).collect();
+        if !negative.is_empty() {
+            return Err(format!("quota usage is negative for resource(s): {}", negative.join(",")));
+        }
+        // What comes from elsewhere is charged as a whole.
+        let before = before.as_ref().filter(|_| self.old.is_some_and(concerns));
+        let mut requested = now.clone();
+        requested.retain(|name, amount| {
+            *amount = before.and_then(|before| before.get(name)).map_or(*amount, |before| amount.minus(before));
+            amount.sign() > 0 && hard.get(name).is_some()
+        });
+        let may_exceed = self.subresource == "status"; // the limit was met when it was asked for
+        add(name, hard, known, &requested, may_exceed).map(Some).map(|after| after.filter(|after| !after.is_empty()))
+    }
+}
+
+/// What becomes of `used` with what is requested on top.
+fn add(name: &str, hard: &Map, used: Option<&Map>, requested: &Usage, may_exceed: bool) -> Result<Usage, String> {
+    let mut after = Usage::new();
+    let (mut asked, mut had, mut limits) = (Vec::new(), Vec::new(), Vec::new());
+    for (resource, more) in requested {
+        let of = |list: Option<&Map>| list.and_then(|list| list.get(resource)).map(amount);
+        let (before, Some(most)) = (of(used).unwrap_or(amount(&Value::Null)), of(Some(hard))) else { continue };
+        let sum = before.plus(more);
+        if sum > most && !may_exceed {
+            asked.push(format!("{resource}={more}"));
+            had.push(format!("{resource}={before}"));
+            limits.push(format!("{resource}={most}"));
+        }
+        after.insert(resource.clone(), sum);
+    }
+    if asked.is_empty() {
+        return Ok(after);
+    }
+    let (asked, had, limits) = (asked.join(","), had.join(","), limits.join(","));
+    Err(format!("exceeded quota: {name}, requested: {asked}, used: {had}, limited: {limits}"))
+}
+
+/// Every container must state what is limited, unless the pod states something as a whole.
+fn must_state(pod: &Value, limited: &BTreeSet<&str>) -> Result<(), String> {
+    let own = ["requests", "limits"].into_iter().filter_map(|which| pod.map_at(&["spec", "resources", which]));
+    if own.flat_map(Map::keys).any(is_for_pods) {
+        return Ok(());
+    }
+    let mut missing: BTreeMap<&str, BTreeSet<&str>> = BTreeMap::new();
+    for container in ["containers", "initContainers"].iter().flat_map(|list| pod.list_at(&["spec", list])) {
+        for name in STATED.iter().filter(|name| limited.contains(*name)) {
+            let (which, resource) = name.split_once('.').unwrap_or(("requests", name));
+            if container.at(&["resources", which, resource]).is_null() {
+                missing.entry(name).or_default().insert(container.str_at(&["name"]));
+            }
+        }
+    }
+    if missing.is_empty() {
+        return Ok(());
+    }
+    let each = missing
+        .iter()
+        .map(|(name, containers)| format!("{name} for: {}", containers.iter().copied().collect::<Vec<_>>().join(",")));
+    Err(format!("must specify {}", each.collect::<Vec<_>>().join("; ")))
+}
+
+/// Counts objects of a resource for a quota anew.
+pub struct Tally<'a> {
+    quota: &'a Value,
+    group: &'a str,
+    resource: &'a str,
+    now: Timestamp,
+    used: Usage,
+}
+
+impl<'a> Tally<'a> {
+    /// Begins with nothing used of what the quota limits for the resource.
+    pub fn new(quota: &'a Value, group: &'a str, resource: &'a str, now: Timestamp) -> Self {
+        let hard = quota.map_at(&["spec", "hard"]).into_iter().flat_map(Map::keys);
+        let nothing = |name: &str| (name.to_owned(), amount(&Value::Null));
+        let used = hard.filter(|name| counts(name, group, resource)).map(nothing).collect();
+        Self { quota, group, resource, now, used }
+    }
+
+    /// Counts an object.
+    pub fn add(&mut self, object: &Value) {
+        if !scopes::match_object(self.quota, self.group, self.resource, object) {
+            return;
+        }
+        for (name, more) in usage(self.group, self.resource, object, self.now) {
+            if let Some(used) = self.used.get_mut(&name) {
+                *used = used.plus(&more);
+            }
+        }
+    }
+
+    /// What is used.
+    pub fn used(self) -> Usage {
+        self.used
+    }
+}
+
+/// Whether `used` of a quota has yet to be counted: the limits are others by now, or something is not known.
+pub fn is_uncounted(quota: &Value) -> bool {
+    let hard = quota.map_at(&["spec", "hard"]);
+    let names = || hard.into_iter().flat_map(Map::iter);
+    let (stated, used) = (quota.map_at(&["status", "hard"]), quota.map_at(&["status", "used"]));
+    let differs = |(name, most): (&str, &Value)| {
+        stated.and_then(|stated| stated.get(name)).is_none_or(|stated| amount(stated) != amount(most))
+    };
+    let is_unknown =
+        |(name, _): (&str, &Value)| !resources_of(name).is_empty() && used.is_none_or(|used| used.get(name).is_none());
+    stated.map_or(0, Map::len) != hard.map_or(0, Map::len) || names().any(differs) || names().any(is_unknown)
+}

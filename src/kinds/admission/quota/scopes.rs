@@ -1,0 +1,80 @@
+//! Which objects a quota is about.
+
+use flotilla_proto::value::Value;
+
+use crate::kinds::pod::pod_resources::quality_of_service;
+use crate::kinds::protection::attribute_classes;
+
+/// Whether a quota is about an object: all its scopes must be.
+pub(super) fn match_object(quota: &Value, group: &str, resource: &str, object: &Value) -> bool {
+    let kind = match (group, resource) {
+        ("", "pods") => of_pod,
+        ("", "persistentvolumeclaims") => of_claim,
+        _ => |_: &Scope<'_>, _: &Value| false,
+    };
+    let named = quota.list_at(&["spec", "scopes"]).iter().filter_map(Value::as_str);
+    let named = named.map(|name| Scope { name, operator: "Exists", values: &[] });
+    let selected = quota.list_at(&["spec", "scopeSelector", "matchExpressions"]).iter().map(|expression| Scope {
+        name: expression.str_at(&["scopeName"]),
+        operator: expression.str_at(&["operator"]),
+        values: expression.list_at(&["values"]),
+    });
+    named.chain(selected).all(|scope| kind(&scope, object))
+}
+
+/// Whether a pod ends by itself.
+pub(super) fn ends(pod: &Value) -> bool {
+    pod.int_at(&["spec", "activeDeadlineSeconds"]).is_some_and(|seconds| seconds >= 0)
+}
+
+struct Scope<'a> {
+    name: &'a str,
+    operator: &'a str,
+    values: &'a [Value],
+}
+
+impl Scope<'_> {
+    /// Whether one of these, or that there are none, is what is selected.
+    fn selects<'v>(&self, all: impl Iterator<Item = &'v str>) -> bool {
+        let listed = |one: &str| self.values.iter().any(|value| value.as_str() == Some(one));
+        let mut all = all.peekable();
+        match self.operator {
+            "In" => all.any(listed),
+            "NotIn" => all.peek().is_none() || all.any(|one| !listed(one)),
+            "DoesNotExist" => all.peek().is_none(),
+            _ => all.peek().is_some(),
+        }
+    }
+}
+
+fn of_pod(scope: &Scope<'_>, pod: &Value) -> bool {
+    let best_effort = || quality_of_service(pod) == "BestEffort";
+    match scope.name {
+        "Terminating" => ends(pod),
+        "NotTerminating" => !ends(pod),
+        "BestEffort" => best_effort(),
+        "NotBestEffort" => !best_effort(),
+        "PriorityClass" => {
+            let class = pod.str_at(&["spec", "priorityClassName"]);
+            scope.selects([class].into_iter().filter(|class| !class.is_empty()))
+        }
+        "CrossNamespacePodAffinity" => crosses_namespaces(pod),
+        _ => false,
+    }
+}
+
+fn of_claim(scope: &Scope<'_>, claim: &Value) -> bool {
+    scope.name == "VolumeAttributesClass" && scope.selects(attribute_classes(claim))
+}
+
+fn crosses_namespaces(pod: &Value) -> bool {
+    let foreign =
+        |term: &Value| !term.list_at(&["namespaces"]).is_empty() || !term.at(&["namespaceSelector"]).is_null();
+    ["podAffinity", "podAntiAffinity"].iter().any(|kind| {
+        let of = |list: &str| pod.list_at(&["spec", "affinity", kind, list]);
+        of("requiredDuringSchedulingIgnoredDuringExecution").iter().any(foreign)
+            || of("preferredDuringSchedulingIgnoredDuringExecution")
+                .iter()
+                .any(|weighted| foreign(weighted.at(&["podAffinityTerm"])))
+    })
+}

@@ -1,0 +1,151 @@
+//! What is kept while somebody uses it although it was deleted, by which finalizer, and who uses it.
+
+use flotilla_proto::value::Value;
+
+/// What protects the objects of one resource.
+pub struct Guard {
+    /// The group of the resource.
+    pub group: &'static str,
+    /// The resource.
+    pub resource: &'static str,
+    /// The finalizer that its objects have while they may be used.
+    pub finalizer: &'static str,
+    /// Who may use them: in the same namespace if they have one.
+    pub users: &'static [User],
+    /// Whether an object says itself that it is used.
+    pub is_used: fn(&Value) -> bool,
+}
+
+/// Objects that may use others.
+pub struct User {
+    /// Their resource, of the core group.
+    pub resource: &'static str,
+    /// Whether one of them uses an object.
+    pub uses: fn(&Value, &Value) -> bool,
+}
+
+/// All that admission protects.
+pub static GUARDS: [&Guard; 3] = [&CLAIMS, &VOLUMES, &CLASSES];
+
+/// Claims are used by pods that have a node.
+pub static CLAIMS: Guard = Guard {
+    group: "",
+    resource: "persistentvolumeclaims",
+    finalizer: "kubernetes.io/pvc-protection",
+    users: &[User { resource: "pods", uses: pod_uses_claim }],
+    is_used: |_| false,
+};
+
+/// Volumes are used while they are bound.
+pub static VOLUMES: Guard = Guard {
+    group: "",
+    resource: "persistentvolumes",
+    finalizer: "kubernetes.io/pv-protection",
+    users: &[],
+    is_used: |volume| volume.str_at(&["status", "phase"]) == "Bound",
+};
+
+/// Classes of volume attributes are used by volumes and claims that name them.
+pub static CLASSES: Guard = Guard {
+    group: "storage.k8s.io",
+    resource: "volumeattributesclasses",
+    finalizer: "kubernetes.io/vac-protection",
+    users: &[
+        User { resource: "persistentvolumes", uses: |user, class| names(user, name(class)) },
+        User { resource: "persistentvolumeclaims", uses: |user, class| names(user, name(class)) },
+    ],
+    is_used: |_| false,
+};
+
+/// Adds a finalizer unless the object has it.
+pub fn hold(object: &mut Value, finalizer: &str) {
+    let mut finalizers = object.list_at(&["metadata", "finalizers"]).to_vec();
+    if !finalizers.iter().any(|known| known.as_str() == Some(finalizer)) {
+        finalizers.push(finalizer.into());
+        object.set_at(&["metadata", "finalizers"], finalizers);
+    }
+}
+
+/// The classes of volume attributes that a claim or a volume has, had, or is to get.
+pub fn attribute_classes(user: &Value) -> impl Iterator<Item = &str> {
+    let paths: [&[&str]; 3] = [
+        &["spec", "volumeAttributesClassName"],
+        &["status", "currentVolumeAttributesClassName"],
+        &["status", "modifyVolumeStatus", "targetVolumeAttributesClassName"],
+    ];
+    paths.into_iter().map(|path| user.str_at(path)).filter(|class| !class.is_empty())
+}
+
+fn name(object: &Value) -> &str {
+    object.str_at(&["metadata", "name"])
+}
+
+fn names(user: &Value, class: &str) -> bool {
+    attribute_classes(user).any(|own| own == class)
+}
+
+/// A pod that has no node yet is not started any more by a kubelet that sees the claim deleted.
+fn pod_uses_claim(pod: &Value, claim: &Value) -> bool {
+    if pod.str_at(&["spec", "nodeName"]).is_empty() {
+        return false;
+    }
+    // The kubelet is done with it, and only others hold it still: they may wait for the claim to go.
+    let metadata = pod.at(&["metadata"]);
+    let is_over = !metadata.at(&["deletionTimestamp"]).is_null()
+        && metadata.int_at(&["deletionGracePeriodSeconds"]).is_some_and(|seconds| seconds == 0);
+    pod.list_at(&["spec", "volumes"]).iter().any(|volume| {
+        if volume.str_at(&["persistentVolumeClaim", "claimName"]) == name(claim) {
+            return true;
+        }
+        !is_over && !volume.at(&["ephemeral"]).is_null() && is_generated(pod, volume, claim)
+    })
+}
+
+/// Whether a claim was made for an ephemeral volume of the pod.
+fn is_generated(pod: &Value, volume: &Value, claim: &Value) -> bool {
+    let uid = pod.str_at(&["metadata", "uid"]);
+    let mut owners = claim.list_at(&["metadata", "ownerReferences"]).iter();
+    name(claim) == format!("{}-{}", name(pod), volume.str_at(&["name"]))
+        && owners.any(|owner| owner.is_true_at(&["controller"]) && owner.str_at(&["uid"]) == uid)
+}
+
+#[cfg(test)]
+mod tests {
+    use flotilla_proto::value;
+
+    use super::*;
+
+    fn claim(name: &str) -> Value {
+        value!({"metadata": {"name": name, "ownerReferences": [{"controller": true, "uid": "u"}]}})
+    }
+
+    #[test]
+    fn pods_that_have_a_node_use_claims() {
+        let mut pod = value!({
+            "metadata": {"name": "p", "uid": "u"},
+            "spec": {"volumes": [
+                {"name": "v", "persistentVolumeClaim": {"claimName": "c"}},
+                {"name": "e", "ephemeral": {}}
+            ]}
+        });
+        assert!(!pod_uses_claim(&pod, &claim("c")), "it has none");
+        pod.set_at(&["spec", "nodeName"], "n");
+        assert!(pod_uses_claim(&pod, &claim("c")) && pod_uses_claim(&pod, &claim("p-e")));
+        assert!(!pod_uses_claim(&pod, &claim("v")) && !pod_uses_claim(&pod, &claim("p-v")));
+        assert!(!pod_uses_claim(&pod, &value!({"metadata": {"name": "p-e"}})), "it is somebody else's");
+        pod.set_at(&["metadata", "deletionTimestamp"], "2026-01-01T00:00:00Z");
+        pod.set_at(&["metadata", "deletionGracePeriodSeconds"], 30);
+        assert!(pod_uses_claim(&pod, &claim("p-e")));
+        pod.set_at(&["metadata", "deletionGracePeriodSeconds"], 0);
+        assert!(pod_uses_claim(&pod, &claim("c")) && !pod_uses_claim(&pod, &claim("p-e")));
+    }
+
+    #[test]
+    fn classes_are_used_as_long_as_any_field_names_them() {
+        let uses = |user: Value| names(&user, "gold");
+        assert!(uses(value!({"spec": {"volumeAttributesClassName": "gold"}})));
+        assert!(uses(value!({"status": {"currentVolumeAttributesClassName": "gold"}})));
+        assert!(uses(value!({"status": {"modifyVolumeStatus": {"targetVolumeAttributesClassName": "gold"}}})));
+        assert!(!uses(value!({"spec": {"volumeAttributesClassName": "silver"}})));
+    }
+}

@@ -1,0 +1,52 @@
+//! Bodies of requests and answers.
+
+use std::error::Error as StdError;
+
+use bytes::{Bytes, BytesMut};
+use futures_util::{Stream, TryStreamExt as _};
+use http_body_util::combinators::UnsyncBoxBody;
+use http_body_util::{BodyExt as _, Empty, Full, StreamBody};
+use hyper::body::{Body as _, Frame};
+
+use super::{Answer, Error};
+
+/// The body of a request.
+pub type Body = UnsyncBoxBody<Bytes, Box<dyn StdError + Send + Sync>>;
+
+/// No body.
+pub fn empty() -> Body {
+    Empty::new().map_err(|never| match never {}).boxed_unsync()
+}
+
+/// A body that is there as a whole.
+pub fn full(bytes: impl Into<Bytes>) -> Body {
+    Full::new(bytes.into()).map_err(|never| match never {}).boxed_unsync()
+}
+
+/// A body that is read as fast as the peer takes it.
+pub fn streamed<E>(parts: impl Stream<Item = Result<Bytes, E>> + Send + 'static) -> Body
+where
+    E: Into<Box<dyn StdError + Send + Sync>> + 'static,
+{
+    StreamBody::new(parts.map_ok(Frame::data).map_err(Into::into)).boxed_unsync()
+}
+
+/// Reads a whole answer of at most so many bytes.
+///
+/// # Errors
+/// When it has more, or breaks off.
+pub async fn read(mut body: Answer, bytes_max: usize) -> Result<Bytes, Error> {
+    let too_large = || Error::TooLarge(bytes_max);
+    if body.size_hint().lower() > bytes_max as u64 {
+        return Err(too_large());
+    }
+    let mut read = BytesMut::new();
+    while let Some(frame) = body.frame().await {
+        let Ok(data) = frame?.into_data() else { continue };
+        if read.len() + data.len() > bytes_max {
+            return Err(too_large());
+        }
+        read.extend_from_slice(&data);
+    }
+    Ok(read.freeze())
+}

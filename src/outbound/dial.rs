@@ -1,0 +1,114 @@
+//! Connections of TCP.
+
+use std::io::ErrorKind;
+use std::net::{IpAddr, SocketAddr};
+
+use tokio::net::{TcpStream, lookup_host};
+
+use super::Error;
+use crate::limits;
+use crate::status::{ApiError, ApiResult};
+
+/// Whether a host may be connected with on behalf of clients: not the server itself, nor what is no single host. Of a
+/// name this is asked again of the addresses that it leads to, when it is dialled.
+///
+/// # Errors
+/// 400 where it may not.
+pub fn check_proxyable(host: &str) -> ApiResult<()> {
+    let is_allowed = match host.parse::<IpAddr>() {
+        Ok(address) => is_proxyable(address),
+        Err(_) => !host.is_empty(),
+    };
+    if is_allowed { Ok(()) } else { Err(ApiError::bad_request(Error::Forbidden.to_string())) }
+}
+
+/// Whether an address may be connected with on behalf of clients.
+fn is_proxyable(address: IpAddr) -> bool {
+    let address = address.to_canonical();
+    let is_local = match address {
+        IpAddr::V4(address) => address.is_link_local() || address.is_broadcast(),
+        IpAddr::V6(address) => address.is_unicast_link_local(),
+    };
+    !is_local && !address.is_loopback() && !address.is_multicast() && !address.is_unspecified()
+}
+
+/// Connects; with `guarded` only where [`check_proxyable`] allows it.
+///
+/// # Errors
+/// In Go's words.
+pub async fn dial(host: &str, port: u16, guarded: bool) -> Result<TcpStream, Error> {
+    let timed_out = |_| Err(Error::Dial(format!("dial tcp {}: i/o timeout", shown(host, port))));
+    tokio::time::timeout(limits::DIAL_TIMEOUT, connect(host, port, guarded)).await.unwrap_or_else(timed_out)
+}
+
+async fn connect(host: &str, port: u16, guarded: bool) -> Result<TcpStream, Error> {
+    let addresses = resolve(host, port).await?;
+    if guarded && !addresses.iter().all(|address| is_proxyable(address.ip())) {
+        return Err(Error::Forbidden);
+    }
+    // What is told is why the first address failed, as in Go.
+    let mut first = None;
+    for address in addresses {
+        match TcpStream::connect(address).await {
+            Ok(stream) => {
+                let _ = stream.set_nodelay(true);
+                return Ok(stream);
+            }
+            Err(error) => first = first.or(Some((address, error))),
+        }
+    }
+    Err(Error::Dial(match first {
+        Some((address, error)) => format!("dial tcp {address}: {}", why(&error)),
+        None => format!("dial tcp: lookup {host}: no such host"),
+    }))
+}
+
+async fn resolve(host: &str, port: u16) -> Result<Vec<SocketAddr>, Error> {
+    if let Ok(address) = host.parse::<IpAddr>() {
+        return Ok(vec![SocketAddr::new(address, port)]);
+    }
+    match lookup_host((host, port)).await {
+        Ok(addresses) => Ok(addresses.take(limits::OUTBOUND_ADDRESSES).collect()),
+        Err(_) => Err(Error::Dial(format!("dial tcp: lookup {host}: no such host"))),
+    }
+}
+
+/// Host and port, as Go joins them.
+pub(super) fn shown(host: &str, port: u16) -> String {
+    if host.contains(':') { format!("[{host}]:{port}") } else { format!("{host}:{port}") }
+}
+
+fn why(error: &std::io::Error) -> String {
+    match error.kind() {
+        ErrorKind::ConnectionRefused => "connect: connection refused".into(),
+        ErrorKind::HostUnreachable => "connect: no route to host".into(),
+        ErrorKind::NetworkUnreachable => "connect: network is unreachable".into(),
+        ErrorKind::TimedOut => "connect: connection timed out".into(),
+        ErrorKind::ConnectionReset => "connect: connection reset by peer".into(),
+        _ => error.to_string(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_proxied_to_is_no_part_of_this_machine() {
+        for forbidden in
+            ["127.0.0.1", "169.254.169.254", "::1", "fe80::1", "::ffff:127.0.0.1", "0.0.0.0", "224.0.0.1", ""]
+        {
+            assert!(check_proxyable(forbidden).is_err(), "{forbidden}");
+        }
+        for allowed in ["192.0.2.2", "2001:db8::1", "name.example"] {
+            assert!(check_proxyable(allowed).is_ok(), "{allowed}");
+        }
+    }
+
+    #[tokio::test]
+    async fn a_name_cannot_lead_to_what_is_forbidden() {
+        assert_eq!(dial("localhost", 1, true).await.unwrap_err(), Error::Forbidden);
+        let refused = dial("127.0.0.1", 1, false).await.unwrap_err().to_string();
+        assert_eq!(refused, "dial tcp 127.0.0.1:1: connect: connection refused");
+    }
+}

@@ -1,0 +1,319 @@
+//! The connections with one peer.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+use http::header::HOST;
+use http::{Request, Response, Uri, Version};
+use hyper::body::Incoming;
+use hyper::client::conn::{TrySendError, http1, http2};
+use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
+use parking_lot::Mutex;
+use rustls::ClientConfig;
+use rustls::pki_types::ServerName;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::time::Instant;
+
+use super::transport::{self, Stream};
+use super::{Answer, Body, Error, Peer, tls, wording};
+use crate::limits;
+
+type Tls = (Arc<ClientConfig>, ServerName<'static>);
+
+/// The connections with one peer, and the requests that are made over them.
+pub struct Pool {
+    peer: Peer,
+    tls: Option<Tls>,
+    /// For connections that are handed over.
+    tls_alone: Option<Tls>,
+    /// As many as requests may be made at a time.
+    places: Arc<Semaphore>,
+    waiting: AtomicUsize,
+    open: Arc<AtomicUsize>,
+    kept: Mutex<Kept>,
+}
+
+struct Kept {
+    /// Connections of HTTP/1.1 without a request, those used last at the end.
+    idle: Vec<(Instant, Sender)>,
+    /// A connection of HTTP/2, which all share.
+    shared: Option<Sender>,
+    used: Instant,
+    /// Whether a task looks after what is idle.
+    is_swept: bool,
+}
+
+/// Where requests of one connection are given in.
+struct Sender {
+    requests: Requests,
+    ends: Arc<str>,
+}
+
+enum Requests {
+    One(http1::SendRequest<Body>),
+    Many(http2::SendRequest<Body>),
+}
+
+/// An open connection, counted until it is dropped.
+struct Counted(Arc<AtomicUsize>);
+
+impl Drop for Counted {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+impl Pool {
+    /// A pool without connections.
+    pub fn new(peer: Peer) -> Result<Self, Error> {
+        let tls = peer.secure.as_ref().map(|secure| tls::config(secure, secure.http2)).transpose()?;
+        let tls_alone = peer.secure.as_ref().map(|secure| tls::config(secure, false)).transpose()?;
+        let kept = Kept { idle: Vec::new(), shared: None, used: Instant::now(), is_swept: false };
+        let places = Arc::new(Semaphore::new(limits::OUTBOUND_REQUESTS));
+        let (waiting, open) = (AtomicUsize::new(0), Arc::default());
+        Ok(Self { peer, tls, tls_alone, places, waiting, open, kept: Mutex::new(kept) })
+    }
+
+    /// Whether nothing was asked for so long, and nothing is asked now.
+    pub fn is_idle_for(&self, time: Duration) -> bool {
+        self.requests() == 0 && self.kept.lock().used.elapsed() >= time
+    }
+
+    /// Open connections.
+    pub fn connections(&self) -> usize {
+        self.open.load(Ordering::Relaxed)
+    }
+
+    /// Requests that are under way or wait.
+    pub fn requests(&self) -> usize {
+        let waiting = self.waiting.load(Ordering::Relaxed);
+        waiting + limits::OUTBOUND_REQUESTS - self.places.available_permits()
+    }
+
+    /// A connection that is nobody else's.
+    pub async fn connect_alone(&self) -> Result<Stream, Error> {
+        transport::connect(&self.peer, self.tls_alone.as_ref()).await
+    }
+
+    /// Makes a request, over a connection that is there or a new one.
+    pub async fn send(self: &Arc<Self>, mut request: Request<Body>) -> Result<Response<Answer>, Error> {
+        let place = self.place().await?;
+        loop {
+            let kept = self.take();
+            let is_new = kept.is_none();
+            let mut sender = match kept {
+                Some(sender) => sender,
+                None => self.open().await?,
+            };
+            match sender.send(request).await {
+                Ok(answer) => {
+                    let ends = Arc::clone(&sender.ends);
+                    self.keep(sender);
+                    return Ok(answer.map(|body| Answer::new(body, ends, place)));
+                }
+                // The connection had ended before the request was sent: another one may do.
+                Err(TrySendErrorOf { error: _, request: Some(unsent) }) if !is_new => request = unsent,
+                Err(TrySendErrorOf { error, .. }) => return Err(wording::request(&error, &sender.ends)),
+            }
+        }
+    }
+
+    async fn place(&self) -> Result<OwnedSemaphorePermit, Error> {
+        struct Waits<'a>(&'a AtomicUsize);
+        impl Drop for Waits<'_> {
+            fn drop(&mut self) {
+                self.0.fetch_sub(1, Ordering::Relaxed);
+            }
+        }
+        let busy = || Error::Busy(self.peer.address());
+        let before = self.waiting.fetch_add(1, Ordering::Relaxed);
+        let _waits = Waits(&self.waiting);
+        if before >= limits::OUTBOUND_WAITING {
+            return Err(busy());
+        }
+        Arc::clone(&self.places).acquire_owned().await.map_err(|_| busy())
+    }
+
+    /// A connection that is there and, as far as is known, still works.
+    fn take(&self) -> Option<Sender> {
+        let mut kept = self.kept.lock();
+        kept.used = Instant::now();
+        kept.forget_ended();
+        match &kept.shared {
+            Some(Sender { requests: Requests::Many(many), ends }) => {
+                Some(Sender { requests: Requests::Many(many.clone()), ends: Arc::clone(ends) })
+            }
+            _ => kept.idle.pop().map(|(_, sender)| sender),
+        }
+    }
+
+    /// Keeps a connection for the next request, one of HTTP/1.1 once it has answered.
+    fn keep(self: &Arc<Self>, mut sender: Sender) {
+        match sender.requests {
+            Requests::Many(_) => {
+                let mut kept = self.kept.lock();
+                if kept.shared.is_none() {
+                    kept.shared = Some(sender);
+                    self.sweep(&mut kept);
+                }
+            }
+            Requests::One(_) => {
+                let pool = Arc::clone(self);
+                tokio::spawn(async move {
+                    if !sender.is_ready().await {
+                        return;
+                    }
+                    let mut kept = pool.kept.lock();
+                    if kept.idle.len() < limits::OUTBOUND_IDLE_CONNECTIONS {
+                        kept.idle.push((Instant::now(), sender));
+                        pool.sweep(&mut kept);
+                    }
+                });
+            }
+        }
+    }
+
+    /// Has connections closed that nobody needs for long.
+    fn sweep(self: &Arc<Self>, kept: &mut Kept) {
+        if std::mem::replace(&mut kept.is_swept, true) {
+            return;
+        }
+        let pool = Arc::downgrade(self);
+        tokio::spawn(async move {
+            loop {
+                tokio::time::sleep(limits::OUTBOUND_IDLE_TIMEOUT / 3).await;
+                let Some(pool) = pool.upgrade() else { return };
+                let mut kept = pool.kept.lock();
+                kept.forget_ended();
+                if kept.used.elapsed() >= limits::OUTBOUND_IDLE_TIMEOUT
+                    && pool.places.available_permits() == limits::OUTBOUND_REQUESTS
+                {
+                    kept.shared = None;
+                }
+                if kept.idle.is_empty() && kept.shared.is_none() {
+                    kept.is_swept = false;
+                    return;
+                }
+            }
+        });
+    }
+
+    async fn open(&self) -> Result<Sender, Error> {
+        let stream = transport::connect(&self.peer, self.tls.as_ref()).await?;
+        let (ends, io) = (stream.ends, TokioIo::new(stream.io));
+        self.open.fetch_add(1, Ordering::Relaxed);
+        let counted = Counted(Arc::clone(&self.open));
+        let failed = |error: hyper::Error| wording::request(&error, &ends);
+        let requests = if stream.is_http2 {
+            let (many, connection) = http2::Builder::new(TokioExecutor::new())
+                .timer(TokioTimer::new())
+                .keep_alive_interval(limits::OUTBOUND_PING_INTERVAL)
+                .keep_alive_timeout(limits::OUTBOUND_PING_TIMEOUT)
+                .keep_alive_while_idle(true)
+                .max_header_list_size(limits::OUTBOUND_HEAD_BYTES as u32)
+                .handshake(io)
+                .await
+                .map_err(failed)?;
+            tokio::spawn(async move { ended(connection.await, counted) });
+            Requests::Many(many)
+        } else {
+            let (one, connection) = http1::Builder::new()
+                .max_buf_size(limits::OUTBOUND_HEAD_BYTES)
+                .max_headers(limits::OUTBOUND_HEADERS)
+                .handshake(io)
+                .await
+                .map_err(failed)?;
+            tokio::spawn(async move { ended(connection.await, counted) });
+            Requests::One(one)
+        };
+        Ok(Sender { requests, ends })
+    }
+}
+
+/// A connection ended; those who wait for answers are told why by themselves.
+fn ended(how: Result<(), hyper::Error>, counted: Counted) {
+    drop(counted);
+    if let Err(error) = how {
+        tracing::debug!(%error, "a connection with another server broke");
+    }
+}
+
+impl Kept {
+    fn forget_ended(&mut self) {
+        let is_fresh = |since: &Instant| since.elapsed() < limits::OUTBOUND_IDLE_TIMEOUT;
+        self.idle.retain(|(since, sender)| is_fresh(since) && !sender.is_closed());
+        if self.shared.as_ref().is_some_and(Sender::is_closed) {
+            self.shared = None;
+        }
+    }
+}
+
+/// Why a request was not answered, and the request if it was never sent.
+struct TrySendErrorOf {
+    error: hyper::Error,
+    request: Option<Request<Body>>,
+}
+
+impl From<TrySendError<Request<Body>>> for TrySendErrorOf {
+    fn from(mut failed: TrySendError<Request<Body>>) -> Self {
+        let request = failed.take_message();
+        Self { error: failed.into_error(), request }
+    }
+}
+
+impl Sender {
+    async fn send(&mut self, request: Request<Body>) -> Result<Response<Incoming>, TrySendErrorOf> {
+        match &mut self.requests {
+            Requests::One(one) => Ok(one.try_send_request(of_version_1(request)).await?),
+            Requests::Many(many) => Ok(many.try_send_request(of_version_2(request)).await?),
+        }
+    }
+
+    fn is_closed(&self) -> bool {
+        match &self.requests {
+            Requests::One(one) => one.is_closed(),
+            Requests::Many(many) => many.is_closed(),
+        }
+    }
+
+    /// Waits until the answer was read; false when the connection ends instead.
+    async fn is_ready(&mut self) -> bool {
+        match &mut self.requests {
+            Requests::One(one) => one.ready().await.is_ok(),
+            Requests::Many(_) => true,
+        }
+    }
+}
+
+/// HTTP/1.1 names the host in a header, and only the path in the first line.
+fn of_version_1(mut request: Request<Body>) -> Request<Body> {
+    *request.version_mut() = Version::HTTP_11;
+    if let Some(authority) = request.uri().authority() {
+        if let Ok(host) = authority.as_str().parse() {
+            request.headers_mut().entry(HOST).or_insert(host);
+        }
+        let path = request.uri().path_and_query().map_or("/", |path| path.as_str());
+        if let Ok(uri) = path.parse::<Uri>() {
+            *request.uri_mut() = uri;
+        }
+    }
+    request
+}
+
+/// HTTP/2 names the host in the URI.
+fn of_version_2(mut request: Request<Body>) -> Request<Body> {
+    *request.version_mut() = Version::HTTP_2;
+    let host = request.headers_mut().remove(HOST);
+    if request.uri().authority().is_none()
+        && let Some(host) = host
+    {
+        let mut parts = request.uri().clone().into_parts();
+        parts.scheme = Some(http::uri::Scheme::HTTPS);
+        parts.authority = host.to_str().ok().and_then(|host| host.parse().ok());
+        if let Ok(uri) = Uri::from_parts(parts) {
+            *request.uri_mut() = uri;
+        }
+    }
+    request
+}

@@ -1,0 +1,113 @@
+//! Where a Service is: the addresses behind its name.
+
+use flotilla_proto::value::Value;
+use rand::seq::{IndexedRandom as _, SliceRandom as _};
+
+use crate::limits;
+use crate::registry::{Registry, stored_value};
+
+/// Finds where a port of a Service is reached: at its cluster address, or at an endpoint that is ready. The error is
+/// the reference's.
+pub fn resolve(registry: &Registry, namespace: &str, name: &str, port: u16) -> Result<(String, u16), String> {
+    let missing = || format!("service {name:?} not found");
+    let served = registry.resources.of_resource("", "services").ok_or_else(missing)?;
+    let object = registry.current(&served, namespace, name).ok_or_else(missing)?;
+    let service = stored_value(&object).map_err(|error| error.message)?;
+    if registry.routes_by_endpoints {
+        let slices = slices(registry, namespace, name);
+        return endpoint(&service, slices, name, port);
+    }
+    cluster_address(&service, name, port)
+}
+
+fn cluster_address(service: &Value, name: &str, port: u16) -> Result<(String, u16), String> {
+    let address = service.str_at(&["spec", "clusterIP"]);
+    match service.str_at(&["spec", "type"]) {
+        "ClusterIP" if address == "None" => Err("cannot route to service with ClusterIP \"None\"".into()),
+        "ClusterIP" | "LoadBalancer" | "NodePort" => {
+            find_port(service, name, port)?;
+            Ok((address.to_owned(), port))
+        }
+        "ExternalName" => Ok((service.str_at(&["spec", "externalName"]).to_owned(), port)),
+        other => Err(format!("unsupported service type {other:?}")),
+    }
+}
+
+fn find_port<'a>(service: &'a Value, name: &str, port: u16) -> Result<&'a Value, String> {
+    let mut ports = service.list_at(&["spec", "ports"]).iter();
+    let found = ports.find(|own| own.int_at(&["port"]) == Some(i64::from(port)));
+    found.ok_or_else(|| format!("no service port {port} found for service {name:?}"))
+}
+
+/// A ready endpoint of a port, at random, of the family that the service prefers if there is one.
+fn endpoint(service: &Value, mut slices: Vec<Value>, name: &str, port: u16) -> Result<(String, u16), String> {
+    match service.str_at(&["spec", "type"]) {
+        "ClusterIP" | "LoadBalancer" | "NodePort" => {}
+        other => return Err(format!("unsupported service type {other:?}")),
+    }
+    let port_name = find_port(service, name, port)?.str_at(&["name"]).to_owned();
+    let preferred = service.list_at(&["spec", "ipFamilies"]).first().and_then(Value::as_str).unwrap_or("").to_owned();
+    slices.shuffle(&mut rand::rng());
+    slices.sort_by_key(|slice| slice.str_at(&["addressType"]) != preferred);
+    for slice in &slices {
+        let ports = slice.list_at(&["ports"]).iter().filter(|port| port.str_at(&["name"]) == port_name);
+        for number in ports.filter_map(|port| u16::try_from(port.int_at(&["port"])?).ok()) {
+            let endpoints = slice.list_at(&["endpoints"]).iter();
+            let ready = endpoints.filter(|of| of.at(&["conditions", "ready"]).as_bool() != Some(false));
+            let addresses: Vec<&str> = ready.filter_map(|of| of.list_at(&["addresses"]).first()?.as_str()).collect();
+            if let Some(address) = addresses.choose(&mut rand::rng()) {
+                return Ok(((*address).to_owned(), number));
+            }
+        }
+    }
+    Err(format!("no endpoints available for service {name:?}"))
+}
+
+fn slices(registry: &Registry, namespace: &str, name: &str) -> Vec<Value> {
+    use flotilla_cluster::{Scope, Selection};
+    let Some(served) = registry.resources.of_resource("discovery.k8s.io", "endpointslices") else { return Vec::new() };
+    let scope = Selection { scope: Scope::namespace(namespace), ..Selection::default() };
+    let mut cursor = registry.table(&served).snapshot().cursor(scope, None);
+    let (mut found, mut objects) = (Vec::new(), Vec::new());
+    loop {
+        let more = cursor.read(limits::LIST_CHUNK_OBJECTS, &mut objects);
+        let values = objects.drain(..).filter_map(|object| stored_value(&object).ok());
+        found
+            .extend(values.filter(|slice| slice.str_at(&["metadata", "labels", "kubernetes.io/service-name"]) == name));
+        if !matches!(more, Ok(true)) {
+            return found;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use flotilla_proto::value;
+
+    use super::*;
+
+    fn service(kind: &str) -> Value {
+        value!({"spec": {"type": kind, "clusterIP": "10.0.0.9", "externalName": "x.example", "ipFamilies": ["IPv4"],
+            "ports": [{"name": "web", "port": 443}]}})
+    }
+
+    #[test]
+    fn by_the_cluster_address_or_the_name_outside() {
+        assert_eq!(cluster_address(&service("ClusterIP"), "s", 443), Ok(("10.0.0.9".into(), 443)));
+        assert_eq!(cluster_address(&service("ExternalName"), "s", 80), Ok(("x.example".into(), 80)));
+        let missing = cluster_address(&service("NodePort"), "s", 1).unwrap_err();
+        assert_eq!(missing, "no service port 1 found for service \"s\"");
+    }
+
+    #[test]
+    fn by_endpoints_that_are_ready() {
+        let slice = |family: &str, address: &str, ready: bool| {
+            value!({"addressType": family, "ports": [{"name": "web", "port": 8443}],
+                "endpoints": [{"addresses": [address], "conditions": {"ready": ready}}]})
+        };
+        let slices = vec![slice("IPv6", "2001:db8::1", true), slice("IPv4", "10.1.0.1", true)];
+        assert_eq!(endpoint(&service("ClusterIP"), slices, "s", 443), Ok(("10.1.0.1".into(), 8443)));
+        let none = endpoint(&service("ClusterIP"), vec![slice("IPv4", "10.1.0.1", false)], "s", 443).unwrap_err();
+        assert_eq!(none, "no endpoints available for service \"s\"");
+    }
+}

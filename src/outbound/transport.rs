@@ -1,0 +1,53 @@
+//! A connection with a peer, with or without TLS.
+
+use std::sync::Arc;
+
+use rustls::ClientConfig;
+use rustls::pki_types::ServerName;
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio_rustls::TlsConnector;
+
+use super::{Error, Peer, dial, wording};
+use crate::limits;
+
+/// Bytes in both directions.
+pub trait Duplex: AsyncRead + AsyncWrite + Send + Unpin {}
+
+impl<T: AsyncRead + AsyncWrite + Send + Unpin> Duplex for T {}
+
+/// A connection with a peer.
+pub struct Stream {
+    /// What is sent and received.
+    pub io: Box<dyn Duplex>,
+    /// Both ends, as Go names them in errors: `read tcp A->B`.
+    pub ends: Arc<str>,
+    /// Whether the peer chose HTTP/2.
+    pub is_http2: bool,
+}
+
+impl std::fmt::Debug for Stream {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Stream").field("ends", &self.ends).finish_non_exhaustive()
+    }
+}
+
+/// Connects with a peer.
+pub async fn connect(peer: &Peer, tls: Option<&(Arc<ClientConfig>, ServerName<'static>)>) -> Result<Stream, Error> {
+    let tcp = dial(&peer.host, peer.port, peer.guarded).await?;
+    let ends = match (tcp.local_addr(), tcp.peer_addr()) {
+        (Ok(own), Ok(other)) => format!("{own}->{other}").into(),
+        _ => Arc::from(peer.address()),
+    };
+    let Some((config, name)) = tls else {
+        return Ok(Stream { io: Box::new(tcp), ends, is_http2: false });
+    };
+    let shaking = TlsConnector::from(Arc::clone(config)).connect(name.clone(), tcp);
+    match tokio::time::timeout(limits::OUTBOUND_HANDSHAKE_TIMEOUT, shaking).await {
+        Err(_) => Err(Error::Handshake("net/http: TLS handshake timeout".into())),
+        Ok(Err(error)) => Err(Error::Handshake(wording::handshake(&error, name, &ends))),
+        Ok(Ok(stream)) => {
+            let is_http2 = stream.get_ref().1.alpn_protocol() == Some(b"h2");
+            Ok(Stream { io: Box::new(stream), ends, is_http2 })
+        }
+    }
+}

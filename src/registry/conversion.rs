@@ -1,0 +1,83 @@
+//! Having webhooks convert objects before they are shown or stored.
+//!
+//! Of everything but custom resources that a webhook converts, this is a look at a field.
+
+use std::sync::Arc;
+
+use flotilla_cluster::Object;
+use flotilla_proto::value::Value;
+
+use super::{Page, Registry, Served, stored_tree};
+use crate::custom::Custom;
+use crate::limits;
+use crate::status::{ApiError, ApiResult};
+
+impl Registry {
+    /// Has stored objects converted to the version of the request, where a webhook does that.
+    ///
+    /// # Errors
+    /// What the reference says of a webhook that does not convert them.
+    pub async fn convert_to_show(&self, served: &Served, objects: &[Arc<Object>]) -> ApiResult<()> {
+        let Some(custom) = webhook_converts(served) else { return Ok(()) };
+        let own = served.api_version();
+        // What cannot be read is told when it is shown.
+        let trees = objects.iter().filter(|object| !served.shows_as_stored(object)).filter_map(|object| {
+            let object = custom.read(stored_tree(object).ok()?).ok()?;
+            (object.str_at(&["apiVersion"]) != own).then_some(object)
+        });
+        self.converted(custom, &own, trees.collect()).await
+    }
+
+    /// Has an object of the request's version converted to the stored one, where a webhook does that, and back if it is
+    /// to be shown as if it were stored.
+    pub(super) async fn convert_to_store(&self, served: &Served, object: &Value, and_back: bool) -> ApiResult<()> {
+        let Some(custom) = webhook_converts(served) else { return Ok(()) };
+        let (own, stored) = (served.api_version(), custom.definition().stored().api_version());
+        if object.str_at(&["apiVersion"]) != stored {
+            self.converted(custom, &stored, vec![object.clone()]).await?;
+        }
+        if and_back && own != stored {
+            let shown = custom.read(custom.store(object.clone())?)?;
+            self.converted(custom, &own, vec![shown]).await?;
+        }
+        Ok(())
+    }
+
+    /// Has a page of a list converted, where a webhook does that: what goes wrong is told before the answer begins.
+    ///
+    /// # Errors
+    /// As for [`Registry::convert_to_show`]; 413 for a list that is too large.
+    pub async fn convert_page(&self, served: &Served, mut page: Page) -> ApiResult<Page> {
+        if webhook_converts(served).is_none() {
+            return Ok(page);
+        }
+        let (mut objects, mut bytes) = (Vec::new(), 0);
+        loop {
+            let from = objects.len();
+            let more = page.read(&mut objects)?;
+            let read = objects[from..].iter().filter(|object| !served.shows_as_stored(object));
+            bytes += read.map(|object| object.bytes().len()).sum::<usize>();
+            if bytes > limits::CONVERSIONS_LISTED_BYTES {
+                let why = "the list has more objects to be converted by a webhook than fit: ask for it in pages";
+                return Err(ApiError::new(413, "RequestEntityTooLarge", why));
+            }
+            if !more {
+                break;
+            }
+        }
+        self.convert_to_show(served, &objects).await?;
+        Ok(page.of(objects))
+    }
+
+    async fn converted(&self, custom: &Custom, to: &str, objects: Vec<Value>) -> ApiResult<()> {
+        match custom.converted_by_webhook() {
+            Some(definition) if !objects.is_empty() => self.convert_ahead(definition, to, objects).await,
+            _ => Ok(()),
+        }
+    }
+}
+
+/// The custom resource, if a webhook converts it.
+fn webhook_converts(served: &Served) -> Option<&Custom> {
+    served.custom.as_ref().filter(|custom| custom.converted_by_webhook().is_some())
+}

@@ -1,0 +1,131 @@
+//! Lists that have objects which cannot be decoded (see [`crate::unreadable`]), and finding those before they are asked
+//! for.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use flotilla_cluster::{Key, Object, Revision, Selection, Table, TableId};
+use parking_lot::Mutex;
+
+use super::{Registry, Served};
+use crate::limits;
+use crate::status::{ApiError, ApiResult, Cause, Details, qualified};
+use crate::unreadable::{REASON, cause, prove};
+
+/// 500 for a list that has objects which cannot be decoded; it names them.
+fn listed(served: &Served, found: &[Arc<Object>]) -> ApiError {
+    let mut causes: Vec<Cause> =
+        found.iter().take(limits::UNREADABLE_TOLD).filter_map(|object| cause(object)).collect();
+    if found.len() > limits::UNREADABLE_TOLD {
+        let (reason, message) = ("FieldValueTooMany".into(), "too many errors, the list is truncated".into());
+        causes.push(Cause { reason, message, field: String::new() });
+    }
+    let (group, kind) = (served.group().to_owned(), served.resource.name.to_string());
+    let message = format!("failed to read one or more {} from the storage", qualified(&group, &kind));
+    let details = Details { name: "list".into(), group, kind, causes, ..Details::default() };
+    ApiError { details: Some(Box::new(details)), ..ApiError::new(500, REASON, message) }
+}
+
+/// The objects that are known to be unreadable, so that a list which has one is refused before it begins.
+#[derive(Debug, Default)]
+pub struct Unreadable {
+    count: AtomicUsize,
+    objects: Mutex<BTreeMap<(String, Key), Revision>>,
+}
+
+impl Unreadable {
+    fn note(&self, table: &TableId, object: &Object) {
+        let mut objects = self.objects.lock();
+        if objects.len() < limits::UNREADABLE_KNOWN {
+            objects.insert((table.as_str().to_owned(), object.key().clone()), object.revision());
+        }
+        self.count.store(objects.len(), Ordering::Relaxed);
+    }
+
+    fn is_empty(&self) -> bool {
+        self.count.load(Ordering::Relaxed) == 0
+    }
+
+    /// Those of a table that are there still.
+    fn of(&self, table: &Table) -> Vec<Arc<Object>> {
+        let mut objects = self.objects.lock();
+        let mut found = Vec::new();
+        objects.retain(|(of, key), revision| {
+            if of != table.id().as_str() {
+                return true;
+            }
+            let object = table.get(key.as_str()).filter(|object| object.revision() == *revision);
+            let is_there = object.is_some();
+            found.extend(object);
+            is_there
+        });
+        self.count.store(objects.len(), Ordering::Relaxed);
+        found
+    }
+}
+
+impl Registry {
+    /// Refuses a list that is known to have an object which cannot be decoded.
+    ///
+    /// # Errors
+    /// 500, which names those objects.
+    pub fn refuse_unreadable(&self, served: &Served, selects: impl Fn(&Object) -> bool) -> ApiResult<()> {
+        if self.unreadable.is_empty() {
+            return Ok(());
+        }
+        let mut found = self.unreadable.of(&self.table(served));
+        found.retain(|object| selects(object));
+        if found.is_empty() { Ok(()) } else { Err(listed(served, &found)) }
+    }
+
+    /// The error of a list that came upon an object which cannot be shown; `rest` is what follows in the list, which is
+    /// searched for others like it.
+    pub fn list_failed(
+        &self,
+        served: &Served,
+        object: &Arc<Object>,
+        error: ApiError,
+        mut rest: impl FnMut(&mut Vec<Arc<Object>>) -> ApiResult<bool>,
+    ) -> ApiError {
+        if object.is_sound() != Some(false) {
+            return error;
+        }
+        let mut found = vec![Arc::clone(object)];
+        let mut objects = Vec::new();
+        while found.len() <= limits::UNREADABLE_TOLD {
+            let more = rest(&mut objects).unwrap_or(false);
+            found.extend(objects.drain(..).filter(|object| prove(object).is_err()));
+            if !more {
+                break;
+            }
+        }
+        found.iter().for_each(|object| self.unreadable.note(&served.table, object));
+        listed(served, &found)
+    }
+
+    /// Looks at every object that was not written by this process, slowly, so that those which cannot be decoded are
+    /// known before somebody asks for them.
+    pub async fn examine_stored(&self) {
+        for served in self.resources.stored() {
+            let table = self.table(&served);
+            let mut cursor = table.snapshot().cursor(Selection::default(), None);
+            let (mut objects, mut bytes, mut more) = (Vec::new(), 0, true);
+            while more {
+                // History that moves on faster than this ends it: what is new was written by somebody who knows.
+                let Ok(next) = cursor.read(limits::LIST_CHUNK_OBJECTS, &mut objects) else { break };
+                more = next;
+                for object in objects.drain(..).filter(|object| object.is_sound().is_none()) {
+                    bytes += object.bytes().len();
+                    if prove(&object).is_err() {
+                        self.unreadable.note(&served.table, &object);
+                    }
+                }
+                if bytes >= limits::EXAMINED_BYTES {
+                    bytes = 0;
+                    tokio::time::sleep(limits::EXAMINE_PAUSE).await;
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,107 @@
+//! Removing an object that cannot be decoded (`ignoreStoreReadErrorWithClusterBreakingPotential`, KEP-3926): nobody can
+//! say what it owns, what holds it, or whether it is the one that was meant, so that it takes a permission of its own.
+
+use std::sync::Arc;
+
+use flotilla_cluster::{Expectation, Mutation, Object, Outcome, Write};
+use flotilla_proto::value::Value;
+
+use super::delete::Deleted;
+use super::{DeleteOptions, Registry, Target};
+use crate::access::{Attributes, Decision, ResourceAttributes};
+use crate::field::{Errors, Path};
+use crate::gateway::Caller;
+use crate::status::{ApiError, ApiResult};
+
+/// The option.
+pub const OPTION: &str = "ignoreStoreReadErrorWithClusterBreakingPotential";
+/// The verb that it takes.
+const VERB: &str = "unsafe-delete-ignore-read-errors";
+/// Options that an object which cannot be decoded knows nothing of.
+const OTHERS: [&str; 5] = ["dryRun", "propagationPolicy", "orphanDependents", "gracePeriodSeconds", "preconditions"];
+
+/// Whether options ask for it, and what they ask for besides that does not go with it.
+pub fn read(options: &Value) -> Option<Errors> {
+    options.is_true_at(&[OPTION]).then(|| {
+        let mut errors = Errors::default();
+        for other in OTHERS {
+            let stated = options.at(&[other]);
+            if !stated.is_null() && stated.as_array().is_none_or(|list| !list.is_empty()) {
+                let why = format!("cannot be set together with .{other}");
+                errors.invalid(&Path::root(OPTION), &true.into(), why);
+            }
+        }
+        errors
+    })
+}
+
+impl Registry {
+    /// Removes an object that cannot be decoded, without asking what holds it; `None` when it is not in this state any
+    /// more.
+    ///
+    /// # Errors
+    /// 422 when more is asked for than that, 403 when the user may not.
+    pub(super) async fn remove_unreadable(
+        &self,
+        target: Target<'_>,
+        current: &Arc<Object>,
+        options: &DeleteOptions,
+        caller: &Caller,
+    ) -> ApiResult<Option<Deleted>> {
+        match &options.despite_read_errors {
+            Some(errors) if errors.is_empty() => {}
+            Some(errors) => return Err(ApiError::invalid("meta.k8s.io", "DeleteOptions", "", &errors.0)),
+            None => return Ok(None),
+        }
+        self.authorize_unsafe(target, caller)?;
+        let write = Write {
+            table: target.served.table.clone(),
+            key: current.key().clone(),
+            expectation: Expectation::Revision(current.revision()),
+            mutation: Mutation::Delete,
+        };
+        let (resource, user) = (target.served.table.as_str(), &caller.user.name);
+        tracing::warn!(resource, object = %current.key(), user = user.as_str(), "an object that cannot be read is removed");
+        Ok(match self.write(write).await? {
+            Outcome::Committed { object, .. } => Some(Deleted::removed_unread(object)),
+            Outcome::Conflict { .. } => None,
+        })
+    }
+
+    fn authorize_unsafe(&self, target: Target<'_>, caller: &Caller) -> ApiResult<()> {
+        let (group, resource) = (target.served.group(), &*target.served.resource.name);
+        let (namespace, name) = (target.namespace, target.name);
+        let attributes = ResourceAttributes { verb: VERB, group, resource, namespace, name, ..Default::default() };
+        match self.authorizer.decide(&caller.user, &Attributes::Resource(attributes)) {
+            Decision::Allow(_) => Ok(()),
+            Decision::NoOpinion(reason) => {
+                let why = format!("not permitted to do \"{VERB}\", reason: {reason}");
+                Err(ApiError::forbidden(group, resource, name, &why))
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use flotilla_proto::value;
+
+    use super::*;
+
+    #[test]
+    fn it_goes_with_no_other_option() {
+        assert_eq!(read(&value!({"gracePeriodSeconds": 0})), None);
+        assert_eq!(read(&value!({OPTION: false, "dryRun": ["All"]})), None);
+        assert!(read(&value!({OPTION: true, "dryRun": []})).is_some_and(|errors| errors.is_empty()));
+        let all = value!({
+            OPTION: true, "dryRun": ["All"], "propagationPolicy": "Orphan", "orphanDependents": false,
+            "gracePeriodSeconds": 0, "preconditions": {}
+        });
+        let errors = read(&all).unwrap_or_default();
+        let told: Vec<&str> = errors.0.iter().map(|error| error.detail.rsplit(' ').next().unwrap_or("")).collect();
+        assert_eq!(
+            told,
+            [".dryRun", ".propagationPolicy", ".orphanDependents", ".gracePeriodSeconds", ".preconditions"]
+        );
+    }
+}

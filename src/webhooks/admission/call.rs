@@ -1,0 +1,129 @@
+//! Asking one webhook.
+
+use std::time::{Duration, Instant};
+
+use super::{Asked, Verdict, Webhook};
+use crate::field::quote;
+use crate::limits;
+use crate::metrics::families;
+use crate::registry::Registry;
+use crate::status::ApiError;
+
+/// Why a write does not go on after a webhook was asked.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Failure {
+    /// It could not be asked, or said nothing that counts: the text, and the code that metrics have for it.
+    Calling(String, u16),
+    /// It refuses the write.
+    Refused(ApiError),
+    /// It asks for what cannot be done.
+    Internal(ApiError),
+}
+
+impl Failure {
+    /// A failure of asking, in the reference's words.
+    pub fn calling(webhook: &str, why: &str, code: u16) -> Self {
+        Self::Calling(format!("failed calling webhook {}: {why}", quote(webhook)), code)
+    }
+
+    /// What is told of it.
+    pub fn message(&self) -> &str {
+        match self {
+            Self::Calling(message, _) => message,
+            Self::Refused(error) | Self::Internal(error) => &error.message,
+        }
+    }
+
+    /// What the client is answered, unless the failure is ignored.
+    pub fn into_error(self) -> ApiError {
+        match self {
+            Self::Calling(message, _) => ApiError::internal(message),
+            Self::Refused(error) | Self::Internal(error) => error,
+        }
+    }
+}
+
+impl Webhook {
+    /// Asks the webhook about a write, within what is left of the request's time, and has its warnings told. A refusal
+    /// is a failure. A failure that the webhook's policy ignores is told to nobody: `None`.
+    ///
+    /// # Errors
+    /// What the client is answered.
+    pub async fn call(
+        &self,
+        registry: &Registry,
+        asked: &Asked<'_>,
+        left: Duration,
+        warnings: &mut Vec<String>,
+    ) -> Result<Option<Verdict>, ApiError> {
+        let began = Instant::now();
+        let judged = self.ask(registry, asked, left).await.and_then(|verdict| {
+            warnings.extend(verdict.warnings.iter().cloned());
+            if verdict.allowed { Ok(verdict) } else { Err(Failure::Refused(verdict.refusal(&self.name))) }
+        });
+        self.measure(registry, asked.operation, began.elapsed(), judged.as_ref().err());
+        match judged {
+            Ok(verdict) => Ok(Some(verdict)),
+            Err(failure) => self.settle(registry, failure).map(|()| None),
+        }
+    }
+
+    /// Ignores a failure where the policy of the webhook says so.
+    ///
+    /// # Errors
+    /// What the client is answered otherwise.
+    pub fn settle(&self, registry: &Registry, failure: Failure) -> Result<(), ApiError> {
+        let Failure::Calling(message, _) = &failure else { return Err(failure.into_error()) };
+        if !self.ignores_failure {
+            tracing::warn!(webhook = self.name, why = message, "a webhook could not be asked: the write fails");
+            return Err(failure.into_error());
+        }
+        tracing::warn!(webhook = self.name, why = message, "a webhook could not be asked: the write goes on");
+        let labels = [("name", &*self.name), ("type", self.phase())];
+        registry.metrics.meter().counter(families::WEBHOOK_FAIL_OPEN, &labels).increment(1);
+        Ok(())
+    }
+
+    async fn ask(&self, registry: &Registry, asked: &Asked<'_>, left: Duration) -> Result<Verdict, Failure> {
+        if asked.dry_run && !self.takes_dry_run {
+            let why = format!("admission webhook {} does not support dry run", quote(&self.name));
+            return Err(Failure::Internal(ApiError::bad_request(why)));
+        }
+        let failed = |why: String, code: u16| Failure::calling(&self.name, &why, code);
+        let Some(version) = self.review else {
+            let why = "could not create admission objects: webhook does not accept known AdmissionReview versions (v1, v1beta1)";
+            return Err(failed(why.into(), 400));
+        };
+        let uid = uuid::Uuid::new_v4().to_string();
+        let review = asked.review(version, &uid);
+        let (timeout, peer) = (self.timeout.min(left), self.hook.peer(registry));
+        let answer = self.hook.ask(&registry.outbound, peer, &review, timeout, limits::ADMISSION_ANSWER_BYTES).await;
+        let answer =
+            answer.map_err(|error| failed(format!("failed to call webhook: {}", error.message), error.code))?;
+        let verdict = Verdict::read(&answer, version, &uid, self.mutating);
+        verdict.map_err(|why| failed(format!("received invalid webhook response: {why}"), 503))
+    }
+
+    fn measure(&self, registry: &Registry, operation: &str, took: Duration, failure: Option<&Failure>) {
+        let (code, kind) = match failure {
+            None => (200, ""),
+            Some(Failure::Calling(_, code)) => (*code, "calling_webhook_error"),
+            Some(Failure::Refused(error)) => (error.code, "no_error"),
+            Some(Failure::Internal(_)) => (0, "apiserver_internal_error"),
+        };
+        let is_ignored = self.ignores_failure && matches!(failure, Some(Failure::Calling(..)));
+        let is_rejected = failure.is_some() && !is_ignored;
+        let (code, rejected) = (code.min(600).to_string(), if is_rejected { "true" } else { "false" });
+        let meter = registry.metrics.meter();
+        let (name, of, phase) = (("name", &*self.name), ("operation", operation), ("type", self.phase()));
+        let labels = [name, of, ("rejected", rejected), phase];
+        meter.histogram(&families::WEBHOOK_DURATION, &labels).observe(took.as_nanos() as u64);
+        let labels = [("code", &*code), name, of, ("rejected", rejected), phase];
+        meter.counter(families::WEBHOOK_REQUESTS, &labels).increment(1);
+        if is_rejected {
+            let code = if matches!(failure, Some(Failure::Refused(_))) { &*code } else { "0" };
+            let labels = [("error_type", kind), name, of, ("rejection_code", code), phase];
+            meter.counter(families::WEBHOOK_REJECTIONS, &labels).increment(1);
+        }
+    }
+}

@@ -1,0 +1,79 @@
+//! What the patch of a mutating webhook makes of an object.
+
+use flotilla_proto::value::Value;
+
+use super::Failure;
+use super::verdict::Verdict;
+use crate::field::quote;
+use crate::patch::{Format, Operations};
+use crate::status::ApiError;
+
+/// The object as a webhook of this name wants it; `None` when it wants no change. What is decoded of it is the caller's
+/// to check: it is as the webhook made it.
+///
+/// # Errors
+/// When the patch cannot be read, does not apply, or there is nothing to be changed.
+pub fn patched(webhook: &str, verdict: &Verdict, object: Option<&Value>) -> Result<Option<Value>, Failure> {
+    if verdict.patch.is_empty() {
+        return Ok(None);
+    }
+    let operations = Operations::parse(&verdict.patch).map_err(|why| {
+        let message = format!("received undecodable patch in webhook response: {why}");
+        Failure::calling(webhook, &message, 503)
+    })?;
+    if operations.is_empty() {
+        return Ok(None);
+    }
+    let Some(object) = object else {
+        let hook = quote(webhook);
+        let why = format!(
+            "admission webhook {hook} attempted to modify the object, which is not supported for this operation"
+        );
+        return Err(Failure::Internal(ApiError::internal(why)));
+    };
+    if verdict.patch_type != Format::JSON_PATCH_TYPE {
+        return Err(Failure::calling(webhook, &format!("unsupported patch type {}", quote(&verdict.patch_type)), 400));
+    }
+    operations.apply_telling(object.clone()).map(Some).map_err(|why| Failure::Internal(ApiError::internal(why)))
+}
+
+#[cfg(test)]
+mod tests {
+    use flotilla_proto::value;
+
+    use super::*;
+
+    fn with(patch: &str, object: Option<&Value>) -> Result<Option<Value>, String> {
+        let verdict = Verdict { patch: patch.into(), patch_type: "JSONPatch".into(), ..Verdict::default() };
+        patched("w", &verdict, object).map_err(|failure| failure.message().to_owned())
+    }
+
+    #[test]
+    fn patches_apply_or_say_why_not() {
+        let object = value!({"metadata": {"name": "a"}, "list": [1]});
+        let labelled = with(r#"[{"op": "add", "path": "/metadata/labels", "value": {"a": "b"}}]"#, Some(&object));
+        assert_eq!(labelled.unwrap().unwrap().str_at(&["metadata", "labels", "a"]), "b");
+        assert_eq!(with("[]", Some(&object)), Ok(None));
+        let why = |patch: &str| with(patch, Some(&object)).unwrap_err();
+        assert_eq!(
+            why(r#"[{"op": "add", "path": "/x/y", "value": 1}]"#),
+            "Internal error occurred: add operation does not apply: doc is missing path: \"/x/y\": missing value"
+        );
+        assert_eq!(
+            why(r#"[{"op": "remove", "path": "/metadata/z"}]"#),
+            "Internal error occurred: error in remove for path: '/metadata/z': Unable to remove nonexistent key: z: missing value"
+        );
+        assert_eq!(
+            why(r#"[{"op": "add", "path": "/list/7", "value": 1}]"#),
+            "Internal error occurred: error in add for path: '/list/7': Unable to access invalid index: 7: invalid index referenced"
+        );
+        assert_eq!(
+            why(r#"[{"op": "test", "path": "/metadata/name", "value": "b"}]"#),
+            "Internal error occurred: testing value /metadata/name failed: test failed"
+        );
+        let none = with(r#"[{"op": "remove", "path": "/a"}]"#, None).unwrap_err();
+        assert!(none.contains("attempted to modify the object, which is not supported for this operation"), "{none}");
+        let unreadable = why("{}");
+        assert!(unreadable.starts_with("failed calling webhook \"w\": received undecodable patch"), "{unreadable}");
+    }
+}

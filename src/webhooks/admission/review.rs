@@ -1,0 +1,160 @@
+//! What a webhook is asked about, as the review that it is sent.
+
+use flotilla_proto::value;
+use flotilla_proto::value::{Map, Value};
+
+use crate::access::User;
+
+/// Group, version and kind.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct GroupVersionKind {
+    /// Group; empty for the core group.
+    pub group: String,
+    /// Version.
+    pub version: String,
+    /// Name of the kind.
+    pub kind: String,
+}
+
+/// Group, version and plural name.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct GroupVersionResource {
+    /// Group; empty for the core group.
+    pub group: String,
+    /// Version.
+    pub version: String,
+    /// Plural name.
+    pub resource: String,
+}
+
+/// A write, as one webhook is asked about it: in the version that its rules name.
+#[derive(Debug, Clone)]
+pub struct Asked<'a> {
+    /// Kind in the version that the webhook wants.
+    pub kind: GroupVersionKind,
+    /// Resource in the version that the webhook wants.
+    pub resource: GroupVersionResource,
+    /// Kind of the request.
+    pub request_kind: GroupVersionKind,
+    /// Resource of the request.
+    pub request_resource: GroupVersionResource,
+    /// Subresource; empty for the object itself.
+    pub subresource: &'a str,
+    /// Name of the object; empty where there is none yet.
+    pub name: &'a str,
+    /// Namespace; that of a Namespace is its own name.
+    pub namespace: &'a str,
+    /// `CREATE`, `UPDATE`, `DELETE` or `CONNECT`.
+    pub operation: &'static str,
+    /// Who asks.
+    pub user: &'a User,
+    /// The object as it is to be stored, in the version that the webhook wants.
+    pub object: Option<&'a Value>,
+    /// The object as it is stored, in the same version.
+    pub old: Option<&'a Value>,
+    /// Options of the request, with their kind.
+    pub options: Option<&'a Value>,
+    /// Whether nothing is to be stored.
+    pub dry_run: bool,
+}
+
+impl GroupVersionKind {
+    fn to_value(&self) -> Value {
+        value!({"group": (&*self.group), "version": (&*self.version), "kind": (&*self.kind)})
+    }
+}
+
+impl GroupVersionResource {
+    fn to_value(&self) -> Value {
+        value!({"group": (&*self.group), "version": (&*self.version), "resource": (&*self.resource)})
+    }
+}
+
+impl Asked<'_> {
+    /// The review in a version of `admission.k8s.io`.
+    pub fn review(&self, version: &str, uid: &str) -> Value {
+        let object = |object: Option<&Value>| object.cloned().unwrap_or_default();
+        let mut request = value!({
+            "uid": uid, "kind": (self.kind.to_value()), "resource": (self.resource.to_value())
+        });
+        let texts = |request: &mut Value, fields: &[(&str, &str)]| {
+            fields
+                .iter()
+                .filter(|(_, text)| !text.is_empty())
+                .for_each(|(field, text)| request.set_at(&[field], *text));
+        };
+        texts(&mut request, &[("subResource", self.subresource)]);
+        request.set_at(&["requestKind"], self.request_kind.to_value());
+        request.set_at(&["requestResource"], self.request_resource.to_value());
+        let named = [("requestSubResource", self.subresource), ("name", self.name), ("namespace", self.namespace)];
+        texts(&mut request, &named);
+        request.set_at(&["operation"], self.operation);
+        request.set_at(&["userInfo"], user_info(self.user));
+        request.set_at(&["object"], object(self.object));
+        request.set_at(&["oldObject"], object(self.old));
+        request.set_at(&["dryRun"], self.dry_run);
+        request.set_at(&["options"], object(self.options));
+        value!({"kind": "AdmissionReview", "apiVersion": (format!("admission.k8s.io/{version}")), "request": request})
+    }
+}
+
+fn user_info(user: &User) -> Value {
+    let mut info = Value::object();
+    if !user.name.is_empty() {
+        info.set_at(&["username"], &*user.name);
+    }
+    if !user.uid.is_empty() {
+        info.set_at(&["uid"], &*user.uid);
+    }
+    if !user.groups.is_empty() {
+        info.set_at(&["groups"], user.groups.iter().map(|group| Value::from(&**group)).collect::<Vec<_>>());
+    }
+    if !user.extra.is_empty() {
+        let mut extra = Map::new();
+        for (key, values) in &user.extra {
+            extra.insert(key.as_str(), Value::Array(values.iter().map(|value| Value::from(&**value)).collect()));
+        }
+        info.set_at(&["extra"], Value::Object(extra));
+    }
+    info
+}
+
+#[cfg(test)]
+mod tests {
+    use flotilla_proto::json;
+
+    use super::*;
+
+    #[test]
+    fn reviews_have_the_members_of_the_reference_in_its_order() {
+        let kind = GroupVersionKind { group: String::new(), version: "v1".into(), kind: "Pod".into() };
+        let resource = GroupVersionResource { group: String::new(), version: "v1".into(), resource: "pods".into() };
+        let user = User { name: "u".into(), groups: vec!["g".into()], ..User::default() };
+        let object = value!({"a": 1});
+        let asked = Asked {
+            request_kind: kind.clone(),
+            request_resource: resource.clone(),
+            kind,
+            resource,
+            subresource: "",
+            name: "n",
+            namespace: "ns",
+            operation: "CREATE",
+            user: &user,
+            object: Some(&object),
+            old: None,
+            options: None,
+            dry_run: false,
+        };
+        let text = String::from_utf8(json::to_vec(&asked.review("v1", "x"))).unwrap();
+        let expected = concat!(
+            r#"{"kind":"AdmissionReview","apiVersion":"admission.k8s.io/v1","request":{"uid":"x","#,
+            r#""kind":{"group":"","version":"v1","kind":"Pod"},"resource":{"group":"","version":"v1","resource":"pods"},"#,
+            r#""requestKind":{"group":"","version":"v1","kind":"Pod"},"#,
+            r#""requestResource":{"group":"","version":"v1","resource":"pods"},"name":"n","namespace":"ns","#,
+            r#""operation":"CREATE","userInfo":{"username":"u","groups":["g"]},"object":{"a":1},"oldObject":null,"#,
+            r#""dryRun":false,"options":null}}"#
+        );
+        assert_eq!(text, expected);
+    }
+}

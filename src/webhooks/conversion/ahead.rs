@@ -1,0 +1,87 @@
+//! Converting ahead of those who cannot wait.
+
+use std::collections::HashSet;
+use std::sync::Arc;
+
+use flotilla_proto::value::Value;
+use tokio::sync::watch;
+
+use super::kept::{self, Key, Outcome, Turn};
+use super::review;
+use crate::custom::Definition;
+use crate::limits;
+use crate::metrics::Metrics;
+use crate::outbound::{Outbound, Peer};
+use crate::registry::Registry;
+use crate::status::{ApiError, ApiResult};
+
+/// What asking takes, of a registry that does not wait for the answer.
+pub struct Asker {
+    pub(super) outbound: Outbound,
+    pub(super) metrics: Arc<Metrics>,
+    pub(super) peer: Result<Peer, String>,
+}
+
+/// An object that is to be converted, and its key.
+pub struct Wanted {
+    pub(super) key: Key,
+    pub(super) object: Value,
+}
+
+impl Registry {
+    /// Has the webhook of a definition convert objects to a version, so that they are found when they are shown. Those
+    /// that are known are not asked for again, nor those that somebody else has asked for.
+    ///
+    /// # Errors
+    /// What the reference says of a webhook that does not convert them.
+    pub async fn convert_ahead(&self, definition: &Arc<Definition>, to: &str, objects: Vec<Value>) -> ApiResult<()> {
+        let (told, outcome) = watch::channel(None);
+        let (mut own, mut others): (Vec<Wanted>, Vec<Outcome>) = (Vec::new(), Vec::new());
+        let mut seen = HashSet::new();
+        for object in objects {
+            let key = kept::key(definition.serial, to, &object);
+            if !seen.insert(key) {
+                continue;
+            }
+            match kept::turn(key, &outcome) {
+                Turn::Known => {}
+                Turn::Own => own.push(Wanted { key, object }),
+                Turn::Others(outcome) => others.push(outcome),
+            }
+        }
+        if !own.is_empty() {
+            let peer =
+                definition.conversion.as_ref().map_or_else(|| Err(String::new()), |webhook| webhook.hook.peer(self));
+            let asker = Asker { outbound: self.outbound.clone(), metrics: Arc::clone(&self.metrics), peer };
+            let (definition, to) = (Arc::clone(definition), to.to_owned());
+            // Others may wait for this one: it goes on when whoever asked first is gone.
+            tokio::spawn(async move {
+                let keys: Vec<Key> = own.iter().map(|wanted| wanted.key).collect();
+                let converted = ask_in_parts(&asker, &definition, &to, own).await;
+                kept::answered(&keys);
+                told.send_replace(Some(converted));
+            });
+            others.push(outcome);
+        }
+        for mut outcome in others {
+            let told = outcome.wait_for(Option::is_some).await;
+            let told = told.map_or_else(|_| Some(Err(ended())), |told| told.clone());
+            told.unwrap_or_else(|| Err(ended()))?;
+        }
+        Ok(())
+    }
+}
+
+fn ended() -> ApiError {
+    ApiError::unavailable("the conversion of objects was broken off", 1)
+}
+
+async fn ask_in_parts(asker: &Asker, definition: &Definition, to: &str, wanted: Vec<Wanted>) -> ApiResult<()> {
+    let mut wanted = wanted.into_iter().peekable();
+    while wanted.peek().is_some() {
+        let part: Vec<Wanted> = wanted.by_ref().take(limits::CONVERSION_OBJECTS).collect();
+        let converted = review::ask(asker, definition, to, part).await.map_err(ApiError::unknown)?;
+        kept::keep(converted);
+    }
+    Ok(())
+}

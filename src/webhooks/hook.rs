@@ -1,0 +1,284 @@
+//! A webhook: where it is, and asking it.
+
+use std::time::Duration;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use bytes::Bytes;
+use flotilla_golang::url::{Url, path_escape};
+use flotilla_proto::json;
+use flotilla_proto::value::Value;
+use http::Request;
+use http::header::{ACCEPT, CONTENT_TYPE, HOST, USER_AGENT};
+use tokio::time::Instant;
+
+use crate::field::quote;
+use crate::outbound::{self, Outbound, Peer, Secure, Trust, service};
+use crate::registry::Registry;
+use crate::version;
+
+/// The port of Services that do not say which.
+const PORT: u16 = 443;
+/// Bytes of an answer that is no review which errors repeat.
+const TEXT_BYTES: usize = 2_048;
+
+/// Where a webhook is, and whom to believe that.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Hook {
+    place: Place,
+    /// Path, as it is sent.
+    path: String,
+    trust: Trust,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum Place {
+    Service {
+        namespace: String,
+        name: String,
+        port: u16,
+    },
+    /// `authority` as the URL has it.
+    Host {
+        authority: String,
+        host: String,
+        port: u16,
+    },
+    /// Why there is none.
+    Nowhere(String),
+}
+
+/// Why a webhook did not answer as it should, and the code that stands for it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct CallError {
+    /// For people.
+    pub message: String,
+    /// The code of its answer, or 503.
+    pub code: u16,
+}
+
+impl CallError {
+    fn unreachable(message: String) -> Self {
+        Self { message, code: 503 }
+    }
+}
+
+impl Hook {
+    /// Reads a `clientConfig`.
+    pub fn of(config: &Value) -> Self {
+        let bundle = STANDARD.decode(config.str_at(&["caBundle"])).unwrap_or_default();
+        let trust = Trust::bundle(if bundle.trim_ascii().is_empty() { Vec::new() } else { bundle });
+        let service = config.at(&["service"]);
+        if !service.is_null() {
+            let (namespace, name) = (service.str_at(&["namespace"]).into(), service.str_at(&["name"]).into());
+            let port = service.int_at(&["port"]).and_then(|port| u16::try_from(port).ok()).unwrap_or(PORT);
+            let path = clean(service.str_at(&["path"]));
+            return Self { place: Place::Service { namespace, name, port }, path, trust };
+        }
+        let text = config.str_at(&["url"]);
+        let url = match Url::parse(text) {
+            Ok(url) if !text.is_empty() => url,
+            Ok(_) => {
+                let why = "webhook configuration must have either service or URL".to_owned();
+                return Self { place: Place::Nowhere(why), path: String::new(), trust };
+            }
+            Err(error) => {
+                return Self { place: Place::Nowhere(format!("Unparsable URL: {error}")), path: String::new(), trust };
+            }
+        };
+        let of_text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+        let port = of_text(url.port()).parse().unwrap_or(PORT);
+        let place = Place::Host { authority: of_text(&url.host), host: of_text(url.hostname()), port };
+        Self { place, path: clean(&of_text(&url.path)), trust }
+    }
+
+    /// The URL that errors show.
+    fn url(&self, timeout: Duration) -> String {
+        let authority = match &self.place {
+            Place::Service { namespace, name, port } => format!("{name}.{namespace}.svc:{port}"),
+            Place::Host { authority, .. } => authority.clone(),
+            Place::Nowhere(_) => String::new(),
+        };
+        format!("https://{authority}{}?timeout={}s", self.path, timeout.as_secs_f64().ceil())
+    }
+
+    /// Whom to connect with, as Services are now.
+    ///
+    /// # Errors
+    /// When its Service leads nowhere, in the reference's words.
+    pub fn peer(&self, registry: &Registry) -> Result<Peer, String> {
+        let (host, port, server_name, http2) = match &self.place {
+            Place::Service { namespace, name, port } => {
+                let (host, port) = service::resolve(registry, namespace, name, *port)?;
+                (host, port, format!("{name}.{namespace}.svc"), false)
+            }
+            // As upstream: what is elsewhere may be several servers behind one name, which one connection would miss.
+            Place::Host { host, port, .. } => (host.clone(), *port, host.clone(), is_local(host)),
+            Place::Nowhere(why) => return Err(why.clone()),
+        };
+        let secure = Secure { server_name, trust: self.trust.clone(), identity: None, http2 };
+        Ok(Peer { host, port, guarded: false, secure: Some(secure) })
+    }
+
+    /// Asks the webhook, which is told how long it has; answers with a JSON document of at most so many bytes.
+    ///
+    /// # Errors
+    /// When it cannot be reached in time, or answers with anything else.
+    pub async fn ask(
+        &self,
+        outbound: &Outbound,
+        peer: Result<Peer, String>,
+        review: &Value,
+        timeout: Duration,
+        bytes_max: usize,
+    ) -> Result<Value, CallError> {
+        let url = self.url(timeout);
+        let failed = |why: String| CallError::unreachable(format!("Post {}: {why}", quote(&url)));
+        let peer = peer.map_err(failed)?;
+        let authority = url.trim_start_matches("https://").split('/').next().unwrap_or_default();
+        let mut body = json::to_vec(review);
+        body.push(b'\n');
+        let request = Request::post(&url)
+            .header(HOST, authority)
+            .header(ACCEPT, "application/json, */*")
+            .header(CONTENT_TYPE, "application/json")
+            .header(USER_AGENT, user_agent())
+            .body(outbound::full(body))
+            .map_err(|error| failed(error.to_string()))?;
+        let deadline = Instant::now() + timeout;
+        let answer = outbound.send(&peer, request, deadline).await.map_err(|error| failed(error.to_string()))?;
+        let code = answer.status().as_u16();
+        let reading = tokio::time::timeout_at(deadline, outbound::read(answer.into_body(), bytes_max)).await;
+        let body = reading.unwrap_or(Err(outbound::Error::Deadline)).map_err(|error| {
+            let why = "unexpected error when reading response body. Please retry. Original error:";
+            CallError::unreachable(format!("{why} {error}"))
+        })?;
+        document(code, &body)
+    }
+}
+
+fn user_agent() -> String {
+    format!("kube-apiserver-admission/{}", version::GIT_VERSION)
+}
+
+/// Whether a host is this machine.
+fn is_local(host: &str) -> bool {
+    let is_loopback = |address: std::net::IpAddr| address.is_loopback();
+    host.eq_ignore_ascii_case("localhost") || host.parse().is_ok_and(is_loopback)
+}
+
+/// A path as Go joins it: absolute, without empty or relative parts, and without a slash at its end.
+fn clean(path: &str) -> String {
+    let mut parts: Vec<&str> = Vec::new();
+    for part in path.split('/') {
+        match part {
+            "" | "." => {}
+            ".." => drop(parts.pop()),
+            part => parts.push(part),
+        }
+    }
+    format!("/{}", parts.iter().map(|part| path_escape(part)).collect::<Vec<_>>().join("/"))
+}
+
+/// The document that an answer is.
+fn document(code: u16, body: &Bytes) -> Result<Value, CallError> {
+    if !(200..=206).contains(&code) {
+        return Err(refused(code, body));
+    }
+    let failed = |why: String| CallError::unreachable(why);
+    if body.is_empty() {
+        return Err(failed(format!("0-length response with status code: {code} and content type: ")));
+    }
+    let parse_error =
+        |why: &dyn std::fmt::Display| failed(format!("couldn't get version/kind; json parse error: {why}"));
+    let document = json::parse(body).map_err(|error| parse_error(&error))?;
+    if document.as_object().is_none() {
+        return Err(parse_error(
+            &"json: cannot unmarshal into Go value of type struct { APIVersion string; Kind string }",
+        ));
+    }
+    if document.str_at(&["kind"]).is_empty() {
+        let text = String::from_utf8_lossy(body);
+        return Err(failed(format!("Object 'Kind' is missing in '{}'", text.trim_end())));
+    }
+    if document.str_at(&["kind"]) == "Status" && document.str_at(&["status"]) == "Failure" {
+        return Err(stated(&document, 500));
+    }
+    Ok(document)
+}
+
+/// What an answer says that is a Status itself.
+fn stated(status: &Value, code: u16) -> CallError {
+    let message = status.str_at(&["message"]);
+    let message =
+        if message.is_empty() { "an error on the server has prevented the request from succeeding" } else { message };
+    let stated = status.int_at(&["code"]).and_then(|code| u16::try_from(code).ok());
+    CallError { message: message.into(), code: stated.filter(|code| *code > 0).unwrap_or(code) }
+}
+
+/// What clients of Kubernetes say of an answer that is none.
+fn refused(code: u16, body: &Bytes) -> CallError {
+    if let Ok(status) = json::parse(body)
+        && status.str_at(&["kind"]) == "Status"
+        && status.str_at(&["status"]) != "Success"
+    {
+        return stated(&status, code);
+    }
+    let beginning = String::from_utf8_lossy(&body[..body.len().min(TEXT_BYTES)]);
+    let text = if is_text(body) { beginning.trim() } else { "unknown" };
+    let message = match code {
+        400 => "the server rejected our request for an unknown reason".into(),
+        401 => "the server has asked for the client to provide credentials".into(),
+        403 | 415 => text.to_owned(),
+        404 => "the server could not find the requested resource".into(),
+        405 => "the server does not allow this method on the requested resource".into(),
+        406 => "the server was unable to respond with a content type that the client supports".into(),
+        409 => "the server reported a conflict".into(),
+        422 => "the server rejected our request due to an error in our request".into(),
+        429 => "the server has received too many requests and has asked us to try again later".into(),
+        503 => "the server is currently unable to handle the request".into(),
+        504 => {
+            "the server was unable to return a response in the time allotted, but may still be processing the request"
+                .into()
+        }
+        500.. => format!("an error on the server ({}) has prevented the request from succeeding", quote(text)),
+        _ => format!("the server responded with the status code {code} but did not return more information"),
+    };
+    CallError { message, code }
+}
+
+fn is_text(body: &[u8]) -> bool {
+    std::str::from_utf8(&body[..body.len().min(TEXT_BYTES)]).map_or_else(|error| error.error_len().is_none(), |_| true)
+}
+
+#[cfg(test)]
+mod tests {
+    use flotilla_proto::value;
+
+    use super::*;
+
+    #[test]
+    fn urls_as_errors_show_them() {
+        let shown = |config: Value| Hook::of(&config).url(Duration::from_millis(9_500));
+        let service = value!({"service": {"name": "a", "namespace": "b"}});
+        assert_eq!(shown(service), "https://a.b.svc:443/?timeout=10s");
+        let service = value!({"service": {"name": "a", "namespace": "b", "port": 8443, "path": "/x//y/"}});
+        assert_eq!(shown(service), "https://a.b.svc:8443/x/y?timeout=10s");
+        assert_eq!(shown(value!({"url": "https://127.0.0.1:9/check"})), "https://127.0.0.1:9/check?timeout=10s");
+        assert_eq!(shown(value!({"url": "https://a.example"})), "https://a.example/?timeout=10s");
+    }
+
+    #[test]
+    fn answers_that_are_no_documents() {
+        let told = |code: u16, body: &'static str| document(code, &Bytes::from_static(body.as_bytes())).unwrap_err();
+        let of_500 = told(500, "oh no\n");
+        assert_eq!(of_500.message, "an error on the server (\"oh no\") has prevented the request from succeeding");
+        assert_eq!(of_500.code, 500);
+        let redirect = "the server responded with the status code 302 but did not return more information";
+        assert_eq!(told(302, "").message, redirect);
+        let html = "couldn't get version/kind; json parse error: invalid character '<' looking for beginning of value";
+        assert_eq!(told(200, "<html>").message, html);
+        assert_eq!(told(200, "").message, "0-length response with status code: 200 and content type: ");
+        assert_eq!(told(403, r#"{"kind": "Status", "message": "no", "code": 418}"#).code, 418);
+    }
+}

@@ -1,0 +1,177 @@
+//! Custom resources that a webhook converts.
+
+use std::thread::sleep;
+use std::time::{Duration, Instant};
+
+use serde_json::{Value, json};
+
+use crate::support::{Connection, DataDir, Reply, Webhook};
+
+const DEFINITIONS: &str = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
+const V1: &str = "/apis/example.com/v1/namespaces/default/pots";
+const V2: &str = "/apis/example.com/v2/namespaces/default/pots";
+const PATIENCE: Duration = Duration::from_secs(60);
+
+fn definition(client_config: &Value) -> Value {
+    let version = |name: &str, field: &str, storage: bool| {
+        let spec = json!({"type": "object", "properties": {field: {"type": "string"}}});
+        let schema = json!({"openAPIV3Schema": {"type": "object", "properties": {"spec": spec}}});
+        json!({"name": name, "served": true, "storage": storage, "schema": schema})
+    };
+    json!({
+        "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
+        "metadata": {"name": "pots.example.com"},
+        "spec": {
+            "group": "example.com", "scope": "Namespaced", "names": {"plural": "pots", "kind": "Pot"},
+            "versions": [version("v1", "one", true), version("v2", "two", false)],
+            "conversion": {"strategy": "Webhook", "webhook": {
+                "conversionReviewVersions": ["v1"], "clientConfig": client_config
+            }},
+        },
+    })
+}
+
+fn pot(version: &str, name: &str, value: &str) -> Value {
+    let field = if version == "v1" { "one" } else { "two" };
+    let api_version = format!("example.com/{version}");
+    json!({"apiVersion": api_version, "kind": "Pot", "metadata": {"name": name}, "spec": {field: value}})
+}
+
+/// Moves the one field of pots between its two names.
+fn convert(review: &Value) -> Value {
+    let request = &review["request"];
+    let to = request["desiredAPIVersion"].as_str().expect("a version");
+    let (from_field, to_field) = if to.ends_with("/v2") { ("one", "two") } else { ("two", "one") };
+    let objects = request["objects"].as_array().expect("objects").iter().map(|object| {
+        let mut object = object.clone();
+        let value = object["spec"][from_field].clone();
+        object["apiVersion"] = to.into();
+        object["spec"] = json!({to_field: value});
+        object["metadata"]["annotations"] = json!({"converted": "yes"});
+        object["metadata"]["generation"] = 99.into();
+        object
+    });
+    let objects: Vec<Value> = objects.collect();
+    let result = json!({"status": "Success"});
+    let response = json!({"uid": request["uid"], "result": result, "convertedObjects": objects});
+    json!({"apiVersion": "apiextensions.k8s.io/v1", "kind": "ConversionReview", "response": response})
+}
+
+/// Defines pots, and waits until they are served.
+fn define(client: &mut Connection, client_config: &Value) {
+    client.post(DEFINITIONS, &definition(client_config)).expect(201);
+    let deadline = Instant::now() + PATIENCE;
+    while client.get(V1).status != 200 {
+        assert!(Instant::now() < deadline, "pots are not served in time");
+        sleep(Duration::from_millis(20));
+    }
+}
+
+#[test]
+fn objects_are_shown_and_stored_as_the_webhook_says() {
+    let (data, webhook) = (DataDir::new(), Webhook::start(|review| Reply::Document(convert(review))));
+    let server = data.start();
+    let mut client = server.connect();
+    define(&mut client, &webhook.config("/convert"));
+    let made = client.post(V2, &pot("v2", "a", "x")).expect(201);
+    assert_eq!((&made["spec"], &made["metadata"]["generation"]), (&json!({"two": "x"}), &json!(1)));
+    let asked = webhook.asked();
+    assert_eq!(asked.len(), 2, "stored, and shown again: {asked:?}");
+    assert_eq!(
+        (&*asked[0].0, &asked[0].1["request"]["desiredAPIVersion"]),
+        ("/convert?timeout=30s", &json!("example.com/v1"))
+    );
+    let shown = client.get(&format!("{V1}/a")).expect(200);
+    assert_eq!((&shown["spec"], &shown["metadata"]["generation"]), (&json!({"one": "x"}), &json!(1)));
+    assert_eq!(shown["metadata"]["annotations"], json!({"converted": "yes"}));
+    let patch = br#"{"spec": {"two": "y"}}"#;
+    let changed = client.request("PATCH", &format!("{V2}/a"), "application/merge-patch+json", patch).expect(200);
+    assert_eq!(changed["spec"], json!({"two": "y"}));
+    assert_eq!(client.get(&format!("{V1}/a")).expect(200)["spec"], json!({"one": "y"}));
+    for (n, name) in ["b", "c", "d"].iter().enumerate() {
+        client.post(V1, &pot("v1", name, &n.to_string())).expect(201);
+    }
+    let before = webhook.asked().len();
+    let list = client.get(V2).expect(200);
+    let values: Vec<&Value> = list["items"].as_array().expect("items").iter().map(|pot| &pot["spec"]["two"]).collect();
+    assert_eq!(values, ["y", "0", "1", "2"]);
+    let asked = webhook.asked();
+    assert_eq!(asked.len(), before + 1, "one review for all that were not known");
+    assert_eq!(asked[before].1["request"]["objects"].as_array().map(Vec::len), Some(3));
+    client.get(V2).expect(200);
+    client.get(V1).expect(200);
+    assert_eq!(webhook.asked().len(), before + 1, "what is known is not asked for again");
+    client.delete(&format!("{V2}/a")).expect(200);
+}
+
+#[test]
+fn many_watchers_have_an_object_converted_once() {
+    let (data, webhook) = (DataDir::new(), Webhook::start(|review| Reply::Document(convert(review))));
+    let server = data.start();
+    let mut client = server.connect();
+    define(&mut client, &webhook.config("/"));
+    let path = format!("{V2}?watch=1");
+    let begin = |_| server.connect().watch(&path).expect("a connection").expect("a watch");
+    let mut watches: Vec<_> = (0..20).map(begin).collect();
+    client.post(V1, &pot("v1", "a", "x")).expect(201);
+    for watch in &mut watches {
+        let event = watch.next().expect("an event");
+        assert_eq!((&event["type"], &event["object"]["spec"]), (&json!("ADDED"), &json!({"two": "x"})));
+    }
+    assert_eq!(webhook.asked().len(), 1);
+}
+
+/// How a webhook answers a review.
+type Answers = fn(&Value) -> Reply;
+
+#[test]
+fn a_webhook_that_fails_hurts_only_what_needs_it() {
+    let replies: [(Answers, &str); 8] = [
+        (|_| Reply::Close, "EOF"),
+        (|_| Reply::of("500 Internal Server Error", "", "oh no"), "an error on the server (\"oh no\") has prevented"),
+        (|_| Reply::of("302 Found", "Location: https://127.0.0.1:1/\r\n", ""), "status code 302 but did not return"),
+        (|_| Reply::of("200 OK", "Content-Type: text/html\r\n", "<html>"), "invalid character '<' looking for"),
+        (|_| Reply::Endless(100 << 20), "response body too large"),
+        (|review| Reply::Document(with(review, |answer| answer["response"]["uid"] = "x".into())), "got \"x\""),
+        (
+            |review| Reply::Document(with(review, |answer| answer["response"]["convertedObjects"] = json!([]))),
+            "returned 0 objects, expected 1",
+        ),
+        (
+            |review| {
+                let rename =
+                    |answer: &mut Value| answer["response"]["convertedObjects"][0]["metadata"]["name"] = "z".into();
+                Reply::Document(with(review, rename))
+            },
+            "must have the same name: a != z",
+        ),
+    ];
+    let data = DataDir::new();
+    let server = data.start();
+    let mut client = server.connect();
+    for (reply, told) in replies {
+        let webhook = Webhook::start(reply);
+        define(&mut client, &webhook.config("/"));
+        client.post(V1, &pot("v1", "a", "x")).expect(201);
+        for path in [format!("{V2}/a"), V2.to_owned()] {
+            let error = client.get(&path).expect(500);
+            let message = error["message"].as_str().expect("a message");
+            assert!(message.starts_with("conversion webhook for example.com/v1, Kind=Pot"), "{message}");
+            assert!(message.contains(told), "{message} has no {told}");
+        }
+        client.get(V1).expect(200);
+        client.delete(&format!("{DEFINITIONS}/pots.example.com")).expect(200);
+        let deadline = Instant::now() + PATIENCE;
+        while client.get(V1).status != 404 {
+            assert!(Instant::now() < deadline, "pots do not go, whose webhook fails");
+            sleep(Duration::from_millis(20));
+        }
+    }
+}
+
+/// What a webhook that works says, changed.
+fn with(review: &Value, change: impl FnOnce(&mut Value)) -> Value {
+    let mut answer = convert(review);
+    change(&mut answer);
+    answer
+}

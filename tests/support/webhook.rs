@@ -1,0 +1,168 @@
+//! A webhook: an HTTPS server that answers as a test says, and remembers what it was asked.
+
+use std::io::{Read as _, Write as _};
+use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
+use std::sync::{Arc, Mutex};
+use std::thread;
+use std::time::Duration;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use rcgen::{CertificateParams, KeyPair};
+use rustls::pki_types::PrivateKeyDer;
+use rustls::{ServerConfig, ServerConnection, StreamOwned};
+use serde_json::{Value, json};
+
+/// How long a webhook that hangs does so: longer than any test waits for it.
+const HANG: Duration = Duration::from_secs(120);
+
+/// What a webhook does with a request.
+pub enum Reply {
+    /// 200 with this document.
+    Document(Value),
+    /// These bytes, head and body.
+    Bytes(Vec<u8>),
+    /// Nothing, for long.
+    Hang,
+    /// The connection is closed without an answer.
+    Close,
+    /// So many bytes of a body without end.
+    Endless(usize),
+}
+
+impl Reply {
+    /// A whole answer.
+    pub fn of(status: &str, headers: &str, body: &str) -> Self {
+        let length = body.len();
+        Self::Bytes(format!("HTTP/1.1 {status}\r\nContent-Length: {length}\r\n{headers}\r\n{body}").into_bytes())
+    }
+}
+
+/// What a webhook was asked: the path with its query, and the review.
+pub type Asked = (String, Value);
+
+/// A running webhook; it ends with the program.
+pub struct Webhook {
+    address: SocketAddr,
+    bundle: String,
+    asked: Arc<Mutex<Vec<Asked>>>,
+}
+
+impl Webhook {
+    /// Starts a webhook whose certificate is for 127.0.0.1.
+    pub fn start(answer: impl Fn(&Value) -> Reply + Send + Sync + 'static) -> Self {
+        Self::start_as("127.0.0.1", |_| {}, answer)
+    }
+
+    /// Starts a webhook whose certificate is for a name, and as `change` makes it.
+    pub fn start_as(
+        name: &str,
+        change: impl FnOnce(&mut CertificateParams),
+        answer: impl Fn(&Value) -> Reply + Send + Sync + 'static,
+    ) -> Self {
+        let key = KeyPair::generate().expect("a key");
+        let mut params = CertificateParams::new(vec![name.to_owned()]).expect("a name");
+        change(&mut params);
+        let certificate = params.self_signed(&key).expect("a certificate");
+        let provider = Arc::new(rustls::crypto::ring::default_provider());
+        let config = ServerConfig::builder_with_provider(provider).with_safe_default_protocol_versions();
+        let key = PrivateKeyDer::try_from(key.serialize_der()).expect("a key");
+        let config = config.expect("TLS").with_no_client_auth();
+        let config = Arc::new(config.with_single_cert(vec![certificate.der().clone()], key).expect("TLS"));
+        let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
+        let address = listener.local_addr().expect("an address");
+        let (asked, answer) = (Arc::<Mutex<Vec<Asked>>>::default(), Arc::new(answer));
+        let seen = Arc::clone(&asked);
+        thread::spawn(move || {
+            for socket in listener.incoming().flatten() {
+                let (config, seen, answer) = (Arc::clone(&config), Arc::clone(&seen), Arc::clone(&answer));
+                thread::spawn(move || serve(socket, config, &seen, &*answer));
+            }
+        });
+        Self { address, bundle: STANDARD.encode(certificate.pem()), asked }
+    }
+
+    /// The `clientConfig` by which it is reached.
+    pub fn config(&self, path: &str) -> Value {
+        json!({"url": format!("https://127.0.0.1:{}{path}", self.port()), "caBundle": self.bundle})
+    }
+
+    /// Its certificate, as configurations have it.
+    pub fn bundle(&self) -> &str {
+        &self.bundle
+    }
+
+    pub fn port(&self) -> u16 {
+        self.address.port()
+    }
+
+    /// What it was asked so far, in order.
+    pub fn asked(&self) -> Vec<Asked> {
+        self.asked.lock().expect("no test panics while it holds this").clone()
+    }
+}
+
+fn serve(
+    socket: TcpStream,
+    config: Arc<ServerConfig>,
+    seen: &Mutex<Vec<Asked>>,
+    answer: &(dyn Fn(&Value) -> Reply + Send + Sync),
+) {
+    let Ok(session) = ServerConnection::new(config) else { return };
+    let mut stream = StreamOwned::new(session, socket);
+    while let Some((path, body)) = read_request(&mut stream) {
+        let review = serde_json::from_slice(&body).unwrap_or(Value::Null);
+        seen.lock().expect("no test panics while it holds this").push((path, review.clone()));
+        let written = match answer(&review) {
+            Reply::Document(document) => {
+                let body = document.to_string();
+                let head =
+                    format!("HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: {}", body.len());
+                stream.write_all(format!("{head}\r\n\r\n{body}").as_bytes())
+            }
+            Reply::Bytes(bytes) => stream.write_all(&bytes),
+            Reply::Hang => {
+                thread::sleep(HANG);
+                return;
+            }
+            Reply::Close => {
+                let _ = stream.sock.shutdown(Shutdown::Both);
+                return;
+            }
+            Reply::Endless(bytes) => {
+                let chunk = [b' '; 65_536];
+                let head = stream.write_all(b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\n\r\n");
+                (0..bytes / chunk.len()).try_fold((), |(), _| stream.write_all(&chunk)).and(head)
+            }
+        };
+        if written.and_then(|()| stream.flush()).is_err() {
+            return;
+        }
+    }
+}
+
+/// The path and the body of the next request; `None` when there is none.
+fn read_request(stream: &mut StreamOwned<ServerConnection, TcpStream>) -> Option<(String, Vec<u8>)> {
+    let (mut bytes, mut buffer) = (Vec::new(), [0; 16_384]);
+    let head_end = loop {
+        if let Some(at) = bytes.windows(4).position(|four| four == b"\r\n\r\n") {
+            break at + 4;
+        }
+        match stream.read(&mut buffer) {
+            Ok(0) | Err(_) => return None,
+            Ok(length) => bytes.extend_from_slice(&buffer[..length]),
+        }
+    };
+    let head = String::from_utf8_lossy(&bytes[..head_end]).into_owned();
+    let path = head.split(' ').nth(1)?.to_owned();
+    let mut lengths = head.lines().filter_map(|line| line.split_once(':'));
+    let length = lengths.find(|(name, _)| name.eq_ignore_ascii_case("content-length"))?.1.trim().parse().ok()?;
+    let mut body = bytes.split_off(head_end);
+    while body.len() < length {
+        match stream.read(&mut buffer) {
+            Ok(0) | Err(_) => return None,
+            Ok(read) => body.extend_from_slice(&buffer[..read]),
+        }
+    }
+    Some((path, body))
+}
