@@ -3,7 +3,9 @@
 use std::sync::Arc;
 
 use actix_http::header::HeaderMap;
-use actix_web::http::header::{CONNECTION, CONTENT_LENGTH, EXPECT, HOST, HeaderName, HeaderValue, TRANSFER_ENCODING};
+use actix_web::http::header::{
+    CONNECTION, CONTENT_LENGTH, EXPECT, HOST, HeaderName, HeaderValue, TRANSFER_ENCODING, UPGRADE,
+};
 use actix_web::http::{Method, Uri};
 use bytes::Bytes;
 
@@ -43,6 +45,16 @@ pub(super) struct RequestHead {
     pub closes: bool,
     /// Whether the client waits to be asked for the body.
     pub expects: bool,
+    /// Whether the client would speak another protocol; what follows the head is of that, not of HTTP.
+    pub upgrades: bool,
+}
+
+impl RequestHead {
+    /// Whether the other protocol is WebSocket (RFC 6455).
+    pub fn is_websocket(&self) -> bool {
+        let protocol = self.headers.get(UPGRADE).map(|value| value.as_bytes().trim_ascii());
+        self.upgrades && protocol.is_some_and(|protocol| protocol.eq_ignore_ascii_case(b"websocket"))
+    }
 }
 
 /// What is answered without asking anybody.
@@ -101,8 +113,10 @@ pub(super) fn parse(head: &Bytes) -> Result<RequestHead, Refusal> {
     if !expects && headers.get(EXPECT).is_some_and(|value| !value.is_empty()) {
         return Err(BAD_EXPECTATION);
     }
-    let expects = expects && !is_old && length != Length::Bytes(0);
-    Ok(RequestHead { method, uri, target, headers, length, is_old, closes, expects })
+    let is_bodiless = length == Length::Bytes(0);
+    let expects = expects && !is_old && !is_bodiless;
+    let upgrades = is_bodiless && !is_old && !closes && has(CONNECTION, "upgrade") && headers.contains_key(UPGRADE);
+    Ok(RequestHead { method, uri, target, headers, length, is_old, closes, expects, upgrades })
 }
 
 /// A line without its end, and what follows.

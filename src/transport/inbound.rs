@@ -21,7 +21,7 @@ use tokio::io::{AsyncRead, ReadBuf};
 use tokio::time::{Sleep, sleep};
 
 use super::chunked::Chunked;
-use super::head::{self, Length, MALFORMED, Refusal, RequestHead, TOO_LARGE, TOO_MANY};
+use super::head::{self, Length, Refusal, RequestHead, TOO_LARGE, TOO_MANY};
 use crate::limits;
 
 /// Heads above [`limits::HEAD_BYTES_COMMON`] that are being read or answered.
@@ -73,6 +73,8 @@ enum Stage {
     /// So many bytes of a body.
     Body(u64),
     Chunks(Chunked),
+    /// Bytes of another protocol.
+    Other,
     /// Nothing that matters.
     Over,
 }
@@ -188,6 +190,10 @@ impl Inbound {
                     }
                     rest
                 }
+                Stage::Other => {
+                    self.ready.extend_from_slice(bytes);
+                    return;
+                }
                 Stage::Over => return,
             };
         }
@@ -250,6 +256,14 @@ impl Inbound {
             (false, false) => "",
         });
         self.stage = match head.length {
+            _ if head.upgrades => {
+                short.push_str("connection: upgrade\r\n");
+                if head.is_websocket() {
+                    // Whatever comes is a body to the HTTP server.
+                    short.push_str("upgrade: websocket\r\n");
+                }
+                Stage::Other
+            }
             Length::Bytes(0) => Stage::Head,
             Length::Bytes(length) => {
                 short.push_str(&format!("content-length: {length}\r\n"));

@@ -1,3 +1,4 @@
+use super::super::head::MALFORMED;
 use super::*;
 
 /// A client that sends bytes so many at a time, and then closes.
@@ -70,6 +71,21 @@ fn what_is_refused_is_the_last() {
     let (given, asked) = read(b"GET / HTTP/1.1\r\nHost: a\r\n\r\nGET\r\n\r\nGET / HTTP/1.1\r\nHost: a\r\n\r\n", 10);
     assert_eq!(given, format!("{SHORT}\r\n{SHORT}connection: close\r\n\r\n"));
     assert!(matches!(asked[..], [Question::Request(..), Question::Refused(MALFORMED)]));
+}
+
+#[test]
+fn bytes_of_another_protocol_are_left_alone() {
+    for (protocol, told) in [("websocket", "upgrade: websocket\r\n"), ("SPDY/3.1", "")] {
+        let head = format!("POST /exec HTTP/1.1\r\nHost: a\r\nConnection: Upgrade\r\nUpgrade: {protocol}\r\n\r\n");
+        let bytes = "GET\r\n\r\nno head\n\n";
+        for step in [1, 7, 200] {
+            let (given, asked) = read(format!("{head}{bytes}").as_bytes(), step);
+            assert_eq!(given, format!("{SHORT}connection: upgrade\r\n{told}\r\n{bytes}"));
+            assert_eq!(asked.len(), 1);
+        }
+    }
+    let (_, asked) = read(b"GET / HTTP/1.1\r\nHost: a\r\nUpgrade: x\r\n\r\nGET / HTTP/1.1\r\nHost: a\r\n\r\n", 9);
+    assert_eq!(asked.len(), 2, "without the connection's leave nothing else is spoken");
 }
 
 #[test]

@@ -11,24 +11,24 @@ use super::head::{Refusal, RequestHead, TOO_LARGE};
 use super::inbound::{Asked, Large, Question};
 use crate::limits;
 
-/// Puts what was asked into a request, which is answered with this at once if there is no more to it.
-pub(super) fn restore(request: &mut Request) -> Result<(), HttpResponse> {
+/// Puts what was asked into a request. The answer, if nobody needs to be asked for it.
+pub(super) fn restore(request: &mut Request) -> Option<HttpResponse> {
     if request.version() < Version::HTTP_2 {
         let asked = request.conn_data::<Asked>().and_then(Asked::next);
         match asked {
             Some(Question::Request(head, large)) => put(request, *head, large),
-            Some(Question::Refused(refusal)) => return Err(refused(refusal)),
-            None => return Err(HttpResponse::InternalServerError().force_close().finish()),
+            Some(Question::Refused(refusal)) => return Some(refused(refusal)),
+            None => return Some(HttpResponse::InternalServerError().force_close().finish()),
         }
     } else if exceeds(request) {
-        return Err(refused(TOO_LARGE));
+        return Some(refused(TOO_LARGE));
     }
     let is_general = request.method() == Method::OPTIONS
         && match request.extensions().get::<Arc<super::Target>>() {
             Some(target) => target.path == "*",
             None => request.path() == "*",
         };
-    if is_general { Err(HttpResponse::Ok().finish()) } else { Ok(()) }
+    is_general.then(|| HttpResponse::Ok().finish())
 }
 
 fn put(request: &mut Request, head: RequestHead, large: Option<Large>) {

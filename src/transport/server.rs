@@ -61,8 +61,8 @@ where
         let app = map_config(App::new().configure(configure).into_factory(), |()| AppConfig::default());
         let app = app.map_err(|error: actix_web::Error| error.as_response_error().error_response());
         let app = apply_fn_factory(app, |mut request: Request, app: &_| match restore(&mut request) {
-            Ok(()) => Either::Left(Service::call(app, request)),
-            Err(answer) => Either::Right(ready(Err(answer))),
+            None => Either::Left(Service::call(app, request)),
+            Some(answer) => Either::Right(ready(Err(answer))),
         });
         let http = HttpService::build()
             .graceful_shutdown_signal(move || {

@@ -124,7 +124,7 @@ fn a_reader_that_goes_on_has_everything() {
     fill(&server);
     let mut list = server.connect();
     list.send(format!("GET {LIST} HTTP/1.1\r\nHost: a\r\n\r\n").as_bytes()).expect("a request");
-    let mut watch = server.connect().watch(WATCH).expect("an answer").ok().expect("a watch");
+    let Ok(mut watch) = server.connect().watch(WATCH).expect("an answer") else { panic!("no watch") };
     std::thread::sleep(Duration::from_secs(1));
     let listed = list.read_answer().expect("an answer").expect(200);
     let (mut listed, mut watched) = (listed["items"].as_array().expect("items").clone(), Vec::new());
