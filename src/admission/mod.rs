@@ -1,0 +1,3 @@
+//! Admission of writes by what clusters define: policies and webhooks.
+
+pub mod conditions;
