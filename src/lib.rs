@@ -4,6 +4,7 @@
 
 pub mod access;
 pub mod administration;
+pub mod admission;
 pub mod backup;
 pub mod boot;
 pub mod bootstrap;
