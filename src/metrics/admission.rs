@@ -11,20 +11,27 @@ use super::families;
 use super::histogram::Histogram;
 use crate::status::ApiResult;
 
-/// What a write does to an object.
+/// What a request does to an object.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Operation {
     /// It is new.
     Create,
     /// It changes.
     Update,
+    /// It goes.
+    Delete,
+    /// It is the way to something else.
+    Connect,
 }
 
 impl Operation {
-    const fn name(self) -> &'static str {
+    /// Its name, as admission has it.
+    pub const fn name(self) -> &'static str {
         match self {
             Self::Create => "CREATE",
             Self::Update => "UPDATE",
+            Self::Delete => "DELETE",
+            Self::Connect => "CONNECT",
         }
     }
 }
