@@ -24,7 +24,9 @@ pub mod conditions;
 pub mod following;
 mod index;
 mod matching;
+pub mod policy;
 mod reinvocation;
+pub mod validating;
 
 pub use attributes::{Attributes, GroupVersionKind, GroupVersionResource, Seen, Told};
 pub use index::{Concerns, Index, Indexed};
@@ -37,6 +39,8 @@ use arc_swap::ArcSwap;
 use parking_lot::Mutex;
 use tokio::sync::watch;
 
+use self::policy::Policies;
+use self::validating::ValidatingPolicy;
 pub use crate::metrics::admission::Operation;
 use crate::status::ApiResult;
 
@@ -61,13 +65,20 @@ pub struct Admission {
     /// What concerns each plugin that has published it, which is merged into what concerns any.
     each: Mutex<[Option<Concerns>; PLUGINS]>,
     any: ArcSwap<Concerns>,
+    /// Policies that refuse writes.
+    pub validating: Policies<ValidatingPolicy>,
     /// How many plugins have published what concerns them.
     published: watch::Sender<usize>,
 }
 
 impl Default for Admission {
     fn default() -> Self {
-        Self { each: Mutex::default(), any: ArcSwap::default(), published: watch::Sender::new(0) }
+        Self {
+            each: Mutex::default(),
+            any: ArcSwap::default(),
+            validating: Policies::default(),
+            published: watch::Sender::new(0),
+        }
     }
 }
 
@@ -107,8 +118,7 @@ impl Admission {
     ///
     /// # Errors
     /// What the client is answered of a write that is refused.
-    pub async fn validate(&self, _attributes: &Attributes<'_>) -> ApiResult<()> {
-        // ValidatingAdmissionPolicy goes here, before the webhooks.
-        Ok(())
+    pub async fn validate(&self, attributes: &Attributes<'_>) -> ApiResult<()> {
+        validating::validate(&self.validating, attributes).await
     }
 }

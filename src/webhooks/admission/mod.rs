@@ -11,6 +11,6 @@ mod webhook;
 
 pub use call::Failure;
 pub use patch::patched;
-pub use review::Asked;
+pub use review::{Asked, user_info};
 pub use verdict::Verdict;
 pub use webhook::Webhook;
