@@ -89,6 +89,7 @@ pub async fn answer(
         return request.answer(verb, &of, payload).await;
     }
     let ends = course.began + longest;
+    request.caller.ends = Some(ends);
     course.ends = Some(ends);
     match tokio::time::timeout_at(ends.into(), request.answer(verb, &of, payload)).await {
         Ok(answered) => answered,
