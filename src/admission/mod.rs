@@ -24,6 +24,7 @@ pub mod conditions;
 pub mod following;
 mod index;
 mod matching;
+pub mod mutating;
 pub mod policy;
 mod reinvocation;
 pub mod validating;
@@ -39,6 +40,7 @@ use arc_swap::ArcSwap;
 use parking_lot::Mutex;
 use tokio::sync::watch;
 
+use self::mutating::MutatingPolicy;
 use self::policy::Policies;
 use self::validating::ValidatingPolicy;
 pub use crate::metrics::admission::Operation;
@@ -65,6 +67,8 @@ pub struct Admission {
     /// What concerns each plugin that has published it, which is merged into what concerns any.
     each: Mutex<[Option<Concerns>; PLUGINS]>,
     any: ArcSwap<Concerns>,
+    /// Policies that change objects.
+    pub mutating: Policies<MutatingPolicy>,
     /// Policies that refuse writes.
     pub validating: Policies<ValidatingPolicy>,
     /// How many plugins have published what concerns them.
@@ -76,6 +80,7 @@ impl Default for Admission {
         Self {
             each: Mutex::default(),
             any: ArcSwap::default(),
+            mutating: Policies::default(),
             validating: Policies::default(),
             published: watch::Sender::new(0),
         }
@@ -109,9 +114,9 @@ impl Admission {
     ///
     /// # Errors
     /// What the client is answered of a write that is refused.
-    pub async fn mutate(&self, _attributes: &mut Attributes<'_>) -> ApiResult<bool> {
-        // MutatingAdmissionPolicy goes here, before the webhooks.
-        Ok(false)
+    pub async fn mutate(&self, attributes: &mut Attributes<'_>) -> ApiResult<bool> {
+        mutating::mutate(&self.mutating, attributes).await?;
+        Ok(attributes.reinvocation.is_wanted && !attributes.reinvocation.is_second)
     }
 
     /// Has the finished object looked at by all that refuse writes.
