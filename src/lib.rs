@@ -12,6 +12,7 @@ pub mod config;
 pub mod controllers;
 pub mod custom;
 pub mod discovery;
+pub mod expressions;
 pub mod field;
 pub mod fieldmanager;
 pub mod follow;

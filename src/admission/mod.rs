@@ -20,6 +20,7 @@
 //!   [`Attributes::annotate`], also where the write is refused afterwards.
 
 mod attributes;
+pub mod conditions;
 pub mod following;
 mod index;
 mod matching;
