@@ -32,13 +32,16 @@ pub use matching::{Criteria, Matched};
 pub use reinvocation::{Invoked, Reinvocation};
 
 use std::sync::Arc;
+use std::time::Instant;
 
 use arc_swap::ArcSwap;
 use parking_lot::Mutex;
 use tokio::sync::watch;
 
 pub use crate::metrics::admission::Operation;
+use crate::metrics::admission::Phase;
 use crate::status::ApiResult;
+use crate::webhooks::admission::Webhooks;
 
 /// The plugins, in their order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -63,11 +66,21 @@ pub struct Admission {
     any: ArcSwap<Concerns>,
     /// How many plugins have published what concerns them.
     published: watch::Sender<usize>,
+    /// Webhooks that change objects.
+    pub mutating_webhooks: Webhooks,
+    /// Webhooks that refuse writes.
+    pub validating_webhooks: Webhooks,
 }
 
 impl Default for Admission {
     fn default() -> Self {
-        Self { each: Mutex::default(), any: ArcSwap::default(), published: watch::Sender::new(0) }
+        Self {
+            each: Mutex::default(),
+            any: ArcSwap::default(),
+            published: watch::Sender::new(0),
+            mutating_webhooks: Webhooks::default(),
+            validating_webhooks: Webhooks::default(),
+        }
     }
 }
 
@@ -98,17 +111,28 @@ impl Admission {
     ///
     /// # Errors
     /// What the client is answered of a write that is refused.
-    pub async fn mutate(&self, _attributes: &mut Attributes<'_>) -> ApiResult<bool> {
+    pub async fn mutate(&self, attributes: &mut Attributes<'_>) -> ApiResult<bool> {
         // MutatingAdmissionPolicy goes here, before the webhooks.
-        Ok(false)
+        let began = Instant::now();
+        let mutated = self.mutating_webhooks.mutate(attributes).await;
+        measure(attributes, "MutatingAdmissionWebhook", Phase::Admit, began, mutated.is_err());
+        mutated.map(|()| attributes.reinvocation.is_wanted && !attributes.reinvocation.is_second)
     }
 
     /// Has the finished object looked at by all that refuse writes.
     ///
     /// # Errors
     /// What the client is answered of a write that is refused.
-    pub async fn validate(&self, _attributes: &Attributes<'_>) -> ApiResult<()> {
+    pub async fn validate(&self, attributes: &Attributes<'_>) -> ApiResult<()> {
         // ValidatingAdmissionPolicy goes here, before the webhooks.
-        Ok(())
+        let began = Instant::now();
+        let validated = self.validating_webhooks.validate(attributes).await;
+        measure(attributes, "ValidatingAdmissionWebhook", Phase::Validate, began, validated.is_err());
+        validated
     }
+}
+
+fn measure(attributes: &Attributes<'_>, plugin: &'static str, phase: Phase, began: Instant, is_refused: bool) {
+    let metrics = &attributes.registry.metrics;
+    metrics.took_plugin(plugin, attributes.operation, phase, began.elapsed(), is_refused);
 }

@@ -23,6 +23,7 @@ use crate::limits;
 use crate::metrics::Page;
 use crate::registry::Registry;
 use crate::status::ApiError;
+use crate::webhooks::admission::Webhooks;
 
 /// What all requests share.
 #[derive(Debug)]
@@ -48,9 +49,10 @@ pub struct Gateway {
     /// Tells watches to end: the server is going down, or is told of no change any more.
     pub streams: Drain,
     pub(super) beginning: Beginning,
-    /// Keep what is known of roles and bindings, and of custom resources, up to date, and look for what cannot be read.
+    /// Keep what is known of roles and bindings, of custom resources, and of those outside who decide about writes, up
+    /// to date, and look for what cannot be read.
     #[expect(dead_code, reason = "they work until they are dropped")]
-    following: [Following; 3],
+    following: Vec<Following>,
 }
 
 /// A task that ends when this is dropped.
@@ -77,17 +79,20 @@ impl Gateway {
         let registry = Arc::new(registry);
         let address = format!("{}:{}", boot.config.advertised(), boot.address.port());
         let published = Published::new(address)?;
-        let [roles, definitions] = [follow_roles(&registry)?, published.follow(&registry)].map(Following);
+        let mut following = vec![follow_roles(&registry)?, published.follow(&registry)];
+        let outside = [true, false].map(|mutating| follow_webhooks(&registry, mutating));
         registry.authorizer.rbac.is_complete().await;
         let _ = registry.resources.changes().wait_for(|times| *times > 0).await; // what is stored is served
+        registry.admission.is_complete(outside.len()).await;
         let beginning = Beginning::start(boot, &registry).await?;
-        let following = [roles, definitions, Following(examine(&registry))];
+        following.extend(outside);
+        following.push(examine(&registry));
         let health = beginning.health(boot);
         let streams = boot.drain.or_removed(registry.store.standing());
         Ok(Arc::new(Self {
             registry,
             authenticator: Arc::clone(&boot.authenticator),
-            following,
+            following: following.into_iter().map(Following).collect(),
             issuer: boot.issuer.clone(),
             address: SocketAddr::new(boot.config.advertised(), boot.address.port()),
             published,
@@ -154,6 +159,16 @@ fn follow_roles(registry: &Registry) -> Result<JoinHandle<()>, StartError> {
     let tables = [cluster_roles?, roles?, cluster_role_bindings?, role_bindings?];
     let rbac = Arc::clone(&registry.authorizer.rbac);
     Ok(actix_web::rt::spawn(async move { rbac::follow(&tables, &rbac).await }))
+}
+
+/// Begins to follow the table of configurations of mutating webhooks, or of validating ones.
+fn follow_webhooks(registry: &Arc<Registry>, mutating: bool) -> JoinHandle<()> {
+    let registry = Arc::clone(registry);
+    actix_web::rt::spawn(async move {
+        let (group, resource) = Webhooks::configurations(mutating);
+        let Some(served) = registry.resources.of_resource(group, resource) else { return };
+        Webhooks::follow(&registry.admission, mutating, &registry.table(&served)).await;
+    })
 }
 
 /// Why the server cannot begin to answer.
