@@ -35,6 +35,7 @@ pub use matching::{Criteria, Matched};
 pub use reinvocation::{Invoked, Reinvocation};
 
 use std::sync::Arc;
+use std::time::Instant;
 
 use arc_swap::ArcSwap;
 use parking_lot::Mutex;
@@ -44,7 +45,9 @@ use self::mutating::MutatingPolicy;
 use self::policy::Policies;
 use self::validating::ValidatingPolicy;
 pub use crate::metrics::admission::Operation;
+use crate::metrics::admission::Phase;
 use crate::status::ApiResult;
+use crate::webhooks::admission::Webhooks;
 
 /// The plugins, in their order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -59,13 +62,16 @@ pub enum Plugin {
     ValidatingWebhook,
 }
 
-const PLUGINS: usize = 4;
+impl Plugin {
+    /// How many there are.
+    pub const COUNT: usize = 4;
+}
 
 /// Everything outside that decides about writes.
 #[derive(Debug)]
 pub struct Admission {
     /// What concerns each plugin that has published it, which is merged into what concerns any.
-    each: Mutex<[Option<Concerns>; PLUGINS]>,
+    each: Mutex<[Option<Concerns>; Plugin::COUNT]>,
     any: ArcSwap<Concerns>,
     /// Policies that change objects.
     pub mutating: Policies<MutatingPolicy>,
@@ -73,6 +79,10 @@ pub struct Admission {
     pub validating: Policies<ValidatingPolicy>,
     /// How many plugins have published what concerns them.
     published: watch::Sender<usize>,
+    /// Webhooks that change objects.
+    pub mutating_webhooks: Webhooks,
+    /// Webhooks that refuse writes.
+    pub validating_webhooks: Webhooks,
 }
 
 impl Default for Admission {
@@ -83,6 +93,8 @@ impl Default for Admission {
             mutating: Policies::default(),
             validating: Policies::default(),
             published: watch::Sender::new(0),
+            mutating_webhooks: Webhooks::default(),
+            validating_webhooks: Webhooks::default(),
         }
     }
 }
@@ -115,8 +127,14 @@ impl Admission {
     /// # Errors
     /// What the client is answered of a write that is refused.
     pub async fn mutate(&self, attributes: &mut Attributes<'_>) -> ApiResult<bool> {
-        mutating::mutate(&self.mutating, attributes).await?;
-        Ok(attributes.reinvocation.is_wanted && !attributes.reinvocation.is_second)
+        let began = Instant::now();
+        let mutated = mutating::mutate(&self.mutating, attributes).await;
+        measure(attributes, "MutatingAdmissionPolicy", Phase::Admit, began, mutated.is_err());
+        mutated?;
+        let began = Instant::now();
+        let mutated = self.mutating_webhooks.mutate(attributes).await;
+        measure(attributes, "MutatingAdmissionWebhook", Phase::Admit, began, mutated.is_err());
+        mutated.map(|()| attributes.reinvocation.is_wanted && !attributes.reinvocation.is_second)
     }
 
     /// Has the finished object looked at by all that refuse writes.
@@ -124,6 +142,18 @@ impl Admission {
     /// # Errors
     /// What the client is answered of a write that is refused.
     pub async fn validate(&self, attributes: &Attributes<'_>) -> ApiResult<()> {
-        validating::validate(&self.validating, attributes).await
+        let began = Instant::now();
+        let validated = validating::validate(&self.validating, attributes).await;
+        measure(attributes, "ValidatingAdmissionPolicy", Phase::Validate, began, validated.is_err());
+        validated?;
+        let began = Instant::now();
+        let validated = self.validating_webhooks.validate(attributes).await;
+        measure(attributes, "ValidatingAdmissionWebhook", Phase::Validate, began, validated.is_err());
+        validated
     }
+}
+
+fn measure(attributes: &Attributes<'_>, plugin: &'static str, phase: Phase, began: Instant, is_refused: bool) {
+    let metrics = &attributes.registry.metrics;
+    metrics.took_plugin(plugin, attributes.operation, phase, began.elapsed(), is_refused);
 }

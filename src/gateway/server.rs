@@ -25,6 +25,7 @@ use crate::limits;
 use crate::metrics::Page;
 use crate::registry::Registry;
 use crate::status::ApiError;
+use crate::webhooks::admission::Webhooks;
 
 /// What all requests share.
 #[derive(Debug)]
@@ -81,12 +82,13 @@ impl Gateway {
         let address = format!("{}:{}", boot.config.advertised(), boot.address.port());
         let published = Published::new(address)?;
         let mut following = vec![follow_roles(&registry)?, published.follow(&registry)];
-        let outside = [true, false].map(|mutating| follow_policies(&registry, mutating));
+        let outside = [true, false].map(|mutating| follow_policies(&registry, mutating)).into_iter();
+        let outside = outside.chain([true, false].map(|mutating| follow_webhooks(&registry, mutating)));
+        following.extend(outside);
         registry.authorizer.rbac.is_complete().await;
         let _ = registry.resources.changes().wait_for(|times| *times > 0).await; // what is stored is served
-        registry.admission.is_complete(outside.len()).await;
+        registry.admission.is_complete(Plugin::COUNT).await;
         let beginning = Beginning::start(boot, &registry).await?;
-        following.extend(outside);
         following.push(examine(&registry));
         let health = beginning.health(boot);
         let streams = boot.drain.or_removed(registry.store.standing());
@@ -171,6 +173,16 @@ fn follow_policies(registry: &Arc<Registry>, mutating: bool) -> JoinHandle<()> {
             true => changing.follow(&registry, Plugin::MutatingPolicy, MUTATING_POLICIES).await,
             false => refusing.follow(&registry, Plugin::ValidatingPolicy, VALIDATING_POLICIES).await,
         }
+    })
+}
+
+/// Begins to follow the table of configurations of mutating webhooks, or of validating ones.
+fn follow_webhooks(registry: &Arc<Registry>, mutating: bool) -> JoinHandle<()> {
+    let registry = Arc::clone(registry);
+    actix_web::rt::spawn(async move {
+        let (group, resource) = Webhooks::configurations(mutating);
+        let Some(served) = registry.resources.of_resource(group, resource) else { return };
+        Webhooks::follow(&registry.admission, mutating, &registry.table(&served)).await;
     })
 }
 

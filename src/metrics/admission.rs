@@ -75,10 +75,22 @@ impl Metrics {
     ) -> ApiResult<T> {
         let began = Instant::now();
         let done = work();
-        let labels = (plugin, operation, phase, done.is_err());
-        let took = began.elapsed().as_nanos() as u64;
-        self.admission.durations.entry(labels).or_insert_with(|| self.duration(labels)).observe(took);
+        self.took_plugin(plugin, operation, phase, began.elapsed(), done.is_err());
         done
+    }
+
+    /// Measures what a plugin did of admission.
+    pub fn took_plugin(
+        &self,
+        plugin: &'static str,
+        operation: Operation,
+        phase: Phase,
+        took: Duration,
+        is_refused: bool,
+    ) {
+        let labels = (plugin, operation, phase, is_refused);
+        let took = took.as_nanos() as u64;
+        self.admission.durations.entry(labels).or_insert_with(|| self.duration(labels)).observe(took);
     }
 
     /// Does a step of admission, and measures it.

@@ -239,6 +239,8 @@ pub const COUNTERS: &[(&str, &str)] = &[
     (WEBHOOK_REQUESTS, "Requests to webhooks about writes."),
     (WEBHOOK_REJECTIONS, "Writes that a webhook refused, or that failed since it could not be asked."),
     (WEBHOOK_FAIL_OPEN, "Writes that went on although a webhook could not be asked."),
+    (MATCH_CONDITION_ERRORS, "Match conditions of webhooks and policies that could not be evaluated."),
+    (MATCH_CONDITION_EXCLUSIONS, "Writes that a webhook or a policy was not asked about, for its match conditions."),
     (CONVERSIONS, "Requests to webhooks that convert custom resources, by what came of them."),
     (CLIENT_REQUESTS, "Requests of the embedded controllers; they take no way over the network."),
 ];
@@ -257,6 +259,10 @@ pub const WEBHOOK_REQUESTS: &str = "apiserver_admission_webhook_request_total";
 pub const WEBHOOK_REJECTIONS: &str = "apiserver_admission_webhook_rejection_count";
 /// Failures that were ignored.
 pub const WEBHOOK_FAIL_OPEN: &str = "apiserver_admission_webhook_fail_open_count";
+/// Match conditions that failed.
+pub const MATCH_CONDITION_ERRORS: &str = "apiserver_admission_match_condition_evaluation_errors_total";
+/// Match conditions that did not hold.
+pub const MATCH_CONDITION_EXCLUSIONS: &str = "apiserver_admission_match_condition_exclusions_total";
 /// Requests to webhooks that convert.
 pub const CONVERSIONS: &str = "apiserver_conversion_webhook_request_total";
 /// Connections with other servers.
