@@ -4,6 +4,7 @@
 
 pub mod access;
 pub mod administration;
+pub mod admission;
 pub mod ahead;
 pub mod backup;
 pub mod boot;
@@ -12,6 +13,7 @@ pub mod config;
 pub mod controllers;
 pub mod custom;
 pub mod discovery;
+pub mod expressions;
 pub mod field;
 pub mod fieldmanager;
 pub mod follow;

@@ -78,6 +78,9 @@ pub const OUTBOUND_PING_TIMEOUT: Duration = Duration::from_secs(15);
 /// Bytes of the answer of a webhook that is asked about a write.
 pub const ADMISSION_ANSWER_BYTES: usize = 16 << 20;
 
+/// Validating webhooks that are asked about one write at the same time.
+pub const WEBHOOKS_AT_ONCE: usize = 64;
+
 /// Objects that a webhook is asked to convert at a time.
 pub const CONVERSION_OBJECTS: usize = 500;
 

@@ -1,13 +1,10 @@
 //! Creating what must exist, at every start.
 
-use std::sync::Arc;
-
 use flotilla_proto::conform;
 use flotilla_proto::value::Value;
 use futures_util::StreamExt;
 
 use super::{BootstrapInput, Renewal, Seed, TextError, objects};
-use crate::access::User;
 use crate::gateway::Caller;
 use crate::registry::{DeleteOptions, Incoming, Registry, Target, WriteOptions, stored_value};
 use crate::status::{ApiError, ApiResult};
@@ -86,12 +83,6 @@ fn exists(registry: &Registry, seed: &Seed) -> bool {
     served.is_some_and(|served| registry.current(&served, metadata("namespace"), metadata("name")).is_some())
 }
 
-/// A caller that stands for the server itself.
-fn caller(manager: &str) -> Caller {
-    let groups = vec!["system:masters".into(), "system:authenticated".into()];
-    Caller::new(Arc::new(User { name: "system:apiserver".into(), groups, ..User::default() }), manager)
-}
-
 /// Creates an object if it is missing, or brings it up to date.
 ///
 /// # Errors
@@ -103,7 +94,7 @@ pub async fn ensure(registry: &Registry, seed: &Seed) -> ApiResult<()> {
     let name = seed.object.str_at(&["metadata", "name"]);
     let target = Target { served: &served, namespace, name, subresource: "" };
     let options = WriteOptions { manager: seed.manager.to_owned(), ..WriteOptions::default() };
-    let mut caller = caller(seed.manager);
+    let mut caller = Caller::server(seed.manager);
     if let Some(existing) = registry.current(&served, namespace, name) {
         // One that cannot be decoded is somebody's to remove, and holds up no start.
         let Some(stored) = others(stored_value(&existing)) else { return Ok(()) };
@@ -133,7 +124,7 @@ async fn apply(registry: &Registry, seed: &Seed, target: Target<'_>) -> ApiResul
     configuration.set_at(&["metadata", "name"], target.name);
     let target = Target { subresource: applied.subresource, ..target };
     let options = WriteOptions { manager: applied.manager.to_owned(), force: true, ..WriteOptions::default() };
-    let mut caller = caller(seed.manager);
+    let mut caller = Caller::server(seed.manager);
     registry.apply_value(target, configuration, &options, &mut caller).await.map(drop)
 }
 

@@ -23,6 +23,7 @@ pub struct Agent {
     pub settings: Settings,
     user: Arc<User>,
     manager: &'static str,
+    is_server: bool,
 }
 
 /// A change of an object; the object is complete before and after.
@@ -51,7 +52,7 @@ impl Agent {
         // Those who keep the cluster in order are not held by its policies.
         let groups = vec!["system:masters".into(), "system:authenticated".into()];
         let user = Arc::new(User { name: name.into(), groups, ..User::default() });
-        Self { registry, settings, user, manager }
+        Self { registry, settings, user, manager, is_server: name == SERVER.0 }
     }
 
     /// Counts a request by its outcome.
@@ -66,7 +67,7 @@ impl Agent {
     }
 
     fn caller(&self) -> Caller {
-        Caller::new(Arc::clone(&self.user), self.manager)
+        Caller { is_server: self.is_server, ..Caller::new(Arc::clone(&self.user), self.manager) }
     }
 
     /// A resource that every server has.

@@ -1,6 +1,7 @@
 //! Who makes a request, and what is to be told besides the answer.
 
 use std::sync::Arc;
+use std::time::Instant;
 
 use flotilla_cluster::Tenure;
 
@@ -20,6 +21,12 @@ pub struct Caller {
     pub verb: &'static str,
     /// Texts for `Warning` headers, in order.
     pub warnings: Vec<String>,
+    /// What the audit log is to have of the request: keys and values.
+    pub annotations: Vec<(String, String)>,
+    /// When the request is given up.
+    pub ends: Option<Instant>,
+    /// Whether the server itself writes what it cannot do without: nobody outside is asked about that.
+    pub is_server: bool,
     /// Whether what is known here may be older than what the client was told elsewhere: see
     /// [`crate::registry::Registry::stands`].
     pub behind: bool,
@@ -40,10 +47,20 @@ impl Caller {
             impersonation: None,
             verb: "",
             warnings: Vec::new(),
+            annotations: Vec::new(),
+            ends: None,
+            is_server: false,
             behind: false,
             tenure: None,
             charged: Vec::new(),
         }
+    }
+
+    /// The server itself, as the author of what it cannot do without.
+    pub fn server(manager: &str) -> Self {
+        let groups = vec!["system:masters".into(), "system:authenticated".into()];
+        let user = User { name: "system:apiserver".into(), groups, ..User::default() };
+        Self { is_server: true, ..Self::new(Arc::new(user), manager) }
     }
 
     /// Lets a request pass or not. Whoever acts for somebody else must be allowed to do so, and is that user from then

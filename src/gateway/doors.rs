@@ -13,6 +13,7 @@ use super::resources::{Request, patch_format};
 use super::uploads::Body;
 use super::verb::Verb;
 use crate::access::{Attributes, Decision, ResourceAttributes};
+use crate::admission::Operation;
 use crate::printing;
 use crate::registry::subresources::scale::{Paths, ScaleOf};
 use crate::registry::subresources::{self, Acted, Action, Call, Connect, Connected, Connection, Door, Powers, Shown};
@@ -57,6 +58,7 @@ impl Request<'_> {
         self.gateway.registry.admit_action(target, &document)?;
         (part.strategy.default)(&mut document);
         ownership::record(part, self.subresource, &options, None, &mut document, decoded.untracked);
+        self.gateway.registry.decide_action(target, &mut document, &options, self.caller).await?;
         let gateway = self.gateway;
         let powers = Powers { authenticator: &gateway.authenticator, issuer: &gateway.issuer };
         let registry = &gateway.registry;
@@ -87,13 +89,15 @@ impl Request<'_> {
 
     async fn connect(self, connection: Connection, of: &ResourcePath) -> ApiResult<HttpResponse> {
         let slash = self.head.path.ends_with('/').then_some("");
-        let connect = Connect {
-            registry: &self.gateway.registry,
-            target: self.target(),
-            query: &self.head.query,
-            rest: of.rest.as_deref().or(slash),
-            upgrade: self.head.upgrade,
-        };
+        let (registry, rest) = (&self.gateway.registry, of.rest.as_deref().or(slash));
+        let target =
+            Target { served: &self.served, namespace: self.namespace, name: self.name, subresource: self.subresource };
+        if registry.is_decided_outside(target, Operation::Connect)
+            && let Some(options) = subresources::connection_options(target, &self.head.query, rest)
+        {
+            registry.decide_connection(target, &options, self.caller).await?;
+        }
+        let connect = Connect { registry, target, query: &self.head.query, rest, upgrade: self.head.upgrade };
         Ok(match connection(connect).await? {
             Connected::Nothing => HttpResponse::NoContent().insert_header(answer::CACHING).finish(),
             Connected::WithSlash => {

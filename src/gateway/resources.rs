@@ -92,6 +92,7 @@ pub async fn answer(
         return request.answer(verb, &of, Body::none()).await;
     }
     let ends = course.began + longest;
+    request.caller.ends = Some(ends);
     course.ends = Some(ends);
     let answered = async {
         if !verb.writes() {

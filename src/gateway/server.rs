@@ -16,6 +16,8 @@ use super::members::Turns;
 use super::published::Published;
 use crate::access::tokens::Issuer;
 use crate::access::{Authenticator, rbac};
+use crate::admission::policy::{MUTATING_POLICIES, VALIDATING_POLICIES};
+use crate::admission::{Admission, Plugin};
 use crate::ahead;
 use crate::boot::{Boot, Drain};
 use crate::bootstrap::{self, SeedError};
@@ -25,6 +27,7 @@ use crate::metrics::Page;
 use crate::registry::Registry;
 use crate::status::{ApiError, qualified};
 use crate::watchdog::{self, Watchdog, Work};
+use crate::webhooks::admission::Webhooks;
 
 /// What all requests share.
 #[derive(Debug)]
@@ -51,9 +54,10 @@ pub struct Gateway {
     pub streams: Drain,
     pub(super) beginning: Beginning,
     watchdog: Watchdog,
-    /// Keep what is known of roles and bindings, and of custom resources, up to date, and look for what cannot be read.
+    /// Keep what is known of roles and bindings, of custom resources, and of those outside who decide about writes, up
+    /// to date, and look for what cannot be read.
     #[expect(dead_code, reason = "they work until they are dropped")]
-    following: [Following; 3],
+    following: Vec<Following>,
 }
 
 /// A task that ends when this is dropped.
@@ -80,11 +84,15 @@ impl Gateway {
         let registry = Arc::new(registry);
         let address = format!("{}:{}", boot.config.advertised(), boot.address.port());
         let published = Published::new(address)?;
-        let [roles, definitions] = [follow_roles(&registry)?, published.follow(&registry)].map(Following);
+        let mut following = vec![follow_roles(&registry)?, published.follow(&registry)];
+        let outside = [true, false].map(|mutating| follow_policies(&registry, mutating)).into_iter();
+        let outside = outside.chain([true, false].map(|mutating| follow_webhooks(&registry, mutating)));
+        following.extend(outside);
         registry.authorizer.rbac.is_complete().await;
         let _ = registry.resources.changes().wait_for(|times| *times > 0).await; // what is stored is served
+        registry.admission.is_complete(Plugin::COUNT).await;
         let beginning = Beginning::start(boot, &registry).await?;
-        let following = [roles, definitions, Following(examine(&registry))];
+        following.push(examine(&registry));
         let health = beginning.health(boot);
         let known = Arc::downgrade(&registry);
         let describe = move |work: Work| {
@@ -97,7 +105,7 @@ impl Gateway {
         Ok(Arc::new(Self {
             registry,
             authenticator: Arc::clone(&boot.authenticator),
-            following,
+            following: following.into_iter().map(Following).collect(),
             issuer: boot.issuer.clone(),
             address: SocketAddr::new(boot.config.advertised(), boot.address.port()),
             published,
@@ -168,6 +176,28 @@ fn follow_roles(registry: &Registry) -> Result<JoinHandle<()>, StartError> {
     let tables = [cluster_roles?, roles?, cluster_role_bindings?, role_bindings?];
     let rbac = Arc::clone(&registry.authorizer.rbac);
     Ok(actix_web::rt::spawn(async move { rbac::follow(&tables, &rbac).await }))
+}
+
+/// Begins to follow the tables of policies and their bindings, mutating or validating ones.
+fn follow_policies(registry: &Arc<Registry>, mutating: bool) -> JoinHandle<()> {
+    let registry = Arc::clone(registry);
+    actix_web::rt::spawn(async move {
+        let Admission { mutating: changing, validating: refusing, .. } = &registry.admission;
+        match mutating {
+            true => changing.follow(&registry, Plugin::MutatingPolicy, MUTATING_POLICIES).await,
+            false => refusing.follow(&registry, Plugin::ValidatingPolicy, VALIDATING_POLICIES).await,
+        }
+    })
+}
+
+/// Begins to follow the table of configurations of mutating webhooks, or of validating ones.
+fn follow_webhooks(registry: &Arc<Registry>, mutating: bool) -> JoinHandle<()> {
+    let registry = Arc::clone(registry);
+    actix_web::rt::spawn(async move {
+        let (group, resource) = Webhooks::configurations(mutating);
+        let Some(served) = registry.resources.of_resource(group, resource) else { return };
+        Webhooks::follow(&registry.admission, mutating, &registry.table(&served)).await;
+    })
 }
 
 /// Why the server cannot begin to answer.

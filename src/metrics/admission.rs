@@ -11,20 +11,27 @@ use super::families;
 use super::histogram::Histogram;
 use crate::status::ApiResult;
 
-/// What a write does to an object.
+/// What a request does to an object.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Operation {
     /// It is new.
     Create,
     /// It changes.
     Update,
+    /// It goes.
+    Delete,
+    /// It is the way to something else.
+    Connect,
 }
 
 impl Operation {
-    const fn name(self) -> &'static str {
+    /// Its name, as admission has it.
+    pub const fn name(self) -> &'static str {
         match self {
             Self::Create => "CREATE",
             Self::Update => "UPDATE",
+            Self::Delete => "DELETE",
+            Self::Connect => "CONNECT",
         }
     }
 }
@@ -68,10 +75,22 @@ impl Metrics {
     ) -> ApiResult<T> {
         let began = Instant::now();
         let done = work();
-        let labels = (plugin, operation, phase, done.is_err());
-        let took = began.elapsed().as_nanos() as u64;
-        self.admission.durations.entry(labels).or_insert_with(|| self.duration(labels)).observe(took);
+        self.took_plugin(plugin, operation, phase, began.elapsed(), done.is_err());
         done
+    }
+
+    /// Measures what a plugin did of admission.
+    pub fn took_plugin(
+        &self,
+        plugin: &'static str,
+        operation: Operation,
+        phase: Phase,
+        took: Duration,
+        is_refused: bool,
+    ) {
+        let labels = (plugin, operation, phase, is_refused);
+        let took = took.as_nanos() as u64;
+        self.admission.durations.entry(labels).or_insert_with(|| self.duration(labels)).observe(took);
     }
 
     /// Does a step of admission, and measures it.

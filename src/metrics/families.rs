@@ -82,6 +82,24 @@ pub static ADMISSION_CONTROLLER_DURATION: Family = Family {
     bounds: ADMISSION_BOUNDS,
 };
 
+const POLICY_BOUNDS: &[u64] = &[500, MS, 10 * MS, 100 * MS, S];
+
+/// Time of the expressions of validating policies.
+pub static VALIDATING_POLICY_DURATION: Family = Family {
+    name: "apiserver_validating_admission_policy_check_duration_seconds",
+    help: "Time of a validation of an admission policy, in seconds.",
+    unit: Unit::Seconds,
+    bounds: POLICY_BOUNDS,
+};
+
+/// Time of the expressions of mutating policies.
+pub static MUTATING_POLICY_DURATION: Family = Family {
+    name: "apiserver_mutating_admission_policy_check_duration_seconds",
+    help: "Time of a mutation of an admission policy, in seconds.",
+    unit: Unit::Seconds,
+    bounds: POLICY_BOUNDS,
+};
+
 const ACCESS_BOUNDS: &[u64] = &[
     MS,
     2 * MS,
@@ -200,8 +218,15 @@ pub static DEFINITION_CONVERSION_DURATION: Family = Family {
     bounds: CONVERSION_BOUNDS,
 };
 
+/// Validations of admission policies.
+pub const VALIDATING_POLICY_CHECKS: &str = "apiserver_validating_admission_policy_check_total";
+/// Mutations of admission policies.
+pub const MUTATING_POLICY_CHECKS: &str = "apiserver_mutating_admission_policy_check_total";
+
 /// Counters, with their meaning.
 pub const COUNTERS: &[(&str, &str)] = &[
+    (VALIDATING_POLICY_CHECKS, "Validations of admission policies that did something or failed."),
+    (MUTATING_POLICY_CHECKS, "Mutations of admission policies."),
     (REQUESTS, "Requests answered."),
     (TERMINATIONS, "Requests that the server refused or gave up to protect itself."),
     (SERIES_REFUSED, "Requests that are not counted by their labels, since there are too many."),
@@ -215,6 +240,8 @@ pub const COUNTERS: &[(&str, &str)] = &[
     (WEBHOOK_REQUESTS, "Requests to webhooks about writes."),
     (WEBHOOK_REJECTIONS, "Writes that a webhook refused, or that failed since it could not be asked."),
     (WEBHOOK_FAIL_OPEN, "Writes that went on although a webhook could not be asked."),
+    (MATCH_CONDITION_ERRORS, "Match conditions of webhooks and policies that could not be evaluated."),
+    (MATCH_CONDITION_EXCLUSIONS, "Writes that a webhook or a policy was not asked about, for its match conditions."),
     (CONVERSIONS, "Requests to webhooks that convert custom resources, by what came of them."),
     (CLIENT_REQUESTS, "Requests of the embedded controllers; they take no way over the network."),
 ];
@@ -233,6 +260,10 @@ pub const WEBHOOK_REQUESTS: &str = "apiserver_admission_webhook_request_total";
 pub const WEBHOOK_REJECTIONS: &str = "apiserver_admission_webhook_rejection_count";
 /// Failures that were ignored.
 pub const WEBHOOK_FAIL_OPEN: &str = "apiserver_admission_webhook_fail_open_count";
+/// Match conditions that failed.
+pub const MATCH_CONDITION_ERRORS: &str = "apiserver_admission_match_condition_evaluation_errors_total";
+/// Match conditions that did not hold.
+pub const MATCH_CONDITION_EXCLUSIONS: &str = "apiserver_admission_match_condition_exclusions_total";
 /// Requests to webhooks that convert.
 pub const CONVERSIONS: &str = "apiserver_conversion_webhook_request_total";
 /// Connections with other servers.

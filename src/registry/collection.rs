@@ -22,20 +22,32 @@ impl Registry {
         let mut page = self.list(served, namespace, listing).await?;
         let mut objects = Vec::new();
         while page.read(&mut objects)? {}
+        let options = &DeleteOptions { is_of_collection: true, ..options.clone() };
         // Begun in the order of the list, so that watchers see them go in it; those on their way share the fsyncs.
         let deletions = stream::iter(&objects).map(|object| {
             let mut caller = Caller { warnings: Vec::new(), ..caller.clone() };
             async move {
                 let target = Target { served, namespace, name: object.key().name(), subresource: "" };
-                match self.delete(target, options, &mut caller).await {
+                let deleted = match self.delete(target, options, &mut caller).await {
                     Err(ApiError { code: 404, .. }) | Ok(_) => Ok(()),
                     Err(error) => Err(error),
-                }
+                };
+                (deleted, caller)
             }
         });
         // One that cannot be deleted holds no others up.
-        let outcomes: Vec<ApiResult<()>> = deletions.buffered(limits::COLLECTION_DELETIONS).collect().await;
-        outcomes.into_iter().collect::<ApiResult<()>>()?;
+        let outcomes: Vec<_> = deletions.buffered(limits::COLLECTION_DELETIONS).collect().await;
+        let mut all = Ok(());
+        for (deleted, told) in outcomes {
+            all = all.and(deleted);
+            caller.annotations.extend(told.annotations);
+            for warning in told.warnings {
+                if !caller.warnings.contains(&warning) {
+                    caller.warnings.push(warning);
+                }
+            }
+        }
+        all?;
         Ok(page.of(objects))
     }
 }

@@ -8,11 +8,13 @@ use flotilla_proto::schema::{Presence, Shape, Type};
 use flotilla_proto::value::Value;
 use rand::Rng;
 
+use super::admission::outside::Asked;
 use super::allocation::Allocation;
 use super::{
     Entity, Incoming, Registry, Target, WriteOptions, Written, allocation, convert, encode, now, owners, ownership,
     stored_tree,
 };
+use crate::admission::Operation;
 use crate::custom;
 use crate::field::Errors;
 use crate::gateway::Caller;
@@ -29,8 +31,9 @@ const GENERATED_NAME_MAX: usize = 63;
 impl Registry {
     /// By what an object may be created without asking whether it is current: see [`Registry::create_in_tenure`].
     pub fn tenure(&self, target: Target<'_>) -> Option<Tenure> {
-        // What is written beside the object has no tenure.
-        self.store.tenure(&self.table(target.served)).filter(|_| !allocation::is_service(target))
+        // What is written beside the object has no tenure, and nobody outside is asked twice.
+        let proves = || !allocation::is_service(target) && !self.is_decided_outside(target, Operation::Create);
+        self.store.tenure(&self.table(target.served)).filter(|_| proves())
     }
 
     /// Creates an object on the leader, which asks nobody first whether what it decides by is current: that it makes
@@ -150,6 +153,9 @@ impl Registry {
         self.validate_create(target, object, caller)?;
         convert::default_valid(served, object);
         self.check_create(target, object, caller)?;
+        if self.is_decided_outside(target, Operation::Create) && !caller.is_server {
+            Box::pin(self.validate_outside(Asked::create(target, object, options), caller)).await?;
+        }
         self.charge_quotas(target, object, None, options, caller).await?;
         allocation.begin_writing()?;
         check_unrevised(object, stated, options)?;

@@ -8,6 +8,7 @@ use flotilla_proto::value::Value;
 
 use super::options::{DeleteOptions, Propagation};
 use super::{Entity, Registry, Served, Target, WriteOptions, convert, encode, now, stored_tree};
+use crate::admission::Operation;
 use crate::custom::{self, termination};
 use crate::gateway::Caller;
 use crate::kinds::{Dependents, priority_class};
@@ -101,7 +102,7 @@ impl Registry {
                 Some(_) if unreadable::prove(&current).is_err() => {
                     self.remove_unreadable(target, &current, &options, caller).await
                 }
-                _ => self.try_delete(target, &current, &mut options, &mut marked).await,
+                _ => self.try_delete(target, &current, &mut options, &mut marked, caller).await,
             };
             if self.is_final(target, &current, &tried, |deleted| deleted.stored, caller).await?
                 && let Some(deleted) = tried.transpose()
@@ -118,6 +119,7 @@ impl Registry {
         current: &Arc<Object>,
         options: &mut DeleteOptions,
         marked: &mut Option<Deleted>,
+        caller: &mut Caller,
     ) -> ApiResult<Option<Deleted>> {
         self.convert_to_show(target.served, std::slice::from_ref(current)).await?;
         let old = stored_tree(current)?;
@@ -131,6 +133,19 @@ impl Registry {
         } else {
             step(target.served, &old, options)
         };
+        let is_decided_outside = !options.is_decided
+            && !matches!(step, Step::Wait)
+            && self.is_decided_outside(target, Operation::Delete)
+            && !caller.is_server;
+        if is_decided_outside {
+            if !self.stands(target, Some(current), caller).await? {
+                return Ok(None);
+            }
+            if let (Grace::Set { seconds, .. }, false) = (grace(target.served, &old, options), is_marked) {
+                options.grace_seconds = Some(seconds);
+            }
+            Box::pin(self.decide_deletion(target, &old, options, caller)).await?;
+        }
         match step {
             Step::Wait => Ok(Some(Deleted::marked(Entity::Stored(current.clone()), uid, false))),
             Step::Remove => {
@@ -152,6 +167,10 @@ impl Registry {
                         // The mark was stored so that watchers see it; now nothing holds the object any more. What was
                         // asked for of a certain state is from now on of this one.
                         options.resource_version.iter_mut().for_each(|seen| *seen = object.revision().to_string());
+                        if is_decided_outside {
+                            let marked = stored_tree(&object)?;
+                            Box::pin(self.decide_deletion(target, &marked, options, caller)).await?;
+                        }
                         let removed = self.remove(target, &object).await?;
                         Ok(match removed {
                             Some(object) => Some(Deleted::removed(object, uid)),

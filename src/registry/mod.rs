@@ -16,6 +16,7 @@ mod delete;
 mod encode;
 mod list;
 mod listing;
+mod mutated;
 mod options;
 mod owners;
 pub mod ownership;
@@ -51,6 +52,7 @@ pub use served::{Resources, Served, builtin_resource};
 pub use update::Change;
 
 use crate::access::Authorizer;
+use crate::admission::Admission;
 use crate::config::PortRange;
 use crate::metrics::Metrics;
 use crate::outbound::Outbound;
@@ -70,6 +72,8 @@ pub struct Registry {
     pub authorizer: Authorizer,
     /// What is measured.
     pub metrics: Arc<Metrics>,
+    /// What is decided outside about writes.
+    pub admission: Admission,
     /// Asks other servers.
     pub outbound: Outbound,
     /// Whether Services are reached at their endpoints rather than at their cluster address.
@@ -139,6 +143,7 @@ impl Registry {
             accounts_are_made: false,
             authorizer: Authorizer::default(),
             metrics: Arc::default(),
+            admission: Admission::default(),
             outbound: Outbound::default(),
             routes_by_endpoints: false,
             unreadable: unreadable::Unreadable::default(),

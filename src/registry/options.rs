@@ -1,5 +1,6 @@
 //! Options of writes, read from the query as the reference reads them.
 
+use flotilla_proto::value;
 use flotilla_proto::value::Value;
 
 use super::unsafe_deletion;
@@ -8,6 +9,9 @@ use crate::fieldmanager::MANAGER_BYTES_MAX;
 use crate::gateway::query::Query;
 use crate::kinds::metadata;
 use crate::status::{ApiError, ApiResult};
+
+/// `apiVersion` of options.
+const OPTIONS_VERSION: &str = "meta.k8s.io/v1";
 
 /// What happens to fields that a kind does not have, or that stand twice (API concepts, "Field validation").
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -32,6 +36,20 @@ pub struct WriteOptions {
     pub validation: FieldValidation,
     /// Whether apply takes over fields of other managers.
     pub force: bool,
+    /// Whether the client named the manager.
+    pub names_manager: bool,
+    /// Whether the client said how unknown fields are treated.
+    pub names_validation: bool,
+}
+
+impl FieldValidation {
+    const fn name(self) -> &'static str {
+        match self {
+            Self::Ignore => "Ignore",
+            Self::Warn => "Warn",
+            Self::Strict => "Strict",
+        }
+    }
 }
 
 /// The manager of a client that names none: what can be shown of its user agent up to the first slash.
@@ -74,8 +92,26 @@ impl WriteOptions {
         if !errors.is_empty() {
             return Err(ApiError::invalid("meta.k8s.io", kind, "", &errors.0));
         }
-        let manager = if manager.is_empty() { manager_of(user_agent) } else { manager.into() };
-        Ok(Self { dry_run, manager, validation, force: query.flag("force").unwrap_or(false) })
+        let names_manager = !manager.is_empty();
+        let manager = if names_manager { manager.into() } else { manager_of(user_agent) };
+        let names_validation = !query.text("fieldValidation").is_empty();
+        let force = query.flag("force").unwrap_or(false);
+        Ok(Self { dry_run, manager, validation, force, names_manager, names_validation })
+    }
+
+    /// The options as the object of a kind, which others are shown: `CreateOptions` or `UpdateOptions`.
+    pub fn to_value(&self, kind: &str) -> Value {
+        let mut options = value!({"kind": kind, "apiVersion": OPTIONS_VERSION});
+        if self.dry_run {
+            options.set_at(&["dryRun"], vec![Value::from("All")]);
+        }
+        if self.names_manager {
+            options.set_at(&["fieldManager"], &*self.manager);
+        }
+        if self.names_validation {
+            options.set_at(&["fieldValidation"], self.validation.name());
+        }
+        options
     }
 }
 
@@ -116,6 +152,10 @@ pub struct DeleteOptions {
     /// Whether an object that cannot be decoded is to be removed, and what is asked for that does not go with it. As by
     /// default in the reference, this says nothing of any other object.
     pub despite_read_errors: Option<Errors>,
+    /// Whether the object is deleted as one of a collection.
+    pub is_of_collection: bool,
+    /// Whether those outside who decide about deletions were asked about what this one is part of.
+    pub is_decided: bool,
 }
 
 impl DeleteOptions {
@@ -159,6 +199,42 @@ impl DeleteOptions {
             Ok(options)
         } else {
             Err(ApiError::invalid("meta.k8s.io", "DeleteOptions", "", &errors.0))
+        }
+    }
+}
+
+impl DeleteOptions {
+    /// The options as the object that they are, which others are shown.
+    pub fn to_value(&self) -> Value {
+        let mut options = value!({"kind": "DeleteOptions", "apiVersion": OPTIONS_VERSION});
+        if let Some(seconds) = self.grace_seconds {
+            options.set_at(&["gracePeriodSeconds"], seconds);
+        }
+        if let Some(uid) = &self.uid {
+            options.set_at(&["preconditions", "uid"], &**uid);
+        }
+        if let Some(revision) = &self.resource_version {
+            options.set_at(&["preconditions", "resourceVersion"], &**revision);
+        }
+        if let Some(propagation) = self.propagation {
+            options.set_at(&["propagationPolicy"], propagation.name());
+        }
+        if self.dry_run {
+            options.set_at(&["dryRun"], vec![Value::from("All")]);
+        }
+        if self.despite_read_errors.is_some() {
+            options.set_at(&[unsafe_deletion::OPTION], true);
+        }
+        options
+    }
+}
+
+impl Propagation {
+    const fn name(self) -> &'static str {
+        match self {
+            Self::Orphan => "Orphan",
+            Self::Background => "Background",
+            Self::Foreground => "Foreground",
         }
     }
 }

@@ -7,6 +7,15 @@ use flotilla_proto::value::Value;
 
 /// Drops repeated owner references and tells the client of them. They were conformed: equal ones are written alike.
 pub fn dedup(object: &mut Value, warnings: &mut Vec<String>) {
+    dedup_when(object, "", warnings);
+}
+
+/// As [`dedup`], once more after others changed the object.
+pub fn dedup_mutated(object: &mut Value, warnings: &mut Vec<String>) {
+    dedup_when(object, " after mutating admission happens", warnings);
+}
+
+fn dedup_when(object: &mut Value, when: &str, warnings: &mut Vec<String>) {
     let owners = object.list_at(&["metadata", "ownerReferences"]);
     if owners.len() < 2 {
         return;
@@ -17,7 +26,7 @@ pub fn dedup(object: &mut Value, warnings: &mut Vec<String>) {
     let repeated: Vec<&str> = of(false).map(|owner| owner.str_at(&["uid"])).collect();
     if !repeated.is_empty() {
         warnings.push(format!(
-            ".metadata.ownerReferences contains duplicate entries; API server dedups owner references in 1.20+, and \
+            ".metadata.ownerReferences contains duplicate entries{when}; API server dedups owner references in 1.20+, and \
              may reject such requests as early as 1.24; please fix your requests; duplicate UID(s) observed: {}",
             repeated.join(", ")
         ));

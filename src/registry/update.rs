@@ -6,10 +6,12 @@ use std::sync::Arc;
 use flotilla_cluster::{Expectation, Mutation, Object, Outcome, Revision, Write};
 use flotilla_proto::value::{Map, Value};
 
+use super::admission::outside::Asked;
 use super::carry_over::prepare;
 use super::create::place;
 use super::precondition::{MODIFIED, check_revision, check_uid, registry_key, wrong_uid};
 use super::{Entity, Incoming, Registry, Target, WriteOptions, Written, convert, encode, owners, ownership};
+use crate::admission::Operation;
 use crate::field::Errors;
 use crate::fieldmanager;
 use crate::gateway::Caller;
@@ -37,6 +39,14 @@ pub trait Change: Send {
     fn names_uid(&self) -> bool {
         false
     }
+
+    /// The document that the client changes, where that is a part of the object and of another kind.
+    fn document(&self, _object: &Value) -> Option<Value> {
+        None
+    }
+
+    /// Takes over into the object what has become of its document.
+    fn take_over(&self, _document: &Value, _object: &mut Value) {}
 }
 
 /// A PUT: the changed object is the body.
@@ -222,13 +232,20 @@ impl Registry {
         if change.names_uid() {
             check_uid(target, &new, &old, options.dry_run)?;
         }
-        check_revision(target, &new, current)?;
+        let is_decided_outside = self.is_decided_outside(target, Operation::Update) && !caller.is_server;
+        if is_decided_outside && !self.stands(target, Some(current), caller).await? {
+            return Ok(None);
+        }
         if !change.owns_managed_fields() {
             ownership::record(served, target.subresource, options, Some(&shown), &mut new, change.untracked());
         }
         convert::forget_empty(served, &mut new, &shown);
         let mut new = convert::to_stored(served, new);
-        self.admit_update(target, &mut new, &old, options, caller).await?;
+        self.admit_update(target, &mut new, &old, caller).await?;
+        if is_decided_outside {
+            Box::pin(self.mutate_updated(target, change, (&mut new, &old), options, caller)).await?;
+        }
+        check_revision(target, &new, current)?;
         if self.looks_further(target, &new, &old) && !self.stands(target, Some(current), caller).await? {
             return Ok(None);
         }
@@ -239,6 +256,12 @@ impl Registry {
         let checked = self.validate_update(target, &new, &old, caller);
         convert::default_valid(served, &mut new);
         let checked = match checked.and_then(|()| self.check_update(target, &new, &old, caller)) {
+            Ok(()) if is_decided_outside => {
+                Box::pin(self.validate_updated(target, change, (&new, &old), options, caller)).await
+            }
+            decided => decided,
+        };
+        let checked = match checked {
             Ok(()) => self.charge_quotas(target, &new, Some(&old), options, caller).await,
             refused => refused,
         };
@@ -258,6 +281,41 @@ impl Registry {
         }
         // Whoever named a revision is refused when it is compared with what is there by then.
         Ok(None)
+    }
+
+    /// Has those outside change a changed object, or the document that the client changes.
+    async fn mutate_updated(
+        &self,
+        target: Target<'_>,
+        change: &mut dyn Change,
+        (new, old): (&mut Value, &Value),
+        options: &WriteOptions,
+        caller: &mut Caller,
+    ) -> ApiResult<()> {
+        if let (Some(document), Some(before)) = (change.document(new), change.document(old)) {
+            let asked = Asked::update(target, &document, &before, options);
+            let mutated = self.mutate_outside(asked, caller, async |_, _| Ok(())).await?;
+            change.take_over(&mutated, new);
+            return Ok(());
+        }
+        let again =
+            async |object: &mut Value, caller: &mut Caller| self.admit_update(target, object, old, caller).await;
+        *new = self.mutate_outside(Asked::update(target, new, old, options), caller, again).await?;
+        place(target, new)
+    }
+
+    /// Has those outside look at a finished object, or at the document that the client changes.
+    async fn validate_updated(
+        &self,
+        target: Target<'_>,
+        change: &mut dyn Change,
+        (new, old): (&Value, &Value),
+        options: &WriteOptions,
+        caller: &mut Caller,
+    ) -> ApiResult<()> {
+        let (document, before) = (change.document(new), change.document(old));
+        let (new, old) = (document.as_ref().unwrap_or(new), before.as_ref().unwrap_or(old));
+        self.validate_outside(Asked::update(target, new, old, options), caller).await
     }
 
     fn validate_update(&self, target: Target<'_>, new: &Value, old: &Value, caller: &mut Caller) -> ApiResult<()> {

@@ -10,6 +10,7 @@ mod classes;
 mod grants;
 pub(super) mod lookup;
 mod namespaces;
+pub(super) mod outside;
 mod pod_security;
 mod pods;
 mod quotas;
@@ -118,9 +119,17 @@ impl Registry {
         &self,
         target: Target<'_>,
         object: &mut Value,
-        _options: &WriteOptions,
+        options: &WriteOptions,
         caller: &mut Caller,
     ) -> ApiResult<()> {
+        self.admit_create_within(target, object, caller).await?;
+        if self.is_decided_outside(target, Operation::Create) && !caller.is_server {
+            Box::pin(self.mutate_created(target, object, options, caller)).await?;
+        }
+        Ok(())
+    }
+
+    async fn admit_create_within(&self, target: Target<'_>, object: &mut Value, caller: &mut Caller) -> ApiResult<()> {
         let request = Request::new(self, target, caller, Operation::Create, Phase::Admit);
         self.metrics.by_step(request.operation, request.phase, || {
             request.by("NamespaceLifecycle", || self.check_namespace(target, object))?;
@@ -150,7 +159,6 @@ impl Registry {
         target: Target<'_>,
         object: &mut Value,
         old: &Value,
-        _options: &WriteOptions,
         caller: &mut Caller,
     ) -> ApiResult<()> {
         let request = Request::new(self, target, caller, Operation::Update, Phase::Admit);

@@ -9,7 +9,6 @@ use flotilla_proto::value::Value;
 use rand::Rng;
 
 use super::Owner;
-use crate::access::User;
 use crate::gateway::Caller;
 use crate::kinds::addresses::{self, Block};
 use crate::registry::{Incoming, Registry, Served, Target, WriteOptions, stored_value};
@@ -109,7 +108,7 @@ impl Registry {
         let target = Target { served, namespace: "", name: "", subresource: "" };
         let options = WriteOptions { manager: MANAGER.into(), ..WriteOptions::default() };
         let incoming = Incoming { value: object, ..Incoming::default() };
-        self.create(target, incoming, &options, &mut server()).await.map(drop)
+        self.create(target, incoming, &options, &mut Caller::server(MANAGER)).await.map(drop)
     }
 
     /// Frees those of the addresses that are the owner's.
@@ -207,12 +206,6 @@ fn is_ready(range: &Value) -> bool {
     // Of one that nobody says anything of, nobody keeps the conditions.
     let ready = conditions.find(|condition| condition.str_at(&["type"]) == "Ready");
     stays && ready.is_none_or(|ready| ready.str_at(&["status"]) == "True")
-}
-
-/// The server as the author of writes.
-fn server() -> Caller {
-    let groups = vec!["system:masters".into(), "system:authenticated".into()];
-    Caller::new(Arc::new(User { name: "system:apiserver".into(), groups, ..User::default() }), MANAGER)
 }
 
 #[cfg(test)]

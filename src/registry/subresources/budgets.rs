@@ -6,7 +6,6 @@ use flotilla_cluster::{Object, Scope, Selection};
 use flotilla_proto::value::{Map, Value};
 
 use super::Target;
-use crate::access::User;
 use crate::gateway::Caller;
 use crate::kinds::labels;
 use crate::kinds::pod::eviction;
@@ -62,9 +61,7 @@ impl Registry {
         let target =
             Target { served: &served, namespace: meta("namespace"), name: meta("name"), subresource: "status" };
         let options = WriteOptions { manager: MANAGER.into(), ..WriteOptions::default() };
-        let groups = vec!["system:masters".into(), "system:authenticated".into()];
-        let user = User { name: "system:apiserver".into(), groups, ..User::default() };
-        let mut server = Caller::new(Arc::new(user), MANAGER);
+        let mut server = Caller::server(MANAGER);
         match self.update(target, &mut Spend { pod }, &options, &mut server).await {
             Err(error) if error.reason == "Conflict" => Err(eviction::still_processed(budget)),
             other => other.map(drop),

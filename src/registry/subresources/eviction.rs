@@ -55,6 +55,7 @@ fn delete_options(body: &Value, dry_run: bool) -> ApiResult<DeleteOptions> {
         stated => DeleteOptions::read(&Query::default(), Some(stated))?,
     };
     options.dry_run |= dry_run;
+    options.is_decided = true; // the eviction was
     Ok(options)
 }
 

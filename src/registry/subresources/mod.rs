@@ -7,6 +7,7 @@
 mod binding;
 mod budgets;
 mod component_status;
+mod connection;
 mod eviction;
 mod exec;
 mod log;
@@ -18,6 +19,8 @@ mod reviews;
 pub mod scale;
 mod service_proxy;
 mod token;
+
+pub use connection::options as connection_options;
 
 use std::future::Future;
 use std::pin::Pin;

@@ -249,6 +249,14 @@ impl Change for Rescale<'_, '_> {
     fn names_uid(&self) -> bool {
         self.change.names_uid()
     }
+
+    fn document(&self, object: &Value) -> Option<Value> {
+        Some(scale_of(object, self.of.paths))
+    }
+
+    fn take_over(&self, scale: &Value, object: &mut Value) {
+        object.set_at(&self.of.paths.replicas, scale.int_at(&REPLICAS).unwrap_or(0));
+    }
 }
 
 /// The Scale of an object in the version of the request.

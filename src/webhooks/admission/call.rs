@@ -2,12 +2,15 @@
 
 use std::time::{Duration, Instant};
 
-use super::{Asked, Verdict, Webhook};
+use flotilla_proto::value::Value;
+
+use super::{Asked, Verdict, Webhook, patched};
+use crate::admission::Told;
 use crate::field::quote;
 use crate::limits;
 use crate::metrics::families;
 use crate::registry::Registry;
-use crate::status::ApiError;
+use crate::status::{ApiError, ApiResult};
 
 /// Why a write does not go on after a webhook was asked.
 #[derive(Debug, Clone, PartialEq)]
@@ -18,6 +21,17 @@ pub enum Failure {
     Refused(ApiError),
     /// It asks for what cannot be done.
     Internal(ApiError),
+}
+
+/// What comes of asking a webhook.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Answer {
+    /// The write may be made as it is.
+    Allowed,
+    /// The write may be made with this object, which is yet to be decoded.
+    Patched(Value),
+    /// The webhook said nothing that counts, and that is ignored.
+    Ignored,
 }
 
 impl Failure {
@@ -44,8 +58,8 @@ impl Failure {
 }
 
 impl Webhook {
-    /// Asks the webhook about a write, within what is left of the request's time, and has its warnings told. A refusal
-    /// is a failure. A failure that the webhook's policy ignores is told to nobody: `None`.
+    /// Asks the webhook about a write, within what is left of the request's time, and has told what it says besides. A
+    /// refusal is a failure.
     ///
     /// # Errors
     /// What the client is answered.
@@ -53,26 +67,28 @@ impl Webhook {
         &self,
         registry: &Registry,
         asked: &Asked<'_>,
-        left: Duration,
-        warnings: &mut Vec<String>,
-    ) -> Result<Option<Verdict>, ApiError> {
+        left: Option<Duration>,
+        told: &mut Told,
+    ) -> ApiResult<Answer> {
         let began = Instant::now();
-        let judged = self.ask(registry, asked, left).await.and_then(|verdict| {
-            warnings.extend(verdict.warnings.iter().cloned());
-            if verdict.allowed { Ok(verdict) } else { Err(Failure::Refused(verdict.refusal(&self.name))) }
+        let judged = self.ask(registry, asked, left.unwrap_or(self.timeout)).await.and_then(|verdict| {
+            told.warnings.extend(verdict.warnings.iter().cloned());
+            let own = verdict.annotations.iter().map(|(key, value)| (format!("{}/{key}", self.name), value.clone()));
+            told.annotations.extend(own);
+            match verdict.allowed {
+                true => patched(&self.name, &verdict, asked.object),
+                false => Err(Failure::Refused(verdict.refusal(&self.name))),
+            }
         });
         self.measure(registry, asked.operation, began.elapsed(), judged.as_ref().err());
         match judged {
-            Ok(verdict) => Ok(Some(verdict)),
-            Err(failure) => self.settle(registry, failure).map(|()| None),
+            Ok(patched) => Ok(patched.map_or(Answer::Allowed, Answer::Patched)),
+            Err(failure) => self.settle(registry, failure).map(|()| Answer::Ignored),
         }
     }
 
     /// Ignores a failure where the policy of the webhook says so.
-    ///
-    /// # Errors
-    /// What the client is answered otherwise.
-    pub fn settle(&self, registry: &Registry, failure: Failure) -> Result<(), ApiError> {
+    fn settle(&self, registry: &Registry, failure: Failure) -> Result<(), ApiError> {
         let Failure::Calling(message, _) = &failure else { return Err(failure.into_error()) };
         if !self.ignores_failure {
             tracing::warn!(webhook = self.name, why = message, "a webhook could not be asked: the write fails");
@@ -121,8 +137,7 @@ impl Webhook {
         let labels = [("code", &*code), name, of, ("rejected", rejected), phase];
         meter.counter(families::WEBHOOK_REQUESTS, &labels).increment(1);
         if is_rejected {
-            let code = if matches!(failure, Some(Failure::Refused(_))) { &*code } else { "0" };
-            let labels = [("error_type", kind), name, of, ("rejection_code", code), phase];
+            let labels = [("error_type", kind), name, of, ("rejection_code", &*code), phase];
             meter.counter(families::WEBHOOK_REJECTIONS, &labels).increment(1);
         }
     }

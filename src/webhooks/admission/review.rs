@@ -4,28 +4,7 @@ use flotilla_proto::value;
 use flotilla_proto::value::{Map, Value};
 
 use crate::access::User;
-
-/// Group, version and kind.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct GroupVersionKind {
-    /// Group; empty for the core group.
-    pub group: String,
-    /// Version.
-    pub version: String,
-    /// Name of the kind.
-    pub kind: String,
-}
-
-/// Group, version and plural name.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct GroupVersionResource {
-    /// Group; empty for the core group.
-    pub group: String,
-    /// Version.
-    pub version: String,
-    /// Plural name.
-    pub resource: String,
-}
+use crate::admission::{GroupVersionKind, GroupVersionResource};
 
 /// A write, as one webhook is asked about it: in the version that its rules name.
 #[derive(Debug, Clone)]
@@ -58,18 +37,6 @@ pub struct Asked<'a> {
     pub dry_run: bool,
 }
 
-impl GroupVersionKind {
-    fn to_value(&self) -> Value {
-        value!({"group": (&*self.group), "version": (&*self.version), "kind": (&*self.kind)})
-    }
-}
-
-impl GroupVersionResource {
-    fn to_value(&self) -> Value {
-        value!({"group": (&*self.group), "version": (&*self.version), "resource": (&*self.resource)})
-    }
-}
-
 impl Asked<'_> {
     /// The review in a version of `admission.k8s.io`.
     pub fn review(&self, version: &str, uid: &str) -> Value {
@@ -98,7 +65,8 @@ impl Asked<'_> {
     }
 }
 
-fn user_info(user: &User) -> Value {
+/// Who asks, as reviews and expressions have it.
+pub fn user_info(user: &User) -> Value {
     let mut info = Value::object();
     if !user.name.is_empty() {
         info.set_at(&["username"], &*user.name);

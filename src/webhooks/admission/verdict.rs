@@ -20,6 +20,8 @@ pub struct Verdict {
     pub status: Value,
     /// What the client is to be told.
     pub warnings: Vec<String>,
+    /// What the audit log is to have: keys and values.
+    pub annotations: Vec<(String, String)>,
 }
 
 impl Verdict {
@@ -51,12 +53,15 @@ impl Verdict {
             _ => (Vec::new(), String::new()),
         };
         let warnings = response.get("warnings").and_then(Value::as_array).into_iter().flatten();
+        let annotations = response.get("auditAnnotations").and_then(Value::as_object).into_iter().flat_map(Map::iter);
+        let annotations = annotations.map(|(key, value)| (key.to_owned(), value.as_str().unwrap_or("").to_owned()));
         Ok(Self {
             allowed: response.get("allowed").and_then(Value::as_bool).unwrap_or(false),
             patch,
             patch_type,
             status: response.get("status").cloned().unwrap_or_default(),
             warnings: warnings.filter_map(Value::as_str).map(str::to_owned).collect(),
+            annotations: annotations.collect(),
         })
     }
 

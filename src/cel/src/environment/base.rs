@@ -52,18 +52,20 @@ impl Base {
             checks_literals: false,
             compares_numbers: true,
         };
-        for library in libraries {
-            for function in library.functions {
-                for overload in function.overloads {
-                    // A signature that is not well formed is found by the test of the tables.
-                    let Some(signature) = Signature::read(overload.signature) else { continue };
-                    base.add_types(&signature);
-                    let native = Some(overload);
-                    base.add(function.name, OverloadDecl { native, ..OverloadDecl::declared(overload.id, signature) });
-                }
+        libraries.iter().for_each(|library| base.add_library(library));
+        base
+    }
+
+    pub(crate) fn add_library(&mut self, library: &'static Library) {
+        for function in library.functions {
+            for overload in function.overloads {
+                // A signature that is not well formed is found by the test of the tables.
+                let Some(signature) = Signature::read(overload.signature) else { continue };
+                self.add_types(&signature);
+                let native = Some(overload);
+                self.add(function.name, OverloadDecl { native, ..OverloadDecl::declared(overload.id, signature) });
             }
         }
-        base
     }
 
     /// Of all libraries that Kubernetes has in 1.`minor`.

@@ -8,7 +8,7 @@ use std::sync::Arc;
 pub use base::Base;
 
 use crate::check::{NoObjects, Provider};
-use crate::functions::Overload;
+use crate::functions::{Library, Overload};
 use crate::types::{Parameters, Signature, Type};
 use crate::value::Value;
 
@@ -121,6 +121,13 @@ impl Environment {
     pub fn with_function(mut self, name: &str, overloads: Vec<OverloadDecl>) -> Self {
         let base = Arc::make_mut(&mut self.base);
         overloads.into_iter().for_each(|overload| base.add(name, overload));
+        self
+    }
+
+    /// With the functions of a library that Kubernetes' environment does not have everywhere.
+    #[must_use]
+    pub fn with_library(mut self, library: &'static Library) -> Self {
+        Arc::make_mut(&mut self.base).add_library(library);
         self
     }
 

@@ -29,6 +29,16 @@ pub struct Program {
 pub trait Bindings<'a> {
     /// The value of a variable. None if it has none, which is an error where the variable is asked for.
     fn get(&self, slot: usize) -> Option<Outcome<Value<'a>>>;
+
+    /// Whether a variable is an object whose fields are found when they are asked for, by [`Bindings::field`].
+    fn is_lazy(&self, _slot: usize) -> bool {
+        false
+    }
+
+    /// The field of a lazy variable. None if there is none of this name.
+    fn field(&self, _slot: usize, _name: &str) -> Option<Outcome<Value<'a>>> {
+        None
+    }
 }
 
 impl<'a> Bindings<'a> for [Value<'a>] {

@@ -23,6 +23,11 @@ impl<'a, B: Bindings<'a> + ?Sized> Evaluator<'a, '_, B> {
     }
 
     fn resolve(&mut self, path: &'a Path) -> Outcome<Value<'a>> {
+        // The object itself is of no use to expressions but by its fields.
+        let lazy = match path.root {
+            Root::Variable(slot, _) if self.variables.is_lazy(slot) => Some(slot),
+            _ => None,
+        };
         let root = self.root(&path.root)?;
         if path.steps.is_empty() {
             return Ok(root);
@@ -40,7 +45,10 @@ impl<'a, B: Bindings<'a> + ?Sized> Evaluator<'a, '_, B> {
             if is_final(&key) {
                 return Err(Error::CostLimit);
             }
-            let found = key.and_then(|key| Ok((select(&value, &key)?, key)));
+            let found = key.and_then(|key| match (lazy, key.as_str()) {
+                (Some(slot), Some(name)) if at == 0 => Ok((self.variables.field(slot, name).transpose()?, key)),
+                _ => Ok((select(&value, &key)?, key)),
+            });
             // What is absent costs nothing where it may be.
             if !is_optional || tests || matches!(found, Ok((Some(_), _))) {
                 self.charge(1)?;

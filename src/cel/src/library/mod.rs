@@ -5,7 +5,7 @@ mod cidr;
 mod comprehensions;
 mod form;
 mod ip;
-mod json_patch;
+pub mod json_patch;
 mod list_extensions;
 mod lists;
 mod named_format;

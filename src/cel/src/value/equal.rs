@@ -55,7 +55,7 @@ fn lists(a: &List<'_>, b: &List<'_>) -> Outcome<bool> {
 }
 
 fn maps(a: &Map<'_>, b: &Map<'_>) -> Outcome<bool> {
-    if a.len() != b.len() {
+    if a.len() != b.len() || a.object() != b.object() {
         return Ok(false);
     }
     if let (Map::Tree(a_map, Some(Shape { kind: ShapeKind::Object(_) | ShapeKind::Empty, .. })), b) = (a, b) {

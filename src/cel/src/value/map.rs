@@ -30,6 +30,8 @@ pub struct Entries<'a> {
     entries: Vec<(Value<'a>, Value<'a>)>,
     /// Where the keys are, once there are more than [`SCANNED_MAX`].
     index: HashMap<Key<'a>, usize>,
+    /// The type of the object that this is; `None` for a map.
+    object: Option<Arc<str>>,
 }
 
 /// A key as it is looked up: keys of different types are different.
@@ -118,6 +120,18 @@ impl<'a> Key<'a> {
 }
 
 impl<'a> Entries<'a> {
+    /// As the fields of an object of this type.
+    #[must_use]
+    pub fn of_object(mut self, name: impl Into<Arc<str>>) -> Self {
+        self.object = Some(name.into());
+        self
+    }
+
+    /// The type of the object that this is; `None` for a map.
+    pub fn object(&self) -> Option<&Arc<str>> {
+        self.object.as_ref()
+    }
+
     fn position(&self, key: &Key<'_>) -> Option<usize> {
         if self.entries.len() > SCANNED_MAX {
             return self.index.get(key).copied();
@@ -195,6 +209,14 @@ impl<'a> FromIterator<(Value<'a>, Value<'a>)> for Entries<'a> {
 }
 
 impl<'a> Map<'a> {
+    /// The type of the object that an expression made; `None` for a map.
+    pub fn object(&self) -> Option<&Arc<str>> {
+        match self {
+            Self::Made(entries) => entries.object(),
+            Self::Tree(..) => None,
+        }
+    }
+
     /// Number of entries; of an object of a tree, of all its members.
     pub fn len(&self) -> usize {
         match self {

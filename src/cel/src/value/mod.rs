@@ -159,7 +159,9 @@ impl<'a> Value<'a> {
             Self::Timestamp(_) => Type::Timestamp,
             Self::Duration(_) => Type::Duration,
             Self::List(_) => Type::list(Type::Dyn),
-            Self::Map(_) => Type::map(Type::Dyn, Type::Dyn),
+            Self::Map(map) => {
+                map.object().map_or_else(|| Type::map(Type::Dyn, Type::Dyn), |name| Type::Object(name.clone()))
+            }
             Self::Type(_) => Type::Type(None),
             Self::Optional(_) => Type::optional(Type::Dyn),
             Self::Opaque(value) => value.type_of(),
@@ -172,7 +174,7 @@ impl<'a> Value<'a> {
             Self::String(text) => Some(text.chars().count() as u64),
             Self::Bytes(bytes) => Some(bytes.len() as u64),
             Self::List(list) => Some(list.len() as u64),
-            Self::Map(map) => Some(map.len() as u64),
+            Self::Map(map) if map.object().is_none() => Some(map.len() as u64),
             Self::Opaque(value) => value.size(),
             _ => None,
         }

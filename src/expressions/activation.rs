@@ -1,0 +1,160 @@
+//! What expressions see of a request, and evaluating them within a budget.
+
+use std::cell::{Cell, RefCell};
+use std::sync::Arc;
+
+use flotilla_cel::error::{Error, Outcome};
+use flotilla_cel::eval::{Bindings, Evaluation};
+use flotilla_cel::library::authorizer::{self, Authorizer, Resource};
+use flotilla_cel::value::{Entries, Map, Tree, Value};
+
+use super::compile::{Compiled, Fault, Variable};
+use super::deep;
+use super::environment::{Name, VARIABLES};
+use crate::field::quote;
+
+/// What one evaluation may cost.
+const CALL: u64 = 1_000_000;
+/// What the expressions of one sort of a policy may cost together, for one binding and parameter.
+pub const BUDGET: u64 = 10_000_000;
+/// What conditions may cost together.
+pub const MATCH_BUDGET: u64 = 2_500_000;
+/// How many variables may be evaluated because of each other at a time.
+const VARIABLES_DEEP: u32 = 100;
+/// What is told when a budget is spent.
+pub const OUT_OF_BUDGET: &str = "validation failed due to running out of cost budget, no further validation rules \
+    will be run";
+
+/// What a request is, as expressions see it. Trees that are `null` are not there.
+#[derive(Debug, Clone, Copy)]
+pub struct Inputs<'a> {
+    /// The object as it is to be.
+    pub object: &'a Tree,
+    /// The object as it was.
+    pub old_object: &'a Tree,
+    /// What is asked for.
+    pub request: &'a Tree,
+    /// The namespace of the object.
+    pub namespace: &'a Tree,
+    /// The parameters.
+    pub params: &'a Tree,
+    /// Who may do what, and what is asked for; `None` where that is out of scope.
+    pub authorizer: Option<(&'a Arc<dyn Authorizer>, &'a Resource)>,
+}
+
+/// The budget is spent: nothing more is evaluated.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("{OUT_OF_BUDGET}")]
+pub struct Stopped;
+
+/// What some expressions see of a request. Variables are evaluated when one asks for them, and once.
+#[derive(Debug)]
+pub struct Activation<'a> {
+    inputs: Inputs<'a>,
+    authorizer: Option<(Value<'a>, Value<'a>)>,
+    variables: &'a [Variable],
+    found: RefCell<Vec<Option<Outcome<Value<'a>>>>>,
+    /// What variables have cost since somebody looked.
+    spent: Cell<u64>,
+    deep: Cell<u32>,
+}
+
+impl<'a> Activation<'a> {
+    /// Of a request, and the variables of a policy.
+    pub fn new(inputs: Inputs<'a>, variables: &'a [Variable]) -> Self {
+        let authorizer = inputs.authorizer.map(|(who, asked)| {
+            (authorizer::authorizer(Arc::clone(who)), authorizer::request_resource(Arc::clone(who), asked.clone()))
+        });
+        Self { inputs, authorizer, variables, found: RefCell::default(), spent: Cell::default(), deep: Cell::default() }
+    }
+
+    /// Evaluates an expression, and takes what it costs from the budget. Gives its value, or what is wrong with it.
+    ///
+    /// # Errors
+    /// [`Stopped`] when the budget is spent.
+    pub fn evaluate(
+        &self,
+        compiled: &'a Result<Compiled, Fault>,
+        budget: &mut u64,
+    ) -> Result<Result<Value<'a>, String>, Stopped> {
+        let compiled = match compiled {
+            Ok(compiled) => compiled,
+            Err(fault) => return Ok(Err(format!("compilation error: {fault}"))),
+        };
+        let Evaluation { outcome, cost } = self.run(compiled);
+        for cost in [self.spent.take(), cost] {
+            *budget = budget.checked_sub(cost).ok_or(Stopped)?;
+        }
+        Ok(outcome.map_err(|error| format!("expression '{}' resulted in error: {error}", compiled.text)))
+    }
+
+    fn run(&self, compiled: &'a Compiled) -> Evaluation<'a> {
+        let bound = Bound { activation: self, names: &compiled.names };
+        deep(|| compiled.program.evaluate(&bound, CALL))
+    }
+
+    /// The value of a variable of the policy. Of several of one name the last one counts.
+    fn variable(&self, name: &str) -> Option<Outcome<Value<'a>>> {
+        let at = self.variables.iter().rposition(|variable| *variable.name == *name)?;
+        if let Some(Some(found)) = self.found.borrow().get(at) {
+            return Some(found.clone());
+        }
+        let found = self.find(&self.variables[at]);
+        let mut all = self.found.borrow_mut();
+        if all.is_empty() {
+            all.resize_with(self.variables.len(), || None);
+        }
+        all[at] = Some(found.clone());
+        Some(found)
+    }
+
+    fn find(&self, variable: &'a Variable) -> Outcome<Value<'a>> {
+        let name = quote(&variable.name);
+        let compiled = variable
+            .compiled
+            .as_ref()
+            .map_err(|fault| Error::new(format!("composited variable {name} fails to compile: {fault}")))?;
+        let failed = |error: &dyn std::fmt::Display| {
+            Error::new(format!("composited variable {name} fails to evaluate: {error}"))
+        };
+        if self.deep.get() == VARIABLES_DEEP {
+            return Err(failed(&"variables depend on each other too deeply"));
+        }
+        self.deep.set(self.deep.get() + 1);
+        let Evaluation { outcome, cost } = self.run(compiled);
+        self.deep.set(self.deep.get() - 1);
+        self.spent.set(self.spent.get().saturating_add(cost));
+        outcome.map_err(|error| failed(&error))
+    }
+}
+
+/// The variables of one expression, by its slots.
+struct Bound<'b, 'a> {
+    activation: &'b Activation<'a>,
+    names: &'b [Name],
+}
+
+impl<'a> Bindings<'a> for Bound<'_, 'a> {
+    fn get(&self, slot: usize) -> Option<Outcome<Value<'a>>> {
+        let Activation { inputs, authorizer, .. } = self.activation;
+        let value = match self.names.get(slot)? {
+            Name::Object => Value::of_tree(inputs.object),
+            Name::OldObject => Value::of_tree(inputs.old_object),
+            Name::NamespaceObject => Value::of_tree(inputs.namespace),
+            Name::Request => Value::of_tree(inputs.request),
+            Name::Params => Value::of_tree(inputs.params),
+            Name::Variables => Value::Map(Map::Made(Arc::new(Entries::default().of_object(VARIABLES)))),
+            Name::Authorizer => authorizer.as_ref()?.0.clone(),
+            Name::RequestResource => authorizer.as_ref()?.1.clone(),
+        };
+        Some(Ok(value))
+    }
+
+    fn is_lazy(&self, slot: usize) -> bool {
+        self.names.get(slot) == Some(&Name::Variables)
+    }
+
+    fn field(&self, _: usize, name: &str) -> Option<Outcome<Value<'a>>> {
+        self.activation.variable(name)
+    }
+}

@@ -1,0 +1,188 @@
+//! Compiling the expressions of a policy.
+
+use std::collections::HashMap;
+
+use flotilla_cel::check::{Checked, check, check_literals};
+use flotilla_cel::eval::Program;
+use flotilla_cel::source::{Issues, Source};
+use flotilla_cel::syntax::parse;
+use flotilla_cel::types::Type;
+
+use super::deep;
+use super::environment::{Declared, JSON_PATCH, Name, OBJECT, Sees, environment};
+
+/// What an expression has to give.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Wanted {
+    /// A truth.
+    Bool,
+    /// A text.
+    String,
+    /// A text, or nothing.
+    StringOrNull,
+    /// An apply configuration.
+    Object,
+    /// Operations of a JSON patch.
+    Patches,
+    /// Anything.
+    Any,
+}
+
+impl Wanted {
+    fn types(self) -> Vec<Type> {
+        match self {
+            Self::Bool => vec![Type::Bool],
+            Self::String => vec![Type::String],
+            Self::StringOrNull => vec![Type::String, Type::Null],
+            Self::Object => vec![Type::object(OBJECT)],
+            Self::Patches => vec![Type::list(Type::object(JSON_PATCH))],
+            Self::Any => Vec::new(),
+        }
+    }
+
+    /// Says what is wrong with a type, if it is none of those wanted.
+    fn refuse(self, given: &Type) -> Result<(), Fault> {
+        let types = self.types();
+        if types.is_empty() || types.contains(given) {
+            return Ok(());
+        }
+        let (names, given): (Vec<String>, _) = (types.iter().map(Type::declared_name).collect(), given.declared_name());
+        Err(Fault::Invalid(match &names[..] {
+            [one] => format!("must evaluate to {one} but got {given}"),
+            several => format!("must evaluate to one of [{}] but got {given}", several.join(" ")),
+        }))
+    }
+}
+
+/// Why an expression cannot be compiled.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum Fault {
+    /// Its writer is to be told so.
+    #[error("{0}")]
+    Invalid(String),
+    /// What upstream takes for a failure of its own.
+    #[error("{0}")]
+    Internal(String),
+}
+
+/// An expression that is ready to be evaluated.
+#[derive(Debug)]
+pub struct Compiled {
+    /// As it was written.
+    pub text: String,
+    pub(super) program: Program,
+    pub(super) names: Vec<Name>,
+}
+
+/// A variable of a policy.
+#[derive(Debug)]
+pub struct Variable {
+    /// What `variables` calls it.
+    pub name: Box<str>,
+    /// What gives its value.
+    pub compiled: Result<Compiled, Fault>,
+}
+
+/// Compiles the expressions of one policy.
+#[derive(Debug)]
+pub struct Compiler {
+    minor: u16,
+    declared: Declared,
+}
+
+impl Compiler {
+    /// Of expressions that may call the functions of 1.`minor` and see no variables.
+    pub fn new(minor: u16) -> Self {
+        Self { minor, declared: Declared::default() }
+    }
+
+    /// Of expressions of a policy that may have variables.
+    pub fn with_variables(minor: u16) -> Self {
+        Self::declaring(minor, Declared { variables: Some(HashMap::new()), ..Declared::default() })
+    }
+
+    /// Of expressions that see what is declared.
+    pub fn declaring(minor: u16, declared: Declared) -> Self {
+        Self { minor, declared }
+    }
+
+    /// The same for functions of another version.
+    pub fn set_minor(&mut self, minor: u16) {
+        self.minor = minor;
+    }
+
+    /// Checks an expression. Gives its type, too.
+    ///
+    /// # Errors
+    /// What is wrong with it, as cel-go shows it.
+    pub fn check(&self, text: &str, sees: Sees) -> Result<Type, String> {
+        let (environment, _) = environment(self.minor, sees, &self.declared);
+        deep(|| checked(text, &environment)).map(|checked| checked.output().clone())
+    }
+
+    /// Compiles an expression.
+    ///
+    /// # Errors
+    /// When it is not one, or gives something else.
+    pub fn compile(&self, text: &str, wanted: Wanted, sees: Sees) -> Result<Compiled, Fault> {
+        self.compile_typed(text, wanted, sees).map(|(compiled, _)| compiled)
+    }
+
+    /// Compiles a variable, which expressions may ask for from now on, even where it does not compile.
+    pub fn variable(&mut self, name: &str, text: &str, sees: Sees) -> Variable {
+        let (compiled, of) = match self.compile_typed(text, Wanted::Any, sees) {
+            Ok((compiled, of)) => (Ok(compiled), of),
+            Err(fault) => (Err(fault), Type::Dyn),
+        };
+        self.declare(name, &of);
+        Variable { name: name.into(), compiled }
+    }
+
+    /// Has expressions know a variable.
+    pub fn declare(&mut self, name: &str, of: &Type) {
+        self.declared.variables.get_or_insert_default().insert(name.into(), known(of));
+    }
+
+    fn compile_typed(&self, text: &str, wanted: Wanted, sees: Sees) -> Result<(Compiled, Type), Fault> {
+        let (environment, names) = environment(self.minor, sees, &self.declared);
+        deep(|| {
+            let checked = checked(text, &environment)
+                .map_err(|issues| Fault::Invalid(format!("compilation failed: {issues}")))?;
+            wanted.refuse(checked.output())?;
+            let program = Program::new(&checked, &environment)
+                .map_err(|error| Fault::Internal(format!("program instantiation failed: {error}")))?;
+            Ok((Compiled { text: text.to_owned(), program, names }, checked.output().clone()))
+        })
+    }
+}
+
+fn checked(text: &str, environment: &flotilla_cel::environment::Environment) -> Result<Checked, String> {
+    let source = Source::new(text);
+    let mut issues = Issues::default();
+    let checked = parse(&source, environment.dialect(), &mut issues).map(|ast| {
+        let checked = check(ast, environment, &mut issues);
+        if issues.is_empty() {
+            check_literals(&checked, &mut issues);
+        }
+        checked
+    });
+    checked.filter(|_| issues.is_empty()).ok_or_else(|| issues.show(&source))
+}
+
+/// What others are told of the type of a variable: plain types, lists and maps of them.
+fn known(of: &Type) -> Type {
+    match of {
+        Type::Bool
+        | Type::Bytes
+        | Type::Double
+        | Type::Duration
+        | Type::Int
+        | Type::Null
+        | Type::String
+        | Type::Timestamp
+        | Type::Uint => of.clone(),
+        Type::List(element) => Type::list(known(element)),
+        Type::Map(entry) => Type::map(known(&entry.0), known(&entry.1)),
+        _ => Type::Dyn,
+    }
+}

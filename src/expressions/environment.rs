@@ -1,0 +1,282 @@
+//! What expressions may name: the variables that are in scope, and the types of those whose fields are declared.
+
+use std::collections::HashMap;
+use std::sync::{Arc, OnceLock};
+
+use flotilla_cel::check::Provider;
+use flotilla_cel::environment::Environment;
+use flotilla_cel::error::{Error, Outcome};
+use flotilla_cel::library::json_patch;
+use flotilla_cel::types::Type;
+use flotilla_cel::value::{Map, Value};
+
+/// The version of Kubernetes, 1.N, whose functions new expressions may call: those that a server of the version before
+/// can serve, too.
+pub const NEW: u16 = 35;
+/// What stored expressions may call: whatever there is.
+pub const STORED: u16 = u16::MAX;
+
+/// Type of the object that an apply configuration is.
+pub const OBJECT: &str = "Object";
+/// Type of an operation of a JSON patch.
+pub const JSON_PATCH: &str = "JSONPatch";
+/// Type of the variable `variables`.
+pub const VARIABLES: &str = "kubernetes.variables";
+
+/// What is in scope of an expression, beside the request and its objects.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Sees {
+    /// `params`.
+    pub params: bool,
+    /// `authorizer`.
+    pub authorizer: bool,
+    /// The types of changes: `Object` and `JSONPatch`.
+    pub patches: bool,
+}
+
+/// A variable of the environment.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Name {
+    /// The object as it is to be.
+    Object,
+    /// The object as it was.
+    OldObject,
+    /// The namespace of the object.
+    NamespaceObject,
+    /// What is asked for.
+    Request,
+    /// The variables of the policy.
+    Variables,
+    /// The parameters.
+    Params,
+    /// Who may do what.
+    Authorizer,
+    /// The same for what is asked for.
+    RequestResource,
+}
+
+impl Name {
+    const fn text(self) -> &'static str {
+        match self {
+            Self::Object => "object",
+            Self::OldObject => "oldObject",
+            Self::NamespaceObject => "namespaceObject",
+            Self::Request => "request",
+            Self::Variables => "variables",
+            Self::Params => "params",
+            Self::Authorizer => "authorizer",
+            Self::RequestResource => "authorizer.requestResource",
+        }
+    }
+
+    fn of(self, declared: &Declared) -> Type {
+        match self {
+            Self::Object | Self::OldObject => declared.object.clone().unwrap_or(Type::Dyn),
+            Self::Params => declared.params.clone().unwrap_or(Type::Dyn),
+            Self::NamespaceObject => Type::object("kubernetes.Namespace"),
+            Self::Request => Type::object("kubernetes.AdmissionRequest"),
+            Self::Variables => Type::object(VARIABLES),
+            Self::Authorizer => Type::object("kubernetes.authorization.Authorizer"),
+            Self::RequestResource => Type::object("kubernetes.authorization.ResourceCheck"),
+        }
+    }
+}
+
+/// What is declared beside what every expression sees.
+#[derive(Debug, Clone, Default)]
+pub struct Declared {
+    /// The type of objects; `None` where nothing is known of them.
+    pub object: Option<Type>,
+    /// The type of parameters; `None` where nothing is known of them.
+    pub params: Option<Type>,
+    /// Who knows the fields of these types.
+    pub schemas: Vec<Arc<dyn Provider>>,
+    /// The variables of a policy with their types. `None` where there can be none.
+    pub variables: Option<HashMap<Box<str>, Type>>,
+    /// Whether nobody has a request at hand, so that there is no `authorizer.requestResource`.
+    pub is_without_request: bool,
+}
+
+/// The environment of an expression, and which variable each of its slots is.
+pub(super) fn environment(minor: u16, sees: Sees, declared: &Declared) -> (Environment, Vec<Name>) {
+    let mut names = vec![Name::Object, Name::OldObject, Name::NamespaceObject, Name::Request];
+    if declared.variables.is_some() {
+        names.push(Name::Variables);
+    }
+    if sees.params {
+        names.push(Name::Params);
+    }
+    if sees.authorizer {
+        names.push(Name::Authorizer);
+        if !declared.is_without_request {
+            names.push(Name::RequestResource);
+        }
+    }
+    let base = if sees.patches { with_patches(minor) } else { Environment::kubernetes(minor) };
+    let objects = Objects { declared: declared.clone(), patches: sees.patches };
+    let environment = base.with_provider(Arc::new(objects));
+    let environment = names.iter().fold(environment, |made, name| made.with_variable(name.text(), name.of(declared)));
+    (environment, names)
+}
+
+/// The functions of expressions that change objects; they are made once.
+fn with_patches(minor: u16) -> Environment {
+    static MADE: [OnceLock<Environment>; 2] = [OnceLock::new(), OnceLock::new()];
+    let made = &MADE[usize::from(minor == STORED)];
+    made.get_or_init(|| Environment::kubernetes(minor).with_library(&json_patch::LIBRARY)).clone()
+}
+
+/// The objects whose fields are declared.
+#[derive(Debug)]
+struct Objects {
+    declared: Declared,
+    patches: bool,
+}
+
+impl Objects {
+    fn is_patch(&self, object: &str) -> bool {
+        self.patches && (object == JSON_PATCH || is_object(object))
+    }
+}
+
+fn is_object(name: &str) -> bool {
+    name.strip_prefix(OBJECT).is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
+}
+
+impl Provider for Objects {
+    fn has_object(&self, name: &str) -> bool {
+        FIELDS.iter().any(|(object, _)| *object == name)
+            || (name == VARIABLES && self.declared.variables.is_some())
+            || self.is_patch(name)
+            || self.declared.schemas.iter().any(|schema| schema.has_object(name))
+    }
+
+    fn field(&self, object: &str, field: &str) -> Option<Type> {
+        if object == VARIABLES {
+            return self.declared.variables.as_ref()?.get(field).cloned();
+        }
+        if self.is_patch(object) {
+            return match (object, field) {
+                (JSON_PATCH, "op" | "path" | "from") => Some(Type::String),
+                (JSON_PATCH, "value") => Some(Type::Dyn),
+                (JSON_PATCH, _) => None,
+                _ => Some(Type::Dyn),
+            };
+        }
+        if let Some((_, fields)) = FIELDS.iter().find(|(name, _)| *name == object) {
+            return fields.iter().find(|(name, _)| *name == field).map(|(_, of)| of.to_type());
+        }
+        self.declared.schemas.iter().find_map(|schema| schema.field(object, field))
+    }
+
+    fn make<'a>(&self, object: &str, fields: Value<'a>) -> Outcome<Value<'a>> {
+        match fields {
+            Value::Map(Map::Made(entries)) => {
+                Ok(Value::Map(Map::Made(Arc::new(Arc::unwrap_or_clone(entries).of_object(object)))))
+            }
+            _ => Err(Error::no_such_overload()),
+        }
+    }
+}
+
+/// The type of a declared field.
+enum Of {
+    Text,
+    Truth,
+    Number,
+    Time,
+    Any,
+    Texts,
+    TextByText,
+    TextsByText,
+    Object(&'static str),
+    Objects(&'static str),
+}
+
+impl Of {
+    fn to_type(&self) -> Type {
+        let texts = || Type::list(Type::String);
+        match self {
+            Self::Text => Type::String,
+            Self::Truth => Type::Bool,
+            Self::Number => Type::Int,
+            Self::Time => Type::Timestamp,
+            Self::Any => Type::Dyn,
+            Self::Texts => texts(),
+            Self::TextByText => Type::map(Type::String, Type::String),
+            Self::TextsByText => Type::map(Type::String, texts()),
+            Self::Object(name) => Type::object(name),
+            Self::Objects(name) => Type::list(Type::object(name)),
+        }
+    }
+}
+
+/// The fields of a type, by their names.
+type Fields = &'static [(&'static str, Of)];
+
+/// The types of `request` and `namespaceObject`.
+const FIELDS: [(&str, Fields); 9] = [
+    ("kubernetes.GroupVersionKind", &[("group", Of::Text), ("version", Of::Text), ("kind", Of::Text)]),
+    ("kubernetes.GroupVersionResource", &[("group", Of::Text), ("version", Of::Text), ("resource", Of::Text)]),
+    (
+        "kubernetes.UserInfo",
+        &[("username", Of::Text), ("uid", Of::Text), ("groups", Of::Texts), ("extra", Of::TextsByText)],
+    ),
+    (
+        "kubernetes.AdmissionRequest",
+        &[
+            ("kind", Of::Object("kubernetes.GroupVersionKind")),
+            ("resource", Of::Object("kubernetes.GroupVersionResource")),
+            ("subResource", Of::Text),
+            ("requestKind", Of::Object("kubernetes.GroupVersionKind")),
+            ("requestResource", Of::Object("kubernetes.GroupVersionResource")),
+            ("requestSubResource", Of::Text),
+            ("name", Of::Text),
+            ("namespace", Of::Text),
+            ("operation", Of::Text),
+            ("userInfo", Of::Object("kubernetes.UserInfo")),
+            ("dryRun", Of::Truth),
+            ("options", Of::Any),
+        ],
+    ),
+    ("kubernetes.NamespaceSpec", &[("finalizers", Of::Texts)]),
+    (
+        "kubernetes.NamespaceCondition",
+        &[
+            ("status", Of::Text),
+            ("type", Of::Text),
+            ("lastTransitionTime", Of::Time),
+            ("message", Of::Text),
+            ("reason", Of::Text),
+        ],
+    ),
+    (
+        "kubernetes.NamespaceStatus",
+        &[("conditions", Of::Objects("kubernetes.NamespaceCondition")), ("phase", Of::Text)],
+    ),
+    (
+        "kubernetes.NamespaceMetadata",
+        &[
+            ("name", Of::Text),
+            ("generateName", Of::Text),
+            ("namespace", Of::Text),
+            ("labels", Of::TextByText),
+            ("annotations", Of::TextByText),
+            ("UID", Of::Text),
+            ("creationTimestamp", Of::Time),
+            ("deletionGracePeriodSeconds", Of::Number),
+            ("deletionTimestamp", Of::Time),
+            ("generation", Of::Number),
+            ("resourceVersion", Of::Text),
+            ("finalizers", Of::Texts),
+        ],
+    ),
+    (
+        "kubernetes.Namespace",
+        &[
+            ("metadata", Of::Object("kubernetes.NamespaceMetadata")),
+            ("spec", Of::Object("kubernetes.NamespaceSpec")),
+            ("status", Of::Object("kubernetes.NamespaceStatus")),
+        ],
+    ),
+];

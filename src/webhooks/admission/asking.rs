@@ -1,0 +1,94 @@
+//! What a webhook is asked about a write, and whether it is asked.
+
+use flotilla_proto::value::Value;
+
+use super::{Answer, Asked, Listed};
+use crate::admission::conditions::Matched as Holds;
+use crate::admission::{Attributes, Matched, Seen, Told};
+use crate::expressions::Inputs;
+use crate::metrics::families;
+use crate::status::{ApiError, ApiResult};
+
+/// A write that a webhook wants to see, in its version.
+pub(super) struct Wanted {
+    pub(super) matched: Matched,
+    pub(super) seen: Seen,
+}
+
+impl Listed {
+    /// The write as this webhook wants to see it; `None` when it does not.
+    ///
+    /// # Errors
+    /// What the client is answered: it is not known whether the webhook wants to see it.
+    pub(super) async fn wanted(&self, attributes: &Attributes<'_>) -> ApiResult<Option<Wanted>> {
+        let Some(matched) = self.criteria.find(attributes)? else { return Ok(None) };
+        let seen = attributes.seen_as(&matched).await?;
+        let wanted = self.holds(attributes, &matched, &seen)?;
+        Ok(wanted.then_some(Wanted { matched, seen }))
+    }
+
+    /// Whether the conditions of the webhook hold.
+    fn holds(&self, attributes: &Attributes<'_>, matched: &Matched, seen: &Seen) -> ApiResult<bool> {
+        if self.conditions.is_empty() {
+            return Ok(true);
+        }
+        let (nothing, wanted) = (Value::Null, Matched { resource: attributes.resource.clone(), ..matched.clone() });
+        let mut request = asked(attributes, &wanted, &Seen::default()).review("v1", "").at(&["request"]).clone();
+        for absent in ["object", "oldObject"] {
+            request.remove_at(&[absent]);
+        }
+        let inputs = Inputs {
+            object: seen.object.as_ref().unwrap_or(&nothing),
+            old_object: seen.old.as_ref().unwrap_or(&nothing),
+            request: &request,
+            namespace: &nothing,
+            params: &nothing,
+            authorizer: None,
+        };
+        let count = |family: &'static str| {
+            let kind = ("kind", "webhook");
+            let (name, operation) = (("name", &*self.webhook.name), ("operation", attributes.operation.name()));
+            let labels = [kind, name, operation, ("type", self.webhook.phase())];
+            attributes.registry.metrics.meter().counter(family, &labels).increment(1);
+        };
+        match self.conditions.matches(inputs, &[]) {
+            Holds::Yes => Ok(true),
+            Holds::No(_) => {
+                count(families::MATCH_CONDITION_EXCLUSIONS);
+                Ok(false)
+            }
+            Holds::Failed(why) => {
+                count(families::MATCH_CONDITION_ERRORS);
+                let resource = &attributes.resource;
+                Err(ApiError::forbidden(&resource.group, &resource.resource, &attributes.name, &why))
+            }
+        }
+    }
+
+    /// Asks the webhook.
+    ///
+    /// # Errors
+    /// What the client is answered.
+    pub(super) async fn ask(&self, attributes: &Attributes<'_>, wanted: &Wanted, told: &mut Told) -> ApiResult<Answer> {
+        let asked = asked(attributes, &wanted.matched, &wanted.seen);
+        self.webhook.call(attributes.registry, &asked, attributes.left(), told).await
+    }
+}
+
+fn asked<'a>(attributes: &'a Attributes<'_>, matched: &Matched, seen: &'a Seen) -> Asked<'a> {
+    Asked {
+        kind: matched.kind.clone(),
+        resource: matched.resource.clone(),
+        request_kind: attributes.kind.clone(),
+        request_resource: attributes.resource.clone(),
+        subresource: attributes.subresource,
+        name: &attributes.name,
+        namespace: &attributes.namespace,
+        operation: attributes.operation.name(),
+        user: &attributes.user,
+        object: seen.object.as_ref(),
+        old: seen.old.as_ref(),
+        options: attributes.options.as_ref(),
+        dry_run: attributes.dry_run,
+    }
+}

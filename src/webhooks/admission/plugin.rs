@@ -1,0 +1,144 @@
+//! All webhooks of a sort: which are asked about a write, in what order, and what comes of their answers.
+
+use std::sync::Arc;
+
+use arc_swap::ArcSwap;
+use flotilla_cluster::Table;
+use flotilla_proto::json;
+use flotilla_proto::value;
+use futures_util::{StreamExt, stream};
+
+use super::{Answer, Listed};
+use crate::admission::{Admission, Attributes, Index, Plugin, Told, following};
+use crate::limits;
+use crate::status::ApiResult;
+
+/// The group of configurations.
+const GROUP: &str = "admissionregistration.k8s.io";
+/// Kinds about which no webhook is asked, lest one could keep itself from being mended.
+const EXEMPT: [&str; 6] = [
+    "MutatingAdmissionPolicy",
+    "MutatingAdmissionPolicyBinding",
+    "MutatingWebhookConfiguration",
+    "ValidatingAdmissionPolicy",
+    "ValidatingAdmissionPolicyBinding",
+    "ValidatingWebhookConfiguration",
+];
+
+/// The webhooks of all configurations of a kind.
+#[derive(Debug, Default)]
+pub struct Webhooks {
+    ready: ArcSwap<Index<Listed>>,
+}
+
+impl Webhooks {
+    /// Group and plural name of the configurations of mutating webhooks, or of validating ones.
+    pub const fn configurations(mutating: bool) -> (&'static str, &'static str) {
+        (GROUP, if mutating { "mutatingwebhookconfigurations" } else { "validatingwebhookconfigurations" })
+    }
+
+    /// Follows the table of configurations for ever.
+    pub async fn follow(admission: &Admission, mutating: bool, table: &Arc<Table>) {
+        let (own, plugin) = match mutating {
+            true => (&admission.mutating_webhooks, Plugin::MutatingWebhook),
+            false => (&admission.validating_webhooks, Plugin::ValidatingWebhook),
+        };
+        let read = |configuration: &_| Some(Listed::of(mutating, configuration));
+        following::follow(table, read, |configurations| {
+            let index = Listed::index(configurations);
+            let concerns = index.concerns().clone();
+            own.ready.store(Arc::new(index));
+            admission.publish(plugin, concerns);
+        })
+        .await;
+    }
+
+    /// Has the webhooks change the object, one after the other.
+    ///
+    /// # Errors
+    /// What the client is answered.
+    pub async fn mutate(&self, attributes: &mut Attributes<'_>) -> ApiResult<()> {
+        if is_exempt(attributes) {
+            return Ok(());
+        }
+        let (index, is_second) = (self.ready.load_full(), attributes.reinvocation.is_second);
+        let Attributes { reinvocation, object, .. } = attributes;
+        reinvocation.webhooks.begin(is_second, object.as_ref());
+        for (at, listed) in index.concerned(&attributes.resource.resource).iter().enumerate() {
+            if !is_second || attributes.reinvocation.webhooks.is_due(&listed.key()) {
+                mutate_by(listed, at, attributes).await?;
+            }
+        }
+        let Attributes { reinvocation, object, .. } = attributes;
+        reinvocation.webhooks.end(object.as_ref());
+        Ok(())
+    }
+
+    /// Asks all webhooks that want to see the write, side by side. The first refusal counts, once all have answered.
+    ///
+    /// # Errors
+    /// What the client is answered.
+    pub async fn validate(&self, attributes: &Attributes<'_>) -> ApiResult<()> {
+        if is_exempt(attributes) {
+            return Ok(());
+        }
+        let (index, mut asked) = (self.ready.load_full(), Vec::new());
+        for listed in index.concerned(&attributes.resource.resource) {
+            if let Some(wanted) = listed.wanted(attributes).await? {
+                asked.push((listed, wanted));
+            }
+        }
+        let answers = stream::iter(asked.iter().enumerate()).map(|(at, (listed, wanted))| async move {
+            let mut told = Told::default();
+            let answer = listed.ask(attributes, wanted, &mut told).await;
+            if matches!(answer, Ok(Answer::Ignored)) {
+                let key = format!("failed-open.validating.webhook.admission.k8s.io/round_0_index_{at}");
+                told.annotations.push((key, listed.webhook.name.clone()));
+            }
+            (at, answer, told)
+        });
+        let mut answers: Vec<_> = answers.buffer_unordered(limits::WEBHOOKS_AT_ONCE).collect().await;
+        let first = answers.iter().find_map(|(_, answer, _)| answer.as_ref().err().cloned());
+        answers.sort_by_key(|(at, ..)| *at); // what is told comes in the order of the webhooks
+        answers.into_iter().for_each(|(_, _, told)| tell(attributes, told));
+        first.map_or(Ok(()), Err)
+    }
+}
+
+/// Has one webhook change the object, if it wants to see the write.
+async fn mutate_by(listed: &Listed, at: usize, attributes: &mut Attributes<'_>) -> ApiResult<()> {
+    let Some(wanted) = listed.wanted(attributes).await? else { return Ok(()) };
+    let mut told = Told::default();
+    let answer = listed.ask(attributes, &wanted, &mut told).await;
+    tell(attributes, told);
+    let round = u8::from(attributes.reinvocation.is_second);
+    let annotation = format!("mutation.webhook.admission.k8s.io/round_{round}_index_{at}");
+    let mut is_changed = false;
+    match answer? {
+        Answer::Allowed => {}
+        Answer::Ignored => attributes.annotate(format!("failed-open.{annotation}"), listed.webhook.name.clone()),
+        Answer::Patched(object) => is_changed = attributes.replace(&wanted.matched, object).await?,
+    }
+    let (configuration, name) = (&*listed.webhook.configuration, &*listed.webhook.name);
+    let told = value!({"configuration": configuration, "webhook": name, "mutated": is_changed});
+    attributes.annotate(annotation, String::from_utf8_lossy(&json::to_vec(&told)).into_owned());
+    let reinvocation = &mut attributes.reinvocation;
+    if is_changed {
+        reinvocation.is_wanted = true;
+        reinvocation.webhooks.changed();
+    }
+    if listed.webhook.is_reinvoked {
+        reinvocation.webhooks.is_willing(&listed.key());
+    }
+    Ok(())
+}
+
+fn tell(attributes: &Attributes<'_>, told: Told) {
+    let mut all = attributes.told.lock();
+    all.warnings.extend(told.warnings);
+    all.annotations.extend(told.annotations);
+}
+
+fn is_exempt(attributes: &Attributes<'_>) -> bool {
+    attributes.kind.group == GROUP && EXEMPT.contains(&&*attributes.kind.kind)
+}
