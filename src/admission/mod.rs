@@ -24,7 +24,9 @@ pub mod conditions;
 pub mod following;
 mod index;
 mod matching;
+pub mod policy;
 mod reinvocation;
+pub mod validating;
 
 pub use attributes::{Attributes, GroupVersionKind, GroupVersionResource, Seen, Told};
 pub use index::{Concerns, Index, Indexed};
@@ -38,8 +40,11 @@ use arc_swap::ArcSwap;
 use parking_lot::Mutex;
 use tokio::sync::watch;
 
+use self::policy::Policies;
+use self::validating::ValidatingPolicy;
 pub use crate::metrics::admission::Operation;
 use crate::metrics::admission::Phase;
+use crate::registry::Registry;
 use crate::status::ApiResult;
 use crate::webhooks::admission::Webhooks;
 
@@ -58,12 +63,19 @@ pub enum Plugin {
 
 const PLUGINS: usize = 4;
 
+impl Plugin {
+    /// Those that follow tables, and publish what concerns them once these were seen.
+    pub const FOLLOWED: [Self; 3] = [Self::MutatingWebhook, Self::ValidatingPolicy, Self::ValidatingWebhook];
+}
+
 /// Everything outside that decides about writes.
 #[derive(Debug)]
 pub struct Admission {
     /// What concerns each plugin that has published it, which is merged into what concerns any.
     each: Mutex<[Option<Concerns>; PLUGINS]>,
     any: ArcSwap<Concerns>,
+    /// Policies that refuse writes.
+    pub validating: Policies<ValidatingPolicy>,
     /// How many plugins have published what concerns them.
     published: watch::Sender<usize>,
     /// Webhooks that change objects.
@@ -77,6 +89,7 @@ impl Default for Admission {
         Self {
             each: Mutex::default(),
             any: ArcSwap::default(),
+            validating: Policies::default(),
             published: watch::Sender::new(0),
             mutating_webhooks: Webhooks::default(),
             validating_webhooks: Webhooks::default(),
@@ -89,6 +102,19 @@ impl Admission {
     /// not, the write is nothing that admission from outside has to see.
     pub fn concerns(&self, resource: &str, operation: Operation) -> bool {
         self.any.load().has(resource, operation)
+    }
+
+    /// Keeps a plugin ready, for ever.
+    pub async fn follow(&self, registry: &Registry, plugin: Plugin) {
+        match plugin {
+            Plugin::MutatingPolicy => {}
+            Plugin::MutatingWebhook => self.mutating_webhooks.follow(registry, plugin).await,
+            Plugin::ValidatingPolicy => {
+                let (policies, bindings) = ("validatingadmissionpolicies", "validatingadmissionpolicybindings");
+                self.validating.follow(registry, plugin, policies, bindings).await;
+            }
+            Plugin::ValidatingWebhook => self.validating_webhooks.follow(registry, plugin).await,
+        }
     }
 
     /// Takes in what concerns a plugin from now on. Its own index must have changed before.
@@ -124,7 +150,10 @@ impl Admission {
     /// # Errors
     /// What the client is answered of a write that is refused.
     pub async fn validate(&self, attributes: &Attributes<'_>) -> ApiResult<()> {
-        // ValidatingAdmissionPolicy goes here, before the webhooks.
+        let began = Instant::now();
+        let validated = validating::validate(&self.validating, attributes).await;
+        measure(attributes, "ValidatingAdmissionPolicy", Phase::Validate, began, validated.is_err());
+        validated?;
         let began = Instant::now();
         let validated = self.validating_webhooks.validate(attributes).await;
         measure(attributes, "ValidatingAdmissionWebhook", Phase::Validate, began, validated.is_err());

@@ -1,19 +1,22 @@
-//! Admission policies and their bindings, validating and mutating. Expressions are checked where they are compiled.
+//! Admission policies, validating and mutating.
 
 use std::collections::HashSet;
 
 use flotilla_proto::value::Value;
 
-use super::admission_rules::{check_optional, check_set, default_match, validate_conditions, validate_match};
-use super::{Generation, NameRule, Strategy, conditions, labels, metadata, names};
+use super::admission_expressions::{Expressions, are_conditions_kept, validate_conditions};
+use super::admission_rules::{check_optional, check_set, default_match, validate_match};
+use super::{Generation, NameRule, Strategy, conditions, metadata, names};
+use crate::expressions::{Sees, Wanted};
 use crate::field::{Errors, Path};
 
 const AUDITS_MAX: usize = 20;
-const ACTIONS: [&str; 3] = ["Audit", "Deny", "Warn"];
+const AUDIT_BYTES_MAX: usize = 5 << 10;
 const REASONS: [&str; 3] = ["Forbidden", "Invalid", "RequestEntityTooLarge"];
 const MUTATING_OPERATIONS: [&str; 4] = ["*", "CONNECT", "CREATE", "UPDATE"];
 
-const COMMON: Strategy = Strategy {
+/// What all of these kinds have in common.
+pub(super) const COMMON: Strategy = Strategy {
     name: NameRule::Subdomain,
     generation: Generation::Spec,
     unconditional_update: false,
@@ -27,27 +30,14 @@ pub static VALIDATING: Strategy = Strategy {
     status: true,
     prepare_status: metadata::reset_for_status,
     default: default_policy,
-    validate: validate_validating,
-    validate_update: |object, _, errors| {
+    validate: |object, errors| validate_validating(object, &Value::Null, errors),
+    validate_update: |object, old, errors| {
         metadata::validate_again_generic(NameRule::Subdomain, false, object, errors);
-        validate_validating(object, errors);
+        validate_validating(object, old.at(&["spec"]), errors);
     },
     validate_status: |object, _, errors| {
         validate_warnings(object, errors);
         conditions::validate(object.list_at(&["status", "conditions"]), &Path::root("status.conditions"), errors);
-    },
-    ..COMMON
-};
-
-/// Rules of ValidatingAdmissionPolicyBindings.
-pub static VALIDATING_BINDING: Strategy = Strategy {
-    repeats_metadata: false,
-    known_finalizers: false,
-    default: default_binding,
-    validate: |object, errors| validate_binding(object, true, errors),
-    validate_update: |object, _, errors| {
-        metadata::validate_again_generic(NameRule::Subdomain, false, object, errors);
-        validate_binding(object, true, errors);
     },
     ..COMMON
 };
@@ -57,23 +47,10 @@ pub static MUTATING: Strategy = Strategy {
     repeats_metadata: false,
     known_finalizers: false,
     default: default_policy,
-    validate: validate_mutating,
-    validate_update: |object, _, errors| {
+    validate: |object, errors| validate_mutating(object, &Value::Null, errors),
+    validate_update: |object, old, errors| {
         metadata::validate_again_generic(NameRule::Subdomain, false, object, errors);
-        validate_mutating(object, errors);
-    },
-    ..COMMON
-};
-
-/// Rules of MutatingAdmissionPolicyBindings.
-pub static MUTATING_BINDING: Strategy = Strategy {
-    repeats_metadata: false,
-    known_finalizers: false,
-    default: default_binding,
-    validate: |object, errors| validate_binding(object, false, errors),
-    validate_update: |object, _, errors| {
-        metadata::validate_again_generic(NameRule::Subdomain, false, object, errors);
-        validate_binding(object, false, errors);
+        validate_mutating(object, old.at(&["spec"]), errors);
     },
     ..COMMON
 };
@@ -86,12 +63,8 @@ fn default_policy(object: &mut Value) {
     default_match(spec.get_mut("matchConstraints"));
 }
 
-fn default_binding(object: &mut Value) {
-    default_match(object.get_mut("spec").and_then(|spec| spec.get_mut("matchResources")));
-}
-
-/// What both sorts of policy have in common.
-fn validate_policy(spec: &Value, mutating: bool, errors: &mut Errors) {
+/// What both sorts of policy have in common. Gives what compiles their other expressions.
+fn validate_policy<'a>(spec: &Value, before: &'a Value, mutating: bool, errors: &mut Errors) -> Expressions<'a> {
     let path = Path::root("spec");
     check_set(&path.child("failurePolicy"), spec.at(&["failurePolicy"]), &["Fail", "Ignore"], errors);
     let kind = spec.at(&["paramKind"]);
@@ -110,7 +83,11 @@ fn validate_policy(spec: &Value, mutating: bool, errors: &mut Errors) {
             validate_operations(constraints, &place, errors);
         }
     }
-    validate_conditions(spec.list_at(&["matchConditions"]), &path.child("matchConditions"), errors);
+    if !are_conditions_kept(spec, before) {
+        validate_conditions(spec, before, &path.child("matchConditions"), errors);
+    }
+    let has_variables = mutating || !spec.list_at(&["variables"]).is_empty();
+    let mut expressions = Expressions::of_policy(spec, before, has_variables);
     for (index, variable) in spec.list_at(&["variables"]).iter().enumerate() {
         let place = path.child("variables");
         let place = place.index(index);
@@ -120,14 +97,18 @@ fn validate_policy(spec: &Value, mutating: bool, errors: &mut Errors) {
         } else if !is_cel_identifier(name) {
             errors.invalid_str(&place.child("name"), name, "must be a valid CEL identifier");
         }
-        if variable.str_at(&["expression"]).trim().is_empty() {
-            errors.required(&place.child("expression"), "expression is not specified");
+        match variable.str_at(&["expression"]) {
+            text if text.trim().is_empty() => {
+                errors.required(&place.child("expression"), "expression is not specified");
+            }
+            text => expressions.variable(name, text, &place.child("expression"), errors),
         }
     }
+    expressions
 }
 
 /// Mutations happen to what is written, never to what is deleted.
-fn validate_operations(resources: &Value, path: &Path<'_>, errors: &mut Errors) {
+pub(super) fn validate_operations(resources: &Value, path: &Path<'_>, errors: &mut Errors) {
     let operations = resources.list_at(&["resourceRules"]).iter().flat_map(|rule| rule.list_at(&["operations"]));
     for operation in operations {
         let place = path.child("resourceRules");
@@ -137,7 +118,7 @@ fn validate_operations(resources: &Value, path: &Path<'_>, errors: &mut Errors) 
 
 /// Whether a text is an identifier of CEL, none of its reserved words.
 fn is_cel_identifier(text: &str) -> bool {
-    const RESERVED: [&str; 22] = [
+    const RESERVED: [&str; 21] = [
         "true",
         "false",
         "null",
@@ -159,7 +140,6 @@ fn is_cel_identifier(text: &str) -> bool {
         "var",
         "void",
         "while",
-        "__proto__",
     ];
     names::c_identifier(text).is_empty() && !RESERVED.contains(&text)
 }
@@ -196,9 +176,9 @@ fn validate_version(group: &str, version: &str, whole: &str, path: &Path<'_>, er
     }
 }
 
-fn validate_validating(object: &Value, errors: &mut Errors) {
+fn validate_validating(object: &Value, before: &Value, errors: &mut Errors) {
     let (path, spec) = (Path::root("spec"), object.at(&["spec"]));
-    validate_policy(spec, false, errors);
+    let mut expressions = validate_policy(spec, before, false, errors);
     let (validations, audits) = (spec.list_at(&["validations"]), spec.list_at(&["auditAnnotations"]));
     if validations.is_empty() && audits.is_empty() {
         for field in ["validations", "auditAnnotations"] {
@@ -208,12 +188,16 @@ fn validate_validating(object: &Value, errors: &mut Errors) {
         return;
     }
     for (index, validation) in validations.iter().enumerate() {
-        validate_validation(validation, &path.child("validations").index(index), errors);
+        validate_validation(validation, &mut expressions, &path.child("validations").index(index), errors);
     }
-    let path = path.child("auditAnnotations");
+    validate_audits(object, &mut expressions, &path.child("auditAnnotations"), errors);
+}
+
+fn validate_audits(object: &Value, expressions: &mut Expressions<'_>, path: &Path<'_>, errors: &mut Errors) {
+    let audits = object.list_at(&["spec", "auditAnnotations"]);
     if audits.len() > AUDITS_MAX {
         let why = format!("must not have more than {AUDITS_MAX} auditAnnotations");
-        errors.invalid(&path, spec.at(&["auditAnnotations"]), why);
+        errors.invalid(path, object.at(&["spec", "auditAnnotations"]), why);
     }
     let name = object.str_at(&["metadata", "name"]);
     let mut keys = HashSet::new();
@@ -226,12 +210,16 @@ fn validate_validating(object: &Value, errors: &mut Errors) {
             let whole = format!("{name}/{key}");
             names::check(&place.child("key"), &whole, names::qualified_name, errors);
         }
-        let expression = audit.str_at(&["valueExpression"]);
-        if expression.trim().is_empty() {
-            errors.required(&place.child("valueExpression"), "valueExpression is not specified");
-        } else if expression.trim().len() > 5 << 10 {
-            let why = "must not exceed 5kb in length";
-            errors.required(&place.child("valueExpression"), why);
+        let (text, own) = (audit.str_at(&["valueExpression"]), place.child("valueExpression"));
+        match text.trim() {
+            "" => errors.required(&own, "valueExpression is not specified"),
+            trimmed if trimmed.len() > AUDIT_BYTES_MAX => {
+                errors.required(&own, format!("must not exceed {AUDIT_BYTES_MAX} bytes in length"));
+            }
+            trimmed => {
+                let asked = (Wanted::StringOrNull, expressions.sees());
+                expressions.check(trimmed, asked, ("auditAnnotations", &["valueExpression"]), (&own, text), errors);
+            }
         }
         if !keys.insert(key) {
             errors.duplicate(&place.child("key"), &key.into());
@@ -239,36 +227,46 @@ fn validate_validating(object: &Value, errors: &mut Errors) {
     }
 }
 
-fn validate_validation(validation: &Value, path: &Path<'_>, errors: &mut Errors) {
-    if validation.str_at(&["expression"]).trim().is_empty() {
-        errors.required(&path.child("expression"), "expression is not specified");
+fn validate_validation(validation: &Value, expressions: &mut Expressions<'_>, path: &Path<'_>, errors: &mut Errors) {
+    const LIST: &str = "validations";
+    let (text, place) = (validation.str_at(&["expression"]), path.child("expression"));
+    let sees = expressions.sees();
+    if text.trim().is_empty() {
+        errors.required(&place, "expression is not specified");
+    } else {
+        expressions.check(text, (Wanted::Bool, sees), (LIST, &["expression"]), (&place, text), errors);
     }
-    for field in ["messageExpression", "message"] {
-        let text = validation.str_at(&[field]);
-        if !text.is_empty() && text.trim().is_empty() {
-            errors.invalid_str(&path.child(field), text, "must be non-empty if specified");
-        } else if field == "message" && text.trim().contains(['\n', '\r']) {
-            errors.invalid_str(&path.child(field), text, "must not contain line breaks");
-        }
+    let (text, place) = (validation.str_at(&["messageExpression"]), path.child("messageExpression"));
+    if !text.is_empty() && text.trim().is_empty() {
+        errors.invalid_str(&place, text, "must be non-empty if specified");
+    } else if !text.is_empty() {
+        let asked = (Wanted::String, Sees { authorizer: false, ..sees });
+        expressions.check(text, asked, (LIST, &["messageExpression"]), (&place, text), errors);
+    }
+    let (text, place) = (validation.str_at(&["message"]), path.child("message"));
+    if !text.is_empty() && text.trim().is_empty() {
+        errors.invalid_str(&place, text, "must be non-empty if specified");
+    } else if text.trim().contains(['\n', '\r']) {
+        errors.invalid_str(&place, text, "must not contain line breaks");
     }
     check_optional(&path.child("reason"), validation.at(&["reason"]), &REASONS, errors);
 }
 
-fn validate_mutating(object: &Value, errors: &mut Errors) {
+fn validate_mutating(object: &Value, before: &Value, errors: &mut Errors) {
     let (path, spec) = (Path::root("spec"), object.at(&["spec"]));
-    validate_policy(spec, true, errors);
+    let mut expressions = validate_policy(spec, before, true, errors);
     let mutations = spec.list_at(&["mutations"]);
     if mutations.is_empty() {
         errors.required(&path.child("mutations"), "mutations must contain at least one item");
     }
     for (index, mutation) in mutations.iter().enumerate() {
-        validate_mutation(mutation, &path.child("mutations").index(index), errors);
+        validate_mutation(mutation, &mut expressions, &path.child("mutations").index(index), errors);
     }
     let policy = spec.str_at(&["reinvocationPolicy"]);
     names::check_choice(&path.child("reinvocationPolicy"), policy, &["IfNeeded", "Never"], errors);
 }
 
-fn validate_mutation(mutation: &Value, path: &Path<'_>, errors: &mut Errors) {
+fn validate_mutation(mutation: &Value, expressions: &mut Expressions<'_>, path: &Path<'_>, errors: &mut Errors) {
     let kind = mutation.str_at(&["patchType"]);
     let (own, other) = match kind {
         "JSONPatch" => ("jsonPatch", "applyConfiguration"),
@@ -281,71 +279,22 @@ fn validate_mutation(mutation: &Value, path: &Path<'_>, errors: &mut Errors) {
     };
     if mutation.at(&[own]).is_null() {
         errors.required(&path.child(own), format!("must be specified when patchType is {kind}"));
-    } else if mutation.str_at(&[own, "expression"]).trim().is_empty() {
+    } else {
         let place = path.child(own);
-        errors.required(&place.child("expression"), "");
+        let place = place.child("expression");
+        match mutation.str_at(&[own, "expression"]).trim() {
+            "" => errors.required(&place, ""),
+            text => {
+                let wanted = if own == "jsonPatch" { Wanted::Patches } else { Wanted::Object };
+                let sees = Sees { patches: true, ..expressions.sees() };
+                expressions.check(text, (wanted, sees), ("mutations", &[own, "expression"]), (&place, text), errors);
+            }
+        }
     }
     if !mutation.at(&[other]).is_null() {
         let why = format!("must not be specified when patchType is {kind}");
         errors.invalid_str(&path.child(other), &format!("{{{other}}}"), why);
     }
-}
-
-fn validate_binding(object: &Value, validating: bool, errors: &mut Errors) {
-    let (path, spec) = (Path::root("spec"), object.at(&["spec"]));
-    match spec.str_at(&["policyName"]) {
-        "" => errors.required(&path.child("policyName"), ""),
-        name => names::check(&path.child("policyName"), name, names::dns1123_subdomain, errors),
-    }
-    validate_param_ref(spec.at(&["paramRef"]), &path.child("paramRef"), errors);
-    let resources = spec.at(&["matchResources"]);
-    validate_match(resources, &path.child("matchResources"), errors);
-    if !validating {
-        validate_operations(resources, &path.child("matchResources"), errors);
-        return;
-    }
-    let (place, actions) = (path.child("validationActions"), spec.list_at(&["validationActions"]));
-    for (index, action) in actions.iter().enumerate() {
-        check_optional(&place.index(index), action, &ACTIONS, errors);
-        if actions[..index].contains(action) {
-            errors.duplicate(&place.index(index), action);
-        }
-    }
-    let has = |name: &str| actions.iter().any(|action| action.as_str() == Some(name));
-    if has("Deny") && has("Warn") {
-        let why = "must not contain both Deny and Warn (repeating the same validation failure information in the API \
-            response and headers serves no purpose)";
-        errors.invalid(&place, spec.at(&["validationActions"]), why);
-    }
-    if actions.is_empty() {
-        errors.required(&place, "at least one validation action is required");
-    }
-}
-
-fn validate_param_ref(reference: &Value, path: &Path<'_>, errors: &mut Errors) {
-    if reference.is_null() {
-        return;
-    }
-    let (name, selector) = (reference.str_at(&["name"]), reference.at(&["selector"]));
-    const EXCLUSIVE: &str = "name and selector are mutually exclusive";
-    if !name.is_empty() {
-        names::check(&path.child("name"), name, names::path_segment, errors);
-        if !selector.is_null() {
-            errors.forbidden(&path.child("name"), EXCLUSIVE);
-        }
-    }
-    if !selector.is_null() {
-        let options = labels::SelectorOptions::default();
-        labels::validate_selector(selector, options, &path.child("selector"), errors);
-        if !name.is_empty() {
-            errors.forbidden(&path.child("selector"), EXCLUSIVE);
-        }
-    }
-    if name.is_empty() && selector.is_null() {
-        errors.required(path, "one of name or selector must be specified");
-    }
-    let action = reference.str_at(&["parameterNotFoundAction"]);
-    names::check_choice(&path.child("parameterNotFoundAction"), action, &["Deny", "Allow"], errors);
 }
 
 fn validate_warnings(object: &Value, errors: &mut Errors) {
@@ -368,7 +317,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn policies_and_bindings() {
+    fn policies_say_what_they_match_and_check() {
         let rule = value!({"operations": ["CREATE"], "apiGroups": [""], "apiVersions": ["v1"], "resources": ["pods"]});
         let spec = value!({"matchConstraints": {"resourceRules": [rule]}, "validations": [{"expression": "true"}]});
         assert!(VALIDATING.broken_fields(value!({"metadata": {"name": "p"}, "spec": spec})).is_empty());
@@ -376,9 +325,30 @@ mod tests {
             VALIDATING.broken_fields(value!({"metadata": {"name": "p"}, "spec": {}})),
             ["spec.matchConstraints", "spec.validations", "spec.auditAnnotations"]
         );
+    }
+    #[test]
+    fn expressions_are_checked_where_they_stand() {
+        let rule = value!({"operations": ["CREATE"], "apiGroups": [""], "apiVersions": ["v1"], "resources": ["pods"]});
+        let policy = |validation: Value| {
+            value!({"metadata": {"name": "p"}, "spec": {
+                "matchConstraints": {"resourceRules": [(rule.clone())]},
+                "variables": [{"name": "n", "expression": "size(object.metadata.name)"}],
+                "validations": [validation],
+            }})
+        };
+        let told = |validation: Value| {
+            let errors = VALIDATING.judge(policy(validation));
+            errors.0.iter().map(|error| format!("{}: {}", error.field, error.detail)).collect::<Vec<_>>()
+        };
+        assert_eq!(told(value!({"expression": "variables.n > 3"})), Vec::<String>::new());
+        let wrong = told(value!({"expression": "variables.m", "messageExpression": "1"}));
         assert_eq!(
-            VALIDATING_BINDING.broken_fields(value!({"spec": {"validationActions": ["Deny", "Warn"], "paramRef": {}}})),
-            ["spec.policyName", "spec.paramRef", "spec.paramRef.parameterNotFoundAction", "spec.validationActions"]
+            wrong,
+            [
+                "spec.validations[0].expression: compilation failed: ERROR: <input>:1:10: undefined field 'm'\n | \
+                 variables.m\n | .........^",
+                "spec.validations[0].messageExpression: must evaluate to string but got int",
+            ]
         );
     }
 }

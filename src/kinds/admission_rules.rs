@@ -1,4 +1,4 @@
-//! What webhooks and admission policies have in common: rules of what they see, and conditions.
+//! What webhooks and admission policies have in common: rules of what they see.
 
 use std::collections::HashSet;
 
@@ -9,7 +9,6 @@ use crate::field::{Errors, Path};
 
 const OPERATIONS: [&str; 5] = ["*", "CONNECT", "CREATE", "DELETE", "UPDATE"];
 const MATCH_POLICIES: [&str; 2] = ["Equivalent", "Exact"];
-const CONDITIONS_MAX: usize = 64;
 
 fn has_wildcard(list: &[Value]) -> bool {
     list.iter().any(|item| item.as_str() == Some("*"))
@@ -159,29 +158,6 @@ pub fn validate_match(resources: &Value, path: &Path<'_>, errors: &mut Errors) {
                 }
             }
             validate_rule(rule, &place, errors);
-        }
-    }
-}
-
-/// Checks the form of match conditions; their expressions are checked where expressions are compiled.
-pub fn validate_conditions(conditions: &[Value], path: &Path<'_>, errors: &mut Errors) {
-    if conditions.len() > CONDITIONS_MAX {
-        errors.too_many(path, conditions.len(), CONDITIONS_MAX);
-    }
-    let mut seen = HashSet::new();
-    for (index, condition) in conditions.iter().enumerate() {
-        let place = path.index(index);
-        if condition.str_at(&["expression"]).trim().is_empty() {
-            errors.required(&place.child("expression"), "");
-        }
-        let name = condition.str_at(&["name"]);
-        if name.is_empty() {
-            errors.required(&place.child("name"), "");
-            continue;
-        }
-        names::check(&place.child("name"), name, names::qualified_name, errors);
-        if !seen.insert(name) {
-            errors.duplicate(&place.child("name"), &name.into());
         }
     }
 }

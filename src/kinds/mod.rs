@@ -4,6 +4,8 @@
 
 pub mod addresses;
 pub mod admission;
+mod admission_binding;
+mod admission_expressions;
 mod admission_policy;
 mod admission_rules;
 mod api_service;
@@ -94,10 +96,10 @@ pub fn strategy(group: &str, resource: &str) -> &'static Strategy {
         ("", "serviceaccounts") => &service_account::STRATEGY,
         ("", "services") => &service::STRATEGY,
         ("admissionregistration.k8s.io", "mutatingadmissionpolicies") => &admission_policy::MUTATING,
-        ("admissionregistration.k8s.io", "mutatingadmissionpolicybindings") => &admission_policy::MUTATING_BINDING,
+        ("admissionregistration.k8s.io", "mutatingadmissionpolicybindings") => &admission_binding::MUTATING,
         ("admissionregistration.k8s.io", "mutatingwebhookconfigurations") => &webhook::MUTATING,
         ("admissionregistration.k8s.io", "validatingadmissionpolicies") => &admission_policy::VALIDATING,
-        ("admissionregistration.k8s.io", "validatingadmissionpolicybindings") => &admission_policy::VALIDATING_BINDING,
+        ("admissionregistration.k8s.io", "validatingadmissionpolicybindings") => &admission_binding::VALIDATING,
         ("admissionregistration.k8s.io", "validatingwebhookconfigurations") => &webhook::VALIDATING,
         ("apiextensions.k8s.io", "customresourcedefinitions") => &custom_resource_definition::STRATEGY,
         ("apiregistration.k8s.io", "apiservices") => &api_service::STRATEGY,

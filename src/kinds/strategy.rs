@@ -129,7 +129,7 @@ pub type Selectable = (&'static str, fn(&Value) -> String);
 #[cfg(test)]
 impl Strategy {
     /// What is wrong with a new object, defaults filled in.
-    fn judge(&self, mut object: Value) -> Errors {
+    pub(crate) fn judge(&self, mut object: Value) -> Errors {
         (self.default)(&mut object);
         let mut errors = Errors::default();
         (self.validate)(&object, &mut errors);

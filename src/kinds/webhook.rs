@@ -5,13 +5,15 @@ use std::collections::HashSet;
 use flotilla_golang::url::Url;
 use flotilla_proto::value::Value;
 
-use super::admission_rules::{check_optional, default_rules, validate_conditions, validate_rule};
+use super::admission_expressions::validate_conditions;
+use super::admission_rules::{check_optional, default_rules, validate_rule};
 use super::{Generation, NameRule, Strategy, labels, metadata, names};
 use crate::field::{Errors, Path};
 
 const REVIEWS: [&str; 2] = ["v1", "v1beta1"];
 const QUIET: [&str; 2] = ["None", "NoneOnDryRun"];
 const EFFECTS: [&str; 4] = ["None", "NoneOnDryRun", "Some", "Unknown"];
+const CONDITIONS: &str = "matchConditions";
 const FORM: &str = "; desired format: https://host[/path]";
 
 /// Rules of ValidatingWebhookConfigurations.
@@ -92,10 +94,19 @@ fn validate(object: &Value, old: Option<&Value>, mutating: bool, errors: &mut Er
         ["namespaceSelector", "objectSelector"].iter().any(|field| labels::has_impossible_value(hook.at(&[field])))
     });
     let options = labels::SelectorOptions { any_value, any_operator: false };
+    let hooks = object.list_at(&["webhooks"]);
+    let same = |(now, then): (&Value, &Value)| now.list_at(&[CONDITIONS]) == then.list_at(&[CONDITIONS]);
+    let are_kept = old.is_some() && hooks.len() == before.len() && hooks.iter().zip(before).all(same);
+    let stood = before.iter().flat_map(|hook| hook.list_at(&[CONDITIONS]).iter().cloned()).collect();
+    let mut conditions_before = Value::object();
+    conditions_before.set_at(&[CONDITIONS], Value::Array(stood));
     let mut seen = HashSet::new();
-    for (index, hook) in object.list_at(&["webhooks"]).iter().enumerate() {
+    for (index, hook) in hooks.iter().enumerate() {
         let place = path.index(index);
         validate_hook(hook, quiet, options, mutating, &place, errors);
+        if !are_kept {
+            validate_conditions(hook, &conditions_before, &place.child(CONDITIONS), errors);
+        }
         validate_reviews(hook, recognized, &place.child("admissionReviewVersions"), errors);
         let name = hook.str_at(&["name"]);
         if unique && !name.is_empty() && !seen.insert(name) {
@@ -145,7 +156,6 @@ fn validate_hook(
         (Some(url), _) => validate_url(url, &place.child("url"), errors),
         (None, service) => validate_service(service, &place.child("service"), errors),
     }
-    validate_conditions(hook.list_at(&["matchConditions"]), &path.child("matchConditions"), errors);
 }
 
 fn validate_name(name: &str, path: &Path<'_>, errors: &mut Errors) {

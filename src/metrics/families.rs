@@ -82,6 +82,24 @@ pub static ADMISSION_CONTROLLER_DURATION: Family = Family {
     bounds: ADMISSION_BOUNDS,
 };
 
+const POLICY_BOUNDS: &[u64] = &[500, MS, 10 * MS, 100 * MS, S];
+
+/// Time of the expressions of validating policies.
+pub static VALIDATING_POLICY_DURATION: Family = Family {
+    name: "apiserver_validating_admission_policy_check_duration_seconds",
+    help: "Time of a validation of an admission policy, in seconds.",
+    unit: Unit::Seconds,
+    bounds: POLICY_BOUNDS,
+};
+
+/// Time of the expressions of mutating policies.
+pub static MUTATING_POLICY_DURATION: Family = Family {
+    name: "apiserver_mutating_admission_policy_check_duration_seconds",
+    help: "Time of a mutation of an admission policy, in seconds.",
+    unit: Unit::Seconds,
+    bounds: POLICY_BOUNDS,
+};
+
 const ACCESS_BOUNDS: &[u64] = &[
     MS,
     2 * MS,
@@ -200,8 +218,15 @@ pub static DEFINITION_CONVERSION_DURATION: Family = Family {
     bounds: CONVERSION_BOUNDS,
 };
 
+/// Validations of admission policies.
+pub const VALIDATING_POLICY_CHECKS: &str = "apiserver_validating_admission_policy_check_total";
+/// Mutations of admission policies.
+pub const MUTATING_POLICY_CHECKS: &str = "apiserver_mutating_admission_policy_check_total";
+
 /// Counters, with their meaning.
 pub const COUNTERS: &[(&str, &str)] = &[
+    (VALIDATING_POLICY_CHECKS, "Validations of admission policies that did something or failed."),
+    (MUTATING_POLICY_CHECKS, "Mutations of admission policies."),
     (REQUESTS, "Requests answered."),
     (TERMINATIONS, "Requests that the server refused or gave up to protect itself."),
     (SERIES_REFUSED, "Requests that are not counted by their labels, since there are too many."),

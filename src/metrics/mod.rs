@@ -13,6 +13,7 @@ mod exposition;
 pub mod families;
 mod histogram;
 mod meter;
+pub mod policies;
 mod process;
 pub mod queues;
 pub mod requests;

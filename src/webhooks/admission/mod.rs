@@ -17,6 +17,6 @@ pub use call::{Answer, Failure};
 pub use listed::Listed;
 pub use patch::patched;
 pub use plugin::Webhooks;
-pub use review::Asked;
+pub use review::{Asked, user_info};
 pub use verdict::Verdict;
 pub use webhook::Webhook;

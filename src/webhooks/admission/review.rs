@@ -65,7 +65,8 @@ impl Asked<'_> {
     }
 }
 
-fn user_info(user: &User) -> Value {
+/// Who asks, as reviews and expressions have it.
+pub fn user_info(user: &User) -> Value {
     let mut info = Value::object();
     if !user.name.is_empty() {
         info.set_at(&["username"], &*user.name);

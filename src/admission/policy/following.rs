@@ -1,0 +1,90 @@
+//! Keeping policies and their bindings ready.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use arc_swap::ArcSwap;
+use parking_lot::Mutex;
+
+use super::super::{Index, Plugin, following};
+use super::{Binding, Hook, Policy};
+use crate::registry::Registry;
+
+const GROUP: &str = "admissionregistration.k8s.io";
+
+/// The policies of one sort that count somewhere, found by what they match.
+#[derive(Debug)]
+pub struct Policies<P> {
+    index: ArcSwap<Index<Hook<P>>>,
+    stored: Mutex<Stored<P>>,
+}
+
+/// What is stored; `None` until it was seen.
+#[derive(Debug)]
+struct Stored<P> {
+    policies: Option<Vec<Arc<P>>>,
+    bindings: Option<Vec<Arc<Binding>>>,
+}
+
+impl<P: Policy> Default for Policies<P> {
+    fn default() -> Self {
+        Self {
+            index: ArcSwap::from_pointee(Index::of(Vec::new())),
+            stored: Mutex::new(Stored { policies: None, bindings: None }),
+        }
+    }
+}
+
+impl<P: Policy> Policies<P> {
+    /// The policies as they are now.
+    pub fn index(&self) -> Arc<Index<Hook<P>>> {
+        self.index.load_full()
+    }
+
+    /// Follows the tables of policies and of bindings, for ever.
+    pub async fn follow(&self, registry: &Registry, plugin: Plugin, policies: &str, bindings: &str) {
+        let table = |resource: &str| {
+            let served = registry.resources.of_resource(GROUP, resource);
+            served.map(|served| registry.table(&served))
+        };
+        let (Some(policies), Some(bindings)) = (table(policies), table(bindings)) else { return };
+        let publish = |stored: &mut Stored<P>| self.publish(registry, plugin, stored);
+        tokio::join!(
+            following::follow(
+                &policies,
+                |policy| Some(P::read(policy)),
+                |known| {
+                    let mut stored = self.stored.lock();
+                    stored.policies = Some(known.values().cloned().collect());
+                    publish(&mut stored);
+                }
+            ),
+            following::follow(
+                &bindings,
+                |binding| Some(Binding::read(binding)),
+                |known| {
+                    let mut stored = self.stored.lock();
+                    stored.bindings = Some(known.values().cloned().collect());
+                    publish(&mut stored);
+                }
+            ),
+        );
+    }
+
+    /// Puts policies and bindings together, once both were seen.
+    fn publish(&self, registry: &Registry, plugin: Plugin, stored: &mut Stored<P>) {
+        let Stored { policies: Some(policies), bindings: Some(bindings) } = stored else { return };
+        let mut by_policy: BTreeMap<&str, Vec<Arc<Binding>>> = BTreeMap::new();
+        for binding in bindings.iter() {
+            by_policy.entry(&binding.policy).or_default().push(Arc::clone(binding));
+        }
+        let hooks = policies.iter().filter_map(|policy| {
+            let bindings = by_policy.remove(policy.spec().name.as_str())?;
+            Some(Arc::new(Hook { policy: Arc::clone(policy), bindings }))
+        });
+        let index = Index::of(hooks.collect());
+        let concerns = index.concerns().clone();
+        self.index.store(Arc::new(index));
+        registry.admission.publish(plugin, concerns);
+    }
+}

@@ -1,0 +1,32 @@
+//! A policy with its bindings.
+
+use std::sync::Arc;
+
+use flotilla_proto::value::Value;
+
+use super::super::{Criteria, Indexed};
+use super::{Binding, Spec};
+
+/// A policy of one sort.
+pub trait Policy: std::fmt::Debug + Send + Sync + 'static {
+    /// Reads and compiles a policy.
+    fn read(policy: &Value) -> Self;
+
+    /// What every policy says.
+    fn spec(&self) -> &Spec;
+}
+
+/// A policy that counts somewhere.
+#[derive(Debug)]
+pub struct Hook<P> {
+    /// The policy.
+    pub policy: Arc<P>,
+    /// Its bindings, by their names; there is at least one.
+    pub bindings: Vec<Arc<Binding>>,
+}
+
+impl<P: Policy> Indexed for Hook<P> {
+    fn criteria(&self) -> &Criteria {
+        &self.policy.spec().criteria
+    }
+}

@@ -1,0 +1,108 @@
+//! What the expressions of policies see of a write besides its objects.
+
+use std::sync::Arc;
+
+use flotilla_cel::library::authorizer::{Authorizer, Resource};
+use flotilla_proto::value;
+use flotilla_proto::value::Value;
+
+use super::super::{Attributes, GroupVersionKind, GroupVersionResource, Matched, Seen};
+use super::asker::Asker;
+use crate::expressions::Inputs;
+use crate::status::ApiResult;
+use crate::webhooks::admission::user_info;
+
+/// Members of a namespace's metadata that expressions do not see.
+const HIDDEN: [&str; 3] = ["managedFields", "ownerReferences", "selfLink"];
+
+/// What is the same for all policies that decide about a write.
+#[derive(Debug)]
+pub struct Scene {
+    namespace: Value,
+    authorizer: Arc<dyn Authorizer>,
+    resource: Resource,
+}
+
+impl Scene {
+    /// Of a write.
+    ///
+    /// # Errors
+    /// 404: there is no such namespace.
+    pub fn of(attributes: &Attributes<'_>) -> ApiResult<Self> {
+        let is_namespace = attributes.kind.kind == "Namespace" && attributes.kind.group.is_empty();
+        let namespace = if is_namespace || attributes.namespace.is_empty() {
+            Value::Null
+        } else {
+            shown(&attributes.namespace_object()?)
+        };
+        let (authorizer, user) = (attributes.registry.authorizer.clone(), Arc::clone(&attributes.user));
+        let resource = Resource {
+            group: attributes.resource.group.clone(),
+            resource: attributes.resource.resource.clone(),
+            subresource: attributes.subresource.to_owned(),
+            namespace: attributes.namespace.clone(),
+            name: attributes.name.clone(),
+            ..Resource::default()
+        };
+        Ok(Self { namespace, authorizer: Arc::new(Asker { authorizer, user }), resource })
+    }
+
+    /// What expressions see.
+    pub fn inputs<'a>(&'a self, seen: &'a Seen, request: &'a Value, params: &'a Value) -> Inputs<'a> {
+        Inputs {
+            object: seen.object.as_ref().unwrap_or(&Value::Null),
+            old_object: seen.old.as_ref().unwrap_or(&Value::Null),
+            request,
+            namespace: &self.namespace,
+            params,
+            authorizer: Some((&self.authorizer, &self.resource)),
+        }
+    }
+}
+
+/// A namespace as expressions see it.
+fn shown(namespace: &Value) -> Value {
+    let mut metadata = namespace.at(&["metadata"]).clone();
+    if let Some(members) = metadata.as_object_mut() {
+        members.retain(|name, _| !HIDDEN.contains(&name));
+    }
+    let part = |name: &str| {
+        let part = namespace.at(&[name]);
+        if part.is_null() { Value::object() } else { part.clone() }
+    };
+    value!({"metadata": metadata, "spec": (part("spec")), "status": (part("status"))})
+}
+
+/// What is asked for, as a policy sees it; match conditions see the resource of the request itself.
+pub fn request(attributes: &Attributes<'_>, resource: &GroupVersionResource, kind: &GroupVersionKind) -> Value {
+    let mut request = value!({"uid": "", "kind": (kind.to_value()), "resource": (resource.to_value())});
+    let texts = |request: &mut Value, fields: &[(&str, &str)]| {
+        let stated = fields.iter().filter(|(_, text)| !text.is_empty());
+        stated.for_each(|(field, text)| request.set_at(&[field], *text));
+    };
+    texts(&mut request, &[("subResource", attributes.subresource)]);
+    request.set_at(&["requestKind"], attributes.kind.to_value());
+    request.set_at(&["requestResource"], attributes.resource.to_value());
+    texts(
+        &mut request,
+        &[
+            ("requestSubResource", attributes.subresource),
+            ("name", &attributes.name),
+            ("namespace", &attributes.namespace),
+        ],
+    );
+    request.set_at(&["operation"], attributes.operation.name());
+    request.set_at(&["userInfo"], user_info(&attributes.user));
+    request.set_at(&["dryRun"], attributes.dry_run);
+    request.set_at(&["options"], attributes.options.clone().unwrap_or_default());
+    request
+}
+
+/// The request as match conditions see it, and as all else does.
+pub fn requests(attributes: &Attributes<'_>, matched: &Matched) -> (Value, Value) {
+    let all = request(attributes, &matched.resource, &matched.kind);
+    if matched.resource == attributes.resource {
+        return (all.clone(), all);
+    }
+    (request(attributes, &attributes.resource, &matched.kind), all)
+}

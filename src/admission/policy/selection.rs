@@ -1,0 +1,68 @@
+//! Which policies decide about a write, through which bindings, with which parameters.
+
+use std::sync::Arc;
+
+use flotilla_proto::value::Value;
+
+use super::super::{Attributes, Index, Matched};
+use super::{Binding, Hook, Policy, is_exempt, params};
+
+/// A policy that decides about a write.
+#[derive(Debug)]
+pub struct Selected<P> {
+    /// The policy.
+    pub policy: Arc<P>,
+    /// Through which binding; `None` where the policy itself cannot be used.
+    pub binding: Option<Arc<Binding>>,
+    /// As what the policy sees the write, and the parameters with which it is evaluated; or why it cannot be.
+    pub found: Result<(Arc<Matched>, Vec<Value>), String>,
+}
+
+/// The policies that decide about a write, in order.
+pub async fn select<P: Policy>(index: &Index<Hook<P>>, attributes: &Attributes<'_>) -> Vec<Selected<P>> {
+    let mut selected = Vec::new();
+    let concerned = index.concerned(&attributes.resource.resource);
+    if concerned.is_empty() || is_exempt(attributes) {
+        return selected;
+    }
+    for hook in concerned {
+        let spec = hook.policy.spec();
+        let mut add = |binding: Option<&Arc<Binding>>, found: Result<_, String>| {
+            let sort = if binding.is_some() { "binding" } else { "policy" };
+            let found = found.map_err(|why| format!("failed to configure {sort}: {why}"));
+            selected.push(Selected { policy: Arc::clone(&hook.policy), binding: binding.cloned(), found });
+        };
+        let matched = match spec.criteria.find(attributes) {
+            Ok(Some(matched)) => Arc::new(matched),
+            Ok(None) => continue,
+            Err(error) => {
+                add(None, Err(error.message));
+                continue;
+            }
+        };
+        let kind = spec.param_kind.as_ref().map(|kind| params::resource(attributes.registry, kind)).transpose();
+        let kind = match kind {
+            Ok(kind) => kind,
+            Err(why) => {
+                add(None, Err(why));
+                continue;
+            }
+        };
+        for binding in &hook.bindings {
+            match binding.criteria.as_ref().map(|criteria| criteria.find(attributes)).transpose() {
+                Ok(Some(None)) => continue,
+                Ok(_) => {}
+                Err(error) => {
+                    add(Some(binding), Err(error.message));
+                    continue;
+                }
+            }
+            match params::collect(attributes, kind.as_ref(), binding.param_ref.as_ref()).await {
+                Ok(params) if params.is_empty() => {}
+                Ok(params) => add(Some(binding), Ok((Arc::clone(&matched), params))),
+                Err(why) => add(Some(binding), Err(why)),
+            }
+        }
+    }
+    selected
+}

@@ -1,0 +1,185 @@
+//! ValidatingAdmissionPolicy: policies that refuse writes, warn of them, or have the audit log told.
+
+mod annotations;
+mod policy;
+mod verdict;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use flotilla_proto::json;
+use flotilla_proto::value;
+use flotilla_proto::value::Value;
+
+pub use policy::ValidatingPolicy;
+pub use verdict::{Decision, Evaluation, Judged};
+
+use self::annotations::{Annotation, Collected};
+use super::Attributes;
+use super::policy::{Action, Binding, Hook, Policies, Policy as _, Scene, Selected, forbidden, requests, select};
+use super::{Index, Seen};
+use crate::metrics::policies::Sort;
+use crate::status::{ApiError, ApiResult};
+
+/// Where the audit log finds what did not meet a policy.
+const FAILURE: &str = "validation.policy.admission.k8s.io/validation_failure";
+
+/// A refusal: the first one is what the client is answered.
+struct Refused {
+    message: String,
+    reason: &'static str,
+}
+
+/// Has the policies look at a finished write.
+///
+/// # Errors
+/// What the client is answered where one refuses it.
+pub async fn validate(policies: &Policies<ValidatingPolicy>, attributes: &Attributes<'_>) -> ApiResult<()> {
+    let index: Arc<Index<Hook<ValidatingPolicy>>> = policies.index();
+    let selected = select(&index, attributes).await;
+    if selected.is_empty() {
+        return Ok(());
+    }
+    let mut judge = Judge { attributes, refused: None, scene: None };
+    // Those of one policy follow each other.
+    for of_policy in selected.chunk_by(|one, next| Arc::ptr_eq(&one.policy, &next.policy)) {
+        judge.policy(of_policy).await?;
+    }
+    match judge.refused {
+        Some(Refused { message, reason }) => Err(refusal(attributes, &message, reason)),
+        None => Ok(()),
+    }
+}
+
+fn refusal(attributes: &Attributes<'_>, message: &str, reason: &'static str) -> ApiError {
+    let mut error = forbidden(attributes, message).with_cause("", message, "");
+    error.reason = reason;
+    error.code = match reason {
+        "Forbidden" => 403,
+        "RequestEntityTooLarge" => 413,
+        _ => 422,
+    };
+    error
+}
+
+struct Judge<'j, 'a> {
+    attributes: &'j Attributes<'a>,
+    refused: Option<Refused>,
+    scene: Option<Scene>,
+}
+
+impl Judge<'_, '_> {
+    /// Asks a policy through all of its bindings.
+    async fn policy(&mut self, selected: &[Selected<ValidatingPolicy>]) -> ApiResult<()> {
+        let mut collected = Collected::default();
+        let mut seen: Option<Seen> = None;
+        for one in selected {
+            let (matched, params) = match &one.found {
+                Ok(found) => found,
+                Err(why) => {
+                    self.unusable(one, why);
+                    continue;
+                }
+            };
+            let Some(binding) = &one.binding else { continue };
+            if seen.is_none() {
+                match self.attributes.seen_as(matched).await {
+                    Ok(converted) => seen = Some(converted),
+                    Err(error) => {
+                        let why =
+                            format!("failed to configure binding: failed to convert object version: {}", error.message);
+                        self.unusable(one, &why);
+                        continue;
+                    }
+                }
+            }
+            let seen = seen.get_or_insert_default();
+            if self.scene.is_none() {
+                self.scene = Some(Scene::of(self.attributes)?);
+            }
+            let Some(scene) = &self.scene else { continue };
+            let asked = requests(self.attributes, matched);
+            let judged: Vec<Judged> =
+                params.iter().map(|params| one.policy.judge(scene, seen, (&asked.0, &asked.1), params)).collect();
+            for judged in judged {
+                self.take(&one.policy, binding, judged, &mut collected);
+            }
+            tokio::task::yield_now().await; // others wait for one binding at most
+        }
+        let name = selected.first().map_or("", |one| &one.policy.spec().name);
+        collected.tell(name, self.attributes);
+        Ok(())
+    }
+
+    fn refuse(&mut self, policy: &str, binding: Option<&str>, message: &str, reason: &'static str) {
+        let with = binding.map(|binding| format!(" with binding '{binding}'")).unwrap_or_default();
+        let message = format!("ValidatingAdmissionPolicy '{policy}'{with} denied request: {message}");
+        self.refused.get_or_insert(Refused { message, reason });
+    }
+
+    /// A policy cannot be asked.
+    fn unusable(&mut self, one: &Selected<ValidatingPolicy>, why: &str) {
+        let spec = one.policy.spec();
+        if !spec.ignores_failure {
+            self.refuse(&spec.name, one.binding.as_ref().map(|binding| binding.name.as_str()), why, "Invalid");
+        }
+    }
+
+    /// Takes in what a policy says of a write, as the binding wants it.
+    fn take(&mut self, policy: &ValidatingPolicy, binding: &Binding, judged: Judged, collected: &mut Collected) {
+        let name = &policy.spec().name;
+        for (index, decision) in judged.decisions.into_iter().enumerate() {
+            if !decision.denies {
+                if decision.evaluation == Evaluation::Error {
+                    self.observe(name, binding, decision.error_type(), "allow", decision.elapsed);
+                }
+                continue;
+            }
+            for action in &binding.actions {
+                let done = match action {
+                    Action::Deny => {
+                        self.refuse(name, Some(&binding.name), &decision.message, decision.reason);
+                        "deny"
+                    }
+                    Action::Audit => {
+                        self.attributes.annotate(FAILURE.to_owned(), failure(index, binding, &decision));
+                        "audit"
+                    }
+                    Action::Warn => {
+                        let (binding, message) = (&binding.name, &decision.message);
+                        self.attributes.warn(format!(
+                            "Validation failed for ValidatingAdmissionPolicy '{name}' with binding '{binding}': {message}"
+                        ));
+                        "warn"
+                    }
+                };
+                self.observe(name, binding, decision.error_type(), done, decision.elapsed);
+            }
+        }
+        for annotation in judged.annotations {
+            match annotation {
+                Annotation::Told(key, value) => collected.add(key, value),
+                Annotation::Failed(message, elapsed) => {
+                    let decision = Decision::failed(message, elapsed);
+                    self.observe(name, binding, decision.error_type(), "deny", elapsed);
+                    self.refuse(name, Some(&binding.name), &decision.message, "Invalid");
+                }
+            }
+        }
+    }
+
+    fn observe(&self, policy: &str, binding: &Binding, error: &str, action: &str, elapsed: Duration) {
+        let metrics = &self.attributes.registry.metrics;
+        metrics.by_policy(Sort::Validating, &[policy, &binding.name, error, action], elapsed);
+    }
+}
+
+/// What the audit log is told of a validation that failed.
+fn failure(index: usize, binding: &Binding, decision: &Decision) -> String {
+    let actions: Vec<Value> = binding.actions.iter().map(|action| Value::from(action.name())).collect();
+    let failure = value!({
+        "message": (decision.message.as_str()), "policy": (binding.policy.as_str()),
+        "binding": (binding.name.as_str()), "expressionIndex": (index as i64), "validationActions": actions,
+    });
+    String::from_utf8(json::to_vec(&Value::Array(vec![failure]))).unwrap_or_default()
+}

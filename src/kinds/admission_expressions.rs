@@ -1,0 +1,111 @@
+//! Expressions of policies and webhooks, checked when they are written.
+
+use std::collections::HashSet;
+
+use flotilla_proto::value::Value;
+
+use super::names;
+use crate::expressions::{Compiler, Fault, NEW, STORED, Sees, Wanted};
+use crate::field::{ErrorKind, Errors, Path};
+
+const CONDITIONS_MAX: usize = 64;
+
+/// The expressions of one policy or webhook. What stood in it before may call whatever functions there are; what is new
+/// only those that a server of the version before has, too.
+#[derive(Debug)]
+pub struct Expressions<'a> {
+    compiler: Compiler,
+    before: &'a Value,
+    has_params: bool,
+}
+
+impl<'a> Expressions<'a> {
+    /// Of the specification of a policy; `before` is what it was, or null.
+    pub fn of_policy(spec: &Value, before: &'a Value, with_variables: bool) -> Self {
+        let compiler = if with_variables { Compiler::with_variables(NEW) } else { Compiler::new(NEW) };
+        Self { compiler, before, has_params: !spec.at(&["paramKind"]).is_null() }
+    }
+
+    /// What most expressions see.
+    pub fn sees(&self) -> Sees {
+        Sees { params: self.has_params, authorizer: true, patches: false }
+    }
+
+    /// Checks an expression; `list` and `field` say where it stood if it did before, and `shown` how it is told.
+    pub fn check(
+        &mut self,
+        text: &str,
+        (wanted, sees): (Wanted, Sees),
+        (list, field): (&str, &[&str]),
+        (path, shown): (&Path<'_>, &str),
+        errors: &mut Errors,
+    ) {
+        let Err(fault) = self.compiler.compile(text, wanted, sees) else { return };
+        let stood = self.before.list_at(&[list]).iter().any(|item| item.at(field).as_str() == Some(shown));
+        let fault = if stood {
+            self.compiler.set_minor(STORED);
+            let stored = self.compiler.compile(text, wanted, sees);
+            self.compiler.set_minor(NEW);
+            stored.err()
+        } else {
+            Some(fault)
+        };
+        if let Some(fault) = fault {
+            tell(&fault, path, shown, errors);
+        }
+    }
+
+    /// Checks the expression of a variable, which those behind it may ask for.
+    pub fn variable(&mut self, name: &str, text: &str, path: &Path<'_>, errors: &mut Errors) {
+        let sees = self.sees();
+        if let Err(fault) = self.compiler.variable(name, text, sees).compiled {
+            tell(&fault, path, text, errors);
+        }
+    }
+}
+
+fn tell(fault: &Fault, path: &Path<'_>, shown: &str, errors: &mut Errors) {
+    match fault {
+        Fault::Invalid(why) => errors.invalid_str(path, shown, why),
+        Fault::Internal(why) => errors.push(ErrorKind::Internal, path, "", why),
+    }
+}
+
+/// Checks match conditions; they see no variables.
+pub fn validate_conditions(spec: &Value, before: &Value, path: &Path<'_>, errors: &mut Errors) {
+    let conditions = spec.list_at(&["matchConditions"]);
+    if conditions.len() > CONDITIONS_MAX {
+        errors.too_many(path, conditions.len(), CONDITIONS_MAX);
+    }
+    let mut expressions = Expressions::of_policy(spec, before, false);
+    let mut seen = HashSet::new();
+    for (index, condition) in conditions.iter().enumerate() {
+        let place = path.index(index);
+        let own = place.child("expression");
+        match condition.str_at(&["expression"]).trim() {
+            "" => errors.required(&own, ""),
+            text => {
+                let asked = (Wanted::Bool, expressions.sees());
+                expressions.check(text, asked, ("matchConditions", &["expression"]), (&own, text), errors);
+            }
+        }
+        let name = condition.str_at(&["name"]);
+        if name.is_empty() {
+            errors.required(&place.child("name"), "");
+            continue;
+        }
+        names::check(&place.child("name"), name, names::qualified_name, errors);
+        if !seen.insert(name) {
+            errors.duplicate(&place.child("name"), &name.into());
+        }
+    }
+}
+
+/// Whether match conditions that were right still are, since nothing has changed of what decides that.
+pub fn are_conditions_kept(spec: &Value, before: &Value) -> bool {
+    !before.is_null()
+        && ["paramKind", "matchConditions"].iter().all(|field| match (spec.at(&[field]), before.at(&[field])) {
+            (Value::Array(none), Value::Null) | (Value::Null, Value::Array(none)) => none.is_empty(),
+            (now, then) => now == then,
+        })
+}
