@@ -24,6 +24,7 @@ pub mod conditions;
 pub mod following;
 mod index;
 mod matching;
+pub mod mutating;
 pub mod policy;
 mod reinvocation;
 pub mod validating;
@@ -40,7 +41,8 @@ use arc_swap::ArcSwap;
 use parking_lot::Mutex;
 use tokio::sync::watch;
 
-use self::policy::Policies;
+use self::mutating::MutatingPolicy;
+use self::policy::{MUTATING_POLICIES, Policies, VALIDATING_POLICIES};
 use self::validating::ValidatingPolicy;
 pub use crate::metrics::admission::Operation;
 use crate::metrics::admission::Phase;
@@ -65,7 +67,8 @@ const PLUGINS: usize = 4;
 
 impl Plugin {
     /// Those that follow tables, and publish what concerns them once these were seen.
-    pub const FOLLOWED: [Self; 3] = [Self::MutatingWebhook, Self::ValidatingPolicy, Self::ValidatingWebhook];
+    pub const FOLLOWED: [Self; PLUGINS] =
+        [Self::MutatingPolicy, Self::MutatingWebhook, Self::ValidatingPolicy, Self::ValidatingWebhook];
 }
 
 /// Everything outside that decides about writes.
@@ -74,6 +77,8 @@ pub struct Admission {
     /// What concerns each plugin that has published it, which is merged into what concerns any.
     each: Mutex<[Option<Concerns>; PLUGINS]>,
     any: ArcSwap<Concerns>,
+    /// Policies that change objects.
+    pub mutating: Policies<MutatingPolicy>,
     /// Policies that refuse writes.
     pub validating: Policies<ValidatingPolicy>,
     /// How many plugins have published what concerns them.
@@ -89,6 +94,7 @@ impl Default for Admission {
         Self {
             each: Mutex::default(),
             any: ArcSwap::default(),
+            mutating: Policies::default(),
             validating: Policies::default(),
             published: watch::Sender::new(0),
             mutating_webhooks: Webhooks::default(),
@@ -107,12 +113,9 @@ impl Admission {
     /// Keeps a plugin ready, for ever.
     pub async fn follow(&self, registry: &Registry, plugin: Plugin) {
         match plugin {
-            Plugin::MutatingPolicy => {}
+            Plugin::MutatingPolicy => self.mutating.follow(registry, plugin, MUTATING_POLICIES).await,
             Plugin::MutatingWebhook => self.mutating_webhooks.follow(registry, plugin).await,
-            Plugin::ValidatingPolicy => {
-                let (policies, bindings) = ("validatingadmissionpolicies", "validatingadmissionpolicybindings");
-                self.validating.follow(registry, plugin, policies, bindings).await;
-            }
+            Plugin::ValidatingPolicy => self.validating.follow(registry, plugin, VALIDATING_POLICIES).await,
             Plugin::ValidatingWebhook => self.validating_webhooks.follow(registry, plugin).await,
         }
     }
@@ -138,7 +141,10 @@ impl Admission {
     /// # Errors
     /// What the client is answered of a write that is refused.
     pub async fn mutate(&self, attributes: &mut Attributes<'_>) -> ApiResult<bool> {
-        // MutatingAdmissionPolicy goes here, before the webhooks.
+        let began = Instant::now();
+        let mutated = mutating::mutate(&self.mutating, attributes).await;
+        measure(attributes, "MutatingAdmissionPolicy", Phase::Admit, began, mutated.is_err());
+        mutated?;
         let began = Instant::now();
         let mutated = self.mutating_webhooks.mutate(attributes).await;
         measure(attributes, "MutatingAdmissionWebhook", Phase::Admit, began, mutated.is_err());

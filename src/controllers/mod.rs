@@ -1,5 +1,5 @@
 //! Controllers that belong to the API itself: namespaces, garbage collection, service accounts, root certificates,
-//! roles that are put together, flow schemas, definitions of custom resources, cluster IPs that were left behind, what
+//! roles that are put together, flow schemas, the types of policies, definitions of custom resources, cluster IPs that were left behind, what
 //! is in use, ranges of service addresses, counts of quotas, what ends at a time, pods of nodes that are gone, the
 //! lease of each server, and the objects that every cluster has.
 //!
@@ -23,6 +23,7 @@ mod kubernetes_service;
 mod lost_pods;
 mod metadata;
 mod namespaces;
+mod policy_types;
 mod protection;
 mod queue;
 mod quotas;
@@ -148,6 +149,9 @@ const CONTROLLERS: &[Controller] = &[
         expiry::certificate_requests(agent, queue).boxed_local()
     }),
     ("token-cleaner", "token_cleaner", |agent, queue| expiry::bootstrap_tokens(agent, queue).boxed_local()),
+    ("validatingadmissionpolicy-status", "validatingadmissionpolicy-status", |agent, queue| {
+        policy_types::run(agent, queue).boxed_local()
+    }),
     ("pod-garbage-collector", "orphaned_pods", |agent, queue| lost_pods::run(agent, queue).boxed_local()),
 ];
 

@@ -8,11 +8,13 @@ mod activation;
 mod compile;
 mod environment;
 mod objects;
+mod typed;
 
 pub use activation::{Activation, BUDGET, Inputs, MATCH_BUDGET, OUT_OF_BUDGET, Stopped};
 pub use compile::{Compiled, Compiler, Fault, Variable, Wanted};
 pub use environment::{Declared, NEW, STORED, Sees};
 pub use objects::{Operation, misnamed, operations, tree};
+pub use typed::Typed;
 
 /// Bytes of the stack that must be free where an expression is compiled or evaluated: at their bounds they take that
 /// much. Builds without optimization take several times as much.

@@ -23,6 +23,7 @@ mod added;
 mod apply;
 mod check;
 mod compare;
+mod configure;
 mod element;
 mod entries;
 mod form;
@@ -41,6 +42,7 @@ use crate::patch::restore;
 use crate::status::{ApiError, ApiResult};
 
 pub use apply::{Applied, apply};
+pub use configure::configured;
 pub use entries::UPDATERS_MAX;
 pub use reset::{custom_reset_fields, reset_fields};
 pub use update::{settle, untracks, update, validate};

@@ -12,6 +12,11 @@ use crate::registry::Registry;
 
 const GROUP: &str = "admissionregistration.k8s.io";
 
+/// The resources of policies that refuse writes, and of their bindings.
+pub const VALIDATING_POLICIES: [&str; 2] = ["validatingadmissionpolicies", "validatingadmissionpolicybindings"];
+/// The resources of policies that change objects, and of their bindings.
+pub const MUTATING_POLICIES: [&str; 2] = ["mutatingadmissionpolicies", "mutatingadmissionpolicybindings"];
+
 /// The policies of one sort that count somewhere, found by what they match.
 #[derive(Debug)]
 pub struct Policies<P> {
@@ -42,12 +47,12 @@ impl<P: Policy> Policies<P> {
     }
 
     /// Follows the tables of policies and of bindings, for ever.
-    pub async fn follow(&self, registry: &Registry, plugin: Plugin, policies: &str, bindings: &str) {
+    pub async fn follow(&self, registry: &Registry, plugin: Plugin, resources: [&str; 2]) {
         let table = |resource: &str| {
             let served = registry.resources.of_resource(GROUP, resource);
             served.map(|served| registry.table(&served))
         };
-        let (Some(policies), Some(bindings)) = (table(policies), table(bindings)) else { return };
+        let [Some(policies), Some(bindings)] = resources.map(table) else { return };
         let publish = |stored: &mut Stored<P>| self.publish(registry, plugin, stored);
         tokio::join!(
             following::follow(

@@ -12,7 +12,7 @@ mod selection;
 mod spec;
 
 pub use binding::{Action, Binding};
-pub use following::Policies;
+pub use following::{MUTATING_POLICIES, Policies, VALIDATING_POLICIES};
 pub use hook::{Hook, Policy};
 pub use refusal::forbidden;
 pub use request::{Scene, requests};

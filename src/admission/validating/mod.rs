@@ -1,6 +1,7 @@
 //! ValidatingAdmissionPolicy: policies that refuse writes, warn of them, or have the audit log told.
 
 mod annotations;
+mod checking;
 mod policy;
 mod verdict;
 
@@ -11,6 +12,7 @@ use flotilla_proto::json;
 use flotilla_proto::value;
 use flotilla_proto::value::Value;
 
+pub use checking::warnings;
 pub use policy::ValidatingPolicy;
 pub use verdict::{Decision, Evaluation, Judged};
 

@@ -1,0 +1,157 @@
+//! A MutatingAdmissionPolicy: compiled once, and evaluated.
+
+use flotilla_proto::schema::Type;
+use flotilla_proto::value;
+use flotilla_proto::value::{Map, Value};
+
+use super::super::policy::{Policy, Spec, sees};
+use crate::expressions::{
+    Activation, BUDGET, Compiled, Compiler, Fault, Inputs, Operation, Sees, Wanted, misnamed, operations, tree,
+};
+use crate::fieldmanager;
+use crate::patch::Operations;
+
+/// How the library that applies JSON patches says that a `test` does not hold.
+const TEST_FAILED: &str = "test failed";
+
+/// A policy that changes objects.
+#[derive(Debug)]
+pub struct MutatingPolicy {
+    spec: Spec,
+    /// Its changes, in order.
+    pub mutations: Vec<Mutation>,
+    /// Whether it is evaluated again when others changed the object after it.
+    pub is_reinvoked: bool,
+}
+
+/// One change.
+#[derive(Debug)]
+pub struct Mutation {
+    /// Whether it is a JSON patch rather than an apply configuration.
+    pub is_json_patch: bool,
+    expression: Result<Compiled, Fault>,
+}
+
+impl Policy for MutatingPolicy {
+    fn read(policy: &Value) -> Self {
+        let (spec, compiler) = Spec::read(policy);
+        let of = policy.at(&["spec"]);
+        let sees = Sees { patches: true, ..sees(of) };
+        Self {
+            spec,
+            mutations: of.list_at(&["mutations"]).iter().map(|one| Mutation::read(one, &compiler, sees)).collect(),
+            is_reinvoked: of.str_at(&["reinvocationPolicy"]) == "IfNeeded",
+        }
+    }
+
+    fn spec(&self) -> &Spec {
+        &self.spec
+    }
+}
+
+impl Mutation {
+    fn read(mutation: &Value, compiler: &Compiler, sees: Sees) -> Self {
+        let is_json_patch = mutation.str_at(&["patchType"]) == "JSONPatch";
+        let (field, wanted) = match is_json_patch {
+            true => ("jsonPatch", Wanted::Patches),
+            false => ("applyConfiguration", Wanted::Object),
+        };
+        let text = mutation.str_at(&[field, "expression"]);
+        Self { is_json_patch, expression: compiler.compile(text, wanted, sees) }
+    }
+
+    /// The object of the inputs, of this type, as the change leaves it.
+    ///
+    /// # Errors
+    /// In the reference's words, why it cannot be changed.
+    pub fn patched(&self, spec: &Spec, inputs: Inputs<'_>, of: &Type) -> Result<Value, String> {
+        if let Err(fault) = &self.expression {
+            return Err(fault.to_string());
+        }
+        let (activation, mut budget) = (Activation::new(inputs, &spec.variables), BUDGET);
+        let value = activation.evaluate(&self.expression, &mut budget).map_err(|stopped| stopped.to_string())??;
+        if self.is_json_patch {
+            return patch(operations(&value)?, inputs.object);
+        }
+        misnamed(&value)?;
+        let mut configuration = tree(&value, false)?;
+        for field in ["apiVersion", "kind"] {
+            configuration.set_at(&[field], inputs.object.at(&[field]).clone());
+        }
+        fieldmanager::configured(of, inputs.object, &configuration)
+            .map_err(|why| format!("error applying patch: {why}"))
+    }
+}
+
+/// The object with operations applied; unchanged where a test does not hold.
+fn patch(operations: Vec<Operation>, object: &Value) -> Result<Value, String> {
+    let listed = operations.into_iter().map(|operation| {
+        let mut listed = Map::new();
+        listed.insert("op", operation.op);
+        listed.insert("path", operation.path);
+        if !operation.from.is_empty() {
+            listed.insert("from", operation.from);
+        }
+        if let Some(value) = operation.value {
+            listed.insert("value", value);
+        }
+        Value::Object(listed)
+    });
+    let (operations, _) = Operations::read(listed.collect::<Vec<_>>().into(), false).map_err(|error| error.message)?;
+    match operations.apply_telling(object.clone()) {
+        Err(why) if why.ends_with(TEST_FAILED) => Ok(object.clone()),
+        patched => patched.map_err(|why| format!("JSON Patch: {why}")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use flotilla_proto::catalogue;
+
+    use super::*;
+
+    fn patched(mutation: Value) -> Result<Value, String> {
+        let policy = MutatingPolicy::read(&value!({"metadata": {"name": "p"}, "spec": {"mutations": [mutation]}}));
+        let (object, none) = (value!({"apiVersion": "v1", "kind": "ConfigMap", "data": {"a": "b"}}), Value::Null);
+        let inputs = Inputs {
+            object: &object,
+            old_object: &none,
+            request: &none,
+            namespace: &none,
+            params: &none,
+            authorizer: None,
+        };
+        let of = &catalogue::kind("", "v1", "ConfigMap").unwrap().of;
+        policy.mutations[0].patched(policy.spec(), inputs, of)
+    }
+
+    fn configuration(expression: &str) -> Value {
+        value!({"patchType": "ApplyConfiguration", "applyConfiguration": {"expression": expression}})
+    }
+
+    fn operations(expression: &str) -> Value {
+        value!({"patchType": "JSONPatch", "jsonPatch": {"expression": expression}})
+    }
+
+    #[test]
+    fn configurations_are_merged() {
+        let data = patched(configuration("Object{data: {'c': object.data.a}, immutable: true}")).unwrap();
+        assert_eq!(data.at(&["data"]), &value!({"a": "b", "c": "b"}));
+        let why = patched(configuration("Object{metadata: Object.spec{}}")).unwrap_err();
+        let wanted = "type mismatch: unexpected type name \"Object.spec\", expected \"Object.metadata\", which matches \
+            field name path from root Object type";
+        assert_eq!(why, wanted);
+    }
+
+    #[test]
+    fn operations_are_applied() {
+        let add = "[JSONPatch{op: 'add', path: '/data/' + jsonpatch.escapeKey('x/y'), value: 'z'}]";
+        assert_eq!(patched(operations(add)).unwrap().at(&["data"]), &value!({"a": "b", "x/y": "z"}));
+        let tests = "[JSONPatch{op: 'test', path: '/data/a', value: 'z'}, JSONPatch{op: 'remove', path: '/data'}]";
+        assert_eq!(patched(operations(tests)).unwrap().str_at(&["data", "a"]), "b");
+        let why = patched(operations("[JSONPatch{op: 'remove', path: '/data/x'}]")).unwrap_err();
+        let wanted =
+            "JSON Patch: error in remove for path: '/data/x': Unable to remove nonexistent key: x: missing value";
+        assert_eq!(why, wanted);
+    }
+}

@@ -1,0 +1,143 @@
+//! Checking a policy against the kinds that it matches: what is told in its status and changes nothing else.
+
+use std::collections::{BTreeMap, HashMap};
+use std::sync::Arc;
+
+use flotilla_cel::types::Type;
+use flotilla_proto::value;
+use flotilla_proto::value::Value;
+
+use super::super::GroupVersionKind;
+use super::super::policy::sees;
+use crate::expressions::{Compiler, Declared, STORED, Typed};
+use crate::registry::{Resources, Served};
+
+/// How many kinds of a rule are looked at.
+const KINDS_MAX: usize = 10;
+
+/// What is wrong with the expressions of a policy where it decides about objects of the kinds that it names.
+pub fn warnings(resources: &Resources, policy: &Value) -> Vec<Value> {
+    let spec = policy.at(&["spec"]);
+    let params = params(resources, spec.at(&["paramKind"]));
+    let compilers: Vec<(String, Compiler)> = kinds(resources, spec)
+        .into_iter()
+        .map(|(name, served)| (name, compiler(spec, &served, params.as_ref())))
+        .collect();
+    let mut warnings = Vec::new();
+    for (index, validation) in spec.list_at(&["validations"]).iter().enumerate() {
+        for field in ["expression", "messageExpression"] {
+            let text = validation.str_at(&[field]);
+            if text.is_empty() {
+                continue;
+            }
+            let wrong = compilers.iter().filter_map(|(kind, compiler)| {
+                let issues = compiler.check(text, sees(spec)).err()?;
+                Some(format!("{kind}: {issues}\n"))
+            });
+            let wrong: Vec<String> = wrong.collect();
+            if !wrong.is_empty() {
+                let place = format!("spec.validations[{index}].{field}");
+                warnings.push(value!({"fieldRef": place, "warning": (wrong.join("\n"))}));
+            }
+        }
+    }
+    warnings
+}
+
+/// What compiles the expressions of a policy where it decides about objects of a resource.
+fn compiler(spec: &Value, served: &Arc<Served>, params: Option<&Arc<Served>>) -> Compiler {
+    let object = Typed::new(served.kind(), "0");
+    let params = params.map(|params| Typed::new(params.kind(), "1"));
+    let mut declared = Declared {
+        object: Some(object.object()),
+        params: params.as_ref().map(|params| params.object()),
+        schemas: vec![object],
+        variables: Some(HashMap::new()),
+        is_without_request: true,
+    };
+    declared.schemas.extend(params.map(|params| params as _));
+    let mut compiler = Compiler::declaring(STORED, declared);
+    for variable in spec.list_at(&["variables"]) {
+        let of = compiler.check(variable.str_at(&["expression"]), sees(spec)).unwrap_or(Type::Dyn);
+        compiler.declare(variable.str_at(&["name"]), &of);
+    }
+    compiler
+}
+
+fn params(resources: &Resources, kind: &Value) -> Option<Arc<Served>> {
+    let version = kind.str_at(&["apiVersion"]);
+    let (group, version) = version.split_once('/').unwrap_or(("", version));
+    let is_it = |served: &&Arc<Served>| {
+        let own = GroupVersionKind::of(served, "");
+        (own.group.as_str(), own.version.as_str(), own.kind.as_str()) == (group, version, kind.str_at(&["kind"]))
+    };
+    resources.all().iter().find(is_it).cloned()
+}
+
+/// The kinds that rules name without wildcards, by their names.
+fn kinds(resources: &Resources, spec: &Value) -> Vec<(String, Arc<Served>)> {
+    let mut found = BTreeMap::new();
+    for rule in spec.list_at(&["matchConstraints", "resourceRules"]) {
+        let (groups, versions) = (exact(rule, "apiGroups", false), exact(rule, "apiVersions", false));
+        let names = exact(rule, "resources", true);
+        let mut count = 0;
+        for (group, version, name) in groups.iter().flat_map(|group| {
+            versions.iter().flat_map(|version| names.iter().map(move |name| (*group, *version, *name)))
+        }) {
+            let Some(served) = resources.find(group, version, name) else { continue };
+            let kind = GroupVersionKind::of(&served, "");
+            found.insert((kind.group, kind.version, kind.kind), served);
+            count += 1;
+            if count == KINDS_MAX {
+                return named(found);
+            }
+        }
+    }
+    named(found)
+}
+
+fn named(found: BTreeMap<(String, String, String), Arc<Served>>) -> Vec<(String, Arc<Served>)> {
+    let named = |((group, version, kind), served)| (format!("{group}/{version}, Kind={kind}"), served);
+    found.into_iter().map(named).collect()
+}
+
+/// The names of a rule, sorted. None where one is a wildcard; of resources those are passed over, and subresources.
+fn exact<'v>(rule: &'v Value, field: &str, passes_over: bool) -> Vec<&'v str> {
+    let mut names: Vec<&str> = rule.list_at(&[field]).iter().filter_map(Value::as_str).collect();
+    if passes_over {
+        names.retain(|name| !name.contains(['*', '/']));
+    } else if names.iter().any(|name| name.contains('*')) {
+        return Vec::new();
+    }
+    names.sort_unstable();
+    names
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn expressions_are_checked_against_the_kinds_that_are_named() {
+        let rule = value!({"apiGroups": ["apps"], "apiVersions": ["v1"], "operations": ["*"],
+            "resources": ["deployments", "deployments/scale"]});
+        let policy = value!({"spec": {
+            "matchConstraints": {"resourceRules": [rule]},
+            "variables": [{"name": "n", "expression": "object.spec.replicas"}],
+            "validations": [
+                {"expression": "variables.n > 1 && object.metadata.name != ''"},
+                {"expression": "object.spec.replicaz > 1", "messageExpression": "object.spec.replicas"},
+                {"expression": "variables.n == 'a'"},
+            ],
+        }});
+        let warnings = warnings(&Resources::builtin(), &policy);
+        let told: Vec<(&str, &str)> =
+            warnings.iter().map(|one| (one.str_at(&["fieldRef"]), one.str_at(&["warning"]))).collect();
+        let undefined = "apps/v1, Kind=Deployment: ERROR: <input>:1:12: undefined field 'replicaz'\n | \
+            object.spec.replicaz > 1\n | ...........^\n";
+        assert_eq!(told[0], ("spec.validations[1].expression", undefined));
+        assert_eq!(told[1].0, "spec.validations[2].expression");
+        assert!(told[1].1.contains("found no matching overload for '_==_' applied to '(int, string)'"), "{told:?}");
+        assert_eq!(told.len(), 2);
+    }
+}

@@ -1,0 +1,89 @@
+//! Objects whose fields are known by the type of their kind, as expressions are checked against matched kinds.
+
+use std::sync::Arc;
+
+use flotilla_cel::check::Provider;
+use flotilla_cel::schema::escape;
+use flotilla_cel::types::Type;
+use flotilla_proto::schema::{self, Kind, Ref, Shape};
+
+/// Steps to what is in lists and maps.
+const ITEM: &str = "@idx";
+const ENTRY: &str = "@elem";
+
+/// The objects of a kind, each named by the way to it.
+#[derive(Debug)]
+pub struct Typed {
+    root: String,
+    of: Ref<schema::Type>,
+}
+
+/// What a step of a way leads to.
+enum Place<'s> {
+    Struct(&'s schema::Type),
+    Shape(&'s Shape),
+}
+
+impl Typed {
+    /// Of a kind. `root` tells its objects from others that are known at the same time.
+    pub fn new(kind: &Kind, root: &str) -> Arc<Self> {
+        Arc::new(Self { root: format!("{}{root}", kind.name), of: kind.of.clone() })
+    }
+
+    /// The type of the objects.
+    pub fn object(&self) -> Type {
+        Type::object(&self.root)
+    }
+
+    /// The struct that an object type is.
+    fn find(&self, object: &str) -> Option<&schema::Type> {
+        let way = object.strip_prefix(self.root.as_str())?;
+        let mut place = Place::Struct(&self.of);
+        for step in way.split('.').skip(1) {
+            place = match (place, step) {
+                (Place::Shape(Shape::List(list)), ITEM) => Place::Shape(&list.item),
+                (Place::Shape(Shape::Map(map)), ENTRY) => Place::Shape(&map.value),
+                (Place::Struct(of), name) => Place::Shape(&of.field(name)?.1.shape),
+                (Place::Shape(Shape::Struct(of)), name) => Place::Shape(&of.field(name)?.1.shape),
+                _ => return None,
+            };
+        }
+        match place {
+            Place::Struct(of) => Some(of),
+            Place::Shape(Shape::Struct(of)) => Some(of),
+            Place::Shape(_) => None,
+        }
+    }
+}
+
+impl Provider for Typed {
+    fn has_object(&self, name: &str) -> bool {
+        self.find(name).is_some()
+    }
+
+    fn field(&self, object: &str, field: &str) -> Option<Type> {
+        let of = self.find(object)?;
+        let is_it = |known: &&schema::Field| escape(&known.name).as_deref() == Some(field);
+        match of.fields.iter().find(is_it) {
+            Some(known) => Some(declared(&known.shape, &format!("{object}.{}", known.name))),
+            None => of.open.then_some(Type::Dyn),
+        }
+    }
+}
+
+/// The type of a value of a shape. Objects are named by the way to them.
+fn declared(shape: &Shape, way: &str) -> Type {
+    match shape {
+        Shape::Bool => Type::Bool,
+        Shape::Int32 | Shape::Int64 | Shape::Uint(_) => Type::Int,
+        Shape::Double => Type::Double,
+        Shape::String { .. } | Shape::Duration => Type::String,
+        Shape::Bytes => Type::Bytes,
+        Shape::Time | Shape::MicroTime => Type::Timestamp,
+        Shape::Quantity | Shape::IntOrString | Shape::Any(_) => Type::Dyn,
+        Shape::Struct(of) if of.open && of.fields.is_empty() => Type::Dyn,
+        Shape::Struct(_) => Type::object(way),
+        Shape::List(list) => Type::list(declared(&list.item, &format!("{way}.{ITEM}"))),
+        Shape::Map(map) => Type::map(Type::String, declared(&map.value, &format!("{way}.{ENTRY}"))),
+    }
+}
