@@ -42,3 +42,4 @@ mod together;
 mod unreadable;
 mod upkeep;
 mod verbs;
+mod webhooks;
