@@ -199,7 +199,8 @@ fn webhooks_see_every_sort_of_write() {
     assert_eq!(seen(&webhook), ["UPDATE pods/status Pod p"]);
     let deployments = "/apis/apps/v1/namespaces/default/deployments";
     let labels = json!({"a": "b"});
-    let deployment = json!({"metadata": {"name": "d"}, "spec": {"replicas": 0, "selector": {"matchLabels": labels}, "template": {
+    let selector = json!({"matchLabels": labels});
+    let deployment = json!({"metadata": {"name": "d"}, "spec": {"replicas": 0, "selector": selector, "template": {
         "metadata": {"labels": labels}, "spec": {"containers": [{"name": "c", "image": "i"}]}
     }}});
     client.post(deployments, &deployment).expect(201);

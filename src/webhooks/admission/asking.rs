@@ -37,7 +37,8 @@ impl Listed {
         let count = |family: &'static str| {
             let kind = ("kind", "webhook");
             let (name, operation) = (("name", &*self.webhook.name), ("operation", attributes.operation.name()));
-            let labels = [kind, name, operation, ("type", self.webhook.phase())];
+            let phase = ("type", if self.webhook.mutating { "admit" } else { "validate" });
+            let labels = [kind, name, operation, phase];
             attributes.registry.metrics.meter().counter(family, &labels).increment(1);
         };
         match self.conditions.matches(scene.inputs(seen, &request, &Value::Null), &[]) {
