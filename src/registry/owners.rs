@@ -26,8 +26,8 @@ fn dedup_when(object: &mut Value, when: &str, warnings: &mut Vec<String>) {
     let repeated: Vec<&str> = of(false).map(|owner| owner.str_at(&["uid"])).collect();
     if !repeated.is_empty() {
         warnings.push(format!(
-            ".metadata.ownerReferences contains duplicate entries{when}; API server dedups owner references in 1.20+, and \
-             may reject such requests as early as 1.24; please fix your requests; duplicate UID(s) observed: {}",
+            ".metadata.ownerReferences contains duplicate entries{when}; API server dedups owner references in 1.20+, \
+             and may reject such requests as early as 1.24; please fix your requests; duplicate UID(s) observed: {}",
             repeated.join(", ")
         ));
         let kept: Vec<Value> = of(true).cloned().collect();

@@ -45,3 +45,4 @@ mod together;
 mod unreadable;
 mod upkeep;
 mod verbs;
+mod webhooks;
