@@ -5,7 +5,7 @@ use super::Value;
 use crate::error::Outcome;
 
 /// How one node reads.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct Shape {
     /// Whether `null` is a value rather than an error.
     pub nullable: bool,
@@ -14,9 +14,10 @@ pub struct Shape {
 }
 
 /// What a node is by its schema.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub enum ShapeKind {
     /// As its JSON says: numbers without fraction are ints.
+    #[default]
     Plain,
     /// A boolean.
     Boolean,
