@@ -6,7 +6,7 @@ mod path;
 
 use std::sync::Arc;
 
-use crate::check::{Checked, Provider};
+use crate::check::{Checked, NoObjects, Provider};
 use crate::environment::Environment;
 use crate::error::{Error, Outcome};
 use crate::plan::{self, Plan};
@@ -74,7 +74,8 @@ impl Program {
     fn planned(root: &Expr, checked: Option<&Checked>, environment: &Environment, optimize: bool) -> Outcome<Self> {
         let is_deep = stack::is_deep(root);
         let (root, planned) = plan::plan(root, checked, environment, optimize)?;
-        let provider = environment.provider.clone();
+        // Who knows objects is asked when they are made; a program that makes none need not keep what is known of them.
+        let provider = if planned.makes_objects { environment.provider.clone() } else { Arc::new(NoObjects) };
         Ok(Self { root, locals: planned.locals, inits: planned.inits, provider, is_deep })
     }
 
