@@ -6,6 +6,7 @@
 
 pub mod check;
 pub mod cost;
+pub mod device;
 pub mod environment;
 pub mod error;
 pub mod eval;

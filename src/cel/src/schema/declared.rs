@@ -170,8 +170,13 @@ const SELF_TYPE: &str = "selfType0";
 impl Objects {
     /// The objects of a schema, and the type of `self`.
     pub fn of(declared: &Arc<Declared>) -> (Arc<Self>, Type) {
+        Self::named(declared, SELF_TYPE)
+    }
+
+    /// The objects in a declared type of this name, and the type.
+    pub fn named(declared: &Arc<Declared>, name: &str) -> (Arc<Self>, Type) {
         let mut objects = HashMap::new();
-        let of = declared.named(SELF_TYPE, &mut objects);
+        let of = declared.named(name, &mut objects);
         (Arc::new(Self { objects }), of)
     }
 }
