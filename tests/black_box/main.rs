@@ -31,6 +31,7 @@ mod refusals;
 mod removing;
 mod resume;
 mod round_trips;
+mod rules;
 mod salvage;
 mod slow;
 mod starting;

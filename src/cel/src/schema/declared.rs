@@ -187,9 +187,11 @@ impl Objects {
         self.objects.contains_key(name)
     }
 
-    /// The type of a field of an object type, by the field's name in expressions.
+    /// The type of a field of an object type, by the field's name in expressions. Fields that are called like words of
+    /// the language (`__if__`) may be named by these words.
     pub fn field(&self, object: &str, field: &str) -> Option<Type> {
-        self.objects.get(object)?.get(field).cloned()
+        let fields = self.objects.get(object)?;
+        fields.get(field).or_else(|| fields.get(&*format!("__{field}__"))).cloned()
     }
 }
 

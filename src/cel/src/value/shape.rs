@@ -88,8 +88,13 @@ impl Fields {
         Self { fields }
     }
 
-    /// The field of this name in expressions.
+    /// The field of this name in expressions. Fields that are called like words of the language (`__if__`) may be named
+    /// by these words.
     pub fn get(&self, name: &str) -> Option<&Field> {
+        self.find(name).or_else(|| self.find(&format!("__{name}__")))
+    }
+
+    fn find(&self, name: &str) -> Option<&Field> {
         let at = self.fields.binary_search_by(|field| (*field.name).cmp(name)).ok()?;
         self.fields.get(at)
     }
@@ -97,7 +102,7 @@ impl Fields {
     /// The field of this name in objects.
     pub fn of_property(&self, property: &str) -> Option<&Field> {
         // Escaping leaves nearly every name as it is.
-        self.get(property)
+        self.find(property)
             .filter(|field| &*field.property == property)
             .or_else(|| self.fields.iter().find(|field| &*field.property == property))
     }

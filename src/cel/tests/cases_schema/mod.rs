@@ -90,7 +90,9 @@ pub fn check(case: &Json) -> Result<(), String> {
     let mut faults: Vec<String> = errors.iter().map(|error| error.field.clone()).collect();
     faults.sort();
     let judgement = Judgement { faults: &faults, ..Judgement::default() };
-    let (found, total) = definition::check(&schema, PATH, judgement);
+    let (found, _) = definition::check(&schema, PATH, judgement);
+    // What is recorded is the price of all rules that compile, also where they are not looked at.
+    let (_, total) = definition::check(&schema, PATH, Judgement::default());
     errors.extend(found);
     let mut expected = wanted(&answer["crdErrors"]);
     let is_formed = expected.iter().all(|text| is_of_rules(text));
