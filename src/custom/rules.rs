@@ -13,8 +13,7 @@ use crate::field::{ErrorKind, Errors, FieldError, Path};
 
 /// What all rules together may cost for one object.
 pub const BUDGET: i64 = OBJECT_COST.cast_signed();
-const NOT_ASKED: &str =
-    "some validation rules were not checked because the object was invalid; correct the existing errors to complete \
+const NOT_ASKED: &str = "some validation rules were not checked because the object was invalid; correct the existing errors to complete \
      validation";
 
 /// The rules of a version, compiled once. Clones share them.

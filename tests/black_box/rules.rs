@@ -69,16 +69,31 @@ fn definitions_whose_rules_do_not_compile_or_are_too_dear_are_refused() {
     let place = "spec.validation.openAPIV3Schema.properties[spec].x-kubernetes-validations[0]";
     let names = json!({"names": {"type": "array", "items": {"type": "string"}}, "size": {"type": "integer"}});
     for (rule, field, message) in [
-        (json!({"rule": "self.sise > 0"}), "rule", "ERROR: <input>:1:5: undefined field 'sise'\n | self.sise > 0\n | ....^"),
+        (
+            json!({"rule": "self.sise > 0"}),
+            "rule",
+            "ERROR: <input>:1:5: undefined field 'sise'\n | self.sise > 0\n | ....^",
+        ),
         (json!({"rule": "self.size"}), "rule", "cel expression must evaluate to a bool"),
         (json!({"rule": "self.size > "}), "rule", "Syntax error: mismatched input '<EOF>'"),
-        (json!({"rule": "self.names.all(a, self.names.all(b, a == b))"}), "rule", "exceeds budget by factor of more than 100x"),
+        (
+            json!({"rule": "self.names.all(a, self.names.all(b, a == b))"}),
+            "rule",
+            "exceeds budget by factor of more than 100x",
+        ),
         (json!({"rule": "true", "messageExpression": "self.size"}), "messageExpression", "must evaluate to a string"),
         (json!({"rule": "true", "fieldPath": ".sise"}), "fieldPath", "must be a valid path"),
-        (json!({"rule": "true", "optionalOldSelf": true}), "optionalOldSelf", "may not be set if oldSelf is not used in rule"),
+        (
+            json!({"rule": "true", "optionalOldSelf": true}),
+            "optionalOldSelf",
+            "may not be set if oldSelf is not used in rule",
+        ),
     ] {
         let told = causes(&client.post(DEFINITIONS, &definition(&names, &json!([rule]))));
-        assert!(told.iter().any(|cause| cause.0 == format!("{place}.{field}") && cause.2.contains(message)), "{told:?}");
+        assert!(
+            told.iter().any(|cause| cause.0 == format!("{place}.{field}") && cause.2.contains(message)),
+            "{told:?}"
+        );
         client.get(&format!("{DEFINITIONS}/teapots.example.com")).expect(404);
     }
     // What was accepted once may stay, and what takes its place may not be worse.
@@ -151,9 +166,8 @@ fn what_breaks_new_rules_already_is_only_warned_of() {
         assert!(Instant::now() < deadline, "the new rule does not count in time");
         sleep(Duration::from_millis(20));
     }
-    let mut label = |patch: Value| {
-        client.request("PATCH", TEAPOT, "application/merge-patch+json", patch.to_string().as_bytes())
-    };
+    let mut label =
+        |patch: Value| client.request("PATCH", TEAPOT, "application/merge-patch+json", patch.to_string().as_bytes());
     let labelled = label(json!({"metadata": {"labels": {"a": "b"}}}));
     labelled.expect(200);
     let warning = labelled.header("warning").unwrap_or_default();
@@ -189,9 +203,9 @@ fn selectors_of_devices_are_compiled_and_priced() {
     };
     let field = "spec.selectors[0].cel.expression";
     let list = "[1, 2, 3, 4, 5, 6, 7, 8, 9, 10]";
-    let dear = ["a", "b", "c", "d", "e", "f", "g"].iter().fold("1 < 2".to_owned(), |rule, name| {
-        format!("{list}.all({name}, {rule})")
-    });
+    let dear = ["a", "b", "c", "d", "e", "f", "g"]
+        .iter()
+        .fold("1 < 2".to_owned(), |rule, name| format!("{list}.all({name}, {rule})"));
     for (expression, message) in [
         ("device.driver", "must evaluate to bool or the unknown type, not string"),
         ("device.vendor == 'a'", "compilation failed: ERROR: <input>:1:7: undefined field 'vendor'"),

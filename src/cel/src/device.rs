@@ -164,7 +164,9 @@ mod tests {
         let found = "map(string, google.protobuf.Any)";
         let expected = format!("must evaluate to bool or the unknown type, not {found}");
         assert_eq!(refused("device.attributes['d']"), expected);
-        assert!(refused("device.attributes['d'].a.exists(x, x == 1)").contains("expression of type 'any' cannot be range"));
+        assert!(
+            refused("device.attributes['d'].a.exists(x, x == 1)").contains("expression of type 'any' cannot be range")
+        );
         assert!(refused("device.attributes['d'].a.includes('x')").contains("undeclared reference to 'includes'"));
         assert!(refused("device.nothing").contains("undefined field 'nothing'"));
         assert!(refused("?!").contains("Syntax error"));

@@ -36,7 +36,8 @@ impl Judgement<'_> {
     /// Whether something is wrong at a place or below it.
     fn is_faulty(&self, place: &str) -> bool {
         let after = self.faults.partition_point(|fault| fault.as_str() < place);
-        let below = |fault: &String| fault.strip_prefix(place).map(|rest| rest.is_empty() || rest.starts_with(['.', '[']));
+        let below =
+            |fault: &String| fault.strip_prefix(place).map(|rest| rest.is_empty() || rest.starts_with(['.', '[']));
         // Fields that only begin alike may stand between.
         self.faults[after..].iter().map_while(below).any(|is_below| is_below)
     }
