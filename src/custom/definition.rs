@@ -11,7 +11,9 @@ use flotilla_proto::value;
 use flotilla_proto::value::Value;
 
 use super::Life;
+use super::rules::Rules;
 use crate::discovery::compare_versions;
+use crate::field::Errors;
 use crate::kinds::custom_resource_definition::is_true;
 use crate::printing::CustomTable;
 use crate::webhooks::conversion::Conversion;
@@ -62,6 +64,8 @@ pub struct Version {
     pub deprecation: Option<String>,
     /// What objects are like.
     pub schema: Structural,
+    /// The rules in CEL that the schema has.
+    pub rules: Rules,
     /// The schema as the definition states it.
     pub published: Option<Value>,
     /// The kind, with the type that server-side apply goes by.
@@ -127,8 +131,16 @@ impl Definition {
         let is_same = self.source == before.source;
         if is_same {
             (self.serial, self.life) = (before.serial, before.life.clone());
+            for (version, before) in self.versions.iter_mut().zip(&before.versions) {
+                version.rules = before.rules.clone();
+            }
         }
         is_same
+    }
+
+    /// Compiles the rules of its versions, so that requests need not wait for that.
+    pub fn compile(&self) {
+        self.versions.iter().for_each(Version::compile);
     }
 
     /// The version in which objects are stored.
@@ -182,8 +194,22 @@ impl Version {
             scale: Some(scale).filter(|scale| !scale.is_null()).map(ScalePaths::of),
             selectable: fields.map(|field| path(field.str_at(&["jsonPath"]))).collect(),
             kind: Ref::Shared(Arc::new(of)),
+            rules: Rules::default(),
             schema,
             name,
+        }
+    }
+
+    fn compile(&self) {
+        if let Some(published) = &self.published {
+            self.rules.compiled(published);
+        }
+    }
+
+    /// Tells which rules an object breaks, given what it was and what else is wrong with it.
+    pub fn judge(&self, object: &Value, old: Option<&Value>, errors: &mut Errors, warnings: &mut Vec<String>) {
+        if let Some(published) = &self.published {
+            self.rules.validate(published, &self.schema, (object, old), errors, warnings);
         }
     }
 

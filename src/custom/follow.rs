@@ -45,6 +45,7 @@ impl Definitions {
             self.over.push(before.life.clone());
             is_changed = true;
         }
+        definition.iter().for_each(Definition::compile);
         self.known.extend(definition.map(|definition| (key.clone(), Arc::new(definition))));
         is_changed
     }

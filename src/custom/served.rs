@@ -220,19 +220,29 @@ impl Custom {
         Ok((to.kind.of.clone(), converted))
     }
 
-    /// Tells what of a new object the schema does not allow.
-    pub fn validate(&self, object: &Value, errors: &mut Errors) {
+    /// Tells what of a new object the schema does not allow; `errors` has what else is wrong with it.
+    pub fn validate(&self, object: &Value, errors: &mut Errors, warnings: &mut Vec<String>) {
         validate::validate(&self.version().schema, object, errors);
         self.validate_replicas(object, errors);
+        self.version().judge(object, None, errors, warnings);
     }
 
-    /// Tells what of a changed object the schema does not allow.
-    pub fn validate_update(&self, subresource: &str, object: &Value, old: &Value, errors: &mut Errors) {
+    /// Tells what of a changed object the schema does not allow; `errors` has what else is wrong with it.
+    pub fn validate_update(
+        &self,
+        subresource: &str,
+        object: &Value,
+        old: &Value,
+        errors: &mut Errors,
+        warnings: &mut Vec<String>,
+    ) {
         if subresource == "status" {
-            return ratchet::validate_status_update(&self.version().schema, object, old, errors);
+            ratchet::validate_status_update(&self.version().schema, object, old, errors);
+        } else {
+            ratchet::validate_update(&self.version().schema, object, old, errors);
+            self.validate_replicas(object, errors);
         }
-        ratchet::validate_update(&self.version().schema, object, old, errors);
-        self.validate_replicas(object, errors);
+        self.version().judge(object, Some(old), errors, warnings);
     }
 
     /// What a Scale asks for must fit into one.

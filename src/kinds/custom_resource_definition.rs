@@ -1,4 +1,4 @@
-//! CustomResourceDefinitions. What they say is checked completely, but for what the rules of their schemas mean.
+//! CustomResourceDefinitions. What they say is checked completely.
 
 pub mod approval;
 pub mod ca_bundle;

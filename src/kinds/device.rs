@@ -2,11 +2,13 @@
 
 use std::collections::HashSet;
 
+use flotilla_cel::device::{self as selectors, Refused};
+use flotilla_cel::with_room;
 use flotilla_proto::json;
 use flotilla_proto::value::Value;
 
 use super::{labels, names, volume_source};
-use crate::field::{Errors, Path};
+use crate::field::{ErrorKind, Errors, Path};
 
 /// Most bytes in the name of a pool.
 const POOL_BYTES_MAX: usize = 253;
@@ -127,16 +129,27 @@ fn validate_id(id: &str, path: &Path<'_>, errors: &mut Errors) {
     names::check(path, id, names::c_identifier, errors);
 }
 
-/// Checks what selects devices. Expressions are not compiled.
-pub fn validate_selectors(selectors: &[Value], path: &Path<'_>, errors: &mut Errors) {
+/// Checks what selects devices; `stored` says that it was accepted before.
+pub fn validate_selectors(selectors: &[Value], stored: bool, path: &Path<'_>, errors: &mut Errors) {
     each(selectors, SELECTORS_MAX, path, errors, &mut |selector, path, errors| {
         let path = path.child("cel");
         if selector.at(&["cel"]).is_null() {
-            errors.required(&path, "");
-        } else if selector.str_at(&["cel", "expression"]).len() > EXPRESSION_BYTES_MAX {
-            errors.too_long(&path.child("expression"), EXPRESSION_BYTES_MAX);
+            return errors.required(&path, "");
         }
+        validate_expression(selector.str_at(&["cel", "expression"]), stored, &path.child("expression"), errors);
     });
+}
+
+fn validate_expression(text: &str, stored: bool, path: &Path<'_>, errors: &mut Errors) {
+    if text.len() > EXPRESSION_BYTES_MAX {
+        return errors.too_long(path, EXPRESSION_BYTES_MAX);
+    }
+    match with_room(|| selectors::compile(text, stored)) {
+        Ok(_) => {}
+        Err(Refused::Invalid(why)) => errors.invalid_str(path, text, why),
+        Err(Refused::Internal(why)) => errors.push(ErrorKind::Internal, path, "", why),
+        Err(Refused::TooDear) => errors.forbidden(path, "too complex, exceeds cost limit"),
+    }
 }
 
 /// Checks a configuration for a driver; `stored` says that its parameters were accepted before.

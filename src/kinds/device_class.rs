@@ -23,7 +23,8 @@ pub static STRATEGY: Strategy = Strategy {
 
 fn validate(object: &Value, old: Option<&Value>, errors: &mut Errors) {
     let (path, spec) = (Path::root("spec"), object.at(&["spec"]));
-    device::validate_selectors(spec.list_at(&["selectors"]), &path.child("selectors"), errors);
+    let stored = old.is_some_and(|old| semantic::equal_at(object, old, &["spec", "selectors"]));
+    device::validate_selectors(spec.list_at(&["selectors"]), stored, &path.child("selectors"), errors);
     let stored = old.is_some_and(|old| semantic::equal_at(object, old, &["spec", "config"]));
     let config = spec.list_at(&["config"]);
     device::each(config, CONFIGURATIONS_MAX, &path.child("config"), errors, &mut |config, path, errors| {

@@ -210,7 +210,7 @@ fn validate_exactly(request: &Value, path: &Path<'_>, errors: &mut Errors) {
         "" => errors.required(&path.child("deviceClassName"), ""),
         class => names::check(&path.child("deviceClassName"), class, names::dns1123_subdomain, errors),
     }
-    device::validate_selectors(request.list_at(&["selectors"]), &path.child("selectors"), errors);
+    device::validate_selectors(request.list_at(&["selectors"]), false, &path.child("selectors"), errors);
     let count = request.int_at(&["count"]).unwrap_or(0);
     match request.str_at(&["allocationMode"]) {
         "All" if count != 0 => {

@@ -173,7 +173,7 @@ impl Registry {
             }
         }
         (strategy.validate)(object, &mut errors);
-        served.custom.iter().for_each(|custom| custom.validate(object, &mut errors));
+        served.custom.iter().for_each(|custom| custom.validate(object, &mut errors, &mut caller.warnings));
         if strategy.metadata_last && errors.is_empty() {
             metadata::validate_create(NameRule::PathSegment, namespaced, object, &mut errors);
         }

@@ -330,7 +330,9 @@ impl Registry {
             (_, Some(rules)) => (rules.validate)(new, old, &mut errors),
             _ => (strategy.validate_update)(new, old, &mut errors),
         }
-        served.custom.iter().for_each(|custom| custom.validate_update(target.subresource, new, old, &mut errors));
+        if let Some(custom) = &served.custom {
+            custom.validate_update(target.subresource, new, old, &mut errors, &mut caller.warnings);
+        }
         if errors.is_empty() {
             match (target.subresource, strategy.subresource(target.subresource)) {
                 ("status", _) => (strategy.status_warnings)(new, &mut caller.warnings),

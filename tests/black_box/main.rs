@@ -33,6 +33,7 @@ mod refusals;
 mod removing;
 mod resume;
 mod round_trips;
+mod rules;
 mod salvage;
 mod slow;
 mod stalled;

@@ -4,12 +4,13 @@ use flotilla_proto::structural::Structural;
 use flotilla_proto::value::Value;
 
 use super::parts::{self, ADDITIONAL, EMBEDDED, META_FIELDS, PRESERVE};
-use crate::custom::validate;
+use crate::custom::{rules, validate};
 use crate::field::{Errors, Path};
 
 /// Checks every default of a schema, which must be structural.
 pub fn validate(schema: &Value, pruned: bool, path: &Path<'_>, errors: &mut Errors) {
-    validate_at(schema, Place { resource: true, in_metadata: false, pruned }, path, errors);
+    let mut budget = rules::BUDGET;
+    validate_at(schema, Place { resource: true, in_metadata: false, pruned }, path, &mut budget, errors);
 }
 
 #[derive(Clone, Copy)]
@@ -22,7 +23,8 @@ struct Place {
     pruned: bool,
 }
 
-fn validate_at(schema: &Value, place: Place, path: &Path<'_>, errors: &mut Errors) {
+/// Checks the defaults of a schema and of those inside it, as long as rules have something left of their budget.
+fn validate_at(schema: &Value, place: Place, path: &Path<'_>, budget: &mut i64, errors: &mut Errors) {
     let in_metadata = place.in_metadata && !place.resource;
     let default = schema.at(&["default"]);
     if !default.is_null() {
@@ -32,17 +34,27 @@ fn validate_at(schema: &Value, place: Place, path: &Path<'_>, errors: &mut Error
         }
         let mut found = Errors::default();
         validate::value_at(&Structural::of(schema), default, &path.to_string(), &mut found);
+        if found.is_empty() {
+            let at = path.to_string();
+            *budget = rules::validate_default(schema, place.resource, &at, *budget, &mut found);
+        }
         errors.append(found.0);
+        if *budget < 0 {
+            return;
+        }
     }
     // Defaults of fields that no property names are never applied, so that nothing is asked of them.
     if let Some(items) = parts::items(schema) {
         let place = Place { resource: parts::is_on(items, EMBEDDED), in_metadata, ..place };
-        validate_at(items, place, &path.child("items"), errors);
+        validate_at(items, place, &path.child("items"), budget, errors);
     }
     for (name, property) in parts::members(schema, "properties") {
+        if *budget < 0 {
+            return;
+        }
         let in_metadata = in_metadata || (place.resource && META_FIELDS.contains(&name));
         let place = Place { resource: parts::is_on(property, EMBEDDED), in_metadata, ..place };
-        validate_at(property, place, &path.child("properties").key(name), errors);
+        validate_at(property, place, &path.child("properties").key(name), budget, errors);
     }
 }
 

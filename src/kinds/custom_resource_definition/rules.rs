@@ -1,56 +1,81 @@
-//! The rules of a schema as far as they can be judged without compiling them ("Validation rules").
+//! The rules of a schema in CEL ("Validation rules").
 
+use std::collections::HashSet;
+
+use flotilla_cel::schema::compiled::{Expression, MINOR, STORED_MINOR};
+use flotilla_cel::schema::definition::{self, Judgement};
+use flotilla_cel::schema::structural::{Rule, Schema};
+use flotilla_cel::with_room;
 use flotilla_proto::value::Value;
 
 use super::field_path;
 use super::parts::{self, RULES};
-use crate::field::{Errors, Path};
+use crate::field::{Errors, FieldError, Path};
 
-const REASONS: [&str; 4] = ["FieldValueDuplicate", "FieldValueForbidden", "FieldValueInvalid", "FieldValueRequired"];
-const LINE_BREAKS: &str = "must not contain line breaks";
-const NOT_EMPTY: &str = "must be non-empty if specified";
+/// What a stored definition has that another takes the place of: it may stay, whatever is asked of new ones.
+#[derive(Debug, Default)]
+pub struct Stored<'a> {
+    rules: HashSet<&'a str>,
+    messages: HashSet<&'a str>,
+    /// The versions whose schemas stay as they are.
+    unchanged: HashSet<&'a str>,
+}
 
-/// Checks the texts of the rules of a schema.
+impl<'a> Stored<'a> {
+    /// What a definition shares with the one before it, if there was one.
+    pub fn of(object: &'a Value, old: Option<&'a Value>) -> Self {
+        let Some(old) = old else { return Self::default() };
+        let (mut stored, path) = (Self::default(), ["schema", "openAPIV3Schema"]);
+        let before = old.list_at(&["spec", "versions"]);
+        before.iter().for_each(|version| stored.note(version.at(&path)));
+        for version in object.list_at(&["spec", "versions"]) {
+            let name = version.str_at(&["name"]);
+            let same = |old: &&Value| old.str_at(&["name"]) == name && old.at(&path) == version.at(&path);
+            if before.iter().any(|old| same(&old)) {
+                stored.unchanged.insert(name);
+            }
+        }
+        stored
+    }
+
+    fn note(&mut self, schema: &'a Value) {
+        for rule in parts::branches(schema, RULES) {
+            self.rules.insert(rule.str_at(&["rule"]));
+            self.messages.insert(rule.str_at(&["messageExpression"]));
+        }
+        parts::inside(schema).for_each(|inside| self.note(inside));
+    }
+
+    fn minor_of(&self, expression: Expression<'_>) -> u16 {
+        let is_stored = match expression {
+            Expression::Rule(text) => self.rules.contains(text),
+            Expression::Message(text) => self.messages.contains(text),
+        };
+        if is_stored { STORED_MINOR } else { MINOR }
+    }
+
+    /// Compiles and prices the rules of the schema of a version. Those around the places of `faults` make no sense yet.
+    pub fn judge(&self, schema: &Value, version: &str, faults: &[FieldError], path: &Path<'_>) -> Errors {
+        if !parts::any(schema, &|schema| parts::is_filled(schema, RULES)) {
+            return Errors::default();
+        }
+        let mut faults: Vec<String> = faults.iter().map(|fault| fault.field.clone()).collect();
+        faults.sort_unstable();
+        let judgement = Judgement {
+            minor_of: &|expression| self.minor_of(expression),
+            is_unchanged: self.unchanged.contains(version),
+            faults: &faults,
+        };
+        let (found, _) = with_room(|| definition::check(&Schema::of(schema), &path.to_string(), judgement));
+        Errors(found.into_iter().map(FieldError::from).collect())
+    }
+}
+
+/// Checks the rules of one schema as far as nothing has to be compiled.
 pub fn validate(schema: &Value, path: &Path<'_>, errors: &mut Errors) {
+    let is_path = |path: &str| !parts::is_expressible(schema) || field_path::find(path, schema, true).is_ok();
     for (index, rule) in parts::branches(schema, RULES).iter().enumerate() {
-        validate_rule(rule, schema, &path.child(RULES).index(index), errors);
-    }
-}
-
-fn is_broken(text: &str) -> bool {
-    text.contains(['\n', '\r'])
-}
-
-fn is_blank(text: &str) -> bool {
-    !text.is_empty() && text.trim().is_empty()
-}
-
-fn validate_rule(rule: &Value, schema: &Value, path: &Path<'_>, errors: &mut Errors) {
-    let (text, message) = (rule.str_at(&["rule"]).trim(), rule.str_at(&["message"]));
-    if text.is_empty() {
-        errors.required(&path.child("rule"), "rule is not specified");
-    } else if is_blank(message) {
-        errors.invalid_str(&path.child("message"), message, NOT_EMPTY);
-    } else if is_broken(message.trim()) {
-        errors.invalid_str(&path.child("message"), message, LINE_BREAKS);
-    } else if is_broken(text) && message.is_empty() {
-        errors.required(&path.child("message"), "message must be specified if rule contains line breaks");
-    }
-    if is_blank(rule.str_at(&["messageExpression"])) {
-        let why = "messageExpression must be non-empty if specified";
-        errors.required(&path.child("messageExpression"), why);
-    }
-    if let Some(reason) = rule.at(&["reason"]).as_str().filter(|reason| !REASONS.contains(reason)) {
-        errors.not_supported(&path.child("reason"), reason, &REASONS);
-    }
-    let (field, place) = (rule.str_at(&["fieldPath"]), path.child("fieldPath"));
-    if is_blank(field) {
-        errors.invalid_str(&place, field, NOT_EMPTY);
-    }
-    if is_broken(field) {
-        errors.invalid_str(&place, field, LINE_BREAKS);
-    }
-    if !field.is_empty() && parts::is_expressible(schema) && field_path::find(field, schema, true).is_err() {
-        errors.invalid_str(&place, field, "must be a valid path");
+        let place = path.child(RULES).index(index).to_string();
+        errors.0.extend(definition::form(&Rule::of(rule), &place, &is_path).into_iter().map(FieldError::from));
     }
 }

@@ -2,6 +2,7 @@
 
 use flotilla_proto::value::Value;
 
+use super::rules::Stored;
 use super::{defaults, internal, keywords, lists, parts, structural};
 use crate::field::{ErrorKind, Errors, Path};
 
@@ -49,28 +50,45 @@ pub fn has_defaults(schema: &Value) -> bool {
     parts::any(schema, &|schema| parts::has(schema, "default"))
 }
 
-/// Checks the schema of a version; `status` tells whether its objects have a status of their own.
-pub fn validate(schema: &Value, status: bool, rules: Rules, path: &Path<'_>, errors: &mut Errors) {
+/// The schema of a version, or of all.
+#[derive(Clone, Copy)]
+pub struct Stated<'a> {
+    /// The schema.
+    pub schema: &'a Value,
+    /// The version, or the first of all.
+    pub version: &'a str,
+    /// Whether objects have a status of their own.
+    pub status: bool,
+}
+
+/// Checks the schema of a version.
+pub fn validate(stated: Stated<'_>, rules: Rules, stored: &Stored<'_>, path: &Path<'_>, errors: &mut Errors) {
+    let schema = stated.schema;
     if schema.is_null() {
         return;
     }
     let path = path.child("openAPIV3Schema");
     let begin = errors.0.len();
-    if status {
+    if stated.status {
         validate_root(schema, &path, errors);
     }
     if parts::is_on(schema, "nullable") {
         errors.forbidden(&path.child("nullable"), "nullable cannot be true at the root");
     }
     let expressible = parts::is_expressible(schema);
+    let before = errors.0.len();
     if expressible {
-        let before = errors.0.len();
         structural::validate(schema, &path, errors);
         if errors.0.len() == before {
             defaults::validate(schema, rules.pruned_defaults, &path, errors);
         }
     }
+    let after = errors.0.len();
     keywords::validate(schema, rules, &path, errors);
+    if expressible && after == before {
+        let mut found = stored.judge(schema, stated.version, &errors.0[after..], &path);
+        errors.0.append(&mut found.0);
+    }
     if !expressible && errors.0.len() == begin {
         // Everything else that has no place in structural schemas was found by its keyword.
         errors.invalid_str(&path, "", "OpenAPIV3Schema 'schema' is not supported");

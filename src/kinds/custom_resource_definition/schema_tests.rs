@@ -6,7 +6,8 @@ const STRICT: Rules = Rules { known_types: true, pruned_defaults: true, atomic_s
 
 fn complaints(schema: &Value, status: bool, rules: Rules) -> Vec<String> {
     let mut errors = Errors::default();
-    validate(schema, status, rules, &Path::root("v"), &mut errors);
+    let stated = Stated { schema, version: "v1", status };
+    validate(stated, rules, &Stored::default(), &Path::root("v"), &mut errors);
     errors.0.iter().map(|error| error.to_string().replace("v.openAPIV3Schema", "")).collect()
 }
 

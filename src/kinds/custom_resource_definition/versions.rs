@@ -5,7 +5,8 @@ use std::collections::HashSet;
 use flotilla_proto::value;
 use flotilla_proto::value::Value;
 
-use super::schema::{self, Rules};
+use super::rules::Stored;
+use super::schema::{self, Rules, Stated};
 use super::{internal, selectable};
 use crate::field::{ErrorKind, Errors, Path, shown as text};
 use crate::kinds::{names, shown};
@@ -55,6 +56,7 @@ pub fn validate_versions(object: &Value, old: Option<&Value>, rules: Rules, path
     let versions = spec.list_at(&["versions"]);
     let own = |field: &str| shared(versions, field).is_none();
     let place = path.child("versions");
+    let stored = Stored::of(object, old);
     let mut seen = HashSet::new();
     let mut unique = true;
     for (index, version) in versions.iter().enumerate() {
@@ -63,7 +65,8 @@ pub fn validate_versions(object: &Value, old: Option<&Value>, rules: Rules, path
         check_label(&path.child("name"), name, name, "", errors);
         validate_deprecation(version, &path.child("deprecationWarning"), errors);
         let schema = if own("schema") { version.at(&["schema", "openAPIV3Schema"]) } else { &Value::Null };
-        schema::validate(schema, has_status(version), rules, &path.child("schema"), errors);
+        let stated = Stated { schema, version: name, status: has_status(version) };
+        schema::validate(stated, rules, &stored, &path.child("schema"), errors);
         if own("subresources") {
             validate_subresources(version.at(&["subresources"]), &path.child("subresources"), errors);
         }
@@ -98,7 +101,8 @@ pub fn validate_shared(object: &Value, old: Option<&Value>, rules: Rules, path: 
     let Some(first) = versions.first() else { return };
     let is_shared = |field: &str| shared(versions, field).is_some();
     let schema = if is_shared("schema") { first.at(&["schema", "openAPIV3Schema"]) } else { &Value::Null };
-    schema::validate(schema, versions.iter().any(has_status), rules, &path.child("validation"), errors);
+    let stated = Stated { schema, version: first.str_at(&["name"]), status: versions.iter().any(has_status) };
+    schema::validate(stated, rules, &Stored::of(object, old), &path.child("validation"), errors);
     if is_shared("subresources") {
         validate_subresources(first.at(&["subresources"]), &path.child("subresources"), errors);
     }

@@ -179,7 +179,7 @@ impl Checker<'_> {
                 self.bindings.assign(&Type::Dyn, target);
                 Type::Dyn
             }
-            Type::Dyn | Type::Error => Type::Dyn,
+            Type::Dyn | Type::Any | Type::Error => Type::Dyn,
             other => {
                 self.report(id, format!("type '{other}' does not support field selection"));
                 Type::Dyn

@@ -177,8 +177,8 @@ pub fn most_general(one: &Type, other: &Type) -> Type {
 
 fn is_as_general(one: &Type, other: &Type) -> bool {
     match (one, other) {
-        (Type::Dyn | Type::Param(_), _) => true,
-        (_, Type::Dyn | Type::Param(_)) => false,
+        (Type::Dyn | Type::Any | Type::Param(_), _) => true,
+        (_, Type::Dyn | Type::Any | Type::Param(_)) => false,
         (Type::List(one), Type::List(other)) => is_as_general(one, other),
         (Type::Map(one), Type::Map(other)) => is_as_general(&one.0, &other.0) && is_as_general(&one.1, &other.1),
         (Type::Opaque(one), Type::Opaque(other)) => {

@@ -160,7 +160,7 @@ fn fits(overload: &OverloadDecl, arguments: &[Value<'_>]) -> bool {
 
 fn is_of(value: &Value<'_>, of: &Type) -> bool {
     match (of, value) {
-        (Type::Dyn | Type::Param(_) | Type::Error, _)
+        (Type::Dyn | Type::Any | Type::Param(_) | Type::Error, _)
         | (Type::Null, Value::Null)
         | (Type::Bool, Value::Bool(_))
         | (Type::Int, Value::Int(_))

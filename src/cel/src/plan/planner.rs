@@ -16,6 +16,8 @@ pub struct Planned {
     pub locals: usize,
     /// What accumulators are at first, by their places among the variables of loops.
     pub inits: Vec<Option<Plan>>,
+    /// Whether it makes objects.
+    pub makes_objects: bool,
 }
 
 /// Plans an expression. An error where a constant cannot be converted, or a pattern is none.
@@ -244,6 +246,7 @@ impl Planner<'_> {
                 Ok((field.key.clone(), Item { value, is_optional: field.is_optional }))
             })
             .collect::<Outcome<Vec<_>>>()?;
+        self.planned.makes_objects = true;
         Ok(Plan::Object(name.as_str().into(), fields))
     }
 

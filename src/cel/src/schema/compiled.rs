@@ -16,6 +16,9 @@ use crate::types::Type;
 /// The version of Kubernetes whose environment rules are compiled in: that which new rules may rely on, so that a
 /// server of the version before can serve them still.
 pub const MINOR: u16 = 35;
+/// The version in whose environment expressions are compiled that are stored already, perhaps by a later server: that
+/// which has all that there is.
+pub const STORED_MINOR: u16 = u16::MAX;
 /// The slots of the variables.
 pub(super) const SELF: usize = 0;
 pub(super) const OLD_SELF: usize = 1;
@@ -54,29 +57,55 @@ impl Provider for Objects {
     }
 }
 
+/// The version of Kubernetes in whose environment an expression is compiled.
+pub type MinorOf<'a> = &'a dyn Fn(Expression<'_>) -> u16;
+
+/// An expression of a rule.
+#[derive(Clone, Copy, Debug)]
+pub enum Expression<'a> {
+    /// The rule.
+    Rule(&'a str),
+    /// What gives its message.
+    Message(&'a str),
+}
+
+/// The environments of the expressions of one schema.
+struct Environments {
+    objects: Arc<dyn Provider>,
+    of: Type,
+}
+
+impl Environments {
+    fn get(&self, minor: u16, is_optional: bool) -> Environment {
+        let base = Environment::kubernetes(minor).with_provider(self.objects.clone());
+        let old = if is_optional { Type::optional(self.of.clone()) } else { self.of.clone() };
+        base.with_variable("self", self.of.clone()).with_variable(OLD_SELF_NAME, old)
+    }
+}
+
 /// Compiles the rules of a schema, but not those below it.
-pub fn compile(schema: &Schema, declared: &Arc<Declared>) -> Vec<Compiled> {
+pub fn compile(schema: &Schema, declared: &Arc<Declared>, minor_of: MinorOf<'_>) -> Vec<Compiled> {
     if schema.rules.is_empty() {
         return Vec::new();
     }
     let (objects, of) = Objects::of(declared);
-    let objects: Arc<dyn Provider> = objects;
-    let base = Environment::kubernetes(MINOR).with_provider(objects).with_variable("self", of.clone());
-    let plain = base.clone().with_variable(OLD_SELF_NAME, of.clone());
-    let optional = base.with_variable(OLD_SELF_NAME, Type::optional(of));
-    let sizes = Sizes(declared.clone());
-    let one = |rule: &Rule| {
-        let environment = if rule.has_optional_old_self() { &optional } else { &plain };
-        compile_rule(rule, schema, environment, &sizes)
-    };
-    schema.rules.iter().map(one).collect()
+    let (environments, sizes) = (Environments { objects, of }, Sizes(declared.clone()));
+    schema.rules.iter().map(|rule| compile_rule(rule, schema, &environments, &sizes, minor_of)).collect()
 }
 
-fn compile_rule(rule: &Rule, schema: &Schema, environment: &Environment, sizes: &Sizes) -> Compiled {
+fn compile_rule(
+    rule: &Rule,
+    schema: &Schema,
+    environments: &Environments,
+    sizes: &Sizes,
+    minor_of: MinorOf<'_>,
+) -> Compiled {
     let mut compiled = Compiled { rule: rule.clone(), ..Compiled::default() };
     if rule.rule.trim().is_empty() {
         return compiled;
     }
+    let is_optional = rule.has_optional_old_self();
+    let environment = &environments.get(minor_of(Expression::Rule(&rule.rule)), is_optional);
     let read = checked(&rule.rule, environment, &Type::Bool);
     let refused = |fault: Fault| match fault {
         Fault::Issues(issues) => format!("compilation failed: {issues}"),
@@ -98,11 +127,13 @@ fn compile_rule(rule: &Rule, schema: &Schema, environment: &Environment, sizes: 
         }
     }
     compiled.cost = estimate(&checked_rule, sizes).max;
-    if !rule.message_expression.is_empty()
-        && let Err(error) = compile_message(&mut compiled, environment, sizes)
-    {
-        compiled.message_error = Some(error);
-        return compiled;
+    if !rule.message_expression.is_empty() {
+        let minor = minor_of(Expression::Message(&rule.message_expression));
+        let environment = environments.get(minor, is_optional);
+        if let Err(error) = compile_message(&mut compiled, &environment, sizes) {
+            compiled.message_error = Some(error);
+            return compiled;
+        }
     }
     compiled.place = field_path::normalize(&rule.field_path, schema).unwrap_or_default();
     compiled

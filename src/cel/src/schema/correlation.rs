@@ -4,22 +4,20 @@
 use std::cell::OnceCell;
 use std::collections::HashMap;
 
-use flotilla_proto::value::Value;
-
-use super::structural::Schema;
+use flotilla_proto::structural::{ListType, Structural, ValueType};
+use flotilla_proto::value::{Str, Value};
 
 /// Old items of a list of type `map`, by their keys.
 #[derive(Debug)]
 pub struct OldItems<'a> {
-    keys: &'a [Box<str>],
+    keys: &'a [Str],
     items: HashMap<String, &'a Value>,
 }
 
 impl<'a> OldItems<'a> {
     /// The items of a list by the keys of its schema; none where the schema has no keys.
-    pub fn of(schema: &'a Schema, list: Option<&'a Value>) -> Self {
-        let is_map = &*schema.kind == "array" && &*schema.list_type == "map";
-        let keys: &[Box<str>] = if is_map { &schema.list_map_keys } else { &[] };
+    pub fn of(schema: &'a Structural, list: Option<&'a Value>) -> Self {
+        let keys: &[Str] = if is_map(schema) { &schema.list_map_keys } else { &[] };
         let mut items = HashMap::new();
         if !keys.is_empty() {
             for item in list.and_then(Value::as_array).unwrap_or_default() {
@@ -40,8 +38,12 @@ impl<'a> OldItems<'a> {
     }
 }
 
+fn is_map(schema: &Structural) -> bool {
+    schema.of == Some(ValueType::Array) && schema.list_type == Some(ListType::Map)
+}
+
 /// What tells an item from others: the values of its keys, which must be there and be no lists or objects.
-fn identity(item: &Value, keys: &[Box<str>]) -> Option<String> {
+fn identity(item: &Value, keys: &[Str]) -> Option<String> {
     let mut identity = String::new();
     for key in keys {
         match item.get(key)? {
@@ -60,22 +62,21 @@ fn identity(item: &Value, keys: &[Box<str>]) -> Option<String> {
 pub struct Correlated<'a> {
     new: &'a Value,
     old: &'a Value,
-    schema: &'a Schema,
+    schema: &'a Structural,
     items: OnceCell<OldItems<'a>>,
     is_same: OnceCell<bool>,
 }
 
 impl<'a> Correlated<'a> {
     /// Two values at one place.
-    pub fn new(new: &'a Value, old: &'a Value, schema: &'a Schema) -> Self {
+    pub fn new(new: &'a Value, old: &'a Value, schema: &'a Structural) -> Self {
         Self { new, old, schema, items: OnceCell::new(), is_same: OnceCell::new() }
     }
 
     /// The place of a member. None where the old object has none, or the schema says nothing of it.
     pub fn member(&self, name: &str) -> Option<Self> {
         let (new, old) = (self.new.get(name)?, self.old.get(name)?);
-        let schema = self.schema.property(name).or(self.schema.additional.as_deref())?;
-        Some(Self::new(new, old, schema))
+        Some(Self::new(new, old, self.schema.member(name)?))
     }
 
     /// The place of an item. None where no old item can be told to be the same.
@@ -91,7 +92,7 @@ impl<'a> Correlated<'a> {
     pub fn is_unchanged(&self) -> bool {
         *self.is_same.get_or_init(|| match (self.new, self.old) {
             (Value::Array(new), Value::Array(old)) => {
-                let is_map = &*self.schema.list_type == "map";
+                let is_map = self.schema.list_type == Some(ListType::Map);
                 let is_same = |index| self.item(index).is_some_and(|item| item.is_unchanged());
                 new.len() == old.len() && if is_map { (0..new.len()).all(is_same) } else { new == old }
             }
@@ -113,7 +114,7 @@ mod tests {
 
     #[test]
     fn items_correlate_by_their_keys() {
-        let schema = Schema::of(&value!({"type": "array", "x-kubernetes-list-type": "map",
+        let schema = Structural::of(&value!({"type": "array", "x-kubernetes-list-type": "map",
             "x-kubernetes-list-map-keys": ["k"], "items": {"type": "object", "properties": {
                 "k": {"type": "string"}, "v": {"type": "integer"}}}}));
         let old = value!([{"k": "a", "v": 1}, {"k": "b", "v": 2}]);
@@ -128,7 +129,7 @@ mod tests {
 
     #[test]
     fn members_without_a_schema_count_as_changed() {
-        let schema = Schema::of(&value!({"type": "object", "properties": {"a": {"type": "integer"}}}));
+        let schema = Structural::of(&value!({"type": "object", "properties": {"a": {"type": "integer"}}}));
         let same = |object: &Value| Correlated::new(object, object, &schema).is_unchanged();
         assert!(same(&value!({"a": 1})));
         assert!(!same(&value!({"a": 1, "b": 2})));

@@ -170,8 +170,13 @@ const SELF_TYPE: &str = "selfType0";
 impl Objects {
     /// The objects of a schema, and the type of `self`.
     pub fn of(declared: &Arc<Declared>) -> (Arc<Self>, Type) {
+        Self::named(declared, SELF_TYPE)
+    }
+
+    /// The objects in a declared type of this name, and the type.
+    pub fn named(declared: &Arc<Declared>, name: &str) -> (Arc<Self>, Type) {
         let mut objects = HashMap::new();
-        let of = declared.named(SELF_TYPE, &mut objects);
+        let of = declared.named(name, &mut objects);
         (Arc::new(Self { objects }), of)
     }
 }
@@ -182,9 +187,11 @@ impl Objects {
         self.objects.contains_key(name)
     }
 
-    /// The type of a field of an object type, by the field's name in expressions.
+    /// The type of a field of an object type, by the field's name in expressions. Fields that are called like words of
+    /// the language (`__if__`) may be named by these words.
     pub fn field(&self, object: &str, field: &str) -> Option<Type> {
-        self.objects.get(object)?.get(field).cloned()
+        let fields = self.objects.get(object)?;
+        fields.get(field).or_else(|| fields.get(&*format!("__{field}__"))).cloned()
     }
 }
 

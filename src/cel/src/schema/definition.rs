@@ -4,18 +4,49 @@ use std::sync::Arc;
 
 use flotilla_golang::strconv::quote;
 
-use super::compiled::{Compiled, compile};
+use super::compiled::{Compiled, MINOR, MinorOf, compile};
 use super::declared::Declared;
-use super::field_path;
+use super::escape::escape;
 use super::limits::{RULE_COST, SCHEMA_COST, Total, complaint};
 use super::structural::{Rule, Schema};
 use super::violation::{Kind, Violation};
 
+const NOT_EMPTY: &str = "must be non-empty if specified";
+const NO_LINES: &str = "must not contain line breaks";
 const REASONS: [&str; 4] = ["FieldValueDuplicate", "FieldValueForbidden", "FieldValueInvalid", "FieldValueRequired"];
 
-/// What is wrong with the rules of a schema that stands at `path`, and what all of them cost.
-pub fn check(schema: &Schema, path: &str) -> (Vec<Violation>, u64) {
-    let mut walk = Walk { total: Total::default(), found: Vec::new() };
+/// How the rules of a schema are judged.
+#[derive(Clone, Copy)]
+pub struct Judgement<'a> {
+    /// The version of Kubernetes whose environment an expression may use.
+    pub minor_of: MinorOf<'a>,
+    /// Whether the schema is what it was before, so that no single expression can be too dear.
+    pub is_unchanged: bool,
+    /// The fields, sorted, in which something else is wrong. The rules of schemas around them are not compiled.
+    pub faults: &'a [String],
+}
+
+impl Default for Judgement<'_> {
+    fn default() -> Self {
+        Self { minor_of: &|_| MINOR, is_unchanged: false, faults: &[] }
+    }
+}
+
+impl Judgement<'_> {
+    /// Whether something is wrong at a place or below it.
+    fn is_faulty(&self, place: &str) -> bool {
+        let after = self.faults.partition_point(|fault| fault.as_str() < place);
+        let below =
+            |fault: &String| fault.strip_prefix(place).map(|rest| rest.is_empty() || rest.starts_with(['.', '[']));
+        // Fields that only begin alike may stand between.
+        self.faults[after..].iter().map_while(below).any(|is_below| is_below)
+    }
+}
+
+/// What is wrong with the rules of a schema that stands at `path`, and what all of them cost. What is wrong with their
+/// form was found before: see [`form`].
+pub fn check(schema: &Schema, path: &str, judgement: Judgement<'_>) -> (Vec<Violation>, u64) {
+    let mut walk = Walk { judgement, total: Total::default(), found: Vec::new() };
     let around = Around { cardinality: Some(1), is_root: true, ..Around::default() };
     walk.visit(schema, path, &around);
     if let Some(dearest) = walk.total.too_dear() {
@@ -25,6 +56,48 @@ pub fn check(schema: &Schema, path: &str) -> (Vec<Violation>, u64) {
         walk.found.push(Violation::new(path, Kind::Forbidden, "", complaint(name, walk.total.cost, SCHEMA_COST)));
     }
     (walk.found, walk.total.cost)
+}
+
+/// What is wrong with a rule at a place, as far as no expression has to be compiled to find out. `is_path` tells
+/// whether a path leads anywhere.
+pub fn form(rule: &Rule, place: &str, is_path: &dyn Fn(&str) -> bool) -> Vec<Violation> {
+    let mut found = Vec::new();
+    let mut tell = |field: &str, kind: Kind, shown: String, detail: &str| {
+        found.push(Violation::new(&format!("{place}.{field}"), kind, shown, detail));
+    };
+    let (text, message, field) = (rule.rule.trim(), rule.message.trim(), &rule.field_path);
+    let none = String::new;
+    if text.is_empty() {
+        tell("rule", Kind::Required, none(), "rule is not specified");
+    } else if !rule.message.is_empty() && message.is_empty() {
+        tell("message", Kind::Invalid, quote(&rule.message), NOT_EMPTY);
+    } else if has_lines(message) {
+        tell("message", Kind::Invalid, quote(&rule.message), NO_LINES);
+    } else if has_lines(text) && message.is_empty() {
+        tell("message", Kind::Required, none(), "message must be specified if rule contains line breaks");
+    }
+    if !rule.message_expression.is_empty() && rule.message_expression.trim().is_empty() {
+        let why = "messageExpression must be non-empty if specified";
+        tell("messageExpression", Kind::Required, none(), why);
+    }
+    if let Some(reason) = rule.reason.as_deref().filter(|reason| !REASONS.contains(reason)) {
+        let known = REASONS.map(quote).join(", ");
+        tell("reason", Kind::NotSupported, quote(reason), &format!("supported values: {known}"));
+    }
+    if !field.is_empty() && field.trim().is_empty() {
+        tell("fieldPath", Kind::Invalid, quote(field), NOT_EMPTY);
+    }
+    if has_lines(field) {
+        tell("fieldPath", Kind::Invalid, quote(field), NO_LINES);
+    }
+    if !field.is_empty() && !is_path(field) {
+        tell("fieldPath", Kind::Invalid, quote(field), "must be a valid path");
+    }
+    found
+}
+
+fn has_lines(text: &str) -> bool {
+    text.contains(['\n', '\r'])
 }
 
 /// What the schemas around one say of it.
@@ -37,11 +110,14 @@ struct Around {
     has_rules: bool,
     /// Whether such a schema has no type that expressions know.
     is_untyped: bool,
+    /// Its type, as far as that around it tells.
+    declared: Option<Arc<Declared>>,
     /// The nearest place around it whose parts cannot be told to be those of the object before.
     uncorrelated: Option<String>,
 }
 
-struct Walk {
+struct Walk<'a> {
+    judgement: Judgement<'a>,
     total: Total,
     found: Vec<Violation>,
 }
@@ -61,91 +137,48 @@ fn elements_max(schema: &Schema) -> Option<u64> {
     }
 }
 
-impl Walk {
-    /// Looks at a schema and all below it. Returns whether rules are not even well formed.
-    fn visit(&mut self, schema: &Schema, path: &str, around: &Around) -> bool {
+impl Walk<'_> {
+    /// Looks at a schema and all below it.
+    fn visit(&mut self, schema: &Schema, path: &str, around: &Around) {
+        if !schema.has_rules() {
+            return;
+        }
         let has_rules = around.has_rules || !schema.rules.is_empty();
-        let declared = if has_rules && !around.is_untyped {
-            Declared::of(schema, around.is_root || schema.embedded).map(Arc::new)
-        } else {
-            None
-        };
+        let declare = || Declared::of(schema, around.is_root || schema.embedded).map(Arc::new);
+        let declared = if has_rules && !around.is_untyped { around.declared.clone().or_else(declare) } else { None };
         let product = around.cardinality.zip(elements_max(schema)).map(|(count, most)| times(count, most));
         let mut below = Around {
             cardinality: product,
             has_rules,
             is_untyped: has_rules && declared.is_none(),
+            declared: declared.as_ref().and_then(|declared| declared.element()).cloned(),
             uncorrelated: around.uncorrelated.clone(),
             is_root: false,
         };
         if !schema.is_correlatable() && below.uncorrelated.is_none() {
             below.uncorrelated = Some(path.to_owned());
         }
-        let mut is_malformed = false;
         if let Some(values) = &schema.additional {
-            is_malformed |= self.visit(values, &format!("{path}.additionalProperties"), &below);
+            self.visit(values, &format!("{path}.additionalProperties"), &below);
         }
         for (name, property) in &schema.properties {
-            is_malformed |= self.visit(property, &format!("{path}.properties[{name}]"), &below);
+            let field = |declared: &Arc<Declared>| declared.field(&escape(name)?).cloned();
+            let below = Around { declared: declared.as_ref().and_then(field), ..below.clone() };
+            self.visit(property, &format!("{path}.properties[{name}]"), &below);
         }
         if let Some(items) = &schema.items {
             if &*schema.list_type != "map" && below.uncorrelated.is_none() {
                 below.uncorrelated = Some(path.to_owned());
             }
-            is_malformed |= self.visit(items, &format!("{path}.items"), &below);
+            self.visit(items, &format!("{path}.items"), &below);
         }
-        let rules = format!("{path}.x-kubernetes-validations");
-        for (index, rule) in schema.rules.iter().enumerate() {
-            is_malformed |= self.form(rule, schema, &format!("{rules}[{index}]"));
+        if !schema.rules.is_empty() && !self.judgement.is_faulty(path) {
+            self.compile(schema, declared.as_ref(), &format!("{path}.x-kubernetes-validations"), around);
         }
-        if !schema.rules.is_empty() && !is_malformed {
-            self.compile(schema, declared.as_ref(), &rules, around);
-        }
-        is_malformed
     }
 
     fn invalid(&mut self, field: String, shown: String, detail: impl Into<String>) {
         self.found.push(Violation::new(&field, Kind::Invalid, shown, detail));
-    }
-
-    fn required(&mut self, field: String, detail: &str) {
-        self.found.push(Violation::new(&field, Kind::Required, "", detail));
-    }
-
-    /// Looks at what does not need an expression to be compiled. Returns whether something is wrong.
-    fn form(&mut self, rule: &Rule, schema: &Schema, place: &str) -> bool {
-        let before = self.found.len();
-        let has_lines = |text: &str| text.contains(['\n', '\r']);
-        let (text, message) = (rule.rule.trim(), rule.message.trim());
-        if text.is_empty() {
-            self.required(format!("{place}.rule"), "rule is not specified");
-        } else if !rule.message.is_empty() && message.is_empty() {
-            self.invalid(format!("{place}.message"), quote(&rule.message), "must be non-empty if specified");
-        } else if has_lines(message) {
-            self.invalid(format!("{place}.message"), quote(&rule.message), "must not contain line breaks");
-        } else if has_lines(text) && message.is_empty() {
-            self.required(format!("{place}.message"), "message must be specified if rule contains line breaks");
-        }
-        if !rule.message_expression.is_empty() && rule.message_expression.trim().is_empty() {
-            let place = format!("{place}.messageExpression");
-            self.required(place, "messageExpression must be non-empty if specified");
-        }
-        if let Some(reason) = rule.reason.as_deref().filter(|reason| !REASONS.contains(reason)) {
-            let known = REASONS.map(quote).join(", ");
-            let detail = format!("supported values: {known}");
-            self.found.push(Violation::new(&format!("{place}.reason"), Kind::NotSupported, quote(reason), detail));
-        }
-        let field = || format!("{place}.fieldPath");
-        if !rule.field_path.is_empty() && rule.field_path.trim().is_empty() {
-            self.invalid(field(), quote(&rule.field_path), "must be non-empty if specified");
-        }
-        if has_lines(&rule.field_path) {
-            self.invalid(field(), quote(&rule.field_path), "must not contain line breaks");
-        }
-        if !rule.field_path.is_empty() && field_path::normalize(&rule.field_path, schema).is_err() {
-            self.invalid(field(), quote(&rule.field_path), "must be a valid path");
-        }
-        self.found.len() > before
     }
 
     fn compile(&mut self, schema: &Schema, declared: Option<&Arc<Declared>>, rules: &str, around: &Around) {
@@ -155,7 +188,7 @@ impl Walk {
             return self.found.push(Violation::new(rules, Kind::Internal, "", why));
         };
         let count = around.cardinality.unwrap_or_else(|| declared.cardinality_max());
-        for (index, compiled) in compile(schema, declared).iter().enumerate() {
+        for (index, compiled) in compile(schema, declared, self.judgement.minor_of).iter().enumerate() {
             self.price(compiled, count, &format!("{rules}[{index}]"));
             self.correlate(compiled, around, &format!("{rules}[{index}]"));
         }
@@ -164,7 +197,7 @@ impl Walk {
     fn price(&mut self, compiled: &Compiled, count: u64, place: &str) {
         let (rule, message) = (format!("{place}.rule"), format!("{place}.messageExpression"));
         let cost = times(compiled.cost, count);
-        if cost > RULE_COST {
+        if cost > RULE_COST && !self.judgement.is_unchanged {
             let why = complaint("estimated rule cost", cost, RULE_COST);
             self.found.push(Violation::new(&rule, Kind::Forbidden, "", why));
         }
@@ -175,7 +208,7 @@ impl Walk {
         if let Some(error) = &compiled.message_error {
             self.invalid(message, compiled.rule.shown(), error);
         } else if compiled.message.is_some() {
-            if compiled.message_cost > RULE_COST {
+            if compiled.message_cost > RULE_COST && !self.judgement.is_unchanged {
                 let why = complaint("estimated messageExpression cost", compiled.message_cost, RULE_COST);
                 self.found.push(Violation::new(&message, Kind::Forbidden, "", why));
             }

@@ -21,5 +21,5 @@ pub mod violation;
 
 pub use escape::escape;
 pub use shape::shape;
-pub use validator::{Found, Validator};
+pub use validator::{Found, Subject, Validator};
 pub use violation::{Kind, Violation};

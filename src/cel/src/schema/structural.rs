@@ -46,8 +46,6 @@ pub struct Schema {
     pub required: Vec<Box<str>>,
     /// `x-kubernetes-validations`.
     pub rules: Vec<Rule>,
-    /// `allOf`.
-    pub all_of: Vec<Schema>,
 }
 
 /// A rule as it was written.
@@ -149,8 +147,7 @@ fn read(schema: &Value, depth: usize) -> Schema {
         max_properties: count("maxProperties"),
         longest_choice: lengths.max(),
         required: texts(schema, "required"),
-        rules: schema.list_at(&["x-kubernetes-validations"]).iter().map(rule).collect(),
-        all_of: schema.list_at(&["allOf"]).iter().map(|value| read(value, depth + 1)).collect(),
+        rules: schema.list_at(&["x-kubernetes-validations"]).iter().map(Rule::of).collect(),
     }
 }
 
@@ -158,19 +155,20 @@ fn texts(schema: &Value, key: &str) -> Vec<Box<str>> {
     schema.list_at(&[key]).iter().filter_map(Value::as_str).map(Into::into).collect()
 }
 
-fn rule(rule: &Value) -> Rule {
-    let text = |key: &str| rule.str_at(&[key]).to_owned();
-    Rule {
-        rule: text("rule"),
-        message: text("message"),
-        message_expression: text("messageExpression"),
-        reason: rule.at(&["reason"]).as_str().map(str::to_owned),
-        field_path: text("fieldPath"),
-        optional_old_self: rule.at(&["optionalOldSelf"]).as_bool(),
-    }
-}
-
 impl Rule {
+    /// Reads a rule.
+    pub fn of(rule: &Value) -> Self {
+        let text = |key: &str| rule.str_at(&[key]).to_owned();
+        Self {
+            rule: text("rule"),
+            message: text("message"),
+            message_expression: text("messageExpression"),
+            reason: rule.at(&["reason"]).as_str().map(str::to_owned),
+            field_path: text("fieldPath"),
+            optional_old_self: rule.at(&["optionalOldSelf"]).as_bool(),
+        }
+    }
+
     /// Whether `oldSelf` is an optional.
     pub fn has_optional_old_self(&self) -> bool {
         self.optional_old_self == Some(true)

@@ -3,9 +3,10 @@
 use std::sync::Arc;
 
 use flotilla_golang::strconv::quote;
+use flotilla_proto::structural::Structural;
 use flotilla_proto::value::{Map, Value as Tree};
 
-use super::compiled::{Compiled, OLD_SELF, SELF, compile};
+use super::compiled::{Compiled, OLD_SELF, SELF, STORED_MINOR, compile};
 use super::correlation::{Correlated, OldItems};
 use super::declared::Declared;
 use super::escape::escape;
@@ -19,10 +20,11 @@ use crate::value::{Shape, Value};
 
 const NO_BUDGET: &str = "validation failed due to running out of cost budget, no further validation rules will be run";
 
-/// The rules of a schema and of all below it.
+/// The rules of a schema and of all below it. The schema itself is not kept: walks are given it.
 #[derive(Debug)]
 pub struct Validator {
-    schema: Schema,
+    kind: Box<str>,
+    is_correlatable: bool,
     shape: Shape,
     rules: Vec<Compiled>,
     /// Whether the schema has rules but no type that expressions know.
@@ -44,12 +46,26 @@ pub struct Found {
     pub remaining: i64,
 }
 
+/// What a walk goes through.
+#[derive(Clone, Copy, Debug)]
+pub struct Subject<'a> {
+    /// The schema that the rules are of.
+    pub schema: &'a Structural,
+    /// The object.
+    pub new: &'a Tree,
+    /// The object before it.
+    pub old: Option<&'a Tree>,
+    /// The field in which it stands; empty for whole objects.
+    pub at: &'a str,
+}
+
 /// No rule is evaluated any more.
 struct Stopped;
 
 /// What the place of a walk has to do with the object before.
 #[derive(Clone, Copy)]
 struct Place<'w, 'a> {
+    schema: &'a Structural,
     new: &'a Tree,
     /// What `oldSelf` is.
     old: Option<&'a Tree>,
@@ -65,19 +81,33 @@ impl<'w, 'a> Place<'w, 'a> {
     }
 
     /// The place of a member or an item. What does not correlate here does not below.
-    fn below(&self, new: &'a Tree, old: Option<&'a Tree>, here: Option<&'w Correlated<'a>>) -> Self
+    fn below(
+        &self,
+        schema: &'a Structural,
+        new: &'a Tree,
+        old: Option<&'a Tree>,
+        here: Option<&'w Correlated<'a>>,
+    ) -> Self
     where
         'a: 'w,
     {
         let (here, around) = if self.here.is_some() { (here, self.here) } else { (None, self.around) };
-        Self { new, old: old.filter(|old| !old.is_null()), here, around }
+        Self { schema, new, old: old.filter(|old| !old.is_null()), here, around }
     }
 }
 
 impl Validator {
     /// Compiles the rules of a schema of resources. None if it has none.
     pub fn new(schema: &Schema) -> Option<Self> {
-        Self::of(schema, true, Declared::of(schema, true).map(Arc::new))
+        Self::at(schema, true)
+    }
+
+    /// Compiles the rules of a schema of values that are resources or parts of such. None if it has none.
+    pub fn at(schema: &Schema, is_resource: bool) -> Option<Self> {
+        if !schema.has_rules() {
+            return None;
+        }
+        Self::of(schema, is_resource, Declared::of(schema, is_resource).map(Arc::new))
     }
 
     fn of(schema: &Schema, is_resource: bool, declared: Option<Arc<Declared>>) -> Option<Self> {
@@ -96,35 +126,37 @@ impl Validator {
             };
             Self::of(schema, schema.embedded, Some(of?)).map(|validator| (name.clone(), validator))
         };
-        let rules = declared.as_ref().map(|declared| compile(schema, declared)).unwrap_or_default();
+        let rules = declared.as_ref().map(|declared| compile(schema, declared, &|_| STORED_MINOR)).unwrap_or_default();
         Some(Self {
-            shape: shape(schema, is_resource),
+            kind: schema.kind.clone(),
+            is_correlatable: schema.is_correlatable(),
+            // What has no rules is not read.
+            shape: if rules.is_empty() { Shape::default() } else { shape(schema, is_resource) },
             is_untyped: declared.is_none() && !schema.rules.is_empty(),
             uses_old_self: rules.iter().any(|rule| rule.uses_old_self),
             rules,
             properties: schema.properties.iter().filter_map(property).collect(),
             additional: schema.additional.as_deref().and_then(below),
             items: schema.items.as_deref().and_then(below),
-            schema: schema.clone(),
         })
     }
 
     /// Evaluates the rules for an object, and for the one before it.
-    pub fn validate(&self, new: &Tree, old: Option<&Tree>, budget: i64) -> Found {
-        self.walk(new, old, None, budget)
+    pub fn validate(&self, subject: Subject<'_>, budget: i64) -> Found {
+        self.walk(subject, None, budget)
     }
 
     /// As [`Validator::validate`], but what is wrong where nothing was changed is a warning.
-    pub fn validate_change(&self, new: &Tree, old: &Tree, budget: i64) -> Found {
-        let correlated = Correlated::new(new, old, &self.schema);
-        self.walk(new, Some(old), Some(&correlated), budget)
+    pub fn validate_change(&self, subject: Subject<'_>, budget: i64) -> Found {
+        let correlated = subject.old.map(|old| Correlated::new(subject.new, old, subject.schema));
+        self.walk(subject, correlated.as_ref(), budget)
     }
 
-    fn walk<'a>(&'a self, new: &'a Tree, old: Option<&'a Tree>, here: Option<&Correlated<'a>>, budget: i64) -> Found {
+    fn walk<'a>(&'a self, subject: Subject<'a>, here: Option<&Correlated<'a>>, budget: i64) -> Found {
         let mut found = Found { remaining: budget, ..Found::default() };
-        let old = old.filter(|old| !old.is_null());
-        let place = Place { new, old, here, around: None };
-        if self.visit(place, true, &mut String::new(), &mut found).is_err() {
+        let old = subject.old.filter(|old| !old.is_null());
+        let place = Place { schema: subject.schema, new: subject.new, old, here, around: None };
+        if self.visit(place, true, &mut subject.at.to_owned(), &mut found).is_err() {
             found.remaining = -1;
         }
         found
@@ -155,13 +187,13 @@ impl Validator {
         path: &mut String,
         found: &mut Found,
     ) -> Result<(), Stopped> {
-        let Some(validator) = &self.items else { return Ok(()) };
-        let old = OldItems::of(&self.schema, place.old);
+        let (Some(validator), Some(of)) = (&self.items, place.schema.items.as_deref()) else { return Ok(()) };
+        let old = OldItems::of(place.schema, place.old);
         for (index, item) in items.iter().enumerate() {
             let length = path.len();
             path.push_str(&format!("[{index}]"));
             let here = place.here.and_then(|here| here.item(index));
-            validator.visit(place.below(item, old.get(item), here.as_ref()), false, path, found)?;
+            validator.visit(place.below(of, item, old.get(item), here.as_ref()), false, path, found)?;
             path.truncate(length);
         }
         Ok(())
@@ -179,10 +211,11 @@ impl Validator {
             return Ok(());
         }
         for (name, member) in members.iter() {
-            let old = place.old.filter(|_| self.schema.is_correlatable()).and_then(|old| old.get(name));
-            let own = self.properties.iter().find(|(property, _)| **property == *name).map(|(_, own)| own);
-            for (validator, is_key) in [(self.additional.as_deref(), true), (own, false)] {
-                let Some(validator) = validator else { continue };
+            let old = place.old.filter(|_| self.is_correlatable).and_then(|old| old.get(name));
+            let own = self.property(name);
+            let (all, one) = (place.schema.additional.schema(), place.schema.property(name));
+            for (validator, of, is_key) in [(self.additional.as_deref(), all, true), (own, one, false)] {
+                let (Some(validator), Some(of)) = (validator, of) else { continue };
                 let length = path.len();
                 match is_key {
                     true => path.push_str(&format!("[{name}]")),
@@ -190,7 +223,7 @@ impl Validator {
                     false => path.push_str(&format!(".{name}")),
                 }
                 let here = place.here.and_then(|here| here.member(name));
-                let mut below = place.below(member, old, here.as_ref());
+                let mut below = place.below(of, member, old, here.as_ref());
                 // What a version changes is no change.
                 if is_root && place.here.is_some() && matches!(name, "apiVersion" | "kind") {
                     (below.here, below.around) = (None, None);
@@ -202,9 +235,14 @@ impl Validator {
         Ok(())
     }
 
+    fn property(&self, name: &str) -> Option<&Self> {
+        let found = self.properties.binary_search_by(|(property, _)| (**property).cmp(name));
+        found.ok().map(|place| &self.properties[place].1)
+    }
+
     /// Evaluates the rules at one place.
     fn evaluate<'a>(&'a self, place: Place<'_, 'a>, path: &str, found: &mut Found) -> Result<(), Stopped> {
-        let invalid = |detail: String| Violation::new(path, Kind::Invalid, quote(&self.schema.kind), detail);
+        let invalid = |detail: String| Violation::new(path, Kind::Invalid, quote(&self.kind), detail);
         if self.is_untyped {
             let why = "failed to convert to declType for CEL validation rules";
             found.errors.push(invalid(format!("rule compiler initialization error: {why}")));
@@ -269,12 +307,12 @@ impl Validator {
             Some(program) => match message(program, compiled, variables, &mut found.remaining) {
                 Ok(message) => message.unwrap_or_else(|| compiled.rule.told()),
                 Err(why) => {
-                    told.push(Violation::new(&field, Kind::Invalid, quote(&self.schema.kind), why));
+                    told.push(Violation::new(&field, Kind::Invalid, quote(&self.kind), why));
                     return Err(Stopped);
                 }
             },
         };
-        let is_shown = !matches!(&*self.schema.kind, "object" | "array");
+        let is_shown = !matches!(&*self.kind, "object" | "array");
         let shown = if is_shown { shown(place.new) } else { String::new() };
         told.push(match compiled.rule.reason.as_deref() {
             Some("FieldValueForbidden") => Violation::new(&field, Kind::Forbidden, "", detail),

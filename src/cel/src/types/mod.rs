@@ -12,6 +12,8 @@ pub use signature::{Parameters, Signature};
 pub enum Type {
     /// Anything: checked when evaluated.
     Dyn,
+    /// Anything as well, but that loops do not go over it.
+    Any,
     /// A type that an error left unknown; it fits everything, so that one error is told once.
     Error,
     /// The type of `null`.
@@ -112,12 +114,12 @@ impl Type {
 
     /// Whether the checker leaves it to evaluation.
     pub fn is_dyn(&self) -> bool {
-        matches!(self, Self::Dyn)
+        matches!(self, Self::Dyn | Self::Any)
     }
 
-    /// Whether it is [`Type::Dyn`] or [`Type::Error`].
+    /// The same, or [`Type::Error`].
     pub fn is_dyn_or_error(&self) -> bool {
-        matches!(self, Self::Dyn | Self::Error)
+        matches!(self, Self::Dyn | Self::Any | Self::Error)
     }
 
     /// Its parameters.
@@ -147,6 +149,7 @@ impl Type {
     pub fn runtime_name(&self) -> &str {
         match self {
             Self::Dyn => "dyn",
+            Self::Any => "google.protobuf.Any",
             Self::Error => "error",
             Self::Null => "null_type",
             Self::Bool => "bool",
@@ -180,6 +183,7 @@ impl fmt::Display for Type {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Dyn => f.write_str("dyn"),
+            Self::Any => f.write_str("any"),
             Self::Error => f.write_str("!error!"),
             Self::Null => f.write_str("null"),
             Self::Timestamp => f.write_str("timestamp"),

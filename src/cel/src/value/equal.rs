@@ -27,9 +27,10 @@ pub fn equal(a: &Value<'_>, b: &Value<'_>) -> Outcome<bool> {
         },
         (Value::Opaque(a), Value::Opaque(b)) => a.equals(&**b).ok_or_else(Error::no_such_overload)?,
         (Value::Opaque(_), other) if !matches!(other, Value::Null) => return Err(Error::no_such_overload()),
-        (Value::List(List::Tree(_, Some(_))) | Value::Map(Map::Tree(_, Some(_))), other)
-            if !matches!(other, Value::Null) =>
-        {
+        (Value::Map(Map::Tree(_, Some(_))), other) if !matches!(other, Value::Null) => {
+            return Err(Error::no_such_overload());
+        }
+        (Value::List(list), other) if list.is_shaped() && !matches!(other, Value::Null) => {
             return Err(Error::no_such_overload());
         }
         _ => false,
@@ -40,10 +41,10 @@ fn lists(a: &List<'_>, b: &List<'_>) -> Outcome<bool> {
     if a.len() != b.len() {
         return Ok(false);
     }
-    match a {
-        List::Tree(_, Some(shape)) if shape.list_type == ListType::Set => super::sets::same_set(a, b),
-        List::Tree(_, Some(shape)) if let ListType::Map(keys) = &shape.list_type => super::sets::same_keys(a, b, keys),
-        _ => {
+    match a.shape().map(|shape| &shape.list_type) {
+        Some(ListType::Set) => super::sets::same_set(a, b),
+        Some(ListType::Map(keys)) => super::sets::same_keys(a, b, keys),
+        Some(ListType::Atomic) | None => {
             for (a, b) in a.iter().zip(b.iter()) {
                 if !equal(&a?, &b?)? {
                     return Ok(false);

@@ -14,6 +14,8 @@ pub enum List<'a> {
     Tree(&'a [Tree], Option<&'a ListShape>),
     /// Made by an expression.
     Made(Arc<Vec<Value<'a>>>),
+    /// What `+` gives of sets and of lists with keys: it compares as they do.
+    Merged(Arc<Vec<Value<'a>>>, &'a ListShape),
     /// What `+` gives: nothing is copied.
     Joined(Arc<Joined<'a>>),
 }
@@ -41,14 +43,23 @@ impl<'a> List<'a> {
 
     /// Whether its items read as a schema says.
     pub fn is_shaped(&self) -> bool {
-        matches!(self, Self::Tree(_, Some(_)))
+        self.shape().is_some()
+    }
+
+    /// What its schema says of it.
+    pub(super) fn shape(&self) -> Option<&'a ListShape> {
+        match self {
+            Self::Tree(_, shape) => *shape,
+            Self::Merged(_, shape) => Some(shape),
+            Self::Made(_) | Self::Joined(_) => None,
+        }
     }
 
     /// Number of items.
     pub fn len(&self) -> usize {
         match self {
             Self::Tree(items, _) => items.len(),
-            Self::Made(items) => items.len(),
+            Self::Made(items) | Self::Merged(items, _) => items.len(),
             Self::Joined(joined) => joined.len,
         }
     }
@@ -72,7 +83,7 @@ impl<'a> List<'a> {
         }
         match list {
             Self::Tree(items, shape) => items.get(at).map(|item| read(item, *shape)),
-            Self::Made(items) => items.get(at).cloned().map(Ok),
+            Self::Made(items) | Self::Merged(items, _) => items.get(at).cloned().map(Ok),
             Self::Joined(_) => None,
         }
     }

@@ -1,6 +1,7 @@
 //! Lists whose items are the same wherever they stand: `x-kubernetes-list-type` set and map.
 
 use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
 
 use super::shape::{ListShape, ListType};
 use super::{Key, List, Map, Value, equal};
@@ -36,7 +37,7 @@ pub(super) fn same_keys(a: &List<'_>, b: &List<'_>, keys: &[String]) -> Outcome<
 
 /// `a + b` for a list of a schema: a union of sets, a merge by keys, or one behind the other.
 pub(crate) fn add<'a>(a: &List<'a>, b: &List<'a>) -> Outcome<Value<'a>> {
-    let List::Tree(_, Some(shape)) = a else {
+    let Some(shape) = a.shape() else {
         return Ok(Value::List(List::join(a.clone(), b.clone())));
     };
     match &shape.list_type {
@@ -50,13 +51,13 @@ pub(crate) fn add<'a>(a: &List<'a>, b: &List<'a>) -> Outcome<Value<'a>> {
                     items.push(item);
                 }
             }
-            Ok(Value::list(items))
+            Ok(Value::List(List::Merged(Arc::new(items), shape)))
         }
         ListType::Map(keys) => merge(a, b, shape, keys),
     }
 }
 
-fn merge<'a>(a: &List<'a>, b: &List<'a>, _: &ListShape, keys: &[String]) -> Outcome<Value<'a>> {
+fn merge<'a>(a: &List<'a>, b: &List<'a>, shape: &'a ListShape, keys: &[String]) -> Outcome<Value<'a>> {
     let mut items = a.to_vec()?;
     let mut places = HashMap::new();
     for (at, item) in items.iter().enumerate() {
@@ -69,7 +70,7 @@ fn merge<'a>(a: &List<'a>, b: &List<'a>, _: &ListShape, keys: &[String]) -> Outc
             None => items.push(item),
         }
     }
-    Ok(Value::list(items))
+    Ok(Value::List(List::Merged(Arc::new(items), shape)))
 }
 
 fn identity<'a>(item: &Value<'a>, keys: &[String]) -> Outcome<Vec<Option<Key<'a>>>> {

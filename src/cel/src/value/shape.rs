@@ -5,7 +5,7 @@ use super::Value;
 use crate::error::Outcome;
 
 /// How one node reads.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct Shape {
     /// Whether `null` is a value rather than an error.
     pub nullable: bool,
@@ -14,9 +14,10 @@ pub struct Shape {
 }
 
 /// What a node is by its schema.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub enum ShapeKind {
     /// As its JSON says: numbers without fraction are ints.
+    #[default]
     Plain,
     /// A boolean.
     Boolean,
@@ -87,8 +88,13 @@ impl Fields {
         Self { fields }
     }
 
-    /// The field of this name in expressions.
+    /// The field of this name in expressions. Fields that are called like words of the language (`__if__`) may be named
+    /// by these words.
     pub fn get(&self, name: &str) -> Option<&Field> {
+        self.find(name).or_else(|| self.find(&format!("__{name}__")))
+    }
+
+    fn find(&self, name: &str) -> Option<&Field> {
         let at = self.fields.binary_search_by(|field| (*field.name).cmp(name)).ok()?;
         self.fields.get(at)
     }
@@ -96,7 +102,7 @@ impl Fields {
     /// The field of this name in objects.
     pub fn of_property(&self, property: &str) -> Option<&Field> {
         // Escaping leaves nearly every name as it is.
-        self.get(property)
+        self.find(property)
             .filter(|field| &*field.property == property)
             .or_else(|| self.fields.iter().find(|field| &*field.property == property))
     }

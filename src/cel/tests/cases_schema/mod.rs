@@ -1,9 +1,12 @@
 //! Kubernetes' answers to schemas with rules, and to objects of them. Where a definition is refused for more than its
 //! rules, what is said of the definition is not compared.
 
+use flotilla_cel::schema::definition::Judgement;
+use flotilla_cel::schema::field_path::normalize;
 use flotilla_cel::schema::limits::OBJECT_COST;
 use flotilla_cel::schema::structural::Schema;
-use flotilla_cel::schema::{Found, Validator, Violation, definition};
+use flotilla_cel::schema::{Found, Subject, Validator, Violation, definition};
+use flotilla_proto::structural::Structural;
 use flotilla_proto::value::{Float, Value as Tree};
 use serde_json::Value as Json;
 
@@ -64,11 +67,33 @@ fn is_of_rules(text: &str) -> bool {
     text.contains("x-kubernetes-validations") && !text.contains("must be empty to be structural")
 }
 
+/// What is wrong with the form of the rules of a schema and of those below it.
+fn forms(schema: &Schema, path: &str, found: &mut Vec<Violation>) {
+    for (index, rule) in schema.rules.iter().enumerate() {
+        let is_path = |path: &str| normalize(path, schema).is_ok();
+        found.extend(definition::form(rule, &format!("{path}.x-kubernetes-validations[{index}]"), &is_path));
+    }
+    for (name, property) in &schema.properties {
+        forms(property, &format!("{path}.properties[{name}]"), found);
+    }
+    for (below, name) in [(&schema.items, "items"), (&schema.additional, "additionalProperties")] {
+        below.iter().for_each(|below| forms(below, &format!("{path}.{name}"), found));
+    }
+}
+
 /// Whether a case agrees, and if not, in what.
 pub fn check(case: &Json) -> Result<(), String> {
     let answer = &case["answer"];
     let schema = Schema::of(&tree(&case["schema"]));
-    let (errors, total) = definition::check(&schema, PATH);
+    let mut errors = Vec::new();
+    forms(&schema, PATH, &mut errors);
+    let mut faults: Vec<String> = errors.iter().map(|error| error.field.clone()).collect();
+    faults.sort();
+    let judgement = Judgement { faults: &faults, ..Judgement::default() };
+    let (found, _) = definition::check(&schema, PATH, judgement);
+    // What is recorded is the price of all rules that compile, also where they are not looked at.
+    let (_, total) = definition::check(&schema, PATH, Judgement::default());
+    errors.extend(found);
     let mut expected = wanted(&answer["crdErrors"]);
     let is_formed = expected.iter().all(|text| is_of_rules(text));
     if is_formed {
@@ -81,10 +106,12 @@ pub fn check(case: &Json) -> Result<(), String> {
     let budget = i64::try_from(OBJECT_COST).unwrap();
     let nothing = || Found { remaining: budget, ..Found::default() };
     let validator = Validator::new(&schema);
-    let found = validator.as_ref().map_or_else(nothing, |each| each.validate(&object, old.as_ref(), budget));
+    let structural = Structural::of(&tree(&case["schema"]));
+    let subject = Subject { schema: &structural, new: &object, old: old.as_ref(), at: "" };
+    let found = validator.as_ref().map_or_else(nothing, |each| each.validate(subject, budget));
     compare("validate", validate, &found)?;
-    if let (Some(ratcheting), Some(old)) = (answer.get("ratcheting"), &old) {
-        let found = validator.as_ref().map_or_else(nothing, |each| each.validate_change(&object, old, budget));
+    if let (Some(ratcheting), Some(_)) = (answer.get("ratcheting"), &old) {
+        let found = validator.as_ref().map_or_else(nothing, |each| each.validate_change(subject, budget));
         compare("ratcheting", ratcheting, &found)?;
     }
     Ok(())

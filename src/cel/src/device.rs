@@ -1,0 +1,180 @@
+//! Selectors of devices that are allocated dynamically: what they may ask of a `device`, and what that may cost.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, LazyLock};
+
+use crate::check::{Provider, check, check_literals};
+use crate::cost::{Node, SizeRange, SizeSource, Step, estimate};
+use crate::environment::{Base, Environment};
+use crate::eval::Program;
+use crate::schema::compiled::{MINOR, STORED_MINOR};
+use crate::schema::declared::{Declared, Kind, Objects};
+use crate::source::{Issues, Source};
+use crate::syntax::parse;
+use crate::types::Type;
+
+/// The most that a selector may cost.
+pub const COST_MAX: u64 = 1_000_000;
+const TYPE_NAME: &str = "kubernetes.DRADevice";
+const QUANTITY: &str = "kubernetes.Quantity";
+/// Most domains of a device, and most names in each.
+const NAMES_MAX: i64 = 32;
+/// Most characters of the name of a driver, of a domain, of an identifier, of a value.
+const DRIVER_MAX: i64 = 63;
+const DOMAIN_MAX: i64 = 63;
+const IDENTIFIER_MAX: i64 = 32;
+const VALUE_MAX: i64 = 64;
+
+/// Why a selector cannot be taken.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Refused {
+    /// It does not compile.
+    Invalid(String),
+    /// The server cannot make a program of it.
+    Internal(String),
+    /// It may cost too much.
+    TooDear,
+}
+
+static NEW: LazyLock<Environment> = LazyLock::new(|| environment(MINOR));
+static STORED: LazyLock<Environment> = LazyLock::new(|| environment(STORED_MINOR));
+
+/// Compiles and prices a selector. What is stored may use more than what is new. Gives what it may cost.
+///
+/// # Errors
+/// When it does not compile, or may cost too much.
+pub fn compile(text: &str, is_stored: bool) -> Result<u64, Refused> {
+    let environment: &Environment = if is_stored { &STORED } else { &NEW };
+    let (source, mut issues) = (Source::new(text), Issues::default());
+    let checked = parse(&source, environment.dialect(), &mut issues).map(|ast| {
+        let checked = check(ast, environment, &mut issues);
+        if issues.is_empty() {
+            check_literals(&checked, &mut issues);
+        }
+        checked
+    });
+    let Some(checked) = checked.filter(|_| issues.is_empty()) else {
+        return Err(Refused::Invalid(format!("compilation failed: {}", issues.show(&source))));
+    };
+    if !matches!(checked.output(), Type::Bool | Type::Any) {
+        let found = checked.output().declared_name();
+        return Err(Refused::Invalid(format!("must evaluate to bool or the unknown type, not {found}")));
+    }
+    let program = Program::new(&checked, environment);
+    program.map_err(|error| Refused::Internal(format!("program instantiation failed: {error}")))?;
+    match estimate(&checked, &Sizes).max {
+        cost if cost > COST_MAX => Err(Refused::TooDear),
+        cost => Ok(cost),
+    }
+}
+
+fn environment(minor: u16) -> Environment {
+    let mut base = Base::clone(&Base::kubernetes(minor));
+    base.dialect.bind = true;
+    let simple = |of: Type| Arc::new(Declared { of: Kind::Simple(of), elements_max: 0, bytes_min: 1 });
+    let map = |of: Arc<Declared>| Arc::new(Declared { of: Kind::Map(of), elements_max: NAMES_MAX, bytes_min: 2 });
+    let fields = BTreeMap::from([
+        ("allowMultipleAllocations".into(), simple(Type::Bool)),
+        ("attributes".into(), map(map(simple(Type::Any)))),
+        ("capacity".into(), map(map(simple(Type::object(QUANTITY))))),
+        ("driver".into(), simple(Type::String)),
+    ]);
+    let device = Arc::new(Declared { of: Kind::Object(fields), elements_max: 0, bytes_min: 2 });
+    let (objects, of) = Objects::named(&device, TYPE_NAME);
+    let objects: Arc<dyn Provider> = objects;
+    Environment::new(Arc::new(base)).with_provider(objects).with_variable("device", of)
+}
+
+/// How large the parts of a device are.
+#[derive(Debug)]
+struct Sizes;
+
+impl SizeSource for Sizes {
+    fn size(&self, node: &Node<'_>) -> Option<SizeRange> {
+        let (_, steps) = node.path.as_deref()?.split_first()?;
+        let most = match steps {
+            [] => 0,
+            [Step::Name(field), below @ ..] => match (&**field, below) {
+                ("driver", []) => DRIVER_MAX,
+                ("allowMultipleAllocations", []) => 1,
+                ("attributes", below) => of_domains(below, Some(VALUE_MAX))?,
+                ("capacity", below) => of_domains(below, None)?,
+                _ => return None,
+            },
+            _ => return None,
+        };
+        Some(SizeRange::new(0, most.unsigned_abs()))
+    }
+}
+
+/// The size of a part of a map of domains. Values of capacities have none.
+fn of_domains(steps: &[Step], value: Option<i64>) -> Option<i64> {
+    match steps {
+        [] => Some(NAMES_MAX),
+        [Step::Keys] => Some(DOMAIN_MAX),
+        [Step::Items | Step::Values] => Some(NAMES_MAX),
+        [Step::Items | Step::Values, Step::Keys] => Some(IDENTIFIER_MAX),
+        [Step::Items | Step::Values, Step::Items | Step::Values] => Some(value.unwrap_or(0)),
+        // Whatever attribute it is, it is no longer than any other.
+        [Step::Items | Step::Values, Step::Name(_) | Step::Indices] => value,
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn selectors_cost_what_devices_allow() {
+        let attributes = r#"device.attributes["dra.example.com"]"#;
+        let capacity = r#"device.capacity["dra.example.com"]"#;
+        for (text, cost) in [
+            (r#"device.attributes["a"].b.isGreaterThan(quantity("0"))"#.to_owned(), 6),
+            (r#""no-such-domain" in device.attributes"#.to_owned(), 3),
+            (r#"device.driver == """#.to_owned(), 2),
+            (r#"device.driver == "dra.example.com""#.to_owned(), 4),
+            (format!("cel.bind(dra, {attributes}, dra.name)"), 15),
+            (format!("{attributes}.name"), 4),
+            (format!(r#"{attributes}["name"]"#), 4),
+            (format!(r#"{attributes}.name == "fish""#), 5),
+            (format!(r#"{attributes}.name.isGreaterThan(semver("0.0.1"))"#), 6),
+            (format!(r#"{capacity}.name.isGreaterThan(quantity("1Ki"))"#), 6),
+            (format!(r#""name" in {capacity} && {capacity}.name.isGreaterThan(quantity("1Ki"))"#), 10),
+            (format!("{attributes}.a && {attributes}.b && {attributes}.c"), 12),
+            (r#"device.attributes.exists_one(x, x == "dra.example.com")"#.to_owned(), 164),
+            (format!(r#"{attributes}.exists_one(x, x == "services")"#), 133),
+            (format!(r#"{attributes}.services.split("example").size() >= 2"#), 19),
+            (format!(r#"{attributes}.services.matches("[^a]?sym")"#), 18),
+            (r#"device.capacity.exists_one(x, x == "dra.example.com")"#.to_owned(), 164),
+            (format!(r#"{capacity}.exists_one(x, x == "memory")"#), 133),
+            ("device.allowMultipleAllocations == true".to_owned(), 3),
+        ] {
+            assert_eq!(compile(&text, true), Ok(cost), "{text}");
+        }
+    }
+
+    #[test]
+    fn what_cannot_be_asked_of_devices_is_refused() {
+        let refused = |text: &str| match compile(text, false) {
+            Err(Refused::Invalid(why)) => why,
+            other => format!("{other:?}"),
+        };
+        assert_eq!(refused("1"), "must evaluate to bool or the unknown type, not int");
+        let found = "map(string, google.protobuf.Any)";
+        let expected = format!("must evaluate to bool or the unknown type, not {found}");
+        assert_eq!(refused("device.attributes['d']"), expected);
+        assert!(
+            refused("device.attributes['d'].a.exists(x, x == 1)").contains("expression of type 'any' cannot be range")
+        );
+        assert!(refused("device.attributes['d'].a.includes('x')").contains("undeclared reference to 'includes'"));
+        assert!(refused("device.nothing").contains("undefined field 'nothing'"));
+        assert!(refused("?!").contains("Syntax error"));
+        let list = "[1, 2, 3, 4, 5, 6, 7, 8, 9, 10]";
+        let mut dear = "int('1'.find('[0-9]*')) < 100".to_owned();
+        for name in ["a", "b", "c", "d", "e", "f", "g"] {
+            dear = format!("{list}.all({name}, {dear})");
+        }
+        assert_eq!(compile(&dear, false), Err(Refused::TooDear));
+    }
+}

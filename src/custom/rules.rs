@@ -1,0 +1,90 @@
+//! Rules in CEL (`x-kubernetes-validations`) that the schema of a version has, asked about its objects.
+
+use std::sync::{Arc, OnceLock};
+
+use flotilla_cel::schema::limits::OBJECT_COST;
+use flotilla_cel::schema::structural::Schema;
+use flotilla_cel::schema::{Found, Kind, Subject, Validator, Violation};
+use flotilla_cel::with_room;
+use flotilla_proto::structural::Structural;
+use flotilla_proto::value::Value;
+
+use crate::field::{ErrorKind, Errors, FieldError, Path};
+
+/// What all rules together may cost for one object.
+pub const BUDGET: i64 = OBJECT_COST.cast_signed();
+const NOT_ASKED: &str = "some validation rules were not checked because the object was invalid; correct the existing errors to complete \
+     validation";
+
+/// The rules of a version, compiled once. Clones share them.
+#[derive(Debug, Default, Clone)]
+pub struct Rules(Arc<OnceLock<Option<Validator>>>);
+
+impl Rules {
+    /// Compiles those of a schema, unless they are compiled already.
+    pub fn compiled(&self, published: &Value) -> Option<&Validator> {
+        self.0.get_or_init(|| validator(published, true)).as_ref()
+    }
+
+    /// Tells which rules an object breaks, given what it was and what else is wrong with it. What breaks them and was
+    /// not changed is only warned of.
+    pub fn validate(
+        &self,
+        published: &Value,
+        schema: &Structural,
+        (object, old): (&Value, Option<&Value>),
+        errors: &mut Errors,
+        warnings: &mut Vec<String>,
+    ) {
+        let Some(validator) = self.compiled(published) else { return };
+        if errors.0.iter().any(|error| is_blocking(error.kind)) {
+            let (nothing, null) = (Path::root("<nil>"), "null");
+            return errors.push(ErrorKind::Invalid, &nothing, null, NOT_ASKED);
+        }
+        let found = validator.validate_change(Subject { schema, new: object, old, at: "" }, BUDGET);
+        errors.0.extend(found.errors.into_iter().map(FieldError::from));
+        warnings.extend(found.warnings.iter().map(ToString::to_string));
+    }
+}
+
+/// The rules of a schema as it is stated: of resources, or of values in them.
+fn validator(stated: &Value, is_resource: bool) -> Option<Validator> {
+    with_room(|| Validator::at(&Schema::of(stated), is_resource))
+}
+
+/// Errors of a kind that leave no sense in rules.
+fn is_blocking(kind: ErrorKind) -> bool {
+    use ErrorKind::{NotSupported, Required, TooLong, TooMany, TypeInvalid};
+    matches!(kind, NotSupported | Required | TooLong | TooMany | TypeInvalid)
+}
+
+/// Tells which rules the default of a schema breaks, whether it is set in a new object or in one that had it before.
+/// Returns what is left of the budget, which is negative where rules were left out.
+pub fn validate_default(stated: &Value, is_resource: bool, at: &str, budget: i64, errors: &mut Errors) -> i64 {
+    let Some(validator) = validator(stated, is_resource) else { return budget };
+    let (schema, new) = (&Structural::of(stated), stated.at(&["default"]));
+    let subject = Subject { schema, new, old: None, at };
+    let mut tell = |found: Found| {
+        errors.0.extend(found.errors.into_iter().map(FieldError::from));
+        found.remaining
+    };
+    let found = validator.validate(Subject { old: Some(new), ..subject }, budget);
+    if !found.errors.is_empty() {
+        return tell(found);
+    }
+    found.remaining.min(tell(validator.validate(subject, budget)))
+}
+
+impl From<Violation> for FieldError {
+    fn from(violation: Violation) -> Self {
+        let kind = match violation.kind {
+            Kind::Invalid => ErrorKind::Invalid,
+            Kind::Forbidden => ErrorKind::Forbidden,
+            Kind::Required => ErrorKind::Required,
+            Kind::Duplicate => ErrorKind::Duplicate,
+            Kind::NotSupported => ErrorKind::NotSupported,
+            Kind::Internal => ErrorKind::Internal,
+        };
+        Self { kind, field: violation.field, shown: violation.shown, detail: violation.detail }
+    }
+}
