@@ -1,7 +1,8 @@
 //! The way of every request: who asks, for what, may they, and then to those who know.
 
 use std::panic::AssertUnwindSafe;
-use std::time::Instant;
+use std::sync::Arc;
+use std::time::{Instant, SystemTime};
 
 use actix::Addr;
 use actix_web::http::header::{ACCEPT, AUTHORIZATION, CONNECTION, CONTENT_TYPE, HeaderName, USER_AGENT};
@@ -18,7 +19,7 @@ use super::negotiate::{Form, Media, Offer, Representation, negotiate, negotiate_
 use super::query::Query;
 use super::routing::{RequestInfo, Routed};
 use super::{Gateway, answer, definitions, documents, path, resources};
-use crate::access::{Attributes, Authenticated, ConnectionIdentity, Impersonation};
+use crate::access::{Attributes, Authenticated, ConnectionIdentity, Impersonation, TrustedProxy};
 use crate::discovery;
 use crate::limits;
 use crate::registry::Served;
@@ -136,7 +137,11 @@ async fn route(
     }
     let identity = request.conn_data::<ConnectionIdentity>().cloned().unwrap_or_default();
     let authorization = request.headers().get(AUTHORIZATION).map(|value| value.as_bytes());
-    let who = match authenticate(gateway, &identity, authorization, course).await {
+    let who = match proxied(gateway, request) {
+        Some(who) => Ok(who),
+        None => authenticate(gateway, &identity, authorization, course).await,
+    };
+    let who = match who {
         Ok(who) => who,
         Err(error) => return answer::respond_error(&error, head.for_errors(), &[]),
     };
@@ -179,6 +184,13 @@ async fn route(
         Err(error) => Err(error),
     };
     answered.unwrap_or_else(|error| answer::respond_error(&error, head.for_errors(), &caller.warnings))
+}
+
+/// Who asks, if a proxy that is believed says so.
+fn proxied(gateway: &Gateway, request: &HttpRequest) -> Option<Authenticated> {
+    let proxy = gateway.authenticator.proxy()?;
+    request.conn_data::<TrustedProxy>().filter(|trusted| trusted.is_valid(SystemTime::now()))?;
+    proxy.user(request.headers()).map(|user| Authenticated { user: Arc::new(user), warning: None })
 }
 
 /// Finds who asks. What a token is bound to may not be here yet, although the client has been told of it elsewhere.

@@ -10,6 +10,7 @@ mod classes;
 mod grants;
 pub(super) mod lookup;
 mod namespaces;
+pub mod plugins;
 mod pod_security;
 mod pods;
 mod quotas;
@@ -231,8 +232,11 @@ impl<'a> Request<'a> {
         self.warnings.lock().push(text);
     }
 
-    /// Does the work of a plugin, which is measured under its name.
-    fn by<T>(&self, plugin: &'static str, work: impl FnOnce() -> ApiResult<T>) -> ApiResult<T> {
+    /// Does the work of a plugin, which is measured under its name, unless it is left out.
+    fn by(&self, plugin: &'static str, work: impl FnOnce() -> ApiResult<()>) -> ApiResult<()> {
+        if self.registry.plugins.leaves_out(plugin) {
+            return Ok(());
+        }
         self.registry.metrics.by_plugin(plugin, self.operation, self.phase, work)
     }
 
