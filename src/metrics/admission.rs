@@ -18,6 +18,8 @@ pub enum Operation {
     Create,
     /// It changes.
     Update,
+    /// It is deleted.
+    Delete,
 }
 
 impl Operation {
@@ -25,6 +27,7 @@ impl Operation {
         match self {
             Self::Create => "CREATE",
             Self::Update => "UPDATE",
+            Self::Delete => "DELETE",
         }
     }
 }

@@ -101,7 +101,7 @@ impl Registry {
                 Some(_) if unreadable::prove(&current).is_err() => {
                     self.remove_unreadable(target, &current, &options, caller).await
                 }
-                _ => self.try_delete(target, &current, &mut options, &mut marked).await,
+                _ => self.try_delete(target, &current, &mut options, &mut marked, caller).await,
             };
             if self.is_final(target, &current, &tried, |deleted| deleted.stored, caller).await?
                 && let Some(deleted) = tried.transpose()
@@ -118,9 +118,11 @@ impl Registry {
         current: &Arc<Object>,
         options: &mut DeleteOptions,
         marked: &mut Option<Deleted>,
+        caller: &Caller,
     ) -> ApiResult<Option<Deleted>> {
         self.convert_to_show(target.served, std::slice::from_ref(current)).await?;
         let old = stored_tree(current)?;
+        self.restrict_deletion(target, &old, caller)?;
         check_preconditions(target, options, &old, current)?;
         let uid = old.str_at(&["metadata", "uid"]).to_owned();
         let is_marked = !old.at(&["metadata", "deletionTimestamp"]).is_null();

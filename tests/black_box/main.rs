@@ -21,6 +21,7 @@ mod farewell;
 mod floods;
 mod found;
 mod growing;
+mod in_place;
 mod lifecycle;
 mod metrics;
 mod node_ports;

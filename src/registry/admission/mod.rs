@@ -10,6 +10,7 @@ mod classes;
 mod grants;
 pub(super) mod lookup;
 mod namespaces;
+mod nodes;
 pub mod plugins;
 mod pod_security;
 mod pods;
@@ -90,6 +91,10 @@ static PARTS: &[(&str, &str, &str, OnPart)] = &[
     ("certificates.k8s.io", "certificatesigningrequests", "status", certificates::signing),
 ];
 
+fn is_pod(target: Target<'_>) -> bool {
+    (target.served.group(), &*target.served.resource.name) == ("", "pods")
+}
+
 fn of<P: Copy>(plugins: &[(&str, &str, P)], target: Target<'_>) -> Option<P> {
     let (group, resource) = (target.served.stored.group.as_ref(), target.served.resource.name.as_ref());
     plugins.iter().find(|(g, r, _)| (*g, *r) == (group, resource)).map(|(_, _, plugin)| *plugin)
@@ -125,6 +130,9 @@ impl Registry {
         let request = Request::new(self, target, caller, Operation::Create, Phase::Admit);
         self.metrics.by_step(request.operation, request.phase, || {
             request.by("NamespaceLifecycle", || self.check_namespace(target, object))?;
+            if !is_pod(target) {
+                nodes::restrict(&request, Some(object), None)?; // of pods the accounts come first
+            }
             of(CREATES, target).map_or(Ok(()), |plugin| plugin(&request, object))
         })?;
         self.check_grants(target, object, None, caller).await
@@ -134,7 +142,7 @@ impl Registry {
     ///
     /// # Errors
     /// 404 or 403 where the namespace is not there or on its way out; what may be done there can be asked all the same.
-    pub fn admit_action(&self, target: Target<'_>, document: &Value) -> ApiResult<()> {
+    pub fn admit_action(&self, target: Target<'_>, document: &Value, caller: &Caller) -> ApiResult<()> {
         if target.served.group() == "authorization.k8s.io" {
             return Ok(());
         }
@@ -142,7 +150,9 @@ impl Registry {
             "" => self.check_namespace(target, document),
             // What is acted on is named by the path, whatever the document is called.
             name => self.check_namespace(target, &value!({"metadata": {"name": name}})),
-        }
+        }?;
+        let request = Request::new(self, target, caller, Operation::Create, Phase::Admit);
+        nodes::restrict(&request, Some(document), None)
     }
 
     /// Admission of an update: both objects are in their stored version.
@@ -156,6 +166,7 @@ impl Registry {
     ) -> ApiResult<()> {
         let request = Request::new(self, target, caller, Operation::Update, Phase::Admit);
         self.metrics.by_step(request.operation, request.phase, || {
+            nodes::restrict(&request, Some(object), Some(old))?;
             of(UPDATES, target).map_or(Ok(()), |plugin| plugin(&request, object, old))
         })?;
         self.check_grants(target, object, Some(old), caller).await
