@@ -52,9 +52,9 @@ impl Default for Ways {
 
 /// Finds the user of a request.
 ///
-/// In order: a proxy that is believed says who asks; a trusted client certificate wins over everything; then a bearer token counts, and one that is not known
-/// is an error even where anonymous requests are welcome; an untrusted client certificate is an error as well;
-/// without credentials the request is anonymous.
+/// In order: a proxy that is believed says who asks; a trusted client certificate wins over everything else; then a
+/// bearer token counts, and one that is not known is an error even where anonymous requests are welcome; an untrusted
+/// client certificate is an error as well; without credentials the request is anonymous.
 #[derive(Debug)]
 pub struct Authenticator {
     anonymous: Arc<User>,

@@ -170,7 +170,8 @@ pub struct Config {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tls_private_key_file: Option<PathBuf>,
 
-    /// Directory of the certificate to serve with and its key, `apiserver.crt` and `apiserver.key`, where none is given.
+    /// Directory of the certificate to serve with and its key, `apiserver.crt` and `apiserver.key`, where none is
+    /// given.
     ///
     /// Made when missing; without this directory among what the server keeps.
     #[arg(long, value_name = "DIR")]

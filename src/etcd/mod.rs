@@ -1,5 +1,5 @@
-//! What stands in for the etcd that others start beside kube-apiserver: it takes etcd's flags and answers what tools ask
-//! at the start, and keeps nothing, since the API server keeps the objects itself.
+//! What stands in for the etcd that others start beside kube-apiserver: it takes etcd's flags and answers what tools
+//! ask at the start, and keeps nothing, since the API server keeps the objects itself.
 
 mod flags;
 mod serving;

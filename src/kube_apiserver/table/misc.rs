@@ -12,7 +12,13 @@ pub(super) const MISC: Section = Section {
             "true",
             "Do not pass on redirects of aggregated servers.",
         ),
-        acts("allow-privileged", Kind::Bool, "false", "Allow privileged containers."),
+        told(
+            "allow-privileged",
+            Kind::Bool,
+            "true",
+            "Allow privileged containers.",
+            "privileged containers are allowed all the same",
+        ),
         accepted(
             "coordinated-leadership-lease-duration",
             Kind::Duration,

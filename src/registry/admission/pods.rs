@@ -13,8 +13,8 @@ const DEFAULT_ACCOUNT: &str = "default";
 /// Lists of containers that a resize can change.
 const LISTS: [&str; 2] = ["initContainers", "containers"];
 
-/// A new pod, in the order of the plugins: LimitRanger, ServiceAccount, NodeRestriction, Priority, DefaultTolerationSeconds,
-/// RuntimeClass, PodTopologyLabels.
+/// A new pod, in the order of the plugins: LimitRanger, ServiceAccount, NodeRestriction, Priority,
+/// DefaultTolerationSeconds, RuntimeClass, PodTopologyLabels.
 pub(super) fn create(request: &Request<'_>, pod: &mut Value) -> ApiResult<()> {
     request.by("LimitRanger", || {
         request.limit_ranges()?.iter().for_each(|range| admission::set_default_resources(pod, range));
