@@ -17,7 +17,7 @@ use tokio::sync::watch;
 use crate::access::nodes::{Nodes, StoreRelations};
 use crate::access::rbac::Rule;
 use crate::access::tokens::{Issuer, KeyError, KeySet, ServiceAccountTokens, SpareKey, StoreObjects};
-use crate::access::{Authenticator, Authorizer, TokenFile, connection};
+use crate::access::{Authenticator, Authorizer, BootstrapTokens, Modes, TokenFile, Ways, connection};
 use crate::bootstrap;
 use crate::config::{Config, ConfigError, InitialCluster};
 use crate::gateway::StartError;
@@ -127,9 +127,13 @@ impl Boot {
         };
         let keys = KeySet::new(&signing, given.keys);
         Ok(Self {
-            authenticator: Arc::new(authenticator(&config, &store, keys, given.tokens)),
+            authenticator: Arc::new(authenticator(&config, &store, keys, given.tokens).with(Ways {
+                anonymous: config.anonymous_auth,
+                bootstrap: config.enable_bootstrap_token_auth.then(|| BootstrapTokens::new(&store)),
+                proxy: given.proxy,
+            })),
             issuer: Issuer::new(signing, config.service_account_issuer.first().cloned().unwrap_or_default()),
-            authorizer: Authorizer::new(nodes(&store)?),
+            authorizer: Authorizer::new(nodes(&store)?, Modes::of(&config.authorization_mode)),
             config: Arc::new(config),
             store,
             listener,
@@ -170,10 +174,11 @@ impl Boot {
         F: Fn(&mut ServiceConfig) + Clone + Send + 'static,
         I: Fn() -> bool + 'static,
     {
-        let tls = self.pki.server_config()?;
+        let proxy = self.authenticator.proxy().cloned();
+        let tls = self.pki.server_config(proxy.as_ref().map(|proxy| proxy.roots()), &self.config)?;
         let renewal = actix_web::rt::spawn(renew(Arc::clone(&self.pki), self.peers.clone()));
         let drain = self.drain.clone();
-        let identify = connection::identify(self.pki.client_roots());
+        let identify = connection::identify(self.pki.client_roots(), proxy);
         let workers = self.config.worker_count();
         let connections = Connections::of(&self.listener).map_err(BootError::Http)?;
         let server = transport::start(self.listener, tls, workers, &connections, configure, identify);
@@ -213,7 +218,14 @@ fn store_options(config: &Config, peers: Option<&PeerPki>) -> Result<Options, Pk
         tables.entry(TableId::new(resource)).or_insert_with(TableOptions::default).shards = Some(shards);
     }
     let groups = config.data_groups();
-    let options = Options { history_age_max: config.history(), groups, tables, ..Options::new(&config.data_dir) };
+    let unsafe_no_fsync = config.unsafe_no_fsync;
+    let options = Options {
+        unsafe_no_fsync,
+        history_age_max: config.history(),
+        groups,
+        tables,
+        ..Options::new(&config.data_dir)
+    };
     let (Some(peers), Some(cluster), Some(peer_listen)) = (peers, &config.initial_cluster, config.peer_listen) else {
         return Ok(options);
     };

@@ -1,11 +1,13 @@
 //! The command line.
 
+mod roles;
+
 use std::ffi::OsString;
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Duration;
 
-use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
+use clap::{ArgMatches, CommandFactory, FromArgMatches, Parser, Subcommand};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tracing_subscriber::EnvFilter;
 
@@ -65,6 +67,16 @@ enum Command {
     /// one of those are answered with 410, list again, and are right again. Everything else stays as it was, UIDs
     /// included. Nothing is made of a backup that is incomplete or damaged.
     Restore(Box<Restore>),
+    /// Serve in the place of kube-apiserver, with its flags. A link named `kube-apiserver` does the same.
+    #[command(name = roles::KUBE_APISERVER, disable_help_flag = true)]
+    KubeApiserver,
+    /// Stand in for the etcd that others start beside kube-apiserver, with its flags; it keeps nothing. A link named
+    /// `etcd` does the same.
+    #[command(name = roles::ETCD, disable_help_flag = true)]
+    Etcd,
+    /// Tell what to use in the place of etcdctl. A link named `etcdctl` does the same.
+    #[command(name = roles::ETCDCTL, disable_help_flag = true)]
+    Etcdctl,
     /// Print the version.
     Version,
 }
@@ -80,15 +92,13 @@ struct Serve {
 
 /// Does what the command line says.
 pub fn run() -> ExitCode {
+    if let Some(ended) = roles::run() {
+        return ended;
+    }
     let matches = Cli::command().get_matches();
     let cli = Cli::from_arg_matches(&matches).unwrap_or_else(|error| error.exit());
     match (cli.command, matches.subcommand()) {
-        (Command::Serve(serve), Some((_, matches))) => {
-            match config::load(&serve.settings, matches, serve.config.as_deref()).and_then(trace) {
-                Ok(config) => start(config),
-                Err(error) => fail(&error, MISUSED),
-            }
-        }
+        (Command::Serve(serve), Some((_, matches))) => begin(&serve, matches, &[]),
         (Command::Cluster(cluster), _) => end(cluster.run()),
         (Command::Backup(backup), _) => end(backup.run()),
         (Command::Restore(restore), _) => end(restore.run()),
@@ -96,6 +106,17 @@ pub fn run() -> ExitCode {
             println!("{}", version::GIT_VERSION);
             ExitCode::SUCCESS
         }
+    }
+}
+
+/// Serves as configured, and tells the log something first.
+fn begin(serve: &Serve, matches: &ArgMatches, told: &[String]) -> ExitCode {
+    match config::load(&serve.settings, matches, serve.config.as_deref()).and_then(trace) {
+        Ok(config) => {
+            told.iter().for_each(|line| tracing::warn!("{line}"));
+            start(config)
+        }
+        Err(error) => fail(&error, MISUSED),
     }
 }
 

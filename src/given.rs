@@ -4,9 +4,10 @@
 //! the data directory stays as it is.
 
 use std::error::Error;
+use std::sync::Arc;
 
-use crate::access::TokenFile;
 use crate::access::tokens::{KeySet, SigningKey};
+use crate::access::{FrontProxy, TokenFile};
 use crate::config::{Config, ConfigError};
 use crate::pki::{client_authorities, serving_certificate};
 
@@ -15,6 +16,8 @@ use crate::pki::{client_authorities, serving_certificate};
 pub struct Given {
     /// Static tokens.
     pub tokens: TokenFile,
+    /// Proxies that say who asks.
+    pub proxy: Option<Arc<FrontProxy>>,
     /// What signs the tokens of service accounts.
     pub signing: Option<SigningKey>,
     /// Further keys that those may be signed with.
@@ -37,6 +40,7 @@ impl Given {
         let keys = KeySet::read(&config.service_account_key_file);
         let tokens = config.token_auth_file.as_deref().map(TokenFile::open).transpose();
         Ok(Self {
+            proxy: FrontProxy::from_config(config).map_err(wrong("requestheader-client-ca-file"))?,
             tokens: tokens.map_err(wrong("token-auth-file"))?.unwrap_or_default(),
             signing: signing.map_err(wrong("service-account-signing-key-file"))?,
             keys: keys.map_err(wrong("service-account-key-file"))?,

@@ -358,3 +358,6 @@ pub const UNREADABLE_LINES: usize = 20;
 pub const EXAMINED_BYTES: usize = 1_048_576;
 /// That pause.
 pub const EXAMINE_PAUSE: Duration = Duration::from_millis(50);
+
+/// Connections that the stand-in of etcd holds on each address.
+pub const STAND_IN_CONNECTIONS: usize = 256;

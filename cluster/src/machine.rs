@@ -20,7 +20,12 @@ pub(crate) struct Machine {
 impl Machine {
     /// This one.
     pub(crate) fn local() -> Machine {
-        Machine::with_disk(Arc::new(LocalDisk))
+        Machine::with_disk(Arc::new(LocalDisk::DURABLE))
+    }
+
+    /// This one, without waiting for its disk.
+    pub(crate) fn throwaway() -> Machine {
+        Machine::with_disk(Arc::new(LocalDisk::THROWAWAY))
     }
 
     /// This one, with another disk.

@@ -33,6 +33,8 @@ pub struct Options {
     /// Size of a segment of the write-ahead log, in bytes. The directory must always have room for two. Several times
     /// what is written together: of what has no room in one, nothing is written.
     pub wal_segment_bytes: u64,
+    /// Whether writes are acknowledged before they are on the disk: they are lost when the machine fails.
+    pub unsafe_no_fsync: bool,
     /// Who replicates the store together; `None` for a store of one replica, which listens for no others.
     pub membership: Option<Membership>,
     /// What a store without a membership calls itself, so that others can be admitted when it has one; `None` for one
@@ -66,6 +68,7 @@ impl Options {
             snapshot_hold_max: Duration::from_secs(120),
             snapshot_log_bytes: limits::SNAPSHOT_LOG_BYTES,
             wal_segment_bytes: limits::WAL_SEGMENT_BYTES,
+            unsafe_no_fsync: false,
             membership: None,
             founder: None,
             is_survivor: false,

@@ -6,7 +6,9 @@ use std::time::SystemTime;
 use ring::digest::{SHA256, digest};
 
 use super::bearer::{Bearer, EXTRA_SPACE};
+use super::bootstrap_tokens::BootstrapTokens;
 use super::connection::ConnectionIdentity;
+use super::front_proxy::FrontProxy;
 use super::token_file::TokenFile;
 use super::tokens::{KeySet, ServiceAccountTokens};
 use super::user::User;
@@ -31,14 +33,32 @@ pub struct TokenOwner {
     pub audiences: Vec<String>,
 }
 
+/// Ways to say who asks besides certificates and the tokens of a file and of service accounts.
+#[derive(Debug)]
+pub struct Ways {
+    /// Whether requests without credentials are answered.
+    pub anonymous: bool,
+    /// Tokens by which nodes join.
+    pub bootstrap: Option<BootstrapTokens>,
+    /// Proxies that say who asks.
+    pub proxy: Option<Arc<FrontProxy>>,
+}
+
+impl Default for Ways {
+    fn default() -> Self {
+        Self { anonymous: true, bootstrap: None, proxy: None }
+    }
+}
+
 /// Finds the user of a request.
 ///
-/// In order: a trusted client certificate wins over everything; then a bearer token counts, and one that is not known
-/// is an error even where anonymous requests are welcome; an untrusted client certificate is an error as well;
-/// without credentials the request is anonymous.
+/// In order: a proxy that is believed says who asks; a trusted client certificate wins over everything else; then a
+/// bearer token counts, and one that is not known is an error even where anonymous requests are welcome; an untrusted
+/// client certificate is an error as well; without credentials the request is anonymous.
 #[derive(Debug)]
 pub struct Authenticator {
     anonymous: Arc<User>,
+    ways: Ways,
     file: TokenFile,
     service_accounts: ServiceAccountTokens,
 }
@@ -51,7 +71,18 @@ impl Authenticator {
 
     /// Knows static tokens and those of service accounts.
     pub fn new(file: TokenFile, service_accounts: ServiceAccountTokens) -> Self {
-        Self { anonymous: Arc::new(User::anonymous()), file, service_accounts }
+        Self { anonymous: Arc::new(User::anonymous()), ways: Ways::default(), file, service_accounts }
+    }
+
+    /// The same with other ways to say who asks.
+    #[must_use]
+    pub fn with(self, ways: Ways) -> Self {
+        Self { ways, ..self }
+    }
+
+    /// Proxies that say who asks, if there may be any.
+    pub fn proxy(&self) -> Option<&Arc<FrontProxy>> {
+        self.ways.proxy.as_ref()
     }
 
     /// The user of a request on a connection, with the value of its header `Authorization`.
@@ -79,6 +110,9 @@ impl Authenticator {
             };
         }
         match connection {
+            ConnectionIdentity::None if !self.ways.anonymous => {
+                Err(Refused { text: "no credentials".into(), by_objects: false })
+            }
             ConnectionIdentity::None => {
                 let warning = (bearer == Bearer::Misplaced).then_some(EXTRA_SPACE);
                 Ok(Authenticated { user: Arc::clone(&self.anonymous), warning })
@@ -130,9 +164,21 @@ impl Authenticator {
         }
         match self.service_accounts.authenticate(token, &key, wanted, now) {
             Ok(Some(verified)) => Ok((Arc::clone(verified.user()), verified.audiences().to_vec())),
-            Ok(None) => Err(unknown()),
+            Ok(None) => self.bootstrap_user(token, wanted, now).ok_or_else(|| Refused {
+                by_objects: self.ways.bootstrap.is_some() && BootstrapTokens::is_one(token),
+                ..unknown()
+            }),
             Err(error) => Err(Refused { text: format!("[{UNKNOWN}, {error}]"), by_objects: error.is_by_objects() }),
         }
+    }
+}
+
+impl Authenticator {
+    /// The user of a token by which a node joins. It is meant for the API.
+    fn bootstrap_user(&self, token: &[u8], wanted: &[String], now: SystemTime) -> Option<(Arc<User>, Vec<String>)> {
+        let user = self.ways.bootstrap.as_ref()?.user(token, now)?;
+        let meant = self.audiences().iter().any(|own| wanted.contains(own));
+        meant.then(|| (Arc::new(user), self.audiences().to_vec()))
     }
 }
 

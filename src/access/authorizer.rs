@@ -7,6 +7,7 @@ use super::impersonation::Impersonators;
 use super::nodes::{Nodes, node_of};
 use super::rbac::{Rbac, Rule, Unresolved, aggregate};
 use super::user::User;
+use crate::config::AuthorizationMode;
 use crate::pki::MASTERS;
 use crate::status::ApiError;
 
@@ -33,27 +34,58 @@ pub struct Permissions {
     pub error: String,
 }
 
-/// Decides who may do what, as `--authorization-mode=Node,RBAC` has the reference do it: `system:masters` everything,
-/// nodes what concerns them, and everybody what roles and bindings say.
+/// Who decides. Whatever one of them allows is allowed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Modes {
+    /// Everybody may do everything.
+    pub everything: bool,
+    /// Nodes may do what concerns them.
+    pub nodes: bool,
+    /// Roles and bindings.
+    pub roles: bool,
+}
+
+impl Default for Modes {
+    fn default() -> Self {
+        Self { everything: false, nodes: true, roles: true }
+    }
+}
+
+impl Modes {
+    /// As configured.
+    pub fn of(modes: &[AuthorizationMode]) -> Self {
+        let has = |mode| modes.contains(&mode);
+        Self {
+            everything: has(AuthorizationMode::AlwaysAllow),
+            nodes: has(AuthorizationMode::Node),
+            roles: has(AuthorizationMode::Rbac),
+        }
+    }
+}
+
+/// Decides who may do what. Unless other [`Modes`] are configured it does so as `--authorization-mode=Node,RBAC` has the
+/// reference do it: `system:masters` everything, nodes what concerns them, and everybody what roles and bindings say.
 #[derive(Debug, Clone, Default)]
 pub struct Authorizer {
     /// Roles and bindings.
     pub rbac: Arc<Rbac>,
     nodes: Option<Arc<Nodes>>,
+    modes: Modes,
     pub(super) impersonators: Arc<Impersonators>,
 }
 
 impl Authorizer {
-    /// By roles and bindings, and for nodes by what concerns them.
-    pub fn new(nodes: Nodes) -> Self {
-        Self { nodes: Some(Arc::new(nodes)), ..Self::default() }
+    /// By roles and bindings, and for nodes by what concerns them, as far as the modes say.
+    pub fn new(nodes: Nodes, modes: Modes) -> Self {
+        Self { nodes: modes.nodes.then(|| Arc::new(nodes)), modes, ..Self::default() }
     }
 
     /// Whether the user may.
     pub fn allows(&self, user: &User, attributes: &Attributes<'_>) -> bool {
         user.is_member(MASTERS)
             || self.as_node(user, attributes).is_some_and(|verdict| verdict.is_ok())
-            || self.rbac.find(user, attributes).is_some()
+            || self.modes.roles && self.rbac.find(user, attributes).is_some()
+            || self.modes.everything
             || self.is_about_beginning(attributes)
     }
 
@@ -65,7 +97,7 @@ impl Authorizer {
 
     /// Whether the user may, and why.
     pub fn decide(&self, user: &User, attributes: &Attributes<'_>) -> Decision {
-        if user.is_member(MASTERS) {
+        if user.is_member(MASTERS) || self.modes.everything {
             return Decision::Allow(String::new());
         }
         let mut reasons = match self.as_node(user, attributes) {
@@ -73,6 +105,9 @@ impl Authorizer {
             Some(Err(reason)) if !reason.is_empty() => vec![reason],
             _ => Vec::new(),
         };
+        if !self.modes.roles {
+            return Decision::NoOpinion(reasons.join("\n"));
+        }
         if let Some(binding) = self.rbac.find(user, attributes) {
             return Decision::Allow(binding.grounds(user));
         }

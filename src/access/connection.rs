@@ -9,6 +9,7 @@ use rustls::pki_types::{CertificateDer, UnixTime};
 use x509_parser::prelude::{FromDer, X509Certificate};
 use x509_parser::x509::AttributeTypeAndValue;
 
+use super::front_proxy::FrontProxy;
 use super::user::User;
 use crate::pki::ClientRoots;
 
@@ -57,11 +58,17 @@ impl ConnectionIdentity {
 }
 
 /// A function for each new TLS connection: puts its [`ConnectionIdentity`] where requests find it with
-/// `HttpRequest::conn_data`.
-pub fn identify(roots: Arc<ClientRoots>) -> impl Fn(&ServerConnection, &mut Extensions) + Clone + Send + 'static {
+/// `HttpRequest::conn_data`, and the [`super::TrustedProxy`] of a client that tells in headers who asks.
+pub fn identify(
+    roots: Arc<ClientRoots>,
+    proxy: Option<Arc<FrontProxy>>,
+) -> impl Fn(&ServerConnection, &mut Extensions) + Clone + Send + 'static {
     move |connection, data| {
         let chain = connection.peer_certificates().unwrap_or_default();
         data.insert(ConnectionIdentity::of_chain(chain, &roots, UnixTime::now()));
+        if let Some(trusted) = proxy.as_ref().and_then(|proxy| proxy.judge(chain, UnixTime::now())) {
+            data.insert(trusted);
+        }
     }
 }
 

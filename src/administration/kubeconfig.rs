@@ -130,8 +130,14 @@ mod tests {
     fn what_the_server_writes_is_read() {
         let dir = Scratch::new();
         let names = vec!["localhost".to_owned()];
-        let options =
-            PkiOptions { dir: dir.to_owned(), own_dir: dir.to_owned(), names, serving: None, client_ca_file: None };
+        let options = PkiOptions {
+            dir: dir.to_owned(),
+            own_dir: dir.to_owned(),
+            names,
+            serving_dir: None,
+            serving: None,
+            client_ca_file: None,
+        };
         let path = dir.join("admin.kubeconfig");
         Pki::open(options).unwrap().write_admin_kubeconfig(&path, "https://[::1]:6443").unwrap();
         let read = Kubeconfig::read(&path).unwrap();

@@ -3,6 +3,7 @@
 //! [`Config`] is the only list of options: flags, help, keys of the file (TOML) and environment variables all
 //! follow from it. The flag `--data-dir` is the key `data-dir` in a file and `FLOTILLA_DATA_DIR` in the environment.
 
+mod choices;
 mod cidr;
 mod load;
 mod members;
@@ -16,6 +17,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::limits;
 
+pub use choices::{AuthorizationMode, EndpointReconciler, TlsVersion};
 pub use cidr::{Cidr, CidrError, PortRange, ServiceRanges};
 pub use load::{ConfigError, load, unrecognized_variables};
 pub use members::{InitialCluster, InitialClusterError, default_name, is_member_address, is_member_name};
@@ -168,6 +170,28 @@ pub struct Config {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tls_private_key_file: Option<PathBuf>,
 
+    /// Directory of the certificate to serve with and its key, `apiserver.crt` and `apiserver.key`, where none is
+    /// given.
+    ///
+    /// Made when missing; without this directory among what the server keeps.
+    #[arg(long, value_name = "DIR")]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cert_dir: Option<PathBuf>,
+
+    /// Oldest version of TLS to accept; never older than 1.2.
+    #[arg(long, value_name = "VERSION", value_enum, default_value_t = TlsVersion::VersionTLS12)]
+    pub tls_min_version: TlsVersion,
+
+    /// Cipher suites of TLS 1.2 to offer, by their names; without it all that are safe.
+    #[arg(long, value_name = "NAME,...", value_delimiter = ',')]
+    #[serde(default)]
+    pub tls_cipher_suites: Vec<String>,
+
+    /// Serve HTTP/1.1 only.
+    #[arg(long, value_name = "BOOL", default_value_t = false, num_args = 0..=1, require_equals = true,
+          default_missing_value = "true", action = clap::ArgAction::Set)]
+    pub disable_http2_serving: bool,
+
     /// Further name or address for the certificate that the server makes for itself; may be repeated.
     #[arg(long, value_name = "NAME")]
     #[serde(default)]
@@ -177,6 +201,102 @@ pub struct Config {
     #[arg(long, value_name = "FILE")]
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub client_ca_file: Option<PathBuf>,
+
+    /// Answer requests without credentials, as the user system:anonymous.
+    #[arg(long, value_name = "BOOL", default_value_t = true, num_args = 0..=1, require_equals = true,
+          default_missing_value = "true", action = clap::ArgAction::Set)]
+    pub anonymous_auth: bool,
+
+    /// Who decides what users may do; whatever one of them allows is allowed.
+    #[arg(long, value_name = "MODE,...", value_enum, value_delimiter = ',',
+          default_values_t = [AuthorizationMode::Node, AuthorizationMode::Rbac])]
+    pub authorization_mode: Vec<AuthorizationMode>,
+
+    /// Accept tokens of Secrets of the type bootstrap.kubernetes.io/token in kube-system.
+    #[arg(long, value_name = "BOOL", default_value_t = false, num_args = 0..=1, require_equals = true,
+          default_missing_value = "true", action = clap::ArgAction::Set)]
+    pub enable_bootstrap_token_auth: bool,
+
+    /// PEM file with authorities of the certificates of proxies, which tell in headers who asks.
+    #[arg(long, value_name = "FILE")]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub requestheader_client_ca_file: Option<PathBuf>,
+
+    /// Common names that the certificates of proxies may have; any, without it.
+    #[arg(long, value_name = "NAME,...", value_delimiter = ',')]
+    #[serde(default)]
+    pub requestheader_allowed_names: Vec<String>,
+
+    /// Headers in which proxies tell the user's name; the first one with a value counts.
+    #[arg(long, value_name = "HEADER,...", value_delimiter = ',')]
+    #[serde(default)]
+    pub requestheader_username_headers: Vec<String>,
+
+    /// Headers in which proxies tell the user's UID; the first one with a value counts.
+    #[arg(long, value_name = "HEADER,...", value_delimiter = ',')]
+    #[serde(default)]
+    pub requestheader_uid_headers: Vec<String>,
+
+    /// Headers in which proxies tell the user's groups.
+    #[arg(long, value_name = "HEADER,...", value_delimiter = ',')]
+    #[serde(default)]
+    pub requestheader_group_headers: Vec<String>,
+
+    /// What headers begin with in which proxies tell further facts of the user.
+    #[arg(long, value_name = "PREFIX,...", value_delimiter = ',')]
+    #[serde(default)]
+    pub requestheader_extra_headers_prefix: Vec<String>,
+
+    /// PEM file with the certificate to show to aggregated servers and webhooks. Made when not given.
+    #[arg(long, value_name = "FILE", requires = "proxy_client_key_file")]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub proxy_client_cert_file: Option<PathBuf>,
+
+    /// PEM file with the key of --proxy-client-cert-file.
+    #[arg(long, value_name = "FILE", requires = "proxy_client_cert_file")]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub proxy_client_key_file: Option<PathBuf>,
+
+    /// PEM file with authorities of the certificates of kubelets.
+    #[arg(long, value_name = "FILE")]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub kubelet_certificate_authority: Option<PathBuf>,
+
+    /// PEM file with the certificate to show to kubelets.
+    #[arg(long, value_name = "FILE")]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub kubelet_client_certificate: Option<PathBuf>,
+
+    /// PEM file with the key of --kubelet-client-certificate.
+    #[arg(long, value_name = "FILE")]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub kubelet_client_key: Option<PathBuf>,
+
+    /// Types of the addresses of nodes to use for kubelets, in order.
+    #[arg(long, value_name = "TYPE,...", value_delimiter = ',')]
+    #[serde(default)]
+    pub kubelet_preferred_address_types: Vec<String>,
+
+    /// Admission plugins to use besides those that are on by default: NodeRestriction.
+    #[arg(long, value_name = "NAME,...", value_delimiter = ',')]
+    #[serde(default)]
+    pub enable_admission_plugins: Vec<String>,
+
+    /// Admission plugins to leave out although they are on by default.
+    #[arg(long, value_name = "NAME,...", value_delimiter = ',')]
+    #[serde(default)]
+    pub disable_admission_plugins: Vec<String>,
+
+    /// Whether this server keeps the endpoints of the Service `kubernetes`: lease or master-count, or none.
+    #[arg(long, value_name = "TYPE", value_enum, default_value_t = EndpointReconciler::Lease)]
+    pub endpoint_reconciler_type: EndpointReconciler,
+
+    /// Do not wait until writes are on the disk. What was acknowledged is lost when the machine fails.
+    ///
+    /// For servers of tests and the like, whose data may be lost at any time.
+    #[arg(long, value_name = "BOOL", default_value_t = false, num_args = 0..=1, require_equals = true,
+          default_missing_value = "true", action = clap::ArgAction::Set)]
+    pub unsafe_no_fsync: bool,
 
     /// PEM file with the private key (EC P-256 or RSA) that signs service account tokens. Made when not given.
     #[arg(long, value_name = "FILE")]
@@ -191,6 +311,11 @@ pub struct Config {
     /// Issuer that service account tokens name; may be repeated: the first one issues, all are accepted.
     #[arg(long, value_name = "URL", default_values_t = [String::from(DEFAULT_ISSUER)])]
     pub service_account_issuer: Vec<String>,
+
+    /// Where the discovery document of the issuer says that its keys are, instead of at this server.
+    #[arg(long, value_name = "URL")]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub service_account_jwks_uri: Option<String>,
 
     /// Audience that tokens must be meant for; may be repeated. Without it the issuers.
     #[arg(long, value_name = "AUDIENCE")]
@@ -307,7 +432,7 @@ pub fn usual_kubeconfig() -> PathBuf {
 const ADMIN_KUBECONFIG: &str = "admin.kubeconfig";
 
 /// `$XDG_DATA_HOME/flotilla`, or `~/.local/share/flotilla` (XDG Base Directory Specification), or beside the caller.
-fn default_data_dir() -> PathBuf {
+pub fn default_data_dir() -> PathBuf {
     let absolute = |name| std::env::var_os(name).map(PathBuf::from).filter(|path: &PathBuf| path.is_absolute());
     absolute("XDG_DATA_HOME")
         .or_else(|| absolute("HOME").map(|home| home.join(".local/share")))

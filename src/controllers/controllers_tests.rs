@@ -37,7 +37,8 @@ impl Cluster {
             front_proxy: None,
             now: crate::registry::now().to_string(),
         };
-        let settings = Settings { embedded: true, member, issuer, root_ca, advertised, bootstrap, host };
+        let settings =
+            Settings { publishes: true, embedded: true, member, issuer, root_ca, advertised, bootstrap, host };
         let (begin, drain) = Drain::new();
         let controllers = start(&registry, &settings, &drain);
         Self { agent: Agent::new(registry, settings), _dir: dir, controllers, _begin: begin }

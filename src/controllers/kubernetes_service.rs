@@ -30,6 +30,9 @@ const ADMISSION_INTERVAL: Duration = Duration::from_secs(2);
 
 /// Publishes the servers, now and as they come and go, and restores what is changed or deleted.
 pub async fn run(agent: Rc<Agent>, measured: QueueMetrics) -> ApiResult<()> {
+    if !agent.settings.publishes {
+        std::future::pending::<()>().await; // somebody else does
+    }
     let queue = Queue::new(measured);
     let endpoints = agent.resource("", "endpoints")?;
     let slices = agent.resource("discovery.k8s.io", "endpointslices")?;

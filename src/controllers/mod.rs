@@ -70,6 +70,8 @@ pub struct Settings {
     pub root_ca: String,
     /// The address at which clients inside the cluster reach this server, and its port.
     pub advertised: SocketAddr,
+    /// Whether this server keeps the endpoints of the Service `kubernetes`.
+    pub publishes: bool,
     /// What of the configuration shows in the objects that every cluster has.
     pub bootstrap: BootstrapInput,
     /// Address and port of this server, under which what controllers ask is counted.

@@ -10,6 +10,7 @@ use flotilla_cluster::Standing;
 use super::server::StartError;
 use crate::boot::{Boot, Drain};
 use crate::bootstrap::{self, BootstrapInput, FrontProxy, Seed, SeedError};
+use crate::config::EndpointReconciler;
 use crate::controllers::{self, Controllers, Settings};
 use crate::discovery::health::{Health, Part};
 use crate::limits;
@@ -34,6 +35,7 @@ impl Beginning {
             issuer: boot.issuer.clone(),
             root_ca: boot.pki.authority_pem().to_owned(),
             advertised: (boot.config.advertised(), boot.address.port()).into(),
+            publishes: boot.config.endpoint_reconciler_type != EndpointReconciler::None,
             bootstrap: input.clone(),
             host: boot.address.to_string(),
         };
@@ -158,15 +160,31 @@ fn bootstrap_input(boot: &Boot) -> BootstrapInput {
         service_cidrs: boot.config.service_cluster_ip_range.iter().map(|range| range.to_string()).collect(),
         port: boot.address.port(),
         client_ca: Some(boot.pki.client_authorities_pem()),
-        front_proxy: Some(FrontProxy {
-            ca: boot.pki.proxy_authority_pem().to_owned(),
-            allowed_names: vec!["front-proxy".into()],
-            username_headers: vec!["X-Remote-User".into()],
-            uid_headers: Vec::new(),
-            group_headers: vec!["X-Remote-Group".into()],
-            extra_prefixes: vec!["X-Remote-Extra-".into()],
-        }),
+        front_proxy: Some(front_proxy(boot)),
         now: now().to_string(),
+    }
+}
+
+/// Whom aggregated servers are to believe: the proxies that this server does, or itself.
+fn front_proxy(boot: &Boot) -> FrontProxy {
+    let config = &boot.config;
+    if let Some(proxy) = boot.authenticator.proxy() {
+        return FrontProxy {
+            ca: proxy.roots().pem(),
+            allowed_names: config.requestheader_allowed_names.clone(),
+            username_headers: config.requestheader_username_headers.clone(),
+            uid_headers: config.requestheader_uid_headers.clone(),
+            group_headers: config.requestheader_group_headers.clone(),
+            extra_prefixes: config.requestheader_extra_headers_prefix.clone(),
+        };
+    }
+    FrontProxy {
+        ca: boot.pki.proxy_authority_pem().to_owned(),
+        allowed_names: vec!["front-proxy".into()],
+        username_headers: vec!["X-Remote-User".into()],
+        uid_headers: Vec::new(),
+        group_headers: vec!["X-Remote-Group".into()],
+        extra_prefixes: vec!["X-Remote-Extra-".into()],
     }
 }
 

@@ -127,7 +127,7 @@ fn issuer_document(gateway: &Gateway, asked: &discovery::Request<'_>) -> Option<
     let keys = gateway.authenticator.keys();
     let (media, body) = match asked.path {
         tokens::CONFIGURATION_PATH => {
-            (Media::Json.name(), tokens::configuration(gateway.issuer.name(), gateway.address, keys))
+            (Media::Json.name(), tokens::configuration(gateway.issuer.name(), &gateway.jwks_uri, keys))
         }
         tokens::JWKS_PATH => (tokens::JWKS_MEDIA_TYPE, keys.jwks()),
         _ => return None,

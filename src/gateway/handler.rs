@@ -4,7 +4,7 @@ use std::future::poll_fn;
 use std::panic::AssertUnwindSafe;
 use std::pin::pin;
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Instant, SystemTime};
 
 use actix::Addr;
 use actix_web::http::header::{ACCEPT, AUTHORIZATION, CONNECTION, CONTENT_TYPE, HeaderName, HeaderValue, USER_AGENT};
@@ -21,7 +21,7 @@ use super::negotiate::{Form, Media, Offer, Representation, negotiate, negotiate_
 use super::query::Query;
 use super::routing::{RequestInfo, Routed};
 use super::{Gateway, answer, audit, definitions, documents, path, resources};
-use crate::access::{Attributes, Authenticated, ConnectionIdentity, Impersonation};
+use crate::access::{Attributes, Authenticated, ConnectionIdentity, Impersonation, TrustedProxy};
 use crate::discovery;
 use crate::limits;
 use crate::registry::Served;
@@ -177,7 +177,11 @@ async fn route(
     let watch = asked.watch;
     let identity = request.conn_data::<ConnectionIdentity>().cloned().unwrap_or_default();
     let authorization = request.headers().get(AUTHORIZATION).map(|value| value.as_bytes());
-    let who = match authenticate(gateway, &identity, authorization, course).await {
+    let who = match proxied(gateway, request) {
+        Some(who) => Ok(who),
+        None => authenticate(gateway, &identity, authorization, course).await,
+    };
+    let who = match who {
         Ok(who) => who,
         Err(error) => return answer::respond_error(&error, head.for_errors(), &[]),
     };
@@ -216,6 +220,13 @@ async fn route(
         Err(error) => Err(error),
     };
     answered.unwrap_or_else(|error| answer::respond_error(&error, head.for_errors(), &caller.warnings))
+}
+
+/// Who asks, if a proxy that is believed says so.
+fn proxied(gateway: &Gateway, request: &HttpRequest) -> Option<Authenticated> {
+    let proxy = gateway.authenticator.proxy()?;
+    request.conn_data::<TrustedProxy>().filter(|trusted| trusted.is_valid(SystemTime::now()))?;
+    proxy.user(request.headers()).map(|user| Authenticated { user: Arc::new(user), warning: None })
 }
 
 /// Finds who asks. What a token is bound to may not be here yet, although the client has been told of it elsewhere.

@@ -14,7 +14,7 @@ use super::flow::Flow;
 use super::handler;
 use super::members::Turns;
 use super::published::Published;
-use crate::access::tokens::Issuer;
+use crate::access::tokens::{Issuer, jwks_uri};
 use crate::access::{Authenticator, rbac};
 use crate::admission::Plugin;
 use crate::ahead;
@@ -24,6 +24,7 @@ use crate::discovery::health::Health;
 use crate::limits;
 use crate::metrics::Page;
 use crate::registry::Registry;
+use crate::registry::plugins::Plugins;
 use crate::status::{ApiError, qualified};
 use crate::watchdog::{self, Watchdog, Work};
 
@@ -38,6 +39,8 @@ pub struct Gateway {
     pub issuer: Issuer,
     /// Where the server is reached.
     pub address: SocketAddr,
+    /// Where the keys of service account tokens are found.
+    pub jwks_uri: String,
     /// Discovery and OpenAPI.
     pub published: Arc<Published>,
     /// What `/healthz` and its like tell.
@@ -77,6 +80,7 @@ impl Gateway {
     pub async fn start(boot: &Boot) -> Result<Arc<Self>, StartError> {
         let mut registry = Registry::new(boot.store.clone(), boot.config.service_node_port_range);
         registry.accounts_are_made = boot.config.embedded_controllers;
+        registry.plugins = Plugins::new(&boot.config.enable_admission_plugins, &boot.config.disable_admission_plugins);
         registry.authorizer = boot.authorizer.clone();
         registry.routes_by_endpoints = boot.config.enable_aggregator_routing;
         let registry = Arc::new(registry);
@@ -105,6 +109,11 @@ impl Gateway {
             following: following.into_iter().map(Following).collect(),
             issuer: boot.issuer.clone(),
             address: SocketAddr::new(boot.config.advertised(), boot.address.port()),
+            jwks_uri: boot
+                .config
+                .service_account_jwks_uri
+                .clone()
+                .unwrap_or_else(|| jwks_uri((boot.config.advertised(), boot.address.port()).into())),
             published,
             health,
             flow: Flow::new(boot.config.max_requests_inflight, boot.config.max_mutating_requests_inflight),

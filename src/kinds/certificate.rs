@@ -84,6 +84,19 @@ pub fn asks_for_masters(object: &Value) -> bool {
     })
 }
 
+/// The common name that a request is for.
+///
+/// # Errors
+/// When it cannot be read.
+pub fn requested_name(object: &Value) -> Result<String, String> {
+    let request = STANDARD.decode(object.str_at(&["spec", "request"])).unwrap_or_default();
+    validate_request(&request)?;
+    let block = key_pair::pem_blocks(&request).into_iter().next().ok_or("no request in it")?;
+    let (_, parsed) = X509CertificationRequest::from_der(&block.der).map_err(|error| error.to_string())?;
+    let names = parsed.certification_request_info.subject.iter_common_name();
+    Ok(names.filter_map(|name| name.as_str().ok()).last().unwrap_or("").to_owned())
+}
+
 /// Writes who asks into a new request; whatever the client said of that is replaced.
 pub fn set_requester(object: &mut Value, username: &str, uid: &str, groups: &[String], extra: Option<Value>) {
     let groups: Vec<Value> = groups.iter().map(|group| group.as_str().into()).collect();

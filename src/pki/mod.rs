@@ -20,6 +20,9 @@ use std::time::Duration;
 use rustls::ServerConfig;
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
+use x509_parser::prelude::{FromDer, X509Certificate};
+
+use crate::config::Config;
 
 pub use authority::Authority;
 pub use client::{ClientRoots, Untrusted};
@@ -41,6 +44,9 @@ pub const LEAF_RENEWAL: Duration = days(30);
 pub const RENEWAL_CHECK_INTERVAL: Duration = Duration::from_secs(6 * 3_600);
 /// How far clocks may differ: certificates are valid from this long before they are made.
 const CLOCK_SKEW: Duration = Duration::from_secs(24 * 3_600);
+
+/// Name of the files of the certificate to serve with and its key.
+const SERVING: &str = "apiserver";
 
 /// Group that may do everything.
 pub const MASTERS: &str = "system:masters";
@@ -96,6 +102,8 @@ pub struct PkiOptions {
     pub own_dir: PathBuf,
     /// Names and addresses under which the server is reached.
     pub names: Vec<String>,
+    /// Directory of the certificate to serve with; `None` for that of all that are this server's own.
+    pub serving_dir: Option<PathBuf>,
     /// Certificate and key to serve with instead of one made here.
     pub serving: Option<(PathBuf, PathBuf)>,
     /// Further authorities of client certificates.
@@ -104,7 +112,7 @@ pub struct PkiOptions {
 
 impl PkiOptions {
     /// As configured, for a server that listens on `listen`.
-    pub fn from_config(config: &crate::config::Config, listen: IpAddr) -> Self {
+    pub fn from_config(config: &Config, listen: IpAddr) -> Self {
         let mut names: Vec<String> = [
             "localhost",
             "kubernetes",
@@ -124,7 +132,8 @@ impl PkiOptions {
         names.dedup();
         let serving = config.serving_files().map(|(cert, key)| (cert.to_owned(), key.to_owned()));
         let (dir, own_dir) = (config.pki_dir(), config.own_pki_dir());
-        Self { dir, own_dir, names, serving, client_ca_file: config.client_ca_file.clone() }
+        let serving_dir = config.cert_dir.clone();
+        Self { dir, own_dir, names, serving_dir, serving, client_ca_file: config.client_ca_file.clone() }
     }
 }
 
@@ -150,11 +159,12 @@ impl Pki {
     ///
     /// # Errors
     /// When a file cannot be read or written, or holds something else than it should.
-    pub fn open(options: PkiOptions) -> Result<Self, PkiError> {
+    pub fn open(mut options: PkiOptions) -> Result<Self, PkiError> {
         files::make_dir(&options.dir)?;
         files::make_dir(&options.own_dir)?;
         let authority = Authority::open(&options.dir, "ca", "flotilla-ca")?;
         let proxy_authority = Authority::open(&options.dir, "front-proxy-ca", "flotilla-front-proxy-ca")?;
+        options.serving = options.serving.take().or_else(|| foreign(options.serving_dir.as_deref()?, &authority));
         let mut trusted = vec![authority.certificate().clone()];
         if let Some(path) = &options.client_ca_file {
             trusted.extend(client_authorities(path)?);
@@ -170,19 +180,24 @@ impl Pki {
         }
         let spec =
             LeafSpec { common_name: "kube-apiserver", organization: None, names: &options.names, usage: Usage::Server };
-        let leaf = Leaf::open(&options.own_dir, "apiserver", authority, &spec)?;
+        let dir = options.serving_dir.as_deref().unwrap_or(&options.own_dir);
+        files::make_dir(dir)?;
+        let leaf = Leaf::open(dir, SERVING, authority, &spec)?;
         serving::certified(vec![leaf.certificate().clone()], &leaf.private_key())
             .map_err(|e| PkiError::Tls(e.to_string()))
     }
 
     /// What connections are accepted with: TLS 1.2 and 1.3, HTTP/2 and HTTP/1.1, client certificates welcome but not
     /// required, sessions resumed. Any client certificate passes the handshake; [`ClientRoots`] judges it afterwards,
-    /// so that a foreign one is answered with 401 as by the reference.
+    /// so that a foreign one is answered with 401 as by the reference. Clients are told of its authorities and those of
+    /// proxies.
     ///
     /// # Errors
     /// When the cryptography provider does not do what is asked of it.
-    pub fn server_config(&self) -> Result<ServerConfig, PkiError> {
-        serving::server_config(Arc::clone(&self.serving), &self.roots)
+    pub fn server_config(&self, proxies: Option<&ClientRoots>, config: &Config) -> Result<ServerConfig, PkiError> {
+        let mut hints = self.roots.subjects();
+        hints.extend(proxies.map(ClientRoots::subjects).unwrap_or_default());
+        serving::server_config(Arc::clone(&self.serving), hints, config)
     }
 
     /// The authorities of client certificates.
@@ -245,6 +260,17 @@ impl Pki {
     pub fn dir(&self) -> &Path {
         &self.options.dir
     }
+}
+
+/// The certificate to serve with in a directory, and its key, if somebody else made it.
+fn foreign(dir: &Path, authority: &Authority) -> Option<(PathBuf, PathBuf)> {
+    let file = |kind| dir.join(format!("{SERVING}.{kind}"));
+    let path = file("crt");
+    let pem = files::read_existing(&path).ok()??;
+    let own = certificates(&path, &pem).ok().is_some_and(|chain| {
+        X509Certificate::from_der(&chain[0]).is_ok_and(|(_, certificate)| authority.issued(&certificate))
+    });
+    (!own).then(|| (path, file("key")))
 }
 
 /// The certificate of a file, with its intermediates, and the key of another that belongs to it.

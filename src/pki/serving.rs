@@ -3,14 +3,16 @@
 use std::sync::Arc;
 
 use parking_lot::RwLock;
-use rustls::ServerConfig;
 use rustls::crypto::CryptoProvider;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use rustls::server::{ClientHello, ResolvesServerCert, ServerSessionMemoryCache};
 use rustls::sign::CertifiedKey;
+use rustls::version::{TLS12, TLS13};
+use rustls::{DistinguishedName, ServerConfig, SupportedCipherSuite, SupportedProtocolVersion};
 
+use super::PkiError;
 use super::client::AnyClient;
-use super::{ClientRoots, PkiError};
+use crate::config::{Config, TlsVersion};
 use crate::limits::TLS_SESSIONS;
 
 /// The cryptography of all TLS here.
@@ -55,20 +57,51 @@ pub(super) fn certified(
 
 pub(super) fn server_config(
     certificate: Arc<ServingCertificate>,
-    roots: &ClientRoots,
+    hints: Vec<DistinguishedName>,
+    options: &Config,
 ) -> Result<ServerConfig, PkiError> {
     let failed = |error: rustls::Error| PkiError::Tls(error.to_string());
-    let provider = provider();
-    let clients = Arc::new(AnyClient::new(&provider, roots.subjects()));
+    let provider = with_suites(provider(), &options.tls_cipher_suites)?;
+    let clients = Arc::new(AnyClient::new(&provider, hints));
+    let versions: &[&SupportedProtocolVersion] = match options.tls_min_version {
+        TlsVersion::VersionTLS13 => &[&TLS13],
+        _ => &[&TLS13, &TLS12],
+    };
     let mut config = ServerConfig::builder_with_provider(provider)
-        .with_safe_default_protocol_versions()
+        .with_protocol_versions(versions)
         .map_err(failed)?
         .with_client_cert_verifier(clients)
         .with_cert_resolver(certificate);
     config.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
+    if options.disable_http2_serving {
+        config.alpn_protocols.remove(0);
+    }
     config.session_storage = ServerSessionMemoryCache::new(TLS_SESSIONS);
     config.ticketer = rustls::crypto::ring::Ticketer::new().map_err(failed)?;
     // A client opens few connections; each ticket costs it a kilobyte at every handshake.
     config.send_tls13_tickets = 1;
     Ok(config)
+}
+
+/// The provider with these cipher suites of TLS 1.2 alone, by the names that they have in Go and at IANA; those of TLS
+/// 1.3 cannot be chosen.
+fn with_suites(provider: Arc<CryptoProvider>, names: &[String]) -> Result<Arc<CryptoProvider>, PkiError> {
+    if names.is_empty() {
+        return Ok(provider);
+    }
+    let stem = |name: &str| name.trim_end_matches("_SHA256").to_owned();
+    let of = |suite: &SupportedCipherSuite| stem(suite.suite().as_str().unwrap_or(""));
+    let is_new = |name: &str| name.starts_with("TLS_AES_") || name.starts_with("TLS_CHACHA20_");
+    let wanted: Vec<String> = names.iter().filter(|name| !is_new(name)).map(|name| stem(name)).collect();
+    let mut chosen = CryptoProvider::clone(&provider);
+    chosen.cipher_suites.retain(|suite| suite.tls13().is_some() || wanted.contains(&of(suite)));
+    let offered: Vec<String> = chosen.cipher_suites.iter().map(of).collect();
+    let missing: Vec<&String> = wanted.iter().filter(|name| !offered.contains(name)).collect();
+    if !missing.is_empty() && missing.len() == names.len() {
+        return Err(PkiError::Tls(format!("none of these cipher suites is offered here: {}", names.join(", "))));
+    }
+    if !missing.is_empty() {
+        tracing::warn!(suites = ?missing, "cipher suites that are not offered, since they are unsafe or unknown");
+    }
+    Ok(Arc::new(chosen))
 }

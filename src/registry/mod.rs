@@ -38,6 +38,7 @@ use flotilla_proto::time::Timestamp;
 use flotilla_proto::value::Value;
 
 pub use admission::lookup::CONSULTED;
+pub use admission::plugins;
 pub use allocation::{NodePorts, claimant, held_addresses};
 pub use create::place;
 pub use delete::{FOREGROUND, ORPHAN};
@@ -68,6 +69,8 @@ pub struct Registry {
     pub node_ports: NodePorts,
     /// Whether something gives each namespace its account `default`: then pods cannot do without.
     pub accounts_are_made: bool,
+    /// Which admission plugins are used.
+    pub plugins: plugins::Plugins,
     /// Decides who may do what.
     pub authorizer: Authorizer,
     /// What is measured.
@@ -141,6 +144,7 @@ impl Registry {
             resources: Resources::builtin(),
             node_ports: NodePorts::new(node_ports),
             accounts_are_made: false,
+            plugins: plugins::Plugins::default(),
             authorizer: Authorizer::default(),
             metrics: Arc::default(),
             admission: Admission::default(),

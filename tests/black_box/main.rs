@@ -22,6 +22,7 @@ mod floods;
 mod found;
 mod growing;
 mod heads;
+mod in_place;
 mod lifecycle;
 mod metrics;
 mod node_ports;

@@ -1,5 +1,7 @@
 //! What tests from outside share: servers as child processes, and an HTTPS client.
 
+#[allow(dead_code, reason = "not every program of tests calls it by another name")]
+pub mod called;
 mod client;
 mod credentials;
 #[allow(dead_code, reason = "not every program of tests chooses ports")]

@@ -90,7 +90,7 @@ pub async fn salvage(
 /// Tells of a log without its end. It is salvaged all the same: the copy goes on with what there is, and without the
 /// note of how far the log came, which would keep it from being opened.
 fn warn_of_missing_log(directory: &Path) {
-    match missing_end(&LocalDisk, &directory.join(LOG)) {
+    match missing_end(&LocalDisk::DURABLE, &directory.join(LOG)) {
         Ok(None) => {}
         Ok(Some(path)) => {
             let path = path.display();

@@ -62,7 +62,7 @@ mod tests {
     fn what_is_added_is_in_the_file_whatever_its_size() {
         let directory = tempfile::tempdir().unwrap();
         let path: &Path = &directory.path().join("file");
-        let mut file = Appending::new(LocalDisk.create(path).unwrap());
+        let mut file = Appending::new(LocalDisk::DURABLE.create(path).unwrap());
         let mut expected = Vec::new();
         for round in 0..60_usize {
             let bytes = vec![round as u8; round * round * 7];

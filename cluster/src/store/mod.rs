@@ -85,7 +85,8 @@ impl Store {
     pub async fn open(options: Options) -> Result<Store, OpenError> {
         let lock = boot::lock(&options)?;
         check_finished(&options.directory)?;
-        Store::open_on(Machine::local(), Some(lock), options).await
+        let machine = if options.unsafe_no_fsync { Machine::throwaway() } else { Machine::local() };
+        Store::open_on(machine, Some(lock), options).await
     }
 
     /// Opens it on a machine, and runs it on a thread of its own.

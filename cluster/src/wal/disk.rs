@@ -81,15 +81,30 @@ fn write_zeros_directly(path: &Path, size: u64) -> io::Result<()> {
 }
 
 /// The file system of this machine.
-pub(crate) struct LocalDisk;
+pub(crate) struct LocalDisk {
+    /// Whether anything waits until it is durable.
+    syncs: bool,
+}
 
 struct LocalFile {
     file: File,
+    syncs: bool,
     /// The same file past the page cache.
     direct: Option<File>,
 }
 
 impl LocalDisk {
+    /// One that makes durable what it is told to.
+    pub(crate) const DURABLE: LocalDisk = LocalDisk { syncs: true };
+    /// One that leaves to the system when anything is written, for data that may be lost.
+    pub(crate) const THROWAWAY: LocalDisk = LocalDisk { syncs: false };
+
+    fn file(&self, path: &Path, file: File) -> Box<dyn DiskFile> {
+        // The page cache is there to take what nobody waits for.
+        let direct = if self.syncs { open_directly(path).ok() } else { None };
+        Box::new(LocalFile { file, syncs: self.syncs, direct })
+    }
+
     /// For an empty file of its own, in place of one that is there. What is stored may be secret.
     fn new_file() -> OpenOptions {
         let mut options = OpenOptions::new();
@@ -134,7 +149,7 @@ impl DiskFile for LocalFile {
     }
 
     fn sync(&self) -> io::Result<()> {
-        self.file.sync_data()
+        if self.syncs { self.file.sync_data() } else { Ok(()) }
     }
 }
 
@@ -149,12 +164,12 @@ impl Disk for LocalDisk {
 
     fn open(&self, path: &Path) -> io::Result<Box<dyn DiskFile>> {
         let file = OpenOptions::new().read(true).write(true).open(path)?;
-        Ok(Box::new(LocalFile { file, direct: None }))
+        Ok(Box::new(LocalFile { file, syncs: self.syncs, direct: None }))
     }
 
     fn create(&self, path: &Path) -> io::Result<Box<dyn DiskFile>> {
         let file = LocalDisk::new_file().open(path)?;
-        Ok(Box::new(LocalFile { file, direct: open_directly(path).ok() }))
+        Ok(self.file(path, file))
     }
 
     fn preallocate(&self, path: &Path, size: u64) -> io::Result<Box<dyn DiskFile>> {
@@ -162,6 +177,9 @@ impl Disk for LocalDisk {
         // Zeros are written, not only allocated: a write into an extent that was never written makes every later
         // fdatasync also commit the conversion of the extent.
         rustix::fs::fallocate(&file, rustix::fs::FallocateFlags::empty(), 0, size)?;
+        if !self.syncs {
+            return Ok(self.file(path, file));
+        }
         if write_zeros_directly(path, size).is_err() {
             let zeros = vec![0; ZEROS];
             for offset in (0..size).step_by(ZEROS) {
@@ -169,7 +187,7 @@ impl Disk for LocalDisk {
             }
         }
         file.sync_all()?;
-        Ok(Box::new(LocalFile { file, direct: open_directly(path).ok() }))
+        Ok(self.file(path, file))
     }
 
     fn room(&self, directory: &Path) -> io::Result<u64> {
@@ -186,6 +204,6 @@ impl Disk for LocalDisk {
     }
 
     fn sync_directory(&self, path: &Path) -> io::Result<()> {
-        File::open(path)?.sync_all()
+        if self.syncs { File::open(path)?.sync_all() } else { Ok(()) }
     }
 }

@@ -13,14 +13,19 @@ pub const JWKS_MEDIA_TYPE: &str = "application/jwk-set+json";
 /// `Cache-Control` of both answers.
 pub const CACHE_CONTROL: &str = "public, max-age=3600";
 
-/// The description of an issuer, in JSON; the keys are found at the address of this server.
-pub fn configuration(issuer: &str, address: SocketAddr, keys: &KeySet) -> String {
+/// Where the keys are found at this server.
+pub fn jwks_uri(address: SocketAddr) -> String {
+    format!("https://{address}{JWKS_PATH}")
+}
+
+/// The description of an issuer, in JSON, whose keys are found at a URL.
+pub fn configuration(issuer: &str, keys_at: &str, keys: &KeySet) -> String {
     let text = |text: &str| serde_json::Value::from(text).to_string();
     format!(
         "{{\"issuer\":{},\"jwks_uri\":{},\"response_types_supported\":[\"id_token\"],\
          \"subject_types_supported\":[\"public\"],\"id_token_signing_alg_values_supported\":{}}}",
         text(issuer),
-        text(&format!("https://{address}{JWKS_PATH}")),
+        text(keys_at),
         serde_json::Value::from(keys.algorithms()),
     )
 }
@@ -35,7 +40,7 @@ mod tests {
         let key = SigningKey::parse(&rcgen::KeyPair::generate().unwrap().serialize_pem()).unwrap();
         let keys = KeySet::new(&key, KeySet::default());
         assert_eq!(
-            configuration("https://kubernetes.default.svc", "127.0.0.1:6443".parse().unwrap(), &keys),
+            configuration("https://kubernetes.default.svc", &jwks_uri("127.0.0.1:6443".parse().unwrap()), &keys),
             r#"{"issuer":"https://kubernetes.default.svc","jwks_uri":"https://127.0.0.1:6443/openid/v1/jwks","response_types_supported":["id_token"],"subject_types_supported":["public"],"id_token_signing_alg_values_supported":["ES256"]}"#
         );
         let jwks: serde_json::Value = serde_json::from_str(&keys.jwks()).unwrap();

@@ -10,7 +10,7 @@ use rsa::pkcs8::{EncodePrivateKey, LineEnding};
 use rustls::SignatureScheme;
 use rustls::pki_types::PrivateKeyDer;
 use rustls::pki_types::pem::{PemObject, SectionKind};
-use x509_parser::prelude::FromDer;
+use x509_parser::prelude::{FromDer, X509Certificate};
 use x509_parser::public_key::PublicKey;
 use x509_parser::x509::SubjectPublicKeyInfo;
 
@@ -303,13 +303,17 @@ impl KeySet {
     }
 }
 
-/// All public keys of a PEM text, and those of its private keys.
+/// All public keys of a PEM text, and those of its private keys and certificates.
 fn read_all(pem: &str) -> Result<Vec<VerificationKey>, String> {
     let mut keys = vec![];
     for section in <(SectionKind, Vec<u8>)>::pem_slice_iter(pem.as_bytes()) {
         let (kind, der) = section.map_err(|error| error.to_string())?;
         match kind {
             SectionKind::PublicKey => keys.push(VerificationKey::from_info(&der)?),
+            SectionKind::Certificate => {
+                let (_, certificate) = X509Certificate::from_der(&der).map_err(|error| error.to_string())?;
+                keys.push(VerificationKey::from_info(certificate.public_key().raw)?);
+            }
             SectionKind::RsaPrivateKey | SectionKind::PrivateKey | SectionKind::EcPrivateKey => {
                 let der = PrivateKeyDer::from_pem(kind, der).ok_or("malformed private key")?;
                 let key = rustls::crypto::ring::sign::any_supported_type(&der).map_err(|error| error.to_string())?;

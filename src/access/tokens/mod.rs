@@ -15,7 +15,7 @@ mod verify;
 
 pub use bound::{BoundKind, BoundObjects, Found};
 pub use claims::{Claims, NumericDate};
-pub use discovery::{CACHE_CONTROL, CONFIGURATION_PATH, JWKS_MEDIA_TYPE, JWKS_PATH, configuration};
+pub use discovery::{CACHE_CONTROL, CONFIGURATION_PATH, JWKS_MEDIA_TYPE, JWKS_PATH, configuration, jwks_uri};
 pub use issue::{Account, IssueRequest, Issued, Issuer, LegacyAccount};
 pub use keys::{KeyError, KeySet, SigningKey, SpareKey, VerificationKey};
 pub use store::StoreObjects;

@@ -6,6 +6,7 @@
 
 mod classes;
 mod limits;
+pub mod node_restriction;
 mod nodes;
 pub mod pod_security;
 mod priority;

@@ -11,11 +11,13 @@ use crate::status::ApiResult;
 
 /// Refuses requests for certificates of clients that would be masters (CertificateSubjectRestriction).
 pub(super) fn subject(request: &Request<'_>, object: &Value, old: Option<&Value>) -> ApiResult<()> {
-    if old.is_none() && certificate::asks_for_masters(object) {
-        let (signer, group) = (object.str_at(&["spec", "signerName"]), MASTERS);
-        return Err(request.refuse(object, &format!("use of {signer} signer with {group} group is not allowed")));
-    }
-    Ok(())
+    request.by("CertificateSubjectRestriction", || {
+        if old.is_none() && certificate::asks_for_masters(object) {
+            let (signer, group) = (object.str_at(&["spec", "signerName"]), MASTERS);
+            return Err(request.refuse(object, &format!("use of {signer} signer with {group} group is not allowed")));
+        }
+        Ok(())
+    })
 }
 
 /// Writes into a certificate signing request who makes it.

@@ -10,7 +10,9 @@ mod classes;
 mod grants;
 pub(super) mod lookup;
 mod namespaces;
+mod nodes;
 pub(super) mod outside;
+pub mod plugins;
 mod pod_security;
 mod pods;
 mod quotas;
@@ -90,6 +92,10 @@ static PARTS: &[(&str, &str, &str, OnPart)] = &[
     ("certificates.k8s.io", "certificatesigningrequests", "status", certificates::signing),
 ];
 
+fn is_pod(target: Target<'_>) -> bool {
+    (target.served.group(), &*target.served.resource.name) == ("", "pods")
+}
+
 fn of<P: Copy>(plugins: &[(&str, &str, P)], target: Target<'_>) -> Option<P> {
     let (group, resource) = (target.served.stored.group.as_ref(), target.served.resource.name.as_ref());
     plugins.iter().find(|(g, r, _)| (*g, *r) == (group, resource)).map(|(_, _, plugin)| *plugin)
@@ -133,6 +139,9 @@ impl Registry {
         let request = Request::new(self, target, caller, Operation::Create, Phase::Admit);
         self.metrics.by_step(request.operation, request.phase, || {
             request.by("NamespaceLifecycle", || self.check_namespace(target, object))?;
+            if !is_pod(target) {
+                nodes::restrict(&request, Some(object), None)?; // of pods the accounts come first
+            }
             of(CREATES, target).map_or(Ok(()), |plugin| plugin(&request, object))
         })?;
         self.check_grants(target, object, None, caller).await
@@ -142,7 +151,7 @@ impl Registry {
     ///
     /// # Errors
     /// 404 or 403 where the namespace is not there or on its way out; what may be done there can be asked all the same.
-    pub fn admit_action(&self, target: Target<'_>, document: &Value) -> ApiResult<()> {
+    pub fn admit_action(&self, target: Target<'_>, document: &Value, caller: &Caller) -> ApiResult<()> {
         if target.served.group() == "authorization.k8s.io" {
             return Ok(());
         }
@@ -150,7 +159,9 @@ impl Registry {
             "" => self.check_namespace(target, document),
             // What is acted on is named by the path, whatever the document is called.
             name => self.check_namespace(target, &value!({"metadata": {"name": name}})),
-        }
+        }?;
+        let request = Request::new(self, target, caller, Operation::Create, Phase::Admit);
+        nodes::restrict(&request, Some(document), None)
     }
 
     /// Admission of an update: both objects are in their stored version.
@@ -163,6 +174,7 @@ impl Registry {
     ) -> ApiResult<()> {
         let request = Request::new(self, target, caller, Operation::Update, Phase::Admit);
         self.metrics.by_step(request.operation, request.phase, || {
+            nodes::restrict(&request, Some(object), Some(old))?;
             of(UPDATES, target).map_or(Ok(()), |plugin| plugin(&request, object, old))
         })?;
         self.check_grants(target, object, Some(old), caller).await
@@ -239,8 +251,11 @@ impl<'a> Request<'a> {
         self.warnings.lock().push(text);
     }
 
-    /// Does the work of a plugin, which is measured under its name.
-    fn by<T>(&self, plugin: &'static str, work: impl FnOnce() -> ApiResult<T>) -> ApiResult<T> {
+    /// Does the work of a plugin, which is measured under its name, unless it is left out.
+    fn by(&self, plugin: &'static str, work: impl FnOnce() -> ApiResult<()>) -> ApiResult<()> {
+        if self.registry.plugins.leaves_out(plugin) {
+            return Ok(());
+        }
         self.registry.metrics.by_plugin(plugin, self.operation, self.phase, work)
     }
 

@@ -4,7 +4,7 @@ use flotilla_cluster::Scope;
 use flotilla_proto::value::Value;
 
 use super::super::create::suffix;
-use super::{Request, pod_security};
+use super::{Request, nodes, pod_security};
 use crate::kinds::admission;
 use crate::status::{ApiError, ApiResult};
 
@@ -13,14 +13,15 @@ const DEFAULT_ACCOUNT: &str = "default";
 /// Lists of containers that a resize can change.
 const LISTS: [&str; 2] = ["initContainers", "containers"];
 
-/// A new pod, in the order of the plugins: LimitRanger, ServiceAccount, Priority, DefaultTolerationSeconds,
-/// RuntimeClass, PodTopologyLabels.
+/// A new pod, in the order of the plugins: LimitRanger, ServiceAccount, NodeRestriction, Priority,
+/// DefaultTolerationSeconds, RuntimeClass, PodTopologyLabels.
 pub(super) fn create(request: &Request<'_>, pod: &mut Value) -> ApiResult<()> {
     request.by("LimitRanger", || {
         request.limit_ranges()?.iter().for_each(|range| admission::set_default_resources(pod, range));
         Ok(())
     })?;
     request.by("ServiceAccount", || account(request, pod))?;
+    nodes::restrict(request, Some(pod), None)?;
     request.by("Priority", || priority(request, pod))?;
     request.by("DefaultTolerationSeconds", || {
         admission::tolerate_lost_nodes(pod);

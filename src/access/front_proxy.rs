@@ -1,0 +1,138 @@
+//! Proxies that found out who asks, and say it in headers (Kubernetes documentation, "Authenticating Proxy").
+
+use std::sync::Arc;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use actix_web::http::header::HeaderMap;
+use percent_encoding::percent_decode_str;
+use rustls::pki_types::{CertificateDer, UnixTime};
+use x509_parser::prelude::{FromDer, X509Certificate};
+
+use super::user::{Extra, User};
+use crate::config::Config;
+use crate::pki::{ClientRoots, PkiError, client_authorities};
+
+/// Whom to believe, and in which headers. The first name header with a value counts, and so for the UID; all values of
+/// all others do.
+#[derive(Debug)]
+pub struct FrontProxy {
+    roots: ClientRoots,
+    names: Vec<String>,
+    username: Vec<String>,
+    uid: Vec<String>,
+    groups: Vec<String>,
+    prefixes: Vec<String>,
+}
+
+/// Mark of a connection whose client is such a proxy, until its certificate expires.
+#[derive(Debug, Clone, Copy)]
+pub struct TrustedProxy(SystemTime);
+
+impl TrustedProxy {
+    /// Whether it still is one.
+    pub fn is_valid(self, now: SystemTime) -> bool {
+        now <= self.0
+    }
+}
+
+impl FrontProxy {
+    /// As configured; `None` when no authority is named.
+    ///
+    /// # Errors
+    /// When the file of authorities cannot be used.
+    pub fn from_config(config: &Config) -> Result<Option<Arc<Self>>, PkiError> {
+        let Some(path) = &config.requestheader_client_ca_file else { return Ok(None) };
+        let lower = |names: &[String]| names.iter().map(|name| name.trim().to_ascii_lowercase()).collect();
+        Ok(Some(Arc::new(Self {
+            roots: ClientRoots::new(client_authorities(path)?)?,
+            names: config.requestheader_allowed_names.iter().filter(|name| !name.is_empty()).cloned().collect(),
+            username: lower(&config.requestheader_username_headers),
+            uid: lower(&config.requestheader_uid_headers),
+            groups: lower(&config.requestheader_group_headers),
+            prefixes: lower(&config.requestheader_extra_headers_prefix),
+        })))
+    }
+
+    /// The authorities of proxies.
+    pub const fn roots(&self) -> &ClientRoots {
+        &self.roots
+    }
+
+    /// Judges the chain that a client sent, its own certificate first.
+    pub fn judge(&self, chain: &[CertificateDer<'_>], now: UnixTime) -> Option<TrustedProxy> {
+        let leaf = chain.first()?;
+        self.roots.verify(chain, now).ok()?;
+        let (_, parsed) = X509Certificate::from_der(leaf).ok()?;
+        let name = parsed.subject().iter_common_name().filter_map(|name| name.as_str().ok()).last().unwrap_or("");
+        if !self.names.is_empty() && !self.names.iter().any(|allowed| allowed == name) {
+            tracing::debug!(name, "the certificate of a proxy is not among those that are allowed");
+            return None;
+        }
+        let seconds = u64::try_from(parsed.validity().not_after.timestamp()).ok()?;
+        Some(TrustedProxy(UNIX_EPOCH + Duration::from_secs(seconds)))
+    }
+
+    /// Whom the headers of a request name, which must have come from a proxy that is believed.
+    pub fn user(&self, headers: &HeaderMap) -> Option<User> {
+        let values = |name: &String| {
+            let values = headers.get_all(name.as_str()).map(|value| String::from_utf8_lossy(value.as_bytes()));
+            values.filter(|value| !value.is_empty())
+        };
+        let first = |name: &String| headers.get(name.as_str()).map(|v| String::from_utf8_lossy(v.as_bytes()));
+        let first = |names: &[String]| names.iter().filter_map(first).find(|value| !value.is_empty());
+        let name = first(&self.username)?;
+        let mut extra = Extra::new();
+        for prefix in &self.prefixes {
+            for (header, value) in headers {
+                let Some(key) = header.as_str().strip_prefix(prefix.as_str()) else { continue };
+                let key = percent_decode_str(key).decode_utf8().map_or_else(|_| key.to_owned(), |key| key.into_owned());
+                extra.entry(key).or_default().push(String::from_utf8_lossy(value.as_bytes()).into_owned());
+            }
+        }
+        let user = User {
+            name: name.as_ref().into(),
+            uid: first(&self.uid).unwrap_or_default().as_ref().into(),
+            groups: self.groups.iter().flat_map(values).map(|group| group.as_ref().into()).collect(),
+            extra,
+        };
+        Some(user.authenticated())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use actix_web::http::header::{HeaderName, HeaderValue};
+
+    use super::*;
+
+    #[test]
+    fn what_headers_tell() {
+        let key = rcgen::KeyPair::generate().unwrap();
+        let authority = rcgen::CertificateParams::new(Vec::new()).unwrap().self_signed(&key).unwrap();
+        let lower = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect();
+        let proxy = FrontProxy {
+            roots: ClientRoots::new(vec![authority.der().clone()]).unwrap(),
+            names: Vec::new(),
+            username: lower(&["x-other", "x-remote-user"]),
+            uid: lower(&["x-remote-uid"]),
+            groups: lower(&["x-remote-group"]),
+            prefixes: lower(&["x-remote-extra-"]),
+        };
+        let mut headers = HeaderMap::new();
+        assert_eq!(proxy.user(&headers), None);
+        for (name, value) in [
+            ("x-other", ""),
+            ("x-remote-user", "ann"),
+            ("x-remote-uid", "u-1"),
+            ("x-remote-group", "dev"),
+            ("x-remote-group", "ops"),
+            ("x-remote-extra-acme.com%2fproject", "one"),
+        ] {
+            headers.append(HeaderName::from_static(name), HeaderValue::from_static(value));
+        }
+        let user = proxy.user(&headers).unwrap();
+        assert_eq!((user.name.as_str(), user.uid.as_str()), ("ann", "u-1"));
+        assert_eq!(user.groups, ["dev", "ops", "system:authenticated"]);
+        assert_eq!(user.extra["acme.com/project"], ["one"]);
+    }
+}

@@ -1,0 +1,50 @@
+//! Options that are one of a few words.
+
+use serde::{Deserialize, Serialize};
+
+/// Who decides what users may do.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum, Serialize, Deserialize)]
+pub enum AuthorizationMode {
+    /// Everybody may do everything.
+    #[value(name = "AlwaysAllow")]
+    AlwaysAllow,
+    /// Nobody may do anything, but for system:masters.
+    #[value(name = "AlwaysDeny")]
+    AlwaysDeny,
+    /// Nodes may do what concerns them.
+    #[value(name = "Node")]
+    Node,
+    /// Users may do what roles and bindings say.
+    #[value(name = "RBAC")]
+    #[serde(rename = "RBAC")]
+    Rbac,
+}
+
+/// Whether a server keeps the endpoints of the Service `kubernetes`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum EndpointReconciler {
+    /// Those of the servers that are there.
+    Lease,
+    /// The same, by an older name.
+    MasterCount,
+    /// Somebody else does.
+    None,
+}
+
+/// A version of TLS, as Go calls it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum, Serialize, Deserialize)]
+pub enum TlsVersion {
+    /// TLS 1.0, which is not accepted any more.
+    #[value(name = "VersionTLS10")]
+    VersionTLS10,
+    /// TLS 1.1, which is not accepted any more.
+    #[value(name = "VersionTLS11")]
+    VersionTLS11,
+    /// TLS 1.2.
+    #[value(name = "VersionTLS12")]
+    VersionTLS12,
+    /// TLS 1.3.
+    #[value(name = "VersionTLS13")]
+    VersionTLS13,
+}

@@ -1,0 +1,122 @@
+//! The flags of etcd, with the syntax of Go's package `flag`: one dash or two, and truth values without a value.
+
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+
+use flotilla_golang::strconv;
+
+use super::WHAT;
+
+/// Their names, one a line; `bool` stands behind those that are true or not.
+const FLAGS: &str = include_str!("flags.txt");
+
+/// Those that act, and what for.
+const ACTING: [(&str, &str); 7] = [
+    ("listen-client-urls", "where clients are answered, http://localhost:2379 by default"),
+    ("listen-client-http-urls", "where clients of HTTP are answered besides"),
+    ("listen-metrics-urls", "where health and metrics are told besides"),
+    ("advertise-client-urls", "what the list of members says"),
+    ("name", "what the list of members says"),
+    ("cert-file, key-file", "with what URLs of https are served"),
+    ("trusted-ca-file, client-cert-auth", "whose client certificates are asked for there"),
+];
+
+/// What a command line and the environment say.
+#[derive(Debug, Default)]
+pub(super) struct Given(BTreeMap<String, String>);
+
+impl Given {
+    /// The value of a flag, from the command line or else from the environment, as in `ETCD_NAME`.
+    pub(super) fn one(&self, name: &str) -> Option<String> {
+        let variable = || std::env::var(format!("ETCD_{}", name.to_uppercase().replace('-', "_"))).ok();
+        self.0.get(name).cloned().or_else(variable).filter(|value| !value.is_empty())
+    }
+
+    /// Whether a flag is given as true.
+    pub(super) fn is(&self, name: &str) -> bool {
+        self.one(name).is_some_and(|value| strconv::parse_bool(&value) == Ok(true))
+    }
+
+    /// The URLs of a flag.
+    pub(super) fn urls(&self, name: &str) -> Vec<String> {
+        let text = self.one(name).unwrap_or_default();
+        text.split(',').map(str::trim).filter(|url| !url.is_empty()).map(str::to_owned).collect()
+    }
+}
+
+/// Reads the arguments after the name of the program.
+pub(super) fn parse(arguments: impl Iterator<Item = String>) -> Result<Given, String> {
+    let mut given = Given::default();
+    let mut arguments = arguments.peekable();
+    while let Some(argument) = arguments.next() {
+        let Some(flag) = argument.strip_prefix('-').map(|rest| rest.strip_prefix('-').unwrap_or(rest)) else {
+            return Err(format!("{} is not a valid flag", strconv::quote(&argument)));
+        };
+        let (name, value) = flag.split_once('=').map_or((flag, None), |(name, value)| (name, Some(value.to_owned())));
+        let is_bool = kind(name).ok_or_else(|| format!("flag provided but not defined: -{name}"))?;
+        let value = match value {
+            Some(value) => value,
+            None if is_bool => "true".to_owned(),
+            None => arguments.next().ok_or_else(|| format!("flag needs an argument: -{name}"))?,
+        };
+        if is_bool && strconv::parse_bool(&value).is_err() {
+            return Err(format!("invalid boolean value {} for -{name}: parse error", strconv::quote(&value)));
+        }
+        given.0.insert(name.to_owned(), value);
+    }
+    Ok(given)
+}
+
+/// Whether the flag of a name is true or not, without a value of its own.
+fn kind(name: &str) -> Option<bool> {
+    FLAGS
+        .lines()
+        .map(|line| line.split_once(' ').map_or((line, false), |(name, _)| (name, true)))
+        .find_map(|(known, is_bool)| (known == name).then_some(is_bool))
+}
+
+/// All flags, and what those do that do something.
+pub(super) fn help() -> String {
+    let mut text = format!("Usage:\n\n  etcd [flags]\n\n{WHAT}.\n\nThese act:\n\n");
+    for (name, what) in ACTING {
+        let _ = writeln!(text, "  --{}\n    {what}.", name.replace(", ", ", --")); // a String takes all
+    }
+    text.push_str("\nThese are accepted, and change nothing:\n\n");
+    let acting: Vec<&str> = ACTING.iter().flat_map(|(names, _)| names.split(", ")).collect();
+    for line in FLAGS.lines() {
+        let name = line.split(' ').next().unwrap_or(line);
+        if !acting.contains(&name) {
+            let _ = writeln!(text, "  --{name}");
+        }
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn given(line: &str) -> Result<Given, String> {
+        parse(line.split(' ').map(str::to_owned))
+    }
+
+    #[test]
+    fn syntax() {
+        let found = given("--name=a -data-dir /d --unsafe-no-fsync --client-cert-auth=false").unwrap();
+        assert_eq!(found.one("name").as_deref(), Some("a"));
+        assert_eq!(found.one("data-dir").as_deref(), Some("/d"));
+        assert!(found.is("unsafe-no-fsync") && !found.is("client-cert-auth"));
+        assert_eq!(given("--listen-client-urls=http://a:1,http://b:2").unwrap().urls("listen-client-urls").len(), 2);
+        assert_eq!(given("--nope").unwrap_err(), "flag provided but not defined: -nope");
+        assert_eq!(given("--name").unwrap_err(), "flag needs an argument: -name");
+        assert!(given("word").is_err() && given("--pre-vote=perhaps").is_err());
+    }
+
+    #[test]
+    fn help_names_what_tools_look_for() {
+        assert!(help().lines().any(|line| line.trim() == "--unsafe-no-fsync"));
+        for (names, _) in ACTING {
+            assert!(names.split(", ").all(|name| kind(name).is_some()), "{names}");
+        }
+    }
+}

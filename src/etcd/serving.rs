@@ -1,0 +1,119 @@
+//! Answers over HTTP, where etcd would give them.
+
+use std::io;
+use std::net::{SocketAddr, ToSocketAddrs};
+use std::path::Path;
+use std::sync::Arc;
+
+use actix_web::http::header::CONTENT_TYPE;
+use actix_web::{App, HttpRequest, HttpResponse, HttpServer, web};
+use rustls::server::WebPkiClientVerifier;
+use rustls::{RootCertStore, ServerConfig};
+use serde_json::json;
+
+use super::flags::Given;
+use super::{RELEASE, WHAT};
+use crate::limits;
+use crate::pki::{client_authorities, provider, serving_certificate};
+
+/// Where etcd listens unless told otherwise.
+const CLIENTS: &str = "http://localhost:2379";
+
+/// What the answers say of this server.
+#[derive(Debug, Clone)]
+struct Member {
+    name: String,
+    urls: Vec<String>,
+}
+
+/// Answers until the process is told to end.
+pub(super) async fn serve(given: &Given) -> io::Result<()> {
+    let mut urls = given.urls("listen-client-urls");
+    if urls.is_empty() {
+        urls.push(CLIENTS.to_owned());
+    }
+    urls.extend(given.urls("listen-client-http-urls"));
+    urls.extend(given.urls("listen-metrics-urls"));
+    urls.sort();
+    urls.dedup();
+    let name = given.one("name").unwrap_or_else(|| "default".to_owned());
+    let member = web::Data::new(Member { name, urls: given.urls("advertise-client-urls") });
+    let mut server = HttpServer::new(move || App::new().app_data(member.clone()).default_service(web::to(answer)))
+        .workers(1)
+        .max_connections(limits::STAND_IN_CONNECTIONS)
+        .shutdown_timeout(1);
+    for url in &urls {
+        let address = address_of(url)?;
+        server = match url.starts_with("https://") {
+            true => server.bind_rustls_0_23(address, tls(given)?)?,
+            false => server.bind_auto_h2c(address)?,
+        };
+        eprintln!("flotilla etcd: answers at {url}");
+    }
+    server.run().await
+}
+
+/// Where a URL is listened on.
+fn address_of(url: &str) -> io::Result<SocketAddr> {
+    let wrong = || io::Error::new(io::ErrorKind::InvalidInput, format!("{url} is not http:// or https://HOST:PORT"));
+    let rest = url.strip_prefix("http://").or_else(|| url.strip_prefix("https://")).ok_or_else(wrong)?;
+    rest.trim_end_matches('/').to_socket_addrs()?.next().ok_or_else(wrong)
+}
+
+/// With what URLs of `https` are served.
+fn tls(given: &Given) -> io::Result<ServerConfig> {
+    let file = |name: &str| {
+        given.one(name).ok_or_else(|| io::Error::new(io::ErrorKind::InvalidInput, format!("https needs --{name}")))
+    };
+    let certified =
+        serving_certificate(Path::new(&file("cert-file")?), Path::new(&file("key-file")?)).map_err(io::Error::other)?;
+    let builder = ServerConfig::builder_with_provider(provider());
+    let builder = builder.with_safe_default_protocol_versions().map_err(io::Error::other)?;
+    let builder = match given.one("trusted-ca-file").filter(|_| given.is("client-cert-auth")) {
+        None => builder.with_no_client_auth(),
+        Some(path) => {
+            let mut roots = RootCertStore::empty();
+            for authority in client_authorities(Path::new(&path)).map_err(io::Error::other)? {
+                roots.add(authority).map_err(io::Error::other)?;
+            }
+            let verifier = WebPkiClientVerifier::builder_with_provider(Arc::new(roots), provider()).build();
+            builder.with_client_cert_verifier(verifier.map_err(io::Error::other)?)
+        }
+    };
+    let resolver = rustls::sign::SingleCertAndKey::from(certified);
+    Ok(builder.with_cert_resolver(Arc::new(resolver)))
+}
+
+async fn answer(request: HttpRequest, member: web::Data<Member>) -> HttpResponse {
+    let is_grpc =
+        request.headers().get(CONTENT_TYPE).is_some_and(|kind| kind.as_bytes().starts_with(b"application/grpc"));
+    if is_grpc {
+        // UNIMPLEMENTED, said where the answer begins, since nothing follows.
+        return HttpResponse::Ok()
+            .insert_header(("content-type", "application/grpc"))
+            .insert_header(("grpc-status", "12"))
+            .insert_header(("grpc-message", WHAT))
+            .finish();
+    }
+    let header = json!({"cluster_id": "1", "member_id": "1", "revision": "1", "raft_term": "1"});
+    match request.path() {
+        "/health" => HttpResponse::Ok().json(json!({"health": "true", "reason": ""})),
+        "/livez" | "/readyz" => HttpResponse::Ok().content_type("text/plain").body("ok\n"),
+        "/version" => {
+            HttpResponse::Ok().json(json!({"etcdserver": RELEASE, "etcdcluster": "3.6.0", "storage": "3.6.0"}))
+        }
+        "/metrics" => HttpResponse::Ok().content_type("text/plain; version=0.0.4").body(format!(
+            "# HELP etcd_server_has_leader Whether there is a leader.\n# TYPE etcd_server_has_leader gauge\n\
+             etcd_server_has_leader 1\n# HELP etcd_server_version The release.\n# TYPE etcd_server_version gauge\n\
+             etcd_server_version{{server_version=\"{RELEASE}\"}} 1\n"
+        )),
+        "/v3/maintenance/status" => HttpResponse::Ok().json(json!({
+            "header": header, "version": RELEASE, "dbSize": "0", "leader": "1", "raftIndex": "1", "raftTerm": "1",
+            "raftAppliedIndex": "1", "dbSizeInUse": "0", "storageVersion": "3.6.0",
+        })),
+        "/v3/cluster/member/list" => HttpResponse::Ok().json(json!({
+            "header": header, "members": [{"ID": "1", "name": member.name, "clientURLs": member.urls}],
+        })),
+        _ => HttpResponse::NotFound().content_type("text/plain").body(format!("404: {WHAT}\n")),
+    }
+}

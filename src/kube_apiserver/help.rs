@@ -1,0 +1,60 @@
+//! What `--help` and `--version` show.
+
+use std::fmt::Write as _;
+
+use super::table::{Fate, Flag, SECTIONS};
+use crate::version;
+
+/// The flags in their sections, each with a sentence.
+pub fn help() -> String {
+    let mut text =
+        "Serves the Kubernetes API in the place of kube-apiserver 1.36, without etcd: this server keeps the\n\
+                    objects itself. It takes all flags of kube-apiserver; what those about other parts mean here is\n\
+                    said with each.\n\nUsage:\n  kube-apiserver [flags]\n"
+            .to_owned();
+    for section in &SECTIONS {
+        let _ = writeln!(text, "\n{} flags:\n", section.title); // a String takes all
+        let heads: Vec<String> = section.flags.iter().map(head).collect();
+        let width = heads.iter().map(String::len).max().unwrap_or(0);
+        for (flag, head) in section.flags.iter().zip(&heads) {
+            let _ = writeln!(text, "{head:width$}   {}", sentence(flag));
+        }
+    }
+    text
+}
+
+fn head(flag: &Flag) -> String {
+    let short = flag.short.map_or_else(|| "    ".to_owned(), |letter| format!("-{letter}, "));
+    let kind = flag.kind.name();
+    let space = if kind.is_empty() { "" } else { " " };
+    format!("  {short}--{}{space}{kind}", flag.name)
+}
+
+fn sentence(flag: &Flag) -> String {
+    let default = match flag.default {
+        "" | "false" => String::new(),
+        default => format!(" (default {default})"),
+    };
+    let fate = match flag.fate {
+        Fate::Acts | Fate::Own => String::new(),
+        Fate::Accepted => " Accepted, and changes nothing.".to_owned(),
+        Fate::Told(why) => format!(" Accepted: {why}."),
+        Fate::Refused(why) => format!(" Refused: {why}."),
+    };
+    format!("{}{fate}{default}", flag.help)
+}
+
+/// What `--version` shows; `how` is its value.
+pub fn version(how: &str) -> String {
+    match how {
+        "raw" => format!(
+            "version.Info{{Major:\"{}\", Minor:\"{}\", GitVersion:\"{}\", Platform:\"{}/{}\"}}",
+            version::MAJOR,
+            version::MINOR,
+            version::GIT_VERSION,
+            std::env::consts::OS,
+            std::env::consts::ARCH
+        ),
+        _ => format!("Kubernetes {}", version::GIT_VERSION),
+    }
+}

@@ -1,0 +1,96 @@
+//! Flags about auditing and features.
+
+use super::{Kind, Section, accepted, refused, told};
+
+/// Auditing.
+pub(super) const AUDITING: Section = Section {
+    title: "Auditing",
+    flags: &[
+        accepted(
+            "audit-log-batch-buffer-size",
+            Kind::Int,
+            "10000",
+            "Events of auditing to keep before they are written.",
+        ),
+        accepted("audit-log-batch-max-size", Kind::Int, "1", "Events of auditing to write at once."),
+        accepted("audit-log-batch-max-wait", Kind::Duration, "", "How long to wait for a full batch."),
+        accepted("audit-log-batch-throttle-burst", Kind::Int, "", "Batches to write at once after a rest."),
+        accepted("audit-log-batch-throttle-enable", Kind::Bool, "", "Limit how many batches are written a second."),
+        accepted("audit-log-batch-throttle-qps", Kind::Float32, "", "Batches to write a second."),
+        accepted("audit-log-compress", Kind::Bool, "", "Compress files of the audit log that are full."),
+        accepted("audit-log-format", Kind::Text, "json", "Form of the audit log."),
+        accepted("audit-log-maxage", Kind::Int, "366", "Days to keep files of the audit log."),
+        accepted("audit-log-maxbackup", Kind::Int, "100", "Files of the audit log to keep."),
+        accepted("audit-log-maxsize", Kind::Int, "100", "Megabytes of a file of the audit log."),
+        accepted("audit-log-mode", Kind::Text, "blocking", "Whether requests wait for their events to be written."),
+        refused(
+            "audit-log-path",
+            Kind::Text,
+            "",
+            "File of the audit log.",
+            "nothing would be audited: auditing is not there",
+        ),
+        accepted("audit-log-truncate-enabled", Kind::Bool, "", "Cut events that are too large."),
+        accepted("audit-log-truncate-max-batch-size", Kind::Int, "10485760", "Bytes of a batch of events."),
+        accepted("audit-log-truncate-max-event-size", Kind::Int, "102400", "Bytes of an event."),
+        accepted("audit-log-version", Kind::Text, "audit.k8s.io/v1", "API version of events in the log."),
+        refused(
+            "audit-policy-file",
+            Kind::Text,
+            "",
+            "File that says which requests are audited.",
+            "nothing would be audited: auditing is not there",
+        ),
+        accepted("audit-webhook-batch-buffer-size", Kind::Int, "10000", "Events to keep before they are sent."),
+        accepted("audit-webhook-batch-max-size", Kind::Int, "400", "Events to send at once."),
+        accepted("audit-webhook-batch-max-wait", Kind::Duration, "30s", "How long to wait for a full batch."),
+        accepted("audit-webhook-batch-throttle-burst", Kind::Int, "15", "Batches to send at once after a rest."),
+        accepted(
+            "audit-webhook-batch-throttle-enable",
+            Kind::Bool,
+            "true",
+            "Limit how many batches are sent a second.",
+        ),
+        accepted("audit-webhook-batch-throttle-qps", Kind::Float32, "10", "Batches to send a second."),
+        refused(
+            "audit-webhook-config-file",
+            Kind::Text,
+            "",
+            "Kubeconfig of the server that events are sent to.",
+            "nothing would be audited: auditing is not there",
+        ),
+        accepted(
+            "audit-webhook-initial-backoff",
+            Kind::Duration,
+            "10s",
+            "How long to wait before what failed is sent again.",
+        ),
+        accepted("audit-webhook-mode", Kind::Text, "batch", "Whether requests wait for their events to be sent."),
+        accepted("audit-webhook-truncate-enabled", Kind::Bool, "", "Cut events that are too large."),
+        accepted("audit-webhook-truncate-max-batch-size", Kind::Int, "10485760", "Bytes of a batch of events."),
+        accepted("audit-webhook-truncate-max-event-size", Kind::Int, "102400", "Bytes of an event."),
+        accepted("audit-webhook-version", Kind::Text, "audit.k8s.io/v1", "API version of events that are sent."),
+    ],
+};
+
+/// Features.
+pub(super) const FEATURES: Section = Section {
+    title: "Features",
+    flags: &[
+        accepted("contention-profiling", Kind::Bool, "", "Profile waiting for locks; there are no profiles."),
+        accepted(
+            "debug-socket-path",
+            Kind::Text,
+            "",
+            "Socket for profiles without authentication; there are no profiles.",
+        ),
+        told(
+            "enable-priority-and-fairness",
+            Kind::Bool,
+            "true",
+            "Queue requests by priority; without it requests are only counted.",
+            "requests are counted against the two limits, and not queued",
+        ),
+        accepted("profiling", Kind::Bool, "true", "Serve profiles at /debug/pprof; there are none."),
+    ],
+};

@@ -1,0 +1,115 @@
+//! General flags.
+
+use super::{Kind, Section, accepted, acts, told};
+
+/// Generic.
+pub(super) const GENERIC: Section = Section {
+    title: "Generic",
+    flags: &[
+        acts(
+            "advertise-address",
+            Kind::Ip,
+            "",
+            "Address under which others reach this server; it also stands in the endpoints of the Service kubernetes.",
+        ),
+        told(
+            "cors-allowed-origins",
+            Kind::Strings,
+            "",
+            "Origins of browser scripts that may call the API.",
+            "no answer carries headers for scripts of other origins",
+        ),
+        told(
+            "emulated-version",
+            Kind::Strings,
+            "",
+            "Versions of components to behave as.",
+            "this server behaves as Kubernetes 1.36",
+        ),
+        accepted(
+            "emulation-forward-compatible",
+            Kind::Bool,
+            "",
+            "Serve later versions of APIs than the emulated version had.",
+        ),
+        acts(
+            "external-hostname",
+            Kind::Text,
+            "",
+            "Host name under which clients outside reach this server; it stands in its own certificate.",
+        ),
+        told(
+            "feature-gates",
+            Kind::Gates,
+            "",
+            "Features to switch on or off.",
+            "features are as Kubernetes 1.36 has them by default",
+        ),
+        told(
+            "goaway-chance",
+            Kind::Float,
+            "",
+            "Part of the requests after which HTTP/2 clients are asked to connect anew.",
+            "clients are asked to connect anew only when the server stops",
+        ),
+        accepted(
+            "livez-grace-period",
+            Kind::Duration,
+            "",
+            "How long a server that starts counts as alive although it is not ready.",
+        ),
+        acts(
+            "max-mutating-requests-inflight",
+            Kind::Int,
+            "200",
+            "Requests that may change something and may be in progress at a time.",
+        ),
+        acts("max-requests-inflight", Kind::Int, "400", "Requests that only read and may be in progress at a time."),
+        accepted(
+            "min-compatibility-version",
+            Kind::Strings,
+            "",
+            "Oldest versions of components to stay compatible with.",
+        ),
+        accepted("min-request-timeout", Kind::Int, "1800", "Seconds that a watch lasts at least."),
+        told(
+            "request-timeout",
+            Kind::Duration,
+            "1m0s",
+            "How long a request may take.",
+            "requests have the time that Kubernetes gives by default",
+        ),
+        accepted(
+            "runtime-config-emulation-forward-compatible",
+            Kind::Bool,
+            "",
+            "Take versions in runtime-config that the emulated version had not.",
+        ),
+        acts(
+            "shutdown-delay-duration",
+            Kind::Duration,
+            "",
+            "How long a stopping server goes on serving while /readyz fails.",
+        ),
+        accepted("shutdown-send-retry-after", Kind::Bool, "", "Have clients of a stopping server told to come back."),
+        accepted(
+            "shutdown-watch-termination-grace-period",
+            Kind::Duration,
+            "",
+            "How long a stopping server gives watches to end; here they end at once.",
+        ),
+        accepted(
+            "storage-initialization-timeout",
+            Kind::Duration,
+            "1m0s",
+            "How long to wait for the storage at the start.",
+        ),
+        told(
+            "strict-transport-security-directives",
+            Kind::Strings,
+            "",
+            "What the header Strict-Transport-Security tells browsers.",
+            "the header is not sent",
+        ),
+    ],
+};

@@ -1,0 +1,199 @@
+//! Every flag of kube-apiserver 1.36.3, by the sections of its help: the one table of what they are and what becomes of
+//! them here.
+
+mod access;
+mod auditing;
+mod generic;
+mod misc;
+mod others;
+mod own;
+mod serving;
+mod storage;
+
+/// What a flag takes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Kind {
+    /// A truth value; true without one.
+    Bool,
+    /// A whole number.
+    Int,
+    /// A number.
+    Float,
+    /// A number of 32 bits.
+    Float32,
+    /// A span of time.
+    Duration,
+    /// An IP address.
+    Ip,
+    /// Any text.
+    Text,
+    /// Texts, separated by commas; several flags add up.
+    Strings,
+    /// A text; several flags add up.
+    Texts,
+    /// `key=value`, separated by commas; several flags add up.
+    Pairs,
+    /// Names of features with truth values.
+    Gates,
+    /// `label=values`, each quoted where it has commas.
+    Labels,
+    /// First and last port.
+    PortRange,
+    /// An amount.
+    Quantity,
+    /// How much is logged.
+    Level,
+    /// Whole numbers, separated by commas.
+    Integers,
+    /// Files of a certificate and its key, and names.
+    NamedKeys,
+    /// Patterns of files.
+    Patterns,
+    /// A version to show, or `raw`.
+    Version,
+}
+
+impl Kind {
+    /// What help calls it; a truth value needs no word.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Bool => "",
+            Self::Int => "int",
+            Self::Float => "float",
+            Self::Float32 => "float32",
+            Self::Duration => "duration",
+            Self::Ip => "ip",
+            Self::Text => "string",
+            Self::Strings => "strings",
+            Self::Texts => "stringArray",
+            Self::Pairs => "mapStringString",
+            Self::Gates => "colonSeparatedMultimapStringString",
+            Self::Labels => "stringToString",
+            Self::PortRange => "portRange",
+            Self::Quantity => "quantity",
+            Self::Level => "Level",
+            Self::Integers => "int32Slice",
+            Self::NamedKeys => "namedCertKey",
+            Self::Patterns => "pattern=N,...",
+            Self::Version => "version[=true]",
+        }
+    }
+
+    /// What a flag without a value means.
+    pub const fn alone(self) -> Option<&'static str> {
+        match self {
+            Self::Bool | Self::Version => Some("true"),
+            _ => None,
+        }
+    }
+
+    /// Whether several flags add up.
+    pub const fn is_list(self) -> bool {
+        matches!(
+            self,
+            Self::Strings
+                | Self::Texts
+                | Self::Pairs
+                | Self::Gates
+                | Self::Labels
+                | Self::Integers
+                | Self::NamedKeys
+                | Self::Patterns
+        )
+    }
+}
+
+/// What becomes of a flag.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Fate {
+    /// It does what it does in Kubernetes.
+    Acts,
+    /// It is accepted; that it changes nothing surprises nobody.
+    Accepted,
+    /// It is accepted, and one line of the log says what is so instead.
+    Told(&'static str),
+    /// The server does not start, since to ignore it would be dangerous, or of no use to anybody.
+    Refused(&'static str),
+    /// It is no flag of Kubernetes, but one of this server.
+    Own,
+}
+
+/// A flag.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Flag {
+    /// Its name, without the dashes.
+    pub name: &'static str,
+    /// Its letter, if it has one.
+    pub short: Option<char>,
+    /// What it takes.
+    pub kind: Kind,
+    /// What holds without it; may be empty.
+    pub default: &'static str,
+    /// What it is for.
+    pub help: &'static str,
+    /// What becomes of it.
+    pub fate: Fate,
+}
+
+/// Flags under one title.
+#[derive(Debug, Clone, Copy)]
+pub struct Section {
+    /// The title.
+    pub title: &'static str,
+    /// The flags, by name.
+    pub flags: &'static [Flag],
+}
+
+/// All flags.
+pub static SECTIONS: [Section; 16] = [
+    generic::GENERIC,
+    storage::ETCD,
+    serving::SECURE_SERVING,
+    auditing::AUDITING,
+    auditing::FEATURES,
+    access::AUTHENTICATION,
+    access::AUTHORIZATION,
+    others::API_ENABLEMENT,
+    others::EGRESS_SELECTOR,
+    others::ADMISSION,
+    others::METRICS,
+    others::LOGS,
+    others::TRACES,
+    misc::MISC,
+    own::FLOTILLA,
+    misc::GLOBAL,
+];
+
+/// All flags, in the order of their sections.
+pub fn flags() -> impl Iterator<Item = &'static Flag> {
+    SECTIONS.iter().flat_map(|section| section.flags)
+}
+
+/// The flag of a name.
+pub fn find(name: &str) -> Option<&'static Flag> {
+    flags().find(|flag| flag.name == name)
+}
+
+const fn flag(name: &'static str, kind: Kind, default: &'static str, help: &'static str, fate: Fate) -> Flag {
+    Flag { name, short: None, kind, default, help, fate }
+}
+
+const fn acts(name: &'static str, kind: Kind, default: &'static str, help: &'static str) -> Flag {
+    flag(name, kind, default, help, Fate::Acts)
+}
+
+const fn accepted(name: &'static str, kind: Kind, default: &'static str, help: &'static str) -> Flag {
+    flag(name, kind, default, help, Fate::Accepted)
+}
+
+const fn told(name: &'static str, kind: Kind, default: &'static str, help: &'static str, why: &'static str) -> Flag {
+    flag(name, kind, default, help, Fate::Told(why))
+}
+
+const fn refused(name: &'static str, kind: Kind, default: &'static str, help: &'static str, why: &'static str) -> Flag {
+    flag(name, kind, default, help, Fate::Refused(why))
+}
+
+const fn own(name: &'static str, kind: Kind, default: &'static str, help: &'static str) -> Flag {
+    flag(name, kind, default, help, Fate::Own)
+}

@@ -1,0 +1,114 @@
+//! Flags about APIs, admission, metrics, logs and traces.
+
+use super::{Flag, Kind, Section, accepted, acts, refused, told};
+
+/// API enablement.
+pub(super) const API_ENABLEMENT: Section = Section {
+    title: "API enablement",
+    flags: &[told(
+        "runtime-config",
+        Kind::Pairs,
+        "",
+        "Versions of APIs to switch on or off.",
+        "the versions that Kubernetes 1.36 serves by default are served",
+    )],
+};
+
+/// Egress selector.
+pub(super) const EGRESS_SELECTOR: Section = Section {
+    title: "Egress selector",
+    flags: &[told(
+        "egress-selector-config-file",
+        Kind::Text,
+        "",
+        "File that says through which proxies to reach nodes and others.",
+        "others are reached directly",
+    )],
+};
+
+/// Admission.
+pub(super) const ADMISSION: Section = Section {
+    title: "Admission",
+    flags: &[
+        refused(
+            "admission-control",
+            Kind::Strings,
+            "",
+            "Admission plugins in order, in place of the default ones.",
+            "the order of plugins cannot be chosen: use --enable-admission-plugins and --disable-admission-plugins",
+        ),
+        refused(
+            "admission-control-config-file",
+            Kind::Text,
+            "",
+            "File with the configuration of admission plugins.",
+            "plugins would do otherwise than it says: it is not read",
+        ),
+        told(
+            "default-not-ready-toleration-seconds",
+            Kind::Int,
+            "300",
+            "Seconds that pods stay on nodes that are not ready.",
+            "it is 300 seconds",
+        ),
+        told(
+            "default-unreachable-toleration-seconds",
+            Kind::Int,
+            "300",
+            "Seconds that pods stay on nodes that are not reached.",
+            "it is 300 seconds",
+        ),
+        acts(
+            "disable-admission-plugins",
+            Kind::Strings,
+            "",
+            "Admission plugins to leave out although they are on by default.",
+        ),
+        acts(
+            "enable-admission-plugins",
+            Kind::Strings,
+            "",
+            "Admission plugins to use besides those that are on by default.",
+        ),
+    ],
+};
+
+/// Metrics.
+pub(super) const METRICS: Section = Section {
+    title: "Metrics",
+    flags: &[
+        accepted("allow-metric-labels", Kind::Labels, "", "Values that labels of metrics may have."),
+        accepted("allow-metric-labels-manifest", Kind::Text, "", "File with such values."),
+        accepted("disabled-metrics", Kind::Strings, "", "Metrics not to show."),
+        accepted("show-hidden-metrics-for-version", Kind::Text, "", "Show metrics that were hidden since a version."),
+    ],
+};
+
+/// Logs.
+pub(super) const LOGS: Section = Section {
+    title: "Logs",
+    flags: &[
+        accepted(
+            "log-flush-frequency",
+            Kind::Duration,
+            "5s",
+            "How often the log is written out; here it is never held back.",
+        ),
+        accepted("log-json-info-buffer-size", Kind::Quantity, "", "Bytes of the log to hold back."),
+        accepted("log-json-split-stream", Kind::Bool, "", "Write errors and the rest of the log to two streams."),
+        accepted("log-text-info-buffer-size", Kind::Quantity, "", "Bytes of the log to hold back."),
+        accepted("log-text-split-stream", Kind::Bool, "", "Write errors and the rest of the log to two streams."),
+        acts("logging-format", Kind::Text, "text", "Form of the log: text or json."),
+        Flag {
+            short: Some('v'),
+            ..acts("v", Kind::Level, "", "How much is logged: from 4 on debug, from 6 on trace.")
+        },
+        accepted("vmodule", Kind::Patterns, "", "How much is logged of certain files of Go."),
+    ],
+};
+
+/// Traces.
+pub(super) const TRACES: Section = Section {
+    title: "Traces",
+    flags: &[told("tracing-config-file", Kind::Text, "", "File that says where traces go.", "no traces are made")],
+};

@@ -1,0 +1,77 @@
+//! Flags about etcd.
+
+use super::{Kind, Section, accepted, refused, told};
+
+/// Etcd.
+pub(super) const ETCD: Section = Section {
+    title: "Etcd",
+    flags: &[
+        accepted("delete-collection-workers", Kind::Int, "1", "Workers that delete collections."),
+        accepted(
+            "enable-garbage-collector",
+            Kind::Bool,
+            "true",
+            "Keep finalizers for the garbage collector; they are always kept.",
+        ),
+        refused(
+            "encryption-provider-config",
+            Kind::Text,
+            "",
+            "File that says how objects are encrypted before they are stored.",
+            "objects would be stored unencrypted: encryption at rest is not there",
+        ),
+        accepted(
+            "encryption-provider-config-automatic-reload",
+            Kind::Bool,
+            "",
+            "Read that file again when it changes.",
+        ),
+        accepted("etcd-cafile", Kind::Text, "", "Authorities of etcd's certificates; there is no etcd."),
+        accepted("etcd-certfile", Kind::Text, "", "Certificate to show to etcd; there is no etcd."),
+        accepted(
+            "etcd-compaction-interval",
+            Kind::Duration,
+            "5m0s",
+            "How often etcd forgets old revisions; history here is bounded by time.",
+        ),
+        accepted("etcd-count-metric-poll-period", Kind::Duration, "1m0s", "How often objects are counted for metrics."),
+        accepted("etcd-db-metric-poll-interval", Kind::Duration, "30s", "How often etcd is asked for its size."),
+        accepted(
+            "etcd-healthcheck-timeout",
+            Kind::Duration,
+            "2s",
+            "How long etcd may take to answer a check of health.",
+        ),
+        accepted("etcd-keyfile", Kind::Text, "", "Key of the certificate for etcd; there is no etcd."),
+        accepted("etcd-prefix", Kind::Text, "/registry", "Prefix of all keys in etcd; there is no etcd."),
+        accepted(
+            "etcd-readycheck-timeout",
+            Kind::Duration,
+            "2s",
+            "How long etcd may take to answer a check of readiness.",
+        ),
+        told(
+            "etcd-servers",
+            Kind::Strings,
+            "",
+            "Servers of etcd: nobody asks them, since objects are kept by this server itself.",
+            "no etcd is used: this server keeps the objects itself, alone unless --initial-cluster names members",
+        ),
+        told("etcd-servers-overrides", Kind::Strings, "", "Servers of etcd for certain resources.", "no etcd is used"),
+        accepted(
+            "lease-reuse-duration-seconds",
+            Kind::Int,
+            "60",
+            "How long leases of etcd are used again; there is no etcd.",
+        ),
+        accepted("storage-backend", Kind::Text, "", "Kind of the storage."),
+        accepted(
+            "storage-media-type",
+            Kind::Text,
+            "application/vnd.kubernetes.protobuf",
+            "Encoding of objects in the storage; here it is JSON.",
+        ),
+        accepted("watch-cache", Kind::Bool, "true", "Keep a cache for watches; the tables themselves serve them here."),
+        accepted("watch-cache-sizes", Kind::Strings, "", "Sizes of those caches."),
+    ],
+};

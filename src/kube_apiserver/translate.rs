@@ -1,0 +1,277 @@
+//! From what kube-apiserver is asked for to the options of this server.
+
+use std::collections::BTreeSet;
+use std::net::{IpAddr, Ipv4Addr};
+use std::path::{Path, PathBuf};
+
+use flotilla_golang::strconv;
+
+use super::parse::{Given, Misuse};
+use super::table::{Fate, Flag};
+use super::{gates, value};
+use crate::registry::plugins;
+
+/// Where kube-apiserver keeps the certificate that it makes, unless told otherwise.
+const CERT_DIR: &str = "/var/run/kubernetes";
+/// Of which addresses it gives Services theirs, unless told otherwise.
+const SERVICE_RANGE: &str = "10.0.0.0/24";
+/// Directory of what is kept, in that of the certificates.
+const DATA_DIR: &str = "flotilla";
+
+/// What is to be started.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Translation {
+    /// The flags of `flotilla serve` that do what is asked for.
+    pub arguments: Vec<String>,
+    /// What the log is to say first: a line each.
+    pub told: Vec<String>,
+}
+
+/// Says how to do what a command line asks for.
+///
+/// # Errors
+/// When something is asked for that would be dangerous to leave undone, or that kube-apiserver refuses as well.
+pub fn translate(given: &Given) -> Result<Translation, Misuse> {
+    let mut wrong = Vec::new();
+    let mut to = Translation::default();
+    for (flag, values) in given.flags() {
+        judge(flag, values, &mut to, &mut wrong);
+    }
+    if let Err(why) = gates::check(given.all("feature-gates").iter().map(String::as_str)) {
+        wrong.push(why);
+    }
+    modes(given, &mut to, &mut wrong);
+    plugins_of(given, &mut to, &mut wrong);
+    listening(given, &mut to, &mut wrong);
+    same(given, &mut to);
+    if !wrong.is_empty() {
+        let all = wrong.join(", ");
+        return Err(Misuse(if wrong.len() == 1 { all } else { format!("[{all}]") }));
+    }
+    places(given, &mut to);
+    logging(given, &mut to);
+    if given.all("embedded-controllers").is_empty() {
+        to.set("embedded-controllers", "false");
+    }
+    Ok(to)
+}
+
+impl Translation {
+    fn set(&mut self, name: &str, value: impl std::fmt::Display) {
+        self.arguments.push(format!("--{name}={value}"));
+    }
+}
+
+/// What becomes of a flag that does nothing here.
+fn judge(flag: &Flag, values: &[String], to: &mut Translation, wrong: &mut Vec<String>) {
+    let asks = values.iter().any(|value| !value.is_empty() && value != flag.default);
+    match flag.fate {
+        Fate::Told(why) if asks => to.told.push(format!("--{}={}: {why}", flag.name, values.join(","))),
+        Fate::Refused(why) if asks => wrong.push(format!("--{} cannot be used: {why}", flag.name)),
+        _ => {}
+    }
+}
+
+/// Who decides what users may do.
+fn modes(given: &Given, to: &mut Translation, wrong: &mut Vec<String>) {
+    let modes = given.all("authorization-mode");
+    for mode in modes {
+        match mode.as_str() {
+            "AlwaysAllow" | "AlwaysDeny" | "Node" | "RBAC" => {}
+            "ABAC" | "Webhook" => {
+                wrong.push(format!("authorization-mode {mode} cannot be used: requests would be decided without it"));
+            }
+            _ => wrong.push(format!("authorization-mode {} is not a valid mode", strconv::quote(mode))),
+        }
+    }
+    if modes.iter().collect::<BTreeSet<_>>().len() < modes.len() {
+        wrong.push(format!("authorization-mode [{}] has mode specified more than once", quoted(modes)));
+    }
+    let all = String::from("AlwaysAllow");
+    let modes = if modes.is_empty() { std::slice::from_ref(&all) } else { modes };
+    to.set("authorization-mode", modes.join(","));
+    let anonymous = given.one("anonymous-auth") != Some("false");
+    if anonymous && modes.contains(&all) {
+        to.told.push(
+            "everybody may do everything (--authorization-mode=AlwaysAllow): requests without credentials are refused"
+                .to_owned(),
+        );
+    }
+    to.set("anonymous-auth", anonymous && !modes.contains(&all));
+}
+
+fn quoted(texts: &[String]) -> String {
+    texts.iter().map(|text| strconv::quote(text)).collect::<Vec<_>>().join(" ")
+}
+
+/// Which admission plugins are used.
+fn plugins_of(given: &Given, to: &mut Translation, wrong: &mut Vec<String>) {
+    let (on, off) = (given.all("enable-admission-plugins"), given.all("disable-admission-plugins"));
+    for (flag, names) in [("enable-admission-plugins", on), ("disable-admission-plugins", off)] {
+        for name in names.iter().filter(|name| plugins::find(name).is_none()) {
+            wrong.push(format!("{flag} plugin {} is unknown", strconv::quote(name)));
+        }
+    }
+    let both: Vec<String> = on.iter().filter(|name| off.contains(name)).cloned().collect();
+    if !both.is_empty() {
+        let both = quoted(&both);
+        wrong.push(format!("[{both}] in enable-admission-plugins and disable-admission-plugins overlapped"));
+    }
+    for name in on {
+        if plugins::find(name) == Some(plugins::Presence::Absent) {
+            wrong.push(format!("enable-admission-plugins plugin {name} cannot be used: it is not there"));
+        }
+    }
+    for name in off {
+        if plugins::find(name) == Some(plugins::Presence::Always) {
+            to.told.push(format!("--disable-admission-plugins={name}: what it does is done all the same"));
+        }
+    }
+    for (flag, names) in [("enable-admission-plugins", on), ("disable-admission-plugins", off)] {
+        if !names.is_empty() {
+            to.set(flag, names.join(","));
+        }
+    }
+}
+
+/// Where the server listens.
+fn listening(given: &Given, to: &mut Translation, wrong: &mut Vec<String>) {
+    let address = given.one("bind-address").and_then(|address| address.parse().ok());
+    let address: IpAddr = address.unwrap_or(Ipv4Addr::UNSPECIFIED.into());
+    let port = given.one("secure-port").map_or(Ok(6443), |port| port.parse::<u16>().map_err(|_| port));
+    match port {
+        Ok(port) if port > 0 => to.set("listen", std::net::SocketAddr::new(address, port)),
+        _ => {
+            let port = given.one("secure-port").unwrap_or_default();
+            wrong.push(format!(
+                "--secure-port {port} must be between 1 and 65535, inclusive. It cannot be turned off with 0"
+            ));
+        }
+    }
+    if given.all("service-cluster-ip-range").is_empty() {
+        to.told.push(format!("no --service-cluster-ip-range is given: Services get addresses of {SERVICE_RANGE}"));
+        to.set("service-cluster-ip-range", SERVICE_RANGE);
+    }
+}
+
+/// Flags whose options here have the same name and take the same values.
+const SAME: [&str; 37] = [
+    "advertise-address",
+    "client-ca-file",
+    "config",
+    "data-dir",
+    "disable-http2-serving",
+    "embedded-controllers",
+    "enable-aggregator-routing",
+    "enable-bootstrap-token-auth",
+    "endpoint-reconciler-type",
+    "groups",
+    "history-seconds",
+    "initial-cluster",
+    "initial-cluster-size",
+    "kubelet-certificate-authority",
+    "kubelet-client-certificate",
+    "kubelet-client-key",
+    "max-mutating-requests-inflight",
+    "max-requests-inflight",
+    "name",
+    "peer-advertise",
+    "peer-listen",
+    "pki-dir",
+    "proxy-client-cert-file",
+    "proxy-client-key-file",
+    "requestheader-client-ca-file",
+    "service-account-jwks-uri",
+    "service-account-signing-key-file",
+    "service-cluster-ip-range",
+    "service-node-port-range",
+    "shards",
+    "shutdown-grace-seconds",
+    "tls-cert-file",
+    "tls-min-version",
+    "tls-private-key-file",
+    "token-auth-file",
+    "unsafe-no-fsync",
+    "workers",
+];
+
+/// Such flags that may be repeated.
+const SAME_LISTS: [&str; 11] = [
+    "api-audiences",
+    "kubelet-preferred-address-types",
+    "requestheader-allowed-names",
+    "requestheader-extra-headers-prefix",
+    "requestheader-group-headers",
+    "requestheader-uid-headers",
+    "requestheader-username-headers",
+    "service-account-issuer",
+    "service-account-key-file",
+    "tls-cipher-suites",
+    "tls-san",
+];
+
+fn same(given: &Given, to: &mut Translation) {
+    for name in SAME {
+        if let Some(value) = given.one(name) {
+            to.set(name, value);
+        }
+    }
+    for name in SAME_LISTS {
+        for value in given.all(name) {
+            to.set(name, value);
+        }
+    }
+    if let Some(host) = given.one("external-hostname") {
+        to.set("tls-san", host);
+    }
+    if let Some(delay) = given.one("shutdown-delay-duration").and_then(|text| value::span(text).ok()) {
+        to.set("shutdown-delay-seconds", delay.max(0).cast_unsigned().div_ceil(1_000_000_000));
+    }
+}
+
+/// Where certificates are, and what is kept.
+fn places(given: &Given, to: &mut Translation) {
+    let cert_dir = given.one("cert-dir").map(PathBuf::from);
+    let serving = given.one("tls-cert-file").map(PathBuf::from);
+    if serving.is_none() {
+        let dir = cert_dir.clone().unwrap_or_else(|| CERT_DIR.into());
+        to.set("cert-dir", dir.display());
+    }
+    if given.one("data-dir").is_some() || std::env::var_os("FLOTILLA_DATA_DIR").is_some() {
+        return;
+    }
+    let beside = cert_dir.or_else(|| serving?.parent().filter(|dir| can_be_written(dir)).map(Path::to_owned));
+    match beside {
+        Some(dir) => {
+            let dir = dir.join(DATA_DIR);
+            to.told.push(format!("no --data-dir is given: what is stored is kept in {}", dir.display()));
+            to.set("data-dir", dir.display());
+        }
+        None => to.told.push(format!(
+            "no --data-dir is given: what is stored is kept in {}",
+            crate::config::default_data_dir().display()
+        )),
+    }
+}
+
+/// Whether files can be made in a directory.
+fn can_be_written(dir: &Path) -> bool {
+    use rustix::fs::{Access, access};
+    let dir = if dir.as_os_str().is_empty() { Path::new(".") } else { dir };
+    access(dir, Access::WRITE_OK | Access::EXEC_OK).is_ok()
+}
+
+/// How much is logged, and in which form.
+fn logging(given: &Given, to: &mut Translation) {
+    if let Some(form) = given.one("logging-format") {
+        to.set("log-format", form);
+    }
+    let quiet = "actix_server=warn,openraft=error,h2=info,hyper=info,rustls=info";
+    let level = given.one("v").and_then(|level| level.parse::<i64>().ok());
+    match (given.one("log-level"), level) {
+        (Some(filter), _) => to.set("log-level", filter),
+        (None, Some(4 | 5)) => to.set("log-level", format!("debug,{quiet}")),
+        (None, Some(6..)) => to.set("log-level", format!("debug,flotilla=trace,{quiet}")),
+        _ => {}
+    }
+}

@@ -1,0 +1,331 @@
+//! Keeps nodes to what is theirs (NodeRestriction): the rules are in [`crate::kinds::admission::node_restriction`], and
+//! here is what they are asked about.
+
+use flotilla_proto::value::Value;
+
+use super::{Registry, Request, plugins};
+use crate::access::nodes::node_of;
+use crate::access::{Attributes, ResourceAttributes};
+use crate::field::quote;
+use crate::kinds::admission::node_restriction as rules;
+use crate::kinds::certificate;
+use crate::metrics::admission::Operation;
+use crate::registry::stored_tree;
+use crate::status::{ApiError, ApiResult};
+
+/// Namespace of the leases of nodes.
+const LEASES: &str = "kube-node-lease";
+/// Drivers in whose care volumes of these sorts are, which were once built in.
+const MIGRATED: [(&str, &str); 7] = [
+    ("awsElasticBlockStore", "ebs.csi.aws.com"),
+    ("azureDisk", "disk.csi.azure.com"),
+    ("azureFile", "file.csi.azure.com"),
+    ("cinder", "cinder.csi.openstack.org"),
+    ("gcePersistentDisk", "pd.csi.storage.gke.io"),
+    ("portworxVolume", "pxd.portworx.com"),
+    ("vsphereVolume", "csi.vsphere.vmware.com"),
+];
+
+/// What a node wants to do with an object: the object as it is to be, unless it is deleted, and as it is, unless it is
+/// new.
+pub(super) fn restrict(request: &Request<'_>, object: Option<&Value>, old: Option<&Value>) -> ApiResult<()> {
+    if !request.registry.plugins.restricts_nodes() {
+        return Ok(());
+    }
+    let Some(node) = node_of(&request.caller.user) else { return Ok(()) };
+    request.by(plugins::NODE_RESTRICTION, || {
+        let shown = object.or(old).unwrap_or(&Value::Null);
+        if node.is_empty() {
+            let why = format!("could not determine node from user {}", quote(&request.caller.user.name));
+            return Err(request.refuse(shown, &why));
+        }
+        let asked = Asked { request, node, object, old };
+        asked.judge().map_err(|why| match why {
+            Why::Forbidden(why) => request.refuse(shown, &why),
+            Why::Other(error) => error,
+        })
+    })
+}
+
+/// Why not: in the words of the plugin, or an error of another sort.
+enum Why {
+    Forbidden(String),
+    Other(ApiError),
+}
+
+impl From<String> for Why {
+    fn from(why: String) -> Self {
+        Self::Forbidden(why)
+    }
+}
+
+impl From<ApiError> for Why {
+    fn from(error: ApiError) -> Self {
+        Self::Other(error)
+    }
+}
+
+type Verdict = Result<(), Why>;
+
+/// What a node asks for.
+struct Asked<'a> {
+    request: &'a Request<'a>,
+    node: &'a str,
+    object: Option<&'a Value>,
+    old: Option<&'a Value>,
+}
+
+fn refuse(why: impl Into<String>) -> Verdict {
+    Err(Why::Forbidden(why.into()))
+}
+
+impl Asked<'_> {
+    fn judge(&self) -> Verdict {
+        let target = self.request.target;
+        let is_status = target.subresource == "status";
+        match (target.served.group(), &*target.served.resource.name) {
+            ("", "pods") => self.pod(),
+            ("", "nodes") => self.own_node(),
+            ("", "persistentvolumeclaims") if !is_status => refuse("may only update PVC status"),
+            ("", "persistentvolumeclaims") => match (self.object, self.old) {
+                (Some(claim), Some(old)) => Ok(rules::claim_status(self.node, claim, old)?),
+                _ => refuse(format!("unexpected operation {}", quote(self.operation()))),
+            },
+            ("", "serviceaccounts") if target.subresource == "token" => self.token(),
+            ("coordination.k8s.io", "leases") => self.lease(),
+            ("storage.k8s.io", "csinodes") if self.name() != self.node => {
+                refuse("can only access CSINode with the same name as the requesting node")
+            }
+            ("resource.k8s.io", "resourceslices") => self.slice(),
+            ("certificates.k8s.io", "podcertificaterequests") => {
+                refuse("PodCertificateRequest feature gate is disabled")
+            }
+            ("certificates.k8s.io", "certificatesigningrequests") => self.certificate(),
+            _ => Ok(()),
+        }
+    }
+
+    fn operation(&self) -> &'static str {
+        match (self.object, self.old) {
+            (Some(_), None) => "CREATE",
+            (Some(_), Some(_)) => "UPDATE",
+            _ => "DELETE",
+        }
+    }
+
+    /// The name of the object, also of a new one.
+    fn name(&self) -> &str {
+        match self.request.target.name {
+            "" => self.object.map_or("", |object| object.str_at(&["metadata", "name"])),
+            name => name,
+        }
+    }
+
+    fn pod(&self) -> Verdict {
+        let (node, target) = (self.node, self.request.target);
+        match (target.subresource, self.object, self.old) {
+            ("", Some(pod), None) => self.new_pod(pod),
+            ("", None, Some(old)) if old.str_at(&["spec", "nodeName"]) == node => Ok(()),
+            ("", None, Some(_)) => {
+                refuse(format!("node {} can only delete pods with spec.nodeName set to itself", quote(node)))
+            }
+            ("", ..) => refuse(format!(
+                "unexpected operation {}, node {} can only create and delete mirror pods",
+                quote(self.operation()),
+                quote(node)
+            )),
+            ("status", Some(pod), Some(old)) => Ok(rules::pod_status(node, pod, old)?),
+            ("eviction", Some(_), None) => {
+                let pod = self.found("pods", "pod", target.namespace, target.name)?;
+                if pod.str_at(&["spec", "nodeName"]) == node {
+                    return Ok(());
+                }
+                refuse(format!("node {node} can only evict pods with spec.nodeName set to itself"))
+            }
+            (part, ..) => {
+                refuse(format!("unexpected pod subresource {}, only 'status' and 'eviction' are allowed", quote(part)))
+            }
+        }
+    }
+
+    fn new_pod(&self, pod: &Value) -> Verdict {
+        let (node, uid) = (self.node, rules::mirror_pod(self.node, pod)?);
+        let found = self.found("nodes", "node", "", node)?;
+        let own = found.str_at(&["metadata", "uid"]);
+        if uid != own {
+            return refuse(format!("node {node} UID mismatch: expected {uid} got {own}"));
+        }
+        Ok(rules::refers_to_nothing(node, pod)?)
+    }
+
+    fn own_node(&self) -> Verdict {
+        let name = self.name();
+        if name != self.node {
+            return refuse(format!("node {} is not allowed to modify node {}", quote(self.node), quote(name)));
+        }
+        match (self.object, self.old) {
+            (Some(node), None) => Ok(rules::new_node(self.node, node)?),
+            (Some(node), Some(old)) => Ok(rules::changed_node(self.node, node, old)?),
+            _ => Ok(()),
+        }
+    }
+
+    fn lease(&self) -> Verdict {
+        if self.request.target.namespace != LEASES {
+            return refuse(format!("can only access leases in the {} system namespace", quote(LEASES)));
+        }
+        if self.name() != self.node {
+            return refuse("can only access node lease with the same name as the requesting node");
+        }
+        Ok(())
+    }
+
+    fn slice(&self) -> Verdict {
+        let is_own = |slice: &Value| slice.str_at(&["spec", "nodeName"]) == self.node;
+        match (self.object, self.old) {
+            (Some(slice), None) if !is_own(slice) => {
+                refuse("can only create ResourceSlice with the same NodeName as the requesting node")
+            }
+            (None, Some(slice)) if !is_own(slice) => {
+                refuse("can only delete ResourceSlice with the same NodeName as the requesting node")
+            }
+            _ => Ok(()),
+        }
+    }
+
+    fn certificate(&self) -> Verdict {
+        let (Some(asked), None) = (self.object, self.old) else { return Ok(()) };
+        let signer = asked.str_at(&["spec", "signerName"]);
+        if !["kubernetes.io/kubelet-serving", "kubernetes.io/kube-apiserver-client-kubelet"].contains(&signer) {
+            return Ok(());
+        }
+        let name = certificate::requested_name(asked).map_err(|why| format!("unable to parse csr: {why}"))?;
+        if name != format!("system:node:{}", self.node) {
+            return refuse(format!("can only create a node CSR with CN=system:node:{}", self.node));
+        }
+        Ok(())
+    }
+
+    /// A token for a service account: for a pod that runs there, and for audiences that the pod wants.
+    fn token(&self) -> Verdict {
+        let (Some(asked), namespace) = (self.object, self.request.target.namespace) else { return Ok(()) };
+        let bound = asked.at(&["spec", "boundObjectRef"]);
+        let (kind, name, uid) = (bound.str_at(&["kind"]), bound.str_at(&["name"]), bound.str_at(&["uid"]));
+        if bound.str_at(&["apiVersion"]) != "v1" || kind != "Pod" || name.is_empty() {
+            return refuse("node requested token not bound to a pod");
+        }
+        if uid.is_empty() {
+            return refuse("node requested token with a pod binding without a uid");
+        }
+        let pod = self.found("pods", "pod", namespace, name)?;
+        if uid != pod.str_at(&["metadata", "uid"]) {
+            return refuse(format!(
+                "the UID in the bound object reference ({uid}) does not match the UID in record. The object might have \
+                 been deleted and then recreated"
+            ));
+        }
+        if pod.str_at(&["spec", "nodeName"]) != self.node {
+            return refuse("node requested token bound to a pod scheduled on a different node");
+        }
+        let audience = match asked.list_at(&["spec", "audiences"]) {
+            [] => "",
+            [audience] => audience.as_str().unwrap_or(""),
+            _ => return refuse("node may only request 0 or 1 audiences"),
+        };
+        self.audience(&pod, audience)
+    }
+
+    fn audience(&self, pod: &Value, audience: &str) -> Verdict {
+        if pod.list_at(&["spec", "volumes"]).iter().any(|volume| self.wants(pod, volume, audience)) {
+            return Ok(());
+        }
+        let target = self.request.target;
+        let of = ResourceAttributes {
+            verb: "request-serviceaccounts-token-audience",
+            namespace: target.namespace,
+            resource: audience,
+            name: target.name,
+            ..ResourceAttributes::default()
+        };
+        let user = &self.request.caller.user;
+        if self.request.registry.authorizer.allows(user, &Attributes::Resource(of)) {
+            return Ok(());
+        }
+        refuse(format!(
+            "audience {} not found in pod spec volume, {} is not authorized to request tokens for this audience",
+            quote(audience),
+            user.name
+        ))
+    }
+
+    /// Whether a volume of a pod needs tokens for an audience: itself, or the driver that it is mounted by.
+    fn wants(&self, pod: &Value, volume: &Value, audience: &str) -> bool {
+        let mut sources = volume.list_at(&["projected", "sources"]).iter();
+        let token = |source: &Value| {
+            let token = source.at(&["serviceAccountToken"]);
+            !token.is_null() && token.str_at(&["audience"]) == audience
+        };
+        if sources.any(token) {
+            return true;
+        }
+        let namespace = self.request.target.namespace;
+        let of_claim = |claim: &str| {
+            let claim = self.glance("", "persistentvolumeclaims", namespace, claim)?;
+            let volume = self.glance("", "persistentvolumes", "", claim.str_at(&["spec", "volumeName"]))?;
+            driver_of(volume.at(&["spec"]))
+        };
+        let driver = if !volume.at(&["ephemeral", "volumeClaimTemplate"]).is_null() {
+            of_claim(&format!("{}-{}", pod.str_at(&["metadata", "name"]), volume.str_at(&["name"])))
+        } else if let Some(claim) = volume.at(&["persistentVolumeClaim", "claimName"]).as_str() {
+            of_claim(claim)
+        } else {
+            driver_of(volume)
+        };
+        let driver = driver.and_then(|driver| self.glance("storage.k8s.io", "csidrivers", "", &driver));
+        driver.is_some_and(|driver| {
+            let mut requests = driver.list_at(&["spec", "tokenRequests"]).iter();
+            requests.any(|request| request.str_at(&["audience"]) == audience)
+        })
+    }
+
+    /// What is known here of an object; the reference looks at its own copy, too.
+    fn glance(&self, group: &str, resource: &str, namespace: &str, name: &str) -> Option<Value> {
+        let registry = self.request.registry;
+        let served = registry.resources.of_resource(group, resource)?;
+        let object = registry.current(&served, namespace, name)?;
+        stored_tree(&object).ok()
+    }
+
+    /// As [`Asked::glance`] of the core group, which must be there.
+    fn found(&self, resource: &str, kind: &str, namespace: &str, name: &str) -> Result<Value, Why> {
+        let found = self.glance("", resource, namespace, name);
+        found.ok_or_else(|| Why::Other(ApiError::not_found("", kind, name)))
+    }
+}
+
+/// The driver that mounts a volume, of a pod or of the cluster.
+fn driver_of(volume: &Value) -> Option<String> {
+    if let Some(driver) = volume.at(&["csi", "driver"]).as_str() {
+        return Some(driver.to_owned());
+    }
+    MIGRATED.iter().find(|(sort, _)| !volume.at(&[sort]).is_null()).map(|(_, driver)| (*driver).to_owned())
+}
+
+impl Registry {
+    /// Keeps a node that deletes an object to what is its own.
+    ///
+    /// # Errors
+    /// Why it may not.
+    pub(in crate::registry) fn restrict_deletion(
+        &self,
+        target: super::Target<'_>,
+        old: &Value,
+        caller: &crate::gateway::Caller,
+    ) -> ApiResult<()> {
+        if !self.plugins.restricts_nodes() {
+            return Ok(());
+        }
+        let request = Request::new(self, target, caller, Operation::Delete, super::Phase::Admit);
+        restrict(&request, None, Some(old))
+    }
+}

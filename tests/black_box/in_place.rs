@@ -1,0 +1,290 @@
+//! In the place of kube-apiserver and etcd: the command lines of tools, and who may do what by them.
+
+use serde_json::{Value, json};
+
+use crate::support::Connection;
+use crate::support::called::{Called, Prepared, plain, send};
+
+/// What tools start, by tool.
+fn lines() -> Vec<(&'static str, Vec<&'static str>)> {
+    let mut lines: Vec<(&str, Vec<&str>)> = Vec::new();
+    for line in include_str!("command_lines.txt").lines().filter(|line| !line.is_empty() && !line.starts_with('#')) {
+        match line.strip_prefix('[').and_then(|line| line.strip_suffix(']')) {
+            Some(tool) => lines.push((tool, Vec::new())),
+            None => lines.last_mut().expect("a tool").1.push(line),
+        }
+    }
+    lines
+}
+
+fn line_of(tool: &str) -> Vec<&'static str> {
+    lines().into_iter().find(|(name, _)| *name == tool).expect("a line").1
+}
+
+/// Starts an API server as a tool does, but on loopback alone.
+fn start(prepared: &Prepared, tool: &str, further: &[&str]) -> Called {
+    let mut flags = line_of(tool);
+    flags.extend(["--bind-address=127.0.0.1", "--data-dir=$D"]);
+    flags.extend(further);
+    prepared.start("kube-apiserver", &flags)
+}
+
+#[test]
+fn every_tool_starts_its_api_server() {
+    let servers: Vec<&str> = lines().iter().map(|(tool, _)| *tool).filter(|tool| !tool.starts_with("etcd")).collect();
+    assert!(servers.len() >= 6, "{servers:?}");
+    for tool in servers {
+        let prepared = Prepared::new();
+        let mut server = start(&prepared, tool, &[]);
+        let mut client = prepared.ready(&mut server, "admin");
+        assert_eq!(client.get("/healthz").text(), "ok", "{tool}");
+        let told = client.get("/readyz?verbose").text();
+        assert!(told.contains("[+]etcd ok") && told.trim_end().ends_with("readyz check passed"), "{tool}: {told}");
+        client.get("/api/v1/namespaces/kube-system").expect(200);
+        let anonymous = prepared.connect(None).expect("a connection").get("/healthz").status;
+        assert_eq!(anonymous, if tool == "k0smotron" { 401 } else { 200 }, "{tool}");
+        let issuer = client.get("/.well-known/openid-configuration").expect(200);
+        if tool == "k0smotron" {
+            assert_eq!(issuer["jwks_uri"], "https://kubernetes.default.svc/openid/v1/jwks");
+        }
+        let told = server.messages();
+        assert!(told.contains("no etcd is used"), "{tool}: {told}");
+        assert!(server.terminate().success(), "{tool}");
+    }
+}
+
+#[test]
+fn every_tool_starts_its_etcd() {
+    for (tool, flags) in lines().into_iter().filter(|(tool, _)| tool.starts_with("etcd")) {
+        let prepared = Prepared::new();
+        let mut etcd = prepared.start("etcd", &flags);
+        let health = etcd.until(|| plain(prepared.ports[1], "/health"));
+        assert!(health.starts_with("HTTP/1.1 200") && health.contains("\"health\":\"true\""), "{tool}: {health}");
+        let version = plain(prepared.ports[1], "/version").expect("an answer");
+        assert!(version.contains("\"etcdserver\":\"3.6."), "{tool}: {version}");
+        let other = plain(prepared.ports[1], "/v2/keys").expect("an answer");
+        assert!(other.starts_with("HTTP/1.1 404") && other.contains("no etcd"), "{tool}: {other}");
+        assert!(etcd.messages().contains("no etcd"), "{tool}");
+        assert!(!prepared.data().exists(), "{tool}: it keeps nothing");
+        assert!(etcd.terminate().success(), "{tool}");
+    }
+}
+
+#[test]
+fn data_lies_beside_the_certificates_unless_said() {
+    let prepared = Prepared::new();
+    let mut server = prepared.start("kube-apiserver", &line_of("envtest"));
+    let mut client = prepared.ready(&mut server, "admin");
+    client.post("/api/v1/namespaces/default/configmaps", &json!({"metadata": {"name": "kept"}})).expect(201);
+    assert!(server.messages().contains(&prepared.certs().join("flotilla").display().to_string()));
+    assert!(server.terminate().success());
+    assert!(prepared.certs().join("flotilla").join("wal").is_dir());
+    let mut server = prepared.start("kube-apiserver", &line_of("envtest"));
+    let mut client = prepared.ready(&mut server, "admin");
+    client.get("/api/v1/namespaces/default/configmaps/kept").expect(200);
+}
+
+#[test]
+fn a_certificate_is_made_where_none_is() {
+    let prepared = Prepared::new();
+    let certs = prepared.certs();
+    for file in ["apiserver.crt", "apiserver.key"] {
+        std::fs::remove_file(certs.join(file)).expect("a file");
+    }
+    let server = &mut start(&prepared, "envtest", &[]);
+    server.until(|| certs.join("apiserver.key").exists().then_some(()));
+    server.until(|| certs.join("apiserver.crt").exists().then_some(()));
+}
+
+#[test]
+fn help_version_and_misuse() {
+    let prepared = Prepared::new();
+    let says = |name: &str, flags: &[&str]| {
+        let output = prepared.output(name, flags);
+        let text = |bytes: Vec<u8>| String::from_utf8(bytes).expect("text");
+        (output.status.code(), text(output.stdout), text(output.stderr))
+    };
+    let (code, out, _) = says("kube-apiserver", &["--help"]);
+    assert_eq!(code, Some(0));
+    for part in ["Secure serving flags:", "--etcd-servers strings", "-v, --v Level", "Misc flags:"] {
+        assert!(out.contains(part), "{part}");
+    }
+    assert!(!out.lines().any(|line| line.trim_start().starts_with("--insecure-port")));
+    let (code, out, _) = says("kube-apiserver", &["--version"]);
+    assert!(code == Some(0) && out.starts_with("Kubernetes v1.36.3+flotilla"), "{out}");
+    for (flag, part) in [
+        ("--nope", "Error: unknown flag: --nope"),
+        ("--secure-port=abc", "Error: invalid argument \"abc\" for \"--secure-port\" flag: strconv.ParseInt"),
+        ("--authorization-mode=Webhook", "authorization-mode Webhook cannot be used"),
+        ("--encryption-provider-config=/x", "--encryption-provider-config cannot be used"),
+        ("--advertise-address=nowhere", "failed to parse IP"),
+    ] {
+        let (code, _, err) = says("kube-apiserver", &[flag]);
+        assert!(code == Some(1) && err.contains(part), "{flag}: {code:?} {err}");
+    }
+    let (code, out, _) = says("etcd", &["--help"]);
+    assert!(code == Some(0) && out.contains("--unsafe-no-fsync"), "{out}");
+    let (code, _, err) = says("etcd", &["--nope"]);
+    assert!(code == Some(2) && err.contains("flag provided but not defined: -nope"), "{err}");
+    let (code, _, err) = says("etcdctl", &["snapshot", "save", "/x"]);
+    assert!(code == Some(1) && err.contains("flotilla backup"), "{err}");
+    let (code, out, _) = says("flotilla", &["kube-apiserver", "--version"]);
+    assert!(code == Some(0) && out.starts_with("Kubernetes v1.36.3+flotilla"), "{out}");
+}
+
+/// Who the server takes a client for.
+fn who(client: &mut Connection, headers: &[(&str, &str)]) -> (u16, Value) {
+    let review = json!({"apiVersion": "authentication.k8s.io/v1", "kind": "SelfSubjectReview"}).to_string();
+    let path = "/apis/authentication.k8s.io/v1/selfsubjectreviews";
+    let answer = send(client, "POST", path, headers, &review);
+    (answer.status, answer.json()["status"]["userInfo"].clone())
+}
+
+#[test]
+fn front_proxies_say_who_asks() {
+    let prepared = Prepared::new();
+    let mut server = start(&prepared, "kubeadm", &[]);
+    let mut admin = prepared.ready(&mut server, "admin");
+    let headers = [
+        ("X-Remote-User", "ann"),
+        ("X-Remote-Group", "dev"),
+        ("X-Remote-Group", "ops"),
+        ("X-Remote-Extra-Acme.com%2Fproject", "one"),
+    ];
+    let mut proxy = prepared.connect(Some("front-proxy-client")).expect("a connection");
+    let (status, user) = who(&mut proxy, &headers);
+    assert_eq!(status, 201);
+    assert_eq!(user["username"], "ann");
+    assert_eq!(user["groups"], json!(["dev", "ops", "system:authenticated"]));
+    assert_eq!(user["extra"], json!({"acme.com/project": ["one"]}));
+    assert_eq!(who(&mut proxy, &[]).0, 401, "a proxy is nobody by itself");
+    let mut other = prepared.connect(Some("front-proxy-other")).expect("a connection");
+    assert_eq!(who(&mut other, &headers).0, 401, "its name is not among those that are allowed");
+    let (status, user) = who(&mut admin, &headers);
+    assert_eq!((status, &user["username"]), (201, &json!("admin")), "who is no proxy is not believed");
+    let mut nobody = prepared.connect(None).expect("a connection");
+    let headers = [("X-Remote-User", "admin"), ("X-Remote-Group", "system:masters")];
+    assert_eq!(send(&mut nobody, "GET", "/api/v1/secrets", &headers, "").status, 403);
+    let config = admin.get("/api/v1/namespaces/kube-system/configmaps/extension-apiserver-authentication").expect(200);
+    assert_eq!(config["data"]["requestheader-allowed-names"], "[\"front-proxy-client\"]");
+}
+
+#[test]
+fn bootstrap_tokens_are_credentials() {
+    let prepared = Prepared::new();
+    let mut server = start(&prepared, "kubeadm", &[]);
+    let mut admin = prepared.ready(&mut server, "admin");
+    let bearer = [("Authorization", "Bearer abcdef.0123456789abcdef")];
+    let mut nobody = prepared.connect(None).expect("a connection");
+    assert_eq!(who(&mut nobody, &bearer).0, 401);
+    let secrets = "/api/v1/namespaces/kube-system/secrets";
+    let data = json!({
+        "token-id": "abcdef", "token-secret": "0123456789abcdef", "usage-bootstrap-authentication": "true",
+        "auth-extra-groups": "system:bootstrappers:kubeadm:default-node-token", "expiration": "2099-01-01T00:00:00Z",
+    });
+    let secret = json!({
+        "metadata": {"name": "bootstrap-token-abcdef"}, "type": "bootstrap.kubernetes.io/token", "stringData": data,
+    });
+    admin.post(secrets, &secret).expect(201);
+    let (status, user) = who(&mut nobody, &bearer);
+    assert_eq!((status, &user["username"]), (201, &json!("system:bootstrap:abcdef")));
+    let groups = ["system:bootstrappers", "system:bootstrappers:kubeadm:default-node-token", "system:authenticated"];
+    assert_eq!(user["groups"], json!(groups));
+    assert_eq!(who(&mut nobody, &[("Authorization", "Bearer abcdef.0123456789abcdee")]).0, 401);
+    let path = format!("{secrets}/bootstrap-token-abcdef");
+    for change in [
+        json!({"stringData": {"expiration": "2001-01-01T00:00:00Z"}}),
+        json!({"stringData": {"expiration": "2099-01-01T00:00:00Z", "usage-bootstrap-authentication": "false"}}),
+    ] {
+        assert_eq!(send(&mut admin, "PATCH", &path, &[], &change.to_string()).status, 200);
+        assert_eq!(who(&mut nobody, &bearer).0, 401, "{change}");
+    }
+}
+
+#[test]
+fn bootstrap_tokens_are_none_unless_asked_for() {
+    let prepared = Prepared::new();
+    let mut server = start(&prepared, "kubeadm", &["--enable-bootstrap-token-auth=false"]);
+    let mut admin = prepared.ready(&mut server, "admin");
+    let data = json!({
+        "token-id": "abcdef", "token-secret": "0123456789abcdef", "usage-bootstrap-authentication": "true",
+    });
+    let secret = json!({
+        "metadata": {"name": "bootstrap-token-abcdef"}, "type": "bootstrap.kubernetes.io/token", "stringData": data,
+    });
+    admin.post("/api/v1/namespaces/kube-system/secrets", &secret).expect(201);
+    let mut nobody = prepared.connect(None).expect("a connection");
+    assert_eq!(who(&mut nobody, &[("Authorization", "Bearer abcdef.0123456789abcdef")]).0, 401);
+}
+
+/// What a refusal says.
+fn refused(client: &mut Connection, method: &str, path: &str, body: &Value) -> String {
+    let answer = send(client, method, path, &[], &body.to_string());
+    assert_eq!(answer.status, 403, "{method} {path}: {}", answer.text());
+    answer.json()["message"].as_str().unwrap_or_default().to_owned()
+}
+
+fn mirror_pod(node: &str, uid: &str) -> Value {
+    json!({
+        "metadata": {
+            "name": "static", "annotations": {"kubernetes.io/config.mirror": "x"},
+            "ownerReferences": [{"apiVersion": "v1", "kind": "Node", "name": node, "uid": uid, "controller": true}],
+        },
+        "spec": {"nodeName": node, "containers": [{"name": "c", "image": "i"}]},
+    })
+}
+
+#[test]
+fn nodes_are_kept_to_what_is_theirs() {
+    let prepared = Prepared::new();
+    prepared.admit("kubelet", "system:node:n1", &["system:nodes"]);
+    let mut server = start(&prepared, "kubeadm", &[]);
+    let mut admin = prepared.ready(&mut server, "admin");
+    let mut node = prepared.connect(Some("kubelet")).expect("a connection");
+    let (nodes, pods) = ("/api/v1/nodes", "/api/v1/namespaces/default/pods");
+    let labelled = json!({"metadata": {"name": "n1", "labels": {"node-restriction.kubernetes.io/a": "1"}}});
+    assert_eq!(
+        refused(&mut node, "POST", nodes, &labelled),
+        "nodes \"n1\" is forbidden: node \"n1\" is not allowed to set the following labels: \
+         node-restriction.kubernetes.io/a"
+    );
+    let other = json!({"metadata": {"name": "n2"}});
+    assert_eq!(
+        refused(&mut node, "POST", nodes, &other),
+        "nodes \"n2\" is forbidden: node \"n1\" is not allowed to modify node \"n2\""
+    );
+    let own = json!({"metadata": {"name": "n1", "labels": {"kubernetes.io/hostname": "n1"}}});
+    let made = node.post(nodes, &own).expect(201);
+    let path = "/api/v1/nodes/n1";
+    let taints = json!({"spec": {"taints": [{"key": "k", "effect": "NoSchedule"}]}});
+    let why = refused(&mut node, "PATCH", path, &taints);
+    assert_eq!(why, "nodes \"n1\" is forbidden: node \"n1\" is not allowed to modify taints");
+    let role = json!({"metadata": {"labels": {"node-role.kubernetes.io/x": ""}}});
+    let why = refused(&mut node, "PATCH", &format!("{path}/status"), &role);
+    assert_eq!(why, "nodes \"n1\" is forbidden: is not allowed to modify labels: node-role.kubernetes.io/x");
+    assert_eq!(send(&mut node, "PATCH", path, &[], "{\"metadata\":{\"labels\":{\"mine\":\"1\"}}}").status, 200);
+
+    let plain = json!({"metadata": {"name": "p"}, "spec": {"containers": [{"name": "c", "image": "i"}]}});
+    let why = refused(&mut node, "POST", pods, &plain);
+    assert!(why.contains("node \"n1\" can only create mirror pods"), "{why}");
+    let uid = made["metadata"]["uid"].as_str().expect("a UID");
+    let why = refused(&mut node, "POST", pods, &mirror_pod("n1", "other"));
+    assert!(why.contains("node n1 UID mismatch: expected other got "), "{why}");
+    node.post(pods, &mirror_pod("n1", uid)).expect(201);
+    let mut elsewhere = plain.clone();
+    elsewhere["spec"]["nodeName"] = "n2".into();
+    admin.post(pods, &elsewhere).expect(201);
+    let why = refused(&mut node, "DELETE", &format!("{pods}/p"), &json!({}));
+    assert!(why.ends_with("node \"n1\" can only delete pods with spec.nodeName set to itself"), "{why}");
+    let status = json!({"status": {"phase": "Running"}});
+    let why = refused(&mut node, "PATCH", &format!("{pods}/p/status"), &status);
+    assert!(why.ends_with("node \"n1\" can only update pod status for pods with spec.nodeName set to itself"), "{why}");
+    let eviction = json!({"apiVersion": "policy/v1", "kind": "Eviction", "metadata": {"name": "p"}});
+    let why = refused(&mut node, "POST", &format!("{pods}/p/eviction"), &eviction);
+    assert!(why.ends_with("node n1 can only evict pods with spec.nodeName set to itself"), "{why}");
+    assert_eq!(send(&mut node, "PATCH", &format!("{pods}/static/status"), &[], &status.to_string()).status, 200);
+    let gone = send(&mut node, "DELETE", &format!("{pods}/static?gracePeriodSeconds=0"), &[], "").status;
+    assert_eq!(gone, 200);
+    // Somebody who is no node is not kept from anything.
+    assert_eq!(send(&mut admin, "PATCH", path, &[], &taints.to_string()).status, 200);
+}

@@ -1,0 +1,233 @@
+//! The program called as kube-apiserver or etcd, with certificates of others.
+
+use std::fs::{self, File};
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, ExitStatus, Output, Stdio};
+use std::sync::Arc;
+use std::thread::sleep;
+use std::time::{Duration, Instant};
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use rcgen::{BasicConstraints, CertificateParams, DnType, IsCa, Issuer, KeyPair, PublicKeyData as _};
+use rustls::pki_types::pem::PemObject as _;
+use rustls::pki_types::{CertificateDer, PrivateKeyDer};
+use rustls::{ClientConfig, RootCertStore};
+
+use super::client::{Answer, Connection};
+use super::ports;
+
+/// How long anything may take, on a machine that is busy with other things.
+const PATIENCE: Duration = Duration::from_secs(60);
+const POLL_INTERVAL: Duration = Duration::from_millis(10);
+
+/// A directory with what tools prepare for an API server: authorities, certificates and keys.
+pub struct Prepared {
+    directory: tempfile::TempDir,
+    /// Ports of the API server, and two of etcd.
+    pub ports: Vec<SocketAddr>,
+    clients: Issuer<'static, KeyPair>,
+}
+
+/// An authority, whose certificate is written down.
+fn authority(directory: &Path, name: &str) -> Issuer<'static, KeyPair> {
+    let key = KeyPair::generate().expect("a key");
+    let mut params = CertificateParams::new(Vec::new()).expect("no names");
+    params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+    params.distinguished_name.push(DnType::CommonName, name);
+    let certificate = params.self_signed(&key).expect("a certificate");
+    fs::write(directory.join(format!("{name}.crt")), certificate.pem()).expect("a file");
+    Issuer::new(params, key)
+}
+
+fn params(name: &str, groups: &[&str]) -> CertificateParams {
+    let mut params = CertificateParams::new(vec!["127.0.0.1".to_owned(), "localhost".to_owned()]).expect("names");
+    params.distinguished_name.push(DnType::CommonName, name);
+    for group in groups {
+        params.distinguished_name.push(DnType::OrganizationName, *group);
+    }
+    params
+}
+
+impl Prepared {
+    pub fn new() -> Prepared {
+        let directory = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).expect("a directory");
+        let certs = directory.path().join("certs");
+        fs::create_dir_all(&certs).expect("a directory");
+        let clients = authority(&certs, "client-cert-auth-ca");
+        let proxies = authority(&certs, "front-proxy-ca");
+        let prepared = Prepared { directory, ports: ports::free(3), clients };
+        prepared.issue("apiserver", &params("kube-apiserver", &[]), &prepared.clients);
+        prepared.issue("admin", &params("admin", &["system:masters"]), &prepared.clients);
+        prepared.issue("front-proxy-client", &params("front-proxy-client", &[]), &proxies);
+        prepared.issue("front-proxy-other", &params("somebody", &[]), &proxies);
+        let key = KeyPair::generate().expect("a key");
+        let certificate = params("sa-signer", &[]).self_signed(&key).expect("a certificate");
+        let body = STANDARD.encode(key.subject_public_key_info());
+        let public = format!("-----BEGIN PUBLIC KEY-----\n{body}\n-----END PUBLIC KEY-----\n");
+        for (name, pem) in
+            [("sa-signer.key", key.serialize_pem()), ("sa-signer.crt", certificate.pem()), ("sa.pub", public)]
+        {
+            fs::write(certs.join(name), pem).expect("a file");
+        }
+        prepared
+    }
+
+    /// The directory of certificates.
+    pub fn certs(&self) -> PathBuf {
+        self.directory.path().join("certs")
+    }
+
+    /// A directory for data.
+    pub fn data(&self) -> PathBuf {
+        self.directory.path().join("data")
+    }
+
+    fn issue(&self, file: &str, params: &CertificateParams, issuer: &Issuer<'static, KeyPair>) {
+        let key = KeyPair::generate().expect("a key");
+        let certificate = params.signed_by(&key, issuer).expect("a certificate");
+        fs::write(self.certs().join(format!("{file}.crt")), certificate.pem()).expect("a file");
+        fs::write(self.certs().join(format!("{file}.key")), key.serialize_pem()).expect("a file");
+    }
+
+    /// Gives a user a certificate, under the user's name.
+    pub fn admit(&self, file: &str, user: &str, groups: &[&str]) {
+        self.issue(file, &params(user, groups), &self.clients);
+    }
+
+    /// A flag as it is recorded, with paths and ports filled in.
+    fn filled(&self, flag: &str) -> String {
+        let port = |index: usize| self.ports[index].port().to_string();
+        let path = |path: PathBuf| path.display().to_string();
+        flag.replace("$C", &path(self.certs()))
+            .replace("$D", &path(self.data()))
+            .replace("$S", &port(0))
+            .replace("$P", &port(1))
+            .replace("$Q", &port(2))
+    }
+
+    /// The program by another name, with flags.
+    pub fn command(&self, name: &str, flags: &[&str]) -> Command {
+        let link = self.directory.path().join(name);
+        if !link.exists() {
+            std::os::unix::fs::symlink(env!("CARGO_BIN_EXE_flotilla"), &link).expect("a link");
+        }
+        let mut command = Command::new(link);
+        command.args(flags.iter().map(|flag| self.filled(flag))).env_remove("FLOTILLA_DATA_DIR");
+        command
+    }
+
+    /// What the program says by another name, and how it ends.
+    pub fn output(&self, name: &str, flags: &[&str]) -> Output {
+        self.command(name, flags).stdin(Stdio::null()).output().expect("the program can be run")
+    }
+
+    /// Starts the program by another name.
+    pub fn start(&self, name: &str, flags: &[&str]) -> Called {
+        let messages = self.directory.path().join(format!("{name}.log"));
+        let log = File::create(&messages).expect("a file for messages");
+        let mut command = self.command(name, flags);
+        let command = command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(log);
+        Called { child: command.spawn().expect("the program can be run"), messages }
+    }
+
+    /// Connects to the API server with a certificate of a file, or with none.
+    pub fn connect(&self, client: Option<&str>) -> std::io::Result<Connection> {
+        let read = |name: String| fs::read(self.certs().join(name)).expect("a file");
+        let mut roots = RootCertStore::empty();
+        let root = CertificateDer::from_pem_slice(&read("client-cert-auth-ca.crt".into())).expect("a certificate");
+        roots.add(root).expect("an authority");
+        let provider = Arc::new(rustls::crypto::ring::default_provider());
+        let builder = ClientConfig::builder_with_provider(provider).with_safe_default_protocol_versions();
+        let builder = builder.expect("protocol versions").with_root_certificates(roots);
+        let config = match client {
+            None => builder.with_no_client_auth(),
+            Some(name) => {
+                let certificate = CertificateDer::from_pem_slice(&read(format!("{name}.crt"))).expect("a certificate");
+                let key = PrivateKeyDer::from_pem_slice(&read(format!("{name}.key"))).expect("a key");
+                builder.with_client_auth_cert(vec![certificate], key).expect("a matching key")
+            }
+        };
+        Connection::open(self.ports[0], &Arc::new(config))
+    }
+
+    /// Waits until the API server is ready, and connects with a certificate of a file.
+    pub fn ready(&self, called: &mut Called, client: &str) -> Connection {
+        called.until(|| {
+            let mut connection = self.connect(Some(client)).ok()?;
+            let answer = connection.call("GET", "/readyz", &[], b"").ok()?;
+            (answer.status == 200).then_some(connection)
+        })
+    }
+}
+
+/// A process; it ends with the test.
+pub struct Called {
+    child: Child,
+    messages: PathBuf,
+}
+
+impl Called {
+    /// What it wrote on standard error.
+    pub fn messages(&self) -> String {
+        fs::read_to_string(&self.messages).unwrap_or_default()
+    }
+
+    /// Tries until something is so, while the process runs.
+    pub fn until<T>(&mut self, mut attempt: impl FnMut() -> Option<T>) -> T {
+        let deadline = Instant::now() + PATIENCE;
+        loop {
+            if let Some(found) = attempt() {
+                return found;
+            }
+            let ended = self.child.try_wait().expect("a child");
+            assert!(ended.is_none(), "it ended with {ended:?}: {}", self.messages());
+            assert!(Instant::now() < deadline, "not in time: {}", self.messages());
+            sleep(POLL_INTERVAL);
+        }
+    }
+
+    /// SIGTERM, and how it ends.
+    pub fn terminate(mut self) -> ExitStatus {
+        let id = self.child.id().to_string();
+        assert!(Command::new("kill").args(["-TERM", &id]).status().expect("kill").success());
+        let deadline = Instant::now() + PATIENCE;
+        loop {
+            if let Some(status) = self.child.try_wait().expect("a child") {
+                return status;
+            }
+            assert!(Instant::now() < deadline, "still running: {}", self.messages());
+            sleep(POLL_INTERVAL);
+        }
+    }
+}
+
+impl Drop for Called {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// Asks over plain HTTP.
+pub fn plain(address: SocketAddr, path: &str) -> Option<String> {
+    use std::io::{Read as _, Write as _};
+    let mut socket = std::net::TcpStream::connect_timeout(&address, PATIENCE).ok()?;
+    socket.set_read_timeout(Some(PATIENCE)).ok()?;
+    write!(socket, "GET {path} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n").ok()?;
+    let mut text = String::new();
+    socket.read_to_string(&mut text).ok()?;
+    Some(text)
+}
+
+/// Sends a document as JSON, with further headers.
+pub fn send(client: &mut Connection, method: &str, path: &str, headers: &[(&str, &str)], body: &str) -> Answer {
+    let media = match method {
+        "PATCH" => "application/merge-patch+json",
+        _ => "application/json",
+    };
+    let mut all = vec![("Content-Type", media)];
+    all.extend_from_slice(headers);
+    client.call(method, path, &all, body.as_bytes()).expect("an answer")
+}
