@@ -1,14 +1,19 @@
 //! Starting a store: its directory, its log, its groups, and the thread that they share.
 
+use std::cell::Cell;
 use std::collections::BTreeMap;
-use std::fs::{File, TryLockError};
+use std::fs::{DirBuilder, File, Permissions, TryLockError};
+use std::io;
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt, PermissionsExt};
+use std::path::Path;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
 
 use actix::{Actor, Addr, System};
 use futures_util::future::{self, LocalBoxFuture};
-use tokio::sync::{oneshot, watch};
+use tokio::sync::{mpsc, oneshot, watch};
+use tokio::task::JoinHandle;
 use tokio::time::Instant;
 
 use crate::chance;
@@ -17,7 +22,7 @@ use crate::group::{Applier, GroupClock, Proposer, Tables, Times, close_on_demand
 use crate::limits::{LOCK_INTERVAL, LOCK_WAIT, PEER_VERSION, STOP_WAIT, TRIM_INTERVAL};
 use crate::machine::Machine;
 use crate::peer::{Hello, Network, Peers, Transport, TransportOptions};
-use crate::raft::{Node, NodeOptions, Proposals, Replica};
+use crate::raft::{Node, NodeOptions, Proposals, Replica, StateMachine};
 use crate::replica::alone;
 use crate::replica::balance;
 use crate::replica::closer::Closer;
@@ -39,17 +44,30 @@ use crate::shard_map::{DEFAULT_GROUP, ShardMap, Slot, group_slot};
 use crate::snapshot::Snapshots;
 use crate::store::Running;
 use crate::task::Task;
-use crate::wal::disk::Disk;
-use crate::wal::{self, Wal, WalError, WalOptions};
+use crate::wal::disk::{Disk, aside};
+use crate::wal::{self, Recovered, Settled, Settling, Wal, WalError, WalOptions};
 use crate::{Founder, Membership, OpenError, Options};
+
+/// The file that is locked. Whoever can open it can lock it, and so keep the store from starting: nobody but its owner
+/// can, whoever has made it.
+fn lock_file(path: &Path) -> io::Result<File> {
+    let file = File::options().create(true).write(true).truncate(false).mode(0o600).open(path)?;
+    let permissions = file.metadata()?.permissions();
+    if permissions.mode() & 0o077 != 0
+        && let Err(error) = file.set_permissions(Permissions::from_mode(0o600))
+    {
+        tracing::warn!(%error, path = %path.display(), "others can open this file, and keep the store from starting");
+    }
+    Ok(file)
+}
 
 /// Takes hold of the data directory, until the file is dropped. A process that was killed lets go of it only when it
 /// has given back its memory, which is waited for.
 pub(crate) fn lock(options: &Options) -> Result<File, OpenError> {
     let directory = &options.directory;
     let failed = |source| OpenError::Directory { directory: directory.clone(), source };
-    std::fs::create_dir_all(directory).map_err(failed)?;
-    let file = File::options().create(true).write(true).truncate(false).open(directory.join("lock")).map_err(failed)?;
+    DirBuilder::new().recursive(true).mode(0o700).create(directory).map_err(failed)?;
+    let file = lock_file(&directory.join("lock")).map_err(failed)?;
     let began = std::time::Instant::now();
     loop {
         match file.try_lock() {
@@ -134,12 +152,22 @@ async fn start(machine: &Machine, options: &Options, tables: &Arc<Tables>) -> Re
         return Err(OpenError::Unidentified { path: IdentityFile::path(&options.directory) });
     }
     let here = Here::open(disk.clone(), options)?;
-    let wal = Wal::open(disk.clone(), wal_options, &[DEFAULT_GROUP.into()])?;
+    let (log, told) = read_log(disk.clone(), wal_options.clone());
+    let ahead = {
+        let (options, tables, disk) = (options.clone(), tables.clone(), disk.clone());
+        actix::spawn(async move {
+            let mut machine = open_machine(&tables.clock(0), &options, &tables, disk).await?;
+            machine.follow(told).await?;
+            Ok(machine)
+        })
+    };
+    let log = log.await.map_err(failed)??;
+    tracing::info!(entries = log.entries(), elapsed_ms = elapsed_ms(began), "read the write-ahead log");
+    let wal = Wal::start(disk.clone(), wal_options, log)?;
     if wal.is_new() && !here.identity.get().cluster.is_empty() {
         return Err(WalError::Missing { path: directory }.into()); // it voted in what it has no record of
     }
     here.begin_cluster(&wal)?;
-    tracing::info!(entries = wal.usage().entries, elapsed_ms = elapsed_ms(began), "read the write-ahead log");
     let (id, groups) = (here.identity.get().id, Groups::default());
     let placement = Arc::new(Placement::new(id, here.hello.clone(), groups.clone(), tables.clone()));
     let sight = Arc::<Sight>::default();
@@ -148,7 +176,8 @@ async fn start(machine: &Machine, options: &Options, tables: &Arc<Tables>) -> Re
     let peers = transport.clone().map(|transport| transport as Arc<dyn Peers>);
     let (machine, options, tables) = (machine.clone(), options.clone(), tables.clone());
     let on_lost = here.when_lost(options.on_fatal.clone());
-    let starter = Starter { machine, options, tables, groups, wal, id, peers, on_lost };
+    let ahead = Cell::new(Some(ahead));
+    let starter = Starter { machine, options, tables, groups, wal, id, peers, on_lost, ahead };
     let default = starter.start(0).await?;
     default.leader.node().recovered().await;
     mapping::look(&starter.tables);
@@ -302,6 +331,38 @@ pub(crate) struct Starter {
     pub(crate) id: u64,
     peers: Option<Arc<dyn Peers>>,
     on_lost: Arc<dyn Fn() + Send + Sync>,
+    /// The state of the default group, made while the log is being read.
+    ahead: Cell<Option<JoinHandle<Result<StateMachine, Failure>>>>,
+}
+
+type Failure = Box<dyn std::error::Error + Send + Sync>;
+
+/// Reads the log, where that holds nobody up. What is known to be committed of the default group is told meanwhile.
+fn read_log(
+    disk: Arc<dyn Disk>,
+    options: WalOptions,
+) -> (impl Future<Output = io::Result<Result<Recovered, WalError>>>, mpsc::UnboundedReceiver<Settled>) {
+    let (settling, told) = Settling::new();
+    let reading = async move {
+        let reader = disk.clone();
+        let read = move || Recovered::read(&*reader, &options, &[DEFAULT_GROUP.into()], Some(settling));
+        aside(&*disk, read).await
+    };
+    (reading, told)
+}
+
+/// The state of a group as its newest snapshot has it.
+async fn open_machine(
+    clock: &Arc<GroupClock>,
+    options: &Options,
+    tables: &Arc<Tables>,
+    disk: Arc<dyn Disk>,
+) -> Result<StateMachine, Failure> {
+    let directory = options.directory.join("snapshots").join(&**clock.name());
+    let snapshots = Snapshots::open(disk, directory)?;
+    let thread = System::current().arbiter().clone();
+    let applier = Applier::new(thread, clock.clone(), tables.clone(), options);
+    Ok(StateMachine::open(applier, snapshots).await?)
 }
 
 impl Starter {
@@ -311,29 +372,24 @@ impl Starter {
         if let Some(group) = self.groups.get(clock.name()) {
             return Ok(group);
         }
-        let directory = self.options.directory.join("snapshots").join(&**clock.name());
-        let snapshots = Snapshots::open(self.machine.disk.clone(), directory)?;
-        let started = self.start_with(&clock, snapshots).await;
+        let started = self.start_with(&clock).await;
         let failed = |source| OpenError::Group { group: clock.name().to_string(), source };
         Ok(self.groups.insert(clock.name().clone(), started.map_err(failed)?))
     }
 
-    async fn start_with(
-        &self,
-        clock: &Arc<GroupClock>,
-        snapshots: Snapshots,
-    ) -> Result<Group, Box<dyn std::error::Error + Send + Sync>> {
+    async fn start_with(&self, clock: &Arc<GroupClock>) -> Result<Group, Failure> {
         let Starter { options, tables, wal, id, peers, .. } = self;
-        let thread = System::current().arbiter().clone();
-        let applier = Applier::new(thread, clock.clone(), tables.clone(), options);
+        let machine = match self.ahead.take().filter(|_| clock.slot() == 0) {
+            Some(ahead) => ahead.await??,
+            None => open_machine(clock, options, tables, self.machine.disk.clone()).await?,
+        };
         let node_options = NodeOptions {
             node: *id,
             group: wal.group(clock.name()),
             name: clock.name().clone(),
             wal: wal.clone(),
             peers: peers.clone(),
-            applier,
-            snapshots,
+            machine,
             snapshot_log_bytes: options.snapshot_log_bytes,
             is_survivor: options.is_survivor,
             on_fatal: options.on_fatal.clone(),

@@ -14,7 +14,7 @@ use super::ledger::{Ledger, Position};
 use super::pages::Pages;
 use super::record::Record;
 use super::segment::{self, SEGMENT_HEADER};
-use super::{Draft, PAGE, Segment, Shared, frame};
+use super::{Draft, PAGE, Segment, Shared, frame, reach};
 use crate::limits::WAL_RETRY_INTERVAL;
 
 /// The segment that is being written.
@@ -85,6 +85,16 @@ impl Writer {
                 Ok(()) => self.finish(draft),
                 Err(error) => return self.fail(draft.callbacks, &error),
             }
+        }
+        self.end();
+    }
+
+    /// Notes where the log ends, once nothing follows.
+    fn end(&self) {
+        let Shared { disk, options, .. } = &*self.shared;
+        let noted = reach::note_end(&**disk, &options.directory, self.active.number, self.active.offset);
+        if let Err(error) = noted {
+            tracing::warn!(%error, "cannot note where the write-ahead log ends");
         }
     }
 
