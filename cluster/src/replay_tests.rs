@@ -206,9 +206,10 @@ async fn wherever_the_log_ends_its_beginning_is_there() {
     let disk = disk.crash(|_, _| true);
     store.shutdown().await;
     let (path, end) = end_of_log(&disk);
-    let begin = end.saturating_sub(24 << 10).max(4096);
-    let bytes = (end.saturating_sub(40)..=end).chain((0..40).map(|_| begin + random.below((end - begin) as u64) as usize));
-    for cut in bytes.chain((begin..end).step_by(512).map(|at| at / 512 * 512)).collect::<Vec<_>>() {
+    let begin = end.saturating_sub(24 << 10).max(512).min(end - 1);
+    let bytes =
+        (end.saturating_sub(40)..=end).chain((0..40).map(|_| begin + random.below((end - begin) as u64) as usize));
+    for cut in bytes.chain((begin..end).step_by(512).map(|at| at.next_multiple_of(512))).collect::<Vec<_>>() {
         let cut_off = disk.crash(|_, _| true);
         cut_off.alter(&path, |bytes| bytes[cut..].fill(0));
         let store = match open(&cut_off, options()).await {

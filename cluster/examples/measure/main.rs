@@ -13,8 +13,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use flotilla_cluster::{
-    Draft, Expectation, Key, Layout, Mutation, Outcome, Revision, Scope, Selection, Store, TableId, Terms,
-    Write,
+    Draft, Expectation, Key, Layout, Mutation, Outcome, Revision, Scope, Selection, Store, TableId, Terms, Write,
 };
 
 fn draft(bytes: usize) -> Draft {

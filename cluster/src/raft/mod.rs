@@ -20,9 +20,9 @@ mod network;
 mod node;
 mod promises;
 mod proposals;
-mod replay;
 #[cfg(test)]
 mod raft_tests;
+mod replay;
 mod rest;
 mod resting;
 mod service;

@@ -15,7 +15,6 @@ use super::state_machine::StateMachine;
 use super::types::{self, Entry, log_ref};
 use crate::limits::{OPENING_PROGRESS_INTERVAL, REPLAY_CHUNK_BYTES, REPLAY_CHUNKS_MAX};
 use crate::progress::Progress;
-use crate::wal::disk::aside;
 use crate::wal::{LogRef, Place, Settled, WalError};
 
 /// Entries that are read, decoded and applied together.

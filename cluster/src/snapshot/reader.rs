@@ -107,7 +107,8 @@ fn decoding<T>(read: impl FnOnce(&mut Decoders) -> T) -> (T, Parts) {
     thread::scope(|scope| {
         let decoder = |_| {
             let (give, given) = mpsc::sync_channel(1);
-            let decode = move || given.into_iter().map(|(offset, shard, chunk)| (offset, part(shard, &chunk))).collect();
+            let decode =
+                move || given.into_iter().map(|(offset, shard, chunk)| (offset, part(shard, &chunk))).collect();
             (give, scope.spawn::<_, Vec<_>>(decode))
         };
         let (threads, running): (Vec<_>, Vec<_>) = (0..SNAPSHOT_DECODERS).map(decoder).unzip();

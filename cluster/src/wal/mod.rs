@@ -153,11 +153,7 @@ impl Wal {
     }
 
     /// Goes on with a log that was read.
-    pub(crate) fn start(
-        disk: Arc<dyn Disk>,
-        mut options: WalOptions,
-        recovered: Recovered,
-    ) -> Result<Wal, WalError> {
+    pub(crate) fn start(disk: Arc<dyn Disk>, mut options: WalOptions, recovered: Recovered) -> Result<Wal, WalError> {
         options.segment_bytes = options.whole_segment_bytes();
         let is_new = recovered.is_new;
         let queue = Queue {

@@ -32,11 +32,7 @@ impl Place {
     }
 
     /// Reads it with `decode`, through a buffer that grows as needed.
-    pub(crate) fn read<T>(
-        &self,
-        buffer: &mut Vec<u8>,
-        decode: impl FnOnce(LogRef, &[u8]) -> T,
-    ) -> Result<T, WalError> {
+    pub(crate) fn read<T>(&self, buffer: &mut Vec<u8>, decode: impl FnOnce(LogRef, &[u8]) -> T) -> Result<T, WalError> {
         let length = self.length();
         buffer.resize(length.max(buffer.len()), 0);
         let bytes = &mut buffer[..length];
