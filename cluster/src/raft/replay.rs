@@ -82,6 +82,8 @@ struct Queue {
     /// What is there already.
     last: Option<LogRef>,
     waiting: VecDeque<Place>,
+    /// Their bytes.
+    bytes: usize,
     /// Index of what comes next.
     next: u64,
     /// The log does not lead to what is there, or goes on elsewhere: whoever follows it sees to that.
@@ -90,7 +92,8 @@ struct Queue {
 
 impl Queue {
     fn after(last: Option<LogRef>) -> Queue {
-        Queue { last, waiting: VecDeque::new(), next: last.map_or(0, |last| last.index + 1), ended: false }
+        let next = last.map_or(0, |last| last.index + 1);
+        Queue { last, waiting: VecDeque::new(), bytes: 0, next, ended: false }
     }
 
     fn add(&mut self, places: impl IntoIterator<Item = Place>) {
@@ -99,13 +102,10 @@ impl Queue {
             self.ended |= is_other || place.at.index > self.next;
             if !self.ended && place.at.index == self.next {
                 self.next += 1;
+                self.bytes += place.length();
                 self.waiting.push_back(place);
             }
         }
-    }
-
-    fn bytes(&self) -> usize {
-        self.waiting.iter().map(Place::length).sum()
     }
 
     fn chunk(&mut self) -> Option<Chunk> {
@@ -116,6 +116,7 @@ impl Queue {
             bytes += place.length();
             places.push(place);
         }
+        self.bytes -= bytes;
         (!places.is_empty()).then_some(Chunk { places, known: self.next })
     }
 }
@@ -129,7 +130,7 @@ struct Ahead {
 impl Ahead {
     /// What comes next, once there is enough of it or no more.
     async fn next(&mut self) -> Option<io::Result<Chunk>> {
-        while !self.queue.ended && self.queue.bytes() < REPLAY_CHUNK_BYTES {
+        while !self.queue.ended && self.queue.bytes < REPLAY_CHUNK_BYTES {
             match self.told.recv().await {
                 Some(Settled::Entries(places)) => self.queue.add(places),
                 Some(Settled::Void) => {

@@ -105,6 +105,9 @@ struct Segment {
     file: Arc<dyn DiskFile>,
 }
 
+/// The segments by their numbers.
+type Segments = BTreeMap<u64, Arc<Segment>>;
+
 /// What the writer, the preparer and the readers share.
 struct Shared {
     options: WalOptions,
@@ -114,7 +117,7 @@ struct Shared {
     queue: Mutex<Queue>,
     queued: Condvar,
     ledgers: Mutex<Vec<Ledger>>,
-    segments: Mutex<BTreeMap<u64, Segment>>,
+    segments: Mutex<Segments>,
     spare: segment::Spare,
     /// Bytes that are left in the active segment.
     active_left: AtomicU64,

@@ -1,29 +1,25 @@
 //! Entries by where they lie, and those that may be applied while the log is still being read.
 
-use std::collections::BTreeMap;
-use std::path::PathBuf;
 use std::sync::Arc;
 
 use tokio::sync::mpsc;
 
-use super::disk::DiskFile;
 use super::ledger::{Ledger, Position};
 use super::record::{self, LogRef, Record};
-use super::{Segment, WalError};
+use super::{Segment, Segments, WalError};
 
 /// An entry on disk.
 pub(crate) struct Place {
     pub(crate) at: LogRef,
-    file: Arc<dyn DiskFile>,
-    path: PathBuf,
+    segment: Arc<Segment>,
     position: Position,
 }
 
 impl Place {
     /// Where an entry lies; none when its segment was given back.
-    pub(super) fn of(at: LogRef, position: Position, segments: &BTreeMap<u64, Segment>) -> Option<Place> {
-        let segment = segments.get(&position.segment)?;
-        Some(Place { at, file: segment.file.clone(), path: segment.path.clone(), position })
+    pub(super) fn of(at: LogRef, position: Position, segments: &Segments) -> Option<Place> {
+        let segment = segments.get(&position.segment)?.clone();
+        Some(Place { at, segment, position })
     }
 
     /// How many bytes it takes.
@@ -33,13 +29,13 @@ impl Place {
 
     /// Reads it with `decode`, through a buffer that grows as needed.
     pub(crate) fn read<T>(&self, buffer: &mut Vec<u8>, decode: impl FnOnce(LogRef, &[u8]) -> T) -> Result<T, WalError> {
-        let length = self.length();
+        let (length, path) = (self.length(), || self.segment.path.clone());
         buffer.resize(length.max(buffer.len()), 0);
         let bytes = &mut buffer[..length];
-        let read = self.file.read_at(self.position.offset, bytes);
-        read.map_err(|source| WalError::Io { path: self.path.clone(), source })?;
+        let read = self.segment.file.read_at(self.position.offset, bytes);
+        read.map_err(|source| WalError::Io { path: path(), source })?;
         let what = "an entry does not match its checksum";
-        let damaged = || WalError::Damaged { path: self.path.clone(), offset: self.position.offset, what };
+        let damaged = || WalError::Damaged { path: path(), offset: self.position.offset, what };
         Ok(decode(self.at, record::reread(bytes, self.at).ok_or_else(damaged)?))
     }
 }
@@ -67,7 +63,7 @@ impl Settling {
     }
 
     /// A record of the group was read, which its ledger knows of already.
-    pub(super) fn note(&mut self, record: &Record<'_>, ledger: &Ledger, segments: &BTreeMap<u64, Segment>) {
+    pub(super) fn note(&mut self, record: &Record<'_>, ledger: &Ledger, segments: &Segments) {
         match record {
             Record::Committed(at) if ledger.slot(at.index).is_some_and(|slot| slot.at == *at) => {
                 let first = self.next.max(ledger.first_index().unwrap_or(0));

@@ -12,7 +12,7 @@ use super::pages::Pages;
 use super::record::Record;
 use super::segment::{self, Headed, SEGMENT_HEADER};
 use super::writer::Active;
-use super::{PAGE, Segment, Settling, WalError, WalOptions, reach};
+use super::{PAGE, Segment, Segments, Settling, WalError, WalOptions, reach};
 use crate::limits::{OPENING_PROGRESS_INTERVAL, WAL_READ_BYTES};
 use crate::progress::Progress;
 
@@ -21,7 +21,7 @@ pub(crate) struct Recovered {
     /// The groups that were asked for, and then those of which there are records besides.
     pub(super) names: Vec<String>,
     pub(super) ledgers: Vec<Ledger>,
-    pub(super) segments: BTreeMap<u64, Segment>,
+    pub(super) segments: Segments,
     pub(super) active: Active,
     /// Whether there was no log yet.
     pub(super) is_new: bool,
@@ -72,7 +72,8 @@ fn recover(disk: &dyn Disk, options: &WalOptions, mut reader: Reader) -> Result<
         }
         let file: Arc<dyn DiskFile> = disk.open(&path).map_err(failed(&path))?.into();
         let is_last = place + 1 == numbers.len();
-        reader.segments.insert(*number, Segment { path: path.clone(), file: file.clone() });
+        let segment = Segment { path: path.clone(), file: file.clone() };
+        reader.segments.insert(*number, segment.into());
         let End { offset, size, frame } = read_segment(&mut reader, &mut buffer, &*file, &path, *number, is_last)?;
         if is_last {
             last = Some((file.clone(), path.clone(), offset, frame));
@@ -160,11 +161,12 @@ pub(crate) fn missing_end(disk: &dyn Disk, directory: &Path) -> io::Result<Optio
     Ok(reached.map(|reached| segment::path(directory, reached)))
 }
 
-fn first_segment(disk: &dyn Disk, options: &WalOptions, segments: &mut BTreeMap<u64, Segment>) -> io::Result<Active> {
+fn first_segment(disk: &dyn Disk, options: &WalOptions, segments: &mut Segments) -> io::Result<Active> {
     let (directory, number, size) = (&options.directory, 1, options.whole_segment_bytes());
     let blank = segment::prepare(disk, directory, size, 0)?;
     let file: Arc<dyn DiskFile> = blank.number(disk, directory, number)?.into();
-    segments.insert(number, Segment { path: segment::path(directory, number), file: file.clone() });
+    let segment = Segment { path: segment::path(directory, number), file: file.clone() };
+    segments.insert(number, segment.into());
     let page = Pages::of(&segment::header(number, size));
     Ok(Active { number, file, offset: SEGMENT_HEADER as u64, size, sequence: 0, page })
 }
@@ -293,7 +295,7 @@ impl<'a> Window<'a> {
 }
 
 /// The names of the groups, what there is of each, and the segments.
-type Sums = (Vec<String>, Vec<Ledger>, BTreeMap<u64, Segment>);
+type Sums = (Vec<String>, Vec<Ledger>, Segments);
 
 /// Adds up the records of the log.
 struct Reader {
@@ -302,7 +304,7 @@ struct Reader {
     groups: BTreeMap<u16, usize>,
     ledgers: Vec<Ledger>,
     /// The segments so far.
-    segments: BTreeMap<u64, Segment>,
+    segments: Segments,
     /// Told of the first of the groups.
     settling: Option<Settling>,
     /// Number of the last frame.
@@ -313,7 +315,7 @@ struct Reader {
 
 impl Reader {
     fn new(names: Vec<String>, settling: Option<Settling>) -> Reader {
-        let (ledgers, segments) = (vec![Ledger::default(); names.len()], BTreeMap::new());
+        let (ledgers, segments) = (vec![Ledger::default(); names.len()], Segments::new());
         Reader { names, groups: BTreeMap::new(), ledgers, segments, settling, sequence: 0, begun: false }
     }
 

@@ -247,7 +247,8 @@ impl Writer {
         let sequence = self.active.sequence;
         let (offset, page) = (SEGMENT_HEADER as u64, Pages::of(&segment::header(number, size)));
         self.active = Active { number, file: file.clone(), offset, size, sequence, page };
-        shared.segments.lock().insert(number, Segment { path: segment::path(directory, number), file });
+        let segment = Segment { path: segment::path(directory, number), file };
+        shared.segments.lock().insert(number, segment.into());
         shared.spare.want();
         self.begin_segment()
     }
