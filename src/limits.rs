@@ -18,8 +18,8 @@ pub const JSON_PATCH_OPERATIONS: usize = 10_000;
 /// object.
 pub const JSON_PATCH_COPIED_BYTES: usize = 3 << 20;
 
-/// Values that the operations of a JSON patch may move within lists, or look at one by one, so that the time that a patch
-/// takes follows from its size: each of its operations could move a list of a million items.
+/// Values that the operations of a JSON patch may move within lists, or look at one by one, so that the time that a
+/// patch takes follows from its size: each of its operations could move a list of a million items.
 pub const JSON_PATCH_MOVED_VALUES: usize = 32 << 20;
 
 /// Attempts at an update or deletion while others change the same object.

@@ -145,6 +145,13 @@ impl Gathered {
     }
 }
 
+impl Drop for Gathered {
+    fn drop(&mut self) {
+        // Nobody would wake the streams that wait for room any more. They find out that there is nobody to send to.
+        self.outlet.empty();
+    }
+}
+
 impl AsyncRead for Gathered {
     fn poll_read(self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
         let this = self.get_mut();

@@ -9,8 +9,8 @@ pub use label::{LabelSelector, Operator, Requirement};
 
 use flotilla_cluster::{Marks, Terms};
 
-/// How many requirements, and values of one, are compared with the marks of objects. More would take longer than looking
-/// at the objects, and those that are compared say enough.
+/// How many requirements, and values of one, are compared with the marks of objects. More would take longer than
+/// looking at the objects, and those that are compared say enough.
 const MARKED_REQUIREMENTS_MAX: usize = 16;
 const MARKED_VALUES_MAX: usize = 32;
 
