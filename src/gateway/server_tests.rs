@@ -1,5 +1,5 @@
 use std::io::{Read, Write};
-use std::net::{SocketAddr, TcpStream};
+use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::sync::mpsc;
 use std::thread::JoinHandle;
 use std::time::Duration;
@@ -113,13 +113,38 @@ fn answer(mut stream: StreamOwned<ClientConnection, TcpStream>) -> String {
     text
 }
 
+/// Has two webhooks asked about config maps: one that nobody answers for those that are labelled `probe`, and one whose
+/// answer never comes for those that are labelled `slow`.
+fn ask_about_config_maps(server: &Server, silent: SocketAddr) {
+    let hook = |label: &str, url: &str, policy: &str| {
+        value!({
+            "name": (format!("{label}.example.com")), "clientConfig": {"url": url}, "failurePolicy": policy,
+            "sideEffects": "None", "admissionReviewVersions": ["v1"], "timeoutSeconds": 30,
+            "objectSelector": {"matchLabels": {(label): "1"}},
+            "rules": [{
+                "apiGroups": [""], "apiVersions": ["v1"], "operations": ["CREATE"], "resources": ["configmaps"],
+            }],
+        })
+    };
+    let hooks = vec![hook("probe", "https://127.0.0.1:1", "Fail"), hook("slow", &format!("https://{silent}"), "Ignore")];
+    let configuration = value!({"metadata": {"name": "hooks"}, "webhooks": (hooks)});
+    let text = String::from_utf8(flotilla_proto::json::to_vec(&configuration)).unwrap();
+    let path = "/apis/admissionregistration.k8s.io/v1/validatingwebhookconfigurations";
+    let created = server.call("POST", path, &text);
+    assert!(created.starts_with("HTTP/1.1 201"), "{created}");
+    let probe = r#"{"metadata":{"name":"probe","labels":{"probe":"1"}}}"#;
+    while server.call("POST", &format!("{CONFIG_MAPS}?dryRun=All"), probe).starts_with("HTTP/1.1 201") {}
+}
+
 #[test]
 fn more_than_may_be_in_progress_is_refused_for_now() {
     let server = Server::start(&["--max-mutating-requests-inflight", "1"]);
+    let silent = TcpListener::bind("127.0.0.1:0").unwrap();
+    ask_about_config_maps(&server, silent.local_addr().unwrap());
     let body = |name: &str| format!("{{\"metadata\":{{\"name\":\"{name}\"}}}}");
-    let first = body("a");
+    let first = r#"{"metadata":{"name":"a","labels":{"slow":"1"}}}"#;
     let mut slow = server.connect();
-    slow.write_all((head("POST", CONFIG_MAPS, first.len()) + &first[..5]).as_bytes()).unwrap();
+    slow.write_all((head("POST", CONFIG_MAPS, first.len()) + first).as_bytes()).unwrap();
     slow.flush().unwrap();
     let refused = loop {
         let answered = server.call("POST", &format!("{CONFIG_MAPS}?dryRun=All"), &body("b"));
@@ -139,7 +164,7 @@ fn more_than_may_be_in_progress_is_refused_for_now() {
     let counted = format!("apiserver_request_terminations_total{{code=\"429\",component=\"apiserver\",{labels}}} 1");
     assert!(metrics.contains(&counted), "{metrics}");
 
-    slow.write_all(&first.as_bytes()[5..]).unwrap();
+    drop(silent);
     let created = answer(slow);
     assert!(created.starts_with("HTTP/1.1 201"), "{created}");
     let created = server.call("POST", CONFIG_MAPS, &body("b"));
