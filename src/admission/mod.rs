@@ -42,10 +42,11 @@ use parking_lot::Mutex;
 use tokio::sync::watch;
 
 use self::mutating::MutatingPolicy;
-use self::policy::Policies;
+use self::policy::{MUTATING_POLICIES, Policies, VALIDATING_POLICIES};
 use self::validating::ValidatingPolicy;
 pub use crate::metrics::admission::Operation;
 use crate::metrics::admission::Phase;
+use crate::registry::Registry;
 use crate::status::ApiResult;
 use crate::webhooks::admission::Webhooks;
 
@@ -62,16 +63,19 @@ pub enum Plugin {
     ValidatingWebhook,
 }
 
+const PLUGINS: usize = 4;
+
 impl Plugin {
-    /// How many there are.
-    pub const COUNT: usize = 4;
+    /// Those that follow tables, and publish what concerns them once these were seen.
+    pub const FOLLOWED: [Self; PLUGINS] =
+        [Self::MutatingPolicy, Self::MutatingWebhook, Self::ValidatingPolicy, Self::ValidatingWebhook];
 }
 
 /// Everything outside that decides about writes.
 #[derive(Debug)]
 pub struct Admission {
     /// What concerns each plugin that has published it, which is merged into what concerns any.
-    each: Mutex<[Option<Concerns>; Plugin::COUNT]>,
+    each: Mutex<[Option<Concerns>; PLUGINS]>,
     any: ArcSwap<Concerns>,
     /// Policies that change objects.
     pub mutating: Policies<MutatingPolicy>,
@@ -104,6 +108,16 @@ impl Admission {
     /// not, the write is nothing that admission from outside has to see.
     pub fn concerns(&self, resource: &str, operation: Operation) -> bool {
         self.any.load().has(resource, operation)
+    }
+
+    /// Keeps a plugin ready, for ever.
+    pub async fn follow(&self, registry: &Registry, plugin: Plugin) {
+        match plugin {
+            Plugin::MutatingPolicy => self.mutating.follow(registry, plugin, MUTATING_POLICIES).await,
+            Plugin::MutatingWebhook => self.mutating_webhooks.follow(registry, plugin).await,
+            Plugin::ValidatingPolicy => self.validating.follow(registry, plugin, VALIDATING_POLICIES).await,
+            Plugin::ValidatingWebhook => self.validating_webhooks.follow(registry, plugin).await,
+        }
     }
 
     /// Takes in what concerns a plugin from now on. Its own index must have changed before.

@@ -16,8 +16,7 @@ use super::members::Turns;
 use super::published::Published;
 use crate::access::tokens::Issuer;
 use crate::access::{Authenticator, rbac};
-use crate::admission::policy::{MUTATING_POLICIES, VALIDATING_POLICIES};
-use crate::admission::{Admission, Plugin};
+use crate::admission::Plugin;
 use crate::boot::{Boot, Drain};
 use crate::bootstrap::{self, SeedError};
 use crate::discovery::health::Health;
@@ -25,7 +24,6 @@ use crate::limits;
 use crate::metrics::Page;
 use crate::registry::Registry;
 use crate::status::ApiError;
-use crate::webhooks::admission::Webhooks;
 
 /// What all requests share.
 #[derive(Debug)]
@@ -82,13 +80,12 @@ impl Gateway {
         let address = format!("{}:{}", boot.config.advertised(), boot.address.port());
         let published = Published::new(address)?;
         let mut following = vec![follow_roles(&registry)?, published.follow(&registry)];
-        let outside = [true, false].map(|mutating| follow_policies(&registry, mutating)).into_iter();
-        let outside = outside.chain([true, false].map(|mutating| follow_webhooks(&registry, mutating)));
-        following.extend(outside);
+        let outside = Plugin::FOLLOWED.map(|plugin| follow_outside(&registry, plugin));
         registry.authorizer.rbac.is_complete().await;
         let _ = registry.resources.changes().wait_for(|times| *times > 0).await; // what is stored is served
-        registry.admission.is_complete(Plugin::COUNT).await;
+        registry.admission.is_complete(outside.len()).await;
         let beginning = Beginning::start(boot, &registry).await?;
+        following.extend(outside);
         following.push(examine(&registry));
         let health = beginning.health(boot);
         let streams = boot.drain.or_removed(registry.store.standing());
@@ -164,26 +161,10 @@ fn follow_roles(registry: &Registry) -> Result<JoinHandle<()>, StartError> {
     Ok(actix_web::rt::spawn(async move { rbac::follow(&tables, &rbac).await }))
 }
 
-/// Begins to follow the tables of policies and their bindings, mutating or validating ones.
-fn follow_policies(registry: &Arc<Registry>, mutating: bool) -> JoinHandle<()> {
+/// Begins to follow what a plugin asks about writes.
+fn follow_outside(registry: &Arc<Registry>, plugin: Plugin) -> JoinHandle<()> {
     let registry = Arc::clone(registry);
-    actix_web::rt::spawn(async move {
-        let Admission { mutating: changing, validating: refusing, .. } = &registry.admission;
-        match mutating {
-            true => changing.follow(&registry, Plugin::MutatingPolicy, MUTATING_POLICIES).await,
-            false => refusing.follow(&registry, Plugin::ValidatingPolicy, VALIDATING_POLICIES).await,
-        }
-    })
-}
-
-/// Begins to follow the table of configurations of mutating webhooks, or of validating ones.
-fn follow_webhooks(registry: &Arc<Registry>, mutating: bool) -> JoinHandle<()> {
-    let registry = Arc::clone(registry);
-    actix_web::rt::spawn(async move {
-        let (group, resource) = Webhooks::configurations(mutating);
-        let Some(served) = registry.resources.of_resource(group, resource) else { return };
-        Webhooks::follow(&registry.admission, mutating, &registry.table(&served)).await;
-    })
+    actix_web::rt::spawn(async move { registry.admission.follow(&registry, plugin).await })
 }
 
 /// Why the server cannot begin to answer.

@@ -29,8 +29,8 @@ fn dedup_when(object: &mut Value, when: &str, warnings: &mut Vec<String>) {
     if !repeated.is_empty() {
         object.set_at(&["metadata", "ownerReferences"], kept);
         warnings.push(format!(
-            ".metadata.ownerReferences contains duplicate entries{when}; API server dedups owner references in 1.20+, and \
-             may reject such requests as early as 1.24; please fix your requests; duplicate UID(s) observed: {}",
+            ".metadata.ownerReferences contains duplicate entries{when}; API server dedups owner references in 1.20+, \
+             and may reject such requests as early as 1.24; please fix your requests; duplicate UID(s) observed: {}",
             repeated.join(", ")
         ));
     }

@@ -43,3 +43,4 @@ mod together;
 mod unreadable;
 mod upkeep;
 mod verbs;
+mod webhooks;

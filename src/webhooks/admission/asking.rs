@@ -4,8 +4,8 @@ use flotilla_proto::value::Value;
 
 use super::{Answer, Asked, Listed};
 use crate::admission::conditions::Matched as Holds;
+use crate::admission::policy::{Scene, requests};
 use crate::admission::{Attributes, Matched, Seen, Told};
-use crate::expressions::Inputs;
 use crate::metrics::families;
 use crate::status::{ApiError, ApiResult};
 
@@ -32,26 +32,16 @@ impl Listed {
         if self.conditions.is_empty() {
             return Ok(true);
         }
-        let (nothing, wanted) = (Value::Null, Matched { resource: attributes.resource.clone(), ..matched.clone() });
-        let mut request = asked(attributes, &wanted, &Seen::default()).review("v1", "").at(&["request"]).clone();
-        for absent in ["object", "oldObject"] {
-            request.remove_at(&[absent]);
-        }
-        let inputs = Inputs {
-            object: seen.object.as_ref().unwrap_or(&nothing),
-            old_object: seen.old.as_ref().unwrap_or(&nothing),
-            request: &request,
-            namespace: &nothing,
-            params: &nothing,
-            authorizer: None,
-        };
+        let (request, _) = requests(attributes, matched);
+        let scene = Scene::of(attributes)?;
         let count = |family: &'static str| {
             let kind = ("kind", "webhook");
             let (name, operation) = (("name", &*self.webhook.name), ("operation", attributes.operation.name()));
-            let labels = [kind, name, operation, ("type", self.webhook.phase())];
+            let phase = ("type", if self.webhook.mutating { "admit" } else { "validate" });
+            let labels = [kind, name, operation, phase];
             attributes.registry.metrics.meter().counter(family, &labels).increment(1);
         };
-        match self.conditions.matches(inputs, &[]) {
+        match self.conditions.matches(scene.inputs(seen, &request, &Value::Null), &[]) {
             Holds::Yes => Ok(true),
             Holds::No(_) => {
                 count(families::MATCH_CONDITION_EXCLUSIONS);

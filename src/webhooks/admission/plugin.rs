@@ -3,14 +3,14 @@
 use std::sync::Arc;
 
 use arc_swap::ArcSwap;
-use flotilla_cluster::Table;
 use flotilla_proto::json;
 use flotilla_proto::value;
 use futures_util::{StreamExt, stream};
 
 use super::{Answer, Listed};
-use crate::admission::{Admission, Attributes, Index, Plugin, Told, following};
+use crate::admission::{Attributes, Index, Plugin, Told, following};
 use crate::limits;
+use crate::registry::Registry;
 use crate::status::ApiResult;
 
 /// The group of configurations.
@@ -32,23 +32,17 @@ pub struct Webhooks {
 }
 
 impl Webhooks {
-    /// Group and plural name of the configurations of mutating webhooks, or of validating ones.
-    pub const fn configurations(mutating: bool) -> (&'static str, &'static str) {
-        (GROUP, if mutating { "mutatingwebhookconfigurations" } else { "validatingwebhookconfigurations" })
-    }
-
-    /// Follows the table of configurations for ever.
-    pub async fn follow(admission: &Admission, mutating: bool, table: &Arc<Table>) {
-        let (own, plugin) = match mutating {
-            true => (&admission.mutating_webhooks, Plugin::MutatingWebhook),
-            false => (&admission.validating_webhooks, Plugin::ValidatingWebhook),
-        };
+    /// Follows the table of configurations for ever, of mutating webhooks or of validating ones.
+    pub async fn follow(&self, registry: &Registry, plugin: Plugin) {
+        let mutating = plugin == Plugin::MutatingWebhook;
+        let resource = if mutating { "mutatingwebhookconfigurations" } else { "validatingwebhookconfigurations" };
+        let Some(served) = registry.resources.of_resource(GROUP, resource) else { return };
         let read = |configuration: &_| Some(Listed::of(mutating, configuration));
-        following::follow(table, read, |configurations| {
+        following::follow(&registry.table(&served), read, |configurations| {
             let index = Listed::index(configurations);
             let concerns = index.concerns().clone();
-            own.ready.store(Arc::new(index));
-            admission.publish(plugin, concerns);
+            self.ready.store(Arc::new(index));
+            registry.admission.publish(plugin, concerns);
         })
         .await;
     }

@@ -1,0 +1,342 @@
+//! Webhooks that are asked about writes: on every verb, with what they say, and with what may be wrong with them.
+
+use std::thread::sleep;
+use std::time::{Duration, Instant};
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use serde_json::{Value, json};
+
+use crate::support::{Connection, DataDir, Reply, Webhook};
+
+const MUTATING: &str = "/apis/admissionregistration.k8s.io/v1/mutatingwebhookconfigurations";
+const VALIDATING: &str = "/apis/admissionregistration.k8s.io/v1/validatingwebhookconfigurations";
+const MAPS: &str = "/api/v1/namespaces/default/configmaps";
+const PODS: &str = "/api/v1/namespaces/default/pods";
+const PATIENCE: Duration = Duration::from_secs(60);
+/// Names of objects by which tests find out whether a configuration counts yet.
+const PROBE: &str = "probe-";
+
+/// An answer to a review, with further members.
+fn answer(review: &Value, allowed: bool, more: Value) -> Reply {
+    let mut response = json!({"uid": review["request"]["uid"], "allowed": allowed});
+    let members = response.as_object_mut().expect("an object");
+    members.extend(more.as_object().expect("an object").clone());
+    Reply::Document(json!({"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "response": response}))
+}
+
+fn patch(operations: &Value) -> Value {
+    json!({"patchType": "JSONPatch", "patch": STANDARD.encode(operations.to_string())})
+}
+
+fn is_probe(review: &Value) -> bool {
+    review["request"]["name"].as_str().is_some_and(|name| name.starts_with(PROBE))
+}
+
+/// A webhook of a configuration that sees what `rules` say, and maps besides, which probes are.
+fn hook(name: &str, rules: &Value, more: Value) -> Value {
+    let mut all = vec![json!({
+        "operations": ["CREATE"], "apiGroups": [""], "apiVersions": ["v1"], "resources": ["configmaps"]
+    })];
+    all.extend(rules.as_array().expect("rules").iter().cloned());
+    let mut hook = json!({
+        "name": name, "admissionReviewVersions": ["v1"], "sideEffects": "None", "rules": all
+    });
+    let members = hook.as_object_mut().expect("an object");
+    members.extend(more.as_object().expect("an object").clone());
+    hook
+}
+
+fn rule(operations: &[&str], groups: &[&str], resources: &[&str]) -> Value {
+    json!([{"operations": operations, "apiGroups": groups, "apiVersions": ["*"], "resources": resources}])
+}
+
+fn map(name: &str) -> Value {
+    json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name}})
+}
+
+/// Writes a configuration and waits until its webhook is asked.
+fn configure(client: &mut Connection, path: &str, name: &str, hooks: &[Value], webhook: &Webhook) {
+    let own = format!("/{name}");
+    let mut hooks = hooks.to_vec();
+    hooks.iter_mut().for_each(|hook| hook["clientConfig"] = webhook.config(&own));
+    client.post(path, &json!({"metadata": {"name": name}, "webhooks": hooks})).expect(201);
+    let deadline = Instant::now() + PATIENCE;
+    for attempt in 0.. {
+        client.post(&format!("{MAPS}?dryRun=All"), &map(&format!("{PROBE}{attempt}")));
+        if webhook.asked().iter().any(|(path, _)| path.split('?').next() == Some(&*own)) {
+            return;
+        }
+        assert!(Instant::now() < deadline, "the webhook is not asked in time");
+        sleep(Duration::from_millis(20));
+    }
+}
+
+/// What a webhook was asked, but for probes.
+fn asked(webhook: &Webhook) -> Vec<Value> {
+    let reviews = webhook.asked().into_iter().map(|(_, review)| review);
+    reviews.filter(|review| !is_probe(review)).map(|review| review["request"].clone()).collect()
+}
+
+/// Answers probes, and has the rest answered.
+fn but_probes(answers: impl Fn(&Value) -> Reply + Send + Sync + 'static) -> Webhook {
+    Webhook::start(move |review| if is_probe(review) { answer(review, true, json!({})) } else { answers(review) })
+}
+
+fn add_label(label: &str) -> Value {
+    patch(&json!([{"op": "add", "path": "/metadata/labels", "value": {label: "outside"}}]))
+}
+
+#[test]
+fn what_a_webhook_makes_of_an_object_is_stored() {
+    let (data, webhook) = (DataDir::new(), but_probes(|review| answer(review, true, add_label("made"))));
+    let server = data.start();
+    let mut client = server.connect();
+    let hooks = [hook("m.example.com", &rule(&["UPDATE"], &[""], &["configmaps"]), json!({}))];
+    configure(&mut client, MUTATING, "m", &hooks, &webhook);
+    let made = client.post(&format!("{MAPS}?fieldManager=tester"), &map("a")).expect(201);
+    assert_eq!(made["metadata"]["labels"], json!({"made": "outside"}));
+    assert_eq!(client.get(&format!("{MAPS}/a")).expect(200), made);
+    let merge = "application/merge-patch+json";
+    client.request("PATCH", &format!("{MAPS}/a"), merge, br#"{"data": {"a": "b"}}"#).expect(200);
+    let apply = br#"{"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "b"}}"#;
+    client.request("PATCH", &format!("{MAPS}/b?fieldManager=x"), "application/apply-patch+yaml", apply).expect(201);
+    let seen = asked(&webhook);
+    assert_eq!(seen.len(), 3, "once for each write: {seen:?}");
+    let (create, update, applied) = (&seen[0], &seen[1], &seen[2]);
+    assert_eq!((&create["operation"], &create["oldObject"]), (&json!("CREATE"), &Value::Null));
+    let options = json!({"kind": "CreateOptions", "apiVersion": "meta.k8s.io/v1", "fieldManager": "tester"});
+    assert_eq!(create["options"], options);
+    let metadata = &create["object"]["metadata"];
+    assert!(metadata["managedFields"].is_array() && metadata["uid"].is_null(), "{metadata}");
+    assert_eq!((&update["options"]["kind"], &update["oldObject"]), (&json!("UpdateOptions"), &made));
+    assert_eq!(update["object"]["data"], json!({"a": "b"}));
+    assert_eq!((&applied["operation"], &applied["name"]), (&json!("CREATE"), &json!("b")));
+}
+
+#[test]
+fn what_a_webhook_refuses_is_not_done() {
+    let webhook = but_probes(|review| match review["request"]["name"].as_str() {
+        Some("teapot") => {
+            let status = json!({"code": 418, "message": "short and stout"});
+            answer(review, false, json!({"status": status, "warnings": ["tip me"]}))
+        }
+        Some("plain") => answer(review, false, json!({})),
+        _ => answer(review, true, json!({"warnings": ["mind this"]})),
+    });
+    let data = DataDir::new();
+    let server = data.start();
+    let mut client = server.connect();
+    client.post(MAPS, &map("plain")).expect(201);
+    let rules = rule(&["UPDATE", "DELETE"], &[""], &["configmaps"]);
+    configure(&mut client, VALIDATING, "v", &[hook("v.example.com", &rules, json!({}))], &webhook);
+    let refused = client.post(MAPS, &map("teapot"));
+    let text = "admission webhook \"v.example.com\" denied the request: short and stout";
+    assert_eq!(refused.expect(418)["message"], text);
+    assert_eq!(refused.header("warning"), Some("299 - \"tip me\""));
+    let without = "admission webhook \"v.example.com\" denied the request without explanation";
+    for done in [client.delete(&format!("{MAPS}/plain")), client.put(&format!("{MAPS}/plain"), &map("plain"))] {
+        assert_eq!(done.expect(400)["message"], without);
+    }
+    assert_eq!(client.get(&format!("{MAPS}/teapot")).status, 404);
+    client.get(&format!("{MAPS}/plain")).expect(200);
+    let allowed = client.post(&format!("{MAPS}?dryRun=All"), &map("a"));
+    allowed.expect(201);
+    assert_eq!(allowed.header("warning"), Some("299 - \"mind this\""));
+    let seen = asked(&webhook);
+    assert_eq!(seen.last().map(|request| &request["dryRun"]), Some(&json!(true)));
+}
+
+#[test]
+fn webhooks_see_every_sort_of_write() {
+    let (data, webhook) = (DataDir::new(), but_probes(|review| answer(review, true, json!({}))));
+    let server = data.start();
+    let mut client = server.connect();
+    let every = rule(&["*"], &["*"], &["*/*"]);
+    let hooks = [hook("v.example.com", &every, json!({"namespaceSelector": {}}))];
+    configure(&mut client, VALIDATING, "v", &hooks, &webhook);
+    let mut begun = webhook.asked().len();
+    let mut seen = |webhook: &Webhook| -> Vec<String> {
+        let all = webhook.asked();
+        let new = all[begun..].iter().map(|(_, review)| &review["request"]).filter(|request| {
+            // What controllers do at the same time.
+            request["userInfo"]["username"] == "kubernetes-admin" && !is_probe(&json!({"request": (*request).clone()}))
+        });
+        let text = |value: &Value| value.as_str().unwrap_or("").to_owned();
+        let told: Vec<String> = new
+            .map(|request| {
+                let (operation, resource) = (text(&request["operation"]), text(&request["resource"]["resource"]));
+                let (part, kind, name) =
+                    (text(&request["subResource"]), text(&request["kind"]["kind"]), text(&request["name"]));
+                format!("{operation} {resource}/{part} {kind} {name}")
+            })
+            .collect();
+        begun = all.len();
+        told
+    };
+    client.post("/api/v1/namespaces/default/serviceaccounts", &json!({"metadata": {"name": "s"}})).expect(201);
+    let token = json!({"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": {}});
+    client.post("/api/v1/namespaces/default/serviceaccounts/s/token", &token).expect(201);
+    assert_eq!(
+        seen(&webhook),
+        ["CREATE serviceaccounts/ ServiceAccount s", "CREATE serviceaccounts/token TokenRequest s"]
+    );
+    let pod = json!({"metadata": {"name": "p"}, "spec": {
+        "containers": [{"name": "c", "image": "i"}], "serviceAccountName": "s", "nodeName": "n"
+    }});
+    client.post(PODS, &pod).expect(201);
+    assert_eq!(seen(&webhook), ["CREATE pods/ Pod p"]);
+    client.post(&format!("{PODS}/p/exec?command=sh&container=c"), &json!({}));
+    assert_eq!(seen(&webhook), ["CONNECT pods/exec PodExecOptions p"]);
+    let connect = webhook.asked().last().map(|(_, review)| review["request"].clone()).unwrap_or_default();
+    let options = json!({"kind": "PodExecOptions", "apiVersion": "v1", "container": "c", "command": ["sh"]});
+    assert_eq!((&connect["object"], &connect["options"]), (&options, &Value::Null));
+    let eviction = json!({"apiVersion": "policy/v1", "kind": "Eviction", "metadata": {"name": "p"}});
+    client.post(&format!("{PODS}/p/eviction"), &eviction).expect(201);
+    assert_eq!(seen(&webhook), ["CREATE pods/eviction Eviction p"]);
+    let status = br#"{"status": {"message": "m"}}"#;
+    client.request("PATCH", &format!("{PODS}/p/status"), "application/merge-patch+json", status).expect(200);
+    assert_eq!(seen(&webhook), ["UPDATE pods/status Pod p"]);
+    let deployments = "/apis/apps/v1/namespaces/default/deployments";
+    let labels = json!({"a": "b"});
+    let selector = json!({"matchLabels": labels});
+    let deployment = json!({"metadata": {"name": "d"}, "spec": {"replicas": 0, "selector": selector, "template": {
+        "metadata": {"labels": labels}, "spec": {"containers": [{"name": "c", "image": "i"}]}
+    }}});
+    client.post(deployments, &deployment).expect(201);
+    let scale = br#"{"spec": {"replicas": 3}}"#;
+    client.request("PATCH", &format!("{deployments}/d/scale"), "application/merge-patch+json", scale).expect(200);
+    assert_eq!(seen(&webhook), ["CREATE deployments/ Deployment d", "UPDATE deployments/scale Scale d"]);
+    let scaled = webhook.asked().last().map(|(_, review)| review["request"].clone()).unwrap_or_default();
+    assert_eq!((&scaled["object"]["spec"]["replicas"], &scaled["oldObject"]["kind"]), (&json!(3), &json!("Scale")));
+    for name in ["x", "y"] {
+        client.post(MAPS, &map(name)).expect(201);
+    }
+    client.delete(&format!("{MAPS}/x")).expect(200);
+    client.delete(MAPS).expect(200);
+    let collected = "DELETE configmaps/ ConfigMap ";
+    let told = seen(&webhook);
+    assert_eq!(
+        told[..3],
+        ["CREATE configmaps/ ConfigMap x", "CREATE configmaps/ ConfigMap y", "DELETE configmaps/ ConfigMap x"]
+    );
+    assert!(!told[3..].is_empty() && told[3..].iter().all(|line| line == collected), "{told:?}");
+    client.delete(&format!("{VALIDATING}/v")).expect(200);
+    assert_eq!(seen(&webhook), [""; 0], "no webhook sees configurations");
+}
+
+#[test]
+fn webhooks_are_asked_in_order_and_again_after_changes() {
+    let webhook = but_probes(|review| {
+        let labels = &review["request"]["object"]["metadata"]["labels"];
+        match labels.as_object().map_or(0, |labels| labels.len()) {
+            0 => answer(review, true, add_label("first")),
+            1 => answer(review, true, patch(&json!([{"op": "add", "path": "/metadata/labels/second", "value": "x"}]))),
+            _ => answer(review, true, json!({})),
+        }
+    });
+    let data = DataDir::new();
+    let server = data.start();
+    let mut client = server.connect();
+    let conditions = json!([{"name": "c", "expression": "request.name != 'skipped'"}]);
+    let hooks = [
+        hook("a.example.com", &json!([]), json!({"reinvocationPolicy": "IfNeeded", "matchConditions": conditions})),
+        hook("b.example.com", &json!([]), json!({"matchConditions": conditions})),
+    ];
+    configure(&mut client, MUTATING, "m", &hooks, &webhook);
+    let made = client.post(MAPS, &map("a")).expect(201);
+    assert_eq!(made["metadata"]["labels"], json!({"first": "outside", "second": "x"}));
+    assert_eq!(asked(&webhook).len(), 3, "the first one is asked again");
+    client.post(MAPS, &map("skipped")).expect(201);
+    assert_eq!(asked(&webhook).len(), 3, "its conditions do not hold");
+}
+
+#[test]
+fn a_webhook_sees_objects_in_the_version_that_it_names() {
+    let (data, webhook) = (DataDir::new(), but_probes(|review| answer(review, true, add_label("made"))));
+    let server = data.start();
+    let mut client = server.connect();
+    let rules = json!([{
+        "operations": ["CREATE"], "apiGroups": ["autoscaling"], "apiVersions": ["v1"],
+        "resources": ["horizontalpodautoscalers"]
+    }]);
+    configure(&mut client, MUTATING, "m", &[hook("m.example.com", &rules, json!({}))], &webhook);
+    let scaler = json!({"metadata": {"name": "a"}, "spec": {
+        "maxReplicas": 2, "scaleTargetRef": {"kind": "Deployment", "name": "d", "apiVersion": "apps/v1"}
+    }});
+    let made = client.post("/apis/autoscaling/v2/namespaces/default/horizontalpodautoscalers", &scaler).expect(201);
+    assert_eq!(
+        (&made["apiVersion"], &made["metadata"]["labels"]["made"]),
+        (&json!("autoscaling/v2"), &json!("outside"))
+    );
+    let seen = asked(&webhook).remove(0);
+    assert_eq!((&seen["kind"]["version"], &seen["requestKind"]["version"]), (&json!("v1"), &json!("v2")));
+    assert_eq!(seen["object"]["apiVersion"], "autoscaling/v1");
+}
+
+/// How a webhook answers a review.
+type Answers = fn(&Value) -> Reply;
+
+#[test]
+fn a_webhook_that_fails_refuses_or_is_passed_over() {
+    let faults: [(Answers, &str, bool); 8] = [
+        (|_| Reply::Hang, "context deadline exceeded", true),
+        (|_| Reply::Close, "EOF", true),
+        (|_| Reply::of("500 Internal Server Error", "", "oh no"), "an error on the server (\"oh no\")", true),
+        (|_| Reply::of("302 Found", "Location: https://127.0.0.1:1/\r\n", ""), "status code 302", true),
+        (|_| Reply::of("200 OK", "Content-Type: text/html\r\n", "<html>"), "invalid character '<'", true),
+        (|review| answer(review, true, json!({"uid": "x"})), "got \"x\"", true),
+        (|review| answer(review, true, json!({"patch": "W10="})), "but not response.patchType", true),
+        (
+            |review| answer(review, true, patch(&json!([{"op": "remove", "path": "/metadata/none"}]))),
+            "Unable to remove nonexistent key",
+            false,
+        ),
+    ];
+    let data = DataDir::new();
+    let server = data.start();
+    let mut client = server.connect();
+    for (at, (fault, told, may_be_ignored)) in faults.into_iter().enumerate() {
+        let webhook = but_probes(fault);
+        let limited = |policy: &str| json!({"timeoutSeconds": 1, "failurePolicy": policy});
+        let name = format!("fail-{at}");
+        configure(&mut client, MUTATING, &name, &[hook("m.example.com", &json!([]), limited("Fail"))], &webhook);
+        let error = client.post(MAPS, &map(&format!("refused-{at}"))).expect(500);
+        let message = error["message"].as_str().unwrap_or_default();
+        assert!(message.starts_with("Internal error occurred: ") && message.contains(told), "{message}");
+        client.delete(&format!("{MUTATING}/{name}")).expect(200);
+        let (name, hooks) = (format!("ignore-{at}"), [hook("m.example.com", &json!([]), limited("Ignore"))]);
+        configure(&mut client, MUTATING, &name, &hooks, &webhook);
+        let expected = if may_be_ignored { 201 } else { 500 };
+        client.post(MAPS, &map(&format!("ignored-{at}"))).expect(expected);
+        client.delete(&format!("{MUTATING}/{name}")).expect(200);
+    }
+}
+
+#[test]
+fn a_webhook_changes_nothing_by_which_an_object_is_known() {
+    let webhook = but_probes(|review| {
+        let text = |name: &str| review["request"]["object"]["data"][name].as_str().map(str::to_owned);
+        let operations: Vec<Value> = ["name", "namespace", "uid"]
+            .iter()
+            .filter_map(|field| {
+                Some(json!({"op": "replace", "path": format!("/metadata/{field}"), "value": text(field)?}))
+            })
+            .collect();
+        let is_none = operations.is_empty();
+        answer(review, true, if is_none { json!({}) } else { patch(&json!(operations)) })
+    });
+    let data = DataDir::new();
+    let server = data.start();
+    let mut client = server.connect();
+    let rules = rule(&["UPDATE"], &[""], &["configmaps"]);
+    configure(&mut client, MUTATING, "m", &[hook("m.example.com", &rules, json!({}))], &webhook);
+    let made = client.post(MAPS, &map("a")).expect(201);
+    for (field, code) in [("name", 422), ("namespace", 400), ("uid", 422)] {
+        let change = json!({"data": {field: "other"}}).to_string();
+        let path = format!("{MAPS}/a");
+        let refused = client.request("PATCH", &path, "application/merge-patch+json", change.as_bytes());
+        refused.expect(code);
+    }
+    assert_eq!(client.get(&format!("{MAPS}/a")).expect(200), made);
+}
