@@ -145,7 +145,7 @@ impl Registry {
             if let (Grace::Set { seconds, .. }, false) = (grace(target.served, &old, options), is_marked) {
                 options.grace_seconds = Some(seconds);
             }
-            Box::pin(self.decide_deletion(target, &old, options, caller)).await?;
+            Box::pin(self.decide_deletion(target, current, options, caller)).await?;
         }
         match step {
             Step::Wait => Ok(Some(Deleted::marked(Entity::Stored(current.clone()), uid, false))),
@@ -169,8 +169,7 @@ impl Registry {
                         // asked for of a certain state is from now on of this one.
                         options.resource_version.iter_mut().for_each(|seen| *seen = object.revision().to_string());
                         if is_decided_outside {
-                            let marked = stored_tree(&object)?;
-                            Box::pin(self.decide_deletion(target, &marked, options, caller)).await?;
+                            Box::pin(self.decide_deletion(target, &object, options, caller)).await?;
                         }
                         let removed = self.remove(target, &object).await?;
                         Ok(match removed {

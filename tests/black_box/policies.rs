@@ -54,7 +54,8 @@ fn a_policy_counts_until_its_binding_goes_and_after_a_restart() {
     let server = data.start();
     let mut client = server.connect();
     let size = json!({"name": "size", "expression": "has(object.data) ? size(object.data) : 0"});
-    let validation = json!({"expression": "variables.size < 2", "messageExpression": "'has ' + string(variables.size)"});
+    let validation =
+        json!({"expression": "variables.size < 2", "messageExpression": "'has ' + string(variables.size)"});
     let spec = json!({"variables": [size], "validations": [validation]});
     client.post(POLICIES, &policy("small", spec)).expect(201);
     let (small, big) = (config_map("a", json!({"a": "b"})), config_map("a", json!({"a": "b", "c": "d"})));

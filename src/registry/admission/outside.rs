@@ -2,9 +2,12 @@
 //!
 //! A write that concerns none of them pays for [`Registry::is_decided_outside`] alone.
 
+use std::sync::Arc;
+
+use flotilla_cluster::Object;
 use flotilla_proto::value::Value;
 
-use super::super::{DeleteOptions, Registry, Target, WriteOptions, owners};
+use super::super::{DeleteOptions, Registry, Target, WriteOptions, convert, owners, stored_tree};
 use crate::admission::{Attributes, GroupVersionKind, GroupVersionResource, Operation};
 use crate::fieldmanager;
 use crate::gateway::Caller;
@@ -149,15 +152,17 @@ impl Registry {
     pub(in super::super) async fn decide_deletion(
         &self,
         target: Target<'_>,
-        old: &Value,
+        current: &Arc<Object>,
         options: &DeleteOptions,
         caller: &mut Caller,
     ) -> ApiResult<()> {
+        self.convert_to_show(target.served, std::slice::from_ref(current)).await?;
+        let old = convert::current(target.served, stored_tree(current)?)?;
         let asked = Asked {
             target: Target { name: if options.is_of_collection { "" } else { target.name }, ..target },
             operation: Operation::Delete,
             object: None,
-            old: Some(old),
+            old: Some(&old),
             options: Some(options.to_value()),
             dry_run: options.dry_run,
         };
