@@ -38,6 +38,9 @@ pub const START_WAIT: Duration = Duration::from_secs(300);
 /// How long a new namespace may take to get its service account before the harness creates it.
 pub const SERVICE_ACCOUNT_WAIT: Duration = Duration::from_secs(5);
 
+/// How long a custom resource may take to be served once it is defined.
+pub const DEFINITION_WAIT: Duration = Duration::from_secs(60);
+
 /// Connections that the balancer passes on at the same time; more wait.
 pub const BALANCED_CONNECTIONS_MAX: usize = 20_000;
 

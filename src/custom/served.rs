@@ -223,7 +223,7 @@ impl Custom {
     /// Tells what of a new object the schema does not allow; `errors` has what else is wrong with it.
     pub fn validate(&self, object: &Value, errors: &mut Errors, warnings: &mut Vec<String>) {
         validate::validate(&self.version().schema, object, errors);
-        self.validate_replicas(object, errors);
+        self.validate_replicas(object, false, errors);
         self.version().judge(object, None, errors, warnings);
     }
 
@@ -236,27 +236,31 @@ impl Custom {
         errors: &mut Errors,
         warnings: &mut Vec<String>,
     ) {
-        if subresource == "status" {
+        let is_status = subresource == "status";
+        if is_status {
             ratchet::validate_status_update(&self.version().schema, object, old, errors);
         } else {
             ratchet::validate_update(&self.version().schema, object, old, errors);
-            self.validate_replicas(object, errors);
         }
+        self.validate_replicas(object, is_status, errors);
         self.version().judge(object, Some(old), errors, warnings);
     }
 
-    /// What a Scale asks for must fit into one.
-    fn validate_replicas(&self, object: &Value, errors: &mut Errors) {
+    /// What a Scale asks for and shows must fit into one.
+    fn validate_replicas(&self, object: &Value, is_status: bool, errors: &mut Errors) {
         let Some(scale) = &self.version().scale else { return };
-        let names: Vec<&str> = scale.replicas.iter().map(String::as_str).collect();
-        let name = format!(".{}", names.join("."));
-        let (path, value) = (Path::root(&name), object.at(&names));
-        match value.as_int() {
-            Some(..0) => errors.invalid(&path, value, "should be a non-negative integer"),
-            Some(replicas) if replicas > i64::from(i32::MAX) => {
-                errors.invalid(&path, value, format!("should be less than or equal to {}", i32::MAX));
+        let asked_for = Some(&scale.replicas).filter(|_| !is_status);
+        for names in asked_for.into_iter().chain([&scale.observed]) {
+            let names: Vec<&str> = names.iter().map(String::as_str).collect();
+            let name = format!(".{}", names.join("."));
+            let (path, value) = (Path::root(&name), object.at(&names));
+            match value.as_int() {
+                Some(..0) => errors.invalid(&path, value, "should be a non-negative integer"),
+                Some(replicas) if replicas > i64::from(i32::MAX) => {
+                    errors.invalid(&path, value, format!("should be less than or equal to {}", i32::MAX));
+                }
+                _ => {}
             }
-            _ => {}
         }
     }
 

@@ -1,5 +1,6 @@
 //! The rows of the cost table: what each one asks the server over and over.
 
+mod custom;
 mod read;
 mod write;
 
@@ -54,6 +55,8 @@ enum Kind {
         requests_per_operation: u64,
         /// What a client does.
         make: Make,
+        /// The custom resource that it does that with.
+        defines: Option<&'static custom::Definition>,
     },
     /// Changes to watchers.
     Watch {
@@ -80,7 +83,17 @@ pub struct Row {
 }
 
 const fn closed(name: &'static str, about: &'static str, clients: usize, make: Make) -> Row {
-    Row { name, about, kind: Kind::Loop { clients, requests_per_operation: 1, make }, leaves_pods: false }
+    defining(name, about, clients, make, None)
+}
+
+const fn defining(
+    name: &'static str,
+    about: &'static str,
+    clients: usize,
+    make: Make,
+    defines: Option<&'static custom::Definition>,
+) -> Row {
+    Row { name, about, kind: Kind::Loop { clients, requests_per_operation: 1, make, defines }, leaves_pods: false }
 }
 
 /// All rows, in the order of the cost table.
@@ -95,6 +108,14 @@ pub static ROWS: &[Row] = &[
     closed("select-nothing", "LIST with a label selector that matches no pod", 1, read::select_nothing),
     closed("select-indexed", "LIST with spec.nodeName of no pod, which an index serves", 1, read::select_indexed),
     Row { leaves_pods: true, ..closed("post-pod", "POST a pod", 16, write::post_pod) },
+    defining("post-ruled", "POST a custom resource with 20 rules in CEL", 16, custom::post_ruled, Some(&custom::RULED)),
+    defining(
+        "post-unruled",
+        "POST the same custom resource without rules",
+        16,
+        custom::post_unruled,
+        Some(&custom::UNRULED),
+    ),
     closed("patch-merge", "PATCH (merge) an annotation of a pod", 16, write::patch_merge),
     closed("patch-status", "PATCH (strategic merge) the status of a pod", 16, write::patch_status),
     closed("apply", "PATCH (server-side apply) a small ConfigMap", 16, write::apply),
@@ -103,7 +124,7 @@ pub static ROWS: &[Row] = &[
     Row {
         name: "configmap-churn",
         about: "POST and DELETE a ConfigMap (one operation is both)",
-        kind: Kind::Loop { clients: 16, requests_per_operation: 2, make: write::churn },
+        kind: Kind::Loop { clients: 16, requests_per_operation: 2, make: write::churn, defines: None },
         leaves_pods: false,
     },
     Row {
@@ -129,7 +150,7 @@ impl Row {
         let mut client = context.connector.open().await?;
         seed::namespace(&mut client, &context.namespace).await?;
         match &self.kind {
-            Kind::Loop { clients, requests_per_operation, make } => {
+            Kind::Loop { clients, requests_per_operation, make, defines } => {
                 let load = Load {
                     clients: context.clients.unwrap_or(*clients),
                     connections: context.connections,
@@ -141,10 +162,16 @@ impl Row {
                 if self.leaves_pods {
                     seed::namespace(&mut client, &write::posted(context)).await?;
                 }
+                if let Some(definition) = defines {
+                    definition.define(&mut client).await?;
+                }
                 let operation = |number| make(context, number);
                 let figures = run(self.name, &load, &context.connector, &context.processes, &operation).await;
                 if self.leaves_pods {
                     seed::delete_pods(&mut client, &write::posted(context)).await?;
+                }
+                if let Some(definition) = defines {
+                    definition.forget(&mut client).await?;
                 }
                 figures
             }

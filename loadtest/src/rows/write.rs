@@ -16,7 +16,7 @@ pub fn posted(context: &Context) -> String {
 }
 
 /// Names that differ between runs, so that a run does not meet what another left.
-fn run_id() -> u128 {
+pub fn run_id() -> u128 {
     SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_millis()
 }
 

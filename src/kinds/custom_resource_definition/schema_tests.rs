@@ -344,6 +344,40 @@ fn rules_have_texts_that_fit_on_a_line() {
 }
 
 #[test]
+fn rules_are_compiled_where_nothing_else_is_wrong() {
+    let spec = |of: &str| {
+        value!({"type": "object", "properties": {"b": {"type": (of)}},
+            "x-kubernetes-validations": [{"rule": "self.b == 1"}]})
+    };
+    let rule = r#"{"Rule":"self.b == 1","Message":"","MessageExpression":"","Reason":null,"FieldPath":"","OptionalOldSelf":null}"#;
+    let why =
+        "compilation failed: ERROR: <input>:1:8: found no matching overload for '_==_' applied to '(string, int)'";
+    let told = format!(".x-kubernetes-validations[0].rule: Invalid value: {rule}: {why}\n | self.b == 1\n | .......^");
+    assert_eq!(of_spec(&spec("string")), [told]);
+    assert_eq!(of_spec(&spec("integer")), Vec::<String>::new());
+    assert!(!of_spec(&spec("text")).is_empty());
+    assert!(of_spec(&spec("text")).iter().all(|told| told.starts_with(".properties[b].type: Unsupported value")));
+}
+
+#[test]
+fn prices_of_schemas_that_stay_are_not_asked_for() {
+    let spec = value!({"type": "object", "properties": {"a": {"type": "array", "items": {"type": "string"}}},
+        "x-kubernetes-validations": [{"rule": "self.a.all(x, self.a.all(y, x == y))"}]});
+    let schema = value!({"type": "object", "properties": {"spec": (spec)}});
+    let object = value!({"spec": {"versions": [{"name": "v1", "schema": {"openAPIV3Schema": (schema.clone())}}]}});
+    let complaints = |old: Option<&Value>| {
+        let mut errors = Errors::default();
+        let stated = Stated { schema: &schema, version: "v1", status: false };
+        validate(stated, STRICT, &Stored::of(&object, old), &Path::root("v"), &mut errors);
+        errors.0.iter().map(|error| error.field.replace("v.openAPIV3Schema", "")).collect::<Vec<_>>()
+    };
+    let rule = ".properties[spec].x-kubernetes-validations[0].rule";
+    assert_eq!(complaints(None), [rule, rule, ""]);
+    // All together may still be too dear.
+    assert_eq!(complaints(Some(&object)), [rule, ""]);
+}
+
+#[test]
 fn defaults_are_valid_by_their_own_schema() {
     check(
         &[
@@ -359,6 +393,10 @@ fn defaults_are_valid_by_their_own_schema() {
             (
                 value!({"type": "string", "enum": ["x", "y"], "default": "z"}),
                 &[".default: Unsupported value: \"z\": supported values: \"x\", \"y\""],
+            ),
+            (
+                value!({"type": "integer", "default": 5, "x-kubernetes-validations": [{"rule": "self < 5"}]}),
+                &[".default: Invalid value: 5: failed rule: self < 5"],
             ),
         ],
         of_spec,
