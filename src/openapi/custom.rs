@@ -59,10 +59,7 @@ fn complete(schema: &mut Value, metadata: &str) {
     let standard = [
         ("apiVersion", value!({"description": (prose::API_VERSION), "type": "string"})),
         ("kind", value!({"description": (prose::KIND), "type": "string"})),
-        (
-            "metadata",
-            value!({"description": (prose::METADATA), "allOf": [{"$ref": (format!("{PREFIX}{metadata}"))}]}),
-        ),
+        ("metadata", value!({"description": (prose::METADATA), "allOf": [{"$ref": (format!("{PREFIX}{metadata}"))}]})),
     ];
     let mut properties = schema.map_at(&["properties"]).cloned().unwrap_or_default();
     for (name, property) in standard {

@@ -32,7 +32,8 @@ enum Seen<'t> {
 /// Says of a JSON text what its type does not have, and which keys of an object stand there more than once. Nothing is
 /// said of what is inside of something unknown, or has a decoder of its own. Without a type only repeated keys are told.
 pub fn complaints(text: &str, of: Option<&Type>) -> Vec<String> {
-    let mut walk = Walk { bytes: text.as_bytes(), text, at: 0, path: String::new(), depth: 0, seen: 0, told: Vec::new() };
+    let mut walk =
+        Walk { bytes: text.as_bytes(), text, at: 0, path: String::new(), depth: 0, seen: 0, told: Vec::new() };
     // A text that is not JSON ends the walk; who parsed it has said so.
     let _ = walk.value(of.map_or(Seen::Free, Seen::Struct));
     walk.told
@@ -221,7 +222,8 @@ mod tests {
                 + r#"duplicate field "data.a", unknown field "bar""#
         );
         let text = r#"{"spec":{"containers":[{"name":"a"},{"\u006eame":"b","name":"c","y":[{"q":1}],"env":[{"z":2}]}],
-            "containers":[{"w":{}}]},"metadata":{"managedFields":[{"fieldsV1":{"f:a":{},"f:a":{}},"v":1}]},"foo":1,"foo":2}"#;
+            "containers":[{"w":{}}]},"metadata":{"managedFields":[{"fieldsV1":{"f:a":{},"f:a":{}},"v":1}]},
+            "foo":1,"foo":2}"#;
         assert_eq!(
             of("", "v1", "Pod", text),
             r#"duplicate field "spec.containers[1].name", unknown field "spec.containers[1].y", "#.to_owned()

@@ -275,9 +275,7 @@ impl<'t> Events<'t> {
     fn block_entry(&mut self) -> Step {
         let Token { kind, line } = self.scanner.peek()?;
         match (kind, *line) {
-            (Kind::BlockEntry, _) => {
-                self.behind(true, State::BlockEntry, &[Kind::BlockEntry, Kind::BlockEnd])
-            }
+            (Kind::BlockEntry, _) => self.behind(true, State::BlockEntry, &[Kind::BlockEntry, Kind::BlockEnd]),
             (Kind::BlockEnd, line) => {
                 self.leave();
                 self.scanner.take()?;
@@ -300,9 +298,7 @@ impl<'t> Events<'t> {
     fn block_key(&mut self) -> Step {
         let Token { kind, line } = self.scanner.peek()?;
         match (kind, *line) {
-            (Kind::Key, _) => {
-                self.behind(true, State::BlockValue, &[Kind::Key, Kind::Value, Kind::BlockEnd])
-            }
+            (Kind::Key, _) => self.behind(true, State::BlockValue, &[Kind::Key, Kind::Value, Kind::BlockEnd]),
             (Kind::BlockEnd, line) => {
                 self.leave();
                 self.scanner.take()?;

@@ -3,8 +3,8 @@
 use std::borrow::Cow;
 
 use super::events::{Event, Events, Node};
-use super::scan::Fault;
 use super::scalar;
+use super::scan::Fault;
 use super::tree::{Open, Tree};
 use crate::json::DEPTH_MAX;
 use crate::value::Value;

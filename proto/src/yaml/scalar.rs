@@ -10,6 +10,8 @@ use crate::value::{Float, Str, Value};
 pub enum Scalar {
     /// A value of JSON.
     Value(Value),
+    /// A float that is whole: JSON does not tell it from an integer, but keys do.
+    Whole(i64),
     /// A float that JSON cannot write.
     Infinite {
         /// What Go calls it.
@@ -37,7 +39,8 @@ pub fn resolve(text: &str, is_plain: bool, tag: Option<&str>) -> Result<Scalar, 
         "bool" | "int" | "float" | "null" | "timestamp" => {}
         _ => return Ok(as_text()),
     }
-    let (value, found) = plain(text).unwrap_or_else(|| (as_text(), if is_timestamp(text) { "timestamp" } else { "str" }));
+    let (value, found) =
+        plain(text).unwrap_or_else(|| (as_text(), if is_timestamp(text) { "timestamp" } else { "str" }));
     if found == kind || (kind, found) == ("float", "int") {
         return Ok(value);
     }
@@ -79,6 +82,7 @@ fn plain(text: &str) -> Option<Read> {
     let bare = text.replace('_', "");
     match number(&bare)? {
         number @ Value::Int(_) if !bare.contains(['.', 'e', 'E']) || bare.contains(['x', 'X']) => value(number, "int"),
+        Value::Int(number) => Some((Scalar::Whole(number), "float")),
         number => value(number, "float"),
     }
 }
@@ -147,7 +151,7 @@ pub fn go_syntax(value: &Value) -> String {
 }
 
 /// A float as Go writes it in the fewest digits: with an exponent below 1e-4 and from 1e6 on.
-fn shortest(number: f64) -> String {
+pub fn shortest(number: f64) -> String {
     let scientific = format!("{number:e}");
     let (mantissa, exponent) = scientific.split_once('e').unwrap_or((&scientific, "0"));
     match exponent.parse::<i32>() {

@@ -44,11 +44,24 @@ const READ: &[(&str, &str)] = &[
     ("H\nx: |\n  a\u{2028}  b\n", r#"{"x":"a\u2028b\n"}"#),
     ("H\nx: a\u{85}b: c\n", r#"{"b":"c","x":"a"}"#),
     ("H\nx: 010\ny: 0o10\nz: 0b11\nw: -0x10\nv: 1_000\nu: 0x_1\n", r#"{"true":8,"u":1,"v":1000,"w":-16,"x":8,"z":3}"#),
-    ("H\nx: 1e3\ny: 1.0\nz: 1e-7\nw: 1e21\nv: 123456789.125\nu: .5\nt: 1.\ns: +1\nr: +.5\nq: 1e400\n", r#"{"q":"1e400","r":0.5,"s":1,"t":1,"true":1,"u":0.5,"v":123456789.125,"w":1e+21,"x":1000,"z":1e-07}"#),
+    (
+        "H\nx: 1e3\ny: 1.0\nz: 1e-7\nw: 1e21\nv: 123456789.125\nu: .5\nt: 1.\ns: +1\nr: +.5\nq: 1e400\n",
+        r#"{"q":"1e400","r":0.5,"s":1,"t":1,"true":1,"u":0.5,"v":123456789.125,"w":1e+21,"x":1000,"z":1e-07}"#,
+    ),
     ("H\nx: 190:20:30\ny: 17:00:00\nz: 1:2\n", r#"{"true":"17:00:00","x":"190:20:30","z":"1:2"}"#),
-    ("H\nx: 2001-01-01\ny: 2001-12-14T21:59:43Z\nz: 2001-12-14 21:59:43.10 -5\n", r#"{"true":"2001-12-14T21:59:43Z","x":"2001-01-01","z":"2001-12-14 21:59:43.10 -5"}"#),
-    ("H\nx: !!str 1\ny: !!int '1'\nz: !!float 1\nw: !!bool yes\nv: !!null ''\nu: !foo bar\n", r#"{"true":1,"u":"bar","v":null,"w":true,"x":"1","z":1}"#),
-    ("H\nx: 18446744073709551615\ny: 9223372036854775808\nz: 123456789012345678901234567890\nw: -9223372036854775809\n", r#"{"true":9223372036854776000,"w":-9223372036854776000,"x":18446744073709552000,"z":1.2345678901234568e+29}"#),
+    (
+        "H\nx: 2001-01-01\ny: 2001-12-14T21:59:43Z\nz: 2001-12-14 21:59:43.10 -5\n",
+        r#"{"true":"2001-12-14T21:59:43Z","x":"2001-01-01","z":"2001-12-14 21:59:43.10 -5"}"#,
+    ),
+    (
+        "H\nx: !!str 1\ny: !!int '1'\nz: !!float 1\nw: !!bool yes\nv: !!null ''\nu: !foo bar\n",
+        r#"{"true":1,"u":"bar","v":null,"w":true,"x":"1","z":1}"#,
+    ),
+    (
+        "H\nx: 18446744073709551615\ny: 9223372036854775808\nz: 123456789012345678901234567890\n\
+         w: -9223372036854775809\n",
+        r#"{"true":9223372036854776000,"w":-9223372036854776000,"x":18446744073709552000,"z":1.2345678901234568e+29}"#,
+    ),
     ("H\nx: !!set {a, b}\n", r#"{"x":{"a":null,"b":null}}"#),
     ("H\n'': a\n", r#"{"":"a"}"#),
     ("H\n&a b: *a\n", r#"{"b":"b"}"#),
@@ -122,7 +135,10 @@ const REPEATED: &[(&str, &[&str])] = &[
     ("H\na: &a {k: 1}\nb: &b {k: 2, l: 3}\nx:\n  <<: [*a, *b]\n", &["line 4: key \"k\" already set in map"]),
     ("H\na: &a {k: 1}\nb: &b {k: 2}\nx:\n  <<: *a\n  <<: *b\n", &["line 5: key \"k\" already set in map"]),
     ("H\nx: 1\nx: 2\n", &["line 5: key \"x\" already set in map"]),
-    ("H\nx:\n  a: 1\n  a: 2\n  1: 3\n  1: 4\n", &["line 6: key \"a\" already set in map", "line 8: key 1 already set in map"]),
+    (
+        "H\nx:\n  a: 1\n  a: 2\n  1: 3\n  1: 4\n",
+        &["line 6: key \"a\" already set in map", "line 8: key 1 already set in map"],
+    ),
     ("H\nx: y\nn: n\nyes: no\non: off\n", &["line 7: key true already set in map"]),
 ];
 
@@ -181,9 +197,49 @@ fn texts_are_utf_8_or_say_what_they_are() {
 #[test]
 fn nothing_takes_long_or_ends_in_a_panic() {
     let parts = [
-        "a", ":", " ", "\n", "-", "?", "[", "]", "{", "}", ",", "'", "\"", "|", ">", "&", "*", "!", "%", "#", "@", "\t", "\r",
-        "\\", "0", "+", "<<", "...", "---", "\u{85}", "\u{2028}", "\u{feff}", "é", "\n  ", ": ", "- ", "%YAML 1.1\n", "%TAG ! a\n",
-        "!<", "!!", "\\x4", "&a ", "*a ",
+        "a",
+        ":",
+        " ",
+        "\n",
+        "-",
+        "?",
+        "[",
+        "]",
+        "{",
+        "}",
+        ",",
+        "'",
+        "\"",
+        "|",
+        ">",
+        "&",
+        "*",
+        "!",
+        "%",
+        "#",
+        "@",
+        "\t",
+        "\r",
+        "\\",
+        "0",
+        "+",
+        "<<",
+        "...",
+        "---",
+        "\u{85}",
+        "\u{2028}",
+        "\u{feff}",
+        "é",
+        "\n  ",
+        ": ",
+        "- ",
+        "%YAML 1.1\n",
+        "%TAG ! a\n",
+        "!<",
+        "!!",
+        "\\x4",
+        "&a ",
+        "*a ",
     ];
     let mut state = 1_u64;
     let mut next = || {
@@ -206,10 +262,7 @@ fn nothing_takes_long_or_ends_in_a_panic() {
 fn documents_become_json() {
     for (text, want) in [
         ("a: 1\nb: [x, 'y', \"z\"]\n", r#"{"a":1,"b":["x","y","z"]}"#),
-        (
-            "b: yes\na: ~\nc: 'yes'\nd: 1e3\ne: 0x10\nf: 010\n",
-            r#"{"a":null,"b":true,"c":"yes","d":1000,"e":16,"f":8}"#,
-        ),
+        ("b: yes\na: ~\nc: 'yes'\nd: 1e3\ne: 0x10\nf: 010\n", r#"{"a":null,"b":true,"c":"yes","d":1000,"e":16,"f":8}"#),
         ("1: x\ntrue: z\ny: q\n", r#"{"1":"x","true":"q"}"#),
         ("a: |\n  one\n  two\nb: >-\n  three\n  four\n", r#"{"a":"one\ntwo\n","b":"three four"}"#),
         ("x: &a {k: v}\nw: *a\nz: {<<: *a, j: w}\n", r#"{"w":{"k":"v"},"x":{"k":"v"},"z":{"j":"w","k":"v"}}"#),
@@ -244,10 +297,7 @@ fn infinities_are_refused_unless_they_are_keys() {
             assert_eq!(why, format!("json: unsupported value: {name}"), "{document}");
         }
     }
-    assert_eq!(
-        json("+.inf: '.inf'\n.NaN: \".nan\"\nx: !!str .inf\n"),
-        r#"{".inf":".inf",".nan":".nan","x":".inf"}"#
-    );
+    assert_eq!(json("+.inf: '.inf'\n.NaN: \".nan\"\nx: !!str .inf\n"), r#"{".inf":".inf",".nan":".nan","x":".inf"}"#);
     assert!(matches!(parse(b"a: .inf\nb: [\n"), Err(Error::Syntax { .. })));
 }
 

@@ -33,7 +33,11 @@ enum Of {
     List(Vec<Value>),
     /// The list behind a merge key: maps whose members the map around it gets.
     Sources(Vec<Source>),
-    Map { entries: Vec<(Str, Value, usize)>, seen: HashSet<Str>, key: Option<Key> },
+    Map {
+        entries: Vec<(Str, Value, usize)>,
+        seen: HashSet<Str>,
+        key: Option<Key>,
+    },
 }
 
 impl Open {
@@ -48,7 +52,10 @@ impl Open {
 
 /// The key whose value comes next.
 enum Key {
-    Named { name: Str, is_text: bool },
+    Named {
+        name: Str,
+        is_text: bool,
+    },
     /// `<<`, without quotes: the value has members of the map.
     Merge,
 }
@@ -135,6 +142,8 @@ impl Tree {
     ) -> Result<(), Error> {
         let value = match scalar {
             Ok(Scalar::Value(value)) => value,
+            Ok(Scalar::Whole(number)) if self.expects_key() => scalar::shortest(number as f64).into(),
+            Ok(Scalar::Whole(number)) => Value::Int(number),
             Ok(Scalar::Infinite { name, key }) => {
                 if !self.expects_key() {
                     self.no_value.get_or_insert(Error::Unsupported(name));
@@ -250,7 +259,8 @@ impl Tree {
                 },
                 None => {
                     let name = scalar::key(&value);
-                    *key = Some(Key::Named { is_text: value.as_str().is_some(), name: name.clone().unwrap_or_default() });
+                    *key =
+                        Some(Key::Named { is_text: value.as_str().is_some(), name: name.clone().unwrap_or_default() });
                     if name.is_none() {
                         self.unfit(&value);
                     }

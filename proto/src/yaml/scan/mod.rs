@@ -260,65 +260,57 @@ impl<'t> Scanner<'t> {
             return Ok(());
         }
         let is_alone = self.cursor.is_gap(1);
-        let kind = match next {
-            b'[' => return self.open(Kind::FlowSequence),
-            b'{' => return self.open(Kind::FlowMapping),
-            b']' => return self.close(Kind::FlowSequenceEnd),
-            b'}' => return self.close(Kind::FlowMappingEnd),
+        match next {
+            b'[' => self.open(Kind::FlowSequence),
+            b'{' => self.open(Kind::FlowMapping),
+            b']' => self.close(Kind::FlowSequenceEnd),
+            b'}' => self.close(Kind::FlowMappingEnd),
             b',' => {
                 self.remove_key()?;
                 self.key_allowed = true;
                 self.indicator(Kind::FlowEntry, 1);
-                return Ok(());
+                Ok(())
             }
-            b'-' if is_alone => return self.entry(),
-            b'?' if is_flow || is_alone => return self.key(),
-            b':' if is_flow || is_alone => return self.value(),
-            b'*' | b'&' => {
-                self.begin_word()?;
-                let name = self.anchor()?;
-                if next == b'*' { Kind::Alias(name) } else { Kind::Anchor(name) }
+            b'-' if is_alone => self.entry(),
+            b'?' if is_flow || is_alone => self.key(),
+            b':' if is_flow || is_alone => self.value(),
+            _ => {
+                let kind = self.word(next, is_flow)?;
+                self.push(kind, line);
+                Ok(())
             }
-            b'!' => {
-                self.begin_word()?;
-                self.tag()?
-            }
+        }
+    }
+
+    /// A scalar, an alias, or what stands before a node.
+    fn word(&mut self, next: u8, is_flow: bool) -> Result<Kind, Fault> {
+        match next {
             b'|' | b'>' if !is_flow => {
                 self.remove_key()?;
                 self.key_allowed = true;
-                self.block(next == b'|')?
+                return self.block(next == b'|');
             }
-            b'\'' | b'"' => {
-                self.begin_word()?;
-                self.quoted(next)?
-            }
-            b'-' | b'?' | b':' if !is_flow || next == b'-' => {
-                self.begin_word()?;
-                self.plain()?
-            }
-            b'?' | b':' | b'#' | b'|' | b'>' | b'%' | b'@' | b'`' | b'\t' => {
+            b'#' | b'|' | b'>' | b'%' | b'@' | b'`' | b'\t' => {
                 return Err(self.fault("found character that cannot start any token"));
             }
-            _ => {
-                self.begin_word()?;
-                self.plain()?
-            }
-        };
-        self.push(kind, line);
-        Ok(())
+            _ => {}
+        }
+        // What begins here may be a key; none can follow it on the line.
+        self.save_key()?;
+        self.key_allowed = false;
+        match next {
+            b'*' => self.anchor().map(Kind::Alias),
+            b'&' => self.anchor().map(Kind::Anchor),
+            b'!' => self.tag(),
+            b'\'' | b'"' => self.quoted(next),
+            _ => self.plain(),
+        }
     }
 
     /// Leaves all block collections, as where a document begins or ends.
     fn outermost(&mut self) -> Result<(), Fault> {
         self.unroll(-1);
         self.remove_key()?;
-        self.key_allowed = false;
-        Ok(())
-    }
-
-    /// What begins here may be a key; none can follow it on the line.
-    fn begin_word(&mut self) -> Result<(), Fault> {
-        self.save_key()?;
         self.key_allowed = false;
         Ok(())
     }
