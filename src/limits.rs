@@ -48,6 +48,12 @@ pub const GENERATED_NAMES: usize = 8;
 /// How long a connection to another server may take to come about.
 pub const DIAL_TIMEOUT: Duration = Duration::from_secs(10);
 
+/// How long a component of the cluster may take to say how it is, as in the reference.
+pub const COMPONENT_TIMEOUT: Duration = Duration::from_secs(20);
+
+/// Most bytes that are read of what it says.
+pub const COMPONENT_ANSWER_BYTES: usize = 10_240;
+
 /// Addresses of a host that are tried.
 pub const OUTBOUND_ADDRESSES: usize = 16;
 

@@ -22,6 +22,14 @@ pub fn canonical(text: &str) -> Result<String, usize> {
     }
 }
 
+/// The bytes that a text stands for.
+///
+/// # Errors
+/// As for [`canonical`].
+pub fn decode(text: &str) -> Result<Vec<u8>, usize> {
+    LENIENT.decode(text.replace(['\r', '\n'], "")).map_err(|_| corrupt_at(text.as_bytes()))
+}
+
 /// Bytes as the server writes them.
 pub fn encode(bytes: &[u8]) -> String {
     STANDARD.encode(bytes)

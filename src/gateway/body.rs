@@ -117,7 +117,7 @@ pub fn decode(body: &[u8], media: Media, served: &Served, validation: FieldValid
     let refused = |why: &dyn std::fmt::Display| told.refuse(expected, why);
     let (literals, deep) = (raw.literals, raw.deep);
     let conformed = served.conform(&mut value, &Value::Null);
-    let unknown = conformed.map_err(|error| refused(&literal(error, &literals)))?;
+    let mut unknown = conformed.map_err(|error| refused(&literal(error, &literals)))?;
     if deep && let Some(hole) = value.hole() {
         return Err(refused(&json::Error::from(hole)));
     }
@@ -128,6 +128,15 @@ pub fn decode(body: &[u8], media: Media, served: &Served, validation: FieldValid
         // The YAML decoder reports all its complaints as one.
         (FieldValidation::Strict, Media::Yaml) if !raw.duplicates.is_empty() => {
             vec![format!("yaml: unmarshal errors:\n  {}", raw.duplicates.join("\n  "))]
+        }
+        (FieldValidation::Strict | FieldValidation::Warn, Media::Json)
+            if !raw.duplicates.is_empty() || !unknown.is_empty() =>
+        {
+            let of = served.custom.is_none().then(|| served.of());
+            if of.is_some() {
+                unknown.clear(); // the same decoder tells of both
+            }
+            json::strict::complaints(&String::from_utf8_lossy(body), of)
         }
         _ => raw.duplicates,
     };

@@ -37,7 +37,7 @@ impl Request<'_> {
                 self.connect(connection, of).await
             }
             Door::Scale => self.scale(verb, body).await,
-            Door::Shown(shown) if verb == Verb::List => self.shown_list(shown),
+            Door::Shown(shown) if verb == Verb::List => self.shown_list(shown).await,
             Door::Shown(shown) => self.shown_one(shown).await,
             Door::Object => Err(ApiError::no_such_path()),
         }
@@ -152,18 +152,18 @@ impl Request<'_> {
 
     async fn shown_one(self, shown: Shown) -> ApiResult<HttpResponse> {
         let representation = self.head.representation(Offer::Objects)?;
-        let mut all = shown(&self.gateway.registry).into_iter();
+        let mut all = shown(&self.gateway.registry).await.into_iter();
         let found = all.find(|object| object.str_at(&["metadata", "name"]) == self.name);
         // What is made up is called by its singular name.
         let missing = || ApiError::not_found(self.served.group(), &self.served.resource.singular, self.name);
         self.respond_entity(200, &Entity::Built(found.ok_or_else(missing)?), representation).await
     }
 
-    fn shown_list(self, shown: Shown) -> ApiResult<HttpResponse> {
+    async fn shown_list(self, shown: Shown) -> ApiResult<HttpResponse> {
         let representation = self.head.representation(Offer::Collection)?;
         let listing = Listing::read(&self.head.query, &self.served, false)?;
         let terms = Terms::new(Vec::new(), Vec::new());
-        let mut items = shown(&self.gateway.registry);
+        let mut items = shown(&self.gateway.registry).await;
         items.retain(|object| listing.selection.matches("", object.str_at(&["metadata", "name"]), &terms));
         let encoded = match representation.form {
             Form::Table { version } => {

@@ -195,7 +195,7 @@ trait ItemWriter {
 fn writer(registry: &Arc<Registry>, served: &Arc<Served>, show: Show<'_>) -> ApiResult<Box<dyn ItemWriter>> {
     let common = Common { registry: Arc::clone(registry), served: Arc::clone(served), first: true };
     Ok(match show.representation.form {
-        Form::Object => Box::new(Objects(common)),
+        Form::Object => Box::new(Objects { common, end: b"]}\n".to_vec() }),
         Form::Metadata { version, .. } => Box::new(Partials { common, version }),
         Form::Table { version } => {
             let include = printing::Includer::from_query(show.include)?;
@@ -251,23 +251,42 @@ fn list_metadata(page: &Page) -> Value {
     metadata
 }
 
-struct Objects(Common);
+/// Objects of a resource; of custom ones the members of the list are sorted, as Go writes maps.
+struct Objects {
+    common: Common,
+    /// What follows the items.
+    end: Vec<u8>,
+}
 
 impl ItemWriter for Objects {
     fn begin(&mut self, page: &Page, out: &mut Vec<u8>) {
         let mut metadata = list_metadata(page);
-        if self.0.served.custom.is_some() && page.next.is_none() {
+        let served = &self.common.served;
+        let (kind, api_version) = (&*served.resource.list_kind, served.api_version());
+        if served.custom.is_none() {
+            head(kind, &api_version, &metadata, out);
+            out.push(b'[');
+            return;
+        }
+        if page.next.is_none() {
             metadata.set_at(&["continue"], "");
         }
-        head(&self.0.served.resource.list_kind, &self.0.served.api_version(), &metadata, out);
-        out.push(b'[');
+        metadata.sort_members();
+        out.extend_from_slice(b"{\"apiVersion\":");
+        json::write_str(&api_version, out);
+        out.extend_from_slice(b",\"items\":[");
+        self.end = b"],\"kind\":".to_vec();
+        json::write_str(kind, &mut self.end);
+        self.end.extend_from_slice(b",\"metadata\":");
+        json::write(&metadata, &mut self.end);
+        self.end.extend_from_slice(b"}\n");
     }
 
     fn item(&mut self, object: &Object, out: &mut Pieces) -> ApiResult<()> {
-        self.0.comma(out.text());
-        if self.0.served.shows_as_stored(object) {
+        self.common.comma(out.text());
+        if self.common.served.shows_as_stored(object) {
             let text = registry::stored_text(object)?;
-            if self.0.served.custom.is_some() {
+            if self.common.served.custom.is_some() {
                 out.share_part(object.bytes(), text);
             } else {
                 out.text().push(b'{');
@@ -275,8 +294,8 @@ impl ItemWriter for Objects {
             }
             return Ok(());
         }
-        let mut shown = self.0.registry.shown(&self.0.served, object)?;
-        if self.0.served.custom.is_none() {
+        let mut shown = self.common.registry.shown(&self.common.served, object)?;
+        if self.common.served.custom.is_none() {
             shown.remove_at(&["kind"]);
             shown.remove_at(&["apiVersion"]);
         }
@@ -285,11 +304,11 @@ impl ItemWriter for Objects {
     }
 
     fn end(&mut self, out: &mut Vec<u8>) {
-        out.extend_from_slice(b"]}\n");
+        out.extend_from_slice(&self.end);
     }
 
     fn common(&self) -> &Common {
-        &self.0
+        &self.common
     }
 }
 

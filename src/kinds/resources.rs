@@ -144,11 +144,13 @@ pub fn check_amount(path: &Path<'_>, name: &str, value: &Value, errors: &mut Err
 pub fn round_up(list: Option<&mut Value>) {
     let Some(map) = list.and_then(Value::as_object_mut) else { return };
     for (_, value) in map.iter_mut() {
-        let fine = value.as_str().is_some_and(|text| text.ends_with(['n', 'u']) || text.contains("e-"));
-        if fine {
-            *value = format!("{}m", amount(value).milli_value()).into();
-            let canonical = amount(value).to_string();
-            *value = canonical.into();
+        // Other texts state thousandths at most.
+        let may_be_fine = |text: &str| text.contains(['n', 'u', 'e', 'E', '.']);
+        if value.as_str().is_some_and(may_be_fine) {
+            let mut rounded = amount(value);
+            if rounded.round_to_milli() {
+                *value = rounded.to_string().into();
+            }
         }
     }
 }

@@ -5,7 +5,7 @@ use flotilla_proto::value;
 use flotilla_proto::value::{Map, Value};
 
 use super::schemas::PREFIX;
-use super::{META, definition_name};
+use super::{META, definition_name, prose};
 
 /// A served version of a custom resource.
 #[derive(Debug, Clone)]
@@ -20,9 +20,6 @@ pub struct Custom {
 
 /// Where a schema says which fields can be selected by.
 pub(super) const SELECTABLE: &str = "x-kubernetes-selectable-fields";
-
-const KIND: &str = "Name of the kind, in CamelCase.";
-const API_VERSION: &str = "Group and version of the kind.";
 
 /// The schemas of the kind and of its list, by name.
 pub(super) fn schemas(of: &Custom) -> [(String, Value); 2] {
@@ -60,12 +57,9 @@ fn mark(schema: &mut Value, of: &Custom, kind: &str) {
 /// Sets the fields that every object has.
 fn complete(schema: &mut Value, metadata: &str) {
     let standard = [
-        ("apiVersion", value!({"description": API_VERSION, "type": "string"})),
-        ("kind", value!({"description": KIND, "type": "string"})),
-        (
-            "metadata",
-            value!({"description": "Standard metadata.", "allOf": [{"$ref": (format!("{PREFIX}{metadata}"))}]}),
-        ),
+        ("apiVersion", value!({"description": (prose::API_VERSION), "type": "string"})),
+        ("kind", value!({"description": (prose::KIND), "type": "string"})),
+        ("metadata", value!({"description": (prose::METADATA), "allOf": [{"$ref": (format!("{PREFIX}{metadata}"))}]})),
     ];
     let mut properties = schema.map_at(&["properties"]).cloned().unwrap_or_default();
     for (name, property) in standard {

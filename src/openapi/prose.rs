@@ -2,6 +2,13 @@
 
 use flotilla_proto::schema::{Field, Shape, Type};
 
+/// What every object states. Programs that print descriptions, and tests of these, look for the first words.
+pub(super) const KIND: &str = "Kind names what the object is, in CamelCase, as the API calls it; it never changes.";
+/// What every object states.
+pub(super) const API_VERSION: &str = "APIVersion defines in which group and version the object is written.";
+/// What every object has.
+pub(super) const METADATA: &str = "Standard object's metadata: its name, labels and what the server keeps of it.";
+
 /// The description of a field; empty where the name is JSON Schema's own and says it all.
 pub(super) fn field(of: &Type, field: &Field) -> String {
     if !field.description.is_empty() {
@@ -9,9 +16,10 @@ pub(super) fn field(of: &Type, field: &Field) -> String {
     }
     match (&*of.name, &*field.name) {
         ("JSONSchemaProps", name) if name != "default" => String::new(),
-        (_, "kind") => "Name of the kind, in CamelCase.".to_owned(),
-        (_, "apiVersion") => "Group and version of the kind.".to_owned(),
-        (_, "metadata") => "Standard metadata.".to_owned(),
+        (_, "kind") => KIND.to_owned(),
+        (_, "apiVersion") => API_VERSION.to_owned(),
+        (_, "metadata") => METADATA.to_owned(),
+        (list, "items") if list.ends_with("List") => format!("List of {}.", several(list.trim_end_matches("List"))),
         _ => match inner(&field.shape) {
             Some(inner) if !inner.description.is_empty() => inner.description.to_string(),
             _ => sentence(&field.name),
@@ -63,9 +71,37 @@ pub(super) fn sentence(name: &str) -> String {
     format!("{}.", words.join(" "))
 }
 
+/// `NetworkPolicy` as `network policies`.
+fn several(kind: &str) -> String {
+    let mut words = sentence(kind);
+    words.pop();
+    let one = if kind.chars().nth(1).is_some_and(char::is_uppercase) { words } else { words.to_lowercase() };
+    if one == "endpoints" {
+        return one;
+    }
+    match one.strip_suffix('y') {
+        Some(stem) if !stem.ends_with(['a', 'e', 'o', 'u']) => format!("{stem}ies"),
+        _ if one.ends_with(['s', 'x']) => format!("{one}es"),
+        _ => format!("{one}s"),
+    }
+}
+
 #[cfg(test)]
 mod tests {
-    use super::sentence;
+    use super::{sentence, several};
+
+    #[test]
+    fn kinds_become_plural() {
+        for (kind, plural) in [
+            ("Service", "services"),
+            ("NetworkPolicy", "network policies"),
+            ("IngressClass", "ingress classes"),
+            ("Endpoints", "endpoints"),
+            ("APIService", "API services"),
+        ] {
+            assert_eq!(several(kind), plural);
+        }
+    }
 
     #[test]
     fn names_become_sentences() {

@@ -44,11 +44,11 @@ pub fn draft(served: &Served, object: &Value) -> ApiResult<Draft> {
 }
 
 fn write(served: &Served, object: &Value, out: &mut Vec<u8>) -> Layout {
-    let mut layout = Layout::default();
-    let mut stated = [("kind", served.stored.name.to_string()), ("apiVersion", served.stored.api_version())];
     if served.custom.is_some() {
-        stated.reverse();
+        return write_sorted(object, out);
     }
+    let mut layout = Layout::default();
+    let stated = [("kind", served.stored.name.to_string()), ("apiVersion", served.stored.api_version())];
     out.push(b'{');
     for (member, text) in &stated {
         json::write_str(member, out);
@@ -59,14 +59,37 @@ fn write(served: &Served, object: &Value, out: &mut Vec<u8>) -> Layout {
     layout.head = out.len() as u32;
     out.extend_from_slice(b"\"metadata\":");
     layout.metadata.start = out.len() as u32;
-    let is_sorted = served.custom.is_some();
-    layout.revision_at = write_metadata(object.map_at(&["metadata"]), is_sorted, out);
+    layout.revision_at = write_metadata(object.map_at(&["metadata"]), false, out);
     layout.metadata.end = out.len() as u32;
     for (key, member) in object.as_object().into_iter().flat_map(Map::iter) {
         if !matches!(key, "kind" | "apiVersion" | "metadata") {
             out.push(b',');
             json::write_str(key, out);
             out.push(b':');
+            json::write(member, out);
+        }
+    }
+    out.extend_from_slice(b"}\n");
+    layout
+}
+
+/// Writes an object whose members are sorted, as Go writes maps: kind and version stand where they come to stand.
+fn write_sorted(object: &Value, out: &mut Vec<u8>) -> Layout {
+    let mut layout = Layout::default();
+    let members = object.as_object().into_iter().flat_map(Map::iter);
+    for (key, member) in members {
+        out.push(if out.is_empty() { b'{' } else { b',' });
+        let is_metadata = key == "metadata";
+        if is_metadata {
+            layout.head = out.len() as u32;
+        }
+        json::write_str(key, out);
+        out.push(b':');
+        if is_metadata {
+            layout.metadata.start = out.len() as u32;
+            layout.revision_at = write_metadata(member.as_object(), true, out);
+            layout.metadata.end = out.len() as u32;
+        } else {
             json::write(member, out);
         }
     }

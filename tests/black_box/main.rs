@@ -42,6 +42,7 @@ mod starting;
 #[path = "../support/mod.rs"]
 #[allow(dead_code, unused_imports, reason = "other tests use the rest of it")]
 mod support;
+mod texts;
 mod timeouts;
 mod together;
 mod unreadable;

@@ -1,9 +1,11 @@
 //! Values that are no struct, list or map of them: their types, and their canonical form.
 
+use std::borrow::Cow;
+
 use super::Error;
 use super::place::Place;
 use crate::base64;
-use crate::quantity::{self, Quantity};
+use crate::quantity;
 use crate::schema::{AnyKind, Shape};
 use crate::time::Timestamp;
 use crate::value::{Hole, Value};
@@ -121,16 +123,15 @@ fn octets(numbers: &mut [Value], place: &Place<'_>) -> Result<Vec<u8>, Error> {
 }
 
 fn amount(value: &mut Value) -> Result<(), Error> {
-    let parsed = match value {
-        Value::Str(text) => Quantity::parse(text.trim())?,
-        Value::Int(number) => Quantity::from_int(*number),
-        Value::Float(number) => Quantity::parse(&number.get().to_string())?,
-        Value::Hole(Hole::Number(text)) => Quantity::parse(text)?,
+    let stated = match &*value {
+        Value::Str(text) => Cow::from(text.trim()),
+        Value::Int(_) | Value::Float(_) => String::from_utf8_lossy(&crate::json::to_vec(value)).into_owned().into(),
+        Value::Hole(Hole::Number(text)) => Cow::from(text.as_str()),
         _ => return Err(quantity::Error::Form.into()),
     };
-    let canonical = parsed.to_string();
-    if value.as_str() != Some(&canonical) {
-        *value = canonical.into();
+    let written = quantity::written(&stated)?;
+    if value.as_str() != Some(&written) {
+        *value = written.into_owned().into();
     }
     Ok(())
 }

@@ -5,6 +5,7 @@ mod outline;
 mod parse;
 pub(crate) mod pass;
 pub(crate) mod scan;
+pub mod strict;
 mod write;
 
 pub use check::check;

@@ -5,7 +5,7 @@ use base64::engine::general_purpose::STANDARD;
 
 use super::wire::{Reader, Writer};
 use super::{Error, wire};
-use crate::quantity::Quantity;
+use crate::quantity;
 use crate::time::Timestamp;
 use crate::value::{Str, Value};
 
@@ -73,7 +73,7 @@ pub(super) fn read_quantity(bytes: &[u8]) -> Result<Value, Error> {
         _ => reader.skip(tag),
     })?;
     let Some(text) = text else { return Ok(Value::Str(Str::const_new("0"))) };
-    Ok(Value::from(Quantity::parse(&String::from_utf8_lossy(text))?.to_string()))
+    Ok(Value::from(quantity::written(&String::from_utf8_lossy(text))?.into_owned()))
 }
 
 /// The contents of a number or string.

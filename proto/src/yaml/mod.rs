@@ -2,9 +2,13 @@
 //!
 //! A body is turned into what JSON can say: keys become strings, maps sort, only the first document counts.
 
+mod events;
 mod parse;
 mod scalar;
-mod wording;
+mod scan;
+#[cfg(test)]
+mod tests;
+mod tree;
 mod write;
 
 pub use parse::{ALIASED_NODES_MAX, Error, Parsed, parse};

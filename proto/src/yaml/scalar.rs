@@ -1,54 +1,90 @@
 //! What plain scalars mean in YAML 1.1, as go-yaml v2 reads them.
 
+use flotilla_golang::strconv::quote;
+
+use super::events::OWN_TAGS;
+use crate::base64;
 use crate::value::{Float, Str, Value};
 
-/// The value of a scalar; quoted ones are text. `tag` is the last part of an explicit tag, as `str` or `int`.
-pub fn resolve(text: &str, plain: bool, tag: Option<&str>) -> Value {
-    match tag {
-        Some("str") => return Value::from(text),
-        Some("binary") => return Value::from(text),
-        _ if !plain && tag.is_none() => return Value::from(text),
-        _ => {}
+/// What a scalar is.
+pub enum Scalar {
+    /// A value of JSON.
+    Value(Value),
+    /// A float that is whole: JSON does not tell it from an integer, but keys do.
+    Whole(i64),
+    /// A float that JSON cannot write.
+    Infinite {
+        /// What Go calls it.
+        name: &'static str,
+        /// The text that it is as a key.
+        key: &'static str,
+    },
+}
+
+/// What a plain text is: its value, and the last part of the tag that it would have.
+type Read = (Scalar, &'static str);
+
+/// The value of a scalar. It is text if it is quoted and has no tag, or one that says nothing here.
+///
+/// # Errors
+/// It is of another type than its tag says, in the words of go-yaml.
+pub fn resolve(text: &str, is_plain: bool, tag: Option<&str>) -> Result<Scalar, String> {
+    let as_text = || Scalar::Value(text.into());
+    let Some(tag) = tag else {
+        return Ok(if is_plain { plain(text).map_or_else(as_text, |(value, _)| value) } else { as_text() });
+    };
+    let Some(kind) = tag.strip_prefix(OWN_TAGS) else { return Ok(as_text()) };
+    match kind {
+        "binary" => return binary(text).map(Scalar::Value),
+        "bool" | "int" | "float" | "null" | "timestamp" => {}
+        _ => return Ok(as_text()),
     }
-    plain_value(text).unwrap_or_else(|| Value::from(text))
+    let (value, found) =
+        plain(text).unwrap_or_else(|| (as_text(), if is_timestamp(text) { "timestamp" } else { "str" }));
+    if found == kind || (kind, found) == ("float", "int") {
+        return Ok(value);
+    }
+    Err(format!("cannot decode !!{found} `{text}` as a !!{kind}"))
+}
+
+fn binary(text: &str) -> Result<Value, String> {
+    let bytes = base64::decode(text).map_err(|_| "!!binary value contains invalid base64 data")?;
+    // Each byte that is no character becomes one that says so.
+    let mut decoded = String::new();
+    for part in bytes.utf8_chunks() {
+        decoded.push_str(part.valid());
+        decoded.extend(part.invalid().iter().map(|_| char::REPLACEMENT_CHARACTER));
+    }
+    Ok(decoded.into())
 }
 
 /// What a plain text means, unless it is text.
-fn plain_value(text: &str) -> Option<Value> {
+fn plain(text: &str) -> Option<Read> {
+    let value = |value: Value, tag| Some((Scalar::Value(value), tag));
     match text {
-        "" | "~" | "null" | "Null" | "NULL" => return Some(Value::Null),
-        "y" | "Y" | "yes" | "Yes" | "YES" | "true" | "True" | "TRUE" | "on" | "On" | "ON" => return Some(true.into()),
-        "n" | "N" | "no" | "No" | "NO" | "false" | "False" | "FALSE" | "off" | "Off" | "OFF" => {
-            return Some(false.into());
+        "" | "~" | "null" | "Null" | "NULL" => return value(Value::Null, "null"),
+        "y" | "Y" | "yes" | "Yes" | "YES" | "true" | "True" | "TRUE" | "on" | "On" | "ON" => {
+            return value(true.into(), "bool");
         }
+        "n" | "N" | "no" | "No" | "NO" | "false" | "False" | "FALSE" | "off" | "Off" | "OFF" => {
+            return value(false.into(), "bool");
+        }
+        ".inf" | ".Inf" | ".INF" | "+.inf" | "+.Inf" | "+.INF" => {
+            return Some((Scalar::Infinite { name: "+Inf", key: ".inf" }, "float"));
+        }
+        "-.inf" | "-.Inf" | "-.INF" => return Some((Scalar::Infinite { name: "-Inf", key: "-.inf" }, "float")),
+        ".nan" | ".NaN" | ".NAN" => return Some((Scalar::Infinite { name: "NaN", key: ".nan" }, "float")),
         _ => {}
     }
     if !text.starts_with(|c: char| c.is_ascii_digit() || "+-.".contains(c)) {
         return None;
     }
-    number(&text.replace('_', ""))
-}
-
-/// What JSON has no word for, as Go names it: the value of a scalar that is infinite or no number.
-pub fn infinity(text: &str, plain: bool, tag: Option<&str>) -> Option<Infinity> {
-    if !plain && tag.is_none() || matches!(tag, Some("str" | "binary")) {
-        return None;
+    let bare = text.replace('_', "");
+    match number(&bare)? {
+        number @ Value::Int(_) if !bare.contains(['.', 'e', 'E']) || bare.contains(['x', 'X']) => value(number, "int"),
+        Value::Int(number) => Some((Scalar::Whole(number), "float")),
+        number => value(number, "float"),
     }
-    match text {
-        ".inf" | ".Inf" | ".INF" | "+.inf" | "+.Inf" | "+.INF" => Some(Infinity { name: "+Inf", key: ".inf" }),
-        "-.inf" | "-.Inf" | "-.INF" => Some(Infinity { name: "-Inf", key: "-.inf" }),
-        ".nan" | ".NaN" | ".NAN" => Some(Infinity { name: "NaN", key: ".nan" }),
-        _ => None,
-    }
-}
-
-/// A float that JSON cannot write.
-#[derive(Clone, Copy)]
-pub struct Infinity {
-    /// What Go calls it.
-    pub name: &'static str,
-    /// The text that it is as a key.
-    pub key: &'static str,
 }
 
 /// A number; text that is written as one, but too large for any, is text.
@@ -88,20 +124,34 @@ fn float(text: &str) -> Option<Float> {
     text.parse().ok().and_then(Float::new)
 }
 
-/// The JSON key of a YAML key; lists and maps are none.
-pub fn key(value: &Value, text: Option<&str>) -> Option<Str> {
+/// The JSON key of a YAML key; lists, maps and null are none.
+pub fn key(value: &Value) -> Option<Str> {
     Some(match value {
         Value::Str(text) => text.clone(),
         Value::Bool(flag) => Str::from(if *flag { "true" } else { "false" }),
         Value::Int(number) => Str::from(number.to_string()),
         Value::Float(number) => Str::from(shortest(number.get())),
-        Value::Null => Str::from(text.unwrap_or("null")),
-        Value::Array(_) | Value::Object(_) | Value::Hole(_) => return None,
+        Value::Null | Value::Array(_) | Value::Object(_) | Value::Hole(_) => return None,
     })
 }
 
+/// A value as Go writes it in its own syntax.
+pub fn go_syntax(value: &Value) -> String {
+    let joined = |parts: Vec<String>| parts.join(", ");
+    match value {
+        Value::Str(text) => quote(text),
+        Value::Array(items) => format!("[]interface {{}}{{{}}}", joined(items.iter().map(go_syntax).collect())),
+        Value::Object(map) => {
+            let members = map.iter().map(|(key, value)| format!("{}:{}", quote(key), go_syntax(value)));
+            format!("map[interface {{}}]interface {{}}{{{}}}", joined(members.collect()))
+        }
+        Value::Null | Value::Hole(_) => "interface {}(nil)".to_owned(),
+        scalar => key(scalar).unwrap_or_default().to_string(),
+    }
+}
+
 /// A float as Go writes it in the fewest digits: with an exponent below 1e-4 and from 1e6 on.
-fn shortest(number: f64) -> String {
+pub fn shortest(number: f64) -> String {
     let scientific = format!("{number:e}");
     let (mantissa, exponent) = scientific.split_once('e').unwrap_or((&scientific, "0"));
     match exponent.parse::<i32>() {
@@ -114,7 +164,7 @@ fn shortest(number: f64) -> String {
 
 /// Whether a text must be quoted so that it is read as text again.
 pub fn is_ambiguous(text: &str) -> bool {
-    plain_value(text).is_some() || is_timestamp(text) || infinity(text, true, None).is_some() || text == "<<"
+    plain(text).is_some() || is_timestamp(text) || is_sexagesimal(text) || text == "<<"
 }
 
 /// Whether go-yaml takes a plain text for a time.
@@ -125,4 +175,26 @@ fn is_timestamp(text: &str) -> bool {
         && bytes.get(4) == Some(&b'-')
         && bytes.get(5).is_some_and(u8::is_ascii_digit)
         && text[5..].bytes().all(|b| b.is_ascii_digit() || b"-:.TtZz+ ".contains(&b))
+}
+
+/// Whether YAML 1.1 takes a plain text for a number to the base of 60, as times of day look like.
+fn is_sexagesimal(text: &str) -> bool {
+    let Some((whole, rest)) = text.strip_prefix(['-', '+']).unwrap_or(text).split_once(':') else { return false };
+    let is_number = |text: &str| text.bytes().all(|byte| byte.is_ascii_digit() || byte == b'_');
+    let (sixties, fraction) = rest.split_once('.').unwrap_or((rest, ""));
+    let is_sixtieth = |part: &str| match part.as_bytes() {
+        [low] => low.is_ascii_digit(),
+        [high, low] => (b'0'..=b'5').contains(high) && low.is_ascii_digit(),
+        _ => false,
+    };
+    whole.starts_with(|first: char| first.is_ascii_digit())
+        && is_number(whole)
+        && is_number(fraction)
+        && sixties.split(':').all(is_sixtieth)
+}
+
+/// A float as go-yaml writes it; whole ones of 64 bits are integers there.
+pub fn float_text(number: f64) -> String {
+    let whole = number.to_string();
+    if whole.parse::<u64>().is_ok() { whole } else { shortest(number) }
 }

@@ -58,6 +58,7 @@ impl Writer<'_> {
                 match other {
                     Value::Str(text) => self.string(text, depth, false),
                     Value::Object(_) => self.text("{}"),
+                    Value::Float(number) => self.text(&scalar::float_text(number.get())),
                     scalar => self.text(&String::from_utf8_lossy(&json::to_vec(scalar))),
                 }
             }

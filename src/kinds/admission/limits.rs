@@ -120,7 +120,7 @@ fn of_pod(pod: &Value, which: &str) -> Amounts {
         let mut all = Amounts::default();
         all.add_list(Some(own));
         for (name, amount) in amounts.iter().filter(|(name, _)| own.get(name).is_none()) {
-            all.add(name, *amount);
+            all.add(name, amount.clone());
         }
         amounts = all;
     }

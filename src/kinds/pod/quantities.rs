@@ -37,7 +37,7 @@ impl Amounts {
 
     fn merge(&mut self, name: &str, amount: Quantity, join: impl Fn(Quantity, Quantity) -> Quantity) {
         match self.0.iter_mut().find(|(known, _)| known == name) {
-            Some((_, known)) => *known = join(*known, amount),
+            Some((_, known)) => *known = join(known.clone(), amount),
             None => self.0.push((name.to_owned(), amount)),
         }
     }
@@ -56,7 +56,7 @@ impl Amounts {
 
     /// Adds amounts.
     pub fn add_all(&mut self, other: &Self) {
-        other.iter().for_each(|(name, amount)| self.add(name, *amount));
+        other.iter().for_each(|(name, amount)| self.add(name, amount.clone()));
     }
 
     /// Takes another amount instead.
@@ -67,7 +67,7 @@ impl Amounts {
     /// Takes of each resource the larger amount.
     pub fn raise(&mut self, other: &Self) {
         let larger = |known: Quantity, other: Quantity| if other > known { other } else { known };
-        other.iter().for_each(|(name, amount)| self.merge(name, *amount, larger));
+        other.iter().for_each(|(name, amount)| self.merge(name, amount.clone(), larger));
     }
 }
 

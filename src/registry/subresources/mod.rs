@@ -27,6 +27,7 @@ use std::pin::Pin;
 
 use flotilla_proto::value;
 use flotilla_proto::value::Value;
+use futures_util::future::LocalBoxFuture;
 
 use super::{Registry, Served, Target, WriteOptions};
 use crate::access::Authenticator;
@@ -119,7 +120,7 @@ pub enum Connected {
 /// Connects.
 pub type Connection = for<'a> fn(Connect<'a>) -> Pending<'a, Connected>;
 /// All objects of a resource, as they are at the moment.
-pub type Shown = fn(&Registry) -> Vec<Value>;
+pub type Shown = for<'a> fn(&'a Registry) -> LocalBoxFuture<'a, Vec<Value>>;
 
 type Entry = (&'static str, &'static str, &'static str, Door);
 

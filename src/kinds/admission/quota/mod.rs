@@ -113,7 +113,9 @@ impl Charge<'_> {
         let before = before.as_ref().filter(|_| self.old.is_some_and(concerns));
         let mut requested = now.clone();
         requested.retain(|name, amount| {
-            *amount = before.and_then(|before| before.get(name)).map_or(*amount, |before| amount.minus(before));
+            if let Some(before) = before.and_then(|before| before.get(name)) {
+                *amount = amount.minus(before);
+            }
             amount.sign() > 0 && hard.get(name).is_some()
         });
         let may_exceed = self.subresource == "status"; // the limit was met when it was asked for

@@ -57,19 +57,19 @@ fn of_pod(pod: &Value, usage: &mut Usage) {
     let (requests, limits) = (of_whole_pod(pod, "requests"), of_whole_pod(pod, "limits"));
     for name in ["cpu", "memory", "ephemeral-storage"] {
         if let Some(requested) = requests.get(name) {
-            usage.insert(name.to_owned(), *requested);
-            usage.insert(format!("requests.{name}"), *requested);
+            usage.insert(name.to_owned(), requested.clone());
+            usage.insert(format!("requests.{name}"), requested.clone());
         }
         if let Some(limit) = limits.get(name) {
-            usage.insert(format!("limits.{name}"), *limit);
+            usage.insert(format!("limits.{name}"), limit.clone());
         }
     }
     for (name, requested) in requests.iter() {
         if is_huge_pages(name) {
-            usage.insert(name.to_owned(), *requested);
+            usage.insert(name.to_owned(), requested.clone());
         }
         if is_huge_pages(name) || is_extended(name) || name.starts_with(IMPLICIT_CLASS) {
-            usage.insert(format!("requests.{name}"), *requested);
+            usage.insert(format!("requests.{name}"), requested.clone());
         }
     }
 }
@@ -134,10 +134,10 @@ fn of_claim(claim: &Value, usage: &mut Usage) {
     let allocated = amount(claim.at(&["status", "allocatedResources", "storage"]));
     let size = amount(requested);
     let size = whole(if allocated > size { allocated } else { size });
-    usage.insert("requests.storage".into(), size);
     if !class.is_empty() {
-        usage.insert(format!("{class}{OF_STORAGE_CLASS}requests.storage"), size);
+        usage.insert(format!("{class}{OF_STORAGE_CLASS}requests.storage"), size.clone());
     }
+    usage.insert("requests.storage".into(), size);
 }
 
 /// Rounds up to whole bytes, which quotas count.

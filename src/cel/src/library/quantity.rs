@@ -1,11 +1,8 @@
 //! `quantity`: amounts with a suffix, exact at any size.
 
-mod amount;
-mod parse;
-
 use std::any::Any;
 
-use amount::Amount;
+use flotilla_proto::quantity::{self, Amount, Format, Quantity as Stated};
 
 use super::table::{overload, unfit};
 use crate::cost;
@@ -21,7 +18,7 @@ pub static LIBRARY: Library = Library {
     functions: &[
         Function {
             name: "quantity",
-            overloads: &[overload("string_to_quantity", "(string): kubernetes.Quantity", cost::READ, quantity)],
+            overloads: &[overload("string_to_quantity", "(string): kubernetes.Quantity", cost::READ, read)],
         },
         Function {
             name: "isQuantity",
@@ -97,35 +94,26 @@ pub static LIBRARY: Library = Library {
     ],
 };
 
-/// How an amount was written, which decides how it is written again.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Format {
-    /// `k`, `M`, `m`: powers of 1000.
-    DecimalSi,
-    /// `Ki`, `Mi`: powers of 1024.
-    BinarySi,
-    /// `e3`: an exponent.
-    DecimalExponent,
-}
-
 /// A quantity.
 #[derive(Clone, Debug)]
 struct Quantity {
-    amount: Amount,
-    format: Format,
-    /// The text as it was written, where the reference keeps it.
-    written: Option<String>,
+    stated: Stated,
     /// Whether it was computed. The reference compares such a one with others, but no other with it.
     is_computed: bool,
 }
 
 impl Quantity {
-    fn of_int(number: i64) -> Self {
-        Self { amount: Amount::int(number, 0), format: Format::DecimalExponent, written: None, is_computed: false }
+    fn read(text: &str) -> Result<Self, quantity::Error> {
+        Stated::parse(text).map(|stated| Self { stated, is_computed: false })
     }
 
-    fn computed(amount: Amount, format: Format) -> Self {
-        Self { amount, format, written: None, is_computed: true }
+    fn of_int(number: i64) -> Self {
+        let amount = Amount::Int { value: number, scale: 0 };
+        Self { stated: Stated::of(amount, Format::DecimalExponent), is_computed: false }
+    }
+
+    const fn amount(&self) -> &Amount {
+        self.stated.amount()
     }
 }
 
@@ -136,11 +124,11 @@ impl Opaque for Quantity {
 
     fn equals(&self, other: &dyn Opaque) -> Option<bool> {
         let other = (other as &dyn Any).downcast_ref::<Self>().filter(|other| !other.is_computed)?;
-        Some(self.amount.compare(&other.amount).is_eq())
+        Some(self.amount().compare(other.amount()).is_eq())
     }
 
     fn text(&self) -> String {
-        self.written.clone().unwrap_or_else(|| self.amount.text(self.format))
+        self.stated.to_string()
     }
 }
 
@@ -149,10 +137,10 @@ impl Opaque for Quantity {
 /// # Errors
 /// When the text is none.
 pub fn parse(text: &str) -> Outcome<Value<'static>> {
-    parse::parse(text).map(Value::opaque).map_err(|error| Error::new(error.to_string()))
+    Quantity::read(text).map(Value::opaque).map_err(|error| Error::new(error.to_string()))
 }
 
-fn quantity<'a>(arguments: &[Value<'a>]) -> Outcome<Value<'a>> {
+fn read<'a>(arguments: &[Value<'a>]) -> Outcome<Value<'a>> {
     match arguments {
         [Value::String(text)] => parse(text),
         _ => unfit(),
@@ -161,7 +149,7 @@ fn quantity<'a>(arguments: &[Value<'a>]) -> Outcome<Value<'a>> {
 
 fn is_quantity<'a>(arguments: &[Value<'a>]) -> Outcome<Value<'a>> {
     match arguments {
-        [Value::String(text)] => Ok(parse::parse(text).is_ok().into()),
+        [Value::String(text)] => Ok(Stated::parse(text).is_ok().into()),
         _ => unfit(),
     }
 }
@@ -176,13 +164,13 @@ fn one<'v>(arguments: &'v [Value<'_>]) -> Outcome<&'v Quantity> {
 fn order(arguments: &[Value<'_>]) -> Outcome<std::cmp::Ordering> {
     let [a, b] = arguments else { return Err(Error::no_such_overload()) };
     match (a.as_opaque::<Quantity>(), b.as_opaque::<Quantity>()) {
-        (Some(a), Some(b)) => Ok(a.amount.compare(&b.amount)),
+        (Some(a), Some(b)) => Ok(a.amount().compare(b.amount())),
         _ => Err(Error::no_such_overload()),
     }
 }
 
 fn sign<'a>(arguments: &[Value<'a>]) -> Outcome<Value<'a>> {
-    Ok(Value::Int(one(arguments)?.amount.sign() as i64))
+    Ok(Value::Int(one(arguments)?.amount().sign().into()))
 }
 
 fn is_greater<'a>(arguments: &[Value<'a>]) -> Outcome<Value<'a>> {
@@ -198,16 +186,16 @@ fn compare_to<'a>(arguments: &[Value<'a>]) -> Outcome<Value<'a>> {
 }
 
 fn as_float<'a>(arguments: &[Value<'a>]) -> Outcome<Value<'a>> {
-    Ok(Value::Double(one(arguments)?.amount.as_float()))
+    Ok(Value::Double(one(arguments)?.amount().as_float()))
 }
 
 fn as_integer<'a>(arguments: &[Value<'a>]) -> Outcome<Value<'a>> {
-    let integer = one(arguments)?.amount.as_integer();
+    let integer = one(arguments)?.amount().as_integer();
     integer.map(Value::Int).ok_or_else(|| Error::new("cannot convert value to integer"))
 }
 
 fn is_integer<'a>(arguments: &[Value<'a>]) -> Outcome<Value<'a>> {
-    Ok(one(arguments)?.amount.as_integer().is_some().into())
+    Ok(one(arguments)?.amount().as_integer().is_some().into())
 }
 
 fn add<'a>(arguments: &[Value<'a>]) -> Outcome<Value<'a>> {
@@ -230,8 +218,8 @@ fn sum<'a>(arguments: &[Value<'a>], is_difference: bool) -> Outcome<Value<'a>> {
         (Some(a), b) => (a, b.as_opaque::<Quantity>().ok_or_else(Error::no_such_overload)?),
         _ => return unfit(),
     };
-    let format = if a.amount.sign().is_eq() { b.format } else { a.format };
-    let sum = if is_difference { a.amount.sub(&b.amount) } else { a.amount.add(&b.amount) };
+    let format = if a.amount().sign() == 0 { b.stated.format() } else { a.stated.format() };
+    let sum = if is_difference { a.amount().sub(b.amount()) } else { a.amount().add(b.amount()) };
     let amount = sum.ok_or_else(|| Error::new("quantity has too many digits"))?;
-    Ok(Value::opaque(Quantity::computed(amount, format)))
+    Ok(Value::opaque(Quantity { stated: Stated::of(amount, format), is_computed: true }))
 }

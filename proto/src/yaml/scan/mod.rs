@@ -1,0 +1,390 @@
+//! From text to tokens, by the rules of YAML 1.1 as libyaml and its descendants read them: that is what go-yaml is, and
+//! so what clients wrote their files for.
+
+mod block;
+mod cursor;
+mod names;
+mod words;
+
+use std::collections::{HashMap, VecDeque};
+
+use cursor::Cursor;
+
+/// How many characters a key without `?` has at most.
+const KEY_CHARACTERS: usize = 1024;
+/// How deep collections nest at most, as go-yaml has it.
+const NESTING_MAX: usize = 10_000;
+
+/// Why a text is not YAML, in the words of go-yaml.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Fault {
+    /// The line that is named; 0 for none.
+    pub line: usize,
+    /// What is wrong.
+    pub why: &'static str,
+}
+
+/// A part of the text.
+#[derive(Debug, PartialEq)]
+pub(super) struct Token {
+    pub kind: Kind,
+    /// Line breaks before it.
+    pub line: usize,
+}
+
+/// What a token is.
+#[derive(Debug, PartialEq)]
+pub(super) enum Kind {
+    Version(u32, u32),
+    Handle { handle: String, prefix: String },
+    DocumentStart,
+    DocumentEnd,
+    BlockSequence,
+    BlockMapping,
+    BlockEnd,
+    FlowSequence,
+    FlowSequenceEnd,
+    FlowMapping,
+    FlowMappingEnd,
+    BlockEntry,
+    FlowEntry,
+    Key,
+    Value,
+    Alias(String),
+    Anchor(String),
+    Tag { handle: String, suffix: String },
+    Scalar { text: String, is_plain: bool },
+    StreamEnd,
+}
+
+/// Where a key may have begun, of which only the colon behind it tells.
+#[derive(Clone, Copy, Default)]
+struct SimpleKey {
+    is_possible: bool,
+    is_required: bool,
+    /// Which token it begins with.
+    token: usize,
+    line: usize,
+    column: isize,
+    index: usize,
+}
+
+/// Reads tokens of a text.
+pub(super) struct Scanner<'t> {
+    cursor: Cursor<'t>,
+    tokens: VecDeque<Token>,
+    /// How many tokens were taken.
+    taken: usize,
+    /// Column of the innermost block collection.
+    indent: isize,
+    indents: Vec<isize>,
+    key_allowed: bool,
+    /// One of the block context, and one of each open flow collection.
+    keys: Vec<SimpleKey>,
+    /// Which of them begin with which token.
+    keys_by_token: HashMap<usize, usize>,
+    is_over: bool,
+}
+
+impl<'t> Scanner<'t> {
+    /// Begins to read.
+    pub fn new(text: &'t str) -> Self {
+        Self {
+            cursor: Cursor::new(text),
+            tokens: VecDeque::new(),
+            taken: 0,
+            indent: -1,
+            indents: Vec::new(),
+            key_allowed: true,
+            keys: vec![SimpleKey::default()],
+            keys_by_token: HashMap::new(),
+            is_over: false,
+        }
+    }
+
+    /// The next token, which stays. At the end it is that of the stream, again and again.
+    pub fn peek(&mut self) -> Result<&Token, Fault> {
+        while !self.is_over {
+            if !self.tokens.is_empty() {
+                // It may turn out to be in a key, before which other tokens come to stand.
+                let Some(&key) = self.keys_by_token.get(&self.taken) else { break };
+                if !self.is_valid(key)? {
+                    break;
+                }
+            }
+            self.fetch()?;
+        }
+        self.tokens.front().ok_or(Fault { line: 0, why: "did not find expected token" })
+    }
+
+    /// Takes the next token.
+    pub fn take(&mut self) -> Result<Token, Fault> {
+        let line = self.peek()?.line;
+        self.taken += 1;
+        Ok(self.tokens.pop_front().unwrap_or(Token { kind: Kind::StreamEnd, line }))
+    }
+
+    fn is_flow(&self) -> bool {
+        self.keys.len() > 1
+    }
+
+    /// What is wrong here.
+    fn fault(&self, why: &'static str) -> Fault {
+        Fault { line: if self.cursor.line == 0 { 0 } else { self.cursor.line + 1 }, why }
+    }
+
+    fn push(&mut self, kind: Kind, line: usize) {
+        self.tokens.push_back(Token { kind, line });
+    }
+
+    /// Passes over an indicator and keeps its token.
+    fn indicator(&mut self, kind: Kind, characters: usize) {
+        let line = self.cursor.line;
+        self.cursor.skip(characters);
+        self.push(kind, line);
+    }
+
+    fn is_valid(&mut self, key: usize) -> Result<bool, Fault> {
+        let SimpleKey { is_possible, is_required, line, index, .. } = self.keys[key];
+        if !is_possible {
+            return Ok(false);
+        }
+        if line < self.cursor.line || index + KEY_CHARACTERS < self.cursor.index {
+            if is_required {
+                return Err(self.fault("could not find expected ':'"));
+            }
+            self.keys[key].is_possible = false;
+            return Ok(false);
+        }
+        Ok(true)
+    }
+
+    /// Remembers that a key may begin here.
+    fn save_key(&mut self) -> Result<(), Fault> {
+        if !self.key_allowed {
+            return Ok(());
+        }
+        self.remove_key()?;
+        let column = self.cursor.column as isize;
+        let token = self.taken + self.tokens.len();
+        let (line, index) = (self.cursor.line, self.cursor.index);
+        let is_required = !self.is_flow() && self.indent == column;
+        let level = self.keys.len() - 1;
+        self.keys[level] = SimpleKey { is_possible: true, is_required, token, line, column, index };
+        self.keys_by_token.insert(token, level);
+        Ok(())
+    }
+
+    fn remove_key(&mut self) -> Result<(), Fault> {
+        let level = self.keys.len() - 1;
+        let key = self.keys[level];
+        if key.is_possible {
+            if key.is_required {
+                return Err(self.fault("could not find expected ':'"));
+            }
+            self.keys[level].is_possible = false;
+            self.keys_by_token.remove(&key.token);
+        }
+        Ok(())
+    }
+
+    /// Begins a block collection if none begins at this column; `before` is the place of its token in the queue.
+    fn roll(&mut self, column: isize, before: Option<usize>, kind: Kind, line: usize) -> Result<(), Fault> {
+        if self.is_flow() || self.indent >= column {
+            return Ok(());
+        }
+        self.indents.push(self.indent);
+        self.indent = column;
+        if self.indents.len() > NESTING_MAX {
+            return Err(self.fault("exceeded max depth of 10000"));
+        }
+        let token = Token { kind, line };
+        match before {
+            Some(place) => self.tokens.insert(place.min(self.tokens.len()), token),
+            None => self.tokens.push_back(token),
+        }
+        Ok(())
+    }
+
+    /// Ends the block collections right of a column.
+    fn unroll(&mut self, column: isize) {
+        while !self.is_flow() && self.indent > column {
+            self.push(Kind::BlockEnd, self.cursor.line);
+            self.indent = self.indents.pop().unwrap_or(-1);
+        }
+    }
+
+    /// Blanks, comments and line breaks. Tabs are none where a line begins that may be a key.
+    fn skip_space(&mut self) {
+        loop {
+            if self.cursor.column == 0 && self.cursor.is_byte_order_mark() {
+                self.cursor.skip(1);
+            }
+            let takes_tabs = self.is_flow() || !self.key_allowed;
+            while self.cursor.byte(0) == b' ' || takes_tabs && self.cursor.byte(0) == b'\t' {
+                self.cursor.skip(1);
+            }
+            if self.cursor.byte(0) == b'#' {
+                self.cursor.skip_comment();
+            }
+            if !self.cursor.is_break(0) {
+                return;
+            }
+            self.cursor.skip_break();
+            self.key_allowed |= !self.is_flow();
+        }
+    }
+
+    /// Reads a token, or several, into the queue.
+    fn fetch(&mut self) -> Result<(), Fault> {
+        self.skip_space();
+        self.unroll(self.cursor.column as isize);
+        if self.cursor.is_end() {
+            self.cursor.end_line();
+            self.outermost()?;
+            self.push(Kind::StreamEnd, self.cursor.line);
+            self.is_over = true;
+            return Ok(());
+        }
+        let line = self.cursor.line;
+        let (next, is_flow) = (self.cursor.byte(0), self.is_flow());
+        if self.cursor.column == 0 && next == b'%' {
+            self.outermost()?;
+            let kind = self.directive()?;
+            self.push(kind, line);
+            return Ok(());
+        }
+        if self.cursor.is_document_mark() {
+            self.outermost()?;
+            self.indicator(if next == b'-' { Kind::DocumentStart } else { Kind::DocumentEnd }, 3);
+            return Ok(());
+        }
+        let is_alone = self.cursor.is_gap(1);
+        match next {
+            b'[' => self.open(Kind::FlowSequence),
+            b'{' => self.open(Kind::FlowMapping),
+            b']' => self.close(Kind::FlowSequenceEnd),
+            b'}' => self.close(Kind::FlowMappingEnd),
+            b',' => {
+                self.remove_key()?;
+                self.key_allowed = true;
+                self.indicator(Kind::FlowEntry, 1);
+                Ok(())
+            }
+            b'-' if is_alone => self.entry(),
+            b'?' if is_flow || is_alone => self.key(),
+            b':' if is_flow || is_alone => self.value(),
+            _ => {
+                let kind = self.word(next, is_flow)?;
+                self.push(kind, line);
+                Ok(())
+            }
+        }
+    }
+
+    /// A scalar, an alias, or what stands before a node.
+    fn word(&mut self, next: u8, is_flow: bool) -> Result<Kind, Fault> {
+        match next {
+            b'|' | b'>' if !is_flow => {
+                self.remove_key()?;
+                self.key_allowed = true;
+                return self.block(next == b'|');
+            }
+            b'#' | b'|' | b'>' | b'%' | b'@' | b'`' | b'\t' => {
+                return Err(self.fault("found character that cannot start any token"));
+            }
+            _ => {}
+        }
+        // What begins here may be a key; none can follow it on the line.
+        self.save_key()?;
+        self.key_allowed = false;
+        match next {
+            b'*' => self.anchor().map(Kind::Alias),
+            b'&' => self.anchor().map(Kind::Anchor),
+            b'!' => self.tag(),
+            b'\'' | b'"' => self.quoted(next),
+            _ => self.plain(),
+        }
+    }
+
+    /// Leaves all block collections, as where a document begins or ends.
+    fn outermost(&mut self) -> Result<(), Fault> {
+        self.unroll(-1);
+        self.remove_key()?;
+        self.key_allowed = false;
+        Ok(())
+    }
+
+    fn open(&mut self, kind: Kind) -> Result<(), Fault> {
+        self.save_key()?;
+        let token = self.taken + self.tokens.len();
+        self.keys.push(SimpleKey { token, ..SimpleKey::default() });
+        if self.keys.len() > NESTING_MAX {
+            return Err(self.fault("exceeded max depth of 10000"));
+        }
+        self.key_allowed = true;
+        self.indicator(kind, 1);
+        Ok(())
+    }
+
+    fn close(&mut self, kind: Kind) -> Result<(), Fault> {
+        self.remove_key()?;
+        if self.is_flow()
+            && let Some(key) = self.keys.pop()
+        {
+            self.keys_by_token.remove(&key.token);
+        }
+        self.key_allowed = false;
+        self.indicator(kind, 1);
+        Ok(())
+    }
+
+    fn entry(&mut self) -> Result<(), Fault> {
+        if !self.is_flow() {
+            if !self.key_allowed {
+                return Err(self.fault("block sequence entries are not allowed in this context"));
+            }
+            self.roll(self.cursor.column as isize, None, Kind::BlockSequence, self.cursor.line)?;
+        }
+        self.remove_key()?;
+        self.key_allowed = true;
+        self.indicator(Kind::BlockEntry, 1);
+        Ok(())
+    }
+
+    fn key(&mut self) -> Result<(), Fault> {
+        if !self.is_flow() {
+            if !self.key_allowed {
+                return Err(self.fault("mapping keys are not allowed in this context"));
+            }
+            self.roll(self.cursor.column as isize, None, Kind::BlockMapping, self.cursor.line)?;
+        }
+        self.remove_key()?;
+        self.key_allowed = !self.is_flow();
+        self.indicator(Kind::Key, 1);
+        Ok(())
+    }
+
+    fn value(&mut self) -> Result<(), Fault> {
+        let level = self.keys.len() - 1;
+        if self.is_valid(level)? {
+            let SimpleKey { token, line, column, .. } = self.keys[level];
+            let place = token.saturating_sub(self.taken).min(self.tokens.len());
+            self.tokens.insert(place, Token { kind: Kind::Key, line });
+            self.roll(column, Some(place), Kind::BlockMapping, line)?;
+            self.keys[level].is_possible = false;
+            self.keys_by_token.remove(&token);
+            self.key_allowed = false;
+        } else {
+            if !self.is_flow() {
+                if !self.key_allowed {
+                    return Err(self.fault("mapping values are not allowed in this context"));
+                }
+                self.roll(self.cursor.column as isize, None, Kind::BlockMapping, self.cursor.line)?;
+            }
+            self.key_allowed = !self.is_flow();
+        }
+        self.indicator(Kind::Value, 1);
+        Ok(())
+    }
+}

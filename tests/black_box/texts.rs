@@ -1,0 +1,160 @@
+//! The text of answers: what is kept of what was sent, and in which order and words things stand.
+
+use serde_json::{Value, json};
+
+use crate::cluster::until;
+use crate::support::{Connection, DataDir, Server};
+use crate::unreadable::{WIDGETS, define_widgets};
+
+const NAMESPACE: &str = "/api/v1/namespaces/default";
+const JSON: &str = "application/json";
+
+fn start(directory: &DataDir) -> (Server, Connection) {
+    let server = directory.start();
+    let client = server.connect();
+    (server, client)
+}
+
+fn pod(name: &str, requests: &Value, limits: &Value) -> Value {
+    let resources = json!({"requests": requests, "limits": limits});
+    let containers = json!([{"name": "c", "image": "i", "resources": resources}]);
+    json!({"metadata": {"name": name}, "spec": {"containers": containers}})
+}
+
+#[test]
+fn quantities_keep_their_text_and_compare_at_any_size() {
+    let directory = DataDir::new();
+    let (_server, mut client) = start(&directory);
+    let sent = json!({"a.b/a": "1.500", "a.b/b": "1E3", "a.b/c": "500e-3", "a.b/d": "+5Gi", "a.b/e": "007",
+        "a.b/f": "9223372036854775808", "a.b/g": "1e30", "a.b/h": "-1.5m", "a.b/i": "1.5Gi", "a.b/j": "64Ei"});
+    let range = json!({"metadata": {"name": "r"}, "spec": {"limits": [{"type": "Container", "default": sent}]}});
+    let ranges = format!("{NAMESPACE}/limitranges");
+    client.post(&ranges, &range).expect(201);
+    let kept = client.get(&format!("{ranges}/r")).expect(200)["spec"]["limits"][0]["default"].clone();
+    let mut want = sent;
+    (want["a.b/h"], want["a.b/i"], want["a.b/j"]) = (json!("-2m"), json!("1536Mi"), json!("9223372036854775807"));
+    assert_eq!(kept, want);
+    client.delete(&format!("{ranges}/r")).expect(200);
+
+    let pods = format!("{NAMESPACE}/pods");
+    let refused = client.post(&pods, &pod("p", &json!({"cpu": "1e31"}), &json!({"cpu": "2e30"}))).expect(422);
+    let why = refused["message"].as_str().unwrap_or_default();
+    assert!(why.ends_with("must be less than or equal to cpu limit of 2e30"), "{why}");
+
+    let quota = json!({"metadata": {"name": "q"}, "spec": {"hard": {"requests.cpu": "2e30"}}});
+    client.post(&format!("{NAMESPACE}/resourcequotas"), &quota).expect(201);
+    let path = format!("{NAMESPACE}/resourcequotas/q");
+    until("the quota is counted", || client.get(&path).expect(200)["status"]["used"]["requests.cpu"] == "0");
+    client.post(&pods, &pod("a", &json!({"cpu": "1e30"}), &json!({}))).expect(201);
+    client.post(&pods, &pod("b", &json!({"cpu": "999e27"}), &json!({}))).expect(201);
+    let used = client.get(&path).expect(200)["status"]["used"]["requests.cpu"].clone();
+    assert_eq!(used, "1999e27");
+    let refused = client.post(&pods, &pod("c", &json!({"cpu": "2e27"}), &json!({}))).expect(403);
+    let why = refused["message"].as_str().unwrap_or_default();
+    assert!(why.ends_with("requests.cpu=2e27, used: requests.cpu=1999e27, limited: requests.cpu=2e30"), "{why}");
+}
+
+#[test]
+fn descriptions_have_the_words_that_others_look_for() {
+    let directory = DataDir::new();
+    let (_server, mut client) = start(&directory);
+    define_widgets(&mut client);
+    let described = client.get("/openapi/v2").text();
+    for words in ["list of returned", "List of services", "Watch for changes to the described resources"] {
+        assert!(described.contains(words), "{words}");
+    }
+    let document = "/openapi/v3/apis/example.com/v1";
+    until("they are described", || client.get(document).status == 200);
+    let schemas = client.get(document).expect(200)["components"]["schemas"].clone();
+    let properties = &schemas["com.example.v1.Widget"]["properties"];
+    let begins = |of: &Value, words: &str| of["description"].as_str().is_some_and(|text| text.starts_with(words));
+    assert!(begins(&properties["apiVersion"], "APIVersion defines"), "{properties}");
+    assert!(begins(&properties["metadata"], "Standard object's metadata"), "{properties}");
+    let metadata = &schemas["io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta"]["properties"];
+    assert!(begins(&metadata["creationTimestamp"], "CreationTimestamp is a timestamp"), "{metadata}");
+}
+
+#[test]
+fn components_that_do_not_run_refuse_connections() {
+    let directory = DataDir::new();
+    let (_server, mut client) = start(&directory);
+    let all = client.get("/api/v1/componentstatuses").expect(200);
+    let told = |name: &str| {
+        let items = all["items"].as_array().into_iter().flatten();
+        let found = items.clone().find(|item| item["metadata"]["name"] == name).cloned().unwrap_or_default();
+        (found["conditions"][0]["status"].clone(), found["conditions"][0]["message"].clone())
+    };
+    let refused = "Get \"https://127.0.0.1:10259/healthz\": dial tcp 127.0.0.1:10259: connect: connection refused";
+    assert_eq!(told("scheduler"), (json!("False"), json!(refused)));
+    assert_eq!(told("etcd-0"), (json!("True"), json!("ok")));
+}
+
+#[test]
+fn flow_schemas_say_whether_their_level_is_there() {
+    let directory = DataDir::new();
+    let (_server, mut client) = start(&directory);
+    let schemas = "/apis/flowcontrol.apiserver.k8s.io/v1/flowschemas";
+    for (name, level, status) in [("a", "workload-low", "False"), ("b", "nobody", "True")] {
+        let spec = json!({"matchingPrecedence": 500, "priorityLevelConfiguration": {"name": level}});
+        client.post(schemas, &json!({"metadata": {"name": name}, "spec": spec})).expect(201);
+        let path = format!("{schemas}/{name}");
+        until("it says so", || {
+            let condition = client.get(&path).expect(200)["status"]["conditions"][0].clone();
+            condition["type"] == "Dangling" && condition["status"] == status
+        });
+    }
+}
+
+#[test]
+fn members_of_custom_resources_are_sorted() {
+    let directory = DataDir::new();
+    let (_server, mut client) = start(&directory);
+    define_widgets(&mut client);
+    let body = r#"{"zeta":{"b":[{"z":1,"a":2}],"a":1},"kind":"Widget","lots":1,"beta":2,"apiVersion":"example.com/v1",
+        "metadata":{"name":"w","labels":{"z":"1","a":"2"}},"alpha":{"kind":"x"}}"#;
+    let is_sorted = |text: &str, members: &[&str]| {
+        let places: Vec<usize> =
+            members.iter().map(|member| text.find(&format!("\"{member}\":")).unwrap_or(usize::MAX)).collect();
+        assert!(places.is_sorted() && places.last() != Some(&usize::MAX), "{members:?} in {text}");
+    };
+    let members = ["alpha", "apiVersion", "beta", "lots", "metadata", "creationTimestamp", "uid", "zeta"];
+    client.request("POST", WIDGETS, JSON, body.as_bytes()).expect(201);
+    let text = client.get(&format!("{WIDGETS}/w")).text();
+    is_sorted(&text, &members);
+    assert!(text.contains(r#""beta":2,"kind":"Widget","lots":1,"metadata":{"#), "{text}");
+    assert!(text.contains(r#""zeta":{"a":1,"b":[{"a":2,"z":1}]}}"#), "{text}");
+    let list = client.get(WIDGETS).text();
+    assert!(list.starts_with(r#"{"apiVersion":"example.com/v1","items":[{"alpha":"#), "{list}");
+    assert!(list.contains(r#"}],"kind":"WidgetList","metadata":{"continue":"","resourceVersion":""#), "{list}");
+}
+
+#[test]
+fn strict_decoding_complains_in_the_order_of_the_body() {
+    let directory = DataDir::new();
+    let (_server, mut client) = start(&directory);
+    let maps = format!("{NAMESPACE}/configmaps?fieldValidation=Strict");
+    let body = r#"{"foo":1,"metadata":{"name":"w","x":1,"name":"w"},"data":{"a":"1","a":"2"},"bar":{"z":1,"z":2}}"#;
+    let refused = client.request("POST", &maps, JSON, body.as_bytes()).expect(400);
+    let why = refused["message"].as_str().unwrap_or_default();
+    let complaints = r#"unknown field "foo", unknown field "metadata.x", duplicate field "metadata.name", "#.to_owned()
+        + r#"duplicate field "data.a", unknown field "bar""#;
+    assert!(why.ends_with(&format!("strict decoding error: {complaints}")), "{why}");
+}
+
+#[test]
+fn yaml_is_read_and_written_as_go_does() {
+    let directory = DataDir::new();
+    let (_server, mut client) = start(&directory);
+    let maps = format!("{NAMESPACE}/configmaps");
+    let body = "\u{feff}%YAML 1.1\n---\napiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: y\n  labels: {a: b,\n\
+                c: d\n}\ndata:\n  quoted: \"one\n  two\"\n  0x10: '17:00:00'\n  bytes: !!binary aGk=\n  end: |\n    text";
+    let made = client.request("POST", &maps, "application/yaml", body.as_bytes()).expect(201);
+    let data = json!({"16": "17:00:00", "bytes": "hi", "end": "text", "quoted": "one two"});
+    assert_eq!((&made["data"], &made["metadata"]["labels"]), (&data, &json!({"a": "b", "c": "d"})));
+    let headers = [("Accept", "application/yaml")];
+    let shown = client.call("GET", &format!("{maps}/y"), &headers, b"").expect("an answer").text();
+    assert!(shown.contains("  \"16\": \"17:00:00\"\n  bytes: hi\n  end: text\n  quoted: one two\n"), "{shown}");
+    let refused = client.request("POST", &maps, "application/yaml", b"a: \xff\n").expect(400);
+    let why = refused["message"].as_str().unwrap_or_default();
+    assert!(why.contains("yaml: invalid leading UTF-8 octet"), "{why}");
+}
