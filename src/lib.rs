@@ -28,6 +28,7 @@ pub mod registry;
 #[cfg(test)]
 mod scratch;
 pub mod status;
+pub mod streams;
 pub mod transport;
 pub mod unreadable;
 pub mod version;

@@ -17,6 +17,7 @@ use crate::registry::subresources::scale::{Paths, ScaleOf};
 use crate::registry::subresources::{self, Acted, Action, Call, Connect, Connected, Connection, Door, Powers, Shown};
 use crate::registry::{Entity, Listing, PatchBody, Target, WriteOptions, ownership, place};
 use crate::status::{ApiError, ApiResult};
+use crate::streams::{self, Passing};
 
 impl Request<'_> {
     /// Answers through a door other than the object itself.
@@ -29,10 +30,10 @@ impl Request<'_> {
     ) -> ApiResult<HttpResponse> {
         match door {
             Door::Act(action) => self.act(action, payload).await,
-            Door::Connect(connection) => self.connect(connection, of).await,
+            Door::Connect(connection) => self.connect(connection, of, payload).await,
             Door::Stream(connection) => {
                 self.may_create()?;
-                self.connect(connection, of).await
+                self.connect(connection, of, payload).await
             }
             Door::Scale => self.scale(verb, payload).await,
             Door::Shown(shown) if verb == Verb::List => self.shown_list(shown),
@@ -84,25 +85,27 @@ impl Request<'_> {
         }
     }
 
-    async fn connect(self, connection: Connection, of: &ResourcePath) -> ApiResult<HttpResponse> {
-        let slash = self.head.path.ends_with('/').then_some("");
+    async fn connect(
+        self,
+        connection: Connection,
+        of: &ResourcePath,
+        payload: web::Payload,
+    ) -> ApiResult<HttpResponse> {
+        let (gateway, slash) = (self.gateway, self.head.path.ends_with('/').then_some(""));
         let connect = Connect {
-            registry: &self.gateway.registry,
+            registry: &gateway.registry,
             target: self.target(),
             query: &self.head.query,
             rest: of.rest.as_deref().or(slash),
-            upgrade: self.head.upgrade,
         };
-        Ok(match connection(connect).await? {
-            Connected::Nothing => HttpResponse::NoContent().insert_header(answer::CACHING).finish(),
-            Connected::WithSlash => {
-                let location = format!("{}/", self.head.path);
-                HttpResponse::MovedPermanently()
-                    .insert_header(answer::CACHING)
-                    .insert_header(("location", location))
-                    .finish()
+        match connection(connect).await? {
+            Connected::Nothing => Ok(HttpResponse::NoContent().insert_header(answer::CACHING).finish()),
+            Connected::To(destination) => {
+                let (outbound, drain) = (&gateway.registry.outbound, &gateway.streams);
+                let passing = Passing { outbound, request: self.head.request, drain };
+                streams::pass(passing, &destination, payload).await
             }
-        })
+        }
     }
 
     async fn scale(self, verb: Verb, payload: web::Payload) -> ApiResult<HttpResponse> {

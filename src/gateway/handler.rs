@@ -4,7 +4,7 @@ use std::panic::AssertUnwindSafe;
 use std::time::Instant;
 
 use actix::Addr;
-use actix_web::http::header::{ACCEPT, AUTHORIZATION, CONNECTION, CONTENT_TYPE, HeaderName, USER_AGENT};
+use actix_web::http::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE, HeaderName, USER_AGENT};
 use actix_web::{HttpRequest, HttpResponse, web};
 use flotilla_cluster::Standing;
 use futures_util::FutureExt;
@@ -43,10 +43,10 @@ pub struct Head<'r> {
     pub pretty: bool,
     /// Whether the client takes gzip.
     pub gzip: bool,
-    /// Whether the client wants to switch to another protocol.
-    pub upgrade: bool,
     /// The connection that the request came by.
     pub connection: ConnectionId,
+    /// All of the request.
+    pub request: &'r HttpRequest,
 }
 
 impl<'r> Head<'r> {
@@ -60,7 +60,7 @@ impl<'r> Head<'r> {
             content_type: header(request, &CONTENT_TYPE),
             pretty: wants_pretty(query.get("pretty"), header(request, &USER_AGENT)),
             gzip: takes_gzip(header(request, &actix_web::http::header::ACCEPT_ENCODING)),
-            upgrade: header(request, &CONNECTION).to_ascii_lowercase().contains("upgrade"),
+            request,
             connection: request.conn_data().copied().unwrap_or_default(),
             query,
         }

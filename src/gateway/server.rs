@@ -74,6 +74,7 @@ impl Gateway {
         registry.accounts_are_made = boot.config.embedded_controllers;
         registry.authorizer = boot.authorizer.clone();
         registry.routes_by_endpoints = boot.config.enable_aggregator_routing;
+        registry.kubelets = boot.config.kubelets();
         let registry = Arc::new(registry);
         let address = format!("{}:{}", boot.config.advertised(), boot.address.port());
         let published = Published::new(address)?;

@@ -72,6 +72,8 @@ pub struct Registry {
     pub metrics: Arc<Metrics>,
     /// Asks other servers.
     pub outbound: Outbound,
+    /// How kubelets are reached.
+    pub kubelets: subresources::remote::Kubelets,
     /// Whether Services are reached at their endpoints rather than at their cluster address.
     pub routes_by_endpoints: bool,
     unreadable: unreadable::Unreadable,
@@ -140,6 +142,7 @@ impl Registry {
             authorizer: Authorizer::default(),
             metrics: Arc::default(),
             outbound: Outbound::default(),
+            kubelets: subresources::remote::Kubelets::default(),
             routes_by_endpoints: false,
             unreadable: unreadable::Unreadable::default(),
         }

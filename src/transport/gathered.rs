@@ -13,6 +13,7 @@ use actix_tls::accept::rustls_0_23::TlsStream;
 use actix_web::rt::net::TcpStream;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
+use super::client_side::{ClientSide, ReadSide};
 use super::connections::Connections;
 use super::farewell::Farewell;
 use crate::limits;
@@ -34,6 +35,8 @@ pub struct Gathered {
     held: usize,
     /// Whether the connection's task will come to read again, and send first.
     promised: bool,
+    /// What handlers see of it.
+    reads: ReadSide,
 }
 
 impl Gathered {
@@ -45,12 +48,17 @@ impl Gathered {
             // What is held is counted here; rustls would refuse some of it.
             session.set_buffer_limit(None);
         }
-        Self { tls, http2, tail: Vec::new(), held: 0, promised: false }
+        Self { tls, http2, tail: Vec::new(), held: 0, promised: false, reads: ReadSide::new() }
     }
 
     /// The TLS stream.
     pub fn tls(&self) -> &TlsStream<TcpStream> {
         &self.tls
+    }
+
+    /// What handlers may know of it, and take over.
+    pub fn client_side(&self) -> ClientSide {
+        self.reads.client_side()
     }
 
     /// Whether HTTP/2 was agreed on.
@@ -120,7 +128,7 @@ impl Gathered {
 impl AsyncRead for Gathered {
     fn poll_read(self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
         let this = self.get_mut();
-        let Some(farewell) = &mut this.http2 else { return Pin::new(&mut this.tls).poll_read(cx, buf) };
+        let Some(farewell) = &mut this.http2 else { return this.reads.poll_read(cx, &mut this.tls, buf) };
         farewell.advance(cx);
         this.promised |= this.tell(cx)?;
         if this.promised

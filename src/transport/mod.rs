@@ -1,5 +1,6 @@
 //! Connections: from a listening socket to requests, and what is written to them.
 
+mod client_side;
 mod connection_id;
 mod connections;
 mod farewell;
@@ -7,6 +8,7 @@ mod frames;
 mod gathered;
 mod server;
 
+pub use client_side::{ClientSide, RawBytes};
 pub use connection_id::ConnectionId;
 pub use connections::Connections;
 pub use gathered::Gathered;

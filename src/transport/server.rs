@@ -67,6 +67,7 @@ where
             .client_disconnect_timeout(limits::FAREWELL_TIMEOUT)
             .on_connect_ext(move |connection: &Gathered, data| {
                 data.insert(ConnectionId::next());
+                data.insert(connection.client_side());
                 identify(connection.tls().get_ref().1, data);
             })
             .finish(map_config(app, |()| AppConfig::default()));
