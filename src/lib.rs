@@ -4,6 +4,7 @@
 
 pub mod access;
 pub mod administration;
+pub mod aggregation;
 pub mod backup;
 pub mod boot;
 pub mod bootstrap;

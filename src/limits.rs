@@ -310,3 +310,14 @@ pub const STREAM_BEGIN_TIMEOUT: Duration = Duration::from_secs(4 * 3_600);
 pub const STREAM_ERROR_BYTES: usize = 50_000;
 /// Bytes of a page of HTML whose links are rewritten; a larger one is refused.
 pub const HTML_BYTES: usize = 16 << 20;
+
+/// Group versions that other servers answer for; more are not passed on.
+pub const AGGREGATED_VERSIONS: usize = 1_000;
+/// How long an aggregated server may take to tell that it is there, or what it has, as the reference has it.
+pub const AGGREGATED_CHECK_TIMEOUT: Duration = Duration::from_secs(5);
+/// Bytes of what an aggregated server tells of itself; more is not listed.
+pub const AGGREGATED_DISCOVERY_BYTES: usize = 8 << 20;
+/// How often aggregated servers are asked what they have.
+pub const AGGREGATED_DISCOVERY_INTERVAL: Duration = Duration::from_secs(60);
+/// Aggregated servers that are asked at a time.
+pub const AGGREGATED_DISCOVERY_ASKED: usize = 16;

@@ -102,7 +102,7 @@ impl Request<'_> {
             Connected::Nothing => Ok(HttpResponse::NoContent().insert_header(answer::CACHING).finish()),
             Connected::To(destination) => {
                 let (outbound, drain) = (&gateway.registry.outbound, &gateway.streams);
-                let passing = Passing { outbound, request: self.head.request, drain };
+                let passing = Passing { outbound, request: self.head.request, drain: Some(drain) };
                 streams::pass(passing, &destination, payload).await
             }
         }

@@ -17,12 +17,13 @@ use super::flow::Lane;
 use super::negotiate::{Form, Media, Offer, Representation, negotiate, negotiate_custom, wants_pretty};
 use super::query::Query;
 use super::routing::{RequestInfo, Routed};
-use super::{Gateway, answer, definitions, documents, path, resources};
+use super::{Gateway, answer, definitions, documents, elsewhere, path, resources};
 use crate::access::{Attributes, Authenticated, ConnectionIdentity, Impersonation};
 use crate::discovery;
 use crate::limits;
 use crate::registry::Served;
 use crate::status::{ApiError, ApiResult};
+use crate::streams::websocket;
 use crate::transport::ConnectionId;
 
 /// What of a request's head the server looks at.
@@ -136,7 +137,8 @@ async fn route(
     }
     let identity = request.conn_data::<ConnectionIdentity>().cloned().unwrap_or_default();
     let authorization = request.headers().get(AUTHORIZATION).map(|value| value.as_bytes());
-    let who = match authenticate(gateway, &identity, authorization, course).await {
+    let token = if authorization.is_none() { websocket::token(request) } else { None };
+    let who = match authenticate(gateway, &identity, authorization.or(token.as_deref()), course).await {
         Ok(who) => who,
         Err(error) => return answer::respond_error(&error, head.for_errors(), &[]),
     };
@@ -147,6 +149,12 @@ async fn route(
     match Impersonation::parse(headers.map(|(name, value)| (name.as_str(), value.as_bytes()))) {
         Ok(impersonation) => caller.impersonation = impersonation,
         Err(error) => return answer::respond_error(&error, head.for_errors(), &caller.warnings),
+    }
+    if let Some(remote) =
+        gateway.registry.aggregation.of_path(head.path.strip_prefix("/openapi/v3").unwrap_or(head.path))
+    {
+        let answered = elsewhere::answer(gateway, &head, &remote, payload, &mut caller, course).await;
+        return answered.unwrap_or_else(|error| answer::respond_error(&error, head.for_errors(), &caller.warnings));
     }
     let watch = head.query.flag("watch").unwrap_or(false);
     let asked = Route { method: request.method().clone(), uri: request.uri().clone(), watch };
@@ -234,7 +242,7 @@ fn unserved(
 }
 
 /// Lets a request for a path that is no object pass or not.
-fn authorize(gateway: &Gateway, head: &Head<'_>, caller: &mut Caller, course: &Course) -> ApiResult<()> {
+pub(super) fn authorize(gateway: &Gateway, head: &Head<'_>, caller: &mut Caller, course: &Course) -> ApiResult<()> {
     let (verb, path) = (head.method.to_lowercase(), path::decode(head.path));
     let attributes = Attributes::Path { verb: &verb, path: &path };
     let allowed = caller.authorize(&gateway.registry.authorizer, &attributes);

@@ -12,6 +12,7 @@ mod definitions;
 mod deprecation;
 mod documents;
 mod doors;
+mod elsewhere;
 pub mod flow;
 mod former;
 mod handler;

@@ -16,11 +16,13 @@ use super::members::Turns;
 use super::published::Published;
 use crate::access::tokens::Issuer;
 use crate::access::{Authenticator, rbac};
+use crate::aggregation::Aggregation;
 use crate::boot::{Boot, Drain};
 use crate::bootstrap::{self, SeedError};
 use crate::discovery::health::Health;
 use crate::limits;
 use crate::metrics::Page;
+use crate::outbound::CredentialFiles;
 use crate::registry::Registry;
 use crate::status::ApiError;
 
@@ -48,9 +50,10 @@ pub struct Gateway {
     /// Tells watches to end: the server is going down, or is told of no change any more.
     pub streams: Drain,
     pub(super) beginning: Beginning,
-    /// Keep what is known of roles and bindings, and of custom resources, up to date, and look for what cannot be read.
+    /// Keep what is known of roles and bindings, of custom resources, and of other servers up to date, and look for
+    /// what cannot be read.
     #[expect(dead_code, reason = "they work until they are dropped")]
-    following: [Following; 3],
+    following: [Following; 5],
 }
 
 /// A task that ends when this is dropped.
@@ -75,6 +78,8 @@ impl Gateway {
         registry.authorizer = boot.authorizer.clone();
         registry.routes_by_endpoints = boot.config.enable_aggregator_routing;
         registry.kubelets = boot.config.kubelets();
+        let given = CredentialFiles::new(boot.config.proxy_files(), None);
+        registry.aggregation = Aggregation::new(given, Arc::clone(&boot.pki));
         let registry = Arc::new(registry);
         let address = format!("{}:{}", boot.config.advertised(), boot.address.port());
         let published = Published::new(address)?;
@@ -82,7 +87,9 @@ impl Gateway {
         registry.authorizer.rbac.is_complete().await;
         let _ = registry.resources.changes().wait_for(|times| *times > 0).await; // what is stored is served
         let beginning = Beginning::start(boot, &registry).await?;
-        let following = [roles, definitions, Following(examine(&registry))];
+        let remotes = Following(actix_web::rt::spawn(Aggregation::follow(Arc::clone(&registry))));
+        let listed = Following(published.follow_remotes(&registry));
+        let following = [roles, definitions, remotes, listed, Following(examine(&registry))];
         let health = beginning.health(boot);
         let streams = boot.drain.or_removed(registry.store.standing());
         Ok(Arc::new(Self {

@@ -51,6 +51,7 @@ pub use served::{Resources, Served, builtin_resource};
 pub use update::Change;
 
 use crate::access::Authorizer;
+use crate::aggregation::Aggregation;
 use crate::config::PortRange;
 use crate::metrics::Metrics;
 use crate::outbound::Outbound;
@@ -72,6 +73,8 @@ pub struct Registry {
     pub metrics: Arc<Metrics>,
     /// Asks other servers.
     pub outbound: Outbound,
+    /// Who answers for group versions of their own.
+    pub aggregation: Aggregation,
     /// How kubelets are reached.
     pub kubelets: subresources::remote::Kubelets,
     /// Whether Services are reached at their endpoints rather than at their cluster address.
@@ -142,6 +145,7 @@ impl Registry {
             authorizer: Authorizer::default(),
             metrics: Arc::default(),
             outbound: Outbound::default(),
+            aggregation: Aggregation::default(),
             kubelets: subresources::remote::Kubelets::default(),
             routes_by_endpoints: false,
             unreadable: unreadable::Unreadable::default(),

@@ -4,6 +4,8 @@ use actix_web::HttpRequest;
 use actix_web::http::header::HeaderMap as ClientHeaders;
 use http::header::{CONNECTION, HeaderMap, HeaderName, HeaderValue, TE, TRAILER, TRANSFER_ENCODING, UPGRADE};
 
+use super::websocket;
+
 /// Headers that concern one connection only (RFC 9110, section 7.6.1), and that Go's proxies drop.
 const OF_CONNECTIONS: [&str; 9] = [
     "connection",
@@ -22,7 +24,7 @@ pub fn of_request(request: &HttpRequest) -> HeaderMap {
     let mut headers = HeaderMap::new();
     for (name, value) in request.headers() {
         let name = name.as_str();
-        if name == "authorization" || name.starts_with("impersonate-") {
+        if name == "authorization" || name.starts_with("impersonate-") || name == websocket::PROTOCOL {
             continue;
         }
         if let (Ok(name), Ok(value)) =
@@ -30,6 +32,12 @@ pub fn of_request(request: &HttpRequest) -> HeaderMap {
         {
             headers.append(name, value);
         }
+    }
+    let protocols = websocket::protocols(request).collect::<Vec<_>>().join(", ");
+    if !protocols.is_empty()
+        && let Ok(value) = HeaderValue::from_str(&protocols)
+    {
+        headers.insert(HeaderName::from_static(websocket::PROTOCOL), value);
     }
     add_client(&mut headers, request);
     headers
@@ -94,10 +102,10 @@ mod tests {
             .insert_header(("Authorization", "Bearer x"))
             .insert_header(("Impersonate-User", "y"))
             .insert_header(("X-Forwarded-For", "192.0.2.1"))
-            .insert_header(("Accept", "*/*"))
+            .insert_header(("Sec-WebSocket-Protocol", "base64url.bearer.authorization.k8s.io.YWJj, x"))
             .peer_addr(([192, 0, 2, 2], 1).into());
         let headers = of_request(&request.to_http_request());
-        assert_eq!(headers.len(), 2);
+        assert_eq!((headers.len(), &headers["sec-websocket-protocol"]), (2, &HeaderValue::from_static("x")));
         assert_eq!(headers["x-forwarded-for"], "192.0.2.1, 192.0.2.2");
     }
 

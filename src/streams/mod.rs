@@ -6,23 +6,23 @@
 //! of the answer, and ends when that is dropped: no task outlives its client.
 
 mod duplex;
-mod forwarded;
+pub mod forwarded;
 mod html;
 mod link;
 mod log;
 pub mod one_way;
-mod proxy;
+pub mod proxy;
 mod refusal;
 mod spdy;
 mod translate;
 mod tunnel;
-mod upgrade;
+pub mod upgrade;
 pub mod websocket;
 
 use actix_web::http::header::{CONNECTION, UPGRADE};
 use actix_web::{HttpRequest, HttpResponse, web};
 use bytes::Bytes;
-use futures_util::{Stream, StreamExt as _};
+use futures_util::{Stream, StreamExt as _, future};
 
 use crate::boot::Drain;
 use crate::outbound::{Outbound, Peer};
@@ -77,14 +77,14 @@ pub struct Process {
 }
 
 /// A request to be passed on.
-#[derive(Debug)]
+#[derive(Debug, Clone, Copy)]
 pub struct Passing<'r> {
     /// Asks other servers.
     pub outbound: &'r Outbound,
     /// The request.
     pub request: &'r HttpRequest,
-    /// Tells when to end.
-    pub drain: &'r Drain,
+    /// Tells when to end what has no end of its own.
+    pub drain: Option<&'r Drain>,
 }
 
 /// Passes a request on.
@@ -104,7 +104,7 @@ pub async fn pass(passing: Passing<'_>, to: &Destination, payload: web::Payload)
             tunnel::answer(&passing, to, payload).await
         }
         _ if is_upgrade(passing.request) => upgrade::answer(&passing, to, payload).await,
-        Manner::Proxy => proxy::answer(&passing, to, payload).await,
+        Manner::Proxy => proxy::answer(&Passing { drain: None, ..passing }, to, payload).await,
         Manner::Process(_) | Manner::Ports { .. } => Err(ApiError::bad_request("Upgrade request required")),
     }
 }
@@ -116,6 +116,11 @@ fn is_upgrade(request: &HttpRequest) -> bool {
 }
 
 impl Passing<'_> {
+    /// Whether the client wants to go on with another protocol.
+    pub fn is_upgrade(&self) -> bool {
+        is_upgrade(self.request)
+    }
+
     /// Ends a stream with its client or the server.
     fn lasting<S: Stream>(&self, stream: S) -> impl Stream<Item = S::Item> + use<S> {
         stream.take_until(self.over())
@@ -123,7 +128,7 @@ impl Passing<'_> {
 
     /// Waits until the client is gone or the server is to stop.
     fn over(&self) -> impl Future<Output = ()> + use<> {
-        let (client, drain) = (self.request.conn_data::<ClientSide>().cloned(), self.drain.clone());
+        let (client, drain) = (self.request.conn_data::<ClientSide>().cloned(), self.drain.cloned());
         async move {
             let gone = async {
                 match client {
@@ -131,15 +136,24 @@ impl Passing<'_> {
                     None => std::future::pending().await,
                 }
             };
+            let stops = async {
+                match drain {
+                    Some(drain) => drain.begun().await,
+                    None => std::future::pending().await,
+                }
+            };
             tokio::select! {
                 () = gone => {}
-                () = drain.begun() => {}
+                () = stops => {}
             }
         }
     }
 
     /// Waits for the other server as long as the client does.
-    async fn meanwhile<T>(&self, work: impl Future<Output = T>) -> ApiResult<T> {
+    ///
+    /// # Errors
+    /// When the client is gone, or the server stops.
+    pub async fn meanwhile<T>(&self, work: impl Future<Output = T>) -> ApiResult<T> {
         tokio::select! {
             done = work => Ok(done),
             () = self.over() => Err(ApiError::unavailable("the stream ended before it began", 1)),
@@ -152,12 +166,17 @@ impl Passing<'_> {
         let upgrade = self.request.headers().get(UPGRADE).and_then(|value| value.to_str().ok()).unwrap_or("");
         if upgrade.trim().eq_ignore_ascii_case("websocket") {
             // HTTP leaves what follows such a request alone.
-            return Ok(payload.filter_map(async |read| read.ok()).boxed_local());
+            return Ok(until_broken(payload));
         }
         let client = self.request.conn_data::<ClientSide>();
         let client = client.ok_or_else(|| ApiError::internal("the connection cannot go on as something else"))?;
         Ok(client.take_over().boxed_local())
     }
+}
+
+/// What a client sends, until its connection ends.
+fn until_broken(payload: web::Payload) -> ClientBytes {
+    payload.take_while(|read| future::ready(read.is_ok())).filter_map(async |read| read.ok()).boxed_local()
 }
 
 /// What a client sends.

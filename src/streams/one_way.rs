@@ -18,6 +18,9 @@ const BASE64: &str = "base64.binary.k8s.io";
 const BINARY: &str = "binary.k8s.io";
 
 /// Sends parts of a text, each as a message, until they end or the client goes.
+///
+/// # Errors
+/// When the connection of the client cannot go on as a WebSocket.
 pub fn answer(
     passing: &Passing<'_>,
     payload: web::Payload,
@@ -81,6 +84,6 @@ pub fn events(
         Err(refusal) => return refusal,
     };
     let frames = events.map(move |event| if as_text { websocket::text(event) } else { websocket::binary(event) });
-    let client = payload.filter_map(async |read| read.ok()).boxed_local();
+    let client = super::until_broken(payload);
     response.body(BodyStream::new(body(frames.boxed_local(), client)))
 }

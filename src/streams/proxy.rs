@@ -31,6 +31,9 @@ const CORS: [&str; 4] = [
 ];
 
 /// Makes a request of a server, and answers with what it answers.
+///
+/// # Errors
+/// When it cannot be reached.
 pub async fn answer(passing: &Passing<'_>, to: &Destination, payload: web::Payload) -> ApiResult<HttpResponse> {
     let request = passing.request;
     let (path, query) = (request.path(), request.query_string());
@@ -71,6 +74,9 @@ pub async fn answer(passing: &Passing<'_>, to: &Destination, payload: web::Paylo
 }
 
 /// Makes a request with the body of a client's.
+///
+/// # Errors
+/// When there can be none like that, or the client is gone.
 pub async fn ask(
     passing: &Passing<'_>,
     to: &Destination,
@@ -115,6 +121,9 @@ fn body_of(passing: &Passing<'_>, mut payload: web::Payload) -> Body {
 }
 
 /// Answers with the answer of a server.
+///
+/// # Errors
+/// When its status is none.
 pub fn respond(passing: &Passing<'_>, mut head: Parts, body: Answer) -> ApiResult<HttpResponse> {
     forwarded::drop_of_connection(&mut head.headers);
     let mut response = HttpResponse::build(StatusCode::from_u16(head.status.as_u16()).map_err(ApiError::internal)?);

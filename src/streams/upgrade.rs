@@ -4,6 +4,7 @@ use actix_web::body::BodyStream;
 use actix_web::http::StatusCode;
 use actix_web::{HttpResponse, web};
 use http::header::HeaderMap;
+use http::response::Parts;
 use http::{Method, Request, Response};
 use http_body_util::BodyDataStream;
 use tokio::time::Instant;
@@ -11,28 +12,39 @@ use tokio::time::Instant;
 use super::duplex::Duplex;
 use super::{Destination, Passing, forwarded};
 use crate::limits;
-use crate::outbound::{self, Alone, Answer, Body, Error};
+use crate::outbound::{self, Alone, Answer, Body, Error, Switched};
 use crate::status::{ApiError, ApiResult};
 
 /// Passes on a request for another protocol.
+///
+/// # Errors
+/// When the other server cannot be reached, or answers with neither that nor an error.
 pub async fn answer(passing: &Passing<'_>, to: &Destination, payload: web::Payload) -> ApiResult<HttpResponse> {
     let method = Method::from_bytes(passing.request.method().as_str().as_bytes()).map_err(ApiError::internal)?;
     match ask(passing, to, method, forwarded::of_request(passing.request)).await? {
-        Alone::Switched(head, peer) => {
-            let client = passing.client_bytes(payload)?;
-            let protocol = head.headers.get("upgrade").and_then(|value| value.to_str().ok()).unwrap_or("");
-            let mut response = HttpResponse::build(StatusCode::SWITCHING_PROTOCOLS);
-            response.upgrade(protocol);
-            let body = BodyStream::new(passing.lasting(Duplex::new(client, peer)));
-            let mut response = response.body(body);
-            forwarded::copy(&head.headers, response.headers_mut());
-            Ok(response)
-        }
+        Alone::Switched(head, peer) => switch(passing, &head, peer, payload),
         Alone::Answered(answer) => refused(passing, answer),
     }
 }
 
+/// Goes on as the other server does.
+///
+/// # Errors
+/// When the connection of the client cannot.
+pub fn switch(passing: &Passing<'_>, head: &Parts, peer: Switched, payload: web::Payload) -> ApiResult<HttpResponse> {
+    let client = passing.client_bytes(payload)?;
+    let protocol = head.headers.get("upgrade").and_then(|value| value.to_str().ok()).unwrap_or("");
+    let mut response = HttpResponse::build(StatusCode::SWITCHING_PROTOCOLS);
+    response.upgrade(protocol);
+    let mut response = response.body(BodyStream::new(passing.lasting(Duplex::new(client, peer))));
+    forwarded::copy(&head.headers, response.headers_mut());
+    Ok(response)
+}
+
 /// Asks the other server for another protocol.
+///
+/// # Errors
+/// When it cannot be reached.
 pub async fn ask(passing: &Passing<'_>, to: &Destination, method: Method, headers: HeaderMap) -> ApiResult<Alone> {
     let request = request(to, method, headers)?;
     let deadline = Instant::now() + limits::STREAM_BEGIN_TIMEOUT;
@@ -45,6 +57,9 @@ pub async fn ask(passing: &Passing<'_>, to: &Destination, method: Method, header
 }
 
 /// The request for another protocol.
+///
+/// # Errors
+/// When there can be none like that.
 pub fn request(to: &Destination, method: Method, headers: HeaderMap) -> ApiResult<Request<Body>> {
     let scheme = if to.peer.secure.is_some() { "https" } else { "http" };
     let uri = format!("{scheme}://{}{}", to.peer.address(), to.path);
@@ -56,6 +71,9 @@ pub fn request(to: &Destination, method: Method, headers: HeaderMap) -> ApiResul
 
 /// What a client is told whose request for another protocol was answered with something else. Both connections end:
 /// nobody may go on to use them for something else.
+///
+/// # Errors
+/// When the answer is none.
 pub fn refused(passing: &Passing<'_>, answer: Response<Answer>) -> ApiResult<HttpResponse> {
     let code = answer.status().as_u16();
     if code < 400 {

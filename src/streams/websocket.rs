@@ -4,6 +4,8 @@ use actix_http::ws::{Codec, Frame, Item, Message as Outgoing, hash_key};
 use actix_web::http::StatusCode;
 use actix_web::http::header::{HeaderValue, SEC_WEBSOCKET_KEY, SEC_WEBSOCKET_VERSION, UPGRADE};
 use actix_web::{HttpRequest, HttpResponse, HttpResponseBuilder};
+use base64::Engine as _;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use bytes::{Bytes, BytesMut};
 use futures_util::{Stream, StreamExt as _};
 use tokio_util::codec::{Decoder as _, Encoder as _};
@@ -13,16 +15,40 @@ use crate::limits;
 /// The header that names what is spoken over a WebSocket.
 pub const PROTOCOL: &str = "sec-websocket-protocol";
 
+/// What stands before a token where a client, such as a browser, can only name protocols.
+const TOKEN: &str = "base64url.bearer.authorization.k8s.io.";
+
 /// Whether a client asks for a WebSocket.
 pub fn is_asked_for(request: &HttpRequest) -> bool {
     let upgrade = request.headers().get(UPGRADE).and_then(|value| value.to_str().ok());
     upgrade.is_some_and(|value| value.eq_ignore_ascii_case("websocket")) && super::is_upgrade(request)
 }
 
-/// The protocols that a client offers to speak over it.
+/// The protocols that a client offers to speak over it; tokens are none.
 pub fn protocols(request: &HttpRequest) -> impl Iterator<Item = &str> {
+    offered(request).filter(|protocol| !protocol.starts_with(TOKEN))
+}
+
+fn offered(request: &HttpRequest) -> impl Iterator<Item = &str> {
     let values = request.headers().get_all(PROTOCOL).filter_map(|value| value.to_str().ok());
     values.flat_map(|value| value.split(',')).map(str::trim).filter(|protocol| !protocol.is_empty())
+}
+
+/// The token that a client names among the protocols, as the header `Authorization` would have it; one that
+/// nobody has where it cannot be read.
+pub fn token(request: &HttpRequest) -> Option<Vec<u8>> {
+    if !is_asked_for(request) {
+        return None;
+    }
+    let mut tokens = offered(request).filter_map(|protocol| protocol.strip_prefix(TOKEN));
+    let (token, another) = (tokens.next()?, tokens.next());
+    let token = URL_SAFE_NO_PAD.decode(token).ok().filter(|token| std::str::from_utf8(token).is_ok());
+    if token.as_ref().is_some_and(Vec::is_empty) {
+        return None;
+    }
+    // There must be another protocol to agree to.
+    let token = token.filter(|_| another.is_none() && protocols(request).next().is_some());
+    Some([b"Bearer ", &*token.unwrap_or_else(|| b"-".to_vec())].concat())
 }
 
 /// Begins the answer that agrees to a WebSocket, and to one of the protocols.
@@ -181,6 +207,22 @@ mod tests {
         let endless =
             [Item::FirstBinary(part()), Item::Continue(part()), Item::Continue(part())].map(Outgoing::Continuation);
         assert_eq!(sent(endless).next().await, None);
+    }
+
+    #[test]
+    fn tokens_among_protocols() {
+        let with = |protocols: &str| {
+            let request = TestRequest::get()
+                .insert_header(("Connection", "Upgrade"))
+                .insert_header(("Upgrade", "websocket"))
+                .insert_header(("Sec-WebSocket-Protocol", protocols));
+            token(&request.to_http_request()).map(|token| String::from_utf8(token).unwrap())
+        };
+        assert_eq!(with("base64url.bearer.authorization.k8s.io.YWJj, x").unwrap(), "Bearer abc");
+        assert_eq!(with("x"), None);
+        for bad in ["YWJj", "!, x", "YWJj, base64url.bearer.authorization.k8s.io.YWJj, x"] {
+            assert_eq!(with(&format!("base64url.bearer.authorization.k8s.io.{bad}")).unwrap(), "Bearer -");
+        }
     }
 
     #[test]
