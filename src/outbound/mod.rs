@@ -2,8 +2,9 @@
 //!
 //! A [`Peer`] says where a server is and how it is trusted. [`Outbound::send`] makes one HTTP request of it, over
 //! connections that are kept in a pool for each peer; [`Outbound::send_alone`] makes it over a connection of its own,
-//! which upgrades and what lasts long need. Redirects are never followed. What goes wrong is an [`Error`], in the words that Go has for it, since
-//! clients see them. How many connections, waiting requests and bytes there may be says `limits`.
+//! which upgrades and what lasts long need. Redirects are never followed. What goes wrong is an [`Error`], in the words
+//! that Go has for it, since clients see them. How many connections, waiting requests and bytes there may be says
+//! `limits`.
 
 mod alone;
 mod body;

@@ -276,7 +276,7 @@ fn watches_over_websockets() {
     let path = "/api/v1/namespaces/default/configmaps?watch=1&fieldSelector=metadata.name%3Da";
     let token = "base64url.bearer.authorization.k8s.io.c2VjcmV0";
     let origin = ("Origin", "https://browser.example");
-    let mut begin = |protocol: &str, more: &[(&str, &str)]| {
+    let begin = |protocol: &str, more: &[(&str, &str)]| {
         let mut anonymous = server.connect_anonymously();
         let headers = [&websocket_headers(protocol)[..], more].concat();
         let head = anonymous.upgrade("GET", path, &headers).expect("an answer");

@@ -5,7 +5,7 @@ use std::io;
 use super::{Connection, Exchange};
 
 /// The headers of a request for a WebSocket.
-pub fn websocket_headers<'a>(protocol: &'a str) -> Vec<(&'a str, &'a str)> {
+pub fn websocket_headers(protocol: &str) -> Vec<(&str, &str)> {
     vec![
         ("Connection", "Upgrade"),
         ("Upgrade", "websocket"),

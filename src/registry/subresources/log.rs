@@ -98,7 +98,7 @@ mod tests {
             refusal("sinceSeconds=5&sinceTime=2024-01-01T00:00:00Z"),
             "PodLogOptions \"p\" is invalid: []: Forbidden: at most one of `sinceTime` or `sinceSeconds` may be specified"
         );
-        let passed = parameters(&Query::parse("timestamps=1&follow=true&tailLines=+3")).unwrap();
+        let passed = parameters(&Query::parse("timestamps=1&follow=true&tailLines=%2B3")).unwrap();
         assert_eq!(remote::kubelet_path(&["a"], passed), "/a?follow=true&tailLines=3&timestamps=true");
     }
 }
