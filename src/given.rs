@@ -33,6 +33,15 @@ impl Given {
         if let Some((certificate, key)) = config.serving_files() {
             serving_certificate(certificate, key).map_err(wrong("tls-cert-file"))?;
         }
+        if let Some((certificate, key)) = config.kubelet_files() {
+            serving_certificate(certificate, key).map_err(wrong("kubelet-client-certificate"))?;
+        }
+        if let Some((certificate, key)) = config.proxy_files() {
+            serving_certificate(certificate, key).map_err(wrong("proxy-client-cert-file"))?;
+        }
+        if let Some(path) = &config.kubelet_certificate_authority {
+            client_authorities(path).map_err(wrong("kubelet-certificate-authority"))?;
+        }
         if let Some(path) = &config.client_ca_file {
             client_authorities(path).map_err(wrong("client-ca-file"))?;
         }

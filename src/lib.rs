@@ -5,6 +5,7 @@
 pub mod access;
 pub mod administration;
 pub mod admission;
+pub mod aggregation;
 pub mod ahead;
 pub mod backup;
 pub mod boot;
@@ -33,6 +34,7 @@ pub mod registry;
 #[cfg(test)]
 mod scratch;
 pub mod status;
+pub mod streams;
 pub mod transport;
 pub mod unreadable;
 pub mod version;

@@ -367,3 +367,36 @@ pub const EXAMINE_PAUSE: Duration = Duration::from_millis(50);
 
 /// Connections that the stand-in of etcd holds on each address.
 pub const STAND_IN_CONNECTIONS: usize = 256;
+/// Bytes that are kept of a connection that was handed over to another protocol, until somebody takes them.
+pub const TAKEN_OVER_BYTES: usize = 65_536;
+/// Bytes that are passed on at a time between a client and another server.
+pub const STREAM_CHUNK_BYTES: usize = 32_768;
+/// Bytes of a message of a WebSocket, all its frames together; a client that sends more is left.
+pub const WEBSOCKET_MESSAGE_BYTES: usize = 4 << 20;
+/// Bytes of a frame of SPDY that another server sends; what has more is left.
+pub const SPDY_FRAME_BYTES: usize = 1 << 20;
+/// Frames of SPDY, or messages of a WebSocket, that wait to be sent.
+pub const STREAM_FRAMES: usize = 16;
+/// How often a server that speaks SPDY is shown that this one is still there, as the reference does it.
+pub const SPDY_PING_INTERVAL: Duration = Duration::from_secs(5);
+/// How long a server may take to agree to a stream of SPDY, as the reference has it.
+pub const SPDY_STREAM_TIMEOUT: Duration = Duration::from_secs(30);
+/// Bytes that a process may say of how it ended.
+pub const PROCESS_ERROR_BYTES: usize = 65_536;
+/// How long a stream may wait for its beginning: as long as nodes let one be idle.
+pub const STREAM_BEGIN_TIMEOUT: Duration = Duration::from_secs(4 * 3_600);
+/// Bytes of an error of a node that clients are told, as the reference has it.
+pub const STREAM_ERROR_BYTES: usize = 50_000;
+/// Bytes of a page of HTML whose links are rewritten; a larger one is refused.
+pub const HTML_BYTES: usize = 16 << 20;
+
+/// Group versions that other servers answer for; more are not passed on.
+pub const AGGREGATED_VERSIONS: usize = 1_000;
+/// How long an aggregated server may take to tell that it is there, or what it has, as the reference has it.
+pub const AGGREGATED_CHECK_TIMEOUT: Duration = Duration::from_secs(5);
+/// Bytes of what an aggregated server tells of itself; more is not listed.
+pub const AGGREGATED_DISCOVERY_BYTES: usize = 8 << 20;
+/// How often aggregated servers are asked what they have.
+pub const AGGREGATED_DISCOVERY_INTERVAL: Duration = Duration::from_secs(60);
+/// Aggregated servers that are asked at a time.
+pub const AGGREGATED_DISCOVERY_ASKED: usize = 16;

@@ -16,6 +16,8 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 
 use crate::limits;
+use crate::outbound::CredentialFiles;
+use crate::registry::subresources::remote::{ADDRESS_TYPES, Kubelets};
 
 pub use choices::{AuthorizationMode, EndpointReconciler, TlsVersion};
 pub use cidr::{Cidr, CidrError, PortRange, ServiceRanges};
@@ -107,6 +109,35 @@ pub struct Config {
     #[arg(long, value_name = "BOOL", default_value_t = false, num_args = 0..=1, require_equals = true,
           default_missing_value = "true", action = clap::ArgAction::Set)]
     pub enable_aggregator_routing: bool,
+
+    /// Kinds of addresses of nodes, in the order in which their kubelets are tried.
+    #[arg(long, value_name = "TYPE,...", value_delimiter = ',', default_values_t = ADDRESS_TYPES.map(String::from))]
+    pub kubelet_preferred_address_types: Vec<String>,
+
+    /// PEM file with the certificate that kubelets are shown.
+    #[arg(long, value_name = "FILE", requires = "kubelet_client_key")]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub kubelet_client_certificate: Option<PathBuf>,
+
+    /// PEM file with the key of --kubelet-client-certificate.
+    #[arg(long, value_name = "FILE", requires = "kubelet_client_certificate")]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub kubelet_client_key: Option<PathBuf>,
+
+    /// PEM file with authorities of the certificates of kubelets. Without it these are not checked.
+    #[arg(long, value_name = "FILE")]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub kubelet_certificate_authority: Option<PathBuf>,
+
+    /// PEM file with the certificate that aggregated API servers are shown. Made when not given.
+    #[arg(long, value_name = "FILE", requires = "proxy_client_key_file")]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub proxy_client_cert_file: Option<PathBuf>,
+
+    /// PEM file with the key of --proxy-client-cert-file.
+    #[arg(long, value_name = "FILE", requires = "proxy_client_cert_file")]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub proxy_client_key_file: Option<PathBuf>,
 
     /// Run the controllers that belong to the API: namespaces, garbage collection, service accounts, and such.
     ///
@@ -399,6 +430,22 @@ impl Config {
     /// The certificate to serve with and its key, where they are given.
     pub fn serving_files(&self) -> Option<(&Path, &Path)> {
         self.tls_cert_file.as_deref().zip(self.tls_private_key_file.as_deref())
+    }
+
+    /// The certificate that kubelets are shown and its key, where they are given.
+    pub fn kubelet_files(&self) -> Option<(&Path, &Path)> {
+        self.kubelet_client_certificate.as_deref().zip(self.kubelet_client_key.as_deref())
+    }
+
+    /// The certificate that aggregated API servers are shown and its key, where they are given.
+    pub fn proxy_files(&self) -> Option<(&Path, &Path)> {
+        self.proxy_client_cert_file.as_deref().zip(self.proxy_client_key_file.as_deref())
+    }
+
+    /// How kubelets are reached.
+    pub fn kubelets(&self) -> Kubelets {
+        let files = CredentialFiles::new(self.kubelet_files(), self.kubelet_certificate_authority.as_deref());
+        Kubelets { address_types: self.kubelet_preferred_address_types.clone(), files }
     }
 
     /// Directory of the certificates and keys that members share.

@@ -10,6 +10,7 @@
 //! nothing.
 
 mod agent;
+mod api_services;
 mod cluster_ips;
 mod custom_definitions;
 mod custom_objects;
@@ -166,6 +167,9 @@ const OF_API: &[Controller] = &[
         custom_definitions::run(agent, queue).boxed_local()
     }),
     ("custom-resource-objects", "crd_finalizer", |agent, queue| custom_objects::run(agent, queue).boxed_local()),
+    ("apiservice-availability", "RemoteAvailabilityController", |agent, queue| {
+        api_services::run(agent, queue).boxed_local()
+    }),
     ("custom-resource-services", "autoregister", |agent, queue| custom_services::run(agent, queue).boxed_local()),
 ];
 

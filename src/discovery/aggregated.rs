@@ -24,6 +24,9 @@ fn group(versions: &[&Served]) -> Value {
 
 fn version(of: &Served) -> Value {
     let mut entry = value!({"version": (&*of.version)});
+    if let Some(told) = of.told.as_ref().filter(|told| !told.is_empty()) {
+        entry.set_at(&["resources"], (**told).clone());
+    }
     if !of.resources.is_empty() {
         entry.set_at(&["resources"], of.resources.iter().map(|listed| resource(of, listed)).collect::<Vec<_>>());
     }

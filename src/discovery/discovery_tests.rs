@@ -121,6 +121,7 @@ fn custom_groups_come_last_with_their_versions_ranked() {
             version_priority: CUSTOM_VERSION_PRIORITY,
             custom: true,
             stale: false,
+            told: None,
             resources: vec![Ref::Shared(Arc::new(resource))],
         });
     }

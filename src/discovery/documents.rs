@@ -95,7 +95,8 @@ impl Documents {
         add("/apis".into(), legacy::group_list(&groups), "APIGroupList", true);
         for versions in &groups {
             add(format!("/apis/{}", versions[0].group), legacy::api_group(versions), "APIGroup", true);
-            for of in versions {
+            // What other servers have in detail they tell themselves.
+            for of in versions.iter().filter(|of| of.told.is_none()) {
                 let path = format!("/apis/{}/{}", of.group, of.version);
                 add(path, legacy::resource_list(of), "APIResourceList", of.custom);
             }

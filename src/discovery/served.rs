@@ -1,9 +1,11 @@
 //! The group versions that are served, and how they rank.
 
 use std::cmp::Ordering;
+use std::sync::Arc;
 
 use flotilla_proto::catalogue;
 use flotilla_proto::schema::{Ref, Resource, Text};
+use flotilla_proto::value::Value;
 
 use crate::bootstrap::{TextError, priorities};
 
@@ -29,6 +31,8 @@ pub struct Served {
     pub custom: bool,
     /// Whether the server behind it did not tell its resources lately.
     pub stale: bool,
+    /// What another server tells of its resources, as aggregated discovery has them; `None` where they are this one's.
+    pub told: Option<Arc<Vec<Value>>>,
     /// Resources in the order in which they are listed.
     pub resources: Vec<Ref<Resource>>,
 }
@@ -52,6 +56,7 @@ pub fn built_in() -> Result<Vec<Served>, TextError> {
                 version_priority,
                 custom: false,
                 stale: false,
+                told: None,
                 resources: version.resources.iter().map(Ref::Static).collect(),
             });
         }

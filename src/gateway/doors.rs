@@ -19,6 +19,7 @@ use crate::registry::subresources::scale::{Paths, ScaleOf};
 use crate::registry::subresources::{self, Acted, Action, Call, Connect, Connected, Connection, Door, Powers, Shown};
 use crate::registry::{Entity, Listing, PatchBody, Target, WriteOptions, ownership, place};
 use crate::status::{ApiError, ApiResult};
+use crate::streams::{self, Passing};
 
 impl Request<'_> {
     /// Answers through a door other than the object itself.
@@ -31,10 +32,10 @@ impl Request<'_> {
     ) -> ApiResult<HttpResponse> {
         match door {
             Door::Act(action) => self.act(action, body).await,
-            Door::Connect(connection) => self.connect(connection, of).await,
+            Door::Connect(connection) => self.connect(connection, of, body).await,
             Door::Stream(connection) => {
                 self.may_create()?;
-                self.connect(connection, of).await
+                self.connect(connection, of, body).await
             }
             Door::Scale => self.scale(verb, body).await,
             Door::Shown(shown) if verb == Verb::List => self.shown_list(shown).await,
@@ -87,9 +88,9 @@ impl Request<'_> {
         }
     }
 
-    async fn connect(self, connection: Connection, of: &ResourcePath) -> ApiResult<HttpResponse> {
-        let slash = self.head.path.ends_with('/').then_some("");
-        let (registry, rest) = (&self.gateway.registry, of.rest.as_deref().or(slash));
+    async fn connect(self, connection: Connection, of: &ResourcePath, body: Body) -> ApiResult<HttpResponse> {
+        let (gateway, slash) = (self.gateway, self.head.path.ends_with('/').then_some(""));
+        let (registry, rest) = (&gateway.registry, of.rest.as_deref().or(slash));
         let target =
             Target { served: &self.served, namespace: self.namespace, name: self.name, subresource: self.subresource };
         if registry.is_decided_outside(target, Operation::Connect)
@@ -97,17 +98,14 @@ impl Request<'_> {
         {
             registry.decide_connection(target, &options, self.caller).await?;
         }
-        let connect = Connect { registry, target, query: &self.head.query, rest, upgrade: self.head.upgrade };
-        Ok(match connection(connect).await? {
-            Connected::Nothing => HttpResponse::NoContent().insert_header(answer::CACHING).finish(),
-            Connected::WithSlash => {
-                let location = format!("{}/", self.head.path);
-                HttpResponse::MovedPermanently()
-                    .insert_header(answer::CACHING)
-                    .insert_header(("location", location))
-                    .finish()
+        match connection(Connect { registry, target, query: &self.head.query, rest }).await? {
+            Connected::Nothing => Ok(HttpResponse::NoContent().insert_header(answer::CACHING).finish()),
+            Connected::To(destination) => {
+                let (outbound, drain) = (&registry.outbound, &gateway.streams);
+                let passing = Passing { outbound, request: self.head.request, drain: Some(drain) };
+                streams::pass(passing, &destination, body.coming()?).await
             }
-        })
+        }
     }
 
     async fn scale(self, verb: Verb, body: Body) -> ApiResult<HttpResponse> {

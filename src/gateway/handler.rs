@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::{Instant, SystemTime};
 
 use actix::Addr;
-use actix_web::http::header::{ACCEPT, AUTHORIZATION, CONNECTION, CONTENT_TYPE, HeaderName, HeaderValue, USER_AGENT};
+use actix_web::http::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE, HeaderName, USER_AGENT};
 use actix_web::{HttpMessage as _, HttpRequest, HttpResponse, web};
 use flotilla_cluster::Standing;
 use futures_util::FutureExt;
@@ -20,12 +20,13 @@ use super::flow::Lane;
 use super::negotiate::{Form, Media, Offer, Representation, negotiate, negotiate_custom, wants_pretty};
 use super::query::Query;
 use super::routing::{RequestInfo, Routed};
-use super::{Gateway, answer, audit, definitions, documents, path, resources};
+use super::{Gateway, answer, audit, definitions, documents, elsewhere, path, resources};
 use crate::access::{Attributes, Authenticated, ConnectionIdentity, Impersonation, TrustedProxy};
 use crate::discovery;
 use crate::limits;
 use crate::registry::Served;
 use crate::status::{ApiError, ApiResult};
+use crate::streams::websocket;
 use crate::transport::{ConnectionId, Outlet, Target};
 use crate::watchdog::{Stage, Work, during};
 
@@ -47,10 +48,10 @@ pub struct Head<'r> {
     pub pretty: bool,
     /// Whether the client takes gzip.
     pub gzip: bool,
-    /// Whether the client wants to switch to another protocol.
-    pub upgrade: bool,
     /// The connection that the request came by.
     pub connection: ConnectionId,
+    /// All of the request.
+    pub request: &'r HttpRequest,
 }
 
 impl<'r> Head<'r> {
@@ -69,7 +70,7 @@ impl<'r> Head<'r> {
             content_type: header(request, &CONTENT_TYPE),
             pretty: wants_pretty(query.get("pretty"), header(request, &USER_AGENT)),
             gzip: takes_gzip(header(request, &actix_web::http::header::ACCEPT_ENCODING)),
-            upgrade: request.headers().get_all(CONNECTION).any(asks_for_upgrade),
+            request,
             connection: request.conn_data().copied().unwrap_or_default(),
             query,
         }
@@ -113,10 +114,6 @@ fn watch_of_nothing(head: &Head<'_>) -> String {
 
 fn header<'r>(request: &'r HttpRequest, name: &HeaderName) -> &'r str {
     request.headers().get(name).and_then(|value| value.to_str().ok()).unwrap_or("")
-}
-
-fn asks_for_upgrade(connection: &HeaderValue) -> bool {
-    connection.to_str().is_ok_and(|options| options.to_ascii_lowercase().contains("upgrade"))
 }
 
 fn takes_gzip(accept_encoding: &str) -> bool {
@@ -177,9 +174,10 @@ async fn route(
     let watch = asked.watch;
     let identity = request.conn_data::<ConnectionIdentity>().cloned().unwrap_or_default();
     let authorization = request.headers().get(AUTHORIZATION).map(|value| value.as_bytes());
+    let token = if authorization.is_none() { websocket::token(request) } else { None };
     let who = match proxied(gateway, request) {
         Some(who) => Ok(who),
-        None => authenticate(gateway, &identity, authorization, course).await,
+        None => authenticate(gateway, &identity, authorization.or(token.as_deref()), course).await,
     };
     let who = match who {
         Ok(who) => who,
@@ -192,6 +190,12 @@ async fn route(
     match Impersonation::parse(headers.map(|(name, value)| (name.as_str(), value.as_bytes()))) {
         Ok(impersonation) => caller.impersonation = impersonation,
         Err(error) => return answer::respond_error(&error, head.for_errors(), &caller.warnings),
+    }
+    if let Some(remote) =
+        gateway.registry.aggregation.of_path(head.path.strip_prefix("/openapi/v3").unwrap_or(head.path))
+    {
+        let answered = elsewhere::answer(gateway, head, &remote, payload, &mut caller, course).await;
+        return answered.unwrap_or_else(|error| answer::respond_error(&error, head.for_errors(), &caller.warnings));
     }
     let routed = match router.send(asked).await.map_err(unrouted).flatten() {
         Ok(Routed::Unserved(info)) if definitions::may_be_defined(&info) => {
@@ -282,7 +286,7 @@ fn unserved(
 }
 
 /// Lets a request for a path that is no object pass or not.
-fn authorize(gateway: &Gateway, head: &Head<'_>, caller: &mut Caller, course: &Course) -> ApiResult<()> {
+pub(super) fn authorize(gateway: &Gateway, head: &Head<'_>, caller: &mut Caller, course: &Course) -> ApiResult<()> {
     let (verb, path) = (head.method.to_lowercase(), path::decode(head.path));
     let attributes = Attributes::Path { verb: &verb, path: &path };
     let allowed = caller.authorize(&gateway.registry.authorizer, &attributes);

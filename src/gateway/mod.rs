@@ -13,6 +13,7 @@ mod definitions;
 mod deprecation;
 mod documents;
 mod doors;
+mod elsewhere;
 pub mod flow;
 mod former;
 mod handler;

@@ -6,7 +6,9 @@ use actix_web::rt::task::JoinHandle;
 use arc_swap::{ArcSwap, Guard};
 use flotilla_proto::catalogue;
 use flotilla_proto::schema::{Ref, Resource, Text};
+use parking_lot::Mutex;
 
+use crate::aggregation::{self, documents::Listed};
 use crate::bootstrap::TextError;
 use crate::custom::{self, Definitions};
 use crate::discovery::{self, Documents};
@@ -19,6 +21,8 @@ pub struct Published {
     /// `HOST:PORT` at which clients reach this server.
     address: String,
     built_in: Vec<discovery::Served>,
+    /// The group versions of custom resources, and of other servers.
+    further: Mutex<[Vec<discovery::Served>; 2]>,
     documents: ArcSwap<Documents>,
     openapi: ArcSwap<OpenApi>,
 }
@@ -33,6 +37,7 @@ impl Published {
         Ok(Arc::new(Self {
             documents: ArcSwap::from_pointee(Documents::build(&built_in, &address)),
             openapi: ArcSwap::default(),
+            further: Mutex::default(),
             built_in,
             address,
         }))
@@ -59,9 +64,32 @@ impl Published {
 
     fn publish(&self, registry: &Registry, definitions: &Definitions) {
         let served = registry.resources.define(definitions.all());
-        let all: Vec<_> = self.built_in.iter().cloned().chain(listed(&served)).collect();
-        self.documents.store(Arc::new(Documents::build(&all, &self.address)));
+        self.rebuild(|further| further[0] = listed(&served));
         self.openapi.store(Arc::new(self.openapi.load().with_custom(served.iter().filter_map(described).collect())));
+    }
+
+    /// Lists what other servers have, now and as that changes, for ever.
+    pub fn follow_remotes(self: &Arc<Self>, registry: &Arc<Registry>) -> JoinHandle<()> {
+        let (published, registry) = (Arc::clone(self), Arc::clone(registry));
+        let publish = move |remotes: &[Listed]| {
+            published.rebuild(|further| further[1] = remotes.iter().map(elsewhere).collect());
+            let documents = remotes.iter().filter(|listed| !listed.openapi.is_empty());
+            let documents = documents.map(|listed| (listed.remote.path()[1..].to_owned(), listed.openapi.clone()));
+            published.openapi.store(Arc::new(published.openapi.load().with_remote(documents.collect())));
+        };
+        actix_web::rt::spawn(aggregation::documents::keep(registry, publish))
+    }
+
+    fn rebuild(&self, change: impl FnOnce(&mut [Vec<discovery::Served>; 2])) {
+        let mut further = self.further.lock();
+        change(&mut further);
+        let [custom, remote] = &*further;
+        let is_elsewhere = |of: &&discovery::Served| {
+            remote.iter().any(|other| (&other.group, &other.version) == (&of.group, &of.version))
+        };
+        let own = self.built_in.iter().chain(custom).filter(|of| !is_elsewhere(of));
+        let all: Vec<_> = own.chain(remote).cloned().collect();
+        self.documents.store(Arc::new(Documents::build(&all, &self.address)));
     }
 }
 
@@ -84,11 +112,27 @@ fn listed(served: &[Arc<Served>]) -> Vec<discovery::Served> {
                 version_priority: discovery::CUSTOM_VERSION_PRIORITY,
                 custom: true,
                 stale: false,
+                told: None,
                 resources: vec![resource],
             }),
         }
     }
     versions
+}
+
+/// A group version of another server.
+fn elsewhere(listed: &Listed) -> discovery::Served {
+    let remote = &listed.remote;
+    discovery::Served {
+        group: remote.group.clone().into(),
+        version: remote.version.clone().into(),
+        group_priority: remote.group_priority,
+        version_priority: remote.version_priority,
+        custom: false,
+        stale: listed.stale,
+        told: Some(Arc::new(listed.resources.clone())),
+        resources: Vec::new(),
+    }
 }
 
 /// A resource as discovery lists it.

@@ -17,12 +17,14 @@ use super::published::Published;
 use crate::access::tokens::{Issuer, jwks_uri};
 use crate::access::{Authenticator, rbac};
 use crate::admission::Plugin;
+use crate::aggregation::Aggregation;
 use crate::ahead;
 use crate::boot::{Boot, Drain};
 use crate::bootstrap::{self, SeedError};
 use crate::discovery::health::Health;
 use crate::limits;
 use crate::metrics::Page;
+use crate::outbound::CredentialFiles;
 use crate::registry::Registry;
 use crate::registry::plugins::Plugins;
 use crate::status::{ApiError, qualified};
@@ -55,8 +57,8 @@ pub struct Gateway {
     pub streams: Drain,
     pub(super) beginning: Beginning,
     watchdog: Watchdog,
-    /// Keep what is known of roles and bindings, of custom resources, and of those outside who decide about writes, up
-    /// to date, and look for what cannot be read.
+    /// Keep what is known of roles and bindings, of custom resources, of those outside who decide about writes, and of
+    /// other servers up to date, and look for what cannot be read.
     #[expect(dead_code, reason = "they work until they are dropped")]
     following: Vec<Following>,
 }
@@ -83,6 +85,9 @@ impl Gateway {
         registry.plugins = Plugins::new(&boot.config.enable_admission_plugins, &boot.config.disable_admission_plugins);
         registry.authorizer = boot.authorizer.clone();
         registry.routes_by_endpoints = boot.config.enable_aggregator_routing;
+        registry.kubelets = boot.config.kubelets();
+        let given = CredentialFiles::new(boot.config.proxy_files(), None);
+        registry.aggregation = Aggregation::new(given, Arc::clone(&boot.pki));
         let registry = Arc::new(registry);
         let address = format!("{}:{}", boot.config.advertised(), boot.address.port());
         let published = Published::new(address)?;
@@ -93,6 +98,8 @@ impl Gateway {
         registry.admission.is_complete(outside.len()).await;
         let beginning = Beginning::start(boot, &registry).await?;
         following.extend(outside);
+        following.push(actix_web::rt::spawn(Aggregation::follow(Arc::clone(&registry))));
+        following.push(published.follow_remotes(&registry));
         following.push(examine(&registry));
         let health = beginning.health(boot);
         let known = Arc::downgrade(&registry);

@@ -15,23 +15,42 @@ use super::attempt::Course;
 use super::flow::Lane;
 use super::{Gateway, body};
 use crate::limits;
-use crate::status::ApiResult;
+use crate::status::{ApiError, ApiResult};
 
-/// The body of a request, once all of it is there, or why it will not be.
-pub(super) struct Body(ApiResult<Bytes>);
+/// The body of a request: all of it, or why it will not be there, or what is still coming for whoever passes it on.
+pub(super) enum Body {
+    /// It is there, or will not be.
+    Read(ApiResult<Bytes>),
+    /// It is on its way.
+    Coming(web::Payload),
+}
 
 impl Body {
     /// That of a request which has none.
     pub(super) fn none() -> Self {
-        Self(Ok(Bytes::new()))
+        Self::Read(Ok(Bytes::new()))
     }
 
     /// The bytes.
     ///
     /// # Errors
-    /// 400 for one that broke off, 413 for one that is too long.
+    /// 400 for one that broke off, 413 for one that is too long, 500 for one that nobody waited for.
     pub(super) fn read(self) -> ApiResult<Bytes> {
-        self.0
+        match self {
+            Self::Read(read) => read,
+            Self::Coming(_) => Err(ApiError::internal("nobody waited for the body")),
+        }
+    }
+
+    /// What is to be passed on.
+    ///
+    /// # Errors
+    /// 500 for one that was read already.
+    pub(super) fn coming(self) -> ApiResult<web::Payload> {
+        match self {
+            Self::Coming(payload) => Ok(payload),
+            Self::Read(_) => Err(ApiError::internal("the body was read already")),
+        }
     }
 }
 
@@ -88,10 +107,10 @@ impl Drop for Upload {
 pub(super) async fn arrive(gateway: &Gateway, user: &str, payload: web::Payload, course: &mut Course) -> Option<Body> {
     let mut reading = pin!(body::read(payload));
     if let Poll::Ready(read) = poll_fn(|cx| Poll::Ready(reading.as_mut().poll(cx))).await {
-        return Some(Body(read));
+        return Some(Body::Read(read));
     }
     let Some(lane) = course.lane().filter(|lane| !matches!(lane, Lane::Exempt { .. })) else {
-        return Some(Body(reading.await));
+        return Some(Body::Read(reading.await));
     };
     let Some(upload) = gateway.flow.uploads.enter(user) else {
         course.terminated(gateway, 429);
@@ -100,7 +119,7 @@ pub(super) async fn arrive(gateway: &Gateway, user: &str, payload: web::Payload,
     course.leave(gateway);
     let read = reading.await;
     drop(upload);
-    course.enter(gateway, lane).then_some(Body(read))
+    course.enter(gateway, lane).then_some(Body::Read(read))
 }
 
 #[cfg(test)]

@@ -9,7 +9,7 @@ use bytes::Bytes;
 use flotilla_proto::json;
 use flotilla_proto::schema::Text;
 use flotilla_proto::value;
-use flotilla_proto::value::Map;
+use flotilla_proto::value::{Map, Value};
 use parking_lot::Mutex;
 
 use super::custom::Custom;
@@ -27,6 +27,8 @@ const IMMUTABLE_FOR: Duration = Duration::from_secs(365 * 24 * 3600);
 pub struct OpenApi {
     /// Documents of v3 by their path.
     documents: BTreeMap<String, Arc<Document>>,
+    /// Where documents of v3 are that other servers have, by their path.
+    remote: Arc<BTreeMap<String, String>>,
     v2_hash: OnceLock<String>,
     kept: Mutex<Kept>,
     since: SystemTime,
@@ -82,7 +84,17 @@ impl OpenApi {
             .map(|subject| (subject.path(), Document::new(subject, Vec::new())))
             .collect();
         documents.extend(custom_documents(custom));
-        Self { documents, v2_hash: OnceLock::new(), kept: Mutex::default(), since: SystemTime::now() }
+        Self::of(documents, Arc::default())
+    }
+
+    fn of(documents: BTreeMap<String, Arc<Document>>, remote: Arc<BTreeMap<String, String>>) -> Self {
+        Self { documents, remote, v2_hash: OnceLock::new(), kept: Mutex::default(), since: SystemTime::now() }
+    }
+
+    /// The same documents, and others in the index that other servers have.
+    #[must_use]
+    pub fn with_remote(&self, remote: BTreeMap<String, String>) -> Self {
+        Self::of(self.documents.clone(), Arc::new(remote))
     }
 
     /// The same documents of built-in kinds, with other custom resources.
@@ -92,7 +104,7 @@ impl OpenApi {
         let mut documents: BTreeMap<String, Arc<Document>> =
             built_in.map(|(path, document)| (path.clone(), Arc::clone(document))).collect();
         documents.extend(custom_documents(custom));
-        Self { documents, v2_hash: OnceLock::new(), kept: Mutex::default(), since: SystemTime::now() }
+        Self::of(documents, Arc::clone(&self.remote))
     }
 
     /// The answer to any method on an OpenAPI path; `None` for other paths. A document that is not kept is built here,
@@ -107,7 +119,11 @@ impl OpenApi {
 
     fn index(&self) -> Answer {
         let entry = |path: &str, document: &Document| value!({"serverRelativeURL": (format!("/openapi/v3/{path}?hash={}", document.hash()))});
-        let paths: Map = self.documents.iter().map(|(path, of)| (path.as_str(), entry(path, of))).collect();
+        let own = self.documents.iter().filter(|(path, _)| !self.remote.contains_key(*path));
+        let own = own.map(|(path, of)| (path.as_str(), entry(path, of)));
+        let remote = self.remote.iter().map(|(path, url)| (path.as_str(), value!({"serverRelativeURL": (&**url)})));
+        let all: BTreeMap<&str, Value> = own.chain(remote).collect();
+        let paths: Map = all.into_iter().collect();
         let modified = ("last-modified", http_date(self.since, "GMT").into());
         Answer { headers: vec![modified], ..Answer::text(200, json::to_vec(&value!({"paths": paths}))) }
     }

@@ -50,3 +50,18 @@ pub async fn read(mut body: Answer, bytes_max: usize) -> Result<Bytes, Error> {
     }
     Ok(read.freeze())
 }
+
+/// Reads the beginning of an answer, of at most so many bytes.
+///
+/// # Errors
+/// When it breaks off.
+pub async fn read_beginning(mut body: Answer, bytes_max: usize) -> Result<Bytes, Error> {
+    let mut read = BytesMut::new();
+    while read.len() < bytes_max
+        && let Some(frame) = body.frame().await
+    {
+        let Ok(data) = frame?.into_data() else { continue };
+        read.extend_from_slice(&data[..data.len().min(bytes_max - read.len())]);
+    }
+    Ok(read.freeze())
+}

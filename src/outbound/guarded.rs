@@ -17,11 +17,11 @@ pub struct Answer {
     /// Both ends of the connection, as errors name them.
     ends: Arc<str>,
     #[expect(dead_code, reason = "it is given back when the body was read or is dropped")]
-    place: OwnedSemaphorePermit,
+    place: Option<OwnedSemaphorePermit>,
 }
 
 impl Answer {
-    pub(super) const fn new(body: Incoming, ends: Arc<str>, place: OwnedSemaphorePermit) -> Self {
+    pub(super) const fn new(body: Incoming, ends: Arc<str>, place: Option<OwnedSemaphorePermit>) -> Self {
         Self { body, ends, place }
     }
 }

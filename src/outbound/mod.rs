@@ -1,13 +1,16 @@
 //! The one way out: everything that this server asks of other servers goes through here.
 //!
 //! A [`Peer`] says where a server is and how it is trusted. [`Outbound::send`] makes one HTTP request of it, over
-//! connections that are kept in a pool for each peer; [`Outbound::connect`] hands over a connection of its own, which
-//! upgrades need. Redirects are never followed. What goes wrong is an [`Error`], in the words that Go has for it, since
-//! clients see them. How many connections, waiting requests and bytes there may be says `limits`.
+//! connections that are kept in a pool for each peer; [`Outbound::send_alone`] makes it over a connection of its own,
+//! which upgrades and what lasts long need. Redirects are never followed. What goes wrong is an [`Error`], in the words
+//! that Go has for it, since clients see them. How many connections, waiting requests and bytes there may be says
+//! `limits`.
 
+mod alone;
 mod body;
 mod dial;
 mod error;
+mod files;
 mod guarded;
 mod peer;
 mod pool;
@@ -25,9 +28,11 @@ use http::{Request, Response};
 use parking_lot::Mutex;
 use tokio::time::Instant;
 
-pub use body::{Body, empty, full, read, streamed};
+pub use alone::{Alone, Switched};
+pub use body::{Body, empty, full, read, read_beginning, streamed};
 pub use dial::{check_proxyable, dial};
 pub use error::Error;
+pub use files::CredentialFiles;
 pub use guarded::Answer;
 pub use peer::{Identity, Peer, Secure, Trust};
 pub use transport::Stream;

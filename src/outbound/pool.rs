@@ -110,7 +110,7 @@ impl Pool {
                 Ok(answer) => {
                     let ends = Arc::clone(&sender.ends);
                     self.keep(sender);
-                    return Ok(answer.map(|body| Answer::new(body, ends, place)));
+                    return Ok(answer.map(|body| Answer::new(body, ends, Some(place))));
                 }
                 // The connection had ended before the request was sent: another one may do.
                 Err(TrySendErrorOf { error: _, request: Some(unsent) }) if !is_new => request = unsent,
@@ -287,7 +287,7 @@ impl Sender {
 }
 
 /// HTTP/1.1 names the host in a header, and only the path in the first line.
-fn of_version_1(mut request: Request<Body>) -> Request<Body> {
+pub(super) fn of_version_1(mut request: Request<Body>) -> Request<Body> {
     *request.version_mut() = Version::HTTP_11;
     if let Some(authority) = request.uri().authority() {
         if let Ok(host) = authority.as_str().parse() {

@@ -63,7 +63,8 @@ fn endpoint(service: &Value, mut slices: Vec<Value>, name: &str, port: u16) -> R
     Err(format!("no endpoints available for service {name:?}"))
 }
 
-fn slices(registry: &Registry, namespace: &str, name: &str) -> Vec<Value> {
+/// The endpoint slices of a Service.
+pub fn slices(registry: &Registry, namespace: &str, name: &str) -> Vec<Value> {
     use flotilla_cluster::{Scope, Selection};
     let Some(served) = registry.resources.of_resource("discovery.k8s.io", "endpointslices") else { return Vec::new() };
     let scope = Selection { scope: Scope::namespace(namespace), ..Selection::default() };

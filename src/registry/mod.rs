@@ -54,6 +54,7 @@ pub use update::Change;
 
 use crate::access::Authorizer;
 use crate::admission::Admission;
+use crate::aggregation::Aggregation;
 use crate::config::PortRange;
 use crate::metrics::Metrics;
 use crate::outbound::Outbound;
@@ -79,6 +80,10 @@ pub struct Registry {
     pub admission: Admission,
     /// Asks other servers.
     pub outbound: Outbound,
+    /// Who answers for group versions of their own.
+    pub aggregation: Aggregation,
+    /// How kubelets are reached.
+    pub kubelets: subresources::remote::Kubelets,
     /// Whether Services are reached at their endpoints rather than at their cluster address.
     pub routes_by_endpoints: bool,
     unreadable: unreadable::Unreadable,
@@ -149,6 +154,8 @@ impl Registry {
             metrics: Arc::default(),
             admission: Admission::default(),
             outbound: Outbound::default(),
+            aggregation: Aggregation::default(),
+            kubelets: subresources::remote::Kubelets::default(),
             routes_by_endpoints: false,
             unreadable: unreadable::Unreadable::default(),
         }

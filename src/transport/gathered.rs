@@ -13,6 +13,7 @@ use actix_tls::accept::rustls_0_23::TlsStream;
 use actix_web::rt::net::TcpStream;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
+use super::client_side::{ClientSide, ReadSide};
 use super::connections::Connections;
 use super::farewell::Farewell;
 use super::inbound::{Asked, Inbound};
@@ -39,6 +40,8 @@ pub struct Gathered {
     /// Whether the connection's task will come to read again, and send first.
     promised: bool,
     outlet: Outlet,
+    /// What handlers see of it.
+    reads: ReadSide,
 }
 
 impl Gathered {
@@ -51,7 +54,8 @@ impl Gathered {
             session.set_buffer_limit(None);
         }
         let http1 = http2.is_none().then(Inbound::new);
-        Self { tls, http2, http1, tail: Vec::new(), held: 0, promised: false, outlet: Outlet::default() }
+        let (outlet, reads) = (Outlet::default(), ReadSide::new());
+        Self { tls, http2, http1, tail: Vec::new(), held: 0, promised: false, outlet, reads }
     }
 
     /// The TLS stream.
@@ -67,6 +71,11 @@ impl Gathered {
     /// What its requests ask for, if HTTP/1.1 is spoken.
     pub(super) fn asked(&self) -> Option<&Asked> {
         self.http1.as_ref().map(Inbound::asked)
+    }
+
+    /// What handlers may know of it, and take over.
+    pub fn client_side(&self) -> ClientSide {
+        self.reads.client_side()
     }
 
     /// Whether HTTP/2 was agreed on.
@@ -152,12 +161,28 @@ impl Drop for Gathered {
     }
 }
 
+/// What HTTP/1.1 reads.
+struct Heads<'c> {
+    inbound: &'c mut Inbound,
+    tls: &'c mut TlsStream<TcpStream>,
+}
+
+impl AsyncRead for Heads<'_> {
+    fn poll_read(mut self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
+        let Self { inbound, tls } = &mut *self;
+        inbound.poll_read(cx, *tls, buf)
+    }
+}
+
 impl AsyncRead for Gathered {
     fn poll_read(self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
         let this = self.get_mut();
         this.goes_on(cx)?;
         if let Some(inbound) = &mut this.http1 {
-            return inbound.poll_read(cx, &mut this.tls, buf);
+            if this.reads.is_taken_over() {
+                inbound.leave();
+            }
+            return this.reads.poll_read(cx, Heads { inbound, tls: &mut this.tls }, buf);
         }
         let Some(farewell) = &mut this.http2 else { return Poll::Ready(Ok(())) };
         farewell.advance(cx);

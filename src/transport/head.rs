@@ -45,16 +45,8 @@ pub(super) struct RequestHead {
     pub closes: bool,
     /// Whether the client waits to be asked for the body.
     pub expects: bool,
-    /// Whether the client would speak another protocol; what follows the head is of that, not of HTTP.
-    pub upgrades: bool,
-}
-
-impl RequestHead {
-    /// Whether the other protocol is WebSocket (RFC 6455).
-    pub fn is_websocket(&self) -> bool {
-        let protocol = self.headers.get(UPGRADE).map(|value| value.as_bytes().trim_ascii());
-        self.upgrades && protocol.is_some_and(|protocol| protocol.eq_ignore_ascii_case(b"websocket"))
-    }
+    /// Whether the client would go on as a WebSocket (RFC 6455).
+    pub is_websocket: bool,
 }
 
 /// What is answered without asking anybody.
@@ -115,8 +107,8 @@ pub(super) fn parse(head: &Bytes) -> Result<RequestHead, Refusal> {
     }
     let is_bodiless = length == Length::Bytes(0);
     let expects = expects && !is_old && !is_bodiless;
-    let upgrades = is_bodiless && !is_old && !closes && has(CONNECTION, "upgrade") && headers.contains_key(UPGRADE);
-    Ok(RequestHead { method, uri, target, headers, length, is_old, closes, expects, upgrades })
+    let is_websocket = is_bodiless && !is_old && has(CONNECTION, "upgrade") && has(UPGRADE, "websocket");
+    Ok(RequestHead { method, uri, target, headers, length, is_old, closes, expects, is_websocket })
 }
 
 /// A line without its end, and what follows.

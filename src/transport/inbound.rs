@@ -127,6 +127,14 @@ impl Inbound {
         Poll::Ready(())
     }
 
+    /// Passes on everything from now on as it comes: the connection has gone on with another protocol.
+    pub fn leave(&mut self) {
+        if matches!(self.stage, Stage::Head) {
+            self.ready.append(&mut self.head);
+            (self.deadline, self.stage) = (None, Stage::Other);
+        }
+    }
+
     /// Reads for the HTTP server.
     pub fn poll_read<T: AsyncRead + Unpin>(
         &mut self,
@@ -256,12 +264,9 @@ impl Inbound {
             (false, false) => "",
         });
         self.stage = match head.length {
-            _ if head.upgrades => {
-                short.push_str("connection: upgrade\r\n");
-                if head.is_websocket() {
-                    // Whatever comes is a body to the HTTP server.
-                    short.push_str("upgrade: websocket\r\n");
-                }
+            _ if head.is_websocket => {
+                // The HTTP server takes whatever comes for the body.
+                short.push_str("connection: upgrade\r\nupgrade: websocket\r\n");
                 Stage::Other
             }
             Length::Bytes(0) => Stage::Head,

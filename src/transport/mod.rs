@@ -1,6 +1,7 @@
 //! Connections: from a listening socket to requests, and what is written to them.
 
 mod chunked;
+mod client_side;
 mod connection_id;
 mod connections;
 mod farewell;
@@ -12,6 +13,7 @@ mod outlet;
 mod restored;
 mod server;
 
+pub use client_side::{ClientSide, RawBytes};
 pub use connection_id::ConnectionId;
 pub use connections::Connections;
 pub use gathered::Gathered;

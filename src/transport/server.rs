@@ -78,6 +78,7 @@ where
                 if let Some(asked) = connection.asked() {
                     data.insert(asked.clone());
                 }
+                data.insert(connection.client_side());
                 identify(connection.tls().get_ref().1, data);
             })
             .finish(app);

@@ -3,6 +3,7 @@
 //! `cargo test --test black_box`. Each test has a server and a data directory of its own.
 
 mod access;
+mod aggregation;
 mod backup;
 mod bookmarks;
 mod cluster;
@@ -39,6 +40,7 @@ mod salvage;
 mod slow;
 mod stalled;
 mod starting;
+mod streams;
 #[path = "../support/mod.rs"]
 #[allow(dead_code, unused_imports, reason = "other tests use the rest of it")]
 mod support;

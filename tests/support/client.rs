@@ -96,6 +96,21 @@ impl Connection {
         self.stream.flush()
     }
 
+    /// Sends a request for another protocol; what is behind the head of the answer is left.
+    pub fn upgrade(&mut self, method: &str, path: &str, headers: &[(&str, &str)]) -> io::Result<Answer> {
+        let mut head = format!("{method} {path} HTTP/1.1\r\nHost: localhost\r\n");
+        for (name, value) in headers {
+            head.push_str(&format!("{name}: {value}\r\n"));
+        }
+        self.send(format!("{head}\r\n").as_bytes())?;
+        self.read_head()
+    }
+
+    /// Reads so many bytes.
+    pub fn read_bytes(&mut self, length: usize) -> io::Result<Vec<u8>> {
+        self.take(length)
+    }
+
     /// Reads a whole answer.
     pub fn read_answer(&mut self) -> io::Result<Answer> {
         let mut answer = self.read_head()?;

@@ -1,14 +1,17 @@
 //! What tests from outside share: servers as child processes, and an HTTPS client.
 
+mod backend;
 #[allow(dead_code, reason = "not every program of tests calls it by another name")]
 pub mod called;
 mod client;
 mod credentials;
+pub mod frames;
 #[allow(dead_code, reason = "not every program of tests chooses ports")]
 pub mod ports;
 mod server;
 mod webhook;
 
+pub use backend::{Backend, Exchange};
 pub use client::{Answer, Connection, Watch};
 pub use credentials::Credentials;
 pub use server::{DataDir, Server};

@@ -274,6 +274,13 @@ impl Server {
         self.memory_bytes("VmHWM:")
     }
 
+    /// How many sockets it has open.
+    pub fn sockets(&self) -> usize {
+        let descriptors = fs::read_dir(format!("/proc/{}/fd", self.running.child.id())).expect("proc(5)");
+        let targets = descriptors.flatten().filter_map(|descriptor| fs::read_link(descriptor.path()).ok());
+        targets.filter(|target| target.to_string_lossy().starts_with("socket:")).count()
+    }
+
     fn memory_bytes(&self, which: &str) -> u64 {
         let status = fs::read_to_string(format!("/proc/{}/status", self.running.child.id())).expect("proc(5)");
         let kilobytes = status.lines().find_map(|line| line.strip_prefix(which)?.split_ascii_whitespace().next());

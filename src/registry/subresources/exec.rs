@@ -4,9 +4,9 @@ use flotilla_proto::value::Value;
 
 use super::remote;
 use super::{Connect, Connected, Pending};
-use crate::outbound::dial;
 use crate::registry::stored_value;
 use crate::status::{ApiError, ApiResult};
+use crate::streams::{Destination, Manner, Process};
 
 /// Lists of containers, in the order in which errors name them.
 const LISTS: [&str; 3] = ["initContainers", "containers", "ephemeralContainers"];
@@ -14,39 +14,44 @@ const LISTS: [&str; 3] = ["initContainers", "containers", "ephemeralContainers"]
 /// GET or POST of a pod's `exec` or `attach`.
 pub(super) fn connect(request: Connect<'_>) -> Pending<'_, Connected> {
     Box::pin(async move {
-        let Connect { registry, target, query, upgrade, .. } = request;
+        let Connect { registry, target, query, .. } = request;
         let pod = stored_value(&*registry.get(target.served, target.namespace, target.name, None).await?)?;
-        container(&pod, query.text("container"))?;
-        Err(upgrade_to_kubelet(registry, target, &pod, upgrade).await)
+        let container = container(&pod, query.text("container"))?;
+        let kubelet = remote::kubelet(registry, assigned(&pod, target.name)?, &target.served.resource.name)?;
+        let asked = |name: &str| query.flag(name).unwrap_or(false);
+        let process = Process {
+            stdin: asked("stdin"),
+            stdout: asked("stdout"),
+            stderr: asked("stderr"),
+            tty: asked("tty"),
+            by_websocket: kubelet.by_websocket,
+        };
+        // What kubelets call them.
+        let switches =
+            [("input", process.stdin), ("output", process.stdout), ("error", process.stderr), ("tty", process.tty)];
+        let mut parameters: Vec<(&str, String)> =
+            switches.iter().filter(|(_, is_on)| *is_on).map(|(name, _)| (*name, "1".to_owned())).collect();
+        if target.subresource == "exec" {
+            parameters.extend(query.all("command").map(|part| ("command", part.to_owned())));
+        }
+        let path = remote::kubelet_path(&[target.subresource, target.namespace, target.name, &container], parameters);
+        let peer = kubelet.peer(&registry.kubelets, false);
+        Ok(Connected::To(Destination { peer, path, manner: Manner::Process(process) }))
     })
-}
-
-/// Switches to a stream with the kubelet of a pod's node.
-pub(super) async fn upgrade_to_kubelet(
-    registry: &super::Registry,
-    target: super::Target<'_>,
-    pod: &Value,
-    upgrade: bool,
-) -> ApiError {
-    if host(pod).is_empty() {
-        return ApiError::bad_request(format!("pod {} does not have a host assigned", target.name));
-    }
-    let kubelet = match remote::kubelet(registry, host(pod), &target.served.resource.name) {
-        Ok(kubelet) => kubelet,
-        Err(error) => return error,
-    };
-    if !upgrade {
-        return ApiError::bad_request("Upgrade request required");
-    }
-    match dial(&kubelet.host, kubelet.port, false).await {
-        Err(why) => ApiError::unknown(format!("error dialing backend: {why}")),
-        Ok(_) => remote::not_spoken("streams"),
-    }
 }
 
 /// The node of a pod; empty when it has none yet.
 pub(super) fn host(pod: &Value) -> &str {
     pod.str_at(&["spec", "nodeName"])
+}
+
+/// The node of a pod that must have one.
+pub(super) fn assigned<'p>(pod: &'p Value, name: &str) -> ApiResult<&'p str> {
+    let host = host(pod);
+    if host.is_empty() {
+        return Err(ApiError::bad_request(format!("pod {name} does not have a host assigned")));
+    }
+    Ok(host)
 }
 
 /// The container that is meant: the named one, or the only one.

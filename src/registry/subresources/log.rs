@@ -7,12 +7,13 @@ use super::remote;
 use super::{Connect, Connected, Pending};
 use crate::field::{Errors, Path};
 use crate::gateway::query::Query;
-use crate::outbound::dial;
+use crate::outbound::Trust;
 use crate::registry::stored_value;
 use crate::status::{ApiError, ApiResult};
+use crate::streams::{Destination, Manner};
 
 /// Switches that are passed on to the kubelet.
-const FLAGS: [&str; 4] = ["follow", "insecureSkipTLSVerifyBackend", "previous", "timestamps"];
+const FLAGS: [&str; 3] = ["follow", "previous", "timestamps"];
 /// Numbers that are passed on, and whether they may be zero.
 const NUMBERS: [(&str, bool); 3] = [("tailLines", true), ("limitBytes", false), ("sinceSeconds", false)];
 
@@ -27,15 +28,16 @@ pub(super) fn connect(request: Connect<'_>) -> Pending<'_, Connected> {
             return Ok(Connected::Nothing);
         }
         let kubelet = remote::kubelet(registry, host(&pod), &target.served.resource.name)?;
-        match dial(&kubelet.host, kubelet.port, false).await {
-            Ok(_) => Err(remote::not_spoken("logs")),
-            Err(why) => {
-                let (host, port) = (&kubelet.host, kubelet.port);
-                let path = format!("containerLogs/{}/{}/{container}", target.namespace, target.name);
-                let parameters = parameters(query);
-                Err(ApiError::unknown(format!("Get \"https://{host}:{port}/{path}{parameters}\": {why}")))
-            }
+        let path =
+            remote::kubelet_path(&["containerLogs", target.namespace, target.name, &container], parameters(query)?);
+        let mut peer = kubelet.peer(&registry.kubelets, false);
+        if query.flag("insecureSkipTLSVerifyBackend").unwrap_or(false)
+            && let Some(secure) = &mut peer.secure
+        {
+            secure.trust = Trust::Anybody;
         }
+        let follow = query.flag("follow").unwrap_or(false);
+        Ok(Connected::To(Destination { peer, path, manner: Manner::Log { pod: target.name.into(), follow } }))
     })
 }
 
@@ -64,21 +66,14 @@ fn check(query: &Query<'_>, name: &str) -> ApiResult<()> {
 }
 
 /// The options as the kubelet takes them.
-fn parameters(query: &Query<'_>) -> String {
-    let mut all: Vec<(&str, &str)> = Vec::new();
-    for flag in FLAGS {
-        if query.flag(flag).unwrap_or(false) && flag != "insecureSkipTLSVerifyBackend" {
-            all.push((flag, "true"));
-        }
+fn parameters(query: &Query<'_>) -> ApiResult<Vec<(&'static str, String)>> {
+    let mut all: Vec<(&str, String)> = Vec::new();
+    all.extend(FLAGS.iter().filter(|flag| query.flag(flag).unwrap_or(false)).map(|flag| (*flag, "true".into())));
+    for (name, _) in NUMBERS {
+        all.extend(query.int(name)?.map(|number| (name, number.to_string())));
     }
-    for name in ["limitBytes", "sinceSeconds", "sinceTime", "tailLines"] {
-        all.extend(query.get(name).map(|value| (name, value)));
-    }
-    all.sort_unstable();
-    let escape =
-        |text: &str| percent_encoding::utf8_percent_encode(text, percent_encoding::NON_ALPHANUMERIC).to_string();
-    let pairs: Vec<String> = all.iter().map(|(name, value)| format!("{name}={}", escape(value))).collect();
-    if pairs.is_empty() { String::new() } else { format!("?{}", pairs.join("&")) }
+    all.extend(query.get("sinceTime").map(|time| ("sinceTime", time.to_owned())));
+    Ok(all)
 }
 
 #[cfg(test)]
@@ -103,10 +98,7 @@ mod tests {
             refusal("sinceSeconds=5&sinceTime=2024-01-01T00:00:00Z"),
             "PodLogOptions \"p\" is invalid: []: Forbidden: at most one of `sinceTime` or `sinceSeconds` may be specified"
         );
-        assert_eq!(
-            parameters(&Query::parse("timestamps=1&follow=true&tailLines=3")),
-            "?follow=true&tailLines=3&timestamps=true"
-        );
-        assert_eq!(parameters(&Query::parse("")), "");
+        let passed = parameters(&Query::parse("timestamps=1&follow=true&tailLines=%2B3")).unwrap();
+        assert_eq!(remote::kubelet_path(&["a"], passed), "/a?follow=true&tailLines=3&timestamps=true");
     }
 }

@@ -14,7 +14,7 @@ mod log;
 mod node_proxy;
 mod pod_proxy;
 mod port_forward;
-mod remote;
+pub mod remote;
 mod reviews;
 pub mod scale;
 mod service_proxy;
@@ -35,6 +35,7 @@ use crate::access::tokens::Issuer;
 use crate::gateway::Caller;
 use crate::gateway::query::Query;
 use crate::status::{ApiError, ApiResult};
+use crate::streams::Destination;
 
 /// How a path is served.
 #[derive(Debug, Clone, Copy)]
@@ -104,8 +105,6 @@ pub struct Connect<'a> {
     pub query: &'a Query<'a>,
     /// The path behind the subresource, if it has one, even an empty one.
     pub rest: Option<&'a str>,
-    /// Whether the client wants to switch to another protocol.
-    pub upgrade: bool,
 }
 
 /// What a connection comes to.
@@ -113,8 +112,8 @@ pub struct Connect<'a> {
 pub enum Connected {
     /// There is nothing to be read, and that is no error.
     Nothing,
-    /// The client is to use the same path with a slash.
-    WithSlash,
+    /// The request is to be passed on.
+    To(Destination),
 }
 
 /// Connects.

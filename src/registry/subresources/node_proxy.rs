@@ -5,18 +5,22 @@ use super::{Connect, Connected, Pending};
 use crate::field::quote;
 use crate::outbound::check_proxyable;
 use crate::status::ApiError;
+use crate::streams::{Destination, Manner};
 
 /// Any method on a node's `proxy`. The name may be `[scheme:]name[:port]`.
 pub(super) fn connect(request: Connect<'_>) -> Pending<'_, Connected> {
     Box::pin(async move {
-        let Connect { registry, target, rest, .. } = request;
+        let Connect { registry, target, rest, query, .. } = request;
         let invalid = || ApiError::bad_request(format!("invalid node request {}", quote(target.name)));
-        let (_, name, port) = split_name(target.name).ok_or_else(invalid)?;
+        let (scheme, name, port) = split_name(target.name).ok_or_else(invalid)?;
         let kubelet = remote::kubelet(registry, name, &target.served.resource.name)?;
         check_proxyable(&kubelet.host)?;
-        if rest.is_none() {
-            return Ok(Connected::WithSlash);
-        }
-        Err(remote::pass_on(&kubelet.host, port.parse().unwrap_or(kubelet.port)).await)
+        let peer = match port {
+            "" => kubelet.peer(&registry.kubelets, true),
+            port if port == kubelet.port.to_string() => kubelet.peer(&registry.kubelets, true),
+            port => remote::proxied(scheme, kubelet.host, port.parse().map_err(|_| invalid())?),
+        };
+        let path = remote::proxied_path(rest, query);
+        Ok(Connected::To(Destination { peer, path, manner: Manner::Proxy }))
     })
 }

@@ -1,14 +1,22 @@
 //! `portforward`: connections to ports of a pod.
 
-use super::exec::upgrade_to_kubelet;
-use super::{Connect, Connected, Pending};
+use super::exec::assigned;
+use super::{Connect, Connected, Pending, remote};
+use crate::gateway::query::parse_int;
 use crate::registry::stored_value;
+use crate::streams::{Destination, Manner};
 
 /// GET or POST of a pod's `portforward`.
 pub(super) fn connect(request: Connect<'_>) -> Pending<'_, Connected> {
     Box::pin(async move {
-        let Connect { registry, target, upgrade, .. } = request;
+        let Connect { registry, target, query, .. } = request;
+        let ports: Vec<String> =
+            query.all("ports").map(|port| parse_int(port).map(|port| port.to_string())).collect::<Result<_, _>>()?;
         let pod = stored_value(&*registry.get(target.served, target.namespace, target.name, None).await?)?;
-        Err(upgrade_to_kubelet(registry, target, &pod, upgrade).await)
+        let kubelet = remote::kubelet(registry, assigned(&pod, target.name)?, &target.served.resource.name)?;
+        let parameters = if ports.is_empty() { Vec::new() } else { vec![("port", ports.join(","))] };
+        let path = remote::kubelet_path(&["portForward", target.namespace, target.name], parameters);
+        let manner = Manner::Ports { by_websocket: kubelet.by_websocket };
+        Ok(Connected::To(Destination { peer: kubelet.peer(&registry.kubelets, false), path, manner }))
     })
 }

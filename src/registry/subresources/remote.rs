@@ -1,16 +1,35 @@
 //! Reaching what runs on nodes.
 
+use flotilla_golang::url::Url;
 use flotilla_proto::value::Value;
 
 use super::core;
-use crate::outbound::{Error, dial};
+use crate::gateway::query::Query;
+use crate::outbound::{CredentialFiles, Peer, Secure, Trust};
 use crate::registry::{Registry, stored_value};
 use crate::status::{ApiError, ApiResult};
 
-/// Kinds of addresses, in the order in which nodes are reached by them.
-const ADDRESS_TYPES: [&str; 5] = ["Hostname", "InternalDNS", "InternalIP", "ExternalDNS", "ExternalIP"];
+/// Kinds of addresses, in the order in which nodes are reached by them unless configured.
+pub const ADDRESS_TYPES: [&str; 5] = ["Hostname", "InternalDNS", "InternalIP", "ExternalDNS", "ExternalIP"];
 /// Port of kubelets that do not tell theirs.
 const KUBELET_PORT: i64 = 10_250;
+/// What a node declares that takes WebSockets itself.
+const BY_WEBSOCKET: &str = "ExtendWebSocketsToKubelet";
+
+/// How kubelets are reached.
+#[derive(Debug)]
+pub struct Kubelets {
+    /// Kinds of addresses, those to be tried first at the beginning.
+    pub address_types: Vec<String>,
+    /// Certificates.
+    pub files: CredentialFiles,
+}
+
+impl Default for Kubelets {
+    fn default() -> Self {
+        Self { address_types: ADDRESS_TYPES.map(String::from).into(), files: CredentialFiles::default() }
+    }
+}
 
 /// Where the kubelet of a node listens.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -19,19 +38,30 @@ pub struct Kubelet {
     pub host: String,
     /// Port.
     pub port: u16,
+    /// Whether it takes WebSockets itself.
+    pub by_websocket: bool,
+}
+
+impl Kubelet {
+    /// How it is connected with; `guarded` as of [`Peer`].
+    pub fn peer(&self, kubelets: &Kubelets, guarded: bool) -> Peer {
+        let (trust, identity) = (kubelets.files.trust(), kubelets.files.identity());
+        let secure = Secure { server_name: self.host.clone(), trust, identity, http2: true };
+        Peer { host: self.host.clone(), port: self.port, guarded, secure: Some(secure) }
+    }
 }
 
 /// Finds a node's kubelet. `resource` is the one of the request, by which the reference's errors call the node.
 pub fn kubelet(registry: &Registry, node: &str, resource: &str) -> ApiResult<Kubelet> {
     let object = registry.current(&*core(registry, "nodes")?, "", node);
     let object = object.ok_or_else(|| ApiError::not_found("", resource, node))?;
-    kubelet_of(&stored_value(&object)?)
+    kubelet_of(&stored_value(&object)?, &registry.kubelets.address_types)
 }
 
-fn kubelet_of(node: &Value) -> ApiResult<Kubelet> {
+fn kubelet_of(node: &Value, address_types: &[String]) -> ApiResult<Kubelet> {
     let addresses = node.list_at(&["status", "addresses"]);
-    let of_type = |kind: &&str| addresses.iter().find(|address| address.str_at(&["type"]) == *kind);
-    let Some(address) = ADDRESS_TYPES.iter().find_map(of_type) else {
+    let of_type = |kind: &String| addresses.iter().find(|address| address.str_at(&["type"]) == kind);
+    let Some(address) = address_types.iter().find_map(of_type) else {
         let known: Vec<String> = addresses
             .iter()
             .map(|address| format!("{{{} {}}}", address.str_at(&["type"]), address.str_at(&["address"])))
@@ -41,21 +71,47 @@ fn kubelet_of(node: &Value) -> ApiResult<Kubelet> {
     };
     let stated = node.int_at(&["status", "daemonEndpoints", "kubeletEndpoint", "Port"]).filter(|port| *port > 0);
     let port = u16::try_from(stated.unwrap_or(KUBELET_PORT)).unwrap_or_default();
-    Ok(Kubelet { host: address.str_at(&["address"]).to_owned(), port })
+    let by_websocket = node.list_at(&["status", "declaredFeatures"]).iter().any(|it| it.as_str() == Some(BY_WEBSOCKET));
+    Ok(Kubelet { host: address.str_at(&["address"]).to_owned(), port, by_websocket })
 }
 
-/// 501: the other side answers, but the server does not speak with it yet.
-pub fn not_spoken(what: &str) -> ApiError {
-    ApiError::new(501, "NotImplemented", format!("the server cannot pass on {what} yet"))
+/// A server behind a node, pod or service, by the scheme that the client asks for. Nobody vouches for it, as in the
+/// reference.
+pub fn proxied(scheme: &str, host: String, port: u16) -> Peer {
+    let secure = || Secure { server_name: host.clone(), trust: Trust::Anybody, identity: None, http2: true };
+    let secure = (scheme == "https").then(secure);
+    Peer { host, port, guarded: true, secure }
 }
 
-/// Passes an HTTP request on.
-pub async fn pass_on(host: &str, port: u16) -> ApiError {
-    match dial(host, port, true).await {
-        Err(Error::Forbidden) => ApiError::bad_request(Error::Forbidden.to_string()),
-        Err(why) => ApiError::new(503, "ServiceUnavailable", format!("error trying to reach service: {why}")),
-        Ok(_) => not_spoken("HTTP requests"),
+/// The path behind a proxy, escaped; empty where there is none.
+pub fn proxied_path(rest: Option<&str>, query: &Query<'_>) -> String {
+    let rest = rest.unwrap_or_else(|| query.text("path"));
+    if rest.is_empty() {
+        return String::new();
     }
+    let mut parts: Vec<&str> = Vec::new();
+    for part in rest.split('/') {
+        match part {
+            "" | "." => {}
+            ".." => drop(parts.pop()),
+            part => parts.push(part),
+        }
+    }
+    let slash = if rest.ends_with('/') && !parts.is_empty() { "/" } else { "" };
+    let mut url = Url::default();
+    url.path = format!("/{}{slash}", parts.join("/")).into_bytes();
+    url.escaped_path()
+}
+
+/// A path at a kubelet, with what it is asked; parameters are sorted by their names.
+pub fn kubelet_path(parts: &[&str], mut parameters: Vec<(&str, String)>) -> String {
+    use flotilla_golang::url::query_escape;
+    parameters.sort_by(|(a, _), (b, _)| a.cmp(b));
+    let mut url = Url::default();
+    url.path = format!("/{}", parts.join("/")).into_bytes();
+    let query: Vec<String> = parameters.iter().map(|(name, value)| format!("{name}={}", query_escape(value))).collect();
+    let mark = if query.is_empty() { "" } else { "?" };
+    format!("{}{mark}{}", url.escaped_path(), query.join("&"))
 }
 
 /// Scheme, name and port of `[scheme:]name[:port]`; `None` when it is none of these.
@@ -91,8 +147,21 @@ mod tests {
         let node = value!({"status": {
             "addresses": [{"type": "ExternalIP", "address": "1.1.1.1"}, {"type": "InternalIP", "address": "1.1.1.2"}]
         }});
-        assert_eq!(kubelet_of(&node).unwrap(), Kubelet { host: "1.1.1.2".into(), port: 10_250 });
-        let error = kubelet_of(&value!({"status": {}})).unwrap_err();
+        let usual = Kubelets::default().address_types;
+        let found = |types: &[String]| kubelet_of(&node, types).unwrap();
+        assert_eq!(found(&usual), Kubelet { host: "1.1.1.2".into(), port: 10_250, by_websocket: false });
+        assert_eq!(found(&["ExternalIP".into()]).host, "1.1.1.1");
+        let error = kubelet_of(&value!({"status": {}}), &usual).unwrap_err();
         assert_eq!((error.code, &*error.message), (500, "no preferred addresses found; known addresses: []"));
+    }
+
+    #[test]
+    fn paths_behind_proxies() {
+        let path = |rest: Option<&str>| proxied_path(rest, &Query::parse("path=q"));
+        assert_eq!(path(Some("/a/../b c/")), "/b%20c/");
+        assert_eq!((&*path(None), &*path(Some(""))), ("/q", ""));
+        assert_eq!(path(Some("/")), "/");
+        let asked = kubelet_path(&["exec", "ns", "p", "c"], vec![("input", "1".into()), ("command", "a b".into())]);
+        assert_eq!(asked, "/exec/ns/p/c?command=a+b&input=1");
     }
 }

@@ -9,13 +9,14 @@ use crate::field::quote;
 use crate::outbound::check_proxyable;
 use crate::registry::{Registry, stored_value};
 use crate::status::{ApiError, ApiResult};
+use crate::streams::{Destination, Manner};
 
 /// Any method on a service's `proxy`. The name may be `[scheme:]name[:port]`.
 pub(super) fn connect(request: Connect<'_>) -> Pending<'_, Connected> {
     Box::pin(async move {
-        let Connect { registry, target, rest, .. } = request;
+        let Connect { registry, target, rest, query, .. } = request;
         let invalid = || ApiError::bad_request(format!("invalid service request {}", quote(target.name)));
-        let (_, name, port) = split_name(target.name).ok_or_else(invalid)?;
+        let (scheme, name, port) = split_name(target.name).ok_or_else(invalid)?;
         let service = stored_value(&*registry.get(target.served, target.namespace, name, None).await?)?;
         let port = port_name(&service, port)?;
         let endpoints = registry.current(&*core(registry, "endpoints")?, target.namespace, name);
@@ -23,10 +24,8 @@ pub(super) fn connect(request: Connect<'_>) -> Pending<'_, Connected> {
         let unavailable = || unavailable(format!("no endpoints available for service {}", quote(target.name)));
         let (host, port) = endpoint(registry, &endpoints, port)?.ok_or_else(unavailable)?;
         check_proxyable(&host)?;
-        if rest.is_none() {
-            return Ok(Connected::WithSlash);
-        }
-        Err(remote::pass_on(&host, port).await)
+        let path = remote::proxied_path(rest, query);
+        Ok(Connected::To(Destination { peer: remote::proxied(scheme, host, port), path, manner: Manner::Proxy }))
     })
 }
 

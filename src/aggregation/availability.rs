@@ -1,0 +1,190 @@
+//! Whether aggregated servers are there, as the condition `Available` of their APIServices says.
+
+use std::time::Duration;
+
+use flotilla_proto::value;
+use flotilla_proto::value::Value;
+use futures_util::StreamExt as _;
+use futures_util::stream::FuturesUnordered;
+use http::Request;
+use http::header::{HOST, HeaderMap};
+use tokio::time::Instant;
+
+use super::{Remote, identity};
+use crate::access::User;
+use crate::limits;
+use crate::outbound::{self, service};
+use crate::registry::{Registry, now, stored_value};
+
+/// How often a server is asked at the same time; one answer is enough.
+const ATTEMPTS: usize = 5;
+/// Who asks.
+const CHECKER: &str = "system:kube-aggregator";
+
+/// What a look at a server comes to: status, reason and message of the condition.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Found {
+    status: &'static str,
+    reason: &'static str,
+    message: String,
+}
+
+impl Found {
+    fn missing(reason: &'static str, message: String) -> Self {
+        Self { status: "False", reason, message }
+    }
+
+    /// That this server answers itself.
+    pub fn local() -> Self {
+        Self { status: "True", reason: "Local", message: "Local APIServices are always available".into() }
+    }
+
+    /// Whether the server is there, or will be looked at again only when something changes.
+    pub fn is_settled(&self) -> bool {
+        self.reason != "FailedDiscoveryCheck"
+    }
+
+    /// The status of an APIService with this condition; `None` where it says the same already.
+    pub fn status(&self, object: &Value) -> Option<Value> {
+        let mut conditions: Vec<Value> = object.list_at(&["status", "conditions"]).to_vec();
+        let own = conditions.iter_mut().find(|condition| condition.str_at(&["type"]) == "Available");
+        let mut wanted = value!({"type": "Available", "status": (self.status),
+            "lastTransitionTime": (now().to_string()), "reason": (self.reason), "message": (&*self.message)});
+        match own {
+            Some(own) => {
+                if own.str_at(&["status"]) == self.status {
+                    wanted.set_at(&["lastTransitionTime"], own.at(&["lastTransitionTime"]).clone());
+                }
+                if *own == wanted {
+                    return None;
+                }
+                *own = wanted;
+            }
+            None => conditions.push(wanted),
+        }
+        let mut status = object.at(&["status"]).clone();
+        if status.is_null() {
+            status = Value::object();
+        }
+        status.set_at(&["conditions"], conditions);
+        Some(status)
+    }
+}
+
+/// Looks whether a server is there.
+pub async fn look(registry: &Registry, remote: &Remote) -> Found {
+    if let Some(found) = of_service(registry, remote) {
+        return found;
+    }
+    let mut attempts: FuturesUnordered<_> = (0..ATTEMPTS).map(|_| discover(registry, remote)).collect();
+    let mut last = String::new();
+    while let Some(outcome) = attempts.next().await {
+        match outcome {
+            Ok(()) => return Found { status: "True", reason: "Passed", message: "all checks passed".into() },
+            Err(why) => last = why,
+        }
+    }
+    Found::missing("FailedDiscoveryCheck", last)
+}
+
+/// What the Service of a server says; `None` where nothing is wrong with that.
+fn of_service(registry: &Registry, remote: &Remote) -> Option<Found> {
+    let Remote { namespace, service: name, port, .. } = remote;
+    let quoted = crate::field::quote(namespace);
+    let served = registry.resources.of_resource("", "services")?;
+    let Some(object) = registry.current(&served, namespace, name) else {
+        return Some(Found::missing("ServiceNotFound", format!("service/{name} in {quoted} is not present")));
+    };
+    let service = stored_value(&object).ok()?;
+    if service.str_at(&["spec", "type"]) != "ClusterIP" {
+        return None;
+    }
+    let mut ports = service.list_at(&["spec", "ports"]).iter();
+    let Some(found) = ports.find(|own| own.int_at(&["port"]) == Some(i64::from(*port))) else {
+        let why = format!("service/{name} in {quoted} is not listening on port {port}");
+        return Some(Found::missing("ServicePortError", why));
+    };
+    let port_name = found.str_at(&["name"]);
+    let slices = service::slices(registry, namespace, name);
+    if slices.is_empty() {
+        let why = format!("cannot find endpointslices for service/{name} in {quoted}");
+        return Some(Found::missing("EndpointsNotFound", why));
+    }
+    if !slices.iter().any(|slice| is_served_by(slice, port_name)) {
+        let port_name = crate::field::quote(port_name);
+        let why = format!("endpointslices for service/{name} in {quoted} have no addresses with port name {port_name}");
+        return Some(Found::missing("MissingEndpoints", why));
+    }
+    None
+}
+
+/// Whether a slice has an endpoint that is ready, and a port of this name.
+fn is_served_by(slice: &Value, port_name: &str) -> bool {
+    let mut endpoints = slice.list_at(&["endpoints"]).iter();
+    let mut ports = slice.list_at(&["ports"]).iter();
+    endpoints.any(|endpoint| endpoint.at(&["conditions", "ready"]).as_bool() != Some(false))
+        && ports.any(|port| port.str_at(&["name"]) == port_name && port.int_at(&["port"]).is_some())
+}
+
+/// Asks a server for its group version.
+async fn discover(registry: &Registry, remote: &Remote) -> Result<(), String> {
+    let peer = remote.peer(registry, registry.aggregation.identity())?;
+    let url = format!("https://{}{}", peer.address(), remote.path());
+    let failing = |why: String| format!("failing or missing response from {url}: {why}");
+    let request = ask_as_checker(&url, "").map_err(|error| failing(error.to_string()))?;
+    let deadline = Instant::now() + limits::AGGREGATED_CHECK_TIMEOUT;
+    let answer = registry.outbound.send(&peer, request, deadline).await;
+    let answer = answer.map_err(|error| failing(format!("Get \"{url}\": {error}")))?;
+    match answer.status().as_u16() {
+        200..300 => Ok(()),
+        code => Err(failing(format!("bad status from {url}: {code}"))),
+    }
+}
+
+/// A request of the server's own.
+pub(super) fn ask_as_checker(url: &str, accept: &str) -> http::Result<Request<outbound::Body>> {
+    let mut headers = HeaderMap::new();
+    let groups = vec!["system:masters".into()];
+    identity::set(&mut headers, &User { name: CHECKER.into(), groups, ..User::default() });
+    let host = url.trim_start_matches("https://").split('/').next().unwrap_or_default();
+    let mut request = Request::get(url).header(HOST, host);
+    if !accept.is_empty() {
+        request = request.header("accept", accept);
+    }
+    let mut request = request.body(outbound::empty())?;
+    request.headers_mut().extend(headers);
+    Ok(request)
+}
+
+/// How long until a server that is there is looked at again.
+pub const LOOK_INTERVAL: Duration = Duration::from_secs(30);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn conditions_keep_their_time_while_they_hold() {
+        let found = Found::missing("ServiceNotFound", "gone".into());
+        let first = found.status(&Value::object()).unwrap();
+        let mut object = Value::object();
+        object.set_at(&["status"], first);
+        object.set_at(&["status", "conditions"], {
+            let mut conditions = object.list_at(&["status", "conditions"]).to_vec();
+            conditions[0].set_at(&["lastTransitionTime"], "2020-01-01T00:00:00Z");
+            conditions
+        });
+        assert_eq!(found.status(&object), None);
+        let time = |status: Value| status.list_at(&["conditions"])[0].str_at(&["lastTransitionTime"]).to_owned();
+        let other = Found::missing("MissingEndpoints", String::new()).status(&object).unwrap();
+        assert_eq!(time(other), "2020-01-01T00:00:00Z");
+        assert_ne!(time(Found::local().status(&object).unwrap()), "2020-01-01T00:00:00Z");
+    }
+
+    #[test]
+    fn endpoints_are_ready_unless_they_say_otherwise() {
+        let slice = |ready: Value| value!({"endpoints": [{"conditions": {"ready": ready}}], "ports": [{"name": "https", "port": 443}]});
+        assert!(is_served_by(&slice(Value::Null), "https") && is_served_by(&slice(true.into()), "https"));
+        assert!(!is_served_by(&slice(false.into()), "https") && !is_served_by(&slice(true.into()), ""));
+    }
+}

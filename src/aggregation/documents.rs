@@ -1,0 +1,250 @@
+//! What aggregated servers say that they have, for discovery and OpenAPI.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use flotilla_proto::json;
+use flotilla_proto::value;
+use flotilla_proto::value::Value;
+use futures_util::{StreamExt as _, stream};
+use http::header::CONTENT_TYPE;
+use tokio::time::Instant;
+
+use super::{Remote, availability};
+use crate::limits;
+use crate::outbound::{self, Error};
+use crate::registry::Registry;
+
+/// Asks for all that a server has in one document.
+const ACCEPT: &str = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList,\
+                      application/json;g=apidiscovery.k8s.io;v=v2beta1;as=APIGroupDiscoveryList";
+/// How long until a server that did not tell is asked again.
+const RETRY: Duration = Duration::from_secs(5);
+
+/// A group version of another server, as it is listed.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Listed {
+    /// Who answers for it.
+    pub remote: Arc<Remote>,
+    /// Its resources, as aggregated discovery has them.
+    pub resources: Vec<Value>,
+    /// Whether the server did not tell them lately.
+    pub stale: bool,
+    /// Where its document of OpenAPI v3 is, relative to this server; empty when there is none.
+    pub openapi: String,
+}
+
+/// Keeps what is listed up to date, for ever; `publish` is told of all that is listed whenever that changes.
+pub async fn keep(registry: Arc<Registry>, publish: impl Fn(&[Listed])) {
+    let mut changes = registry.aggregation.changes();
+    let mut known: BTreeMap<String, Listed> = BTreeMap::new();
+    let mut all_due = Instant::now() + limits::AGGREGATED_DISCOVERY_INTERVAL;
+    loop {
+        changes.borrow_and_update();
+        let before = known.clone();
+        let remotes = registry.aggregation.all();
+        known.retain(|name, _| remotes.iter().any(|remote| remote.name == *name));
+        let is_due = Instant::now() >= all_due;
+        let mut asked = Vec::new();
+        for remote in remotes {
+            let own = known.get(&remote.name);
+            if is_due || own.is_none_or(|own| own.remote != remote || own.stale) {
+                // One that is new is listed at once, and what it has follows.
+                known.entry(remote.name.clone()).or_insert_with(|| stale(&remote));
+                asked.push(remote);
+            }
+        }
+        if is_due {
+            all_due = Instant::now() + limits::AGGREGATED_DISCOVERY_INTERVAL;
+        }
+        tell(&before, &known, &publish);
+        let before = known.clone();
+        let mut told = stream::iter(asked.into_iter().map(|remote| ask(&registry, remote)))
+            .buffer_unordered(limits::AGGREGATED_DISCOVERY_ASKED);
+        while let Some(listed) = told.next().await {
+            known.insert(listed.remote.name.clone(), listed);
+        }
+        drop(told);
+        tell(&before, &known, &publish);
+        let retries = known.values().any(|listed| listed.stale && listed.remote.is_available);
+        let again = if retries { all_due.min(Instant::now() + RETRY) } else { all_due };
+        tokio::select! {
+            changed = changes.changed() => if changed.is_err() { return },
+            () = tokio::time::sleep_until(again), if !known.is_empty() => {}
+        }
+    }
+}
+
+fn tell(before: &BTreeMap<String, Listed>, known: &BTreeMap<String, Listed>, publish: &impl Fn(&[Listed])) {
+    if before != known {
+        publish(&known.values().cloned().collect::<Vec<_>>());
+    }
+}
+
+fn stale(remote: &Arc<Remote>) -> Listed {
+    Listed { remote: Arc::clone(remote), resources: Vec::new(), stale: true, openapi: String::new() }
+}
+
+/// Asks a server what it has.
+async fn ask(registry: &Registry, remote: Arc<Remote>) -> Listed {
+    if !remote.is_available {
+        return stale(&remote);
+    }
+    match resources(registry, &remote).await {
+        Ok(resources) => {
+            let openapi = openapi(registry, &remote).await.unwrap_or_default();
+            Listed { resources, stale: false, openapi, remote }
+        }
+        Err(why) => {
+            tracing::debug!(api_service = %remote.name, why, "an aggregated server does not tell what it has");
+            stale(&remote)
+        }
+    }
+}
+
+/// A document of a server: its media type and itself.
+async fn fetch(registry: &Registry, remote: &Remote, path: &str, accept: &str) -> Result<(u16, String, Value), String> {
+    let peer = remote.peer(registry, registry.aggregation.identity())?;
+    let request = availability::ask_as_checker(&format!("https://{}{path}", peer.address()), accept);
+    let request = request.map_err(|error| error.to_string())?;
+    let deadline = Instant::now() + limits::AGGREGATED_CHECK_TIMEOUT;
+    let fetching = async {
+        let answer = registry.outbound.send(&peer, request, deadline).await?;
+        let code = answer.status().as_u16();
+        let media = answer.headers().get(CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or("").to_owned();
+        let body = outbound::read(answer.into_body(), limits::AGGREGATED_DISCOVERY_BYTES).await?;
+        Ok((code, media, body))
+    };
+    let (code, media, body) = tokio::time::timeout_at(deadline, fetching)
+        .await
+        .unwrap_or(Err(Error::Deadline))
+        .map_err(|error| error.to_string())?;
+    let document = if code == 200 { json::parse(&body).map_err(|error| error.to_string())? } else { Value::Null };
+    Ok((code, media, document))
+}
+
+/// The resources of a group version, out of the one document that has all, or out of its own.
+async fn resources(registry: &Registry, remote: &Remote) -> Result<Vec<Value>, String> {
+    let (code, media, document) =
+        fetch(registry, remote, "/apis", ACCEPT).await.or_else(|why| match why.starts_with("invalid character") {
+            true => Ok((200, String::new(), Value::Null)),
+            false => Err(why),
+        })?;
+    match code {
+        200 if media.contains("g=apidiscovery.k8s.io") && media.contains("as=APIGroupDiscoveryList") => {
+            return Ok(of_aggregated(&document, remote));
+        }
+        503 => return Err("503".into()),
+        _ => {}
+    }
+    let (code, _, document) = fetch(registry, remote, &remote.path(), "application/json").await?;
+    if code != 200 || document.str_at(&["kind"]) != "APIResourceList" {
+        return Err(format!("no list of resources: {code}"));
+    }
+    Ok(of_legacy(&document))
+}
+
+fn of_aggregated(document: &Value, remote: &Remote) -> Vec<Value> {
+    let mut groups = document.list_at(&["items"]).iter();
+    let group = groups.find(|group| group.str_at(&["metadata", "name"]) == remote.group);
+    let mut versions = group.map_or(&[][..], |group| group.list_at(&["versions"])).iter();
+    let version = versions.find(|version| version.str_at(&["version"]) == remote.version);
+    version.map_or_else(Vec::new, |version| version.list_at(&["resources"]).iter().map(resource).collect())
+}
+
+/// A resource with the fields that one has, of whatever another server says of it.
+fn resource(told: &Value) -> Value {
+    let mut entry = value!({
+        "resource": (told.str_at(&["resource"])),
+        "responseKind": (kind(told.at(&["responseKind"]))),
+        "scope": (told.str_at(&["scope"])),
+        "singularResource": (told.str_at(&["singularResource"])),
+        "verbs": (texts(told, "verbs"))
+    });
+    for list in ["shortNames", "categories"] {
+        let texts = texts(told, list);
+        if !texts.is_empty() {
+            entry.set_at(&[list], texts);
+        }
+    }
+    let parts = told.list_at(&["subresources"]).iter().map(|part| {
+        value!({
+            "subresource": (part.str_at(&["subresource"])),
+            "responseKind": (kind(part.at(&["responseKind"]))),
+            "verbs": (texts(part, "verbs"))
+        })
+    });
+    let parts: Vec<Value> = parts.collect();
+    if !parts.is_empty() {
+        entry.set_at(&["subresources"], parts);
+    }
+    entry
+}
+
+fn kind(told: &Value) -> Value {
+    let of = |field: &str| told.str_at(&[field]).to_owned();
+    value!({"group": (of("group")), "version": (of("version")), "kind": (of("kind"))})
+}
+
+fn texts(told: &Value, list: &str) -> Vec<Value> {
+    told.list_at(&[list]).iter().filter_map(Value::as_str).map(Value::from).collect()
+}
+
+/// The resources of an `APIResourceList`, in which parts of resources stand beside these.
+fn of_legacy(document: &Value) -> Vec<Value> {
+    let listed = document.list_at(&["resources"]);
+    let is_part = |of: &&Value| of.str_at(&["name"]).contains('/');
+    let resources = listed.iter().filter(|of| !is_part(of)).map(|of| {
+        let name = of.str_at(&["name"]);
+        let own = format!("{name}/");
+        let parts = listed.iter().filter_map(|part| {
+            let subresource = part.str_at(&["name"]).strip_prefix(&own)?;
+            Some(value!({"subresource": subresource, "responseKind": (part.clone()), "verbs": (texts(part, "verbs"))}))
+        });
+        let mut told = of.clone();
+        told.set_at(&["resource"], name);
+        told.set_at(&["responseKind"], of.clone());
+        told.set_at(&["scope"], if of.is_true_at(&["namespaced"]) { "Namespaced" } else { "Cluster" });
+        told.set_at(&["singularResource"], of.str_at(&["singularName"]));
+        told.set_at(&["subresources"], parts.collect::<Vec<_>>());
+        resource(&told)
+    });
+    resources.collect()
+}
+
+/// Where the document of OpenAPI v3 of a group version is.
+async fn openapi(registry: &Registry, remote: &Remote) -> Option<String> {
+    let (_, _, index) = fetch(registry, remote, "/openapi/v3", "application/json").await.ok()?;
+    let path = remote.path();
+    let url = index.at(&["paths", &path[1..], "serverRelativeURL"]).as_str()?;
+    // It must lead to that document and to nothing else.
+    let rest = url.strip_prefix("/openapi/v3")?.strip_prefix(&path)?;
+    (rest.is_empty() || rest.starts_with('?')).then(|| url.to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn older_lists_say_the_same() {
+        let list = value!({"resources": [
+            {"name": "things", "singularName": "thing", "namespaced": true, "kind": "Thing", "verbs": ["get"],
+                "shortNames": ["th"]},
+            {"name": "things/status", "kind": "Thing", "verbs": ["patch"], "namespaced": true}
+        ]});
+        let [things] = &of_legacy(&list)[..] else { panic!("one resource") };
+        assert_eq!((things.str_at(&["resource"]), things.str_at(&["scope"])), ("things", "Namespaced"));
+        assert_eq!(things.str_at(&["responseKind", "kind"]), "Thing");
+        assert_eq!(things.list_at(&["subresources"])[0].str_at(&["subresource"]), "status");
+        assert_eq!(things.list_at(&["shortNames"]).len(), 1);
+    }
+
+    #[test]
+    fn what_is_no_field_of_a_resource_is_not_told() {
+        let told = resource(&value!({"resource": "things", "scope": 1, "verbs": "get", "evil": {"a": "b"}}));
+        assert!(told.at(&["evil"]).is_null());
+        assert_eq!((told.str_at(&["scope"]), told.list_at(&["verbs"]).len()), ("", 0));
+    }
+}

@@ -1,0 +1,67 @@
+//! Who asks, as aggregated servers are told: by headers, which they believe whoever shows the front proxy's
+//! certificate.
+
+use http::header::{HeaderMap, HeaderName, HeaderValue};
+
+use crate::access::User;
+
+/// Sets who asks. What a client says of that itself is dropped.
+pub fn set(headers: &mut HeaderMap, user: &User) {
+    let claimed: Vec<HeaderName> =
+        headers.keys().filter(|name| name.as_str().starts_with("x-remote-")).cloned().collect();
+    for name in claimed {
+        headers.remove(name);
+    }
+    let mut add = |name: &str, value: &str| {
+        if let (Ok(name), Ok(value)) = (HeaderName::from_bytes(name.as_bytes()), HeaderValue::from_str(value)) {
+            headers.append(name, value);
+        }
+    };
+    add("x-remote-user", &user.name);
+    if !user.uid.is_empty() {
+        add("x-remote-uid", &user.uid);
+    }
+    for group in &user.groups {
+        add("x-remote-group", group);
+    }
+    for (key, values) in user.extra.iter() {
+        let name = format!("x-remote-extra-{}", escape(key));
+        values.iter().for_each(|value| add(&name, value));
+    }
+}
+
+/// A text as a part of the name of a header: what may not stand there is written as `%` and two digits.
+fn escape(text: &str) -> String {
+    let is_legal = |byte: u8| byte.is_ascii_alphanumeric() || b"!#$&'*+-.^_`|~".contains(&byte);
+    text.bytes().fold(String::new(), |mut out, byte| {
+        match is_legal(byte) {
+            true => out.push(byte.into()),
+            false => out.push_str(&format!("%{byte:02X}")),
+        }
+        out
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nobody_claims_to_be_somebody_else() {
+        let mut headers = HeaderMap::new();
+        for (name, value) in [("x-remote-user", "root"), ("x-remote-extra-a", "b"), ("accept", "c")] {
+            headers.append(HeaderName::from_static(name), HeaderValue::from_static(value));
+        }
+        let user = User {
+            name: "u".into(),
+            groups: vec!["g".into(), "h".into()],
+            extra: [("example.org/A%b".to_owned(), vec!["1".to_owned(), "2".to_owned()])].into(),
+            ..User::default()
+        };
+        set(&mut headers, &user);
+        let all = |name: &str| headers.get_all(name).iter().map(|value| value.to_str().unwrap()).collect::<Vec<_>>();
+        assert_eq!((all("x-remote-user"), all("x-remote-group")), (vec!["u"], vec!["g", "h"]));
+        assert_eq!(all("x-remote-extra-example.org%2fa%25b"), ["1", "2"]);
+        assert_eq!(headers.len(), 6);
+    }
+}

@@ -1,0 +1,100 @@
+//! Requests that another server answers.
+
+use actix_web::{HttpResponse, web};
+use http::header::{HOST, HeaderMap, HeaderName, HeaderValue, LOCATION};
+use http::{Method, Request};
+use tokio::time::Instant;
+
+use super::{Remote, identity};
+use crate::access::User;
+use crate::gateway::answer::{self, CACHING};
+use crate::limits;
+use crate::outbound::{self, Alone, Answer, Error, Peer};
+use crate::registry::Registry;
+use crate::status::ApiResult;
+use crate::streams::{Destination, Manner, Passing, forwarded, proxy, upgrade};
+
+/// Has another server answer a request, whose user may make it. `lasts` says that the answer has no end of its own.
+pub async fn answer(
+    registry: &Registry,
+    remote: &Remote,
+    passing: &Passing<'_>,
+    user: &User,
+    lasts: bool,
+    payload: web::Payload,
+) -> ApiResult<HttpResponse> {
+    if !remote.is_available {
+        return Ok(refusal(503, "service unavailable"));
+    }
+    let Ok(peer) = remote.peer(registry, registry.aggregation.identity()) else {
+        return Ok(refusal(503, "service unavailable"));
+    };
+    let request = passing.request;
+    let query = request.query_string();
+    let path = if query.is_empty() { request.path().to_owned() } else { format!("{}?{query}", request.path()) };
+    let to = Destination { peer, path, manner: Manner::Proxy };
+    let mut headers = forwarded::of_request(request);
+    identity::set(&mut headers, user);
+    if let Ok(host) = HeaderValue::from_str(&to.peer.address()) {
+        headers.insert(HOST, host);
+    }
+    if passing.is_upgrade() {
+        return match upgrade::ask(passing, &to, method(passing), headers).await {
+            Ok(Alone::Switched(head, peer)) => upgrade::switch(passing, &head, peer, payload),
+            Ok(Alone::Answered(answer)) => upgrade::refused(passing, answer),
+            Err(error) => Ok(refusal(503, &error.message)),
+        };
+    }
+    forwarded::drop_of_connection(&mut headers);
+    tell_where(&mut headers, request.path(), &to.peer);
+    let asked = match lasts && request.method() == "GET" {
+        true => alone(passing, &to, headers).await?,
+        false => proxy::ask(passing, &to, &to.path, headers, payload).await?,
+    };
+    match asked {
+        Err(error) => Ok(refusal(503, &format!("error trying to reach service: {error}"))),
+        Ok(answer) if answer.status().is_redirection() && answer.headers().contains_key(LOCATION) => {
+            Ok(refusal(502, "the backend attempted to redirect this request, which is not permitted"))
+        }
+        Ok(answer) => {
+            let (head, body) = answer.into_parts();
+            proxy::respond(passing, head, body)
+        }
+    }
+}
+
+fn method(passing: &Passing<'_>) -> Method {
+    Method::from_bytes(passing.request.method().as_str().as_bytes()).unwrap_or_default()
+}
+
+/// What lasts has a connection of its own, and so keeps no others waiting.
+async fn alone(
+    passing: &Passing<'_>,
+    to: &Destination,
+    headers: HeaderMap,
+) -> ApiResult<Result<http::Response<Answer>, Error>> {
+    let request: Request<outbound::Body> = upgrade::request(to, method(passing), headers)?;
+    let deadline = Instant::now() + limits::STREAM_BEGIN_TIMEOUT;
+    let asked = passing.meanwhile(passing.outbound.send_alone(&to.peer, request, deadline)).await?;
+    Ok(asked.and_then(|answered| match answered {
+        Alone::Answered(answer) => Ok(answer),
+        Alone::Switched(..) => Err(Error::Broken("net/http: unexpected 101 Switching Protocols".into())),
+    }))
+}
+
+/// Says where a request went.
+fn tell_where(headers: &mut HeaderMap, path: &str, peer: &Peer) {
+    let told = [("x-forwarded-uri", path), ("x-forwarded-host", &*peer.address()), ("x-forwarded-proto", "https")];
+    for (name, value) in told {
+        if let Ok(value) = HeaderValue::from_str(value) {
+            headers.insert(HeaderName::from_static(name), value);
+        }
+    }
+}
+
+/// An answer in place of the other server's: plain text, as the reference has it.
+fn refusal(code: u16, why: &str) -> HttpResponse {
+    let mut response = answer::respond_text(code, &format!("{why}\n"));
+    response.headers_mut().insert(CACHING.0, CACHING.1);
+    response
+}

@@ -1,0 +1,83 @@
+//! What an APIService says of the server that answers for a version of a group.
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use flotilla_proto::value::Value;
+
+use crate::outbound::{Identity, Peer, Secure, Trust, service};
+use crate::registry::Registry;
+
+/// The port of services that do not say which.
+const PORT: u16 = 443;
+
+/// A server that answers for a version of a group.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Remote {
+    /// Name of its APIService.
+    pub name: String,
+    /// API group.
+    pub group: String,
+    /// API version.
+    pub version: String,
+    /// Namespace of the Service that leads to it.
+    pub namespace: String,
+    /// Name of that.
+    pub service: String,
+    /// Port of that.
+    pub port: u16,
+    /// Rank of the group.
+    pub group_priority: i64,
+    /// Rank of the version in its group.
+    pub version_priority: i64,
+    /// Whether it was there when it was last looked at.
+    pub is_available: bool,
+    trust: Trust,
+}
+
+/// Group and version of the name of an APIService.
+pub fn split_name(name: &str) -> Option<(String, String)> {
+    let (version, group) = name.split_once('.')?;
+    Some((group.to_owned(), version.to_owned()))
+}
+
+impl Remote {
+    /// Of an APIService; `None` where this server answers itself.
+    pub fn of(object: &Value) -> Option<Self> {
+        let spec = object.at(&["spec"]);
+        let service = spec.at(&["service"]);
+        if service.is_null() || spec.str_at(&["group"]).is_empty() {
+            return None;
+        }
+        let bundle = STANDARD.decode(spec.str_at(&["caBundle"])).unwrap_or_default();
+        let trust = if spec.is_true_at(&["insecureSkipTLSVerify"]) { Trust::Anybody } else { Trust::bundle(bundle) };
+        let mut conditions = object.list_at(&["status", "conditions"]).iter();
+        Some(Self {
+            name: object.str_at(&["metadata", "name"]).to_owned(),
+            group: spec.str_at(&["group"]).to_owned(),
+            version: spec.str_at(&["version"]).to_owned(),
+            namespace: service.str_at(&["namespace"]).to_owned(),
+            service: service.str_at(&["name"]).to_owned(),
+            port: service.int_at(&["port"]).and_then(|port| u16::try_from(port).ok()).unwrap_or(PORT),
+            group_priority: spec.int_at(&["groupPriorityMinimum"]).unwrap_or(0),
+            version_priority: spec.int_at(&["versionPriority"]).unwrap_or(0),
+            is_available: conditions.any(|of| of.str_at(&["type"]) == "Available" && of.str_at(&["status"]) == "True"),
+            trust,
+        })
+    }
+
+    /// How it is connected with, as Services are now.
+    ///
+    /// # Errors
+    /// When its Service leads nowhere, in the reference's words.
+    pub fn peer(&self, registry: &Registry, identity: Option<Identity>) -> Result<Peer, String> {
+        let (host, port) = service::resolve(registry, &self.namespace, &self.service, self.port)?;
+        let server_name = format!("{}.{}.svc", self.service, self.namespace);
+        let secure = Secure { server_name, trust: self.trust.clone(), identity, http2: true };
+        Ok(Peer { host, port, guarded: false, secure: Some(secure) })
+    }
+
+    /// The path of its group version.
+    pub fn path(&self) -> String {
+        format!("/apis/{}/{}", self.group, self.version)
+    }
+}

@@ -1,0 +1,85 @@
+//! Whether those who answer for group versions are there: the conditions of API services.
+
+use std::rc::Rc;
+use std::sync::Arc;
+
+use flotilla_cluster::Interest;
+use flotilla_proto::value::Value;
+
+use super::agent::Agent;
+use super::queue::{Queue, Then};
+use crate::aggregation::availability::{self, Found};
+use crate::aggregation::{GROUP, RESOURCE, Remote};
+use crate::follow::follow;
+use crate::metrics::queues::QueueMetrics;
+use crate::registry::{Served, Target};
+use crate::status::{ApiError, ApiResult};
+
+/// API services that are looked at at a time.
+const WORKERS: usize = 5;
+/// The Service that an endpoint slice belongs to.
+const SERVICE_NAME: [&str; 3] = ["metadata", "labels", "kubernetes.io/service-name"];
+
+/// Keeps the conditions of API services as their servers are.
+pub async fn run(agent: Rc<Agent>, measured: QueueMetrics) -> ApiResult<()> {
+    let own = agent.resource(GROUP, RESOURCE)?;
+    let services = agent.resource("", "services")?;
+    let slices = agent.resource("discovery.k8s.io", "endpointslices")?;
+    let queue = Queue::new(measured);
+    let [own_table, service_table, slice_table] = [&own, &services, &slices].map(|of| agent.registry.table(of));
+    // What concerns a Service concerns the API services that it stands for.
+    let concern = |namespace: &str, name: &str| {
+        for remote in agent.registry.aggregation.all() {
+            if remote.namespace == namespace && remote.service == name {
+                queue.add(remote.name.clone());
+            }
+        }
+    };
+    tokio::join!(
+        follow(&own_table, Interest::default(), |seen| {
+            if let Some(object) = seen.live() {
+                queue.add(object.key().name().to_owned());
+            }
+        }),
+        follow(&service_table, Interest::default(), |seen| {
+            if let Some(object) = seen.live().or(seen.deleted()) {
+                concern(object.key().namespace().unwrap_or(""), object.key().name());
+            }
+        }),
+        follow(&slice_table, Interest::default(), |seen| {
+            let Some(object) = seen.live().or(seen.deleted()) else { return };
+            if agent.registry.aggregation.all().is_empty() {
+                return;
+            }
+            if let Ok(slice) = crate::registry::stored_value(object) {
+                concern(object.key().namespace().unwrap_or(""), slice.str_at(&SERVICE_NAME));
+            }
+        }),
+        queue.work(WORKERS, |name| keep(&agent, &own, name)),
+    );
+    Ok(())
+}
+
+async fn keep(agent: &Agent, own: &Arc<Served>, name: String) -> ApiResult<Then> {
+    let target = Target { served: own, namespace: "", name: &name, subresource: "status" };
+    let Some(object) = agent.get(target)? else { return Ok(Then::Rest) };
+    let (found, then) = match Remote::of(&object) {
+        None => (Found::local(), Then::Rest),
+        Some(remote) => (availability::look(&agent.registry, &remote).await, Then::Again(availability::LOOK_INTERVAL)),
+    };
+    if found.status(&object).is_some() {
+        let change = |object: &mut Value| {
+            if let Some(status) = found.status(object) {
+                object.set_at(&["status"], status);
+            }
+        };
+        match agent.edit(target, object.str_at(&["metadata", "uid"]), change).await {
+            Err(ApiError { code: 404, .. }) => return Ok(Then::Rest),
+            edited => edited?,
+        }
+    }
+    if found.is_settled() {
+        return Ok(then);
+    }
+    Err(ApiError::unavailable("the aggregated server does not answer", 0))
+}

@@ -1,0 +1,58 @@
+//! Requests that have a connection for themselves: those that last long, or ask for another protocol.
+
+use std::sync::Arc;
+
+use http::response::Parts;
+use http::{Request, Response, StatusCode};
+use hyper::client::conn::http1;
+use hyper::upgrade::Upgraded;
+use hyper_util::rt::TokioIo;
+use tokio::time::Instant;
+
+use super::pool::of_version_1;
+use super::{Answer, Body, Error, Outbound, Peer, wording};
+use crate::limits;
+
+/// The bytes of a connection that has gone on as another protocol.
+pub type Switched = TokioIo<Upgraded>;
+
+/// What came of a request that had a connection for itself.
+#[derive(Debug)]
+pub enum Alone {
+    /// The peer goes on with the protocol that was asked for. What is behind the head is not HTTP.
+    Switched(Parts, Switched),
+    /// The peer answered. Its connection serves nobody else: it ends with the answer.
+    Answered(Response<Answer>),
+}
+
+impl Outbound {
+    /// Makes a request over a connection of HTTP/1.1 that is nobody else's.
+    ///
+    /// # Errors
+    /// As [`Outbound::send`].
+    pub async fn send_alone(&self, peer: &Peer, request: Request<Body>, deadline: Instant) -> Result<Alone, Error> {
+        let stream = self.connect(peer, deadline).await?;
+        let ends = Arc::clone(&stream.ends);
+        let failed = |error: hyper::Error| wording::request(&error, &ends);
+        let exchange = async {
+            let (mut sender, connection) = http1::Builder::new()
+                .max_buf_size(limits::OUTBOUND_HEAD_BYTES)
+                .max_headers(limits::OUTBOUND_HEADERS)
+                .handshake(TokioIo::new(stream.io))
+                .await
+                .map_err(failed)?;
+            tokio::spawn(async move {
+                if let Err(error) = connection.with_upgrades().await {
+                    tracing::debug!(%error, "a connection with another server broke");
+                }
+            });
+            let mut response = sender.send_request(of_version_1(request)).await.map_err(failed)?;
+            if response.status() != StatusCode::SWITCHING_PROTOCOLS {
+                return Ok(Alone::Answered(response.map(|body| Answer::new(body, Arc::clone(&ends), None))));
+            }
+            let upgraded = hyper::upgrade::on(&mut response).await.map_err(failed)?;
+            Ok(Alone::Switched(response.into_parts().0, TokioIo::new(upgraded)))
+        };
+        tokio::time::timeout_at(deadline, exchange).await.unwrap_or(Err(Error::Deadline))
+    }
+}

@@ -1,0 +1,76 @@
+//! Bytes in both directions, and streams beside each other.
+
+use std::pin::Pin;
+use std::task::{Context, Poll};
+
+use actix_web::rt::task::JoinHandle;
+use bytes::{Bytes, BytesMut};
+use futures_util::{Stream, StreamExt as _};
+use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt as _, ReadBuf, ReadHalf};
+
+use super::ClientBytes;
+use crate::limits;
+
+/// A task that ends when this is dropped.
+pub struct Attached(pub JoinHandle<()>);
+
+impl Drop for Attached {
+    fn drop(&mut self) {
+        self.0.abort();
+    }
+}
+
+/// The bytes that a peer sends to a client, while what the client sends goes to the peer. It ends when either of them
+/// does, and with it the connection with the peer.
+pub struct Duplex<P> {
+    peer: ReadHalf<P>,
+    buffer: Box<[u8]>,
+    forward: Attached,
+}
+
+impl<P: AsyncRead + AsyncWrite + 'static> Duplex<P> {
+    /// Begins to pass on.
+    pub fn new(mut client: ClientBytes, peer: P) -> Self {
+        let (read, mut write) = tokio::io::split(peer);
+        let forward = Attached(actix_web::rt::spawn(async move {
+            while let Some(bytes) = client.next().await {
+                if write.write_all(&bytes).await.is_err() || write.flush().await.is_err() {
+                    return;
+                }
+            }
+        }));
+        Self { peer: read, buffer: vec![0; limits::STREAM_CHUNK_BYTES].into_boxed_slice(), forward }
+    }
+}
+
+impl<P: AsyncRead + AsyncWrite> Stream for Duplex<P> {
+    type Item = std::io::Result<Bytes>;
+
+    fn poll_next(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Self::Item>> {
+        let Self { peer, buffer, forward } = &mut *self;
+        let mut read = ReadBuf::new(buffer);
+        match Pin::new(peer).poll_read(cx, &mut read) {
+            Poll::Ready(Ok(())) if !read.filled().is_empty() => {
+                return Poll::Ready(Some(Ok(BytesMut::from(read.filled()).freeze())));
+            }
+            // That it broke means the same to the client, whose connection is closed.
+            Poll::Ready(_) => return Poll::Ready(None),
+            Poll::Pending => {}
+        }
+        Pin::new(&mut forward.0).poll(cx).map(|_| None)
+    }
+}
+
+/// What two streams send, as it comes, until either of them ends.
+pub struct Beside<A, B>(pub A, pub B);
+
+impl<T, A: Stream<Item = T> + Unpin, B: Stream<Item = T> + Unpin> Stream for Beside<A, B> {
+    type Item = T;
+
+    fn poll_next(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<T>> {
+        match Pin::new(&mut self.0).poll_next(cx) {
+            Poll::Pending => Pin::new(&mut self.1).poll_next(cx),
+            ready => ready,
+        }
+    }
+}

@@ -1,0 +1,71 @@
+//! A connection with a node that speaks SPDY: frames in both directions, each way on its own.
+
+use std::time::Duration;
+
+use bytes::{Bytes, BytesMut};
+use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _, ReadHalf, WriteHalf};
+use tokio::sync::mpsc;
+
+use super::spdy::{self, Received};
+use crate::limits;
+
+/// The end that reads.
+pub struct Reading<P> {
+    io: ReadHalf<P>,
+    buffer: BytesMut,
+}
+
+/// The end that writes; it also shows the node that somebody is there.
+pub struct Writing<P> {
+    io: WriteHalf<P>,
+    frames: mpsc::Receiver<Bytes>,
+}
+
+/// Gives frames to the end that writes.
+pub type Frames = mpsc::Sender<Bytes>;
+
+/// Splits a connection into its two ends.
+pub fn split<P: AsyncRead + AsyncWrite>(peer: P) -> (Reading<P>, Writing<P>, Frames) {
+    let (read, write) = tokio::io::split(peer);
+    let (sender, frames) = mpsc::channel(limits::STREAM_FRAMES);
+    (Reading { io: read, buffer: BytesMut::new() }, Writing { io: write, frames }, sender)
+}
+
+impl<P: AsyncRead + AsyncWrite> Reading<P> {
+    /// The next frame; `None` when the connection ends or what comes is none.
+    pub async fn next(&mut self) -> Option<Received> {
+        loop {
+            if let Some(frame) = spdy::take(&mut self.buffer).ok()? {
+                return Some(frame);
+            }
+            self.buffer.reserve(limits::STREAM_CHUNK_BYTES);
+            if self.io.read_buf(&mut self.buffer).await.ok()? == 0 {
+                return None;
+            }
+        }
+    }
+}
+
+impl<P: AsyncRead + AsyncWrite> Writing<P> {
+    /// Writes frames until the connection breaks or nobody has any more.
+    pub async fn run(mut self) {
+        let mut number = 1;
+        let mut pings = tokio::time::interval(limits::SPDY_PING_INTERVAL.max(Duration::from_millis(1)));
+        pings.tick().await;
+        loop {
+            let frame = tokio::select! {
+                frame = self.frames.recv() => match frame {
+                    Some(frame) => frame,
+                    None => return,
+                },
+                _ = pings.tick() => {
+                    number += 2;
+                    spdy::ping(number)
+                }
+            };
+            if self.io.write_all(&frame).await.is_err() || self.io.flush().await.is_err() {
+                return;
+            }
+        }
+    }
+}

@@ -1,0 +1,68 @@
+//! What a container wrote, and perhaps writes from now on.
+
+use actix_web::body::BodyStream;
+use actix_web::{HttpResponse, web};
+use futures_util::StreamExt as _;
+use http::header::USER_AGENT;
+use http::{Request, Response};
+use http_body_util::BodyDataStream;
+use tokio::time::Instant;
+
+use super::{Destination, Passing, one_way, refusal, websocket};
+use crate::gateway::answer::CACHING;
+use crate::limits;
+use crate::outbound::{self, Alone, Answer, Error};
+use crate::status::{ApiError, ApiResult};
+use crate::version;
+
+/// How errors call it.
+const RESOURCE: &str = "pods/log";
+
+/// Reads a log of a node.
+pub async fn answer(
+    passing: Passing<'_>,
+    to: &Destination,
+    pod: &str,
+    follow: bool,
+    payload: web::Payload,
+) -> ApiResult<HttpResponse> {
+    let uri = format!("https://{}{}", to.peer.address(), to.path);
+    let failed = |why: &dyn std::fmt::Display| ApiError::unknown(format!("Get \"{uri}\": {why}"));
+    let request = Request::get(&uri).header(USER_AGENT, format!("kube-apiserver/{}", version::GIT_VERSION));
+    let request = request.body(outbound::empty()).map_err(|error| failed(&error))?;
+    let answer = passing.meanwhile(ask(&passing, to, request, follow)).await?.map_err(|error| failed(&error))?;
+    let code = answer.status().as_u16();
+    if (300..400).contains(&code) && answer.headers().contains_key("location") {
+        return Err(failed(&"redirects forbidden"));
+    }
+    if !(200..=206).contains(&code) {
+        let reading = passing.meanwhile(outbound::read_beginning(answer.into_body(), limits::STREAM_ERROR_BYTES));
+        let text = reading.await?.map_err(ApiError::internal)?;
+        return Err(refusal::of_answer(code, RESOURCE, pod, &String::from_utf8_lossy(&text)));
+    }
+    let body = passing.lasting(BodyDataStream::new(answer.into_body()));
+    if websocket::is_asked_for(passing.request) {
+        let parts = body.filter_map(async |part| part.ok());
+        return one_way::answer(&passing, payload, parts.boxed_local());
+    }
+    let mut response = HttpResponse::Ok();
+    response.insert_header(("content-type", "text/plain")).insert_header(CACHING);
+    Ok(response.body(BodyStream::new(body)))
+}
+
+/// A log that is followed has a connection for itself, so that it does not stand in the way of others.
+async fn ask(
+    passing: &Passing<'_>,
+    to: &Destination,
+    request: Request<outbound::Body>,
+    follow: bool,
+) -> Result<Response<Answer>, Error> {
+    let deadline = Instant::now() + limits::STREAM_BEGIN_TIMEOUT;
+    if !follow {
+        return passing.outbound.send(&to.peer, request, deadline).await;
+    }
+    match passing.outbound.send_alone(&to.peer, request, deadline).await? {
+        Alone::Answered(answer) => Ok(answer),
+        Alone::Switched(..) => Err(Error::Broken("net/http: unexpected 101 Switching Protocols".into())),
+    }
+}

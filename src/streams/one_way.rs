@@ -1,0 +1,89 @@
+//! A WebSocket by which a client only listens.
+
+use actix_web::body::BodyStream;
+use actix_web::{HttpRequest, HttpResponse, web};
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use bytes::Bytes;
+use futures_util::stream::LocalBoxStream;
+use futures_util::{Stream, StreamExt as _, future, stream};
+
+use super::duplex::Beside;
+use super::websocket::{self, Message, Messages};
+use super::{ClientBytes, Passing};
+use crate::status::ApiResult;
+
+/// What is spoken to clients that want text where they get bytes.
+const BASE64: &str = "base64.binary.k8s.io";
+const BINARY: &str = "binary.k8s.io";
+
+/// Sends parts of a text, each as a message, until they end or the client goes.
+///
+/// # Errors
+/// When the connection of the client cannot go on as a WebSocket.
+pub fn answer(
+    passing: &Passing<'_>,
+    payload: web::Payload,
+    parts: LocalBoxStream<'static, Bytes>,
+) -> ApiResult<HttpResponse> {
+    let mut offered = websocket::protocols(passing.request).peekable();
+    let protocol = match offered.peek() {
+        None => None,
+        Some(_) => match offered.find(|offered| [BINARY, BASE64].contains(offered)) {
+            Some(known) => Some(known),
+            None => return Ok(websocket::refusal(403, "")),
+        },
+    };
+    let mut response = match websocket::accept(passing.request, protocol) {
+        Ok(response) => response,
+        Err(refusal) => return Ok(refusal),
+    };
+    let as_text = protocol == Some(BASE64);
+    let frame = move |part: Bytes| match as_text {
+        true => websocket::text(STANDARD.encode(part).into()),
+        false => websocket::binary(part),
+    };
+    let first = stream::once(future::ready(frame(Bytes::new())));
+    let frames = first.chain(parts.map(frame)).boxed_local();
+    Ok(response.body(BodyStream::new(body(frames, passing.client_bytes(payload)?))))
+}
+
+/// Frames for a client, and what is to be answered to it, until either ends; then the end.
+fn body(
+    frames: LocalBoxStream<'static, Bytes>,
+    client: ClientBytes,
+) -> impl Stream<Item = Result<Bytes, std::io::Error>> {
+    let answers = stream::unfold(Messages::new(client), async |mut messages| {
+        loop {
+            if let Message::Ping(data) = messages.next().await? {
+                return Some((websocket::pong(data), messages));
+            }
+        }
+    });
+    let both = Beside(frames, answers.boxed_local());
+    both.chain(stream::once(future::ready(websocket::close()))).map(Ok)
+}
+
+/// Sends events, each as a message; bytes that are no text are sent as they are.
+pub fn events(
+    request: &HttpRequest,
+    payload: web::Payload,
+    as_text: bool,
+    events: LocalBoxStream<'static, Bytes>,
+) -> HttpResponse {
+    let mut offered = websocket::protocols(request);
+    let (protocol, another) = (offered.next(), offered.next());
+    if !request.headers().contains_key("origin") {
+        return websocket::refusal(403, "");
+    }
+    if another.is_some() {
+        return websocket::refusal(400, "");
+    }
+    let mut response = match websocket::accept(request, protocol) {
+        Ok(response) => response,
+        Err(refusal) => return refusal,
+    };
+    let frames = events.map(move |event| if as_text { websocket::text(event) } else { websocket::binary(event) });
+    let client = super::until_broken(payload);
+    response.body(BodyStream::new(body(frames.boxed_local(), client)))
+}

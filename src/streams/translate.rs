@@ -1,0 +1,370 @@
+//! Between a client that speaks WebSocket and a node that speaks SPDY: the streams of a process.
+//!
+//! A message of the client begins with the number of its stream; at the node each is a stream of its own. The client is
+//! told at once that it is connected, and everything that goes wrong afterwards by the stream of errors.
+
+use std::collections::BTreeMap;
+
+use actix_web::body::BodyStream;
+use actix_web::{HttpResponse, web};
+use bytes::{BufMut as _, Bytes, BytesMut};
+use flotilla_proto::json;
+use flotilla_proto::value::Value;
+use futures_util::{StreamExt as _, future, stream};
+use http::header::{CONNECTION, HeaderMap, HeaderName, HeaderValue, UPGRADE};
+use http::{Method, StatusCode};
+use tokio::sync::mpsc;
+use tokio::time::timeout;
+
+use super::duplex::Attached;
+use super::link::{self, Frames, Reading};
+use super::spdy::{self, Received};
+use super::websocket::{self, Message, Messages};
+use super::{ClientBytes, Destination, Passing, Process, upgrade};
+use crate::limits;
+use crate::outbound::{self, Alone, Outbound, Switched};
+use crate::status::{ApiError, ApiResult};
+
+/// The protocol in which clients can close what the process reads.
+const PROTOCOL: &str = "v5.channel.k8s.io";
+/// Protocols in which the node may tell how a process ended, the best one first.
+const AT_NODES: [&str; 5] = [PROTOCOL, "v4.channel.k8s.io", "v3.channel.k8s.io", "v2.channel.k8s.io", "channel.k8s.io"];
+/// What stands in place of a stream's number where the client closes one.
+const CLOSE: u8 = 255;
+
+/// The streams of a process, and their numbers for clients.
+const STDIN: u8 = 0;
+const STDOUT: u8 = 1;
+const STDERR: u8 = 2;
+const ERROR: u8 = 3;
+const RESIZE: u8 = 4;
+
+/// Whether a protocol is one that is translated.
+pub fn suits(protocol: &str) -> bool {
+    protocol == PROTOCOL
+}
+
+/// Connects a client that speaks WebSocket with a process of a node that speaks SPDY.
+pub fn answer(
+    passing: &Passing<'_>,
+    to: &Destination,
+    process: Process,
+    payload: web::Payload,
+) -> ApiResult<HttpResponse> {
+    let mut response = match websocket::accept(passing.request, Some(PROTOCOL)) {
+        Ok(response) => response,
+        Err(refusal) => return Ok(refusal),
+    };
+    let client = passing.client_bytes(payload)?;
+    let (out, mut sent) = mpsc::channel(limits::STREAM_FRAMES);
+    let session = Session { outbound: passing.outbound.clone(), to: to.clone(), process, out };
+    let attached = Attached(actix_web::rt::spawn(session.run(client)));
+    let frames = stream::poll_fn(move |cx| {
+        let _ = &attached; // the session ends with the answer
+        sent.poll_recv(cx)
+    });
+    let frames = passing.lasting(frames).chain(stream::once(future::ready(websocket::close())));
+    Ok(response.body(BodyStream::new(frames.map(Ok::<_, std::io::Error>))))
+}
+
+/// A connection of a client with a process.
+struct Session {
+    outbound: Outbound,
+    to: Destination,
+    process: Process,
+    out: mpsc::Sender<Bytes>,
+}
+
+impl Session {
+    async fn run(self, client: ClientBytes) {
+        let first = match self.process {
+            Process { stdout: true, .. } => STDOUT,
+            Process { stderr: true, .. } => STDERR,
+            _ => ERROR,
+        };
+        if self.send(first, b"").await.is_none() {
+            return;
+        }
+        let mut messages = Messages::new(client);
+        let connecting = async {
+            tokio::select! {
+                connected = self.connect() => Some(connected),
+                () = self.deaf(&mut messages) => None,
+            }
+        };
+        let status = match connecting.await {
+            None => return,
+            Some(Err(error)) => error.to_value(),
+            Some(Ok((peer, protocol))) => match self.exchange(peer, &protocol, messages).await {
+                Some(status) => status,
+                None => return,
+            },
+        };
+        let _ = self.send(ERROR, &json::to_vec(&stripped(status))).await;
+    }
+
+    /// Waits until the client goes; until there is a process nothing else is taken from it but the sign that it lives.
+    async fn deaf(&self, _: &mut Messages<ClientBytes>) {
+        self.out.closed().await;
+    }
+
+    async fn send(&self, channel: u8, data: &[u8]) -> Option<()> {
+        let mut message = BytesMut::with_capacity(1 + data.len());
+        message.put_u8(channel);
+        message.put_slice(data);
+        self.out.send(websocket::binary(message.freeze())).await.ok()
+    }
+
+    /// Has the node speak SPDY; in which of the protocols is its choice.
+    async fn connect(&self) -> ApiResult<(Switched, String)> {
+        let mut headers = HeaderMap::new();
+        headers.insert(CONNECTION, HeaderValue::from_static("Upgrade"));
+        headers.insert(UPGRADE, HeaderValue::from_static("SPDY/3.1"));
+        let version = HeaderName::from_static("x-stream-protocol-version");
+        for protocol in AT_NODES {
+            headers.append(&version, HeaderValue::from_static(protocol));
+        }
+        let request = upgrade::request(&self.to, Method::POST, headers)?;
+        let deadline = tokio::time::Instant::now() + limits::STREAM_BEGIN_TIMEOUT;
+        let uri = format!("https://{}{}", self.to.peer.address(), self.to.path);
+        let failed = |why: &dyn std::fmt::Display| {
+            ApiError::internal(format!("error sending request: Post {}: {why}", crate::field::quote(&uri)))
+        };
+        match self.outbound.send_alone(&self.to.peer, request, deadline).await.map_err(|error| failed(&error))? {
+            Alone::Switched(head, peer) => {
+                let agreed = head.headers.get(&version).and_then(|value| value.to_str().ok());
+                Ok((peer, agreed.unwrap_or(AT_NODES[4]).trim().to_owned()))
+            }
+            Alone::Answered(answer) if is_redirect(answer.status()) => Err(failed(&"redirect not allowed")),
+            Alone::Answered(answer) => {
+                let text = outbound::read_beginning(answer.into_body(), limits::STREAM_ERROR_BYTES).await;
+                Err(refused(&text.unwrap_or_default()))
+            }
+        }
+    }
+
+    /// Opens the streams of the process, and passes on until it ends; the result is what the client is told of that.
+    async fn exchange(&self, peer: Switched, protocol: &str, messages: Messages<ClientBytes>) -> Option<Value> {
+        let Process { stdin, stdout, stderr, tty, .. } = self.process;
+        let wanted = [
+            (ERROR, "error", true),
+            (STDIN, "stdin", stdin),
+            (STDOUT, "stdout", stdout),
+            (STDERR, "stderr", stderr && !tty),
+            (RESIZE, "resize", tty && !["v2.channel.k8s.io", "channel.k8s.io"].contains(&protocol)),
+        ];
+        let (mut reading, writing, frames) = link::split(peer);
+        let conversation = async {
+            let mut streams = Streams::default();
+            for (channel, kind, _) in wanted.into_iter().filter(|(_, _, is_wanted)| *is_wanted) {
+                let number = 2 * streams.0.len() as u32 + 1;
+                frames.send(spdy::open(number, &[("streamtype", kind)], number == 1)).await.ok()?;
+                if timeout(limits::SPDY_STREAM_TIMEOUT, agreed(&mut reading, number)).await.ok().flatten().is_none() {
+                    return Some(ApiError::internal("timed out waiting for a stream").to_value());
+                }
+                streams.0.insert(channel, number);
+            }
+            tokio::select! {
+                status = self.receive(&mut reading, &streams, protocol, &frames) => status,
+                () = self.forward(messages, &streams, &frames) => None,
+            }
+        };
+        tokio::select! {
+            status = conversation => status,
+            () = writing.run() => Some(ApiError::internal("the connection with the node broke").to_value()),
+        }
+    }
+
+    /// Passes on what the client sends, until it goes.
+    async fn forward(&self, mut messages: Messages<ClientBytes>, streams: &Streams, frames: &Frames) {
+        let mut open: Vec<u8> = streams.0.keys().copied().filter(|channel| [STDIN, RESIZE].contains(channel)).collect();
+        while let Some(message) = messages.next().await {
+            let data = match message {
+                Message::Data(data) => data,
+                Message::Ping(data) => {
+                    let _ = self.out.try_send(websocket::pong(data));
+                    continue;
+                }
+            };
+            let (Some(&channel), Some(rest)) = (data.first(), data.get(1..)) else { continue };
+            let (channel, is_last) = match (channel, rest) {
+                (CLOSE, &[closed]) if closed <= RESIZE => (closed, true),
+                (CLOSE, _) => return,
+                _ => (channel, false),
+            };
+            let Some(number) = streams.0.get(&channel).filter(|_| open.contains(&channel)) else { continue };
+            let data = if is_last { &[][..] } else { rest };
+            if is_last {
+                open.retain(|other| *other != channel);
+            }
+            for part in chunks(data) {
+                if frames.send(spdy::data(*number, part, is_last)).await.is_err() {
+                    return;
+                }
+            }
+        }
+    }
+
+    /// Passes on what the process writes, until it ends and has told how.
+    async fn receive(
+        &self,
+        reading: &mut Reading<Switched>,
+        streams: &Streams,
+        protocol: &str,
+        frames: &Frames,
+    ) -> Option<Value> {
+        let mut open: Vec<u8> =
+            streams.0.keys().copied().filter(|channel| [STDOUT, STDERR, ERROR].contains(channel)).collect();
+        let mut told = Vec::new();
+        while !open.is_empty() {
+            let (number, data, is_last) = match reading.next().await {
+                Some(Received::Data(number, data, is_last)) => (number, data, is_last),
+                Some(Received::Reset(number)) => (number, Bytes::new(), true),
+                Some(Received::Ping(number)) => {
+                    if number % 2 == 0 {
+                        let _ = frames.try_send(spdy::ping(number));
+                    }
+                    continue;
+                }
+                Some(Received::Reply(_) | Received::Other) => continue,
+                Some(Received::GoAway) | None => break,
+            };
+            let Some(channel) = streams.channel(number) else { continue };
+            match channel {
+                ERROR if told.len() + data.len() > limits::PROCESS_ERROR_BYTES => {
+                    return Some(ApiError::internal("the node tells too much of an error").to_value());
+                }
+                ERROR => told.extend_from_slice(&data),
+                STDOUT | STDERR if !data.is_empty() => self.send(channel, &data).await?,
+                _ => {}
+            }
+            if is_last {
+                open.retain(|other| *other != channel);
+            }
+        }
+        Some(ended(protocol, &told))
+    }
+}
+
+/// The streams that are open at the node, by their numbers for clients.
+#[derive(Default)]
+struct Streams(BTreeMap<u8, u32>);
+
+impl Streams {
+    fn channel(&self, number: u32) -> Option<u8> {
+        self.0.iter().find(|(_, own)| **own == number).map(|(channel, _)| *channel)
+    }
+}
+
+/// Parts of a message, none of which keeps others waiting for long; at least one.
+fn chunks(data: &[u8]) -> impl Iterator<Item = &[u8]> {
+    let empty = data.is_empty().then_some(data);
+    empty.into_iter().chain(data.chunks(limits::STREAM_CHUNK_BYTES))
+}
+
+/// Waits until the node agrees to a stream.
+async fn agreed(reading: &mut Reading<Switched>, number: u32) -> Option<()> {
+    loop {
+        match reading.next().await? {
+            Received::Reply(other) if other == number => return Some(()),
+            Received::Reset(other) if other == number => return None,
+            Received::GoAway => return None,
+            _ => {}
+        }
+    }
+}
+
+fn is_redirect(status: StatusCode) -> bool {
+    matches!(status.as_u16(), 301 | 302 | 303 | 307 | 308)
+}
+
+/// What a client is told where a node does not agree to SPDY.
+fn refused(text: &[u8]) -> ApiError {
+    match json::parse(text) {
+        Ok(status) if status.str_at(&["kind"]) == "Status" => {
+            let code = status.int_at(&["code"]).and_then(|code| u16::try_from(code).ok()).unwrap_or(500);
+            let mut error = ApiError::new(code, "", status.str_at(&["message"]));
+            error.details.get_or_insert_default().stated = status;
+            error
+        }
+        _ => {
+            let text = String::from_utf8_lossy(text);
+            ApiError::internal(format!("unable to upgrade connection: {}", text.trim()))
+        }
+    }
+}
+
+/// The status of a process, of what its node told.
+fn ended(protocol: &str, told: &[u8]) -> Value {
+    let success = || flotilla_proto::value!({"metadata": {}, "status": "Success"});
+    let failed = |why: String| ApiError::internal(why).to_value();
+    if ![PROTOCOL, "v4.channel.k8s.io"].contains(&protocol) {
+        let text = String::from_utf8_lossy(told);
+        return if told.is_empty() { success() } else { failed(format!("error executing remote command: {text}")) };
+    }
+    if told.is_empty() {
+        return success();
+    }
+    let Ok(status) = json::parse(told) else {
+        let text = crate::field::quote(&String::from_utf8_lossy(told));
+        return failed(format!("error stream protocol error: invalid character in {text}"));
+    };
+    match status.str_at(&["status"]) {
+        "Success" => success(),
+        "Failure" if status.str_at(&["reason"]) == "NonZeroExitCode" => exited(&status),
+        "Failure" => failed(status.str_at(&["message"]).to_owned()),
+        _ => failed("error stream protocol error: unknown error".into()),
+    }
+}
+
+/// The status of a process that ended with a code.
+fn exited(status: &Value) -> Value {
+    let causes = status.list_at(&["details", "causes"]);
+    let code = causes.iter().find(|cause| cause.str_at(&["reason"]) == "ExitCode").map(|it| it.str_at(&["message"]));
+    let Some(code) = code else {
+        return ApiError::internal("error stream protocol error: no ExitCode cause given").to_value();
+    };
+    if code.parse::<u8>().is_err() {
+        let why = format!("error stream protocol error: invalid exit code value {}", crate::field::quote(code));
+        return ApiError::internal(why).to_value();
+    }
+    let message = format!("command terminated with non-zero exit code: command terminated with exit code {code}");
+    let cause = flotilla_proto::value!({"reason": "ExitCode", "message": code});
+    let details = flotilla_proto::value!({"causes": (vec![cause])});
+    flotilla_proto::value!({
+        "metadata": {}, "status": "Failure", "message": message, "reason": "NonZeroExitCode", "details": details
+    })
+}
+
+/// A status as this stream has it: without what it is.
+fn stripped(mut status: Value) -> Value {
+    status.remove_at(&["kind"]);
+    status.remove_at(&["apiVersion"]);
+    status
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn how_a_process_ended() {
+        let text = |value: Value| String::from_utf8(json::to_vec(&value)).unwrap();
+        assert_eq!(text(ended(PROTOCOL, br#"{"status":"Success"}"#)), r#"{"metadata":{},"status":"Success"}"#);
+        let three = br#"{"status":"Failure","reason":"NonZeroExitCode","details":{"causes":[
+            {"reason":"ExitCode","message":"3"}]}}"#;
+        let told = ended(PROTOCOL, three);
+        assert_eq!(told.list_at(&["details", "causes"])[0].str_at(&["message"]), "3");
+        let words = "command terminated with non-zero exit code: command terminated with exit code 3";
+        assert_eq!(told.str_at(&["message"]), words);
+        let bad = ended(PROTOCOL, &three[..].iter().map(|b| if *b == b'3' { b'x' } else { *b }).collect::<Vec<_>>());
+        assert!(bad.str_at(&["message"]).contains("invalid exit code value \"x\""));
+        assert_eq!(ended("v2.channel.k8s.io", b"").str_at(&["status"]), "Success");
+    }
+
+    #[test]
+    fn an_empty_message_is_one_part() {
+        assert_eq!(chunks(b"").count(), 1);
+        assert_eq!(chunks(&vec![0; 2 * limits::STREAM_CHUNK_BYTES + 1]).count(), 3);
+    }
+}

@@ -1,0 +1,72 @@
+//! SPDY within a WebSocket: each message is a part of the bytes that the node sends and gets.
+
+use actix_web::body::BodyStream;
+use actix_web::{HttpResponse, web};
+use bytes::Bytes;
+use futures_util::{StreamExt as _, future, stream};
+use http::Method;
+use http::header::{HeaderMap, HeaderName, HeaderValue, UPGRADE};
+use tokio::sync::mpsc;
+
+use super::duplex::{Beside, Duplex};
+use super::websocket::{self, Message, Messages};
+use super::{Destination, Passing, forwarded, upgrade};
+use crate::limits;
+use crate::outbound::Alone;
+use crate::status::ApiResult;
+
+/// What stands before the name of a protocol of SPDY that is spoken within a WebSocket.
+const PREFIX: &str = "SPDY/3.1+";
+const VERSION: HeaderName = HeaderName::from_static("x-stream-protocol-version");
+
+/// Whether a protocol is one that is tunnelled.
+pub fn suits(protocol: &str) -> bool {
+    protocol.starts_with(PREFIX) && protocol.ends_with(".k8s.io")
+}
+
+/// Connects a client that speaks SPDY within a WebSocket with a node that speaks SPDY.
+pub async fn answer(passing: &Passing<'_>, to: &Destination, payload: web::Payload) -> ApiResult<HttpResponse> {
+    let (head, peer) = match upgrade::ask(passing, to, Method::POST, headers(passing)).await? {
+        Alone::Switched(head, peer) => (head, peer),
+        Alone::Answered(answer) => return upgrade::refused(passing, answer),
+    };
+    let agreed = head.headers.get(VERSION).and_then(|value| value.to_str().ok()).map(str::trim);
+    let protocol = agreed.filter(|agreed| !agreed.is_empty()).map(|agreed| format!("{PREFIX}{agreed}"));
+    let mut response = match websocket::accept(passing.request, protocol.as_deref()) {
+        Ok(response) => response,
+        Err(refusal) => return Ok(refusal),
+    };
+    let messages = Messages::new(passing.client_bytes(payload)?);
+    let (pongs, own) = mpsc::channel::<Bytes>(limits::STREAM_FRAMES);
+    let client = stream::unfold((messages, pongs), async |(mut messages, pongs)| {
+        loop {
+            match messages.next().await? {
+                Message::Data(data) => return Some((data, (messages, pongs))),
+                // Nothing is lost where one that pings too fast is not answered each time.
+                Message::Ping(data) => drop(pongs.try_send(websocket::pong(data))),
+            }
+        }
+    });
+    let sent = Duplex::new(client.boxed_local(), peer);
+    let sent = sent.filter_map(async |part| part.ok().map(websocket::binary));
+    let pongs = stream::unfold(own, async |mut own| own.recv().await.map(|pong| (pong, own)));
+    let body = passing.lasting(Beside(sent.boxed_local(), pongs.boxed_local()));
+    let body = body.chain(stream::once(future::ready(websocket::close())));
+    Ok(response.body(BodyStream::new(body.map(Ok::<_, std::io::Error>))))
+}
+
+/// The headers of the request for SPDY.
+fn headers(passing: &Passing<'_>) -> HeaderMap {
+    let mut headers = forwarded::of_request(passing.request);
+    for name in [websocket::PROTOCOL, "sec-websocket-key", "sec-websocket-version", "sec-websocket-extensions"] {
+        headers.remove(name);
+    }
+    headers.insert(UPGRADE, HeaderValue::from_static("SPDY/3.1"));
+    headers.remove(VERSION);
+    for protocol in websocket::protocols(passing.request).filter(|protocol| suits(protocol)) {
+        if let Ok(value) = HeaderValue::from_str(&protocol[PREFIX.len()..]) {
+            headers.append(VERSION, value);
+        }
+    }
+    headers
+}

@@ -1,0 +1,238 @@
+//! Group versions that another API server answers for.
+
+use std::io;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex};
+use std::thread::sleep;
+use std::time::{Duration, Instant};
+
+use serde_json::{Value, json};
+
+use crate::support::{Backend, Connection, DataDir, Exchange, Server};
+
+const SERVICES: &str = "/apis/apiregistration.k8s.io/v1/apiservices";
+const NAME: &str = "/apis/apiregistration.k8s.io/v1/apiservices/v1.remote.example";
+const GROUP: &str = "/apis/remote.example/v1";
+const PATIENCE: Duration = Duration::from_secs(90);
+const ALL: &str = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList";
+
+fn wait_until<T>(what: &str, mut find: impl FnMut() -> Option<T>) -> T {
+    let deadline = Instant::now() + PATIENCE;
+    loop {
+        if let Some(found) = find() {
+            return found;
+        }
+        assert!(Instant::now() < deadline, "not in time: {what}");
+        sleep(Duration::from_millis(50));
+    }
+}
+
+/// Has another server answer for a group version, at the end of a Service.
+fn register(client: &mut Connection, backend: &Backend) {
+    let ports = json!([{"name": "https", "port": backend.port()}]);
+    let spec = json!({"type": "ExternalName", "externalName": "127.0.0.1", "ports": ports});
+    let service = json!({"apiVersion": "v1", "kind": "Service", "metadata": {"name": "remote"}, "spec": spec});
+    client.post("/api/v1/namespaces/default/services", &service).expect(201);
+    let spec = json!({
+        "group": "remote.example", "version": "v1", "groupPriorityMinimum": 100, "versionPriority": 10,
+        "caBundle": backend.bundle(),
+        "service": {"namespace": "default", "name": "remote", "port": backend.port()},
+    });
+    let metadata = json!({"name": "v1.remote.example"});
+    let service =
+        json!({"apiVersion": "apiregistration.k8s.io/v1", "kind": "APIService", "metadata": metadata, "spec": spec});
+    client.post(SERVICES, &service).expect(201);
+}
+
+fn condition(client: &mut Connection) -> Value {
+    client.get(NAME).expect(200)["status"]["conditions"][0].clone()
+}
+
+fn await_reason(client: &mut Connection, reason: &str) -> Value {
+    wait_until(reason, || Some(condition(client)).filter(|condition| condition["reason"] == reason))
+}
+
+/// The group of the other server in aggregated discovery.
+fn listed(client: &mut Connection) -> Value {
+    let all = client.call("GET", "/apis", &[("Accept", ALL)], b"").expect("an answer").json();
+    let mut groups = all["items"].as_array().expect("groups").iter();
+    groups.find(|group| group["metadata"]["name"] == "remote.example").cloned().unwrap_or(Value::Null)
+}
+
+/// What the other server was asked by others than this server itself.
+type Heads = Arc<Mutex<Vec<String>>>;
+
+fn api_server(exchange: &mut Exchange, heads: &Heads) -> io::Result<()> {
+    let line = exchange.line().to_owned();
+    if exchange.header("x-remote-user") != Some("system:kube-aggregator") {
+        heads.lock().expect("no test panics while it holds this").push(exchange.head.clone());
+    }
+    let json = "Content-Type: application/json\r\n";
+    let path = line.split(['?', ' ']).nth(1).unwrap_or_default();
+    match path {
+        "/apis" => exchange.answer("404 Not Found", "", ""),
+        GROUP => {
+            let things = json!({"name": "things", "singularName": "thing", "namespaced": true, "kind": "Thing",
+                "verbs": ["get", "list", "watch"]});
+            let list = json!({"kind": "APIResourceList", "apiVersion": "v1", "groupVersion": "remote.example/v1",
+                "resources": [things]});
+            exchange.answer("200 OK", json, &list.to_string())
+        }
+        "/openapi/v3" => {
+            let url = json!({"serverRelativeURL": "/openapi/v3/apis/remote.example/v1?hash=X"});
+            let index = json!({"paths": {"apis/remote.example/v1": url, "apis/apps/v1": url}});
+            exchange.answer("200 OK", json, &index.to_string())
+        }
+        "/openapi/v3/apis/remote.example/v1" => exchange.answer("200 OK", json, "{\"openapi\": \"3.0.0\"}"),
+        _ if line.contains("watch=1") => {
+            exchange.send(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n")?;
+            exchange.send(b"19\r\n{\"type\":\"A\",\"object\":{}}\n\r\n".as_slice())?;
+            exchange.read_some().map(|_| ())
+        }
+        _ if path.ends_with("/redirect") => {
+            exchange.answer("307 Temporary Redirect", "Location: https://127.0.0.1:1/\r\n", "")
+        }
+        _ if path.ends_with("/stream") => {
+            exchange.switch("Upgrade: SPDY/3.1\r\n")?;
+            loop {
+                let bytes = exchange.read_some()?;
+                exchange.send(&bytes)?;
+            }
+        }
+        _ => {
+            let length = exchange.header("content-length").and_then(|text| text.parse().ok()).unwrap_or(0);
+            let body = String::from_utf8(exchange.read(length)?).expect("text");
+            exchange.answer("418 I'm a teapot", "X-Own: yes\r\n", &format!("{line} {body}"))
+        }
+    }
+}
+
+fn with_server() -> (DataDir, Server, Connection, Backend, Heads) {
+    let (data, heads) = (DataDir::new(), Heads::default());
+    let seen = Arc::clone(&heads);
+    let backend = Backend::start_as("remote.default.svc", move |exchange| api_server(exchange, &seen));
+    let server = data.start();
+    let mut client = server.connect();
+    register(&mut client, &backend);
+    await_reason(&mut client, "Passed");
+    (data, server, client, backend, heads)
+}
+
+#[test]
+fn requests_are_passed_on_in_the_name_of_their_user() {
+    let (_data, server, mut client, _backend, heads) = with_server();
+    let things = format!("{GROUP}/namespaces/default/things");
+    wait_until("requests passed on", || (client.get(&things).status == 418).then_some(()));
+    heads.lock().expect("no test panics while it holds this").clear();
+    let headers = [
+        ("X-Remote-User", "somebody"),
+        ("Impersonate-User", "jane"),
+        ("Impersonate-Group", "g"),
+        ("Impersonate-Extra-a%2Fb", "c"),
+        ("Authorization", "Basic eDp5"),
+    ];
+    let allow = json!({"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRoleBinding",
+        "metadata": {"name": "jane"}, "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole",
+        "name": "cluster-admin"}, "subjects": [{"apiGroup": "rbac.authorization.k8s.io", "kind": "User", "name": "jane"}]});
+    let path = format!("{things}/a?dryRun=All");
+    let refused = client.call("POST", &path, &headers, b"x").expect("an answer");
+    assert_eq!(refused.status, 403, "who may not is not passed on: {}", refused.text());
+    client.post("/apis/rbac.authorization.k8s.io/v1/clusterrolebindings", &allow).expect(201);
+    let answered = wait_until("rights", || {
+        Some(client.call("POST", &path, &headers, b"{\"a\": 1}").expect("an answer"))
+            .filter(|answer| answer.status != 403)
+    });
+    assert_eq!((answered.status, answered.header("x-own")), (418, Some("yes")));
+    assert_eq!(answered.text(), format!("POST {path} {{\"a\": 1}}"));
+    let asked = heads.lock().expect("no test panics while it holds this").clone();
+    let [asked] = &asked[..] else { panic!("asked once: {asked:?}") };
+    let has = |line: &str| asked.lines().any(|own| own.eq_ignore_ascii_case(line));
+    assert!(has("x-remote-user: jane") && has("x-remote-group: g"), "{asked}");
+    assert!(has("x-remote-extra-a%2fb: c") && !asked.contains("somebody"), "{asked}");
+    assert!(
+        !asked.to_lowercase().contains("authorization") && !asked.to_lowercase().contains("impersonate"),
+        "{asked}"
+    );
+    let redirect = client.get(&format!("{things}/redirect"));
+    assert_eq!((redirect.status, redirect.header("location")), (502, None));
+    let mut stream = server.connect();
+    let upgrade = [("Connection", "Upgrade"), ("Upgrade", "SPDY/3.1")];
+    assert_eq!(stream.upgrade("POST", &format!("{things}/stream"), &upgrade).expect("a stream").status, 101);
+    stream.send(b"hello").expect("a client can send");
+    assert_eq!(stream.read_bytes(5).expect("an echo"), b"hello");
+}
+
+#[test]
+fn what_another_server_has_is_listed() {
+    let (_data, server, mut client, backend, _heads) = with_server();
+    let versions = wait_until("resources", || {
+        Some(listed(&mut client)["versions"].clone()).filter(|versions| !versions[0]["resources"].is_null())
+    });
+    let resource = json!({"resource": "things", "scope": "Namespaced", "singularResource": "thing",
+        "responseKind": {"group": "", "version": "", "kind": "Thing"}, "verbs": ["get", "list", "watch"]});
+    assert_eq!(versions, json!([{"version": "v1", "freshness": "Current", "resources": [resource]}]));
+    assert_eq!(client.get("/apis/remote.example").expect(200)["versions"][0]["version"], "v1");
+    assert_eq!(client.get(GROUP).expect(200)["resources"][0]["name"], "things");
+    let index = wait_until("OpenAPI", || {
+        Some(client.get("/openapi/v3").expect(200)["paths"].clone())
+            .filter(|paths| !paths["apis/remote.example/v1"].is_null())
+    });
+    assert_eq!(index["apis/remote.example/v1"]["serverRelativeURL"], "/openapi/v3/apis/remote.example/v1?hash=X");
+    assert_ne!(index["apis/apps/v1"]["serverRelativeURL"], index["apis/remote.example/v1"]["serverRelativeURL"]);
+    assert_eq!(client.get("/openapi/v3/apis/remote.example/v1?hash=X").expect(200)["openapi"], "3.0.0");
+    let open = backend.open();
+    let things = format!("{GROUP}/things?watch=1");
+    let mut watch = server.connect().watch(&things).expect("a connection").expect("a watch");
+    assert_eq!(watch.next().expect("an event")["type"], "A");
+    drop(watch);
+    wait_until("no connection of the watch", || (backend.open() <= open).then_some(()));
+    client.delete(NAME).expect(200);
+    wait_until("no such group", || (client.get(GROUP).status == 404).then_some(()));
+    wait_until("nothing listed", || listed(&mut client).is_null().then_some(()));
+}
+
+#[test]
+fn a_server_that_is_not_there_hurts_only_its_own_group() {
+    let (data, broken) = (DataDir::new(), Arc::new(AtomicBool::new(true)));
+    let is_broken = Arc::clone(&broken);
+    let backend = Backend::start_as("remote.default.svc", move |exchange| match is_broken.load(Ordering::SeqCst) {
+        true => exchange.answer("200 OK", "Content-Type: text/html\r\n", &"<".repeat(30 << 20)),
+        false => exchange.answer("500 Internal Server Error", "", "oh no"),
+    });
+    let server = data.start();
+    let mut client = server.connect();
+    let wrong = json!({"apiVersion": "apiregistration.k8s.io/v1", "kind": "APIService",
+        "metadata": {"name": "v1.nowhere.example"}, "spec": {"group": "nowhere.example", "version": "v1",
+        "groupPriorityMinimum": 1, "versionPriority": 1, "service": {"namespace": "default", "name": "none"}}});
+    client.post(SERVICES, &wrong).expect(201);
+    let path = format!("{SERVICES}/v1.nowhere.example");
+    let condition = wait_until("a condition", || {
+        Some(client.get(&path).expect(200)["status"]["conditions"][0].clone()).filter(|condition| !condition.is_null())
+    });
+    assert_eq!((&condition["status"], &condition["reason"]), (&json!("False"), &json!("ServiceNotFound")));
+    assert_eq!(condition["message"], "service/none in \"default\" is not present");
+    let refused = wait_until("a refusal", || {
+        Some(client.get("/apis/nowhere.example/v1/things")).filter(|answer| answer.status == 503)
+    });
+    assert_eq!(
+        (&*refused.text(), refused.header("content-type")),
+        ("service unavailable\n", Some("text/plain; charset=utf-8"))
+    );
+    // It answers, but with garbage: it is there, and nobody knows what it has.
+    register(&mut client, &backend);
+    await_reason(&mut client, "Passed");
+    let stale = json!([{"version": "v1", "freshness": "Stale"}]);
+    wait_until("a stale version", || (listed(&mut client)["versions"] == stale).then_some(()));
+    broken.store(false, Ordering::SeqCst);
+    let failed = await_reason(&mut client, "FailedDiscoveryCheck");
+    let message = failed["message"].as_str().expect("a message");
+    assert!(message.starts_with("failing or missing response from https://127.0.0.1:"), "{message}");
+    assert!(message.ends_with(": 500"), "{message}");
+    // Namespaces go although nobody knows what that server has in them.
+    client
+        .post("/api/v1/namespaces", &json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "x"}}))
+        .expect(201);
+    client.delete("/api/v1/namespaces/x").expect(200);
+    wait_until("the namespace gone", || (client.get("/api/v1/namespaces/x").status == 404).then_some(()));
+    assert!(client.get("/apis/apps/v1/deployments").status == 200);
+}
