@@ -126,7 +126,8 @@ fn ask_about_config_maps(server: &Server, silent: SocketAddr) {
             }],
         })
     };
-    let hooks = vec![hook("probe", "https://127.0.0.1:1", "Fail"), hook("slow", &format!("https://{silent}"), "Ignore")];
+    let hooks =
+        vec![hook("probe", "https://127.0.0.1:1", "Fail"), hook("slow", &format!("https://{silent}"), "Ignore")];
     let configuration = value!({"metadata": {"name": "hooks"}, "webhooks": (hooks)});
     let text = String::from_utf8(flotilla_proto::json::to_vec(&configuration)).unwrap();
     let path = "/apis/admissionregistration.k8s.io/v1/validatingwebhookconfigurations";

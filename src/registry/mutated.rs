@@ -51,7 +51,7 @@ impl Registry {
         version.conform(&mut object, before).map_err(ApiError::internal)?;
         let is_changed = object != *before;
         if is_changed {
-            convert::default(version, &mut object);
+            convert::default(version, &mut object)?;
         }
         Ok((object, is_changed))
     }

@@ -67,7 +67,7 @@ impl<'a> Stored<'a> {
             faults: &faults,
         };
         let (found, _) = with_room(|| definition::check(&Schema::of(schema), &path.to_string(), judgement));
-        Errors(found.into_iter().map(FieldError::from).collect())
+        Errors::from(found.into_iter().map(FieldError::from).collect::<Vec<_>>())
     }
 }
 
