@@ -278,36 +278,6 @@ pub struct Config {
     #[serde(default)]
     pub requestheader_extra_headers_prefix: Vec<String>,
 
-    /// PEM file with the certificate to show to aggregated servers and webhooks. Made when not given.
-    #[arg(long, value_name = "FILE", requires = "proxy_client_key_file")]
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub proxy_client_cert_file: Option<PathBuf>,
-
-    /// PEM file with the key of --proxy-client-cert-file.
-    #[arg(long, value_name = "FILE", requires = "proxy_client_cert_file")]
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub proxy_client_key_file: Option<PathBuf>,
-
-    /// PEM file with authorities of the certificates of kubelets.
-    #[arg(long, value_name = "FILE")]
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub kubelet_certificate_authority: Option<PathBuf>,
-
-    /// PEM file with the certificate to show to kubelets.
-    #[arg(long, value_name = "FILE")]
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub kubelet_client_certificate: Option<PathBuf>,
-
-    /// PEM file with the key of --kubelet-client-certificate.
-    #[arg(long, value_name = "FILE")]
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub kubelet_client_key: Option<PathBuf>,
-
-    /// Types of the addresses of nodes to use for kubelets, in order.
-    #[arg(long, value_name = "TYPE,...", value_delimiter = ',')]
-    #[serde(default)]
-    pub kubelet_preferred_address_types: Vec<String>,
-
     /// Admission plugins to use besides those that are on by default: NodeRestriction.
     #[arg(long, value_name = "NAME,...", value_delimiter = ',')]
     #[serde(default)]
