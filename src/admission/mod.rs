@@ -63,11 +63,11 @@ pub enum Plugin {
     ValidatingWebhook,
 }
 
-const PLUGINS: usize = 4;
-
 impl Plugin {
+    /// How many there are.
+    pub const COUNT: usize = 4;
     /// Those that follow tables, and publish what concerns them once these were seen.
-    pub const FOLLOWED: [Self; PLUGINS] =
+    pub const FOLLOWED: [Self; Self::COUNT] =
         [Self::MutatingPolicy, Self::MutatingWebhook, Self::ValidatingPolicy, Self::ValidatingWebhook];
 }
 
@@ -75,7 +75,7 @@ impl Plugin {
 #[derive(Debug)]
 pub struct Admission {
     /// What concerns each plugin that has published it, which is merged into what concerns any.
-    each: Mutex<[Option<Concerns>; PLUGINS]>,
+    each: Mutex<[Option<Concerns>; Plugin::COUNT]>,
     any: ArcSwap<Concerns>,
     /// Policies that change objects.
     pub mutating: Policies<MutatingPolicy>,

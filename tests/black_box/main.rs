@@ -26,6 +26,7 @@ mod metrics;
 mod node_ports;
 mod numbers;
 mod paging;
+mod policies;
 mod preferring;
 mod refusals;
 mod removing;

@@ -1,7 +1,6 @@
 //! A MutatingAdmissionPolicy: compiled once, and evaluated.
 
 use flotilla_proto::schema::Type;
-use flotilla_proto::value;
 use flotilla_proto::value::{Map, Value};
 
 use super::super::policy::{Policy, Spec, sees};
@@ -106,7 +105,7 @@ fn patch(operations: Vec<Operation>, object: &Value) -> Result<Value, String> {
 
 #[cfg(test)]
 mod tests {
-    use flotilla_proto::catalogue;
+    use flotilla_proto::{catalogue, value};
 
     use super::*;
 

@@ -80,10 +80,11 @@ fn kinds(resources: &Resources, spec: &Value) -> Vec<(String, Arc<Served>)> {
     for rule in spec.list_at(&["matchConstraints", "resourceRules"]) {
         let (groups, versions) = (exact(rule, "apiGroups", false), exact(rule, "apiVersions", false));
         let names = exact(rule, "resources", true);
-        let mut count = 0;
-        for (group, version, name) in groups.iter().flat_map(|group| {
-            versions.iter().flat_map(|version| names.iter().map(move |name| (*group, *version, *name)))
-        }) {
+        let (mut count, versions, names) = (0, &versions, &names);
+        let places = groups.iter().flat_map(move |group| {
+            versions.iter().flat_map(move |version| names.iter().map(move |name| (*group, *version, *name)))
+        });
+        for (group, version, name) in places {
             let Some(served) = resources.find(group, version, name) else { continue };
             let kind = GroupVersionKind::of(&served, "");
             found.insert((kind.group, kind.version, kind.kind), served);
