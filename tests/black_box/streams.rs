@@ -88,7 +88,7 @@ fn echo(exchange: &mut Exchange) -> io::Result<()> {
 
 /// A process that says again what it reads, and ends with the code 3 when there is no more.
 fn process(exchange: &mut Exchange) -> io::Result<()> {
-    let (mut opened, mut said) = (Vec::new(), Vec::new());
+    let (mut opened, mut said) = (Vec::new(), Vec::<u8>::new());
     loop {
         let (first, flags, data) = spdy_frame(exchange)?;
         match first {

@@ -144,6 +144,12 @@ impl Applier {
     /// Applies the commands of batches.
     async fn write(&mut self, batches: Arc<[Batch]>) -> Result<Vec<Outcomes>, ShardEnded> {
         let positions = Self::positions(&batches);
+        // The history of a table that comes into being with these begins where the log does, however much of that is
+        // applied together.
+        let leading = batches.iter().take_while(|batch| batch.commands().is_empty());
+        if let Some(closed) = leading.filter_map(Batch::last).max() {
+            self.clock.raise(closed);
+        }
         let mut answers = Vec::with_capacity(positions.len());
         let mut touched: Vec<Arc<Table>> = Vec::with_capacity(positions.len());
         for (id, positions) in positions {

@@ -358,3 +358,28 @@ fn errors_are_worded_as_by_go_yaml() {
         assert_eq!(parse(text.as_bytes()).unwrap_err().to_string(), want, "{text}");
     }
 }
+
+#[test]
+fn what_yaml_1_1_reads_otherwise_is_quoted() {
+    let written = |value: &crate::value::Value| {
+        let mut out = Vec::new();
+        crate::yaml::write(value, &mut out);
+        String::from_utf8(out).unwrap()
+    };
+    for text in ["17:00:00", "1:2", "190:20:30.15", "-1:59", "1_0:0", "0x10", "1e3", "<<"] {
+        assert_eq!(written(&text.into()), format!("\"{text}\"\n"));
+    }
+    for text in ["1:60", "1:2:", "a:1", ":1", "1:2.x", "12:345"] {
+        assert_ne!(written(&text.into()), format!("\"{text}\"\n"));
+    }
+    for (json, yaml) in [
+        ("0.00001", "1e-05"),
+        ("12345678.5", "1.23456785e+07"),
+        ("100000.5", "100000.5"),
+        ("1e21", "1e+21"),
+        ("18446744073709551615", "1.8446744073709552e+19"),
+        ("0.5", "0.5"),
+    ] {
+        assert_eq!(written(&crate::json::parse(json.as_bytes()).unwrap()), format!("{yaml}\n"), "{json}");
+    }
+}
