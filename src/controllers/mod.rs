@@ -1,7 +1,7 @@
 //! Controllers that belong to the API itself: namespaces, garbage collection, service accounts, root certificates,
-//! roles that are put together, flow schemas, the types of policies, definitions of custom resources, cluster IPs that were left behind, what
-//! is in use, ranges of service addresses, counts of quotas, what ends at a time, pods of nodes that are gone, the
-//! lease of each server, and the objects that every cluster has.
+//! roles that are put together, flow schemas, the types of policies, definitions of custom resources, cluster IPs that
+//! were left behind, what is in use, ranges of service addresses, counts of quotas, what ends at a time, pods of nodes
+//! that are gone, the lease of each server, and the objects that every cluster has.
 //!
 //! Each follows the change logs of the tables that concern it ([`crate::follow`]), puts the keys of what may need work
 //! into a queue that holds every key once ([`queue`]), and compares what is with what should be ([`agent`] makes the

@@ -14,6 +14,11 @@ use crate::registry::{Resources, Served};
 
 /// How many kinds of a rule are looked at.
 const KINDS_MAX: usize = 10;
+/// How many names of a rule are put together.
+const ATTEMPTS_MAX: usize = 10_000;
+
+/// Kinds by group, version and name.
+type Kinds = BTreeMap<(String, String, String), Arc<Served>>;
 
 /// What is wrong with the expressions of a policy where it decides about objects of the kinds that it names.
 pub fn warnings(resources: &Resources, policy: &Value) -> Vec<Value> {
@@ -76,30 +81,39 @@ fn params(resources: &Resources, kind: &Value) -> Option<Arc<Served>> {
 
 /// The kinds that rules name without wildcards, by their names.
 fn kinds(resources: &Resources, spec: &Value) -> Vec<(String, Arc<Served>)> {
-    let mut found = BTreeMap::new();
+    let mut found = Kinds::new();
     for rule in spec.list_at(&["matchConstraints", "resourceRules"]) {
-        let (groups, versions) = (exact(rule, "apiGroups", false), exact(rule, "apiVersions", false));
-        let names = exact(rule, "resources", true);
-        let (mut count, versions, names) = (0, &versions, &names);
-        let places = groups.iter().flat_map(move |group| {
-            versions.iter().flat_map(move |version| names.iter().map(move |name| (*group, *version, *name)))
-        });
-        for (group, version, name) in places {
-            let Some(served) = resources.find(group, version, name) else { continue };
-            let kind = GroupVersionKind::of(&served, "");
-            found.insert((kind.group, kind.version, kind.kind), served);
-            count += 1;
-            if count == KINDS_MAX {
-                return named(found);
+        if find_kinds(resources, rule, &mut found) {
+            break;
+        }
+    }
+    found
+        .into_iter()
+        .map(|((group, version, kind), served)| (format!("{group}/{version}, Kind={kind}"), served))
+        .collect()
+}
+
+/// Adds the kinds that a rule names. Whether these are enough.
+fn find_kinds(resources: &Resources, rule: &Value, found: &mut Kinds) -> bool {
+    let (groups, versions) = (exact(rule, "apiGroups", false), exact(rule, "apiVersions", false));
+    let names = exact(rule, "resources", true);
+    let (mut count, mut attempts) = (0, 0);
+    for group in groups {
+        for version in &versions {
+            for name in &names {
+                attempts += 1;
+                if let Some(served) = resources.find(group, version, name) {
+                    let kind = GroupVersionKind::of(&served, "");
+                    found.insert((kind.group, kind.version, kind.kind), served);
+                    count += 1;
+                }
+                if count == KINDS_MAX || attempts == ATTEMPTS_MAX {
+                    return true;
+                }
             }
         }
     }
-    named(found)
-}
-
-fn named(found: BTreeMap<(String, String, String), Arc<Served>>) -> Vec<(String, Arc<Served>)> {
-    let named = |((group, version, kind), served)| (format!("{group}/{version}, Kind={kind}"), served);
-    found.into_iter().map(named).collect()
+    false
 }
 
 /// The names of a rule, sorted. None where one is a wildcard; of resources those are passed over, and subresources.
