@@ -75,7 +75,7 @@ impl Plugin {
 #[derive(Debug)]
 pub struct Admission {
     /// What concerns each plugin that has published it, which is merged into what concerns any.
-    each: Mutex<[Option<Concerns>; PLUGINS]>,
+    each: Mutex<[Option<Concerns>; Plugin::COUNT]>,
     any: ArcSwap<Concerns>,
     /// Policies that change objects.
     pub mutating: Policies<MutatingPolicy>,
