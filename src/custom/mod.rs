@@ -10,7 +10,8 @@
 //! Decode, [`prune`](flotilla_proto::structural::prune), [`drop_nulls`](flotilla_proto::structural::drop_nulls),
 //! [`coerce`](coerce::coerce) embedded objects, [`default`](flotilla_proto::structural::default()), then check
 //! `metadata` as of any object and [`validate::validate`], [`ratchet::validate_update`] or
-//! [`ratchet::validate_status_update`], and last its [`rules`] in CEL. The outcome of an apply is not decoded: it is defaulted and checked only.
+//! [`ratchet::validate_status_update`], and last its [`rules`] in CEL. The outcome of an apply is not decoded: it is
+//! defaulted and checked only.
 
 pub mod check;
 pub mod coerce;
