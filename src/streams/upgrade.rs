@@ -37,6 +37,7 @@ pub fn switch(passing: &Passing<'_>, head: &Parts, peer: Switched, payload: web:
     let mut response = HttpResponse::build(StatusCode::SWITCHING_PROTOCOLS);
     response.upgrade(protocol);
     let mut response = response.body(BodyStream::new(passing.lasting(Duplex::new(client, peer))));
+    response.head_mut().no_chunking(true);
     forwarded::copy(&head.headers, response.headers_mut());
     Ok(response)
 }

@@ -390,8 +390,13 @@ fn whatever_is_written_can_be_read() {
             server = directory.start();
             client = server.connect();
             let again = read(&mut client, WIDGETS, "application/json").text();
-            let items = |list: &str| list.split_once("\"items\":").map(|(_, items)| items.to_owned());
+            // What follows the items tells the revision.
+            let items = |list: &str| {
+                let (items, _) = list.split_once("\"items\":")?.1.rsplit_once("],\"kind\":")?;
+                Some(items.to_owned())
+            };
             assert_eq!(items(&again), items(&stored));
+            assert!(items(&again).is_some());
             for collection in [WIDGETS, REVISIONS, CONFIG_MAPS] {
                 answered(&mut client, "DELETE", collection, "", "");
             }
