@@ -109,8 +109,8 @@ fn make_durable(file: &dyn DiskFile, end: u64, frame: &[u8]) -> io::Result<()> {
     file.sync()
 }
 
-/// Tells of a log that ends before where it ended when it was closed. What blank space there is at its end may have been
-/// blank all along, and nothing else tells.
+/// Tells of a log that ends before where it ended when it was closed. What blank space there is at its end may have
+/// been blank all along, and nothing else tells.
 fn check_end(disk: &dyn Disk, directory: &Path, active: Option<&Active>) -> io::Result<()> {
     let Some(active) = active else { return Ok(()) };
     match reach::read_end(disk, directory)? {
