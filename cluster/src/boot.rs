@@ -2,10 +2,7 @@
 
 use std::cell::Cell;
 use std::collections::BTreeMap;
-use std::fs::{DirBuilder, File, Permissions, TryLockError};
 use std::io;
-use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt, PermissionsExt};
-use std::path::Path;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
@@ -19,7 +16,7 @@ use tokio::time::Instant;
 use crate::chance;
 use crate::clock::HybridClock;
 use crate::group::{Applier, GroupClock, Proposer, Tables, Times, close_on_demand};
-use crate::limits::{LOCK_INTERVAL, LOCK_WAIT, PEER_VERSION, STOP_WAIT, TRIM_INTERVAL};
+use crate::limits::{PEER_VERSION, STOP_WAIT, TRIM_INTERVAL};
 use crate::machine::Machine;
 use crate::peer::{Hello, Network, Peers, Transport, TransportOptions};
 use crate::raft::{Node, NodeOptions, Proposals, Replica, StateMachine};
@@ -47,37 +44,6 @@ use crate::task::Task;
 use crate::wal::disk::{Disk, aside};
 use crate::wal::{self, Recovered, Settled, Settling, Wal, WalError, WalOptions};
 use crate::{Founder, Membership, OpenError, Options};
-
-/// The file that is locked. Whoever can open it can lock it, and so keep the store from starting: nobody but its owner
-/// can, whoever has made it.
-fn lock_file(path: &Path) -> io::Result<File> {
-    let file = File::options().create(true).write(true).truncate(false).mode(0o600).open(path)?;
-    let permissions = file.metadata()?.permissions();
-    if permissions.mode() & 0o077 != 0
-        && let Err(error) = file.set_permissions(Permissions::from_mode(0o600))
-    {
-        tracing::warn!(%error, path = %path.display(), "others can open this file, and keep the store from starting");
-    }
-    Ok(file)
-}
-
-/// Takes hold of the data directory, until the file is dropped. A process that was killed lets go of it only when it
-/// has given back its memory, which is waited for.
-pub(crate) fn lock(options: &Options) -> Result<File, OpenError> {
-    let directory = &options.directory;
-    let failed = |source| OpenError::Directory { directory: directory.clone(), source };
-    DirBuilder::new().recursive(true).mode(0o700).create(directory).map_err(failed)?;
-    let file = lock_file(&directory.join("lock")).map_err(failed)?;
-    let began = std::time::Instant::now();
-    loop {
-        match file.try_lock() {
-            Ok(()) => return Ok(file),
-            Err(TryLockError::WouldBlock) if began.elapsed() < LOCK_WAIT => std::thread::sleep(LOCK_INTERVAL),
-            Err(TryLockError::WouldBlock) => return Err(OpenError::Locked { directory: directory.clone() }),
-            Err(TryLockError::Error(source)) => return Err(failed(source)),
-        }
-    }
-}
 
 /// Runs a store until it is stopped. Everything of it but the log's writer lives on this thread, so that a write
 /// passes from one part to the next without waking another thread.
