@@ -2,10 +2,7 @@
 
 use std::cell::Cell;
 use std::collections::BTreeMap;
-use std::fs::{DirBuilder, File, Permissions, TryLockError};
 use std::io;
-use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt, PermissionsExt};
-use std::path::Path;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
@@ -19,7 +16,7 @@ use tokio::time::Instant;
 use crate::chance;
 use crate::clock::HybridClock;
 use crate::group::{Applier, GroupClock, Proposer, Tables, Times, close_on_demand};
-use crate::limits::{LOCK_INTERVAL, LOCK_WAIT, PEER_VERSION, STOP_WAIT, TRIM_INTERVAL};
+use crate::limits::{PEER_VERSION, STOP_WAIT, TRIM_INTERVAL};
 use crate::machine::Machine;
 use crate::peer::{Hello, Network, Peers, Transport, TransportOptions};
 use crate::raft::{Node, NodeOptions, Proposals, Replica, StateMachine};
@@ -47,40 +44,6 @@ use crate::task::Task;
 use crate::wal::disk::{Disk, aside};
 use crate::wal::{self, Recovered, Settled, Settling, Wal, WalError, WalOptions};
 use crate::{Founder, Membership, OpenError, Options};
-
-/// Takes hold of the data directory, until the file is dropped. A process that was killed lets go of it only when it
-/// has given back its memory, which is waited for.
-pub(crate) fn lock(options: &Options) -> Result<File, OpenError> {
-    let directory = &options.directory;
-    let failed = |source| OpenError::Directory { directory: directory.clone(), source };
-    DirBuilder::new().recursive(true).mode(0o700).create(directory).map_err(failed)?;
-    make_private(directory);
-    let path = directory.join("lock");
-    let file = File::options().create(true).write(true).truncate(false).mode(0o600).open(&path).map_err(failed)?;
-    make_private(&path);
-    let began = std::time::Instant::now();
-    loop {
-        match file.try_lock() {
-            Ok(()) => return Ok(file),
-            Err(TryLockError::WouldBlock) if began.elapsed() < LOCK_WAIT => std::thread::sleep(LOCK_INTERVAL),
-            Err(TryLockError::WouldBlock) => return Err(OpenError::Locked { directory: directory.clone() }),
-            Err(TryLockError::Error(source)) => return Err(failed(source)),
-        }
-    }
-}
-
-/// Takes from others what they may do with a file or directory: who may open the lock, may hold it.
-fn make_private(path: &Path) {
-    let Ok(found) = std::fs::metadata(path) else { return };
-    let mode = found.permissions().mode();
-    if mode & 0o077 == 0 {
-        return;
-    }
-    match std::fs::set_permissions(path, Permissions::from_mode(mode & !0o077)) {
-        Ok(()) => tracing::info!(path = %path.display(), "others may not use this any more: it is the server's own"),
-        Err(error) => tracing::warn!(path = %path.display(), %error, "others may use what is the server's own"),
-    }
-}
 
 /// Runs a store until it is stopped. Everything of it but the log's writer lives on this thread, so that a write
 /// passes from one part to the next without waking another thread.

@@ -55,6 +55,7 @@ mod codec;
 mod group;
 mod key;
 pub mod limits;
+mod lock;
 mod machine;
 mod marks;
 mod members;

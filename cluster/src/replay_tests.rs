@@ -147,7 +147,7 @@ fn check_all(store: &Store, history: &History, stride: usize) {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_state_that_is_replayed_is_the_state_that_was() {
-    for seed in 1..=8 {
+    for seed in 1..=3 {
         let (mut random, mut history) = (Random::new(seed), History::default());
         let mut disk = SimulatedDisk::default();
         for life in 0..3 {

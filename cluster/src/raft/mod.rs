@@ -2,10 +2,11 @@
 //!
 //! [`types`] says what openraft is instantiated with and how its values are written down, [`config`] how it runs,
 //! [`log_store`] puts its log into the write-ahead log, [`state_machine`] applies what is committed and takes
-//! snapshots, [`replay`] has it apply what the log has, and [`starting`] puts them together to the [`node`] of one group, of which [`administration`] changes the
-//! members and the leader, [`status`] says how it is doing, and [`snapshotting`] decides when snapshots are written;
-//! [`survival`] has one go on alone, [`exclusion`] tells those who are no members any more, and [`mandate`] those who
-//! are to lead whether somebody does already. [`rest`] and [`resting`] let a group rest while nothing happens in it.
+//! snapshots, [`replay`] has it apply what the log has, and [`starting`] puts them together to the [`node`] of one
+//! group, of which [`administration`] changes the members and the leader, [`status`] says how it is doing, and
+//! [`snapshotting`] decides when snapshots are written; [`survival`] has one go on alone, [`exclusion`] tells those who
+//! are no members any more, and [`mandate`] those who are to lead whether somebody does already. [`rest`] and
+//! [`resting`] let a group rest while nothing happens in it.
 //! [`network`] calls other replicas, where [`addresses`] has them, and notes what they have [`acknowledged`];
 //! [`service`] answers them, [`snapshot_sending`] does both for snapshots, all in the messages of [`wire`].
 

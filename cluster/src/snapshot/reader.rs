@@ -98,7 +98,7 @@ impl Decoders {
     fn give(&mut self, offset: u64, shard: usize, chunk: Chunk) {
         self.given += 1;
         let thread = &self.threads[self.given % SNAPSHOT_DECODERS];
-        let _ = thread.send((offset, shard, chunk)); // one that has ended by a defect is found to have when it is joined
+        let _ = thread.send((offset, shard, chunk)); // one that has ended is found to have when it is joined
     }
 }
 
