@@ -88,7 +88,7 @@ fn echo(exchange: &mut Exchange) -> io::Result<()> {
 
 /// A process that says again what it reads, and ends with the code 3 when there is no more.
 fn process(exchange: &mut Exchange) -> io::Result<()> {
-    let (mut opened, mut said) = (Vec::new(), Vec::<u8>::new());
+    let mut opened = Vec::new();
     loop {
         let (first, flags, data) = spdy_frame(exchange)?;
         match first {
@@ -104,7 +104,6 @@ fn process(exchange: &mut Exchange) -> io::Result<()> {
             0x8003_0006 => {}
             3 => {
                 assert_eq!(opened, ["error", "stdin", "stdout"], "one after the other");
-                said.extend(&data);
                 exchange.send(&spdy_data(5, false, &data))?;
                 if flags & 1 == 1 {
                     exchange.send(&spdy_data(5, true, b""))?;
