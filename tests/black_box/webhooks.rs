@@ -94,7 +94,9 @@ fn what_a_webhook_makes_of_an_object_is_stored() {
     let mut client = server.connect();
     let hooks = [hook("m.example.com", &rule(&["UPDATE"], &[""], &["configmaps"]), json!({}))];
     configure(&mut client, MUTATING, "m", &hooks, &webhook);
-    let made = client.post(&format!("{MAPS}?fieldManager=tester"), &map("a")).expect(201);
+    let mut own = map("a");
+    own["data"] = json!({"k": "v"});
+    let made = client.post(&format!("{MAPS}?fieldManager=tester"), &own).expect(201);
     assert_eq!(made["metadata"]["labels"], json!({"made": "outside"}));
     assert_eq!(client.get(&format!("{MAPS}/a")).expect(200), made);
     let merge = "application/merge-patch+json";
@@ -110,7 +112,7 @@ fn what_a_webhook_makes_of_an_object_is_stored() {
     let metadata = &create["object"]["metadata"];
     assert!(metadata["managedFields"].is_array() && metadata["uid"].is_null(), "{metadata}");
     assert_eq!((&update["options"]["kind"], &update["oldObject"]), (&json!("UpdateOptions"), &made));
-    assert_eq!(update["object"]["data"], json!({"a": "b"}));
+    assert_eq!(update["object"]["data"], json!({"a": "b", "k": "v"}));
     assert_eq!((&applied["operation"], &applied["name"]), (&json!("CREATE"), &json!("b")));
 }
 
