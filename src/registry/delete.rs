@@ -127,13 +127,7 @@ impl Registry {
         check_preconditions(target, options, &old, current)?;
         let uid = old.str_at(&["metadata", "uid"]).to_owned();
         let is_marked = !old.at(&["metadata", "deletionTimestamp"]).is_null();
-        let step = if is_namespace(target.served) {
-            namespace_step(target.served, &old, options)
-        } else if is_definition(target.served) && !is_marked {
-            Step::Mark(termination::marked(&old, &now().to_string()), false)
-        } else {
-            step(target.served, &old, options)
-        };
+        let step = step(target.served, &old, options);
         let is_decided_outside = !options.is_decided
             && !matches!(step, Step::Wait)
             && self.is_decided_outside(target, Operation::Delete)
@@ -301,6 +295,12 @@ fn namespace_step(served: &Served, old: &Value, options: &DeleteOptions) -> Step
 }
 
 fn step(served: &Served, old: &Value, options: &mut DeleteOptions) -> Step {
+    if is_namespace(served) {
+        return namespace_step(served, old, options);
+    }
+    if is_definition(served) && old.at(&["metadata", "deletionTimestamp"]).is_null() {
+        return Step::Mark(termination::marked(old, &now().to_string()), false);
+    }
     let mut marked = old.clone();
     let graceful = match grace(served, old, options) {
         Grace::Pending => return Step::Wait,

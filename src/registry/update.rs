@@ -253,18 +253,7 @@ impl Registry {
         prepare(target, &mut new, &old);
         fieldmanager::settle(&old, &mut new);
         encode::order_changed(&mut new, &served.stored.of, &old);
-        let checked = self.validate_update(target, &new, &old, caller);
-        convert::default_valid(served, &mut new);
-        let checked = match checked.and_then(|()| self.check_update(target, &new, &old, caller)) {
-            Ok(()) if is_decided_outside => {
-                Box::pin(self.validate_updated(target, change, (&new, &old), options, caller)).await
-            }
-            decided => decided,
-        };
-        let checked = match checked {
-            Ok(()) => self.charge_quotas(target, &new, Some(&old), options, caller).await,
-            refused => refused,
-        };
+        let checked = self.judge(target, change, (&mut new, &old), options, caller, is_decided_outside).await;
         let settled = match checked.and_then(|()| allocation.begin_writing()) {
             Ok(()) => self.settle(target, new, &old, current, options).await,
             Err(error) => Err(error),
@@ -281,6 +270,26 @@ impl Registry {
         }
         // Whoever named a revision is refused when it is compared with what is there by then.
         Ok(None)
+    }
+
+    /// Judges a changed object: by the rules of its kind, by those outside if they have a say, and by quotas.
+    async fn judge(
+        &self,
+        target: Target<'_>,
+        change: &mut dyn Change,
+        (new, old): (&mut Value, &Value),
+        options: &WriteOptions,
+        caller: &mut Caller,
+        is_decided_outside: bool,
+    ) -> ApiResult<()> {
+        let checked = self.validate_update(target, new, old, caller);
+        convert::default_valid(target.served, new);
+        checked?;
+        self.check_update(target, new, old, caller)?;
+        if is_decided_outside {
+            Box::pin(self.validate_updated(target, change, (new, old), options, caller)).await?;
+        }
+        self.charge_quotas(target, new, Some(old), options, caller).await
     }
 
     /// Has those outside change a changed object, or the document that the client changes.

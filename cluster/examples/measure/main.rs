@@ -1,6 +1,7 @@
 //! Measures the store: CPU per write, latency, reads, start, memory. Run with `--release`, pinned to one core, for a
-//! directory; with `reopen` after it, measures only the start with what the last run left there, with `load` only leaves
-//! much there for that, as if the process were killed, with `shards` only a table of several shards against one of one.
+//! directory; with `reopen` after it, measures only the start with what the last run left there, with `load` only
+//! leaves much there for that, as if the process were killed, with `shards` only a table of several shards against one
+//! of one.
 
 mod load;
 mod shards;

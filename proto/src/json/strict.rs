@@ -30,7 +30,8 @@ enum Seen<'t> {
 }
 
 /// Says of a JSON text what its type does not have, and which keys of an object stand there more than once. Nothing is
-/// said of what is inside of something unknown, or has a decoder of its own. Without a type only repeated keys are told.
+/// said of what is inside of something unknown, or has a decoder of its own. Without a type only repeated keys are
+/// told.
 pub fn complaints(text: &str, of: Option<&Type>) -> Vec<String> {
     let mut walk =
         Walk { bytes: text.as_bytes(), text, at: 0, path: String::new(), depth: 0, seen: 0, told: Vec::new() };
