@@ -11,6 +11,9 @@ pub(super) const METADATA: &str = "Standard object's metadata: its name, labels 
 
 /// The description of a field; empty where the name is JSON Schema's own and says it all.
 pub(super) fn field(of: &Type, field: &Field) -> String {
+    if let (Some(kind), "items") = (of.name.strip_suffix("List"), &*field.name) {
+        return format!("List of {}.", several(kind));
+    }
     if !field.description.is_empty() {
         return field.description.to_string();
     }
@@ -19,7 +22,6 @@ pub(super) fn field(of: &Type, field: &Field) -> String {
         (_, "kind") => KIND.to_owned(),
         (_, "apiVersion") => API_VERSION.to_owned(),
         (_, "metadata") => METADATA.to_owned(),
-        (list, "items") if list.ends_with("List") => format!("List of {}.", several(list.trim_end_matches("List"))),
         _ => match inner(&field.shape) {
             Some(inner) if !inner.description.is_empty() => inner.description.to_string(),
             _ => sentence(&field.name),

@@ -146,13 +146,13 @@ fn yaml_is_read_and_written_as_go_does() {
     let directory = DataDir::new();
     let (_server, mut client) = start(&directory);
     let maps = format!("{NAMESPACE}/configmaps");
-    let body = "\u{feff}%YAML 1.1\n---\napiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: y\n  labels: {a: b,\n\
+    let body = "\u{feff}%YAML 1.1\n---\napiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: yam\n  labels: {a: b,\n\
                 c: d\n}\ndata:\n  quoted: \"one\n  two\"\n  0x10: '17:00:00'\n  bytes: !!binary aGk=\n  end: |\n    text";
     let made = client.request("POST", &maps, "application/yaml", body.as_bytes()).expect(201);
     let data = json!({"16": "17:00:00", "bytes": "hi", "end": "text", "quoted": "one two"});
     assert_eq!((&made["data"], &made["metadata"]["labels"]), (&data, &json!({"a": "b", "c": "d"})));
     let headers = [("Accept", "application/yaml")];
-    let shown = client.call("GET", &format!("{maps}/y"), &headers, b"").expect("an answer").text();
+    let shown = client.call("GET", &format!("{maps}/yam"), &headers, b"").expect("an answer").text();
     assert!(shown.contains("  \"16\": \"17:00:00\"\n  bytes: hi\n  end: text\n  quoted: one two\n"), "{shown}");
     let refused = client.request("POST", &maps, "application/yaml", b"a: \xff\n").expect(400);
     let why = refused["message"].as_str().unwrap_or_default();
