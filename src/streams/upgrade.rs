@@ -35,7 +35,8 @@ pub fn switch(passing: &Passing<'_>, head: &Parts, peer: Switched, payload: web:
     let client = passing.client_bytes(payload)?;
     let protocol = head.headers.get("upgrade").and_then(|value| value.to_str().ok()).unwrap_or("");
     let mut response = HttpResponse::build(StatusCode::SWITCHING_PROTOCOLS);
-    response.upgrade(protocol);
+    // What follows is no body of HTTP, of however many bytes: no sizes of parts may stand in it.
+    response.upgrade(protocol).no_chunking(0);
     let mut response = response.body(BodyStream::new(passing.lasting(Duplex::new(client, peer))));
     response.head_mut().no_chunking(true);
     forwarded::copy(&head.headers, response.headers_mut());
