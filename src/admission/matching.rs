@@ -194,7 +194,7 @@ impl Rule {
                 .resources
                 .iter()
                 .any(|(own, part)| (own == ANY || own == resource) && (part == ANY || *part == attributes.subresource))
-            && (self.names.is_empty() || self.names.iter().any(|name| *name == attributes.name))
+            && (self.names.is_empty() || self.names.contains(&attributes.name))
     }
 
     fn is_in_scope(&self, attributes: &Attributes<'_>, is_namespace: bool) -> bool {

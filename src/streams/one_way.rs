@@ -36,7 +36,7 @@ pub fn answer(
     };
     let mut response = match websocket::accept(passing.request, protocol) {
         Ok(response) => response,
-        Err(refusal) => return Ok(refusal),
+        Err(refusal) => return Ok(*refusal),
     };
     let as_text = protocol == Some(BASE64);
     let frame = move |part: Bytes| match as_text {
@@ -81,7 +81,7 @@ pub fn events(
     }
     let mut response = match websocket::accept(request, protocol) {
         Ok(response) => response,
-        Err(refusal) => return refusal,
+        Err(refusal) => return *refusal,
     };
     let frames = events.map(move |event| if as_text { websocket::text(event) } else { websocket::binary(event) });
     let client = super::until_broken(payload);

@@ -53,7 +53,7 @@ pub fn answer(
 ) -> ApiResult<HttpResponse> {
     let mut response = match websocket::accept(passing.request, Some(PROTOCOL)) {
         Ok(response) => response,
-        Err(refusal) => return Ok(refusal),
+        Err(refusal) => return Ok(*refusal),
     };
     let client = passing.client_bytes(payload)?;
     let (out, mut sent) = mpsc::channel(limits::STREAM_FRAMES);

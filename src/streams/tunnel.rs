@@ -34,7 +34,7 @@ pub async fn answer(passing: &Passing<'_>, to: &Destination, payload: web::Paylo
     let protocol = agreed.filter(|agreed| !agreed.is_empty()).map(|agreed| format!("{PREFIX}{agreed}"));
     let mut response = match websocket::accept(passing.request, protocol.as_deref()) {
         Ok(response) => response,
-        Err(refusal) => return Ok(refusal),
+        Err(refusal) => return Ok(*refusal),
     };
     let messages = Messages::new(passing.client_bytes(payload)?);
     let (pongs, own) = mpsc::channel::<Bytes>(limits::STREAM_FRAMES);

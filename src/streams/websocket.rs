@@ -55,13 +55,13 @@ pub fn token(request: &HttpRequest) -> Option<Vec<u8>> {
 ///
 /// # Errors
 /// The answer to a request that is none for a WebSocket of this kind.
-pub fn accept(request: &HttpRequest, protocol: Option<&str>) -> Result<HttpResponseBuilder, HttpResponse> {
+pub fn accept(request: &HttpRequest, protocol: Option<&str>) -> Result<HttpResponseBuilder, Box<HttpResponse>> {
     let header = |name| request.headers().get(name).map(HeaderValue::as_bytes);
     if header(SEC_WEBSOCKET_VERSION) != Some(b"13") {
-        return Err(refusal(400, "missing or bad WebSocket Version"));
+        return Err(refusal(400, "missing or bad WebSocket Version").into());
     }
     let Some(key) = header(SEC_WEBSOCKET_KEY).filter(|key| key.len() == 24) else {
-        return Err(refusal(400, "mismatch challenge/response"));
+        return Err(refusal(400, "mismatch challenge/response").into());
     };
     let mut response = HttpResponse::build(StatusCode::SWITCHING_PROTOCOLS);
     response.upgrade("websocket");

@@ -36,7 +36,7 @@ pub(super) fn connect(request: Connect<'_>) -> Pending<'_, Connected> {
         }
         let path = remote::kubelet_path(&[target.subresource, target.namespace, target.name, &container], parameters);
         let peer = kubelet.peer(&registry.kubelets, false);
-        Ok(Connected::To(Destination { peer, path, manner: Manner::Process(process) }))
+        Ok(Connected::To(Box::new(Destination { peer, path, manner: Manner::Process(process) })))
     })
 }
 

@@ -37,7 +37,7 @@ pub(super) fn connect(request: Connect<'_>) -> Pending<'_, Connected> {
             secure.trust = Trust::Anybody;
         }
         let follow = query.flag("follow").unwrap_or(false);
-        Ok(Connected::To(Destination { peer, path, manner: Manner::Log { pod: target.name.into(), follow } }))
+        Ok(Connected::To(Box::new(Destination { peer, path, manner: Manner::Log { pod: target.name.into(), follow } })))
     })
 }
 

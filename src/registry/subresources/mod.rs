@@ -113,7 +113,7 @@ pub enum Connected {
     /// There is nothing to be read, and that is no error.
     Nothing,
     /// The request is to be passed on.
-    To(Destination),
+    To(Box<Destination>),
 }
 
 /// Connects.

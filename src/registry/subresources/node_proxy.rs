@@ -21,6 +21,6 @@ pub(super) fn connect(request: Connect<'_>) -> Pending<'_, Connected> {
             port => remote::proxied(scheme, kubelet.host, port.parse().map_err(|_| invalid())?),
         };
         let path = remote::proxied_path(rest, query);
-        Ok(Connected::To(Destination { peer, path, manner: Manner::Proxy }))
+        Ok(Connected::To(Box::new(Destination { peer, path, manner: Manner::Proxy })))
     })
 }

@@ -22,7 +22,7 @@ pub(super) fn connect(request: Connect<'_>) -> Pending<'_, Connected> {
         check_proxyable(if address.parse::<std::net::IpAddr>().is_ok() { address } else { "" })?;
         let peer = remote::proxied(scheme, address.to_owned(), number(&pod, port, scheme));
         let path = remote::proxied_path(rest, query);
-        Ok(Connected::To(Destination { peer, path, manner: Manner::Proxy }))
+        Ok(Connected::To(Box::new(Destination { peer, path, manner: Manner::Proxy })))
     })
 }
 

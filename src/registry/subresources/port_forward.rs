@@ -17,6 +17,6 @@ pub(super) fn connect(request: Connect<'_>) -> Pending<'_, Connected> {
         let parameters = if ports.is_empty() { Vec::new() } else { vec![("port", ports.join(","))] };
         let path = remote::kubelet_path(&["portForward", target.namespace, target.name], parameters);
         let manner = Manner::Ports { by_websocket: kubelet.by_websocket };
-        Ok(Connected::To(Destination { peer: kubelet.peer(&registry.kubelets, false), path, manner }))
+        Ok(Connected::To(Box::new(Destination { peer: kubelet.peer(&registry.kubelets, false), path, manner })))
     })
 }

@@ -106,7 +106,7 @@ pub fn proxied_path(rest: Option<&str>, query: &Query<'_>) -> String {
 /// A path at a kubelet, with what it is asked; parameters are sorted by their names.
 pub fn kubelet_path(parts: &[&str], mut parameters: Vec<(&str, String)>) -> String {
     use flotilla_golang::url::query_escape;
-    parameters.sort_by(|(a, _), (b, _)| a.cmp(b));
+    parameters.sort_by_key(|(name, _)| *name);
     let mut url = Url::default();
     url.path = format!("/{}", parts.join("/")).into_bytes();
     let query: Vec<String> = parameters.iter().map(|(name, value)| format!("{name}={}", query_escape(value))).collect();

@@ -25,7 +25,11 @@ pub(super) fn connect(request: Connect<'_>) -> Pending<'_, Connected> {
         let (host, port) = endpoint(registry, &endpoints, port)?.ok_or_else(unavailable)?;
         check_proxyable(&host)?;
         let path = remote::proxied_path(rest, query);
-        Ok(Connected::To(Destination { peer: remote::proxied(scheme, host, port), path, manner: Manner::Proxy }))
+        Ok(Connected::To(Box::new(Destination {
+            peer: remote::proxied(scheme, host, port),
+            path,
+            manner: Manner::Proxy,
+        })))
     })
 }
 
