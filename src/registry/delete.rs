@@ -141,9 +141,7 @@ impl Registry {
             if !self.stands(target, Some(current), caller).await? {
                 return Ok(None);
             }
-            if let (Grace::Set { seconds, .. }, false) = (grace(target.served, &old, options), is_marked) {
-                options.grace_seconds = Some(seconds);
-            }
+            options.grace_seconds = stated_grace(target.served, &old, options);
             Box::pin(self.decide_deletion(target, current, options, caller)).await?;
         }
         match step {
@@ -372,6 +370,14 @@ fn grace(served: &Served, old: &Value, options: &DeleteOptions) -> Grace {
     let seconds = default_seconds(old, options.grace_seconds);
     let at = Timestamp { seconds: now().seconds.saturating_add(seconds), nanos: 0 };
     Grace::Set { seconds, at, first: true }
+}
+
+/// The grace period as those are told of it who decide about a deletion: the kind's own where the client named none.
+fn stated_grace(served: &Served, old: &Value, options: &DeleteOptions) -> Option<i64> {
+    match grace(served, old, options) {
+        Grace::Set { seconds, first: true, .. } => Some(seconds),
+        _ => options.grace_seconds,
+    }
 }
 
 /// Sets the finalizers by which the garbage collector holds an object until its dependents are dealt with.

@@ -255,14 +255,11 @@ impl Registry {
         encode::order_changed(&mut new, &served.stored.of, &old);
         let checked = self.validate_update(target, &new, &old, caller);
         convert::default_valid(served, &mut new);
-        let checked = match checked.and_then(|()| self.check_update(target, &new, &old, caller)) {
-            Ok(()) if is_decided_outside => {
-                Box::pin(self.validate_updated(target, change, (&new, &old), options, caller)).await
-            }
-            decided => decided,
-        };
         let checked = match checked {
-            Ok(()) => self.charge_quotas(target, &new, Some(&old), options, caller).await,
+            Ok(()) => {
+                let outside = is_decided_outside.then_some(change);
+                self.admit_updated(target, outside, (&new, &old), options, caller).await
+            }
             refused => refused,
         };
         let settled = match checked.and_then(|()| allocation.begin_writing()) {
@@ -304,18 +301,22 @@ impl Registry {
         place(target, new)
     }
 
-    /// Has those outside look at a finished object, or at the document that the client changes.
-    async fn validate_updated(
+    /// Admission of a finished object: plugins, those outside if the change is handed in, quotas.
+    async fn admit_updated(
         &self,
         target: Target<'_>,
-        change: &mut dyn Change,
+        outside: Option<&mut dyn Change>,
         (new, old): (&Value, &Value),
         options: &WriteOptions,
         caller: &mut Caller,
     ) -> ApiResult<()> {
-        let (document, before) = (change.document(new), change.document(old));
-        let (new, old) = (document.as_ref().unwrap_or(new), before.as_ref().unwrap_or(old));
-        self.validate_outside(Asked::update(target, new, old, options), caller).await
+        self.check_update(target, new, old, caller)?;
+        if let Some(change) = outside {
+            let (document, before) = (change.document(new), change.document(old));
+            let (new, old) = (document.as_ref().unwrap_or(new), before.as_ref().unwrap_or(old));
+            Box::pin(self.validate_outside(Asked::update(target, new, old, options), caller)).await?;
+        }
+        self.charge_quotas(target, new, Some(old), options, caller).await
     }
 
     fn validate_update(&self, target: Target<'_>, new: &Value, old: &Value, caller: &mut Caller) -> ApiResult<()> {
