@@ -55,7 +55,6 @@ mod codec;
 mod group;
 mod key;
 pub mod limits;
-mod lock;
 mod machine;
 mod marks;
 mod members;
@@ -66,8 +65,6 @@ mod peer;
 mod preferences;
 mod progress;
 mod raft;
-#[cfg(test)]
-mod replay_tests;
 mod replica;
 mod revision;
 mod shard_map;

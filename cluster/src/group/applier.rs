@@ -35,8 +35,6 @@ struct Present {
     table: Arc<Table>,
     shard: Arc<Shard>,
     actor: Addr<ShardActor>,
-    /// Bytes of history that it keeps.
-    history_bytes_max: usize,
 }
 
 /// The commands of some batches for one shard: of each the batch, and its place in it.
@@ -80,7 +78,7 @@ impl Applier {
             let division = divisions.iter().find(|division| division.epoch() == id.epoch);
             let history_bytes_max = self.history_bytes_max / division.map_or(1, |division| division.places().len());
             let actor = ShardActor::spawn(&self.thread, shard.clone(), history_bytes_max);
-            Present { table, shard, actor, history_bytes_max }
+            Present { table, shard, actor }
         })
     }
 
@@ -122,7 +120,7 @@ impl Applier {
 
     /// Has a shard take a step.
     async fn take(&mut self, step: Arc<Step>, close: Option<Revision>) -> Result<(), ShardEnded> {
-        let Present { table, shard, actor, .. } = self.present(&step.shard);
+        let Present { table, shard, actor } = self.present(&step.shard);
         let divisions = table.divisions();
         let before = divisions.iter().take_while(|division| division.epoch() < step.shard.epoch).last().cloned();
         let taken = actor.send(Take { step: step.clone(), close, before });
@@ -144,12 +142,6 @@ impl Applier {
     /// Applies the commands of batches.
     async fn write(&mut self, batches: Arc<[Batch]>) -> Result<Vec<Outcomes>, ShardEnded> {
         let positions = Self::positions(&batches);
-        // The history of a table that comes into being with these begins where the log does, however much of that is
-        // applied together.
-        let leading = batches.iter().take_while(|batch| batch.commands().is_empty());
-        if let Some(closed) = leading.filter_map(Batch::last).max() {
-            self.clock.raise(closed);
-        }
         let mut answers = Vec::with_capacity(positions.len());
         let mut touched: Vec<Arc<Table>> = Vec::with_capacity(positions.len());
         for (id, positions) in positions {
@@ -226,13 +218,6 @@ impl Applier {
     /// Memory of all objects of the group now, in bytes.
     pub(crate) fn object_bytes(&self) -> usize {
         self.tables.shards_of(self.clock.slot()).iter().map(|(_, shard)| shard.object_bytes()).sum()
-    }
-
-    /// Drops history that there is no room for, at once: while nobody reads.
-    pub(crate) fn bound_history(&mut self) {
-        for Present { table, shard, history_bytes_max, .. } in self.present.values() {
-            while shard.trim(Revision::ZERO, *history_bytes_max, table.revision(), Instant::now()) {}
-        }
     }
 
     /// Drops history that nobody may ask for any more.
