@@ -36,6 +36,8 @@ fn quantities_keep_their_text_and_compare_at_any_size() {
     assert_eq!(kept, want);
     client.delete(&format!("{ranges}/r")).expect(200);
 
+    let account = format!("{NAMESPACE}/serviceaccounts/default");
+    until("pods have an account", || client.get(&account).status == 200);
     let pods = format!("{NAMESPACE}/pods");
     let refused = client.post(&pods, &pod("p", &json!({"cpu": "1e31"}), &json!({"cpu": "2e30"}))).expect(422);
     let why = refused["message"].as_str().unwrap_or_default();

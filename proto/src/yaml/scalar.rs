@@ -106,6 +106,12 @@ fn number(text: &str) -> Option<Value> {
     {
         return Some(Value::Int(if negative { -number } else { number }));
     }
+    // What only fits without a sign comes out of JSON as a float.
+    if let Some((radix, digits)) = radix.filter(|_| !negative)
+        && let Ok(number) = u64::from_str_radix(digits, radix)
+    {
+        return Float::new(number as f64).map(Value::Float);
+    }
     if !digits.is_empty() && digits.bytes().all(|b| b.is_ascii_digit()) {
         return text.parse().map(Value::Int).ok().or_else(|| float(text).map(Value::Float));
     }

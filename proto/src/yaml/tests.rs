@@ -284,6 +284,7 @@ fn numbers_that_are_too_large_are_text() {
     for number in ["1e400", "-1.8e308", "+1e309", "1e+400", &nines] {
         assert_eq!(json(&format!("a: {number}\n")), format!("{{\"a\":\"{number}\"}}"));
     }
+    assert_eq!(json("a: 0xFFFFFFFFFFFFFFFF\n"), r#"{"a":18446744073709552000}"#);
     assert_eq!(json("a: 1e308\nb: 1e-400\n1e400: c\n"), r#"{"1e400":"c","a":1e+308,"b":0}"#);
 }
 
