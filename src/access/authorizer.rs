@@ -64,7 +64,8 @@ impl Modes {
 }
 
 /// Decides who may do what. Unless other [`Modes`] are configured it does so as `--authorization-mode=Node,RBAC` has
-/// the reference do it: `system:masters` everything, nodes what concerns them, and everybody what roles and bindings say.
+/// the reference do it: `system:masters` everything, nodes what concerns them, and everybody what roles and bindings
+/// say.
 #[derive(Debug, Clone, Default)]
 pub struct Authorizer {
     /// Roles and bindings.
