@@ -11,19 +11,20 @@ use std::net::{SocketAddr, TcpListener};
 use std::sync::Arc;
 
 use actix_web::web::ServiceConfig;
-use flotilla_cluster::{Initial, Membership, OpenError, Options, Standing, Store, TableId, TableOptions};
-use tokio::sync::watch;
+use flotilla_cluster::{Initial, Membership, OpenError, Options, Store, TableId, TableOptions};
 
 use crate::access::nodes::{Nodes, StoreRelations};
 use crate::access::rbac::Rule;
 use crate::access::tokens::{Issuer, KeyError, KeySet, ServiceAccountTokens, SpareKey, StoreObjects};
 use crate::access::{Authenticator, Authorizer, BootstrapTokens, Modes, TokenFile, Ways, connection};
-use crate::bootstrap;
+use crate::bootstrap::{self, SeedError};
 use crate::config::{Config, ConfigError, InitialCluster};
-use crate::gateway::StartError;
+use crate::drain::Drain;
+use crate::embedded::TextError;
 use crate::given::Given;
 use crate::limits;
 use crate::pki::{PeerPki, Pki, PkiError, PkiOptions, RENEWAL_CHECK_INTERVAL};
+use crate::status::ApiError;
 use crate::transport::{self, Connections};
 use crate::version;
 use crate::watchdog::{self, Watchdog};
@@ -72,6 +73,26 @@ impl BootError {
     pub fn is_misuse(&self) -> bool {
         matches!(self, Self::Given(_))
     }
+}
+
+/// Why the server cannot begin to answer.
+#[derive(Debug, thiserror::Error)]
+pub enum StartError {
+    /// An object that must exist cannot be written.
+    #[error("cannot write the objects that every cluster has")]
+    Seed(#[from] SeedError),
+    /// The addresses of services cannot be put in order.
+    #[error("cannot put the addresses of services in order")]
+    Addresses(#[source] ApiError),
+    /// There can be no thread that watches the others.
+    #[error("cannot watch the threads")]
+    Watchdog(#[source] io::Error),
+    /// A resource that decides who may do what is not served.
+    #[error("no resource {0} to decide by")]
+    NoRoles(&'static str),
+    /// The embedded tables of discovery do not parse.
+    #[error(transparent)]
+    Discovery(#[from] TextError),
 }
 
 /// Everything that serving needs.
@@ -269,78 +290,6 @@ async fn renew(pki: Arc<Pki>, peers: Option<Arc<PeerPki>>) {
             Ok(Err(error)) => tracing::error!(%error, "cannot renew certificates"),
             Err(error) => tracing::error!(%error, "the renewal of certificates failed"),
         }
-    }
-}
-
-/// How far a server is with stopping.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-enum Stage {
-    Serving,
-    Announced,
-    Begun,
-}
-
-/// Tells everybody when the server is to stop. Clones tell the same.
-#[derive(Debug, Clone)]
-pub struct Drain(watch::Receiver<Stage>);
-
-/// Begins a [`Drain`].
-#[derive(Debug)]
-pub struct DrainBegin(watch::Sender<Stage>);
-
-impl Drain {
-    /// A drain that has not begun, and what begins it. It also begins when that is dropped.
-    pub fn new() -> (DrainBegin, Self) {
-        let (sender, receiver) = watch::channel(Stage::Serving);
-        (DrainBegin(sender), Self(receiver))
-    }
-
-    /// Whether the server will stop: `/readyz` says no, so that no new clients are sent here.
-    pub fn is_announced(&self) -> bool {
-        *self.0.borrow() >= Stage::Announced || self.0.has_changed().is_err()
-    }
-
-    /// Whether the server is to stop: watches end.
-    pub fn has_begun(&self) -> bool {
-        *self.0.borrow() == Stage::Begun || self.0.has_changed().is_err()
-    }
-
-    /// One that has also begun while this replica is no member of its cluster any more. Must be called where tasks can
-    /// be spawned.
-    pub fn or_removed(&self, mut standing: watch::Receiver<Standing>) -> Self {
-        let (begin, either) = watch::channel(*self.0.borrow());
-        let mut stage = self.0.clone();
-        actix_web::rt::spawn(async move {
-            // Of a server that is alone nobody tells anything any more once it is a member.
-            let mut told = true;
-            loop {
-                let removed = *standing.borrow_and_update() == Standing::Removed;
-                begin.send_replace(if removed { Stage::Begun } else { *stage.borrow_and_update() });
-                tokio::select! {
-                    changed = stage.changed() => if changed.is_err() { break },
-                    changed = standing.changed(), if told => told = changed.is_ok(),
-                }
-            }
-        });
-        Self(either)
-    }
-
-    /// Waits until the server is to stop.
-    pub async fn begun(mut self) {
-        // That nobody can begin it any more means the same.
-        let _ = self.0.wait_for(|stage| *stage == Stage::Begun).await;
-    }
-}
-
-impl DrainBegin {
-    /// The server will stop.
-    pub fn announce(&self) {
-        self.0.send_replace(Stage::Announced);
-    }
-
-    /// The server is to stop.
-    pub fn begin(&self) {
-        self.0.send_replace(Stage::Begun);
     }
 }
 

@@ -11,6 +11,7 @@ use rustls::{ClientConfig, ClientConnection, HandshakeKind, RootCertStore, Strea
 
 use super::*;
 use crate::access::ConnectionIdentity;
+use crate::drain::DrainBegin;
 use crate::scratch::Scratch;
 
 #[derive(Parser)]

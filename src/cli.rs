@@ -13,8 +13,9 @@ use tracing_subscriber::EnvFilter;
 
 use flotilla::administration::Cluster;
 use flotilla::backup::{Backup, Restore};
-use flotilla::boot::{Boot, BootError, Drain, DrainBegin};
+use flotilla::boot::{Boot, BootError};
 use flotilla::config::{self, Config, ConfigError, LogFormat};
+use flotilla::drain::{Drain, DrainBegin};
 use flotilla::gateway::Gateway;
 use flotilla::version;
 

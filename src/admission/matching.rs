@@ -6,7 +6,7 @@ use flotilla_proto::value::Value;
 
 use super::{Attributes, Concerns, GroupVersionKind, GroupVersionResource, Operation};
 use crate::kinds::labels;
-use crate::registry::Served;
+use crate::served::Served;
 use crate::status::ApiResult;
 
 const OPERATIONS: [Operation; 4] = [Operation::Create, Operation::Update, Operation::Delete, Operation::Connect];

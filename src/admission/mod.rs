@@ -28,6 +28,7 @@ pub mod mutating;
 pub mod policy;
 mod reinvocation;
 pub mod validating;
+mod webhooks;
 
 pub use attributes::{Attributes, GroupVersionKind, GroupVersionResource, Seen, Told};
 pub use index::{Concerns, Index, Indexed};
@@ -44,11 +45,11 @@ use tokio::sync::watch;
 use self::mutating::MutatingPolicy;
 use self::policy::{MUTATING_POLICIES, Policies, VALIDATING_POLICIES};
 use self::validating::ValidatingPolicy;
+use self::webhooks::Webhooks;
 pub use crate::metrics::admission::Operation;
 use crate::metrics::admission::Phase;
 use crate::registry::Registry;
 use crate::status::ApiResult;
-use crate::webhooks::admission::Webhooks;
 
 /// The plugins, in their order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -13,8 +13,8 @@ use tokio::time::Instant;
 use super::{Remote, identity};
 use crate::access::User;
 use crate::limits;
-use crate::outbound::{self, service};
-use crate::registry::{Registry, now, stored_value};
+use crate::outbound;
+use crate::registry::{Registry, now, services, stored_value};
 
 /// How often a server is asked at the same time; one answer is enough.
 const ATTEMPTS: usize = 5;
@@ -105,7 +105,7 @@ fn of_service(registry: &Registry, remote: &Remote) -> Option<Found> {
         return Some(Found::missing("ServicePortError", why));
     };
     let port_name = found.str_at(&["name"]);
-    let slices = service::slices(registry, namespace, name);
+    let slices = services::slices(registry, namespace, name);
     if slices.is_empty() {
         let why = format!("cannot find endpointslices for service/{name} in {quoted}");
         return Some(Found::missing("EndpointsNotFound", why));

@@ -7,7 +7,7 @@ use tokio::time::Instant;
 
 use super::{Remote, identity};
 use crate::access::User;
-use crate::gateway::answer::{self, CACHING};
+use crate::answer::{self, CACHING};
 use crate::limits;
 use crate::outbound::{self, Alone, Answer, Error, Peer};
 use crate::registry::Registry;

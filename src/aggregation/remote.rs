@@ -4,8 +4,8 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use flotilla_proto::value::Value;
 
-use crate::outbound::{Identity, Peer, Secure, Trust, service};
-use crate::registry::Registry;
+use crate::outbound::{Identity, Peer, Secure, Trust};
+use crate::registry::{Registry, services};
 
 /// The port of services that do not say which.
 const PORT: u16 = 443;
@@ -70,7 +70,7 @@ impl Remote {
     /// # Errors
     /// When its Service leads nowhere, in the reference's words.
     pub fn peer(&self, registry: &Registry, identity: Option<Identity>) -> Result<Peer, String> {
-        let (host, port) = service::resolve(registry, &self.namespace, &self.service, self.port)?;
+        let (host, port) = services::resolve(registry, &self.namespace, &self.service, self.port)?;
         let server_name = format!("{}.{}.svc", self.service, self.namespace);
         let secure = Secure { server_name, trust: self.trust.clone(), identity, http2: true };
         Ok(Peer { host, port, guarded: false, secure: Some(secure) })

@@ -1,42 +1,11 @@
-//! API services of the group versions that this server serves itself, and the order that they give discovery.
+//! API services of the group versions that this server serves itself.
 
 use flotilla_proto::value;
 use flotilla_proto::value::Value;
 
-use super::text::{TextError, lines};
 use super::{Seed, Upkeep};
-
-/// How a group version ranks among the others; higher comes first.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct GroupVersionPriority<'a> {
-    /// API group; empty for the core group.
-    pub group: &'a str,
-    /// API version.
-    pub version: &'a str,
-    /// Rank of the group (`groupPriorityMinimum`).
-    pub group_priority: i64,
-    /// Rank of the version within its group (`versionPriority`).
-    pub version_priority: i64,
-}
-
-/// The built-in group versions with their ranks, in the order of discovery. `apiregistration.k8s.io`, which comes
-/// before all of them, has no API service and is not listed.
-///
-/// # Errors
-/// When the embedded table does not parse, which the tests of this module rule out.
-pub fn priorities() -> Result<Vec<GroupVersionPriority<'static>>, TextError> {
-    lines("api services", include_str!("api_services.txt"))
-        .map(|line| {
-            let group = line.word(0)?;
-            Ok(GroupVersionPriority {
-                group: if group == "core" { "" } else { group },
-                version: line.word(1)?,
-                group_priority: line.number(2)?,
-                version_priority: line.number(3)?,
-            })
-        })
-        .collect()
-}
+use crate::discovery::{GroupVersionPriority, priorities};
+use crate::embedded::TextError;
 
 /// One API service per group version.
 pub(super) fn seeds(now: &str) -> Result<Vec<Seed>, TextError> {

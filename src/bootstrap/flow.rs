@@ -3,8 +3,8 @@
 use flotilla_proto::value;
 use flotilla_proto::value::Value;
 
-use super::text::{Line, TextError, lines, list};
 use super::{Applied, FLOW_MANAGER, FLOW_STATUS_MANAGER, Kept, Seed, Upkeep};
+use crate::embedded::{Line, TextError, lines, list};
 use crate::field::quote;
 
 /// API group of flow control.

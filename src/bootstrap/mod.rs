@@ -7,24 +7,22 @@
 
 mod api_services;
 mod cluster;
-mod coverage;
 mod flow;
 mod renewal;
 mod roles;
 mod seeding;
-mod text;
 mod trust;
 
 use flotilla_proto::value::Value;
 
-pub use api_services::{GroupVersionPriority, local_api_service, priorities};
+use crate::embedded::TextError;
+
+pub use api_services::local_api_service;
 pub use cluster::{endpoints, published};
-pub use coverage::{aggregate, uncovered};
 pub use flow::{GROUP as FLOW_GROUP, dangling};
 pub use renewal::{Kept, Renewal, Upkeep, claims_upkeep};
 pub use roles::node_role;
 pub use seeding::{SeedError, ensure, renew, seed, was_seeded};
-pub use text::TextError;
 
 /// The manager under which most of these objects are written.
 pub const MANAGER: &str = "kube-apiserver";

@@ -4,8 +4,8 @@ use flotilla_proto::time::Timestamp;
 use flotilla_proto::value::Value;
 
 use super::Seed;
-use super::coverage::uncovered;
 use super::trust;
+use crate::access::rbac::uncovered;
 
 /// Annotation that lets an RBAC default be brought up to date; `false` leaves it alone.
 const RBAC_AUTOUPDATE: &str = "rbac.authorization.kubernetes.io/autoupdate";

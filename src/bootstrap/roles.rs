@@ -3,9 +3,9 @@
 use flotilla_proto::value;
 use flotilla_proto::value::{Map, Value};
 
-use super::coverage::aggregate;
-use super::text::{Line, TextError, lines, list};
 use super::{AGGREGATION_MANAGER, Applied, Seed, Upkeep};
+use crate::access::rbac::aggregated;
+use crate::embedded::{Line, TextError, lines, list};
 
 /// API group of RBAC.
 const GROUP: &str = "rbac.authorization.k8s.io";
@@ -127,7 +127,7 @@ fn fill_aggregated(seeds: &mut [Seed]) {
             continue;
         };
         let roles: Vec<Value> = seeds.iter().map(with_applied_rules).collect();
-        let rules = aggregate(&seeds[at].object, &roles);
+        let rules = aggregated(&seeds[at].object, &roles);
         let fields = value!({"rules": rules});
         seeds[at].applied = Some(Applied { manager: AGGREGATION_MANAGER, subresource: "", fields });
     }

@@ -4,9 +4,10 @@ use flotilla_proto::conform;
 use flotilla_proto::value::Value;
 use futures_util::StreamExt;
 
-use super::{BootstrapInput, Renewal, Seed, TextError, objects};
-use crate::gateway::Caller;
+use super::{BootstrapInput, Renewal, Seed, objects};
+use crate::embedded::TextError;
 use crate::registry::{DeleteOptions, Incoming, Registry, Target, WriteOptions, stored_value};
+use crate::request::Caller;
 use crate::status::{ApiError, ApiResult};
 use crate::unreadable::others;
 

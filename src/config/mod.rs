@@ -16,14 +16,15 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 
 use crate::limits;
-use crate::outbound::CredentialFiles;
-use crate::registry::subresources::remote::{ADDRESS_TYPES, Kubelets};
 
 pub use choices::{AuthorizationMode, EndpointReconciler, TlsVersion};
 pub use cidr::{Cidr, CidrError, PortRange, ServiceRanges};
 pub use load::{ConfigError, load, unrecognized_variables};
 pub use members::{InitialCluster, InitialClusterError, default_name, is_member_address, is_member_name};
 pub use shards::{Shards, ShardsError};
+
+/// Kinds of addresses, in the order in which nodes are reached by them unless configured.
+pub const ADDRESS_TYPES: [&str; 5] = ["Hostname", "InternalDNS", "InternalIP", "ExternalDNS", "ExternalIP"];
 
 /// How the server is to run.
 #[derive(Debug, Clone, clap::Args, Serialize, Deserialize)]
@@ -410,12 +411,6 @@ impl Config {
     /// The certificate that aggregated API servers are shown and its key, where they are given.
     pub fn proxy_files(&self) -> Option<(&Path, &Path)> {
         self.proxy_client_cert_file.as_deref().zip(self.proxy_client_key_file.as_deref())
-    }
-
-    /// How kubelets are reached.
-    pub fn kubelets(&self) -> Kubelets {
-        let files = CredentialFiles::new(self.kubelet_files(), self.kubelet_certificate_authority.as_deref());
-        Kubelets { address_types: self.kubelet_preferred_address_types.clone(), files }
     }
 
     /// Directory of the certificates and keys that members share.

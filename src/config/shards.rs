@@ -8,7 +8,7 @@ use flotilla_cluster::limits::SHARDS_MAX;
 use flotilla_proto::catalogue;
 use serde::{Deserialize, Serialize};
 
-use crate::registry::{CONSULTED, builtin_resource};
+use crate::catalogued::{CONSULTED, stored_resource};
 
 /// Tables that cannot have several shards: what a write takes is looked up in the latest state of all of them.
 const WHOLE: [&str; 1] = ["services"];
@@ -69,7 +69,7 @@ fn resource(text: &str) -> Result<String, ShardsError> {
         (Some((group, name)), _) | (None, Some((name, group))) => (Some(group), name),
         (None, None) => (None, text),
     };
-    match (builtin_resource(group, name), group) {
+    match (stored_resource(group, name), group) {
         (Some(("", name)), _) => Ok(name.to_owned()),
         (Some((group, name)), _) => Ok(format!("{group}/{name}")),
         (None, Some(group)) if catalogue::group(group).is_none() => Ok(format!("{group}/{name}")),

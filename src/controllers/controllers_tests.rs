@@ -6,8 +6,8 @@ use flotilla_proto::value::Value;
 
 use super::*;
 use crate::access::tokens::SpareKey;
-use crate::boot::DrainBegin;
 use crate::config::PortRange;
+use crate::drain::DrainBegin;
 use crate::limits;
 use crate::registry::{DeleteOptions, Propagation, Served, Target};
 use crate::scratch::Scratch;

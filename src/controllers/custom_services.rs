@@ -9,7 +9,8 @@ use flotilla_proto::value::Value;
 
 use super::agent::Agent;
 use super::queue::{Queue, Then};
-use crate::bootstrap::{self, GroupVersionPriority};
+use crate::bootstrap;
+use crate::discovery::GroupVersionPriority;
 use crate::discovery::{CUSTOM_GROUP_PRIORITY, CUSTOM_VERSION_PRIORITY};
 use crate::follow::follow;
 use crate::metrics::queues::QueueMetrics;

@@ -49,8 +49,8 @@ use tokio::sync::watch;
 
 use self::agent::Agent;
 use crate::access::tokens::Issuer;
-use crate::boot::Drain;
 use crate::bootstrap::BootstrapInput;
+use crate::drain::Drain;
 use crate::metrics::queues::QueueMetrics;
 use crate::registry::Registry;
 use crate::status::ApiResult;

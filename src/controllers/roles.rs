@@ -8,7 +8,8 @@ use flotilla_proto::value::Value;
 
 use super::agent::Agent;
 use super::queue::{Queue, Then};
-use crate::bootstrap::{AGGREGATION_MANAGER, aggregate};
+use crate::access::rbac::aggregated;
+use crate::bootstrap::AGGREGATION_MANAGER;
 use crate::follow::follow;
 use crate::limits::LIST_CHUNK_OBJECTS;
 use crate::metrics::queues::QueueMetrics;
@@ -47,7 +48,7 @@ async fn renew(agent: &Agent, roles: &Arc<Served>) -> ApiResult<Then> {
         tokio::task::yield_now().await;
     }
     for role in all.iter().filter(|role| !role.at(&["aggregationRule"]).is_null()) {
-        let rules = aggregate(role, &all);
+        let rules = aggregated(role, &all);
         if *role.at(&["rules"]) == rules {
             continue;
         }

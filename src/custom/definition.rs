@@ -12,7 +12,7 @@ use flotilla_proto::value::Value;
 
 use super::Life;
 use super::rules::Rules;
-use crate::discovery::compare_versions;
+use crate::api_version;
 use crate::field::Errors;
 use crate::kinds::custom_resource_definition::is_true;
 use crate::printing::CustomTable;
@@ -256,7 +256,8 @@ fn deprecation(group: &str, kind: &str, version: &Value, all: &[Value]) -> Optio
     let name = version.str_at(&["name"]);
     let stays = |other: &&Value| other.is_true_at(&["served"]) && !other.is_true_at(&["deprecated"]);
     let newer = all.iter().filter(stays).map(|other| other.str_at(&["name"]));
-    let newer = newer.filter(|other| compare_versions(other, name).is_lt()).min_by(|a, b| compare_versions(a, b));
+    let newer =
+        newer.filter(|other| api_version::compare(other, name).is_lt()).min_by(|a, b| api_version::compare(a, b));
     let instead = newer.map_or(String::new(), |newer| format!("; use {group}/{newer} {kind}"));
     Some(format!("{group}/{name} {kind} is deprecated{instead}"))
 }

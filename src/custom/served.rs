@@ -15,7 +15,7 @@ use super::definition::{Definition, Version};
 use super::{ratchet, validate};
 use crate::field::{Errors, Path, quote};
 use crate::status::{ApiError, ApiResult};
-use crate::webhooks::conversion;
+use crate::webhooks::conversion::kept;
 
 /// What objects of an unknown version may hold: no fields at all.
 static NOTHING: LazyLock<Structural> = LazyLock::new(Structural::default);
@@ -165,7 +165,7 @@ impl Custom {
     fn translated(&self, mut object: Value, to: &Version) -> ApiResult<Value> {
         let api_version = to.api_version();
         if self.definition.conversion.is_some() && object.str_at(&["apiVersion"]) != api_version {
-            let found = conversion::find(self.definition.serial, &api_version, &object);
+            let found = kept::find(self.definition.serial, &api_version, &object);
             let found = found.ok_or_else(|| ApiError::unavailable("the object was not converted in time", 1))?;
             return Ok(Value::clone(&found));
         }

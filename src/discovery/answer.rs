@@ -6,7 +6,7 @@ use bytes::Bytes;
 use flotilla_proto::json;
 use flotilla_proto::value::Value;
 
-use crate::gateway::negotiate::{Media, Representation};
+use crate::request::negotiate::{Media, Representation};
 
 /// What of a request decides about a document.
 #[derive(Debug, Clone, Copy, Default)]

@@ -9,8 +9,9 @@ use flotilla_proto::{catalogue, json};
 use ring::digest::{SHA512, digest};
 
 use super::answer::{Answer, Body, Request, aggregated_media};
-use super::{Served, aggregated, compare_versions, legacy};
-use crate::gateway::negotiate::{Form, Media, Offer, Representation, negotiate};
+use super::{Served, aggregated, legacy};
+use crate::api_version;
+use crate::request::negotiate::{Form, Media, Offer, Representation, negotiate};
 use crate::status::{ApiError, ApiResult};
 
 /// The documents of one set of served resources.
@@ -69,7 +70,7 @@ fn rank(served: &[Served]) -> Vec<Vec<&Served>> {
     }
     for versions in &mut groups {
         versions.sort_by(|a, b| {
-            b.version_priority.cmp(&a.version_priority).then_with(|| compare_versions(&a.version, &b.version))
+            b.version_priority.cmp(&a.version_priority).then_with(|| api_version::compare(&a.version, &b.version))
         });
     }
     groups.sort_by_key(|versions| (Reverse(versions.iter().map(|of| of.group_priority).max()), &*versions[0].group));

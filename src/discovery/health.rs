@@ -4,7 +4,7 @@
 //! tells whether the part of this server that does the named work does it.
 
 use super::answer::{Answer, Request};
-use crate::gateway::query::Query;
+use crate::request::query::Query;
 
 /// A part of the server whose state decides about checks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

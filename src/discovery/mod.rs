@@ -8,6 +8,7 @@ mod answer;
 mod documents;
 pub mod health;
 mod legacy;
+mod priorities;
 pub mod root;
 mod served;
 pub mod version;
@@ -15,7 +16,8 @@ pub mod version;
 pub use answer::{Answer, Body, Request};
 pub use documents::Documents;
 pub(crate) use documents::hash;
-pub use served::{CUSTOM_GROUP_PRIORITY, CUSTOM_VERSION_PRIORITY, Served, built_in, compare_versions};
+pub use priorities::{GroupVersionPriority, priorities};
+pub use served::{CUSTOM_GROUP_PRIORITY, CUSTOM_VERSION_PRIORITY, Served, built_in};
 
 #[cfg(test)]
 #[path = "discovery_tests.rs"]

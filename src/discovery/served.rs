@@ -1,13 +1,13 @@
 //! The group versions that are served, and how they rank.
 
-use std::cmp::Ordering;
 use std::sync::Arc;
 
 use flotilla_proto::catalogue;
 use flotilla_proto::schema::{Ref, Resource, Text};
 use flotilla_proto::value::Value;
 
-use crate::bootstrap::{TextError, priorities};
+use super::priorities;
+use crate::embedded::TextError;
 
 /// Rank of the groups of custom resources (`groupPriorityMinimum` of their API services).
 pub const CUSTOM_GROUP_PRIORITY: i64 = 1000;
@@ -25,7 +25,7 @@ pub struct Served {
     pub version: Text,
     /// Rank of the group, highest first; a group ranks as the highest of its versions.
     pub group_priority: i64,
-    /// Rank of the version in its group, highest first; equal ones rank by [`compare_versions`].
+    /// Rank of the version in its group, highest first; equal ones rank by [`crate::api_version::compare`].
     pub version_priority: i64,
     /// Whether its resources come from a CustomResourceDefinition.
     pub custom: bool,
@@ -62,40 +62,4 @@ pub fn built_in() -> Result<Vec<Served>, TextError> {
         }
     }
     Ok(all)
-}
-
-/// Orders version names as Kubernetes does, the preferred one first: stable before beta before alpha, higher numbers
-/// first; names of another form come last, by letters (Kubernetes documentation, "Versions in
-/// CustomResourceDefinitions").
-pub fn compare_versions(a: &str, b: &str) -> Ordering {
-    match (parts(a), parts(b)) {
-        (Some(a), Some(b)) => b.cmp(&a),
-        (Some(_), None) => Ordering::Less,
-        (None, Some(_)) => Ordering::Greater,
-        (None, None) => a.cmp(b),
-    }
-}
-
-/// Stability, major and minor number of a version such as `v2beta1`.
-fn parts(version: &str) -> Option<(u8, u32, u32)> {
-    let rest = version.strip_prefix('v')?;
-    let split = rest.find(|c: char| !c.is_ascii_digit()).unwrap_or(rest.len());
-    let major = number(&rest[..split])?;
-    match &rest[split..] {
-        "" => Some((3, major, 0)),
-        tail => {
-            let (stability, minor) = match tail.strip_prefix("beta") {
-                Some(minor) => (2, minor),
-                None => (1, tail.strip_prefix("alpha")?),
-            };
-            Some((stability, major, number(minor)?))
-        }
-    }
-}
-
-fn number(text: &str) -> Option<u32> {
-    if text.is_empty() || text.starts_with('0') || !text.bytes().all(|b| b.is_ascii_digit()) {
-        return None;
-    }
-    text.parse().ok()
 }

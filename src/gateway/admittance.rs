@@ -7,16 +7,16 @@ use flotilla_proto::duration;
 
 use super::Gateway;
 use super::attempt::Course;
-use super::caller::Caller;
 use super::flow::Lane;
 use super::handler::Head;
-use super::path::ResourcePath;
 use super::routing::RequestInfo;
-use super::verb::Verb;
 use crate::field::quote;
 use crate::metrics::requests::{self as metrics, DryRun, Route, Scope};
 use crate::pki::MASTERS;
 use crate::registry::Served;
+use crate::request::Caller;
+use crate::request::path::ResourcePath;
+use crate::request::verb::Verb;
 use crate::status::{ApiError, ApiResult};
 
 /// Subresources through which something else is reached.

@@ -7,10 +7,11 @@ use actix_web::HttpResponse;
 use actix_web::body::BodyStream;
 use futures_util::stream;
 
+use super::Gateway;
 use super::attempt::Course;
 use super::flow::Lane;
 use super::handler::Head;
-use super::{Gateway, answer};
+use crate::answer;
 use crate::status::{ApiError, ApiResult};
 
 /// Answers a request of somebody who may make it. A client that goes away ends it, and one that is too slow for the

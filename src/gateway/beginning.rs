@@ -7,12 +7,12 @@ use std::sync::{Arc, OnceLock};
 
 use flotilla_cluster::Standing;
 
-use super::server::StartError;
-use crate::boot::{Boot, Drain};
+use crate::boot::{Boot, StartError};
 use crate::bootstrap::{self, BootstrapInput, FrontProxy, Seed, SeedError};
 use crate::config::EndpointReconciler;
 use crate::controllers::{self, Controllers, Settings};
 use crate::discovery::health::{Health, Part};
+use crate::drain::Drain;
 use crate::limits;
 use crate::registry::{Registry, now};
 use crate::status::{ApiError, ApiResult};
@@ -196,8 +196,8 @@ mod tests {
     use super::*;
     use crate::access::User;
     use crate::config::PortRange;
-    use crate::gateway::Caller;
     use crate::registry::{DeleteOptions, Incoming, Target, WriteOptions};
+    use crate::request::Caller;
     use crate::scratch::Scratch;
 
     async fn registry(dir: &Scratch) -> (Store, Registry) {

@@ -13,11 +13,12 @@ use futures_util::StreamExt;
 use crate::field::quote;
 use crate::fieldmanager;
 use crate::limits;
+use crate::registry::type_meta::{internal_package, missing_kind, type_meta, unknown_conversion};
 use crate::registry::{FieldValidation, Incoming, Served};
 use crate::status::{ApiError, ApiResult, Details};
 
 use super::former;
-use super::negotiate::Media;
+use crate::request::Media;
 
 /// Reads a whole body; 413 once it is longer than its limit.
 pub async fn read(mut payload: web::Payload) -> ApiResult<Bytes> {
@@ -216,11 +217,6 @@ fn unrecognized(body: &[u8], expected: &Kind, why: &str) -> ApiError {
     ApiError::bad_request(message)
 }
 
-/// What is said of an object without a kind; `text` is its JSON.
-pub fn missing_kind(text: &[u8]) -> String {
-    format!("Object 'Kind' is missing in '{}'", String::from_utf8_lossy(text))
-}
-
 /// Refuses a custom resource that states no kind: others are taken for what the path names.
 fn check_has_kind(value: &Value, body: &[u8], media: Media, expected: &Kind) -> ApiResult<()> {
     if !value.str_at(&["kind"]).is_empty() {
@@ -287,23 +283,6 @@ fn raw(body: &[u8], media: Media, expected: &Kind) -> ApiResult<Raw> {
     Ok(parsed)
 }
 
-/// The kind and version are read before anything else, by a decoder of their own.
-pub fn type_meta(value: &Value) -> Result<(), String> {
-    if !matches!(value, Value::Null | Value::Object(_)) {
-        let target =
-            r#"struct { APIVersion string "json:\"apiVersion,omitempty\""; Kind string "json:\"kind,omitempty\"" }"#;
-        return Err(format!("json: cannot unmarshal {} into Go value of type {target}", value.type_name()));
-    }
-    for field in ["kind", "apiVersion"] {
-        let found = value.at(&[field]);
-        if !matches!(found, Value::Null | Value::Str(_)) {
-            let name = found.type_name();
-            return Err(format!("json: cannot unmarshal {name} into Go struct field .{field} of type string"));
-        }
-    }
-    Ok(())
-}
-
 /// The beginning of a body, as error messages show it.
 fn summary(body: &[u8]) -> String {
     const SHOWN: usize = 30;
@@ -353,25 +332,11 @@ fn check_kind(value: &Value, told: &Told, expected: &Kind) -> ApiResult<()> {
     check_version(stated, expected)
 }
 
-/// What is said of a kind that cannot become the one that is expected; `version` without its group.
-pub fn unknown_conversion(version: &str, kind: &str, expected: &Kind) -> String {
-    let package = internal_package(&expected.group);
-    format!("converting ({version}.{kind}) to ({package}.{}): unknown conversion", expected.name)
-}
-
 /// The servers of definitions and of aggregation know their own kinds only, and the other servers not those.
 fn scheme(group: &str) -> &str {
     match group {
         "apiextensions.k8s.io" | "apiregistration.k8s.io" => group,
         _ => "",
-    }
-}
-
-/// The name by which the reference's errors call a group's own types.
-fn internal_package(group: &str) -> &str {
-    match group {
-        "" | "events.k8s.io" => "core",
-        other => other.split('.').next().unwrap_or(other),
     }
 }
 

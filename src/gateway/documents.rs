@@ -5,15 +5,17 @@ use actix_web::http::header::{CONTENT_TYPE, IF_NONE_MATCH};
 use actix_web::{HttpRequest, HttpResponse, web};
 
 use super::attempt::Course;
-use super::caller::Caller;
 use super::handler::Head;
-use super::negotiate::Media;
 use super::routing::Routed;
-use super::{Gateway, answer, backup, members, path};
+use super::{Gateway, backup, members};
 use crate::access::tokens;
+use crate::answer;
 use crate::discovery;
 use crate::metrics;
 use crate::metrics::requests::Route;
+use crate::request::Caller;
+use crate::request::Media;
+use crate::request::path;
 use crate::status::{ApiError, ApiResult};
 
 /// Answers a request of somebody who may make it.

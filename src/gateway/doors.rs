@@ -5,19 +5,20 @@ use flotilla_cluster::Terms;
 use flotilla_proto::value;
 use flotilla_proto::value::Value;
 
-use super::answer::{self, respond};
 use super::body;
-use super::negotiate::{Form, Offer, Representation};
-use super::path::ResourcePath;
 use super::resources::{Request, patch_format};
 use super::uploads::Body;
-use super::verb::Verb;
 use crate::access::{Attributes, Decision, ResourceAttributes};
 use crate::admission::Operation;
+use crate::answer::{self, respond};
 use crate::printing;
 use crate::registry::subresources::scale::{Paths, ScaleOf};
 use crate::registry::subresources::{self, Acted, Action, Call, Connect, Connected, Connection, Door, Powers, Shown};
 use crate::registry::{Entity, Listing, PatchBody, Target, WriteOptions, ownership, place};
+use crate::representation;
+use crate::request::path::ResourcePath;
+use crate::request::verb::Verb;
+use crate::request::{Form, Offer, Representation};
 use crate::status::{ApiError, ApiResult};
 use crate::streams::{self, Passing};
 
@@ -70,7 +71,7 @@ impl Request<'_> {
             Acted::Done => answer::encode_status(&subresources::done(), representation),
             Acted::Document(mut document) => {
                 crate::registry::order_members(&mut document, part.of());
-                answer::encode_entity(registry, part, &Entity::Built(document), representation, self.include())?
+                representation::encode_entity(registry, part, &Entity::Built(document), representation, self.include())?
             }
         };
         Ok(respond(201, encoded, &self.caller.warnings))
@@ -144,7 +145,7 @@ impl Request<'_> {
                 (representation, registry.scale(of, head.query.get("resourceVersion")).await?)
             }
         };
-        let encoded = answer::encode_entity(registry, part, &entity, representation, self.include())?;
+        let encoded = representation::encode_entity(registry, part, &entity, representation, self.include())?;
         Ok(respond(200, encoded, &self.caller.warnings))
     }
 
@@ -165,17 +166,18 @@ impl Request<'_> {
         items.retain(|object| listing.selection.matches("", object.str_at(&["metadata", "name"]), &terms));
         let encoded = match representation.form {
             Form::Table { version } => {
-                let mut table = answer::table(&self.served, version, printing::Includer::from_query(self.include())?);
+                let mut table =
+                    representation::table(&self.served, version, printing::Includer::from_query(self.include())?);
                 let mut out = Vec::new();
                 table.begin(&printing::ListMeta::default(), &mut out);
                 for item in &items {
                     table.row(item, printing::Encoded::default(), &mut out);
                 }
                 table.end(&mut out);
-                answer::finish_table(out, representation)?
+                representation::finish_table(out, representation)?
             }
             Form::Metadata { version, .. } => {
-                let items: Vec<Value> = items.iter().map(|item| answer::partial(item, version)).collect();
+                let items: Vec<Value> = items.iter().map(|item| representation::partial(item, version)).collect();
                 let api_version = format!("meta.k8s.io/{version}");
                 let list = value!({
                     "kind": "PartialObjectMetadataList", "apiVersion": api_version, "metadata": {}, "items": items

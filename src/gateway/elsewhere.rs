@@ -4,14 +4,15 @@ use actix_web::{HttpResponse, web};
 
 use super::admittance::{asked_timeout, connects, enter};
 use super::attempt::{self, Course};
-use super::caller::Caller;
 use super::flow::Lane;
 use super::handler::{self, Head};
-use super::path::{self, Target};
 use super::routing::RequestInfo;
-use super::verb::Verb;
-use super::{Gateway, answer, resources};
+use super::{Gateway, resources};
 use crate::aggregation::{Remote, pass};
+use crate::answer;
+use crate::request::Caller;
+use crate::request::path::{self, Target};
+use crate::request::verb::Verb;
 use crate::status::{ApiError, ApiResult};
 use crate::streams::Passing;
 

@@ -15,25 +15,15 @@ use flotilla_proto::value::Value;
 use flotilla_proto::{json, value};
 use futures_util::{Stream, StreamExt, stream};
 
-use super::answer::{self, Encoded};
 use super::messages::Messages;
-use super::negotiate::{Form, Media, Representation};
 use crate::ahead::{self, Ahead, Pieces};
+use crate::answer::{self, Encoded};
 use crate::limits;
 use crate::printing;
 use crate::registry::{self, OneByOne, Page, Registry, Served};
+use crate::representation::{self, Show};
+use crate::request::{Form, Media};
 use crate::status::{ApiError, ApiResult};
-
-/// How a list is to be shown.
-#[derive(Debug, Clone, Copy)]
-pub struct Show<'a> {
-    /// Form and encoding.
-    pub representation: Representation,
-    /// `includeObject` of tables.
-    pub include: Option<&'a str>,
-    /// Whether the client takes gzip.
-    pub gzip: bool,
-}
 
 /// Answers with a page of a list.
 pub fn respond(
@@ -45,7 +35,7 @@ pub fn respond(
 ) -> ApiResult<HttpResponse> {
     let representation = show.representation;
     if let Form::Metadata { list: false, .. } = representation.form {
-        let kind = format!("{}List", answer::internal_name(served));
+        let kind = format!("{}List", representation::internal_name(served));
         let message = format!("you requested PartialObjectMetadata, but the requested object is a list (*{kind})");
         return Err(ApiError::new(406, "NotAcceptable", message));
     }
@@ -53,12 +43,17 @@ pub fn respond(
         registry.refuse_unreadable(served, |object| page.may_have(object))?;
     }
     if let Form::Table { version } = representation.form
-        && (static_columns(served).is_none() || answer::rows(served).order().is_some())
+        && (static_columns(served).is_none() || representation::rows(served).order().is_some())
     {
         let include = printing::Includer::from_query(show.include)?;
         check_room_for_whole()?;
         let text = whole_table(registry, served, &mut page, version, include)?;
-        return Ok(answer::respond_compressed(200, answer::finish_table(text, representation)?, show.gzip, warnings));
+        return Ok(answer::respond_compressed(
+            200,
+            representation::finish_table(text, representation)?,
+            show.gzip,
+            warnings,
+        ));
     }
     if representation.media == Media::Protobuf && representation.form == Form::Object {
         let metadata = list_metadata(&page);
@@ -200,8 +195,9 @@ fn writer(registry: &Arc<Registry>, served: &Arc<Served>, show: Show<'_>) -> Api
         Form::Table { version } => {
             let include = printing::Includer::from_query(show.include)?;
             let columns = static_columns(served).ok_or_else(|| ApiError::internal("the columns may change"))?;
-            let version = answer::table_version(version);
-            let rows = answer::builtin_rows(served).ok_or_else(|| ApiError::internal("the columns may change"))?;
+            let version = representation::table_version(version);
+            let rows =
+                representation::builtin_rows(served).ok_or_else(|| ApiError::internal("the columns may change"))?;
             Box::new(Rows { common, table: printing::Table::new(rows, columns, version, include, registry::now()) })
         }
     })
@@ -290,7 +286,7 @@ impl ItemWriter for Objects {
                 out.share_part(object.bytes(), text);
             } else {
                 out.text().push(b'{');
-                out.share_part(object.bytes(), answer::list_item(object, text));
+                out.share_part(object.bytes(), representation::list_item(object, text));
             }
             return Ok(());
         }
@@ -413,7 +409,7 @@ fn whole_table(
             }
         }
     }
-    let mut table = answer::table(served, version, include);
+    let mut table = representation::table(served, version, include);
     table.sort(&mut items, |(shown, stored)| stored.as_ref().unwrap_or(shown));
     let mut out = Vec::new();
     let revision = page.revision.to_string();

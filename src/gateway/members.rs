@@ -15,15 +15,16 @@ use tokio::time::{Instant, timeout_at};
 use super::attempt::Course;
 use super::flow::Lane;
 use super::handler::Head;
-use super::negotiate::Media;
-use super::{Gateway, answer, body};
+use super::{Gateway, body};
 use crate::administration::messages::{
     self, CLUSTER_PATH, ClusterView, Divide, Drain, GroupView, Join, MemberView, Named, Preference, ShardsView,
     Transfer,
 };
+use crate::answer;
 use crate::config::{is_member_address, is_member_name};
 use crate::field::quote;
 use crate::limits;
+use crate::request::Media;
 use crate::status::{ApiError, ApiResult, Details};
 
 /// Whose turn it is to change a cluster through this server: who is a member, and who leads. One change of a kind at a

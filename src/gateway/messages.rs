@@ -13,11 +13,11 @@ use flotilla_proto::schema::Shape;
 use flotilla_proto::value::Value;
 use futures_util::{Stream, stream};
 
-use super::answer::Encoded;
-use super::negotiate::Media;
 use crate::ahead::Ahead;
+use crate::answer::Encoded;
 use crate::limits;
 use crate::registry::{Page, Registry, Served, stored_text};
+use crate::request::Media;
 use crate::status::{ApiError, ApiResult};
 
 /// A list whose items are encoded one after the other, twice where their length is not known yet.

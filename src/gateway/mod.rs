@@ -2,13 +2,11 @@
 
 mod actor;
 mod admittance;
-pub mod answer;
 mod attempt;
 mod audit;
 mod backup;
 mod beginning;
 pub mod body;
-mod caller;
 mod definitions;
 mod deprecation;
 mod documents;
@@ -20,16 +18,11 @@ mod handler;
 pub mod lists;
 mod members;
 mod messages;
-pub mod negotiate;
-mod path;
 mod published;
-pub mod query;
 mod resources;
 mod routing;
 mod server;
 mod uploads;
-mod verb;
+mod watches;
 
-pub use caller::Caller;
-pub use negotiate::{Form, Media, Offer, Representation};
-pub use server::{Gateway, StartError};
+pub use server::Gateway;

@@ -9,9 +9,9 @@ use flotilla_proto::schema::{Ref, Resource, Text};
 use parking_lot::Mutex;
 
 use crate::aggregation::{self, documents::Listed};
-use crate::bootstrap::TextError;
 use crate::custom::{self, Definitions};
 use crate::discovery::{self, Documents};
+use crate::embedded::TextError;
 use crate::openapi::{Custom, OpenApi};
 use crate::registry::{Registry, Served};
 

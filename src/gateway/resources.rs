@@ -10,26 +10,27 @@ use flotilla_proto::value::Value;
 
 use super::actor::{Collect, GatewayActor, unrouted};
 use super::admittance::{asked_timeout, connects, enter, route};
-use super::answer::{self, respond};
 use super::attempt::{self, Course};
-use super::caller::Caller;
 use super::flow::Lane;
 use super::handler::Head;
-use super::negotiate::{Form, Offer, Representation};
-use super::path::ResourcePath;
-use super::query::Query;
 use super::routing::{RequestInfo, allows, method_not_allowed, subresource};
 use super::uploads::{Body, arrive};
-use super::verb::Verb;
-use super::{Gateway, body, deprecation, lists};
+use super::{Gateway, body, deprecation, lists, watches};
 use crate::access::{Attributes, ResourceAttributes};
+use crate::answer::{self, respond};
 use crate::kinds::names;
 use crate::patch::Format;
-use crate::registry::selector::{FieldOperator, FieldRequirement, FieldSelector};
 use crate::registry::subresources::{self, Door};
 use crate::registry::{DeleteOptions, Entity, Incoming, Listing, PatchBody, Served, Target, WriteOptions, Written};
+use crate::representation;
+use crate::representation::Show;
+use crate::request::Caller;
+use crate::request::path::ResourcePath;
+use crate::request::query::Query;
+use crate::request::verb::Verb;
+use crate::request::{Form, Offer, Representation};
+use crate::selector::{FieldOperator, FieldRequirement, FieldSelector};
 use crate::status::{ApiError, ApiResult};
-use crate::watch;
 use crate::watchdog::{self, Stage, Work};
 
 /// A request about objects whose path and method fit a resource.
@@ -240,7 +241,7 @@ impl<'r> Request<'r> {
         if let Entity::Stored(object) = entity {
             registry.convert_to_show(&self.served, std::slice::from_ref(object)).await?;
         }
-        let encoded = answer::encode_entity(registry, &self.served, entity, representation, self.include())?;
+        let encoded = representation::encode_entity(registry, &self.served, entity, representation, self.include())?;
         Ok(answer::respond_compressed(code, encoded, self.head.gzip, &self.caller.warnings))
     }
 
@@ -269,7 +270,7 @@ impl<'r> Request<'r> {
         if is_recent {
             self.gateway.registry.promised(page.revision).await?;
         }
-        let show = lists::Show { representation, include: self.include(), gzip: self.head.gzip };
+        let show = Show { representation, include: self.include(), gzip: self.head.gzip };
         lists::respond(&self.gateway.registry, &self.served, page, show, &self.caller.warnings)
     }
 
@@ -279,10 +280,10 @@ impl<'r> Request<'r> {
         if !self.name.is_empty() {
             listing.select_name(self.name)?;
         }
-        let show = lists::Show { representation, include: self.include(), gzip: false };
+        let show = Show { representation, include: self.include(), gzip: false };
         let request = (self.head.request, payload);
-        let asked = watch::Asked { namespace: self.namespace, listing, connection: self.head.connection, request };
-        watch::respond(self.gateway, &self.served, asked, show, &self.caller.warnings).await
+        let asked = watches::Asked { namespace: self.namespace, listing, connection: self.head.connection, request };
+        watches::respond(self.gateway, &self.served, asked, show, &self.caller.warnings).await
     }
 
     /// Reads what a create or replacement brings: how the answer is to look, options of the kind named, the object as
@@ -384,7 +385,7 @@ impl<'r> Request<'r> {
         let options = DeleteOptions::read(&self.head.query, options.as_ref())?;
         let registry = &self.gateway.registry;
         let page = registry.delete_collection(&self.served, self.namespace, &listing, &options, self.caller).await?;
-        let show = lists::Show { representation, include: self.include(), gzip: self.head.gzip };
+        let show = Show { representation, include: self.include(), gzip: self.head.gzip };
         lists::respond(registry, &self.served, page, show, &self.caller.warnings)
     }
 }

@@ -8,11 +8,11 @@ use flotilla_proto::schema::Subresource;
 
 use super::handler::Head;
 use super::members;
-use super::path::{self, ResourcePath, Target};
-use super::verb::Verb;
 use crate::backup::BACKUP_PATH;
 use crate::field::quote;
 use crate::registry::{Resources, Served};
+use crate::request::path::{self, ResourcePath, Target};
+use crate::request::verb::Verb;
 use crate::status::{ApiError, ApiResult};
 
 /// Where the server tells what it measured.

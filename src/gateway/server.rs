@@ -19,15 +19,17 @@ use crate::access::{Authenticator, rbac};
 use crate::admission::Plugin;
 use crate::aggregation::Aggregation;
 use crate::ahead;
-use crate::boot::{Boot, Drain};
-use crate::bootstrap::{self, SeedError};
+use crate::boot::{Boot, StartError};
+use crate::drain::Drain;
+
 use crate::discovery::health::Health;
 use crate::limits;
 use crate::metrics::Page;
 use crate::outbound::CredentialFiles;
 use crate::registry::Registry;
 use crate::registry::plugins::Plugins;
-use crate::status::{ApiError, qualified};
+use crate::registry::subresources::remote::Kubelets;
+use crate::status::qualified;
 use crate::watchdog::{self, Watchdog, Work};
 
 /// What all requests share.
@@ -85,7 +87,7 @@ impl Gateway {
         registry.plugins = Plugins::new(&boot.config.enable_admission_plugins, &boot.config.disable_admission_plugins);
         registry.authorizer = boot.authorizer.clone();
         registry.routes_by_endpoints = boot.config.enable_aggregator_routing;
-        registry.kubelets = boot.config.kubelets();
+        registry.kubelets = Kubelets::of(&boot.config);
         let given = CredentialFiles::new(boot.config.proxy_files(), None);
         registry.aggregation = Aggregation::new(given, Arc::clone(&boot.pki));
         let registry = Arc::new(registry);
@@ -139,7 +141,9 @@ impl Gateway {
 
     /// What was measured, in the text form of Prometheus.
     pub fn metrics(&self) -> String {
-        self.registry.metrics.render(&self.registry, |page| {
+        let Registry { metrics, store, resources, outbound, .. } = &*self.registry;
+        outbound.measure(metrics.meter());
+        metrics.render(store, resources, |page| {
             let help = "Most requests in progress at a time since the last look.";
             let mut samples = page.gauge("apiserver_current_inflight_requests", help);
             let [read_only, mutating] = self.flow.take_peaks();
@@ -195,26 +199,6 @@ fn follow_roles(registry: &Registry) -> Result<JoinHandle<()>, StartError> {
 fn follow_outside(registry: &Arc<Registry>, plugin: Plugin) -> JoinHandle<()> {
     let registry = Arc::clone(registry);
     actix_web::rt::spawn(async move { registry.admission.follow(&registry, plugin).await })
-}
-
-/// Why the server cannot begin to answer.
-#[derive(Debug, thiserror::Error)]
-pub enum StartError {
-    /// An object that must exist cannot be written.
-    #[error("cannot write the objects that every cluster has")]
-    Seed(#[from] SeedError),
-    /// The addresses of services cannot be put in order.
-    #[error("cannot put the addresses of services in order")]
-    Addresses(#[source] ApiError),
-    /// There can be no thread that watches the others.
-    #[error("cannot watch the threads")]
-    Watchdog(#[source] std::io::Error),
-    /// A resource that decides who may do what is not served.
-    #[error("no resource {0} to decide by")]
-    NoRoles(&'static str),
-    /// The embedded tables of discovery do not parse.
-    #[error(transparent)]
-    Discovery(#[from] bootstrap::TextError),
 }
 
 #[cfg(test)]

@@ -12,10 +12,11 @@ use rustls::{ClientConfig, ClientConnection, RootCertStore, StreamOwned};
 
 use super::*;
 use crate::access::{Attributes, User};
-use crate::boot::{BootError, DrainBegin};
+use crate::boot::BootError;
 use crate::config::Config;
-use crate::gateway::Caller;
+use crate::drain::DrainBegin;
 use crate::registry::{Incoming, Target, WriteOptions};
+use crate::request::Caller;
 use crate::scratch::Scratch;
 
 const CONFIG_MAPS: &str = "/api/v1/namespaces/default/configmaps";

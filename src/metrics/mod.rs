@@ -23,8 +23,10 @@ pub mod watches;
 pub use self::exposition::{CONTENT_TYPE, Page, Samples};
 pub use self::histogram::{Family, Histogram, Unit};
 pub use self::meter::{Labels, Meter};
+use flotilla_cluster::Store;
+
 use crate::limits;
-use crate::registry::Registry;
+use crate::served::Resources;
 
 /// Everything that is measured in this server.
 pub struct Metrics {
@@ -75,12 +77,11 @@ impl Metrics {
         self.meter.counter(families::STALLS, &[("thread", kind)])
     }
 
-    /// Everything in the text form, with what `more` adds.
-    pub fn render(&self, registry: &Registry, more: impl FnOnce(&mut Page)) -> String {
-        registry.outbound.measure(&self.meter);
+    /// Everything in the text form, with what the store tells of what is served, and what `more` adds.
+    pub fn render(&self, store: &Store, resources: &Resources, more: impl FnOnce(&mut Page)) -> String {
         let mut page = Page(self.meter.render());
         self.process.write(&mut page);
-        store::write(registry, &mut page);
+        store::write(store, resources, &mut page);
         more(&mut page);
         exposition::sorted(&page.0)
     }

@@ -15,7 +15,7 @@ use parking_lot::Mutex;
 use super::families;
 use super::histogram::Histogram;
 use super::meter::Meter;
-use crate::registry::Served;
+use crate::served::Served;
 
 /// What a request did, in the words of metrics.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -333,7 +333,7 @@ mod tests {
 
     use super::*;
     use crate::custom::Definition;
-    use crate::registry::Resources;
+    use crate::served::Resources;
 
     #[test]
     fn custom_resources_are_counted_on_when_their_definition_changes() {

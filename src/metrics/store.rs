@@ -2,11 +2,11 @@
 
 use std::collections::{BTreeMap, HashMap};
 
-use flotilla_cluster::{GroupStatus, TableId, TableUsage};
+use flotilla_cluster::{GroupStatus, Store, TableId, TableUsage};
 
 use super::exposition::Page;
 use super::meter::Labels;
-use crate::registry::Registry;
+use crate::served::Resources;
 use crate::status::qualified;
 use crate::unreadable;
 
@@ -37,8 +37,8 @@ const TABLE: &[OfTable] = &[
 ];
 
 /// Appends what the store tells.
-pub fn write(registry: &Registry, page: &mut Page) {
-    let status = registry.store.status();
+pub fn write(store: &Store, resources: &Resources, page: &mut Page) {
+    let status = store.status();
     let count = status.writes_waiting as f64;
     page.gauge("flotilla_writes_waiting", "Writes that wait for their outcome.").sample(&[], count);
     let bytes = status.writes_waiting_bytes as f64;
@@ -59,9 +59,9 @@ pub fn write(registry: &Registry, page: &mut Page) {
     for ((group, resource), count) in unreadable::counts() {
         unreadable.sample(&[("group", &group), ("resource", &resource)], count as f64);
     }
-    groups(&status.groups, registry.store.node(), page);
-    members(registry, page);
-    tables(registry, page);
+    groups(&status.groups, store.node(), page);
+    members(store, page);
+    tables(store, resources, page);
 }
 
 fn groups(groups: &[GroupStatus], node: u64, page: &mut Page) {
@@ -89,11 +89,11 @@ fn groups(groups: &[GroupStatus], node: u64, page: &mut Page) {
     }
 }
 
-fn members(registry: &Registry, page: &mut Page) {
-    let cluster = registry.store.cluster();
+fn members(store: &Store, page: &mut Page) {
+    let cluster = store.cluster();
     // While one is being replaced there are two of its name.
     let mut reachable = BTreeMap::<&str, bool>::new();
-    for member in cluster.members.iter().filter(|member| member.id != registry.store.node()) {
+    for member in cluster.members.iter().filter(|member| member.id != store.node()) {
         *reachable.entry(&member.name).or_default() |= member.reachable;
     }
     let help = "Whether another member is connected with this one: 1 or 0.";
@@ -103,11 +103,11 @@ fn members(registry: &Registry, page: &mut Page) {
     }
 }
 
-fn tables(registry: &Registry, page: &mut Page) {
+fn tables(store: &Store, resources: &Resources, page: &mut Page) {
     // Asking for a table makes it.
     let made: HashMap<TableId, TableUsage> =
-        registry.store.tables().iter().map(|table| (table.id().clone(), table.usage())).collect();
-    let stored = registry.resources.stored().into_iter();
+        store.tables().iter().map(|table| (table.id().clone(), table.usage())).collect();
+    let stored = resources.stored().into_iter();
     let all: Vec<_> = stored.map(|served| (made.get(&served.table).cloned().unwrap_or_default(), served)).collect();
     for (name, help, value) in TABLE {
         let mut samples = page.gauge(name, help);

@@ -7,7 +7,7 @@ use metrics::Counter;
 use super::Metrics;
 use super::families;
 use super::histogram::Histogram;
-use crate::registry::Served;
+use crate::served::Served;
 
 /// The handles of the watches of a resource.
 pub struct WatchEvents {

@@ -16,8 +16,8 @@ use super::custom::Custom;
 use super::document::{Content, Subject};
 use super::{v2, write};
 use crate::discovery::{Answer, Body, Request, hash};
-use crate::gateway::query::Query;
 use crate::limits;
+use crate::request::query::Query;
 
 /// How long clients may keep a document that they asked for by its hash.
 const IMMUTABLE_FOR: Duration = Duration::from_secs(365 * 24 * 3600);

@@ -14,7 +14,6 @@ mod files;
 mod guarded;
 mod peer;
 mod pool;
-pub mod service;
 mod tls;
 mod transport;
 mod trust;

@@ -8,8 +8,8 @@ use super::precondition::MODIFIED;
 use super::update::{Change, check_identity};
 use super::{Incoming, Registry, Served, Target, WriteOptions, Written, convert, now, ownership};
 use crate::fieldmanager;
-use crate::gateway::Caller;
 use crate::limits;
+use crate::request::Caller;
 use crate::status::{ApiError, ApiResult};
 
 impl Registry {

@@ -4,8 +4,8 @@ use futures_util::{StreamExt, stream};
 
 use super::delete::warn_of_dependents;
 use super::{DeleteOptions, Listing, Page, Registry, Served, Target};
-use crate::gateway::Caller;
 use crate::limits;
+use crate::request::Caller;
 use crate::status::{ApiError, ApiResult};
 
 impl Registry {

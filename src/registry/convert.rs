@@ -5,8 +5,8 @@ use flotilla_proto::conform;
 use flotilla_proto::value::{Map, Str, Value};
 
 use super::encode;
-use super::served::Served;
 use crate::kinds::conversion;
+use crate::served::Served;
 use crate::status::ApiResult;
 
 /// An object of the request's version in that in which it is admitted and checked: the stored one, but for custom

@@ -13,8 +13,8 @@ use flotilla_proto::schema::Type;
 use flotilla_proto::value::{self, Map, Value};
 use memchr::memmem;
 
-use super::served::Served;
 use crate::limits;
+use crate::served::Served;
 use crate::status::ApiResult;
 use crate::unreadable;
 

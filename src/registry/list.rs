@@ -8,9 +8,9 @@ use flotilla_cluster::{
 };
 
 use super::continuation::Token;
-use super::selector::Selection;
 use super::{Listing, Registry, Served, read};
 use crate::limits;
+use crate::selector::Selection;
 use crate::status::{ApiError, ApiResult};
 
 /// One answer to a list: a part of a snapshot.

@@ -6,8 +6,8 @@ use flotilla_proto::{conform, value};
 use super::*;
 use crate::access::User;
 use crate::config::PortRange;
-use crate::gateway::Caller;
 use crate::registry::{Incoming, Target, WriteOptions};
+use crate::request::Caller;
 use crate::scratch::Scratch;
 
 /// A token of a replica that is ahead by this much.

@@ -3,9 +3,9 @@
 use flotilla_cluster::Scope;
 
 use super::Served;
-use super::selector::{FieldOperator, FieldRequirement, FieldSelector, LabelSelector, Selection};
 use crate::field::{Errors, Path};
-use crate::gateway::query::{Query, parse_revision};
+use crate::request::query::{Query, parse_revision};
+use crate::selector::{FieldOperator, FieldRequirement, FieldSelector, LabelSelector, Selection};
 use crate::status::{ApiError, ApiResult};
 
 /// What a list or watch asks for, read from the query.

@@ -11,6 +11,7 @@ mod collection;
 mod continuation;
 mod conversion;
 mod convert;
+mod converting;
 mod create;
 mod delete;
 mod encode;
@@ -23,9 +24,9 @@ pub mod ownership;
 mod patch;
 mod precondition;
 mod read;
-pub mod selector;
-mod served;
+pub mod services;
 pub mod subresources;
+pub mod type_meta;
 mod unreadable;
 mod unsafe_deletion;
 mod update;
@@ -37,7 +38,6 @@ use flotilla_cluster::{Draft, Expectation, Key, Mutation, Object, Outcome, Store
 use flotilla_proto::time::Timestamp;
 use flotilla_proto::value::Value;
 
-pub use admission::lookup::CONSULTED;
 pub use admission::plugins;
 pub use allocation::{NodePorts, claimant, held_addresses};
 pub use create::place;
@@ -49,7 +49,6 @@ pub use list::{OneByOne, Page, selects};
 pub use listing::Listing;
 pub use options::{DeleteOptions, FieldValidation, Propagation, WriteOptions};
 pub use patch::PatchBody;
-pub use served::{Resources, Served, builtin_resource};
 pub use update::Change;
 
 use crate::access::Authorizer;
@@ -58,6 +57,7 @@ use crate::aggregation::Aggregation;
 use crate::config::PortRange;
 use crate::metrics::Metrics;
 use crate::outbound::Outbound;
+pub use crate::served::{Resources, Served};
 use crate::status::{ApiError, ApiResult};
 
 /// What every operation on objects needs.

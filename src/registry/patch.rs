@@ -6,11 +6,11 @@ use flotilla_proto::value::{Map, Value};
 
 use super::options::FieldValidation;
 use super::update::{Change, check_identity};
-use super::{Registry, Target, WriteOptions, Written, convert};
+use super::{Registry, Target, WriteOptions, Written, convert, type_meta};
 use crate::field::quote;
 use crate::fieldmanager;
-use crate::gateway::{Caller, body};
 use crate::patch::{Format, Patch};
+use crate::request::Caller;
 use crate::status::{ApiError, ApiResult};
 
 /// A PATCH body that was not read yet: whether it can be read matters only once the object was found.
@@ -60,12 +60,12 @@ impl Patched<'_> {
     /// Refuses what does not say what it is: without a version it is decoded as nothing, and has no name.
     fn check_stated(&self, patched: &Value, caller: &mut Caller) -> ApiResult<()> {
         let of = Some(self.target.served.of());
-        body::type_meta(patched).map_err(|why| {
+        type_meta::type_meta(patched).map_err(|why| {
             self.patch.undecodable(of, patched, patched, &format!("couldn't get version/kind; json parse error: {why}"))
         })?;
         if self.target.served.custom.is_some() {
             let stands = !patched.str_at(&["kind"]).is_empty();
-            let missing = || body::missing_kind(&json::to_vec(patched));
+            let missing = || type_meta::missing_kind(&json::to_vec(patched));
             return if stands { Ok(()) } else { Err(self.patch.undecodable(of, patched, patched, &missing())) };
         }
         if !patched.str_at(&["apiVersion"]).is_empty() {
@@ -176,7 +176,7 @@ fn check_kind(target: Target<'_>, patched: &Value, patch: &Patch) -> ApiResult<(
     let of = Some(target.served.of());
     let known = version.split_once('/').unwrap_or(("", version));
     let why = match flotilla_proto::catalogue::kind(known.0, known.1, stated) {
-        Some(_) => body::unknown_conversion(known.1, stated, kind),
+        Some(_) => type_meta::unknown_conversion(known.1, stated, kind),
         None => format!(
             "no kind {} is registered for version {} in scheme \"pkg/runtime/scheme.go:111\"",
             quote(stated),

@@ -5,7 +5,7 @@ use flotilla_proto::value::Value;
 
 use super::{Served, Target};
 use crate::field::{ErrorKind, FieldError};
-use crate::gateway::query::parse_revision;
+use crate::request::query::parse_revision;
 use crate::status::{ApiError, ApiResult};
 
 /// What 409 says when the object is not the one that the client saw.

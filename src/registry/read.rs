@@ -7,9 +7,9 @@ use tokio::sync::watch;
 use tokio::time::Instant;
 
 use super::{Registry, Served, Target};
-use crate::gateway::Caller;
-use crate::gateway::query::parse_revision;
 use crate::limits;
+use crate::request::Caller;
+use crate::request::query::parse_revision;
 use crate::status::{ApiError, ApiResult, Cause, Details, TIMEOUT};
 
 impl Registry {

@@ -10,7 +10,7 @@ use super::delete::Deleted;
 use super::{DeleteOptions, Registry, Target};
 use crate::access::{Attributes, Decision, ResourceAttributes};
 use crate::field::{Errors, Path};
-use crate::gateway::Caller;
+use crate::request::Caller;
 use crate::status::{ApiError, ApiResult};
 
 /// The option.

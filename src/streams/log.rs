@@ -9,7 +9,7 @@ use http_body_util::BodyDataStream;
 use tokio::time::Instant;
 
 use super::{Destination, Passing, one_way, refusal, websocket};
-use crate::gateway::answer::CACHING;
+use crate::answer::CACHING;
 use crate::limits;
 use crate::outbound::{self, Alone, Answer, Error};
 use crate::status::{ApiError, ApiResult};

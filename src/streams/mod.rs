@@ -24,7 +24,7 @@ use actix_web::{HttpRequest, HttpResponse, web};
 use bytes::Bytes;
 use futures_util::{Stream, StreamExt as _, future};
 
-use crate::boot::Drain;
+use crate::drain::Drain;
 use crate::outbound::{Outbound, Peer};
 use crate::status::{ApiError, ApiResult};
 use crate::transport::ClientSide;

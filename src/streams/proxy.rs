@@ -17,7 +17,7 @@ use tokio::sync::mpsc;
 use tokio::time::Instant;
 
 use super::{Destination, Passing, forwarded, html};
-use crate::gateway::answer::CACHING;
+use crate::answer::CACHING;
 use crate::limits;
 use crate::outbound::{self, Answer, Body, Error};
 use crate::status::{ApiError, ApiResult};

@@ -10,12 +10,13 @@ use futures_util::future::LocalBoxFuture;
 
 use super::event::{EventType, Shown};
 use crate::ahead::Pieces;
-use crate::gateway::lists::Show;
-use crate::gateway::{Form, Media, Representation, answer};
 use crate::limits;
 use crate::metrics::watches::WatchEvents;
 use crate::printing;
 use crate::registry::{self, Registry, Served, now};
+use crate::representation;
+use crate::representation::Show;
+use crate::request::{Form, Media, Representation};
 use crate::status::{ApiError, ApiResult};
 
 /// Annotation of the bookmark that follows the present objects (KEP-3157).
@@ -147,11 +148,11 @@ impl Encoder {
     fn value(&mut self, kind: EventType, value: &Value, out: &mut Vec<u8>) -> ApiResult<()> {
         match self.representation.form {
             Form::Object => self.frame(kind, value, out),
-            Form::Metadata { version, .. } => self.frame(kind, &answer::partial(value, version), out),
+            Form::Metadata { version, .. } => self.frame(kind, &representation::partial(value, version), out),
             Form::Table { version } => {
                 let columns = &self.served.resource.columns;
-                let version = answer::table_version(version);
-                let rows = answer::rows(&self.served);
+                let version = representation::table_version(version);
+                let rows = representation::rows(&self.served);
                 let mut table = printing::Table::new(rows, columns, version, self.include, now());
                 table.set_columns_sent(self.has_columns);
                 self.has_columns = true;

@@ -1,7 +1,7 @@
 //! What ends a watch before its time.
 
-use crate::boot::Drain;
 use crate::custom::Life;
+use crate::drain::Drain;
 use crate::registry::Served;
 
 /// The end of the server, or of the definition by which a watch shows objects.

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use bytes::Bytes;
 use flotilla_cluster::{Change, ChangeKind, Object};
 
-use crate::registry::selector::Selection;
 use crate::registry::selects;
+use crate::selector::Selection;
 
 /// The types of watch events.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

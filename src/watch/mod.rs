@@ -13,28 +13,22 @@ mod stream;
 
 use std::sync::Arc;
 
-use actix_web::body::BodyStream;
-use actix_web::http::header::{CACHE_CONTROL, CONTENT_TYPE, HeaderValue};
-use actix_web::{HttpRequest, HttpResponse, web};
-use bytes::{Buf as _, Bytes};
 use flotilla_cluster::{Compacted, Interest, Revision, Table};
-use futures_util::{StreamExt as _, stream as streams};
 use tokio::time::Instant;
 
-use crate::gateway::lists::Show;
-use crate::gateway::query::parse_revision;
-use crate::gateway::{Gateway, Media, answer};
+use crate::drain::Drain;
 use crate::limits;
-use crate::registry::selector::{FieldOperator, FieldRequirement, Selection};
 use crate::registry::{Listing, Page, Registry, Served};
+use crate::representation::Show;
+use crate::request::query::parse_revision;
+use crate::selector::{FieldOperator, FieldRequirement, Selection};
 use crate::status::{ApiError, ApiResult};
-use crate::streams::{one_way, websocket};
 use crate::transport::ConnectionId;
 
 use bell::Rope;
 use encode::Encoder;
 use end::End;
-use stream::Stream;
+pub use stream::Stream;
 
 /// Where a watch begins.
 enum Start {
@@ -46,73 +40,23 @@ enum Start {
     Failed(ApiError),
 }
 
-/// What a request wants to watch.
-pub struct Asked<'r> {
-    /// The namespace of its path; empty for all.
-    pub namespace: &'r str,
-    /// Its options.
-    pub listing: Listing,
-    /// The connection that takes the events.
-    pub connection: ConnectionId,
-    /// Its request, and what the client sends behind it.
-    pub request: (&'r HttpRequest, web::Payload),
-}
-
-/// Answers a watch with a stream of events.
-pub async fn respond(
-    gateway: &web::Data<Gateway>,
+/// Begins a watch of what `listing` selects in a namespace, or in all (`""`): its events in the representation of
+/// `show`, until it is told to end. `connection` takes them.
+///
+/// # Errors
+/// 400 where the revision is none, and what [`Registry::list`] answers where objects come first.
+pub async fn begin(
+    registry: &Arc<Registry>,
     served: &Arc<Served>,
-    asked: Asked<'_>,
+    (namespace, listing): (&str, &Listing),
     show: Show<'_>,
-    warnings: &[String],
-) -> ApiResult<HttpResponse> {
-    let Asked { namespace, listing, connection, request: (request, payload) } = asked;
-    let representation = show.representation;
-    if representation.media == Media::Yaml {
-        let types = "application/json;stream=watch, application/vnd.kubernetes.protobuf;stream=watch";
-        return Err(ApiError::new(
-            406,
-            "NotAcceptable",
-            format!("only the following media types are accepted: {types}"),
-        ));
-    }
-    let content_type = match representation.media {
-        Media::Protobuf => "application/vnd.kubernetes.protobuf;stream=watch",
-        _ => Media::Json.name(),
-    };
-    let registry = &gateway.registry;
+    (server, connection): (Drain, ConnectionId),
+) -> ApiResult<Stream> {
     let table = registry.table(served);
-    let start = start(registry, &table, served, namespace, &listing).await?;
+    let start = start(registry, &table, served, namespace, listing).await?;
     let encoder = Encoder::new(Arc::clone(registry), Arc::clone(served), show)?;
-    let interest = interest(namespace, &listing);
-    let rope = Rope::of(connection);
-    let end = End::of(gateway.streams.clone(), served);
-    let events = Stream::new(table, interest, start, encoder, &listing, end, rope);
-    if websocket::is_asked_for(request) {
-        let is_text = representation.media == Media::Json;
-        let events = events.filter_map(async |events| events.ok());
-        let events = events.flat_map(move |events| streams::iter(apart(events, is_text)));
-        return Ok(one_way::events(request, payload, is_text, events.boxed_local()));
-    }
-    let mut response = HttpResponse::Ok();
-    response.insert_header((CONTENT_TYPE, HeaderValue::from_static(content_type)));
-    response.insert_header((CACHE_CONTROL, HeaderValue::from_static("no-cache, private")));
-    answer::append_warnings(&mut response, warnings);
-    Ok(response.body(BodyStream::new(events)))
-}
-
-/// Events, each on its own: a line of text each, or with its length before it.
-fn apart(mut events: Bytes, is_text: bool) -> Vec<Bytes> {
-    let mut all = Vec::new();
-    while !events.is_empty() {
-        let length = match is_text {
-            true => events.iter().position(|byte| *byte == b'\n').map_or(events.len(), |end| end + 1),
-            false if events.len() >= 4 => events.get_u32() as usize,
-            false => events.len(),
-        };
-        all.push(events.split_to(length.min(events.len())));
-    }
-    all
+    let end = End::of(server, served);
+    Ok(Stream::new(table, interest(namespace, listing), start, encoder, listing, end, Rope::of(connection)))
 }
 
 /// Which changes can concern a watch, so that others do not wake it.
@@ -191,14 +135,7 @@ fn lost(after: Revision, Compacted { floor }: Compacted) -> ApiError {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::registry::selector::{FieldSelector, LabelSelector};
-
-    #[test]
-    fn events_stand_apart() {
-        assert_eq!(apart(Bytes::from_static(b"{1}\n{2}\n"), true), ["{1}\n", "{2}\n"]);
-        assert_eq!(apart(Bytes::from_static(b"\0\0\0\x01a\0\0\0\x02bc"), false), ["a", "bc"]);
-        assert_eq!(apart(Bytes::from_static(b"\0\0\0\x09a"), false), ["a"]);
-    }
+    use crate::selector::{FieldSelector, LabelSelector};
 
     #[test]
     fn names_alone_decide_what_is_selected() {

@@ -20,8 +20,8 @@ use super::reminder::Reminder;
 use super::{Start, decides, lost};
 use crate::ahead::{Ahead, Pieces};
 use crate::limits;
-use crate::registry::selector::Selection;
 use crate::registry::{Listing, OneByOne};
+use crate::selector::Selection;
 use crate::status::{ApiError, ApiResult};
 
 /// Where a stream is.

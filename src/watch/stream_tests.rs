@@ -8,14 +8,14 @@ use futures_util::Stream as _;
 
 use super::*;
 use crate::access::User;
-use crate::boot::{Drain, DrainBegin};
 use crate::config::PortRange;
 use crate::custom::Definition;
-use crate::gateway::lists::Show;
-use crate::gateway::{Caller, Form, Media, Representation};
-use crate::registry::selector::LabelSelector;
+use crate::drain::{Drain, DrainBegin};
 use crate::registry::{Incoming, Registry, Served, Target, WriteOptions};
+use crate::representation::Show;
+use crate::request::{Caller, Form, Media, Representation};
 use crate::scratch::Scratch;
+use crate::selector::LabelSelector;
 use crate::transport::ConnectionId;
 
 /// Counts how often it wakes.

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use crate::registry::Served;
+use crate::served::Served;
 
 /// How far a request is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -83,7 +83,7 @@ fn address(served: &Arc<Served>) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::registry::Resources;
+    use crate::served::Resources;
 
     #[test]
     fn work_is_told_from_its_bits() {

@@ -13,8 +13,7 @@ use http::header::{ACCEPT, CONTENT_TYPE, HOST, USER_AGENT};
 use tokio::time::Instant;
 
 use crate::field::quote;
-use crate::outbound::{self, Outbound, Peer, Secure, Trust, service};
-use crate::registry::Registry;
+use crate::outbound::{self, Outbound, Peer, Secure, Trust};
 use crate::version;
 
 /// The port of Services that do not say which.
@@ -102,14 +101,14 @@ impl Hook {
         format!("https://{authority}{}?timeout={}s", self.path, timeout.as_secs_f64().ceil())
     }
 
-    /// Whom to connect with, as Services are now.
+    /// Whom to connect with. `resolve` finds the port of a Service, of a namespace and a name, as Services are now.
     ///
     /// # Errors
     /// When its Service leads nowhere, in the reference's words.
-    pub fn peer(&self, registry: &Registry) -> Result<Peer, String> {
+    pub fn peer(&self, resolve: impl FnOnce(&str, &str, u16) -> Result<(String, u16), String>) -> Result<Peer, String> {
         let (host, port, server_name, http2) = match &self.place {
             Place::Service { namespace, name, port } => {
-                let (host, port) = service::resolve(registry, namespace, name, *port)?;
+                let (host, port) = resolve(namespace, name, *port)?;
                 (host, port, format!("{name}.{namespace}.svc"), false)
             }
             // As upstream: what is elsewhere may be several servers behind one name, which one connection would miss.

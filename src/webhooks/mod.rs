@@ -1,9 +1,8 @@
 //! Webhooks: other servers that convert custom resources and that are asked about writes.
 //!
-//! [`Hook`] is where one is, and asks it; [`conversion`] says what is asked of those that convert, [`admission`] what
-//! of those that judge writes.
+//! [`Hook`] is where one is, and asks it. [`conversion`] keeps what those answered that convert; [`crate::admission`]
+//! knows what is asked about writes.
 
-pub mod admission;
 pub mod conversion;
 mod hook;
 

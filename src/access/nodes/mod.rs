@@ -11,7 +11,7 @@ use super::attributes::{Attributes, ResourceAttributes};
 use super::rbac::Rule;
 use super::user::User;
 use crate::field::quote;
-use crate::registry::selector::{FieldOperator, FieldSelector};
+use crate::selector::{FieldOperator, FieldSelector};
 
 /// Beginning of the names of nodes as users.
 pub const USER_PREFIX: &str = "system:node:";

@@ -6,12 +6,14 @@
 use std::collections::HashSet;
 
 mod binding;
+mod coverage;
 mod following;
 mod index;
 mod place;
 mod rule;
 
 pub use binding::{Binding, RoleRef};
+pub use coverage::{aggregated, uncovered};
 pub use following::{RESOURCES, Tables, follow};
 pub use index::{Editor, Rbac};
 pub use place::Place;

@@ -4,7 +4,7 @@ use flotilla_proto::value::Value;
 
 use crate::field::{ErrorKind, Errors, Path};
 use crate::kinds::labels::{self, SelectorOptions};
-use crate::registry::selector::{FieldSelector, LabelSelector};
+use crate::selector::{FieldSelector, LabelSelector};
 
 /// Beginning of what reviews say about selectors.
 const PLACE: &str = "spec.resourceAttributes";

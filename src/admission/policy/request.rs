@@ -6,11 +6,11 @@ use flotilla_cel::library::authorizer::{Authorizer, Resource};
 use flotilla_proto::value;
 use flotilla_proto::value::Value;
 
+use super::super::webhooks::user_info;
 use super::super::{Attributes, GroupVersionKind, GroupVersionResource, Matched, Seen};
 use super::asker::Asker;
 use crate::expressions::Inputs;
 use crate::status::ApiResult;
-use crate::webhooks::admission::user_info;
 
 /// Members of a namespace's metadata that expressions do not see.
 const HIDDEN: [&str; 3] = ["managedFields", "ownerReferences", "selfLink"];

@@ -10,7 +10,7 @@ use flotilla_proto::value::Value;
 use super::super::GroupVersionKind;
 use super::super::policy::sees;
 use crate::expressions::{Compiler, Declared, STORED, Typed};
-use crate::registry::{Resources, Served};
+use crate::served::{Resources, Served};
 
 /// How many kinds of a rule are looked at.
 const KINDS_MAX: usize = 10;

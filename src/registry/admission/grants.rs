@@ -7,14 +7,14 @@ use flotilla_cluster::Revision;
 use flotilla_proto::value;
 use flotilla_proto::value::Value;
 
+use crate::access::rbac::uncovered;
 use crate::access::rbac::{self, RoleRef, Unresolved, aggregate};
 use crate::access::{Attributes, ResourceAttributes, User};
-use crate::bootstrap::uncovered;
 use crate::field::quote;
-use crate::gateway::Caller;
 use crate::limits;
 use crate::pki::MASTERS;
 use crate::registry::{Registry, Target};
+use crate::request::Caller;
 use crate::status::{ApiError, ApiResult};
 
 /// Metadata that the garbage collector changes, and what follows from it.

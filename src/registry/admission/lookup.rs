@@ -5,31 +5,12 @@ use flotilla_proto::value::Value;
 use memchr::memmem;
 
 use super::super::{Registry, Served, stored_tree};
+use crate::catalogued::CONSULTED;
 use crate::status::{ApiError, ApiResult};
 use crate::unreadable::others;
 
 /// Objects that are read at a time.
 const CHUNK: usize = 256;
-
-/// Tables that admission of other objects looks into. What is decided by them must be current, which is known of the
-/// group `default` and of that of the object: so they stay where they are.
-pub const CONSULTED: [&str; 15] = [
-    "apiextensions.k8s.io/customresourcedefinitions",
-    "limitranges",
-    "namespaces",
-    "networking.k8s.io/ingressclasses",
-    "networking.k8s.io/ipaddresses",
-    "networking.k8s.io/servicecidrs",
-    "node.k8s.io/runtimeclasses",
-    "rbac.authorization.k8s.io/clusterrolebindings",
-    "rbac.authorization.k8s.io/clusterroles",
-    "rbac.authorization.k8s.io/rolebindings",
-    "rbac.authorization.k8s.io/roles",
-    "resourcequotas",
-    "scheduling.k8s.io/priorityclasses",
-    "serviceaccounts",
-    "storage.k8s.io/storageclasses",
-];
 
 /// Tables of which admission may be told what was so a moment ago: the reference looks at its own copy of them, too.
 const GLANCED_AT: [&str; 1] = ["nodes"];

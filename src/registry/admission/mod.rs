@@ -25,10 +25,10 @@ use parking_lot::Mutex;
 use super::{Registry, Target, WriteOptions, allocation};
 use crate::access::{Attributes, ResourceAttributes, rbac};
 use crate::field::Errors;
-use crate::gateway::Caller;
 use crate::kinds::admission;
 use crate::kinds::admission::pod_security::is_significant;
 use crate::metrics::admission::{Operation, Phase};
+use crate::request::Caller;
 use crate::status::{ApiError, ApiResult};
 
 /// A write that asks to be admitted.

@@ -320,7 +320,7 @@ impl Registry {
         &self,
         target: super::Target<'_>,
         old: &Value,
-        caller: &crate::gateway::Caller,
+        caller: &crate::request::Caller,
     ) -> ApiResult<()> {
         if !self.plugins.restricts_nodes() {
             return Ok(());

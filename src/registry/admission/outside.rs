@@ -10,7 +10,7 @@ use flotilla_proto::value::Value;
 use super::super::{DeleteOptions, Registry, Target, WriteOptions, convert, owners, stored_tree};
 use crate::admission::{Attributes, GroupVersionKind, GroupVersionResource, Operation};
 use crate::fieldmanager;
-use crate::gateway::Caller;
+use crate::request::Caller;
 use crate::status::ApiResult;
 
 /// Metadata that no client sets on what it creates.

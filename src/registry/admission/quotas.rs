@@ -5,9 +5,9 @@ use flotilla_proto::value::Value;
 
 use super::super::{Registry, Target, WriteOptions, now};
 use super::Request;
-use crate::gateway::Caller;
 use crate::kinds::admission::quota::{Charge, is_recharged as is_charged_again};
 use crate::metrics::admission::{Operation, Phase};
+use crate::request::Caller;
 use crate::status::{ApiError, ApiResult};
 
 /// Whether a change of an object may be charged. Of a pod only what moves it between quotas is: see [`moves`].

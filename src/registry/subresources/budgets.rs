@@ -6,11 +6,11 @@ use flotilla_cluster::{Object, Scope, Selection};
 use flotilla_proto::value::{Map, Value};
 
 use super::Target;
-use crate::gateway::Caller;
 use crate::kinds::labels;
 use crate::kinds::pod::eviction;
 use crate::registry::update::Change;
 use crate::registry::{Registry, Served, WriteOptions, stored_value};
+use crate::request::Caller;
 use crate::status::{ApiError, ApiResult};
 
 /// Budgets that are read at a time.

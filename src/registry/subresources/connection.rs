@@ -5,7 +5,7 @@ use flotilla_proto::value;
 use flotilla_proto::value::Value;
 
 use super::Target;
-use crate::gateway::query::{Query, parse_int};
+use crate::request::query::{Query, parse_int};
 
 /// The options of a connection, as the query and the path behind the subresource state them. `None` for what is no
 /// connection to the reference, but a read.

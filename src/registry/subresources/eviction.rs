@@ -5,11 +5,11 @@ use flotilla_proto::value::Value;
 
 use super::{Acted, Call, Pending};
 use crate::field::{Errors, Path};
-use crate::gateway::query::Query;
 use crate::kinds::pod::eviction::{self, Decision};
 use crate::limits;
 use crate::registry::unsafe_deletion::OPTION;
 use crate::registry::{DeleteOptions, Registry, Target, stored_value};
+use crate::request::query::Query;
 use crate::status::{ApiError, ApiResult};
 
 /// POST to a pod's `eviction`.
@@ -64,7 +64,7 @@ async fn delete_if_free(
     registry: &Registry,
     target: Target<'_>,
     options: &DeleteOptions,
-    caller: &mut crate::gateway::Caller,
+    caller: &mut crate::request::Caller,
 ) -> ApiResult<Option<Value>> {
     let mut attempt = 1;
     loop {
@@ -111,7 +111,7 @@ async fn mark_and_delete(
     registry: &Registry,
     target: Target<'_>,
     mut options: DeleteOptions,
-    caller: &mut crate::gateway::Caller,
+    caller: &mut crate::request::Caller,
 ) -> ApiResult<()> {
     if !options.dry_run {
         let mark = |pod: &mut Value| {

@@ -6,9 +6,9 @@ use super::exec::{container, host};
 use super::remote;
 use super::{Connect, Connected, Pending};
 use crate::field::{Errors, Path};
-use crate::gateway::query::Query;
 use crate::outbound::Trust;
 use crate::registry::stored_value;
+use crate::request::query::Query;
 use crate::status::{ApiError, ApiResult};
 use crate::streams::{Destination, Manner};
 

@@ -32,8 +32,8 @@ use futures_util::future::LocalBoxFuture;
 use super::{Registry, Served, Target, WriteOptions};
 use crate::access::Authenticator;
 use crate::access::tokens::Issuer;
-use crate::gateway::Caller;
-use crate::gateway::query::Query;
+use crate::request::Caller;
+use crate::request::query::Query;
 use crate::status::{ApiError, ApiResult};
 use crate::streams::Destination;
 

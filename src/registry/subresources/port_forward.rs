@@ -2,8 +2,8 @@
 
 use super::exec::assigned;
 use super::{Connect, Connected, Pending, remote};
-use crate::gateway::query::parse_int;
 use crate::registry::stored_value;
+use crate::request::query::parse_int;
 use crate::streams::{Destination, Manner};
 
 /// GET or POST of a pod's `portforward`.

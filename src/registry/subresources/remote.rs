@@ -4,13 +4,12 @@ use flotilla_golang::url::Url;
 use flotilla_proto::value::Value;
 
 use super::core;
-use crate::gateway::query::Query;
+use crate::config::{ADDRESS_TYPES, Config};
 use crate::outbound::{CredentialFiles, Peer, Secure, Trust};
 use crate::registry::{Registry, stored_value};
+use crate::request::query::Query;
 use crate::status::{ApiError, ApiResult};
 
-/// Kinds of addresses, in the order in which nodes are reached by them unless configured.
-pub const ADDRESS_TYPES: [&str; 5] = ["Hostname", "InternalDNS", "InternalIP", "ExternalDNS", "ExternalIP"];
 /// Port of kubelets that do not tell theirs.
 const KUBELET_PORT: i64 = 10_250;
 /// What a node declares that takes WebSockets itself.
@@ -23,6 +22,14 @@ pub struct Kubelets {
     pub address_types: Vec<String>,
     /// Certificates.
     pub files: CredentialFiles,
+}
+
+impl Kubelets {
+    /// As configured.
+    pub fn of(config: &Config) -> Self {
+        let files = CredentialFiles::new(config.kubelet_files(), config.kubelet_certificate_authority.as_deref());
+        Self { address_types: config.kubelet_preferred_address_types.clone(), files }
+    }
 }
 
 impl Default for Kubelets {

@@ -9,8 +9,8 @@ use super::super::update::{Change, Replace, check_identity};
 use super::super::{Entity, Incoming, PatchBody, Registry, Served, Target, WriteOptions, ownership};
 use crate::field::{Errors, Path};
 use crate::fieldmanager::scale as ownership_of_replicas;
-use crate::gateway::Caller;
 use crate::printing::selector;
+use crate::request::Caller;
 use crate::status::{ApiError, ApiResult};
 
 /// What is said of an apply to the Scale of a custom resource.

@@ -4,10 +4,7 @@
 //! conversion is not known, and what comes of it is kept by the object's content. Showing and storing objects then
 //! finds it there. Whoever asks for what somebody else has asked for already waits for the same answer.
 
-mod ahead;
-mod kept;
-mod metadata;
-mod review;
+pub mod kept;
 
 use flotilla_proto::value::Value;
 
@@ -16,9 +13,10 @@ use super::Hook;
 /// The webhook of a definition.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Conversion {
-    hook: Hook,
+    /// Where it is.
+    pub hook: Hook,
     /// Version of the reviews that it is sent; `None` when it knows none of ours.
-    review: Option<&'static str>,
+    pub review: Option<&'static str>,
 }
 
 impl Conversion {
@@ -34,5 +32,3 @@ impl Conversion {
         Some(Self { hook: Hook::of(webhook.at(&["clientConfig"])), review })
     }
 }
-
-pub use kept::find;

@@ -11,6 +11,7 @@ use flotilla_proto::{catalogue, conform};
 
 use tokio::sync::watch;
 
+use crate::catalogued;
 use crate::custom::{self, Custom, Definition};
 use crate::kinds::{self, Strategy};
 use crate::printing::{CUSTOM_SCALE_COLUMNS, SCALE_COLUMNS};
@@ -200,14 +201,6 @@ impl Resources {
     }
 }
 
-/// Group and plural name of a built-in resource as it is stored, by that name and, if it is given, the group; without
-/// one the core group comes first, as in kubectl.
-pub fn builtin_resource(group: Option<&str>, name: &str) -> Option<(&'static str, &'static str)> {
-    let is_asked = |resource: &&Resource| resource.name == name && group.is_none_or(|group| resource.group == group);
-    let stored = catalogue::resources().filter(is_asked).filter(|resource| served(resource).is_stored_version());
-    stored.map(|resource| (&*resource.group, &*resource.name)).min()
-}
-
 fn order(of: &Served) -> (&str, &str, &str) {
     (&of.resource.group, &of.resource.version, &of.resource.name)
 }
@@ -216,20 +209,8 @@ fn stored_order(of: &Served) -> (&str, &str) {
     (&of.resource.group, &of.resource.name)
 }
 
-/// Kinds that are stored in another version than one that serves them: served (group, version, resource), stored
-/// (group, version, kind).
-const STORED_ELSEWHERE: &[([&str; 3], [&str; 3])] = &[
-    (["autoscaling", "v1", "horizontalpodautoscalers"], ["autoscaling", "v2", "HorizontalPodAutoscaler"]),
-    (["events.k8s.io", "v1", "events"], ["", "v1", "Event"]),
-];
-
 fn served(resource: &'static Resource) -> Served {
-    let own = [&*resource.group, &*resource.version, &*resource.name];
-    let elsewhere = STORED_ELSEWHERE.iter().find(|(served, _)| *served == own);
-    let stored = match elsewhere.and_then(|(_, [group, version, kind])| catalogue::kind(group, version, kind)) {
-        Some(kind) => Ref::Static(kind),
-        None => resource.kind.clone(),
-    };
+    let stored = catalogued::stored_kind(resource);
     let table = if stored.group.is_empty() {
         TableId::new(&resource.name)
     } else {

@@ -1,4 +1,4 @@
-//! The line-oriented tables in which bootstrap objects are written down.
+//! Line-oriented tables that are embedded in the binary: facts of the API that are easier to read than code.
 
 use flotilla_proto::value::Value;
 
@@ -15,7 +15,7 @@ pub struct TextError {
 }
 
 /// A line that says something.
-pub(super) struct Line {
+pub struct Line {
     table: &'static str,
     number: usize,
     /// Whether it belongs to the entry above it.
@@ -42,13 +42,13 @@ impl Line {
 }
 
 /// The lines of a table, without comments and empty ones.
-pub(super) fn lines(table: &'static str, text: &'static str) -> impl Iterator<Item = Line> {
+pub fn lines(table: &'static str, text: &'static str) -> impl Iterator<Item = Line> {
     text.lines().enumerate().filter(|(_, line)| !line.is_empty() && !line.starts_with('#')).map(move |(at, line)| {
         Line { table, number: at + 1, indented: line.starts_with(' '), words: line.split_ascii_whitespace().collect() }
     })
 }
 
 /// A comma list of words; `core` stands for the group without a name.
-pub(super) fn list(word: &str) -> Value {
+pub fn list(word: &str) -> Value {
     Value::Array(word.split(',').map(|item| Value::from(if item == "core" { "" } else { item })).collect())
 }

@@ -4,20 +4,28 @@ use super::path::ResourcePath;
 
 /// What is to be done, by the method and the shape of the path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Verb {
+pub enum Verb {
+    /// Reads one object.
     Get,
+    /// Reads a collection.
     List,
+    /// Follows changes.
     Watch,
+    /// Makes an object.
     Create,
+    /// Replaces an object.
     Update,
+    /// Changes parts of an object.
     Patch,
+    /// Removes an object.
     Delete,
+    /// Removes every object of a collection that is selected.
     DeleteCollection,
 }
 
 impl Verb {
     /// As authorization and discovery call it.
-    pub(super) const fn name(self) -> &'static str {
+    pub const fn name(self) -> &'static str {
         match self {
             Self::Get => "get",
             Self::List => "list",
@@ -31,13 +39,13 @@ impl Verb {
     }
 
     /// Whether it may change something.
-    pub(super) const fn writes(self) -> bool {
+    pub const fn writes(self) -> bool {
         !matches!(self, Self::Get | Self::List | Self::Watch)
     }
 
     /// The verb of a method on a path, as authorization calls it; methods that have none are called by their name.
     /// `watch` is what the query says.
-    pub(super) fn of(method: &str, watch: bool, of: &ResourcePath) -> Option<Self> {
+    pub fn of(method: &str, watch: bool, of: &ResourcePath) -> Option<Self> {
         let named = of.name.is_some();
         let watching = of.watch || (!named && watch);
         Some(match method {

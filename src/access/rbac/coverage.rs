@@ -5,7 +5,7 @@ use flotilla_proto::value::{Map, Value};
 /// The rules that an aggregated cluster role has, given all cluster roles; `None`-valued (`null`) when there are none.
 ///
 /// Roles count in the order of their names within each selector, and each different rule counts once.
-pub fn aggregate(role: &Value, all: &[Value]) -> Value {
+pub fn aggregated(role: &Value, all: &[Value]) -> Value {
     let own = role.str_at(&["metadata", "name"]);
     let mut rules: Vec<Value> = Vec::new();
     for selector in role.list_at(&["aggregationRule", "clusterRoleSelectors"]) {

@@ -1,19 +1,21 @@
 //! Converting ahead of those who cannot wait.
 
+mod metadata;
+mod review;
+
 use std::collections::HashSet;
 use std::sync::Arc;
 
 use flotilla_proto::value::Value;
 use tokio::sync::watch;
 
-use super::kept::{self, Key, Outcome, Turn};
-use super::review;
+use super::Registry;
 use crate::custom::Definition;
 use crate::limits;
 use crate::metrics::Metrics;
 use crate::outbound::{Outbound, Peer};
-use crate::registry::Registry;
 use crate::status::{ApiError, ApiResult};
+use crate::webhooks::conversion::kept::{self, Key, Outcome, Turn};
 
 /// What asking takes, of a registry that does not wait for the answer.
 pub struct Asker {
@@ -50,8 +52,10 @@ impl Registry {
             }
         }
         if !own.is_empty() {
-            let peer =
-                definition.conversion.as_ref().map_or_else(|| Err(String::new()), |webhook| webhook.hook.peer(self));
+            let peer = definition
+                .conversion
+                .as_ref()
+                .map_or_else(|| Err(String::new()), |webhook| webhook.hook.peer(self.resolver()));
             let asker = Asker { outbound: self.outbound.clone(), metrics: Arc::clone(&self.metrics), peer };
             let (definition, to) = (Arc::clone(definition), to.to_owned());
             // Others may wait for this one: it goes on when whoever asked first is gone.

@@ -5,13 +5,12 @@ use std::time::Instant;
 use flotilla_proto::value;
 use flotilla_proto::value::Value;
 
-use super::ahead::{Asker, Wanted};
-use super::kept::Key;
-use super::metadata;
+use super::{Asker, Wanted, metadata};
 use crate::custom::Definition;
 use crate::field::quote;
 use crate::limits;
 use crate::metrics::families;
+use crate::webhooks::conversion::kept::Key;
 
 /// Why a webhook converted nothing: the reference's text, and what metrics call it.
 struct Failure(String, &'static str);

@@ -3,12 +3,22 @@
 use flotilla_proto::value::Value;
 use rand::seq::{IndexedRandom as _, SliceRandom as _};
 
+use super::{Registry, stored_value};
 use crate::limits;
-use crate::registry::{Registry, stored_value};
+
+/// The name or address, and the port, at which a port of a Service is reached. The error is the reference's.
+pub type Resolved = Result<(String, u16), String>;
+
+impl Registry {
+    /// What [`resolve`] finds, for those who know no registry.
+    pub fn resolver(&self) -> impl FnOnce(&str, &str, u16) -> Resolved {
+        move |namespace, name, port| resolve(self, namespace, name, port)
+    }
+}
 
 /// Finds where a port of a Service is reached: at its cluster address, or at an endpoint that is ready. The error is
 /// the reference's.
-pub fn resolve(registry: &Registry, namespace: &str, name: &str, port: u16) -> Result<(String, u16), String> {
+pub fn resolve(registry: &Registry, namespace: &str, name: &str, port: u16) -> Resolved {
     let missing = || format!("service {name:?} not found");
     let served = registry.resources.of_resource("", "services").ok_or_else(missing)?;
     let object = registry.current(&served, namespace, name).ok_or_else(missing)?;

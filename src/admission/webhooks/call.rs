@@ -112,7 +112,7 @@ impl Webhook {
         };
         let uid = uuid::Uuid::new_v4().to_string();
         let review = asked.review(version, &uid);
-        let (timeout, peer) = (self.timeout.min(left), self.hook.peer(registry));
+        let (timeout, peer) = (self.timeout.min(left), self.hook.peer(registry.resolver()));
         let answer = self.hook.ask(&registry.outbound, peer, &review, timeout, limits::ADMISSION_ANSWER_BYTES).await;
         let answer =
             answer.map_err(|error| failed(format!("failed to call webhook: {}", error.message), error.code))?;

@@ -1,0 +1,40 @@
+//! What bodies and patches say of their kind and version, and the errors about that.
+
+use flotilla_proto::schema::Kind;
+use flotilla_proto::value::Value;
+
+/// The kind and version are read before anything else, by a decoder of their own.
+pub fn type_meta(value: &Value) -> Result<(), String> {
+    if !matches!(value, Value::Null | Value::Object(_)) {
+        let target =
+            r#"struct { APIVersion string "json:\"apiVersion,omitempty\""; Kind string "json:\"kind,omitempty\"" }"#;
+        return Err(format!("json: cannot unmarshal {} into Go value of type {target}", value.type_name()));
+    }
+    for field in ["kind", "apiVersion"] {
+        let found = value.at(&[field]);
+        if !matches!(found, Value::Null | Value::Str(_)) {
+            let name = found.type_name();
+            return Err(format!("json: cannot unmarshal {name} into Go struct field .{field} of type string"));
+        }
+    }
+    Ok(())
+}
+
+/// What is said of an object without a kind; `text` is its JSON.
+pub fn missing_kind(text: &[u8]) -> String {
+    format!("Object 'Kind' is missing in '{}'", String::from_utf8_lossy(text))
+}
+
+/// What is said of a kind that cannot become the one that is expected; `version` without its group.
+pub fn unknown_conversion(version: &str, kind: &str, expected: &Kind) -> String {
+    let package = internal_package(&expected.group);
+    format!("converting ({version}.{kind}) to ({package}.{}): unknown conversion", expected.name)
+}
+
+/// The name by which the reference's errors call a group's own types.
+pub fn internal_package(group: &str) -> &str {
+    match group {
+        "" | "events.k8s.io" => "core",
+        other => other.split('.').next().unwrap_or(other),
+    }
+}
