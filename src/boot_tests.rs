@@ -13,6 +13,7 @@ use super::*;
 use crate::access::ConnectionIdentity;
 use crate::drain::DrainBegin;
 use crate::scratch::Scratch;
+use flotilla_cluster::Standing;
 
 #[derive(Parser)]
 struct Flags {

@@ -35,6 +35,7 @@ pub mod outbound;
 pub mod patch;
 pub mod pki;
 pub mod printing;
+pub mod prometheus;
 pub mod registry;
 pub mod representation;
 pub mod request;

@@ -9,7 +9,8 @@ use parking_lot::Mutex;
 
 use super::{Matched, Operation, Reinvocation};
 use crate::access::User;
-use crate::registry::{Registry, Served, stored_tree};
+use crate::registry::{Registry, stored_tree};
+use crate::served::Served;
 use crate::status::{ApiError, ApiResult};
 
 /// Group, version and kind.

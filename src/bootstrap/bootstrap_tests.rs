@@ -1,4 +1,5 @@
 use super::*;
+use crate::access::rbac::uncovered;
 use flotilla_proto::value;
 
 fn input() -> BootstrapInput {

@@ -129,7 +129,7 @@ async fn apply(registry: &Registry, seed: &Seed, target: Target<'_>) -> ApiResul
     registry.apply_value(target, configuration, &options, &mut caller).await.map(drop)
 }
 
-fn decoded(served: &crate::registry::Served, mut object: Value) -> ApiResult<Incoming> {
+fn decoded(served: &crate::served::Served, mut object: Value) -> ApiResult<Incoming> {
     object.set_at(&["kind"], &*served.kind().name);
     object.set_at(&["apiVersion"], served.api_version());
     conform::conform(served.of(), &mut object).map_err(ApiError::internal)?;

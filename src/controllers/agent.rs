@@ -6,8 +6,9 @@ use flotilla_proto::value::Value;
 
 use super::Settings;
 use crate::access::User;
-use crate::registry::{Change, DeleteOptions, Incoming, Registry, Served, Target, WriteOptions};
+use crate::registry::{Change, DeleteOptions, Incoming, Registry, Target, WriteOptions};
 use crate::request::Caller;
+use crate::served::Served;
 use crate::status::{ApiError, ApiResult};
 
 /// Who controllers are: user, and user agent and field manager.

@@ -12,7 +12,8 @@ use crate::aggregation::availability::{self, Found};
 use crate::aggregation::{GROUP, RESOURCE, Remote};
 use crate::follow::follow;
 use crate::metrics::queues::QueueMetrics;
-use crate::registry::{Served, Target};
+use crate::registry::Target;
+use crate::served::Served;
 use crate::status::{ApiError, ApiResult};
 
 /// API services that are looked at at a time.

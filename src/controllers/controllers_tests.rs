@@ -9,8 +9,9 @@ use crate::access::tokens::SpareKey;
 use crate::config::PortRange;
 use crate::drain::DrainBegin;
 use crate::limits;
-use crate::registry::{DeleteOptions, Propagation, Served, Target};
+use crate::registry::{DeleteOptions, Propagation, Target};
 use crate::scratch::Scratch;
+use crate::served::Served;
 use crate::status::ApiError;
 
 /// Controllers over a store of their own.

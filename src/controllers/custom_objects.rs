@@ -19,7 +19,8 @@ use crate::follow::follow;
 use crate::kinds::custom_resource_definition::is_true;
 use crate::limits::LIST_CHUNK_OBJECTS;
 use crate::metrics::queues::QueueMetrics;
-use crate::registry::{DeleteOptions, Propagation, Served, Target, now, stored_value};
+use crate::registry::{DeleteOptions, Propagation, Target, now, stored_value};
+use crate::served::Served;
 use crate::status::{ApiError, ApiResult};
 use crate::unreadable::others;
 

@@ -14,7 +14,8 @@ use crate::discovery::GroupVersionPriority;
 use crate::discovery::{CUSTOM_GROUP_PRIORITY, CUSTOM_VERSION_PRIORITY};
 use crate::follow::follow;
 use crate::metrics::queues::QueueMetrics;
-use crate::registry::{DeleteOptions, Served, Target, now};
+use crate::registry::{DeleteOptions, Target, now};
+use crate::served::Served;
 use crate::status::{ApiError, ApiResult};
 
 const GROUP: &str = "apiregistration.k8s.io";

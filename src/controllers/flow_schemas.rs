@@ -12,7 +12,8 @@ use crate::bootstrap::{FLOW_GROUP, FLOW_STATUS_MANAGER, dangling};
 use crate::follow::{Seen, follow};
 use crate::limits::LIST_CHUNK_OBJECTS;
 use crate::metrics::queues::QueueMetrics;
-use crate::registry::{Served, Target, now};
+use crate::registry::{Target, now};
+use crate::served::Served;
 use crate::status::ApiResult;
 
 /// Keeps the condition of every FlowSchema, now and whenever one of them or a priority level changes.

@@ -17,7 +17,8 @@ use super::agent::Agent;
 use crate::follow::follow;
 use crate::kinds::names;
 use crate::limits::LIST_CHUNK_OBJECTS;
-use crate::registry::{DeleteOptions, Served, Target, now, stored_value};
+use crate::registry::{DeleteOptions, Target, now, stored_value};
+use crate::served::Served;
 use crate::status::{ApiError, ApiResult};
 use crate::unreadable::others;
 

@@ -15,7 +15,8 @@ use super::queue::{Queue, Then};
 use crate::follow::{Seen, follow};
 use crate::limits::LIST_CHUNK_OBJECTS;
 use crate::metrics::queues::QueueMetrics;
-use crate::registry::{DeleteOptions, Served, Target, now};
+use crate::registry::{DeleteOptions, Target, now};
+use crate::served::Served;
 use crate::status::{ApiError, ApiResult};
 
 /// Pods that are dealt with at a time.

@@ -13,7 +13,8 @@ use super::queue::{Queue, Then};
 use crate::admission::validating::warnings;
 use crate::follow::follow;
 use crate::metrics::queues::QueueMetrics;
-use crate::registry::{Served, Target};
+use crate::registry::Target;
+use crate::served::Served;
 use crate::status::ApiResult;
 
 /// The field manager of what is told.

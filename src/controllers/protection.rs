@@ -22,7 +22,8 @@ use crate::follow::{Seen, follow};
 use crate::kinds::protection::{self, Guard};
 use crate::limits::LIST_CHUNK_OBJECTS;
 use crate::metrics::queues::QueueMetrics;
-use crate::registry::{Served, Target, stored_value};
+use crate::registry::{Target, stored_value};
+use crate::served::Served;
 use crate::status::{ApiError, ApiResult};
 
 /// Objects that are dealt with at a time.

@@ -25,7 +25,8 @@ use crate::follow::{Seen, follow};
 use crate::kinds::admission::quota::{self, Tally, Usage};
 use crate::limits::LIST_CHUNK_OBJECTS;
 use crate::metrics::queues::QueueMetrics;
-use crate::registry::{Served, Target, now, stored_value};
+use crate::registry::{Target, now, stored_value};
+use crate::served::Served;
 use crate::status::{ApiError, ApiResult};
 
 /// Quotas that are counted at a time.

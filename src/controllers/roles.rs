@@ -13,7 +13,8 @@ use crate::bootstrap::AGGREGATION_MANAGER;
 use crate::follow::follow;
 use crate::limits::LIST_CHUNK_OBJECTS;
 use crate::metrics::queues::QueueMetrics;
-use crate::registry::{Served, Target, stored_value};
+use crate::registry::{Target, stored_value};
+use crate::served::Served;
 use crate::status::{ApiError, ApiResult};
 use crate::unreadable::others;
 

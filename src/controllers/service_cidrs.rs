@@ -22,7 +22,8 @@ use crate::kinds::addresses::{self, Block};
 use crate::kinds::protection::hold;
 use crate::limits::LIST_CHUNK_OBJECTS;
 use crate::metrics::queues::QueueMetrics;
-use crate::registry::{Served, Target, now, stored_value};
+use crate::registry::{Target, now, stored_value};
+use crate::served::Served;
 use crate::status::{ApiError, ApiResult};
 
 const GROUP: &str = "networking.k8s.io";

@@ -14,7 +14,8 @@ use crate::access::tokens::{Account, LegacyAccount};
 use crate::follow::follow;
 use crate::limits::LIST_CHUNK_OBJECTS;
 use crate::metrics::queues::QueueMetrics;
-use crate::registry::{DeleteOptions, Served, Target};
+use crate::registry::{DeleteOptions, Target};
+use crate::served::Served;
 use crate::status::{ApiError, ApiResult};
 
 const TYPE: &str = "kubernetes.io/service-account-token";

@@ -14,7 +14,8 @@ use compact_str::CompactString;
 use super::Gateway;
 use super::routing::{self, Routed};
 use crate::limits;
-use crate::registry::{Listing, Page, Served};
+use crate::registry::{Listing, Page};
+use crate::served::Served;
 use crate::status::{ApiError, ApiResult};
 use crate::transport::Target;
 

@@ -13,10 +13,10 @@ use super::routing::RequestInfo;
 use crate::field::quote;
 use crate::metrics::requests::{self as metrics, DryRun, Route, Scope};
 use crate::pki::MASTERS;
-use crate::registry::Served;
 use crate::request::Caller;
 use crate::request::path::ResourcePath;
 use crate::request::verb::Verb;
+use crate::served::Served;
 use crate::status::{ApiError, ApiResult};
 
 /// Subresources through which something else is reached.

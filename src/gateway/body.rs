@@ -14,7 +14,8 @@ use crate::field::quote;
 use crate::fieldmanager;
 use crate::limits;
 use crate::registry::type_meta::{internal_package, missing_kind, type_meta, unknown_conversion};
-use crate::registry::{FieldValidation, Incoming, Served};
+use crate::registry::{FieldValidation, Incoming};
+use crate::served::Served;
 use crate::status::{ApiError, ApiResult, Details};
 
 use super::former;

@@ -1,6 +1,6 @@
 //! Resources that will go: every answer about them says so in a `Warning` header (KEP-1693).
 
-use crate::registry::Served;
+use crate::served::Served;
 
 /// Group, version and resource, and what is said of them.
 const DEPRECATED: &[([&str; 3], &str)] = &[

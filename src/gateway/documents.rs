@@ -11,8 +11,8 @@ use super::{Gateway, backup, members};
 use crate::access::tokens;
 use crate::answer;
 use crate::discovery;
-use crate::metrics;
 use crate::metrics::requests::Route;
+use crate::prometheus;
 use crate::request::Caller;
 use crate::request::Media;
 use crate::request::path;
@@ -56,7 +56,7 @@ async fn measured(
     };
     let body = discovery::Body::Encoded(written.into());
     let found =
-        discovery::Answer { status: 200, content_type: metrics::CONTENT_TYPE.into(), headers: Vec::new(), body };
+        discovery::Answer { status: 200, content_type: prometheus::CONTENT_TYPE.into(), headers: Vec::new(), body };
     Ok(respond_document(if head.gzip { packed(found, "Accept-Encoding") } else { found }, &caller.warnings))
 }
 

@@ -22,11 +22,11 @@ use crate::access::{Attributes, Authenticated, ConnectionIdentity, Impersonation
 use crate::answer;
 use crate::discovery;
 use crate::limits;
-use crate::registry::Served;
 use crate::request::Caller;
 use crate::request::negotiate::{Form, Media, Offer, Representation, negotiate, negotiate_custom, wants_pretty};
 use crate::request::path;
 use crate::request::query::Query;
+use crate::served::Served;
 use crate::status::{ApiError, ApiResult};
 use crate::streams::websocket;
 use crate::transport::{ConnectionId, Outlet, Target};

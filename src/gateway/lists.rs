@@ -20,9 +20,10 @@ use crate::ahead::{self, Ahead, Pieces};
 use crate::answer::{self, Encoded};
 use crate::limits;
 use crate::printing;
-use crate::registry::{self, OneByOne, Page, Registry, Served};
+use crate::registry::{self, OneByOne, Page, Registry};
 use crate::representation::{self, Show};
 use crate::request::{Form, Media};
+use crate::served::Served;
 use crate::status::{ApiError, ApiResult};
 
 /// Answers with a page of a list.

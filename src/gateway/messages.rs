@@ -16,8 +16,9 @@ use futures_util::{Stream, stream};
 use crate::ahead::Ahead;
 use crate::answer::Encoded;
 use crate::limits;
-use crate::registry::{Page, Registry, Served, stored_text};
+use crate::registry::{Page, Registry, stored_text};
 use crate::request::Media;
+use crate::served::Served;
 use crate::status::{ApiError, ApiResult};
 
 /// A list whose items are encoded one after the other, twice where their length is not known yet.

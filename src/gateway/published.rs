@@ -13,7 +13,8 @@ use crate::custom::{self, Definitions};
 use crate::discovery::{self, Documents};
 use crate::embedded::TextError;
 use crate::openapi::{Custom, OpenApi};
-use crate::registry::{Registry, Served};
+use crate::registry::Registry;
+use crate::served::Served;
 
 /// Discovery and OpenAPI as they are now.
 #[derive(Debug)]

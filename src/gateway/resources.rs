@@ -21,7 +21,7 @@ use crate::answer::{self, respond};
 use crate::kinds::names;
 use crate::patch::Format;
 use crate::registry::subresources::{self, Door};
-use crate::registry::{DeleteOptions, Entity, Incoming, Listing, PatchBody, Served, Target, WriteOptions, Written};
+use crate::registry::{DeleteOptions, Entity, Incoming, Listing, PatchBody, Target, WriteOptions, Written};
 use crate::representation;
 use crate::representation::Show;
 use crate::request::Caller;
@@ -30,6 +30,7 @@ use crate::request::query::Query;
 use crate::request::verb::Verb;
 use crate::request::{Form, Offer, Representation};
 use crate::selector::{FieldOperator, FieldRequirement, FieldSelector};
+use crate::served::Served;
 use crate::status::{ApiError, ApiResult};
 use crate::watchdog::{self, Stage, Work};
 

@@ -10,9 +10,9 @@ use super::handler::Head;
 use super::members;
 use crate::backup::BACKUP_PATH;
 use crate::field::quote;
-use crate::registry::{Resources, Served};
 use crate::request::path::{self, ResourcePath, Target};
 use crate::request::verb::Verb;
+use crate::served::{Resources, Served};
 use crate::status::{ApiError, ApiResult};
 
 /// Where the server tells what it measured.

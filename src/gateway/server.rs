@@ -24,8 +24,8 @@ use crate::drain::Drain;
 
 use crate::discovery::health::Health;
 use crate::limits;
-use crate::metrics::Page;
 use crate::outbound::CredentialFiles;
+use crate::prometheus::Page;
 use crate::registry::Registry;
 use crate::registry::plugins::Plugins;
 use crate::registry::subresources::remote::Kubelets;

@@ -10,9 +10,10 @@ use futures_util::{StreamExt as _, stream};
 
 use super::Gateway;
 use crate::answer::{self, CACHING};
-use crate::registry::{Listing, Served};
+use crate::registry::Listing;
 use crate::representation::Show;
 use crate::request::Media;
+use crate::served::Served;
 use crate::status::{ApiError, ApiResult};
 use crate::streams::{one_way, websocket};
 use crate::transport::ConnectionId;

@@ -5,9 +5,9 @@ use std::time::Duration;
 
 use metrics::Counter;
 
-use super::families;
-use super::histogram::Histogram;
-use super::meter::Meter;
+use crate::prometheus::Histogram;
+use crate::prometheus::Meter;
+use crate::prometheus::families;
 
 /// Users that are counted by name; all others count as one, since there is no end of names.
 const KNOWN_USERS: [&str; 3] = ["admin", "kubelet", "system:serviceaccount:kube-system:default"];

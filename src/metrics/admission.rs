@@ -7,8 +7,8 @@ use dashmap::DashMap;
 use flotilla_cluster::TableId;
 
 use super::Metrics;
-use super::families;
-use super::histogram::Histogram;
+use crate::prometheus::Histogram;
+use crate::prometheus::families;
 use crate::status::ApiResult;
 
 /// What a request does to an object.

@@ -5,8 +5,8 @@ use std::collections::HashMap;
 use metrics::Counter;
 use parking_lot::Mutex;
 
-use super::families;
-use super::meter::Meter;
+use crate::prometheus::Meter;
+use crate::prometheus::families;
 
 /// Requests of the embedded controllers, counted as a client's are: by method and code. There are a few dozen of both
 /// together.

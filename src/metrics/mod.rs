@@ -9,10 +9,6 @@
 pub mod access;
 pub mod admission;
 pub mod clients;
-mod exposition;
-pub mod families;
-mod histogram;
-mod meter;
 pub mod policies;
 mod process;
 pub mod queues;
@@ -20,12 +16,10 @@ pub mod requests;
 mod store;
 pub mod watches;
 
-pub use self::exposition::{CONTENT_TYPE, Page, Samples};
-pub use self::histogram::{Family, Histogram, Unit};
-pub use self::meter::{Labels, Meter};
 use flotilla_cluster::Store;
 
 use crate::limits;
+use crate::prometheus::{Meter, Page, families, sorted};
 use crate::served::Resources;
 
 /// Everything that is measured in this server.
@@ -83,6 +77,6 @@ impl Metrics {
         self.process.write(&mut page);
         store::write(store, resources, &mut page);
         more(&mut page);
-        exposition::sorted(&page.0)
+        sorted(&page.0)
     }
 }

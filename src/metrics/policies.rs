@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use super::Metrics;
-use super::families;
+use crate::prometheus::families;
 
 /// Which policies.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

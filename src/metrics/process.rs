@@ -5,8 +5,8 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use rustix::process::Resource;
 use rustix::time::ClockId;
 
-use super::exposition::Page;
 use crate::discovery;
+use crate::prometheus::Page;
 
 /// The process since it began to measure.
 #[derive(Debug)]

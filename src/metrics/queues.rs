@@ -5,9 +5,9 @@ use std::time::Duration;
 
 use metrics::{Counter, Gauge};
 
-use super::families;
-use super::histogram::Histogram;
-use super::meter::Meter;
+use crate::prometheus::Histogram;
+use crate::prometheus::Meter;
+use crate::prometheus::families;
 
 /// The handles of one queue.
 #[derive(Clone)]

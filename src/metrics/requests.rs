@@ -12,9 +12,9 @@ use arc_swap::ArcSwap;
 use metrics::{Counter, Gauge};
 use parking_lot::Mutex;
 
-use super::families;
-use super::histogram::Histogram;
-use super::meter::Meter;
+use crate::prometheus::Histogram;
+use crate::prometheus::Meter;
+use crate::prometheus::families;
 use crate::served::Served;
 
 /// What a request did, in the words of metrics.

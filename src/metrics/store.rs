@@ -4,8 +4,8 @@ use std::collections::{BTreeMap, HashMap};
 
 use flotilla_cluster::{GroupStatus, Store, TableId, TableUsage};
 
-use super::exposition::Page;
-use super::meter::Labels;
+use crate::prometheus::Labels;
+use crate::prometheus::Page;
 use crate::served::Resources;
 use crate::status::qualified;
 use crate::unreadable;

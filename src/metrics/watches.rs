@@ -5,8 +5,8 @@ use std::sync::Arc;
 use metrics::Counter;
 
 use super::Metrics;
-use super::families;
-use super::histogram::Histogram;
+use crate::prometheus::Histogram;
+use crate::prometheus::families;
 use crate::served::Served;
 
 /// The handles of the watches of a resource.

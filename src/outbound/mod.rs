@@ -37,7 +37,7 @@ pub use peer::{Identity, Peer, Secure, Trust};
 pub use transport::Stream;
 
 use crate::limits;
-use crate::metrics::Meter;
+use crate::prometheus::Meter;
 use pool::Pool;
 
 /// Asks other servers. Clones share their connections.

@@ -5,8 +5,9 @@ use futures_util::FutureExt as _;
 use super::*;
 use crate::access::User;
 use crate::config::PortRange;
-use crate::registry::{Incoming, Resources};
+use crate::registry::Incoming;
 use crate::scratch::Scratch;
+use crate::served::Resources;
 
 #[test]
 fn a_deletion_that_was_begun_is_finished_by_the_next() {

@@ -57,7 +57,7 @@ use crate::aggregation::Aggregation;
 use crate::config::PortRange;
 use crate::metrics::Metrics;
 use crate::outbound::Outbound;
-pub use crate::served::{Resources, Served};
+use crate::served::{Resources, Served};
 use crate::status::{ApiError, ApiResult};
 
 /// What every operation on objects needs.

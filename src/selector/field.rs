@@ -2,7 +2,7 @@
 
 use compact_str::CompactString;
 
-use crate::registry::Served;
+use crate::served::Served;
 use crate::status::{ApiError, ApiResult};
 
 /// How a requirement compares.

@@ -13,10 +13,11 @@ use crate::ahead::Pieces;
 use crate::limits;
 use crate::metrics::watches::WatchEvents;
 use crate::printing;
-use crate::registry::{self, Registry, Served, now};
+use crate::registry::{self, Registry, now};
 use crate::representation;
 use crate::representation::Show;
 use crate::request::{Form, Media, Representation};
+use crate::served::Served;
 use crate::status::{ApiError, ApiResult};
 
 /// Annotation of the bookmark that follows the present objects (KEP-3157).

@@ -2,7 +2,7 @@
 
 use crate::custom::Life;
 use crate::drain::Drain;
-use crate::registry::Served;
+use crate::served::Served;
 
 /// The end of the server, or of the definition by which a watch shows objects.
 #[derive(Clone)]

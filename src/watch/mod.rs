@@ -18,10 +18,11 @@ use tokio::time::Instant;
 
 use crate::drain::Drain;
 use crate::limits;
-use crate::registry::{Listing, Page, Registry, Served};
+use crate::registry::{Listing, Page, Registry};
 use crate::representation::Show;
 use crate::request::query::parse_revision;
 use crate::selector::{FieldOperator, FieldRequirement, Selection};
+use crate::served::Served;
 use crate::status::{ApiError, ApiResult};
 use crate::transport::ConnectionId;
 

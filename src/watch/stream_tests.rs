@@ -11,11 +11,12 @@ use crate::access::User;
 use crate::config::PortRange;
 use crate::custom::Definition;
 use crate::drain::{Drain, DrainBegin};
-use crate::registry::{Incoming, Registry, Served, Target, WriteOptions};
+use crate::registry::{Incoming, Registry, Target, WriteOptions};
 use crate::representation::Show;
 use crate::request::{Caller, Form, Media, Representation};
 use crate::scratch::Scratch;
 use crate::selector::LabelSelector;
+use crate::served::Served;
 use crate::transport::ConnectionId;
 
 /// Counts how often it wakes.

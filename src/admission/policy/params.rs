@@ -9,7 +9,8 @@ use super::super::{Attributes, GroupVersionKind};
 use super::ParamKind;
 use super::binding::ParamRef;
 use crate::kinds::labels;
-use crate::registry::{Registry, Served, stored_tree};
+use crate::registry::{Registry, stored_tree};
+use crate::served::Served;
 use crate::unreadable::others;
 
 /// Objects that are read at a time.

@@ -6,7 +6,7 @@ use super::{Answer, Asked, Listed};
 use crate::admission::conditions::Matched as Holds;
 use crate::admission::policy::{Scene, requests};
 use crate::admission::{Attributes, Matched, Seen, Told};
-use crate::metrics::families;
+use crate::prometheus::families;
 use crate::status::{ApiError, ApiResult};
 
 /// A write that a webhook wants to see, in its version.

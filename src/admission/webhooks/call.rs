@@ -8,7 +8,7 @@ use super::{Asked, Verdict, Webhook, patched};
 use crate::admission::Told;
 use crate::field::quote;
 use crate::limits;
-use crate::metrics::families;
+use crate::prometheus::families;
 use crate::registry::Registry;
 use crate::status::{ApiError, ApiResult};
 

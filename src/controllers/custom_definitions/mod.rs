@@ -15,7 +15,8 @@ use super::queue::{Queue, Then};
 use crate::follow::follow;
 use crate::limits::LIST_CHUNK_OBJECTS;
 use crate::metrics::queues::QueueMetrics;
-use crate::registry::{Served, Target, now, stored_part};
+use crate::registry::{Target, now, stored_part};
+use crate::served::Served;
 use crate::status::{ApiError, ApiResult};
 use crate::unreadable::others;
 

@@ -8,7 +8,8 @@ use flotilla_proto::value::Value;
 use super::graph::{Item, waits};
 use super::{Collector, SETTLE, is_deleting, metadata};
 use crate::controllers::queue::Then;
-use crate::registry::{DeleteOptions, FOREGROUND, ORPHAN, Propagation, Served, Target};
+use crate::registry::{DeleteOptions, FOREGROUND, ORPHAN, Propagation, Target};
+use crate::served::Served;
 use crate::status::{ApiError, ApiResult};
 
 /// When an object is looked at again whose owner is of a kind that is not served.

@@ -23,7 +23,7 @@ use super::metadata::{is_deleting, mentions, metadata, uid};
 use super::queue::Queue;
 use crate::follow::{Seen, follow};
 use crate::metrics::queues::QueueMetrics;
-use crate::registry::Served;
+use crate::served::Served;
 use crate::status::ApiResult;
 
 /// Objects that are dealt with at a time.

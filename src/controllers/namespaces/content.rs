@@ -10,7 +10,8 @@ use super::conditions::Findings;
 use crate::controllers::agent::Agent;
 use crate::controllers::metadata::{is_deleting, metadata, uid};
 use crate::limits::LIST_CHUNK_OBJECTS;
-use crate::registry::{DeleteOptions, Propagation, Served, Target};
+use crate::registry::{DeleteOptions, Propagation, Target};
+use crate::served::Served;
 use crate::status::{ApiError, ApiResult};
 use crate::unreadable::others;
 

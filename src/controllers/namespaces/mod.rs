@@ -22,7 +22,8 @@ use super::queue::{Queue, Then};
 use crate::follow::{Seen, follow};
 use crate::limits;
 use crate::metrics::queues::QueueMetrics;
-use crate::registry::{Served, Target, now};
+use crate::registry::{Target, now};
+use crate::served::Served;
 use crate::status::{ApiError, ApiResult};
 
 /// The finalizer in the spec of a namespace that stands for its content.

@@ -10,8 +10,9 @@ use rand::Rng;
 
 use super::Owner;
 use crate::kinds::addresses::{self, Block};
-use crate::registry::{Incoming, Registry, Served, Target, WriteOptions, stored_value};
+use crate::registry::{Incoming, Registry, Target, WriteOptions, stored_value};
 use crate::request::Caller;
+use crate::served::Served;
 use crate::status::{ApiError, ApiResult};
 use crate::unreadable::others;
 

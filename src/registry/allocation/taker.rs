@@ -8,7 +8,8 @@ use super::addresses::Ranges;
 use super::claiming::Claimed;
 use super::ports::Reservation;
 use crate::kinds::service_allocation::{Allocations, Held, Refusal};
-use crate::registry::{Registry, Served};
+use crate::registry::Registry;
+use crate::served::Served;
 use crate::status::ApiResult;
 
 /// Finds free addresses and ports, and remembers which it found. Ports are reserved; addresses are yet to be claimed.

@@ -9,7 +9,7 @@ use super::{Asker, Wanted, metadata};
 use crate::custom::Definition;
 use crate::field::quote;
 use crate::limits;
-use crate::metrics::families;
+use crate::prometheus::families;
 use crate::webhooks::conversion::kept::Key;
 
 /// Why a webhook converted nothing: the reference's text, and what metrics call it.

@@ -9,8 +9,9 @@ use super::Target;
 use crate::kinds::labels;
 use crate::kinds::pod::eviction;
 use crate::registry::update::Change;
-use crate::registry::{Registry, Served, WriteOptions, stored_value};
+use crate::registry::{Registry, WriteOptions, stored_value};
 use crate::request::Caller;
+use crate::served::Served;
 use crate::status::{ApiError, ApiResult};
 
 /// Budgets that are read at a time.

@@ -38,7 +38,7 @@ pub fn options(target: Target<'_>, query: &Query<'_>, rest: Option<&str>) -> Opt
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::registry::Resources;
+    use crate::served::Resources;
 
     #[test]
     fn options_as_objects() {

@@ -293,7 +293,7 @@ fn validate(scale: &Value) -> ApiResult<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::registry::Resources;
+    use crate::served::Resources;
 
     #[test]
     fn what_a_scale_shows() {
