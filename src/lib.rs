@@ -39,6 +39,7 @@ pub mod prometheus;
 pub mod registry;
 pub mod representation;
 pub mod request;
+pub mod rules;
 #[cfg(test)]
 mod scratch;
 pub mod selector;

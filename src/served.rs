@@ -13,8 +13,9 @@ use tokio::sync::watch;
 
 use crate::catalogued;
 use crate::custom::{self, Custom, Definition};
-use crate::kinds::{self, Strategy};
+use crate::kinds;
 use crate::printing::{CUSTOM_SCALE_COLUMNS, SCALE_COLUMNS};
+use crate::rules::Strategy;
 use crate::status::ApiError;
 
 /// A resource in one version as clients reach it.

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use compact_str::CompactString;
 
 use super::tokens::USER_PREFIX;
-use crate::kinds::names;
+use crate::rules::names;
 
 /// Group of everybody who authenticated.
 pub const AUTHENTICATED: &str = "system:authenticated";

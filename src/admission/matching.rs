@@ -5,7 +5,7 @@ use std::sync::Arc;
 use flotilla_proto::value::Value;
 
 use super::{Attributes, Concerns, GroupVersionKind, GroupVersionResource, Operation};
-use crate::kinds::labels;
+use crate::rules::labels;
 use crate::served::Served;
 use crate::status::ApiResult;
 

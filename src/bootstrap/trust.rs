@@ -3,7 +3,7 @@
 use flotilla_proto::json;
 use flotilla_proto::value::{Map, Value};
 
-use crate::kinds::key_pair::pem_blocks;
+use crate::rules::key_pair::pem_blocks;
 
 /// Keys whose texts are JSON lists.
 const LISTS: [&str; 5] = [

@@ -11,10 +11,10 @@ use flotilla_cluster::{Interest, Object, Revision};
 use super::agent::Agent;
 use super::queue::{Queue, Then};
 use crate::follow::follow;
-use crate::kinds::addresses;
 use crate::limits::ADDRESS_SETTLE_TIME;
 use crate::metrics::queues::QueueMetrics;
 use crate::registry::{Registry, claimant, held_addresses};
+use crate::rules::addresses;
 use crate::status::ApiResult;
 
 /// What may need work.

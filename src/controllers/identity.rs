@@ -15,9 +15,9 @@ use tokio::sync::Notify;
 
 use super::agent::Agent;
 use crate::follow::follow;
-use crate::kinds::names;
 use crate::limits::LIST_CHUNK_OBJECTS;
 use crate::registry::{DeleteOptions, Target, now, stored_value};
+use crate::rules::names;
 use crate::served::Served;
 use crate::status::{ApiError, ApiResult};
 use crate::unreadable::others;

@@ -19,10 +19,10 @@ use super::agent::Agent;
 use super::metadata::{has_finalizer, is_deleting, mentions, release};
 use super::queue::{Queue, Then};
 use crate::follow::{Seen, follow};
-use crate::kinds::protection::{self, Guard};
 use crate::limits::LIST_CHUNK_OBJECTS;
 use crate::metrics::queues::QueueMetrics;
 use crate::registry::{Target, stored_value};
+use crate::rules::protection::{self, Guard};
 use crate::served::Served;
 use crate::status::{ApiError, ApiResult};
 

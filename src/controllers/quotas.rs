@@ -231,7 +231,7 @@ impl Controller {
         let mut used = Usage::new();
         for name in names() {
             if let Some(known) = quota.map_at(&["status", "used"]).and_then(|used| used.get(name)) {
-                used.insert(name.to_owned(), crate::kinds::resources::amount(known));
+                used.insert(name.to_owned(), crate::rules::resources::amount(known));
             }
         }
         let resources: BTreeSet<Counted> = names().flat_map(quota::resources_of).collect();
@@ -281,7 +281,7 @@ fn is_other_pod(before: &Object, after: &Object) -> bool {
 fn says(quota: &Value, used: &Usage) -> bool {
     let known = quota.map_at(&["status", "used"]);
     let is_known = |(name, amount): (&String, &flotilla_proto::quantity::Quantity)| {
-        known.and_then(|known| known.get(name)).is_some_and(|known| crate::kinds::resources::amount(known) == *amount)
+        known.and_then(|known| known.get(name)).is_some_and(|known| crate::rules::resources::amount(known) == *amount)
     };
     !quota::is_uncounted(quota) && known.map_or(0, Map::len) == used.len() && used.iter().all(is_known)
 }

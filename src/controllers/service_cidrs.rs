@@ -18,11 +18,11 @@ use super::agent::Agent;
 use super::metadata::{has_finalizer, release};
 use super::queue::{Queue, Then};
 use crate::follow::{Seen, follow};
-use crate::kinds::addresses::{self, Block};
-use crate::kinds::protection::hold;
 use crate::limits::LIST_CHUNK_OBJECTS;
 use crate::metrics::queues::QueueMetrics;
 use crate::registry::{Target, now, stored_value};
+use crate::rules::addresses::{self, Block};
+use crate::rules::protection::hold;
 use crate::served::Served;
 use crate::status::{ApiError, ApiResult};
 

@@ -4,7 +4,7 @@ use flotilla_proto::structural::Structural;
 use flotilla_proto::value::{Map, Value};
 
 use crate::field::{Errors, Path};
-use crate::kinds::{NameRule, metadata, names};
+use crate::rules::{NameRule, metadata, names};
 
 /// Checks all embedded objects of an object.
 pub fn validate(schema: &Structural, object: &Value, errors: &mut Errors) {

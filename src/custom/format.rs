@@ -10,7 +10,7 @@ use flotilla_proto::structural::{Structural, ValueType};
 use regex::Regex;
 
 use super::format_text as text;
-use crate::kinds::addresses;
+use crate::rules::addresses;
 
 /// A format of strings.
 struct Format {

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use flotilla_proto::value::{Map, Value};
 
 use crate::field::quote;
-use crate::kinds::{Generation, Strategy, metadata};
+use crate::rules::{Generation, Strategy, metadata};
 
 /// Rules of resources without the subresource `status`.
 pub static PLAIN: Strategy = Strategy {

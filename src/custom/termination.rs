@@ -3,7 +3,7 @@
 use flotilla_proto::value;
 use flotilla_proto::value::Value;
 
-use crate::kinds::conditions;
+use crate::rules::conditions;
 
 /// The finalizer that stands for the objects of a definition.
 pub const CLEANUP: &str = "customresourcecleanup.apiextensions.k8s.io";

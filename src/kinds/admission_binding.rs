@@ -4,8 +4,8 @@ use flotilla_proto::value::Value;
 
 use super::admission_policy::{COMMON, validate_operations};
 use super::admission_rules::{check_optional, default_match, validate_match};
-use super::{NameRule, Strategy, labels, metadata, names};
 use crate::field::{Errors, Path};
+use crate::rules::{NameRule, Strategy, labels, metadata, names};
 
 const ACTIONS: [&str; 3] = ["Audit", "Deny", "Warn"];
 

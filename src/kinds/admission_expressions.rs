@@ -4,9 +4,9 @@ use std::collections::HashSet;
 
 use flotilla_proto::value::Value;
 
-use super::names;
 use crate::expressions::{Compiler, Fault, NEW, STORED, Sees, Wanted};
 use crate::field::{ErrorKind, Errors, Path};
+use crate::rules::names;
 
 const CONDITIONS_MAX: usize = 64;
 

@@ -6,9 +6,9 @@ use flotilla_proto::value::Value;
 
 use super::admission_expressions::{Expressions, are_conditions_kept, validate_conditions};
 use super::admission_rules::{check_optional, check_set, default_match, validate_match};
-use super::{Generation, NameRule, Strategy, conditions, metadata, names};
 use crate::expressions::{Sees, Wanted};
 use crate::field::{Errors, Path};
+use crate::rules::{Generation, NameRule, Strategy, conditions, metadata, names};
 
 const AUDITS_MAX: usize = 20;
 const AUDIT_BYTES_MAX: usize = 5 << 10;

@@ -4,8 +4,8 @@ use std::collections::HashSet;
 
 use flotilla_proto::value::Value;
 
-use super::{labels, names};
 use crate::field::{Errors, Path};
+use crate::rules::{labels, names};
 
 const OPERATIONS: [&str; 5] = ["*", "CONNECT", "CREATE", "DELETE", "UPDATE"];
 const MATCH_POLICIES: [&str; 2] = ["Equivalent", "Exact"];

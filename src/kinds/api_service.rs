@@ -4,8 +4,9 @@ use flotilla_proto::value;
 use flotilla_proto::value::Value;
 
 use super::configmap::decoded_len;
-use super::{Generation, NameRule, Strategy, metadata, names, persistent_volume};
+use super::persistent_volume;
 use crate::field::{Errors, Path, quote};
+use crate::rules::{Generation, NameRule, Strategy, metadata, names};
 
 /// Rules of APIServices.
 pub static STRATEGY: Strategy = Strategy {

@@ -8,9 +8,9 @@ use flotilla_proto::value::Value;
 use x509_parser::certification_request::X509CertificationRequest;
 use x509_parser::prelude::FromDer;
 
-use super::{Generation, NameRule, Strategy, Subresource, key_pair, metadata, names};
 use crate::field::{Errors, Path, quote, shown};
 use crate::pki::MASTERS;
+use crate::rules::{Generation, NameRule, Strategy, Subresource, key_pair, metadata, names};
 
 const CONDITIONS: [&str; 3] = ["Approved", "Denied", "Failed"];
 const CLIENT_SIGNER: &str = "kubernetes.io/kube-apiserver-client";

@@ -2,8 +2,8 @@
 
 use flotilla_proto::value::{Map, Value};
 
-use super::{Generation, NameRule, Strategy, metadata, names};
 use crate::field::{Errors, Path};
+use crate::rules::{Generation, NameRule, Strategy, metadata, names};
 
 /// Most bytes in the values of a ConfigMap or Secret together.
 pub const DATA_BYTES_MAX: usize = 1 << 20;

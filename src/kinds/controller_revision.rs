@@ -3,8 +3,8 @@
 use flotilla_proto::json;
 use flotilla_proto::value::Value;
 
-use super::{Generation, NameRule, Strategy, metadata, numbers};
 use crate::field::{Errors, Path};
+use crate::rules::{Generation, NameRule, Strategy, metadata, numbers};
 
 /// Rules of ControllerRevisions.
 pub static STRATEGY: Strategy =

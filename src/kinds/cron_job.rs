@@ -4,11 +4,12 @@ mod schedule;
 
 use flotilla_proto::value::Value;
 
-use super::defaulting::{object_or_new, plain, pointer};
 use super::pod::dropped;
 use super::pod::spec::{Options, choice};
-use super::{Generation, Strategy, job, metadata, numbers, templates};
+use super::{job, templates};
 use crate::field::{Errors, Path};
+use crate::rules::defaulting::{object_or_new, plain, pointer};
+use crate::rules::{Generation, Strategy, metadata, numbers};
 
 const TEMPLATE: [&str; 4] = ["spec", "jobTemplate", "spec", "template"];
 const POD: [&str; 5] = ["spec", "jobTemplate", "spec", "template", "spec"];

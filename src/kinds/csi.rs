@@ -4,8 +4,9 @@ use std::collections::HashSet;
 
 use flotilla_proto::value::{Map, Value};
 
-use super::{Generation, NameRule, Strategy, metadata, names, persistent_volume, volume_source};
+use super::{persistent_volume, volume_source};
 use crate::field::{ErrorKind, Errors, Path, shown};
+use crate::rules::{Generation, NameRule, Strategy, metadata, names};
 
 const NODE_ID_BYTES_MAX: usize = 256;
 const ATTACHMENT_BYTES_MAX: usize = 256 << 10;
@@ -236,7 +237,7 @@ fn validate_node_update(object: &Value, old: &Value, errors: &mut Errors) {
 
 fn validate_same(object: &Value, old: &Value, errors: &mut Errors) {
     if object.at(&["spec"]) != old.at(&["spec"]) {
-        let text = super::shown::text("VolumeAttachmentSpec", object.at(&["spec"]));
+        let text = crate::rules::shown::text("VolumeAttachmentSpec", object.at(&["spec"]));
         errors.push(ErrorKind::Invalid, &Path::root("spec"), text, metadata::IMMUTABLE);
     }
 }

@@ -21,8 +21,9 @@ use flotilla_proto::value::Value;
 
 use self::schema::Rules;
 use self::versions::{check_label, validate_shared, validate_versions};
-use super::{Generation, NameRule, Strategy, defaulting, metadata, names, webhook};
+use super::webhook;
 use crate::field::{Errors, Path};
+use crate::rules::{Generation, NameRule, Strategy, defaulting, metadata, names};
 
 const NO_WEBHOOK: &str = "should not be set when strategy is not set to Webhook";
 

@@ -2,8 +2,9 @@
 
 use flotilla_proto::value::{Map, Value};
 
-use super::defaulting::{object, object_or_new, plain, pointer};
-use super::{Generation, Strategy, semantic, templates};
+use super::templates;
+use crate::rules::defaulting::{object, object_or_new, plain, pointer};
+use crate::rules::{Generation, Strategy, semantic};
 
 /// Annotation that counts the changes of the template, left over from extensions/v1beta1.
 const TEMPLATE_GENERATION: [&str; 3] = ["metadata", "annotations", "deprecated.daemonset.template.generation"];

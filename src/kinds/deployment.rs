@@ -2,8 +2,9 @@
 
 use flotilla_proto::value::{Map, Value};
 
-use super::defaulting::{object, object_or_new, plain, pointer};
-use super::{Generation, Strategy, restore, semantic, templates};
+use super::templates;
+use crate::rules::defaulting::{object, object_or_new, plain, pointer};
+use crate::rules::{Generation, Strategy, restore, semantic};
 
 /// Rules of Deployments.
 pub static STRATEGY: Strategy = Strategy {

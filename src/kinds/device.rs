@@ -7,8 +7,9 @@ use flotilla_cel::with_room;
 use flotilla_proto::json;
 use flotilla_proto::value::Value;
 
-use super::{labels, names, volume_source};
+use super::volume_source;
 use crate::field::{ErrorKind, Errors, Path};
+use crate::rules::{labels, names};
 
 /// Most bytes in the name of a pool.
 const POOL_BYTES_MAX: usize = 253;

@@ -2,8 +2,9 @@
 
 use flotilla_proto::value::Value;
 
-use super::{Generation, NameRule, Strategy, device, metadata, resources, semantic};
+use super::device;
 use crate::field::{Errors, Path};
+use crate::rules::{Generation, NameRule, Strategy, metadata, resources, semantic};
 
 /// Most configurations of a class.
 const CONFIGURATIONS_MAX: usize = 32;

@@ -5,8 +5,8 @@ use std::collections::HashSet;
 use flotilla_proto::value::{Map, Value};
 
 use super::endpoints::PROTOCOLS;
-use super::{Generation, NameRule, Strategy, addresses, labels, metadata, names};
 use crate::field::{Errors, Path};
+use crate::rules::{Generation, NameRule, Strategy, addresses, labels, metadata, names};
 
 const ADDRESSES_MAX: usize = 100;
 const ENDPOINTS_MAX: usize = 1000;

@@ -2,8 +2,8 @@
 
 use flotilla_proto::value::Value;
 
-use super::{Generation, NameRule, Strategy, addresses, metadata, names};
 use crate::field::{Errors, Path};
+use crate::rules::{Generation, NameRule, Strategy, addresses, metadata, names};
 
 /// Protocols that a port may have, as messages list them.
 pub const PROTOCOLS: [&str; 3] = ["SCTP", "TCP", "UDP"];

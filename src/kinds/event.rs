@@ -2,8 +2,8 @@
 
 use flotilla_proto::value::{Map, Value};
 
-use super::{Dependents, Generation, NameRule, Strategy, metadata, names};
 use crate::field::{Errors, Path};
+use crate::rules::{Dependents, Generation, NameRule, Strategy, metadata, names};
 
 const SHORT_BYTES_MAX: usize = 128;
 const NOTE_BYTES_MAX: usize = 1024;

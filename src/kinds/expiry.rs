@@ -5,7 +5,7 @@ use base64::engine::general_purpose::STANDARD;
 use flotilla_proto::time::Timestamp;
 use flotilla_proto::value::Value;
 
-use super::key_pair::pem_blocks;
+use crate::rules::key_pair::pem_blocks;
 
 /// Where tokens are that nodes join with.
 pub const BOOTSTRAP_TOKEN_NAMESPACE: &str = "kube-system";

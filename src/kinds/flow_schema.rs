@@ -5,8 +5,9 @@ use std::collections::HashSet;
 use flotilla_proto::value;
 use flotilla_proto::value::Value;
 
-use super::{Generation, NameRule, Strategy, metadata, names, priority_level};
+use super::priority_level;
 use crate::field::{self, ErrorKind, Errors, Path};
+use crate::rules::{Generation, NameRule, Strategy, metadata, names};
 
 const PRECEDENCE_MAX: i64 = 10_000;
 const PRECEDENCE: i64 = 1000;

@@ -7,8 +7,8 @@ mod validation;
 use flotilla_proto::value;
 use flotilla_proto::value::{Map, Value};
 
-use super::defaulting::{object, object_or_new, pointer};
-use super::{Generation, Strategy};
+use crate::rules::defaulting::{object, object_or_new, pointer};
+use crate::rules::{Generation, Strategy};
 
 /// CPU utilization that is aimed at when nothing is said, in percent.
 pub const CPU_PERCENT: i64 = 80;

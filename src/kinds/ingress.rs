@@ -2,8 +2,9 @@
 
 use flotilla_proto::value::Value;
 
-use super::{Generation, NameRule, Strategy, addresses, metadata, names, service_change};
+use super::service_change;
 use crate::field::{Errors, Path};
+use crate::rules::{Generation, NameRule, Strategy, addresses, metadata, names};
 
 const CLASS: &str = "kubernetes.io/ingress.class";
 const CONTROLLER_BYTES_MAX: usize = 250;

@@ -8,10 +8,11 @@ mod update;
 
 use flotilla_proto::value::{Map, Value};
 
-use super::defaulting::{object, object_or_new, objects, plain, pointer};
 use super::pod::spec::Options;
-use super::{Dependents, Generation, Strategy, labels, names, templates};
+use super::templates;
 use crate::field::{Errors, Path};
+use crate::rules::defaulting::{object, object_or_new, objects, plain, pointer};
+use crate::rules::{Dependents, Generation, Strategy, labels, names};
 
 const TEMPLATE_LABELS: [&str; 4] = ["spec", "template", "metadata", "labels"];
 const JOB_NAME: [&str; 2] = ["job-name", "batch.kubernetes.io/job-name"];
@@ -165,7 +166,7 @@ fn generated_selector(job: &Value, prefixed: bool, errors: &mut Errors) {
             }
         }
     }
-    if super::selector::is_understood(selector) && !labels::selector_matches(selector, Some(&expected)) {
+    if crate::rules::selector::is_understood(selector) && !labels::selector_matches(selector, Some(&expected)) {
         errors.invalid(&Path::root("spec.selector"), selector, "`selector` not auto-generated");
     }
 }

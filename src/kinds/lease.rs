@@ -2,8 +2,8 @@
 
 use flotilla_proto::value::Value;
 
-use super::{Generation, Strategy};
 use crate::field::{Errors, Path};
+use crate::rules::{Generation, Strategy};
 
 /// Fields of coordinated leader election, a feature that is off.
 const COORDINATED: [&str; 2] = ["strategy", "preferredHolder"];

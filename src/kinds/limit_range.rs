@@ -5,8 +5,8 @@ use std::collections::{BTreeSet, HashSet};
 use flotilla_proto::quantity::Quantity;
 use flotilla_proto::value::{Map, Value};
 
-use super::{Generation, NameRule, Strategy, metadata, names, resources};
 use crate::field::{Errors, Path};
+use crate::rules::{Generation, NameRule, Strategy, metadata, names, resources};
 
 const LISTS: [&str; 5] = ["max", "min", "default", "defaultRequest", "maxLimitRequestRatio"];
 

@@ -1,8 +1,8 @@
-//! What is a kind's own: defaults, what may change, which values are valid. Small pure functions, a file a kind.
+//! What is a kind's own: defaults, what may change, which values are valid. Small pure functions, a file a kind. What many
+//! kinds share is in [`crate::rules`].
 //!
 //! Everything that follows from the catalogue (types, merge rules, encoding) is not here.
 
-pub mod addresses;
 pub mod admission;
 mod admission_binding;
 mod admission_expressions;
@@ -10,7 +10,6 @@ mod admission_policy;
 mod admission_rules;
 mod api_service;
 pub mod certificate;
-pub mod conditions;
 mod configmap;
 mod controller_revision;
 pub mod conversion;
@@ -18,7 +17,6 @@ mod cron_job;
 mod csi;
 pub mod custom_resource_definition;
 mod daemon_set;
-mod defaulting;
 mod deployment;
 mod device;
 mod device_class;
@@ -30,17 +28,11 @@ mod flow_schema;
 pub mod horizontal_pod_autoscaler;
 mod ingress;
 mod job;
-pub mod key_pair;
-pub mod labels;
 mod lease;
 mod limit_range;
-pub mod metadata;
-pub mod names;
 pub mod namespace;
 mod network_policy;
 mod node;
-pub mod node_selector;
-mod numbers;
 mod persistent_volume;
 pub mod persistent_volume_claim;
 pub mod pod;
@@ -48,34 +40,27 @@ mod pod_disruption_budget;
 mod pod_template;
 pub mod priority_class;
 mod priority_level;
-pub mod protection;
 mod rbac;
 mod replica_set;
 mod replication_controller;
 mod resource_claim;
 mod resource_quota;
 mod resource_slice;
-pub mod resources;
-mod restore;
 mod runtime_class;
 mod secret;
-mod selector;
-pub mod semantic;
 mod service;
 mod service_account;
 mod service_addresses;
 pub mod service_allocation;
 mod service_change;
 mod service_cidr;
-pub mod shown;
 mod stateful_set;
 mod storage_class;
-mod strategy;
 mod templates;
 mod volume_source;
 mod webhook;
 
-pub use strategy::{Dependents, Generation, GraceSeconds, NameRule, Strategy, Subresource};
+use crate::rules::Strategy;
 
 /// The strategy of a resource; resources without rules of their own get [`Strategy::DEFAULT`].
 pub fn strategy(group: &str, resource: &str) -> &'static Strategy {

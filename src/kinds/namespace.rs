@@ -3,8 +3,8 @@
 use flotilla_proto::value;
 use flotilla_proto::value::Value;
 
-use super::{Generation, NameRule, Strategy, Subresource, metadata, names};
 use crate::field::{Errors, Path};
+use crate::rules::{Generation, NameRule, Strategy, Subresource, metadata, names};
 
 const FINALIZER: &str = "kubernetes";
 const NAME_LABEL: &str = "kubernetes.io/metadata.name";

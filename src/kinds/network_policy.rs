@@ -2,8 +2,8 @@
 
 use flotilla_proto::value::Value;
 
-use super::{Generation, NameRule, Strategy, addresses, labels, names};
 use crate::field::{Errors, Path};
+use crate::rules::{Generation, NameRule, Strategy, addresses, labels, names};
 
 const SIDES: [(&str, &str); 2] = [("ingress", "from"), ("egress", "to")];
 

@@ -6,8 +6,8 @@ use flotilla_proto::json;
 use flotilla_proto::value;
 use flotilla_proto::value::Value;
 
-use super::{Generation, NameRule, Strategy, addresses, labels, metadata, names, resources};
 use crate::field::{ErrorKind, Errors, Path, quote};
+use crate::rules::{Generation, NameRule, Strategy, addresses, labels, metadata, names, resources};
 
 const NOT_READY: &str = "node.kubernetes.io/not-ready";
 const PODS_FIXED: &str = "node updates may not change podCIDR except from \"\" to valid";

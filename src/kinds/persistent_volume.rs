@@ -6,10 +6,9 @@ use flotilla_proto::time::Timestamp;
 use flotilla_proto::value;
 use flotilla_proto::value::{Map, Value};
 
-use super::{
-    Generation, NameRule, Strategy, metadata, names, node_selector, protection, resources, shown, volume_source,
-};
+use super::volume_source;
 use crate::field::{ErrorKind, Errors, Path, shown};
+use crate::rules::{Generation, NameRule, Strategy, metadata, names, node_selector, protection, resources, shown};
 
 /// Ways to mount a volume, as messages list them.
 pub const ACCESS_MODES: [&str; 4] = ["ReadOnlyMany", "ReadWriteMany", "ReadWriteOnce", "ReadWriteOncePod"];

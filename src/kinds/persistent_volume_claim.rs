@@ -3,8 +3,8 @@
 use flotilla_proto::value::Value;
 
 use super::persistent_volume;
-use super::{Generation, NameRule, Strategy, labels, metadata, names, protection, resources, shown};
 use crate::field::{ErrorKind, Errors, Path, shown};
+use crate::rules::{Generation, NameRule, Strategy, labels, metadata, names, protection, resources, shown};
 
 const BETA_CLASS: &str = "volume.beta.kubernetes.io/storage-class";
 const RESIZE_STATES: [&str; 5] = [

@@ -2,9 +2,10 @@
 
 use flotilla_proto::value::Value;
 
-use super::labels::{self, SelectorOptions};
-use super::{Generation, Strategy, conditions, metadata, numbers, shown, templates};
+use super::templates;
 use crate::field::{ErrorKind, Errors, Path};
+use crate::rules::labels::{self, SelectorOptions};
+use crate::rules::{Generation, Strategy, conditions, metadata, numbers, shown};
 
 /// Rules of PodDisruptionBudgets.
 pub static STRATEGY: Strategy = Strategy {

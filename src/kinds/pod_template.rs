@@ -4,8 +4,9 @@ use flotilla_proto::value::Value;
 
 use super::pod::spec::Options;
 use super::pod::{defaults, dropped, template, warnings};
-use super::{Generation, Strategy, semantic, templates};
+use super::templates;
 use crate::field::{Errors, Path};
+use crate::rules::{Generation, Strategy, semantic};
 
 /// Rules of PodTemplates.
 pub static STRATEGY: Strategy = Strategy {

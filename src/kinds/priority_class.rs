@@ -2,10 +2,10 @@
 
 use flotilla_proto::value::Value;
 
-use super::defaulting::pointer;
 use super::pod::spec::choice;
-use super::{Generation, Strategy, metadata};
 use crate::field::{Errors, Path};
+use crate::rules::defaulting::pointer;
+use crate::rules::{Generation, Strategy, metadata};
 
 /// Highest priority of a class that is not the system's.
 pub const USER_PRIORITY_MAX: i64 = 1_000_000_000;

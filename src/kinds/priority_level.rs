@@ -5,8 +5,8 @@ use std::collections::HashSet;
 use flotilla_proto::value;
 use flotilla_proto::value::{Map, Value};
 
-use super::{Generation, NameRule, Strategy, metadata};
 use crate::field::{Errors, Path};
+use crate::rules::{Generation, NameRule, Strategy, metadata};
 
 const QUEUES_MAX: i64 = 10_000_000;
 const HASH_BITS_MAX: i64 = 60;

@@ -3,8 +3,8 @@
 use flotilla_proto::value;
 use flotilla_proto::value::Value;
 
-use super::{Dependents, Generation, NameRule, Strategy, labels, metadata, names};
 use crate::field::{Errors, Path};
+use crate::rules::{Dependents, Generation, NameRule, Strategy, labels, metadata, names};
 
 const GROUP: &str = "rbac.authorization.k8s.io";
 

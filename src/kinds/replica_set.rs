@@ -2,8 +2,9 @@
 
 use flotilla_proto::value::Value;
 
-use super::defaulting::{object_or_new, pointer};
-use super::{Generation, Strategy, templates};
+use super::templates;
+use crate::rules::defaulting::{object_or_new, pointer};
+use crate::rules::{Generation, Strategy};
 
 /// Rules of ReplicaSets.
 pub static STRATEGY: Strategy = Strategy {

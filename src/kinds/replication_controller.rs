@@ -2,8 +2,9 @@
 
 use flotilla_proto::value::{Map, Value};
 
-use super::defaulting::{object_or_new, pointer};
-use super::{Dependents, Generation, Strategy, templates};
+use super::templates;
+use crate::rules::defaulting::{object_or_new, pointer};
+use crate::rules::{Dependents, Generation, Strategy};
 
 /// Rules of ReplicationControllers.
 pub static STRATEGY: Strategy = Strategy {

@@ -5,11 +5,13 @@ use std::collections::{HashMap, HashSet};
 use flotilla_proto::value;
 use flotilla_proto::value::{Map, Value};
 
-use super::{
-    Generation, NameRule, Strategy, addresses, conditions, defaulting, device, labels, metadata, names, node_selector,
-};
-use super::{semantic, shown, volume_source};
+use super::device;
+use super::volume_source;
 use crate::field::{ErrorKind, Errors, Path};
+use crate::rules::{
+    Generation, NameRule, Strategy, addresses, conditions, defaulting, labels, metadata, names, node_selector,
+};
+use crate::rules::{semantic, shown};
 
 /// Most requests of a claim, and most results of an allocation.
 const REQUESTS_MAX: usize = 32;

@@ -4,8 +4,8 @@ use std::collections::BTreeSet;
 
 use flotilla_proto::value::{Map, Value};
 
-use super::{Generation, NameRule, Strategy, resources};
 use crate::field::{Errors, Path, shown};
+use crate::rules::{Generation, NameRule, Strategy, resources};
 
 const PODS: [&str; 7] = ["pods", "cpu", "memory", "limits.cpu", "limits.memory", "requests.cpu", "requests.memory"];
 
@@ -171,7 +171,7 @@ fn validate_update(object: &Value, old: &Value, errors: &mut Errors) {
         object.list_at(&["spec", "scopes"]).iter().filter_map(Value::as_str).map(str::to_owned).collect()
     };
     if scopes(object) != scopes(old) {
-        errors.invalid(&Path::root("spec.scopes"), object.at(&["spec", "scopes"]), super::metadata::IMMUTABLE);
+        errors.invalid(&Path::root("spec.scopes"), object.at(&["spec", "scopes"]), crate::rules::metadata::IMMUTABLE);
     }
 }
 

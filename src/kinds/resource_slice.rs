@@ -3,9 +3,11 @@
 use flotilla_proto::value::{Map, Value};
 
 use self::quantities::{validate_attribute, validate_counters, validate_policy};
-use super::{Generation, NameRule, Strategy, defaulting, device, metadata, names, node_selector, persistent_volume};
-use super::{semantic, shown, volume_source};
+use super::volume_source;
+use super::{device, persistent_volume};
 use crate::field::{Errors, Path, quote};
+use crate::rules::{Generation, NameRule, Strategy, defaulting, metadata, names, node_selector};
+use crate::rules::{semantic, shown};
 
 mod quantities;
 

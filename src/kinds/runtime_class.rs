@@ -4,11 +4,11 @@ use std::collections::HashSet;
 
 use flotilla_proto::value::{Map, Value};
 
-use super::node_selector::deprecation;
 use super::pod::spec::Options;
 use super::pod::{requirements, scheduling};
-use super::{Generation, NameRule, Strategy, labels, metadata, names, resources, shown};
 use crate::field::{ErrorKind, Errors, Path};
+use crate::rules::node_selector::deprecation;
+use crate::rules::{Generation, NameRule, Strategy, labels, metadata, names, resources, shown};
 
 /// Rules of RuntimeClasses.
 pub static STRATEGY: Strategy = Strategy {

@@ -6,8 +6,8 @@ use flotilla_proto::json;
 use flotilla_proto::value::{Map, Value};
 
 use super::configmap::{DATA_BYTES_MAX, decoded_len, validate_frozen};
-use super::{Generation, NameRule, Strategy, key_pair, metadata, names};
 use crate::field::{Errors, Path};
+use crate::rules::{Generation, NameRule, Strategy, key_pair, metadata, names};
 
 const SERVICE_ACCOUNT_NAME: &str = "kubernetes.io/service-account.name";
 const REDACTED: &str = "<secret contents redacted>";

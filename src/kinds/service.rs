@@ -7,8 +7,9 @@ use flotilla_proto::value;
 use flotilla_proto::value::{Map, Value};
 
 use super::endpoints::PROTOCOLS;
-use super::{Generation, NameRule, Strategy, addresses, labels, names, service_addresses, service_change};
+use super::{service_addresses, service_change};
 use crate::field::{Errors, Path};
+use crate::rules::{Generation, NameRule, Strategy, addresses, labels, names};
 
 const AFFINITY_SECONDS: i64 = 10_800;
 const AFFINITY_SECONDS_MAX: i64 = 86_400;

@@ -2,8 +2,8 @@
 
 use flotilla_proto::value::{Map, Value};
 
-use super::{Generation, NameRule, Strategy, metadata};
 use crate::field::Errors;
+use crate::rules::{Generation, NameRule, Strategy, metadata};
 
 const ENFORCE_MOUNTABLE: &str = "kubernetes.io/enforce-mountable-secrets";
 

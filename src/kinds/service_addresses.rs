@@ -2,8 +2,9 @@
 
 use flotilla_proto::value::Value;
 
-use super::{addresses, service};
+use super::service;
 use crate::field::{Errors, Path};
+use crate::rules::addresses;
 
 const FAMILIES: [&str; 2] = ["IPv4", "IPv6"];
 const POLICIES: [&str; 3] = ["PreferDualStack", "RequireDualStack", "SingleStack"];

@@ -10,8 +10,9 @@ use flotilla_proto::value::Value;
 use self::cluster_ips::{take_addresses, update_addresses};
 use self::families::choose_families;
 use self::ports::{take_health_port, take_new_ports, update_ports};
-use super::{addresses, service, service_change};
+use super::{service, service_change};
 use crate::field::{Errors, Path};
+use crate::rules::addresses;
 use crate::status::{ApiError, ApiResult};
 
 mod cluster_ips;

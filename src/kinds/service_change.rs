@@ -3,8 +3,9 @@
 use flotilla_proto::value;
 use flotilla_proto::value::Value;
 
-use super::{addresses, metadata, names, service};
+use super::service;
 use crate::field::{Errors, Path};
+use crate::rules::{addresses, metadata, names};
 
 const SPEC: Path<'static> = Path::root("spec");
 const FIXED: &str = "may not change once set";

@@ -3,8 +3,8 @@
 use flotilla_proto::value;
 use flotilla_proto::value::Value;
 
-use super::{Generation, NameRule, Strategy, addresses, metadata, names};
 use crate::field::{Errors, Path};
+use crate::rules::{Generation, NameRule, Strategy, addresses, metadata, names};
 
 const IMMUTABLE: &str = metadata::IMMUTABLE;
 

@@ -2,9 +2,10 @@
 
 use flotilla_proto::value::{Map, Value};
 
-use super::defaulting::{object, object_or_new, objects, plain, pointer};
 use super::pod::defaults;
-use super::{Generation, NameRule, Strategy, templates};
+use super::templates;
+use crate::rules::defaulting::{object, object_or_new, objects, plain, pointer};
+use crate::rules::{Generation, NameRule, Strategy};
 
 const MAX_UNAVAILABLE: [&str; 4] = ["spec", "updateStrategy", "rollingUpdate", "maxUnavailable"];
 

@@ -2,8 +2,8 @@
 
 use flotilla_proto::value::{Map, Value};
 
-use super::{Generation, NameRule, Strategy, labels, metadata, names, protection, resources};
 use crate::field::{ErrorKind, Errors, Path};
+use crate::rules::{Generation, NameRule, Strategy, labels, metadata, names, protection, resources};
 
 const PARAMETERS_MAX: usize = 512;
 const PARAMETER_BYTES_MAX: usize = 256 << 10;
@@ -169,7 +169,7 @@ fn warn_topologies(object: &Value, _old: Option<&Value>, warnings: &mut Vec<Stri
         let path = path.index(index);
         let path = path.child("matchLabelExpressions");
         for (index, expression) in term.list_at(&["matchLabelExpressions"]).iter().enumerate() {
-            if let Some(why) = super::node_selector::deprecation(expression.str_at(&["key"])) {
+            if let Some(why) = crate::rules::node_selector::deprecation(expression.str_at(&["key"])) {
                 let path = path.index(index);
                 warnings.push(format!("{}: {why}", path.child("key")));
             }

@@ -4,9 +4,9 @@ use flotilla_proto::value::{Map, Value};
 
 use super::pod::spec::Options;
 use super::pod::{dropped, template, warnings};
-use super::strategy::Selectable;
-use super::{names, semantic};
 use crate::field::{Errors, Path};
+use crate::rules::Selectable;
+use crate::rules::{names, semantic};
 
 /// Where most kinds hold their template.
 pub const PATH: [&str; 2] = ["spec", "template"];

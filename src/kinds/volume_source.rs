@@ -2,8 +2,8 @@
 
 use flotilla_proto::value::{Map, Value};
 
-use super::names;
 use crate::field::{Errors, Path};
+use crate::rules::names;
 
 type Check = fn(source: &Value, path: &Path<'_>, errors: &mut Errors);
 

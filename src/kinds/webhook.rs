@@ -7,8 +7,8 @@ use flotilla_proto::value::Value;
 
 use super::admission_expressions::validate_conditions;
 use super::admission_rules::{check_optional, default_rules, validate_rule};
-use super::{Generation, NameRule, Strategy, labels, metadata, names};
 use crate::field::{Errors, Path};
+use crate::rules::{Generation, NameRule, Strategy, labels, metadata, names};
 
 const REVIEWS: [&str; 2] = ["v1", "v1beta1"];
 const QUIET: [&str; 2] = ["None", "NoneOnDryRun"];

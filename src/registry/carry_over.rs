@@ -4,7 +4,7 @@ use flotilla_proto::value::{Map, Value};
 
 use super::Target;
 use super::create::reset_status;
-use crate::kinds::Generation;
+use crate::rules::Generation;
 
 /// Restores what a client may not change, and counts the generation.
 pub(super) fn prepare(target: Target<'_>, new: &mut Value, old: &Value) {

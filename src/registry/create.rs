@@ -17,9 +17,9 @@ use super::{
 use crate::admission::Operation;
 use crate::custom;
 use crate::field::Errors;
-use crate::kinds::{Generation, NameRule, Strategy, metadata};
 use crate::limits;
 use crate::request::Caller;
+use crate::rules::{Generation, NameRule, Strategy, metadata};
 use crate::status::{ApiError, ApiResult};
 
 /// Characters of a generated suffix: no vowels, nothing that looks like something else.

@@ -10,9 +10,10 @@ use super::options::{DeleteOptions, Propagation};
 use super::{Entity, Registry, Served, Target, WriteOptions, convert, encode, now, stored_tree};
 use crate::admission::Operation;
 use crate::custom::{self, termination};
-use crate::kinds::{Dependents, priority_class};
+use crate::kinds::priority_class;
 use crate::limits;
 use crate::request::Caller;
+use crate::rules::Dependents;
 use crate::status::{ApiError, ApiResult};
 use crate::unreadable;
 

@@ -6,8 +6,8 @@ use flotilla_proto::value::Value;
 use super::unsafe_deletion;
 use crate::field::{ErrorKind, Errors, Path, shown};
 use crate::fieldmanager::MANAGER_BYTES_MAX;
-use crate::kinds::metadata;
 use crate::request::query::Query;
+use crate::rules::metadata;
 use crate::status::{ApiError, ApiResult};
 
 /// `apiVersion` of options.

@@ -14,9 +14,9 @@ use super::{Entity, Incoming, Registry, Target, WriteOptions, Written, convert, 
 use crate::admission::Operation;
 use crate::field::Errors;
 use crate::fieldmanager;
-use crate::kinds::metadata;
 use crate::limits;
 use crate::request::Caller;
+use crate::rules::metadata;
 use crate::status::{ApiError, ApiResult};
 
 /// A change made of the object's present state. Both are in the version of the request; the result has its defaults,

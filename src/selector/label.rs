@@ -3,7 +3,7 @@
 use compact_str::CompactString;
 
 use crate::field::{Errors, Path};
-use crate::kinds::names;
+use crate::rules::names;
 use crate::status::{ApiError, ApiResult};
 
 /// How a requirement compares.

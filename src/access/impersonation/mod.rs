@@ -11,7 +11,7 @@ use super::nodes;
 use super::tokens::GROUP;
 use super::user::{ANONYMOUS, AUTHENTICATED, Extra, UNAUTHENTICATED, User, account};
 use crate::field::quote;
-use crate::kinds::names;
+use crate::rules::names;
 use crate::status::{ApiError, ApiResult};
 
 pub(super) use modes::Impersonators;

@@ -10,9 +10,9 @@ use crate::access::attributes::{Attributes, ResourceAttributes, forbidden};
 use crate::access::authorizer::{Authorizer, Decision};
 use crate::access::user::{User, account};
 use crate::field::{Errors, Path};
-use crate::kinds::names;
 use crate::limits::IMPERSONATORS;
 use crate::pki::MASTERS;
+use crate::rules::names;
 use crate::status::ApiResult;
 
 /// API group of what may be impersonated; the classic mode has users and groups in the core group.

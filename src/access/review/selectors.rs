@@ -3,7 +3,7 @@
 use flotilla_proto::value::Value;
 
 use crate::field::{ErrorKind, Errors, Path};
-use crate::kinds::labels::{self, SelectorOptions};
+use crate::rules::labels::{self, SelectorOptions};
 use crate::selector::{FieldSelector, LabelSelector};
 
 /// Beginning of what reviews say about selectors.

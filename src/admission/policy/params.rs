@@ -8,8 +8,8 @@ use flotilla_proto::value::Value;
 use super::super::{Attributes, GroupVersionKind};
 use super::ParamKind;
 use super::binding::ParamRef;
-use crate::kinds::labels;
 use crate::registry::{Registry, stored_tree};
+use crate::rules::labels;
 use crate::served::Served;
 use crate::unreadable::others;
 

@@ -4,7 +4,7 @@ use std::cmp::Reverse;
 
 use flotilla_proto::value::Value;
 
-use crate::kinds::protection::{GUARDS, hold};
+use crate::rules::protection::{GUARDS, hold};
 
 const STORAGE_DEFAULT: [&str; 2] =
     ["storageclass.kubernetes.io/is-default-class", "storageclass.beta.kubernetes.io/is-default-class"];

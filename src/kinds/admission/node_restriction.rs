@@ -5,8 +5,8 @@ use std::collections::BTreeSet;
 use flotilla_proto::value::{Map, Value};
 
 use crate::field::quote;
-use crate::kinds::semantic;
-use crate::kinds::shown;
+use crate::rules::semantic;
+use crate::rules::shown;
 
 /// Why a node may not do something.
 type Verdict = Result<(), String>;

@@ -2,7 +2,7 @@
 
 use flotilla_proto::value::{Map, Value};
 
-use crate::kinds::semantic;
+use crate::rules::semantic;
 
 const OVERHEAD: [&str; 2] = ["spec", "overhead"];
 const OTHER_OVERHEAD: &str = "pod rejected: Pod's Overhead doesn't match RuntimeClass's defined Overhead";

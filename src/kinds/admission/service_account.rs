@@ -6,7 +6,7 @@ use flotilla_proto::value;
 use flotilla_proto::value::{Map, Value};
 
 use super::tolerations::append;
-use crate::kinds::defaulting::objects;
+use crate::rules::defaulting::objects;
 
 /// The account of pods that name none.
 const DEFAULT: &str = "default";

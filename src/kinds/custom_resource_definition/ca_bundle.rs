@@ -6,7 +6,7 @@ use flotilla_proto::value::Value;
 use x509_parser::prelude::{FromDer, X509Certificate};
 
 use crate::field::{Errors, Path};
-use crate::kinds::key_pair;
+use crate::rules::key_pair;
 
 fn bundle(object: &Value) -> &str {
     object.str_at(&["spec", "conversion", "webhook", "clientConfig", "caBundle"])

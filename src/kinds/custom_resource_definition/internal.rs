@@ -5,7 +5,7 @@ use flotilla_proto::value::{Map, Value};
 
 use super::parts;
 use crate::field::shown as text;
-use crate::kinds::shown;
+use crate::rules::shown;
 
 /// The form of a member of a schema.
 #[derive(Clone, Copy)]

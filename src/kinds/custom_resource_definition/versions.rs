@@ -9,7 +9,7 @@ use super::rules::Stored;
 use super::schema::{self, Rules, Stated};
 use super::{internal, selectable};
 use crate::field::{ErrorKind, Errors, Path, shown as text};
-use crate::kinds::{names, shown};
+use crate::rules::{names, shown};
 
 const COLUMN_TYPES: [&str; 5] = ["boolean", "date", "integer", "number", "string"];
 const COLUMN_FORMATS: [&str; 8] = ["byte", "date", "date-time", "double", "float", "int32", "int64", "password"];

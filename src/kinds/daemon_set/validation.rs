@@ -4,8 +4,9 @@ use flotilla_proto::value::Value;
 
 use crate::field::{Errors, Path};
 use crate::kinds::deployment::validation::unsupported;
-use crate::kinds::labels::{self, SelectorOptions};
-use crate::kinds::{metadata, numbers, selector, templates};
+use crate::kinds::templates;
+use crate::rules::labels::{self, SelectorOptions};
+use crate::rules::{metadata, numbers, selector};
 
 const COUNTS: [&str; 9] = [
     "currentNumberScheduled",

@@ -3,7 +3,8 @@
 use flotilla_proto::value::Value;
 
 use crate::field::{ErrorKind, Errors, Path};
-use crate::kinds::{metadata, numbers, selector, shown, templates};
+use crate::kinds::templates;
+use crate::rules::{metadata, numbers, selector, shown};
 
 const COUNTS: [&str; 8] = [
     "observedGeneration",

@@ -5,7 +5,7 @@ use flotilla_proto::value;
 use flotilla_proto::value::{Map, Value};
 
 use super::{CPU_PERCENT, cpu_metric};
-use crate::kinds::{resources, shown};
+use crate::rules::{resources, shown};
 
 const METRICS: &str = "autoscaling.alpha.kubernetes.io/metrics";
 const CURRENT_METRICS: &str = "autoscaling.alpha.kubernetes.io/current-metrics";

@@ -4,7 +4,7 @@ use flotilla_proto::value::Value;
 
 use super::validation::{Reference, reference, version_error};
 use crate::field::{Errors, Path};
-use crate::kinds::{names, resources};
+use crate::rules::{names, resources};
 
 const TYPES: [&str; 5] = ["ContainerResource", "External", "Object", "Pods", "Resource"];
 /// Sources in the order in which they are looked at, with the type that asks for them.

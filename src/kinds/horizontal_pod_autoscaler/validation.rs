@@ -4,7 +4,7 @@ use flotilla_proto::value::Value;
 
 use super::metrics;
 use crate::field::{Errors, Path};
-use crate::kinds::{names, numbers, resources};
+use crate::rules::{names, numbers, resources};
 
 /// Longest period that a scaling policy looks back, in seconds.
 const PERIOD_SECONDS_MAX: i64 = 1800;

@@ -6,7 +6,7 @@ use flotilla_proto::value::Value;
 
 use super::indexes;
 use crate::field::{ErrorKind, Errors, Path};
-use crate::kinds::{names, numbers, shown};
+use crate::rules::{names, numbers, shown};
 
 const RULES_MAX: usize = 20;
 const EXIT_CODES_MAX: usize = 255;

@@ -4,10 +4,10 @@ use flotilla_proto::value::Value;
 
 use super::policies;
 use crate::field::{Errors, Path};
-use crate::kinds::labels::{self, SelectorOptions};
 use crate::kinds::pod::spec::Options;
 use crate::kinds::pod::template;
-use crate::kinds::{names, numbers, selector};
+use crate::rules::labels::{self, SelectorOptions};
+use crate::rules::{names, numbers, selector};
 
 const PARALLEL_INDEXED_MAX: i64 = 100_000;
 const FAILED_INDEXES_MAX: i64 = 100_000;

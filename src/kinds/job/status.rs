@@ -7,7 +7,7 @@ use flotilla_proto::value::Value;
 
 use super::indexes;
 use crate::field::{ErrorKind, Errors, Path};
-use crate::kinds::{numbers, semantic, shown};
+use crate::rules::{numbers, semantic, shown};
 
 fn is(job: &Value, kind: &str, status: &str) -> bool {
     let mut conditions = job.list_at(&["status", "conditions"]).iter();

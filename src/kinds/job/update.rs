@@ -4,9 +4,10 @@ use flotilla_proto::value::Value;
 
 use super::{CONTROLLER, JOB_NAME, TEMPLATE_LABELS, check, spec};
 use crate::field::{ErrorKind, Errors, Path};
-use crate::kinds::restore::put;
-use crate::kinds::strategy::NameRule;
-use crate::kinds::{labels, metadata, semantic, shown, templates};
+use crate::kinds::templates;
+use crate::rules::NameRule;
+use crate::rules::restore::put;
+use crate::rules::{labels, metadata, semantic, shown};
 
 const AFFINITY: [&str; 2] = ["spec", "affinity"];
 

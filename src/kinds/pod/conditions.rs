@@ -6,7 +6,7 @@ use flotilla_proto::time::Timestamp;
 use flotilla_proto::value;
 use flotilla_proto::value::Value;
 
-pub use crate::kinds::conditions::set;
+pub use crate::rules::conditions::set;
 
 /// The current time as conditions state it.
 pub fn now() -> String {

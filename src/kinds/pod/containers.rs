@@ -7,7 +7,7 @@ use flotilla_proto::value::Value;
 use super::spec::{Surroundings, choice, for_each_container};
 use super::{env, handlers, mounts, requirements, security};
 use crate::field::{Errors, Path};
-use crate::kinds::names;
+use crate::rules::names;
 
 /// Most rules of when a container is restarted.
 const RESTART_RULES_MAX: usize = 20;

@@ -4,7 +4,7 @@ use flotilla_proto::value;
 use flotilla_proto::value::{Map, Value};
 
 use super::{app_armor, conditions, dropped, pod_resources};
-use crate::kinds::defaulting::{items, object, object_or_new, objects};
+use crate::rules::defaulting::{items, object, object_or_new, objects};
 
 /// Sets status, generation and everything that is derived once.
 pub fn prepare(pod: &mut Value) {

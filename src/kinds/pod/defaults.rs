@@ -3,8 +3,8 @@
 use flotilla_proto::value::{Map, Value};
 
 use super::{image, pod_resources};
-use crate::kinds::defaulting::{items, object, object_or_new, objects, plain, pointer};
-use crate::kinds::resources;
+use crate::rules::defaulting::{items, object, object_or_new, objects, plain, pointer};
+use crate::rules::resources;
 
 /// Annotations in which init containers once stood; they are dropped wherever they are met.
 const INIT_CONTAINER_ANNOTATIONS: [&str; 4] = [

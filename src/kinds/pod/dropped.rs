@@ -3,7 +3,7 @@
 
 use flotilla_proto::value::{Map, Value};
 
-use crate::kinds::defaulting::{object, objects};
+use crate::rules::defaulting::{object, objects};
 
 const CONTAINERS: [&str; 3] = ["containers", "initContainers", "ephemeralContainers"];
 const CONTAINER_STATUSES: [&str; 3] = ["containerStatuses", "initContainerStatuses", "ephemeralContainerStatuses"];

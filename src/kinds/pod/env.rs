@@ -4,7 +4,7 @@ use flotilla_proto::value::Value;
 
 use super::paths;
 use crate::field::{Errors, Path};
-use crate::kinds::{names, resources};
+use crate::rules::{names, resources};
 
 /// Fields that a variable can hold.
 const ENV_FIELDS: [&str; 9] = [

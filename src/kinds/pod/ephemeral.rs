@@ -4,8 +4,9 @@ use flotilla_proto::value::Value;
 
 use super::{annotations, dropped, update};
 use crate::field::{Errors, Path};
-use crate::kinds::restore::{keep, keep_metadata, put};
-use crate::kinds::{semantic, shown, templates};
+use crate::kinds::templates;
+use crate::rules::restore::{keep, keep_metadata, put};
+use crate::rules::{semantic, shown};
 
 const LIST: [&str; 2] = ["spec", "ephemeralContainers"];
 

@@ -5,7 +5,7 @@ use flotilla_proto::value::Value;
 use super::containers;
 use super::spec::Surroundings;
 use crate::field::{ErrorKind, Errors, Path};
-use crate::kinds::{names, numbers};
+use crate::rules::{names, numbers};
 
 /// Handlers in the order in which they are looked at.
 const HANDLERS: [&str; 5] = ["exec", "httpGet", "tcpSocket", "grpc", "sleep"];

@@ -41,8 +41,9 @@ mod windows;
 
 use flotilla_proto::value::Value;
 
-use super::strategy::Selectable;
-use super::{Generation, Strategy, Subresource, semantic, templates};
+use super::templates;
+use crate::rules::Selectable;
+use crate::rules::{Generation, Strategy, Subresource, semantic};
 
 /// Rules of Pods.
 pub static STRATEGY: Strategy = Strategy {

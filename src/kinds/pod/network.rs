@@ -3,7 +3,7 @@
 use flotilla_proto::value::Value;
 
 use crate::field::{Errors, Path};
-use crate::kinds::{addresses, names};
+use crate::rules::{addresses, names};
 
 /// Most name servers (resolv.conf(5)).
 const NAME_SERVERS_MAX: usize = 3;

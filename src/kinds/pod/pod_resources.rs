@@ -4,8 +4,8 @@ use flotilla_proto::quantity::Quantity;
 use flotilla_proto::value::{Map, Value};
 
 use super::quantities::{self, Amounts};
-use crate::kinds::defaulting::{object, object_or_new};
-use crate::kinds::resources;
+use crate::rules::defaulting::{object, object_or_new};
+use crate::rules::resources;
 
 /// Fills the requests, and the limits of huge pages, of a pod that has resources of its own.
 pub fn set_defaults(spec: &mut Map) {

@@ -3,7 +3,7 @@
 use flotilla_proto::quantity::Quantity;
 use flotilla_proto::value::{Map, Value};
 
-use crate::kinds::resources::{amount, is_huge_pages};
+use crate::rules::resources::{amount, is_huge_pages};
 
 /// Whether pods as a whole, not only containers, can have a resource.
 pub fn is_for_pods(name: &str) -> bool {

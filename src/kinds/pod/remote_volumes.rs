@@ -4,7 +4,7 @@ use flotilla_proto::value::Value;
 
 use super::volumes::required;
 use crate::field::{Errors, Path};
-use crate::kinds::names;
+use crate::rules::names;
 
 /// Highest logical unit number.
 const UNIT_MAX: i64 = 255;

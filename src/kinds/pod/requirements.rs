@@ -8,7 +8,7 @@ use flotilla_proto::value::{Map, Value};
 use super::quantities;
 use super::spec::{Options, Surroundings, for_each_container};
 use crate::field::{Errors, Path};
-use crate::kinds::{names, resources};
+use crate::rules::{names, resources};
 
 type NameCheck = fn(&Path<'_>, &str, &mut Errors);
 

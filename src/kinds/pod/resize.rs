@@ -4,8 +4,9 @@ use flotilla_proto::value::{Map, Value};
 
 use super::{annotations, dropped, pod_resources, update};
 use crate::field::{Errors, Path};
-use crate::kinds::restore::{keep, keep_metadata, put};
-use crate::kinds::{semantic, templates};
+use crate::kinds::templates;
+use crate::rules::restore::{keep, keep_metadata, put};
+use crate::rules::semantic;
 
 const LISTS: [&str; 2] = ["containers", "initContainers"];
 const RESOURCES: [&str; 2] = ["spec", "resources"];

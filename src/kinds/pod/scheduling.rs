@@ -5,7 +5,7 @@ use flotilla_proto::value::Value;
 use super::spec::Options;
 use super::spread;
 use crate::field::{Errors, Path};
-use crate::kinds::{labels, names, node_selector};
+use crate::rules::{labels, names, node_selector};
 
 const REQUIRED: &str = "requiredDuringSchedulingIgnoredDuringExecution";
 const PREFERRED: &str = "preferredDuringSchedulingIgnoredDuringExecution";

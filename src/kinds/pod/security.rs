@@ -7,7 +7,7 @@ use flotilla_proto::value::Value;
 use super::spec::Options;
 use super::{app_armor, paths, windows};
 use crate::field::{ErrorKind, Errors, Path};
-use crate::kinds::{names, shown};
+use crate::rules::{names, shown};
 
 /// Largest user or group id.
 const ID_MAX: i64 = i32::MAX as i64;

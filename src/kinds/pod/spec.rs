@@ -6,7 +6,7 @@ use flotilla_proto::value::Value;
 
 use super::{containers, host, network, requirements, scheduling, security, spread, volumes, windows};
 use crate::field::{Errors, Path};
-use crate::kinds::{names, shown};
+use crate::rules::{names, shown};
 
 /// Longest deadline, in seconds.
 const DEADLINE_SECONDS_MAX: i64 = i32::MAX as i64;
@@ -152,7 +152,7 @@ pub fn validate(spec: &Value, metadata: Option<&Value>, path: &Path<'_>, options
     choice(&path.child("restartPolicy"), around.restart_policy, &restart, errors);
     let dns = ["ClusterFirstWithHostNet", "ClusterFirst", "Default", "None"];
     choice(&path.child("dnsPolicy"), spec.str_at(&["dnsPolicy"]), &dns, errors);
-    crate::kinds::labels::validate_labels(spec.at(&["nodeSelector"]), &path.child("nodeSelector"), errors);
+    crate::rules::labels::validate_labels(spec.at(&["nodeSelector"]), &path.child("nodeSelector"), errors);
     security::validate_pod(spec, &path.child("securityContext"), options, errors);
     scheduling::validate_affinity(spec.at(&["affinity"]), &path.child("affinity"), options, errors);
     network::validate_dns(spec, &path.child("dnsConfig"), errors);

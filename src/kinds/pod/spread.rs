@@ -4,7 +4,7 @@ use flotilla_proto::value::{Map, Value};
 
 use super::spec::Options;
 use crate::field::{Errors, Path};
-use crate::kinds::{labels, numbers};
+use crate::rules::{labels, numbers};
 
 const NO_SELECTOR: &str = "must not be specified when labelSelector is not set";
 const IN_BOTH: &str = "exists in both matchLabelKeys and labelSelector";

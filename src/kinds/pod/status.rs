@@ -7,9 +7,9 @@ use flotilla_proto::value::{Map, Value};
 use super::spec::Options;
 use super::{dropped, security, update};
 use crate::field::{Errors, Path};
-use crate::kinds::defaulting::{object, objects};
-use crate::kinds::restore::keep;
-use crate::kinds::{addresses, names};
+use crate::rules::defaulting::{object, objects};
+use crate::rules::restore::keep;
+use crate::rules::{addresses, names};
 
 /// Longest message of a device's health, in bytes.
 const HEALTH_MESSAGE_BYTES_MAX: usize = 1024;
@@ -242,7 +242,7 @@ fn one_per_family(list: &Value, structure: &str, path: &Path<'_>, errors: &mut E
     }
     let same = families.windows(2).all(|pair| pair[0] == pair[1]);
     if entries.len() > 2 || same || families.contains(&None) {
-        let shown: Vec<String> = entries.iter().map(|entry| crate::kinds::shown::text(structure, entry)).collect();
+        let shown: Vec<String> = entries.iter().map(|entry| crate::rules::shown::text(structure, entry)).collect();
         let why = "may specify no more than one IP for each IP family";
         errors.push(crate::field::ErrorKind::Invalid, path, format!("[{}]", shown.join(",")), why);
     }

@@ -5,7 +5,7 @@ use flotilla_proto::value::Value;
 use super::annotations;
 use super::spec::{self, Options};
 use crate::field::{Errors, Path};
-use crate::kinds::labels;
+use crate::rules::labels;
 
 /// Checks a `PodTemplateSpec`.
 pub fn validate(template: &Value, path: &Path<'_>, options: &Options, errors: &mut Errors) {

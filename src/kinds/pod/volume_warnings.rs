@@ -3,7 +3,7 @@
 use flotilla_proto::value::Value;
 
 use crate::field::{Path, quote};
-use crate::kinds::resources;
+use crate::rules::resources;
 
 const OLD_TYPES: [(&str, &str, &str); 7] = [
     ("photonPersistentDisk", "photonPersistentDisk", "deprecated in v1.11, non-functional in v1.16+"),

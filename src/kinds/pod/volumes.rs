@@ -7,7 +7,7 @@ use flotilla_proto::value::Value;
 use super::spec::Options;
 use super::{containers, paths, projected, remote_volumes};
 use crate::field::{Errors, Path};
-use crate::kinds::{names, resources};
+use crate::rules::{names, resources};
 
 /// Valid volumes by name.
 pub type Volumes<'a> = HashMap<&'a str, &'a Value>;
@@ -194,8 +194,8 @@ fn ephemeral(source: &Value, path: &Path<'_>, errors: &mut Errors) {
     }
     let metadata = path.child("metadata");
     let members = template.at(&["metadata"]);
-    crate::kinds::labels::validate_annotations(members.at(&["annotations"]), &metadata.child("annotations"), errors);
-    crate::kinds::labels::validate_labels(members.at(&["labels"]), &metadata.child("labels"), errors);
+    crate::rules::labels::validate_annotations(members.at(&["annotations"]), &metadata.child("annotations"), errors);
+    crate::rules::labels::validate_labels(members.at(&["labels"]), &metadata.child("labels"), errors);
     let mut other = HashSet::new();
     for (key, value) in members.as_object().into_iter().flat_map(|members| members.iter()) {
         if !matches!(key, "annotations" | "labels") && !value.is_null() && other.insert(key) {

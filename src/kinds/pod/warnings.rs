@@ -7,8 +7,8 @@ use flotilla_proto::value::{Map, Value};
 use super::spec::for_each_container;
 use super::{annotations, app_armor, volume_warnings};
 use crate::field::{Path, quote};
-use crate::kinds::node_selector::deprecation;
-use crate::kinds::{addresses, names, resources};
+use crate::rules::node_selector::deprecation;
+use crate::rules::{addresses, names, resources};
 
 const OLD_ANNOTATIONS: [(&str, &str); 3] = [
     (

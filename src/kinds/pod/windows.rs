@@ -4,7 +4,7 @@ use flotilla_proto::value::Value;
 
 use super::spec::for_each_container;
 use crate::field::{Errors, Path};
-use crate::kinds::names;
+use crate::rules::names;
 
 /// Most KiB in a GMSA credential spec.
 const CREDENTIAL_KIB_MAX: usize = 64;

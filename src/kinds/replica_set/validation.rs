@@ -4,7 +4,8 @@ use flotilla_proto::value::Value;
 
 use crate::field::{Errors, Path};
 use crate::kinds::deployment::validation::replica_template;
-use crate::kinds::{metadata, numbers, templates};
+use crate::kinds::templates;
+use crate::rules::{metadata, numbers};
 
 const COUNTS: [&str; 6] = [
     "replicas",

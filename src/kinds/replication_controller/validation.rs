@@ -4,7 +4,8 @@ use flotilla_proto::value::{Map, Value};
 
 use crate::field::{ErrorKind, Errors, Path};
 use crate::kinds::replica_set::validation::counts;
-use crate::kinds::{numbers, selector, semantic, templates};
+use crate::kinds::templates;
+use crate::rules::{numbers, selector, semantic};
 
 /// Beginning of annotations that keep what a conversion between versions could not.
 const NON_CONVERTIBLE: &str = "non-convertible.kubernetes.io/";

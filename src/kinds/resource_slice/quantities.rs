@@ -4,7 +4,8 @@ use flotilla_proto::quantity::Quantity;
 use flotilla_proto::value::Value;
 
 use crate::field::{ErrorKind, Errors, Path};
-use crate::kinds::{device, names, resources, shown};
+use crate::kinds::device;
+use crate::rules::{names, resources, shown};
 
 /// Most counters in a set.
 const COUNTERS_MAX: usize = 32;

@@ -6,7 +6,8 @@ use flotilla_proto::value::Value;
 
 use super::{Allocations, Refusal, invalid_field};
 use crate::field::Path;
-use crate::kinds::{addresses, service, service_change};
+use crate::kinds::{service, service_change};
+use crate::rules::addresses;
 use crate::status::{ApiError, ApiResult};
 
 /// Takes an address for every family of the service.

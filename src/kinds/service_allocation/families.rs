@@ -4,7 +4,8 @@ use flotilla_proto::value::Value;
 
 use super::{Allocations, invalid};
 use crate::field::{Errors, Path};
-use crate::kinds::{addresses, service, service_addresses, service_change};
+use crate::kinds::{service, service_addresses, service_change};
+use crate::rules::addresses;
 use crate::status::ApiResult;
 
 /// Settles policy and families, as far as addresses, the cluster and the old service leave a choice.

@@ -6,7 +6,8 @@ use flotilla_proto::value::Value;
 use crate::field::{ErrorKind, Errors, Path};
 use crate::kinds::pod::spec::Options;
 use crate::kinds::pod::{template, volume_warnings};
-use crate::kinds::{labels, metadata, names, numbers, persistent_volume_claim, selector, semantic, shown, templates};
+use crate::kinds::{persistent_volume_claim, templates};
+use crate::rules::{labels, metadata, names, numbers, selector, semantic, shown};
 
 const COUNTS: [&str; 7] = [
     "replicas",

@@ -6,9 +6,9 @@ use flotilla_proto::value::Value;
 
 use crate::access::{Attributes, Authorizer, Decision, ResourceAttributes, User, forbidden};
 use crate::field::{Errors, Path};
-use crate::kinds::names;
 use crate::registry::Target;
 use crate::request::Caller;
+use crate::rules::names;
 
 const GROUP: &str = "resource.k8s.io";
 

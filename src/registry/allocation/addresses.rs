@@ -9,9 +9,9 @@ use flotilla_proto::value::Value;
 use rand::Rng;
 
 use super::Owner;
-use crate::kinds::addresses::{self, Block};
 use crate::registry::{Incoming, Registry, Target, WriteOptions, stored_value};
 use crate::request::Caller;
+use crate::rules::addresses::{self, Block};
 use crate::served::Served;
 use crate::status::{ApiError, ApiResult};
 use crate::unreadable::others;

@@ -8,8 +8,9 @@ use flotilla_proto::value::Value;
 
 use super::Owner;
 use super::addresses::{ALLOCATOR, MANAGED_BY, belongs};
-use crate::kinds::{addresses, service_allocation};
+use crate::kinds::service_allocation;
 use crate::registry::{Registry, stored_value};
+use crate::rules::addresses;
 use crate::served::Served;
 use crate::status::{ApiError, ApiResult};
 use crate::unreadable::others;

@@ -3,7 +3,7 @@
 use flotilla_proto::value::{Map, Value};
 
 use crate::field::{Errors, FieldError, Path};
-use crate::kinds::labels;
+use crate::rules::labels;
 
 /// Whether a converted object is still the same object.
 pub fn check(original: &Value, converted: &Value) -> Result<(), String> {

@@ -6,11 +6,11 @@ use flotilla_cluster::{Object, Scope, Selection};
 use flotilla_proto::value::{Map, Value};
 
 use super::Target;
-use crate::kinds::labels;
 use crate::kinds::pod::eviction;
 use crate::registry::update::Change;
 use crate::registry::{Registry, WriteOptions, stored_value};
 use crate::request::Caller;
+use crate::rules::labels;
 use crate::served::Served;
 use crate::status::{ApiError, ApiResult};
 

@@ -1,6 +1,6 @@
 //! The names of what quotas limit, and of which objects each is counted.
 
-use crate::kinds::resources::{is_huge_pages, is_native};
+use crate::rules::resources::{is_huge_pages, is_native};
 
 /// Resources of the core group that quotas count under their plain name, too.
 pub(super) const PLAIN: [&str; 7] =

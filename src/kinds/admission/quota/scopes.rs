@@ -3,7 +3,7 @@
 use flotilla_proto::value::Value;
 
 use crate::kinds::pod::pod_resources::quality_of_service;
-use crate::kinds::protection::attribute_classes;
+use crate::rules::protection::attribute_classes;
 
 /// Whether a quota is about an object: all its scopes must be.
 pub(super) fn match_object(quota: &Value, group: &str, resource: &str, object: &Value) -> bool {

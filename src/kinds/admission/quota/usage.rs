@@ -9,7 +9,7 @@ use flotilla_proto::value::Value;
 use super::Usage;
 use super::names::{IMPLICIT_CLASS, OF_DEVICE_CLASS, OF_STORAGE_CLASS, PLAIN};
 use crate::kinds::pod::quantities::{Amounts, is_for_pods, is_sidecar, together};
-use crate::kinds::resources::{amount, is_extended, is_huge_pages};
+use crate::rules::resources::{amount, is_extended, is_huge_pages};
 
 /// Devices that a request for all of them may get.
 const DEVICES_MAX: i64 = 32;
