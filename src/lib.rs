@@ -1,6 +1,26 @@
 //! Flotilla: a Kubernetes API server that needs no etcd.
 //!
 //! `ARCHITECTURE.md` tells what a request meets on its way through the modules.
+//!
+//! # Order
+//!
+//! A module imports only modules that are named before it here; `tests/layers.rs` checks that.
+//!
+//! - Facts, errors and bounds: `limits`, `version`, `api_version`, `field`, `status`, `unreadable`, `catalogued`,
+//!   `embedded`
+//! - What is configured: `config`, `pki`
+//! - Trees of objects: `patch`, `fieldmanager`, `printing`, `rules`
+//! - What is measured: `prometheus`
+//! - Tasks and connections: `follow`, `drain`, `ahead`, `transport`, `outbound`, `webhooks`
+//! - Kinds: `expressions`, `custom`, `kinds`, `served`, `selector`
+//! - Requests: `access`, `request`, `answer`, `streams`
+//! - What is told of the server: `discovery`, `metrics`
+//! - Reading and writing objects, each asking the other: `admission`, `registry`, `aggregation`
+//! - What is shown of objects: `representation`, `watch`, `openapi`
+//! - What every cluster has and what keeps it so: `bootstrap`, `administration`, `backup`, `given`, `watchdog`, `boot`,
+//!   `controllers`
+//! - HTTP: `gateway`
+//! - Other ways to start it: `etcd`, `kube_apiserver`
 
 pub mod access;
 pub mod administration;

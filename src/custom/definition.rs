@@ -14,8 +14,8 @@ use super::Life;
 use super::rules::Rules;
 use crate::api_version;
 use crate::field::Errors;
-use crate::kinds::custom_resource_definition::is_true;
 use crate::printing::CustomTable;
+use crate::rules::conditions::is_true;
 use crate::webhooks::conversion::Conversion;
 
 /// A definition that is established, in all of its versions.

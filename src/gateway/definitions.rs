@@ -6,9 +6,9 @@ use flotilla_proto::value::Value;
 use super::Gateway;
 use super::routing::{self, RequestInfo, Routed};
 use crate::custom;
-use crate::kinds::custom_resource_definition::is_true;
 use crate::limits;
 use crate::registry;
+use crate::rules::conditions::is_true;
 use crate::status::{ApiError, ApiResult};
 
 /// What is read of a definition: not its schemas, which are most of it.

@@ -23,6 +23,7 @@ use self::schema::Rules;
 use self::versions::{check_label, validate_shared, validate_versions};
 use super::webhook;
 use crate::field::{Errors, Path};
+use crate::rules::conditions::is_true;
 use crate::rules::{Generation, NameRule, Strategy, defaulting, metadata, names};
 
 const NO_WEBHOOK: &str = "should not be set when strategy is not set to Webhook";
@@ -102,12 +103,6 @@ fn validate_name(object: &Value, errors: &mut Errors) {
             at += 1;
         }
     }
-}
-
-/// Whether a condition of a definition holds.
-pub fn is_true(object: &Value, condition: &str) -> bool {
-    let conditions = object.list_at(&["status", "conditions"]);
-    conditions.iter().any(|it| it.str_at(&["type"]) == condition && it.str_at(&["status"]) == "True")
 }
 
 fn is_established(object: &Value) -> bool {

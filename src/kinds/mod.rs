@@ -1,5 +1,5 @@
-//! What is a kind's own: defaults, what may change, which values are valid. Small pure functions, a file a kind. What many
-//! kinds share is in [`crate::rules`].
+//! What is a kind's own: defaults, what may change, which values are valid. Small pure functions, a file a kind. What
+//! many kinds share is in [`crate::rules`].
 //!
 //! Everything that follows from the catalogue (types, merge rules, encoding) is not here.
 

@@ -16,6 +16,12 @@ const REASON: &str = "a condition reason must start with alphabetic character, o
     'MY_NAME',  or 'MyName',  or 'ReasonA,ReasonB',  or 'ReasonA:ReasonB', regex used for validation is \
     '[A-Za-z]([A-Za-z0-9_,:]*[A-Za-z0-9_])?')";
 
+/// Whether an object has a condition of a type, and it is true.
+pub fn is_true(object: &Value, condition: &str) -> bool {
+    let conditions = object.list_at(&["status", "conditions"]);
+    conditions.iter().any(|it| it.str_at(&["type"]) == condition && it.str_at(&["status"]) == "True")
+}
+
 /// Checks a list of conditions.
 pub fn validate(conditions: &[Value], path: &Path<'_>, errors: &mut Errors) {
     let mut seen = HashSet::new();

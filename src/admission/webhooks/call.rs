@@ -40,14 +40,6 @@ impl Failure {
         Self::Calling(format!("failed calling webhook {}: {why}", quote(webhook)), code)
     }
 
-    /// What is told of it.
-    pub fn message(&self) -> &str {
-        match self {
-            Self::Calling(message, _) => message,
-            Self::Refused(error) | Self::Internal(error) => &error.message,
-        }
-    }
-
     /// What the client is answered, unless the failure is ignored.
     pub fn into_error(self) -> ApiError {
         match self {

@@ -45,7 +45,7 @@ mod tests {
 
     fn with(patch: &str, object: Option<&Value>) -> Result<Option<Value>, String> {
         let verdict = Verdict { patch: patch.into(), patch_type: "JSONPatch".into(), ..Verdict::default() };
-        patched("w", &verdict, object).map_err(|failure| failure.message().to_owned())
+        patched("w", &verdict, object).map_err(|failure| failure.into_error().message)
     }
 
     #[test]

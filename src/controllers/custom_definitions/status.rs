@@ -5,8 +5,8 @@ use flotilla_proto::value::Value;
 
 use super::naming::{Taken, decide, is_settled};
 use crate::kinds::custom_resource_definition::approval::{self, Approval};
-use crate::kinds::custom_resource_definition::{ca_bundle, is_true};
-use crate::rules::conditions::set;
+use crate::kinds::custom_resource_definition::ca_bundle;
+use crate::rules::conditions::{is_true, set};
 
 const ACCEPTED: [&str; 2] = ["status", "acceptedNames"];
 
