@@ -11,7 +11,7 @@ use clap::{ArgMatches, CommandFactory, FromArgMatches, Parser, Subcommand};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tracing_subscriber::EnvFilter;
 
-use flotilla::administration::Cluster;
+use flotilla::administration::{Cluster, SharedKeys};
 use flotilla::backup::{Backup, Restore};
 use flotilla::boot::{Boot, BootError};
 use flotilla::config::{self, Config, ConfigError, LogFormat};
@@ -68,6 +68,11 @@ enum Command {
     /// one of those are answered with 410, list again, and are right again. Everything else stays as it was, UIDs
     /// included. Nothing is made of a backup that is incomplete or damaged.
     Restore(Box<Restore>),
+    /// Make the authorities and keys that the servers of a cluster share.
+    ///
+    /// A server that is started with `--pki-dir` and finds some of them missing makes these itself. This command is for
+    /// those who make them beforehand: to hand them to several servers, or to keep them in a Secret.
+    Pki(Box<SharedKeys>),
     /// Serve in the place of kube-apiserver, with its flags. A link named `kube-apiserver` does the same.
     #[command(name = roles::KUBE_APISERVER, disable_help_flag = true)]
     KubeApiserver,
@@ -102,6 +107,7 @@ pub fn run() -> ExitCode {
         (Command::Serve(serve), Some((_, matches))) => begin(&serve, matches, &[]),
         (Command::Cluster(cluster), _) => end(cluster.run()),
         (Command::Backup(backup), _) => end(backup.run()),
+        (Command::Pki(keys), _) => end(keys.run()),
         (Command::Restore(restore), _) => end(restore.run()),
         _ => {
             println!("{}", version::GIT_VERSION);

@@ -4,6 +4,8 @@ use std::io::Read;
 use std::sync::Arc;
 use std::time::Duration;
 
+use flotilla_proto::json;
+use flotilla_proto::value::Value;
 use rustls::crypto::{CryptoProvider, ring};
 use rustls::pki_types::PrivateKeyDer;
 use rustls::pki_types::pem::PemObject;
@@ -160,6 +162,23 @@ impl Client {
         match code {
             504 => Ok(Changed::GoingOn),
             _ => self.understood(code, &body).map(Changed::Done),
+        }
+    }
+
+    /// Makes an object, by a POST to the path of its collection. Returns `false` where one of its name is there.
+    ///
+    /// # Errors
+    /// See [`ClientError`].
+    pub fn create(&self, path: &str, object: &Value) -> Result<bool, ClientError> {
+        let mut request = self.agent.post(format!("{}{path}", self.server));
+        if let Some(token) = &self.token {
+            request = request.header("Authorization", format!("Bearer {token}"));
+        }
+        let (code, body) = self.whole(request.content_type("application/json").send(json::to_vec(object)))?;
+        match code {
+            200 | 201 => Ok(true),
+            409 => Ok(false),
+            _ => Err(self.refusal(code, &body)),
         }
     }
 

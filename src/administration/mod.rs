@@ -4,8 +4,10 @@ mod client;
 mod commands;
 mod kubeconfig;
 pub mod messages;
+mod shared_keys;
 mod shown;
 
 pub use client::{Client, ClientError};
 pub use commands::{Cluster, CommandError};
 pub use kubeconfig::{Kubeconfig, KubeconfigError};
+pub use shared_keys::{SharedKeys, SharedKeysError};

@@ -137,6 +137,47 @@ impl PkiOptions {
     }
 }
 
+/// The files of authorities that the servers of a cluster share, besides the key of service accounts.
+pub const SHARED_FILES: [&str; 6] =
+    ["ca.crt", "ca.key", "front-proxy-ca.crt", "front-proxy-ca.key", "peer-ca.crt", "peer-ca.key"];
+
+/// Makes the authorities that the servers of a cluster share, where they are missing, and a kubeconfig with all rights
+/// for a server at a URL.
+///
+/// # Errors
+/// When a file cannot be read or written, or holds something else than it should.
+pub fn make_shared(dir: &Path, kubeconfig: &Path, server: &str) -> Result<(), PkiError> {
+    let options = PkiOptions {
+        dir: dir.to_owned(),
+        own_dir: dir.to_owned(),
+        names: Vec::new(),
+        serving_dir: None,
+        serving: None,
+        client_ca_file: None,
+    };
+    PeerPki::open(dir, "")?;
+    Authority::open(dir, "front-proxy-ca", "flotilla-front-proxy-ca")?;
+    let authority = Authority::open(dir, "ca", "flotilla-ca")?;
+    write_admin_kubeconfig(&options, &authority, kubeconfig, server)
+}
+
+fn write_admin_kubeconfig(
+    options: &PkiOptions,
+    authority: &Authority,
+    path: &Path,
+    server: &str,
+) -> Result<(), PkiError> {
+    let spec = LeafSpec { common_name: ADMIN_USER, organization: Some(MASTERS), names: &[], usage: Usage::Client };
+    let leaf = Leaf::open(&options.own_dir, "admin", authority, &spec)?;
+    let trusted = match &options.serving {
+        // A given certificate may be issued by anybody: trust its chain besides the own authority.
+        Some((cert, _)) => format!("{}{}", authority.pem(), read_credential(cert)?),
+        None => authority.pem().to_owned(),
+    };
+    let text = kubeconfig("flotilla", server, &trusted, ADMIN_USER, &leaf);
+    files::replace_if_changed(path, text.as_bytes(), files::PRIVATE)
+}
+
 /// The name of this machine, if it can be part of a certificate.
 fn host_name() -> Option<String> {
     let name = std::fs::read_to_string("/proc/sys/kernel/hostname").ok()?.trim().to_lowercase();
@@ -236,15 +277,7 @@ impl Pki {
     /// # Errors
     /// When a file cannot be read or written, or holds something else than it should.
     pub fn write_admin_kubeconfig(&self, path: &Path, server: &str) -> Result<(), PkiError> {
-        let spec = LeafSpec { common_name: ADMIN_USER, organization: Some(MASTERS), names: &[], usage: Usage::Client };
-        let leaf = Leaf::open(&self.options.own_dir, "admin", &self.authority, &spec)?;
-        let trusted = match &self.options.serving {
-            // A given certificate may be issued by anybody: trust its chain besides the own authority.
-            Some((cert, _)) => format!("{}{}", self.authority.pem(), read_credential(cert)?),
-            None => self.authority.pem().to_owned(),
-        };
-        let text = kubeconfig("flotilla", server, &trusted, ADMIN_USER, &leaf);
-        files::replace_if_changed(path, text.as_bytes(), files::PRIVATE)
+        write_admin_kubeconfig(&self.options, &self.authority, path, server)
     }
 
     /// Reads given certificates again and renews own ones; new connections get the result.

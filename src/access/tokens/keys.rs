@@ -17,7 +17,7 @@ use x509_parser::x509::SubjectPublicKeyInfo;
 use crate::pki::{PkiError, publish_new, read_credential};
 
 /// The key's file in a directory of keys.
-const FILE: &str = "sa.key";
+pub const KEY_FILE: &str = "sa.key";
 
 /// Bits of the RSA keys that are made here.
 const RSA_BITS: usize = 2_048;
@@ -165,7 +165,7 @@ impl SigningKey {
     }
 
     fn open_with(dir: &Path, spare: impl FnOnce() -> Result<String, KeyError>) -> Result<Self, KeyError> {
-        let path = dir.join(FILE);
+        let path = dir.join(KEY_FILE);
         let pem = if path.exists() { read_credential(&path)? } else { publish_new(&path, &spare()?, 0o600)? };
         Self::parse(&pem).map_err(|why| KeyError::Unusable { path, why })
     }
@@ -213,7 +213,7 @@ pub struct SpareKey(Option<std::thread::JoinHandle<Result<String, KeyError>>>);
 impl SpareKey {
     /// Begins to make a key unless the directory has one. Nothing is written yet.
     pub fn prepare(dir: &Path) -> Self {
-        Self((!dir.join(FILE).exists()).then(|| std::thread::spawn(generate)))
+        Self((!dir.join(KEY_FILE).exists()).then(|| std::thread::spawn(generate)))
     }
 
     /// As [`SigningKey::open`], with this key if the directory has none.

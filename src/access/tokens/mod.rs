@@ -17,7 +17,7 @@ pub use bound::{BoundKind, BoundObjects, Found};
 pub use claims::{Claims, NumericDate};
 pub use discovery::{CACHE_CONTROL, CONFIGURATION_PATH, JWKS_MEDIA_TYPE, JWKS_PATH, configuration, jwks_uri};
 pub use issue::{Account, IssueRequest, Issued, Issuer, LegacyAccount};
-pub use keys::{KeyError, KeySet, SigningKey, SpareKey, VerificationKey};
+pub use keys::{KEY_FILE, KeyError, KeySet, SigningKey, SpareKey, VerificationKey};
 pub use store::StoreObjects;
 pub use verify::{ServiceAccountTokens, TokenError, Verified};
 

@@ -1,0 +1,162 @@
+//! The command `flotilla pki`: authorities and keys that the servers of a cluster share, made before the first of them
+//! starts.
+
+use std::net::{IpAddr, Ipv6Addr};
+use std::path::PathBuf;
+
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use flotilla_proto::value;
+use flotilla_proto::value::{Map, Value};
+use rustls::pki_types::CertificateDer;
+use rustls::pki_types::pem::PemObject;
+
+use super::{Client, ClientError, Kubeconfig};
+use crate::access::tokens::{KeyError, SpareKey};
+use crate::pki::{self, PkiError, read_credential};
+
+/// Where a pod finds who it is and whom to trust (Kubernetes documentation, "Accessing the Kubernetes API from a Pod").
+const ACCOUNT_DIR: &str = "/var/run/secrets/kubernetes.io/serviceaccount";
+
+/// Make the authorities and keys that the servers of a cluster share.
+#[derive(Debug, clap::Args)]
+pub struct SharedKeys {
+    /// Directory to make them in, or to take them from; what is there stays.
+    #[arg(long, value_name = "DIR")]
+    dir: PathBuf,
+    /// URL under which clients reach the cluster, for the kubeconfig.
+    #[arg(long, value_name = "URL", default_value = "https://127.0.0.1:6443")]
+    server: String,
+    /// Where to write a kubeconfig with all rights [default: `admin.kubeconfig` in the directory].
+    #[arg(long, value_name = "FILE")]
+    admin_kubeconfig: Option<PathBuf>,
+    /// In a pod: keep them in this Secret of its namespace, and the kubeconfig in one with `-admin` appended to the
+    /// name. A Secret that is there stays as it is.
+    #[arg(long, value_name = "NAME")]
+    to_secret: Option<String>,
+}
+
+/// Why they could not be made, or not be kept.
+#[derive(Debug, thiserror::Error)]
+pub enum SharedKeysError {
+    /// A file cannot be read or written, or is damaged.
+    #[error(transparent)]
+    Pki(#[from] PkiError),
+    /// The key of service accounts cannot be made.
+    #[error(transparent)]
+    Key(#[from] KeyError),
+    /// This is no pod, or one without a service account.
+    #[error("--to-secret works in a pod that has a service account: {0}")]
+    NoPod(String),
+    /// The cluster that runs the pod refuses, or does not answer.
+    #[error("cannot keep the Secret {name}")]
+    Secret {
+        /// Its name.
+        name: String,
+        /// Why not.
+        source: ClientError,
+    },
+}
+
+impl SharedKeys {
+    /// Makes what is missing, and tells where it is.
+    ///
+    /// # Errors
+    /// See [`SharedKeysError`]. What was made until then stays.
+    pub fn run(&self) -> Result<(), SharedKeysError> {
+        // In a pod the Secrets are what lasts: keys of another run that were kept must not be mixed with new ones.
+        let pod = self.to_secret.as_deref().map(|name| Ok::<_, SharedKeysError>((name, Pod::this()?))).transpose()?;
+        let kubeconfig = self.admin_kubeconfig.clone().unwrap_or_else(|| self.dir.join("admin.kubeconfig"));
+        pki::make_shared(&self.dir, &kubeconfig, &self.server)?;
+        SpareKey::prepare(&self.dir).open(&self.dir)?;
+        let Some((name, pod)) = pod else {
+            println!("{} holds what the servers share; {} has all rights", self.dir.display(), kubeconfig.display());
+            return Ok(());
+        };
+        let mut files = Map::new();
+        for file in pki::SHARED_FILES.iter().chain(&[crate::access::tokens::KEY_FILE]) {
+            files.insert(*file, STANDARD.encode(read_credential(&self.dir.join(file))?));
+        }
+        if pod.keep(name, files)? {
+            let text = STANDARD.encode(read_credential(&kubeconfig)?);
+            pod.keep(&format!("{name}-admin"), Map::from_iter([("admin.kubeconfig", Value::from(text))]))?;
+        }
+        Ok(())
+    }
+}
+
+/// The pod that this process runs in, as the cluster around it knows it.
+struct Pod {
+    client: Client,
+    namespace: String,
+}
+
+impl Pod {
+    fn this() -> Result<Self, SharedKeysError> {
+        let lacks = |what: &str| SharedKeysError::NoPod(format!("there is no {what}"));
+        let variable = |name: &str| std::env::var(name).map_err(|_| lacks(name));
+        let (host, port) = (variable("KUBERNETES_SERVICE_HOST")?, variable("KUBERNETES_SERVICE_PORT")?);
+        let file = |name: &str| {
+            let path = PathBuf::from(ACCOUNT_DIR).join(name);
+            read_credential(&path).map_err(|error| SharedKeysError::NoPod(error.to_string()))
+        };
+        let ca = file("ca.crt")?;
+        let authorities = CertificateDer::pem_slice_iter(ca.as_bytes()).filter_map(Result::ok).collect();
+        let kubeconfig =
+            Kubeconfig { server: url(&host, &port), authorities, certificate: None, token: Some(file("token")?) };
+        let client = Client::new(kubeconfig).map_err(|error| SharedKeysError::NoPod(error.to_string()))?;
+        Ok(Self { client, namespace: file("namespace")?.trim().to_owned() })
+    }
+
+    /// Keeps files in a Secret. Returns whether it was made now: `false` where one of this name is there.
+    fn keep(&self, name: &str, files: Map) -> Result<bool, SharedKeysError> {
+        let labels = value!({"app.kubernetes.io/name": "flotilla"});
+        let secret = value!({
+            "apiVersion": "v1", "kind": "Secret", "type": "Opaque",
+            "metadata": {"name": name, "labels": labels}, "data": (Value::from(files)),
+        });
+        let path = format!("/api/v1/namespaces/{}/secrets", self.namespace);
+        let made = self.client.create(&path, &secret);
+        let made = made.map_err(|source| SharedKeysError::Secret { name: name.into(), source })?;
+        println!("Secret {}/{name} {}", self.namespace, if made { "made" } else { "is there already" });
+        Ok(made)
+    }
+}
+
+/// The URL of a server whose host may be an IPv6 address.
+fn url(host: &str, port: &str) -> String {
+    match host.parse::<Ipv6Addr>() {
+        Ok(address) => format!("https://[{}]:{port}", IpAddr::from(address)),
+        Err(_) => format!("https://{host}:{port}"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::scratch::Scratch;
+
+    #[test]
+    fn what_servers_share_is_made_once() {
+        let dir = Scratch::new();
+        let command = SharedKeys {
+            dir: dir.join("pki"),
+            server: "https://api.example:6443".into(),
+            admin_kubeconfig: None,
+            to_secret: None,
+        };
+        command.run().unwrap();
+        let read = |name: &str| std::fs::read_to_string(dir.join("pki").join(name)).unwrap();
+        let names = pki::SHARED_FILES.iter().chain(&[crate::access::tokens::KEY_FILE]);
+        let first: Vec<String> = names.clone().map(|name| read(name)).collect();
+        command.run().unwrap();
+        assert!(names.map(|name| read(name)).eq(first), "a second run changes nothing");
+        assert!(read("admin.kubeconfig").contains("https://api.example:6443"));
+    }
+
+    #[test]
+    fn addresses_of_both_families_are_urls() {
+        assert_eq!(url("10.96.0.1", "443"), "https://10.96.0.1:443");
+        assert_eq!(url("fd00::1", "443"), "https://[fd00::1]:443");
+    }
+}
