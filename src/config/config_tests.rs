@@ -149,3 +149,19 @@ fn variables_that_belong_to_no_option_are_told() {
     let owned = environment.map(|(name, value)| (name.to_owned(), value.to_owned()));
     assert_eq!(super::unrecognized_variables(owned.into_iter()), ["FLOTILLA_DATADIR", "FLOTILLA_LISTEN_PORT"]);
 }
+
+#[test]
+fn files_that_are_shipped_are_configurations() {
+    let deploy = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("deploy");
+    for (name, members) in [("flotilla.toml", 0), ("flotilla-member.toml", 3), ("compose/member.toml", 3)] {
+        let path = deploy.join(name);
+        let flags = ["--config", path.to_str().unwrap(), "--name", "a"];
+        let flags = if members > 0 { &flags[..] } else { &flags[..2] };
+        let config = load_from(flags).unwrap_or_else(|error| panic!("{name}: {error}"));
+        let listed = match &config.initial_cluster {
+            Some(super::super::InitialCluster::Members(members)) => members.len(),
+            _ => 0,
+        };
+        assert_eq!((listed, config.listen.port()), (members, 6443), "{name}");
+    }
+}

@@ -130,6 +130,11 @@ fn no_request_fails_during_a_rolling_restart() {
 }
 
 #[test]
+fn no_request_fails_during_a_rolling_restart_behind_haproxy() {
+    rolling::no_request_fails_behind_haproxy();
+}
+
+#[test]
 fn interruption_by_the_leader_of_three_members() {
     interruption::measure(3, measurements(), event().as_deref());
 }

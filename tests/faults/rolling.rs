@@ -1,14 +1,21 @@
-//! A rolling restart as the README tells it, under clients that a load balancer leads to members that are ready.
+//! A rolling restart as the README tells it, under clients that a load balancer leads to members that are ready: one
+//! that the test plays itself, and HAProxy with the configuration that is shipped.
 
+use std::io;
+use std::net::SocketAddr;
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use crate::fleet::{Endpoints, Fleet};
-use crate::support::{Answer, CONFIG_MAPS, Connection, config_map, config_map_path};
+use crate::support::{Answer, CONFIG_MAPS, Connection, config_map, config_map_path, ports};
 
 /// How long members serve on when they are told to end. On a machine that is busy with other things, the balancer may
 /// notice late that they are not ready.
 const DELAY: &[&str] = &["--shutdown-delay-seconds", "2", "--shards", "configmaps=8"];
+/// The same where HAProxy asks, which is another process on such a machine.
+const LONGER_DELAY: &[&str] = &["--shutdown-delay-seconds", "5", "--shards", "configmaps=8"];
 /// How often the balancer asks.
 const ASKS: Duration = Duration::from_millis(100);
 /// How long an answer may take before a client gives up on it.
@@ -28,6 +35,8 @@ struct Balancer<'a> {
     endpoints: &'a Endpoints,
     ready: Vec<AtomicBool>,
     is_over: AtomicBool,
+    /// The address of another balancer, which chooses in the place of this one.
+    front: Option<SocketAddr>,
 }
 
 impl Balancer<'_> {
@@ -56,9 +65,53 @@ impl Balancer<'_> {
 
 /// Every member ends and starts again, one after the other; no request of anybody fails.
 pub fn no_request_fails() {
-    let (mut fleet, endpoints) = Fleet::start_with_flags(3, DELAY);
+    let (fleet, endpoints) = Fleet::start_with_flags(3, DELAY);
+    restart_all(fleet, &endpoints, None);
+}
+
+/// The same behind HAProxy; where it is not installed, the test says so.
+pub fn no_request_fails_behind_haproxy() {
+    if let Err(error) = Command::new("haproxy").arg("-v").stdout(Stdio::null()).status() {
+        eprintln!("skipped: haproxy cannot be run: {error}");
+        return;
+    }
+    let (fleet, endpoints) = Fleet::start_with_flags(3, LONGER_DELAY);
+    let front = ports::free(1)[0];
+    let _haproxy = HaProxy::start(front, &endpoints);
+    let deadline = Instant::now() + TIMEOUT;
+    let is_there = || Connection::open_within(front, &endpoints.administrator, TIMEOUT).is_ok();
+    while !is_there() {
+        assert!(Instant::now() < deadline, "haproxy leads nowhere");
+        std::thread::sleep(ASKS);
+    }
+    restart_all(fleet, &endpoints, Some(front));
+}
+
+/// HAProxy, until this is dropped.
+struct HaProxy(Child);
+
+impl HaProxy {
+    fn start(front: SocketAddr, endpoints: &Endpoints) -> HaProxy {
+        let mut command = Command::new("haproxy");
+        command.args(["-db", "-f"]).arg(Path::new(env!("CARGO_MANIFEST_DIR")).join("deploy/haproxy.cfg"));
+        command.env("FLOTILLA_BIND", front.to_string()).stdout(Stdio::null()).stderr(Stdio::null());
+        for (name, member) in ["FLOTILLA_A", "FLOTILLA_B", "FLOTILLA_C"].into_iter().zip(&endpoints.members) {
+            command.env(name, member.to_string());
+        }
+        HaProxy(command.spawn().expect("haproxy can be run"))
+    }
+}
+
+impl Drop for HaProxy {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+fn restart_all(mut fleet: Fleet, endpoints: &Endpoints, front: Option<SocketAddr>) {
     let ready = (0..fleet.size()).map(|_| AtomicBool::new(true)).collect();
-    let balancer = Balancer { endpoints: &endpoints, ready, is_over: AtomicBool::new(false) };
+    let balancer = Balancer { endpoints, ready, is_over: AtomicBool::new(false), front };
     std::thread::scope(|scope| {
         /// Ends the clients, also when the test fails.
         struct Over<'a>(&'a AtomicBool);
@@ -76,7 +129,7 @@ pub fn no_request_fails() {
         for member in 0..fleet.size() {
             fleet.terminate(member);
             fleet.start_member(member);
-            fleet.await_ready(&endpoints);
+            fleet.await_ready(endpoints);
         }
         drop(over);
         let (mut requests, mut retries) = (0, 0);
@@ -135,22 +188,39 @@ impl Client<'_> {
     }
 
     fn send(&mut self, method: &str, path: &str, body: &str) -> Answer {
+        if let Some(front) = self.balancer.front {
+            return self.send_through(front, method, path, body);
+        }
         let member = self.balancer.choose(self.member);
         if member != self.member {
             (self.member, self.connection) = (member, None);
         }
         let began = Instant::now();
-        let headers: &[_] = if body.is_empty() { &[] } else { &[("Content-Type", "application/json")] };
-        let endpoints = self.balancer.endpoints;
-        let open = self
-            .connection
-            .take()
-            .map_or_else(|| Connection::open_within(endpoints.members[member], &endpoints.administrator, TIMEOUT), Ok);
-        let answered = open.and_then(|mut open| {
-            let answer = open.call(method, path, headers, body.as_bytes())?;
-            self.connection = Some(open);
-            Ok(answer)
-        });
+        let answered = self.ask(self.balancer.endpoints.members[member], method, path, body);
         answered.unwrap_or_else(|error| panic!("{method} through member {member}, {:?}: {error}", began.elapsed()))
+    }
+
+    /// Sends a request through another balancer. A connection that was used before may have been closed since, with the
+    /// member at its other end: clients send what can be repeated again then, on a new one.
+    fn send_through(&mut self, front: SocketAddr, method: &str, path: &str, body: &str) -> Answer {
+        let was_used = self.connection.is_some();
+        match self.ask(front, method, path, body) {
+            Err(_) if was_used => self.ask(front, method, path, body),
+            answered => answered,
+        }
+        .unwrap_or_else(|error| panic!("{method} {path} through the balancer: {error}"))
+    }
+
+    /// Asks on the connection that is there, or on a new one.
+    fn ask(&mut self, address: SocketAddr, method: &str, path: &str, body: &str) -> io::Result<Answer> {
+        let headers: &[_] = if body.is_empty() { &[] } else { &[("Content-Type", "application/json")] };
+        let administrator = &self.balancer.endpoints.administrator;
+        let mut open = match self.connection.take() {
+            Some(open) => open,
+            None => Connection::open_within(address, administrator, TIMEOUT)?,
+        };
+        let answer = open.call(method, path, headers, body.as_bytes())?;
+        self.connection = Some(open);
+        Ok(answer)
     }
 }
