@@ -38,6 +38,7 @@ pub mod streams;
 pub mod transport;
 pub mod unreadable;
 pub mod version;
+pub mod wall_clock;
 pub mod watch;
 pub mod watchdog;
 pub mod webhooks;

@@ -20,7 +20,8 @@ pub struct Seen {
 impl Seen {
     /// Reads one of the answers that were recorded.
     pub fn recorded(document: &Json) -> Option<Seen> {
-        let int = |key| if let Some(Json::Int(number)) = document.get(key) { i64::try_from(*number).ok() } else { None };
+        let int =
+            |key| if let Some(Json::Int(number)) = document.get(key) { i64::try_from(*number).ok() } else { None };
         Some(Seen {
             step: usize::try_from(int("step")?).ok()?,
             request: document.get("request")?.as_str()?.to_owned(),

@@ -113,8 +113,7 @@ fn main() -> ExitCode {
     };
     let (mut total, mut has_failed) = (Count::default(), false);
     for servers in &settings.servers {
-        let chosen: Vec<&Case> =
-            cases.iter().filter(|case| settings.includes(&case.area, *servers, &floor)).collect();
+        let chosen: Vec<&Case> = cases.iter().filter(|case| settings.includes(&case.area, *servers, &floor)).collect();
         if chosen.is_empty() {
             continue;
         }
@@ -138,8 +137,8 @@ fn compare_all(settings: &Settings, cases: &[&Case], servers: &Servers, number: 
     std::thread::scope(|scope| {
         for _ in 0..settings.side_by_side {
             scope.spawn(|| {
-                while let Some((index, case)) = Some(next.fetch_add(1, Ordering::SeqCst))
-                    .and_then(|index| Some((index, cases.get(index)?)))
+                while let Some((index, case)) =
+                    Some(next.fetch_add(1, Ordering::SeqCst)).and_then(|index| Some((index, cases.get(index)?)))
                 {
                     let (count, lines) = compare(settings, case, servers, number);
                     // All that is said of a scenario stands together.

@@ -20,10 +20,7 @@ pattern!(UID, r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}");
 pattern!(DIGITS, r"\d+");
 pattern!(TOKEN_VOLUME, r"\bkube-api-access-([bcdfghjklmnpqrstvwxz2456789]{5})\b");
 // A difference between structs of the server's own.
-pattern!(
-    DIFFERENCE,
-    r"(?s)(updates may not change fields other than [^\n]*|may not be changed)\n(?:@@|[ \x{a0}]).*"
-);
+pattern!(DIFFERENCE, r"(?s)(updates may not change fields other than [^\n]*|may not be changed)\n(?:@@|[ \x{a0}]).*");
 pattern!(HASH, r"\bhash=[0-9A-F]{128}\b");
 pattern!(TOO_OLD, r"(too old resource version: )\d+ \(\d+\)");
 pattern!(VERSION_TOLD, r"(Too large resource version: |current: |too old resource version: )\d+");

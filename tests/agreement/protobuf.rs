@@ -67,7 +67,8 @@ fn name(message: &Message<'_>, number: u128) -> Option<Json> {
 
 fn numbers(found: &Message<'_>, number: u128) -> Option<Json> {
     let Some(values) = found.get(&number) else { return Some(Json::Null) };
-    let number = |value: &Field<'_>| if let Field::Number(number) = value { i128::try_from(*number).ok() } else { None };
+    let number =
+        |value: &Field<'_>| if let Field::Number(number) = value { i128::try_from(*number).ok() } else { None };
     values.iter().map(|value| number(value).map(Json::Int)).collect::<Option<_>>().map(Json::List)
 }
 
@@ -96,8 +97,7 @@ fn object(envelope: &[u8]) -> Option<Json> {
     let body = message(bytes(&envelope, 2)?)?;
     let kind = name(&kind_of, 2)?;
     let said = kind.as_str().unwrap_or_default().to_owned();
-    let mut out =
-        map([("apiVersion", name(&kind_of, 1)?), ("kind", kind), ("contentType", name(&envelope, 4)?)]);
+    let mut out = map([("apiVersion", name(&kind_of, 1)?), ("kind", kind), ("contentType", name(&envelope, 4)?)]);
     if said == "Status" {
         out.extend(map([
             ("status", name(&body, 2)?),

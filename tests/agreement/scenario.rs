@@ -109,6 +109,7 @@ impl Run<'_> {
         let answer = self.send(method, &path, options)?;
         self.save(&answer, options);
         let body = self.body(&answer, options)?;
+        let request = format!("{method} {}", self.normal.text(&path));
         let shown = HEADERS.into_iter().chain(texts(options.get("see")));
         let mut headers = Vec::new();
         for name in shown {
@@ -116,13 +117,14 @@ impl Run<'_> {
                 Json::put(&mut headers, name.to_owned(), Json::Text(self.normal.header(name, value)));
             }
         }
-        let request = format!("{method} {}", self.normal.text(&path));
         Ok(Some(Seen { step: number, request, status: answer.status, headers: Json::Map(headers), body }))
     }
 
     fn send(&self, method: &str, path: &str, options: &Json) -> Result<Answer, String> {
-        let mut headers =
-            vec![("Accept".to_owned(), Json::text("application/json")), ("User-Agent".into(), Json::text("parity/1.0"))];
+        let mut headers = vec![
+            ("Accept".to_owned(), Json::text("application/json")),
+            ("User-Agent".into(), Json::text("parity/1.0")),
+        ];
         let body = match options.get("body").unwrap_or(&Json::Null) {
             Json::Null => None,
             body => {
@@ -295,7 +297,8 @@ pub fn sorted(mut body: Json, options: &Json) -> Json {
 fn canonical(value: &Json) -> String {
     match value {
         Json::Map(members) => {
-            let mut members: Vec<_> = members.iter().map(|(key, value)| format!("{key:?}:{}", canonical(value))).collect();
+            let mut members: Vec<_> =
+                members.iter().map(|(key, value)| format!("{key:?}:{}", canonical(value))).collect();
             members.sort();
             format!("{{{}}}", members.join(","))
         }

@@ -46,8 +46,7 @@ fn every_flag_stands_among_the_flags() {
 fn every_metric_stands_among_the_metrics() {
     let directory = DataDir::new();
     let text = directory.start().connect().get("/metrics").text();
-    let names: Vec<&str> =
-        text.lines().filter_map(|line| line.strip_prefix("# TYPE ")?.split(' ').next()).collect();
+    let names: Vec<&str> = text.lines().filter_map(|line| line.strip_prefix("# TYPE ")?.split(' ').next()).collect();
     assert!(names.len() > 40, "only {} metrics were found", names.len());
     let missing = undocumented("metrics.md", names.into_iter());
     assert!(missing.is_empty(), "docs/metrics.md does not have {missing:?}");
