@@ -88,3 +88,40 @@ fn the_first_page_is_short() {
     let lines = text.lines().count();
     assert!(lines <= README_LINES_MAX, "README.md has {lines} lines: pages under docs/ have room");
 }
+
+/// The roots of the crates, whose modules the map of ARCHITECTURE.md has.
+const ROOTS: [&str; 5] =
+    ["src/lib.rs", "src/cel/src/lib.rs", "cluster/src/lib.rs", "proto/src/lib.rs", "loadtest/src/main.rs"];
+
+#[test]
+fn every_module_stands_in_the_map() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let map = fs::read_to_string(root.join("ARCHITECTURE.md")).unwrap();
+    let rows = map.lines().filter(|line| line.starts_with('|')).filter_map(|line| line.split('|').nth(1));
+    let named: Vec<&str> = rows.flat_map(|row| row.split('`').skip(1).step_by(2)).collect();
+    let mut missing = Vec::new();
+    for file in ROOTS {
+        let text = fs::read_to_string(root.join(file)).unwrap();
+        let modules = text.lines().filter_map(|line| line.split("mod ").nth(1)?.strip_suffix(';'));
+        let modules: Vec<&str> = modules.filter(|name| !name.ends_with("_tests")).collect();
+        assert!(modules.len() > 5, "only {} modules were found in {file}", modules.len());
+        missing
+            .extend(modules.into_iter().filter(|name| !named.contains(name)).map(|name| format!("{name} of {file}")));
+    }
+    assert!(missing.is_empty(), "the map of ARCHITECTURE.md does not have {missing:?}");
+}
+
+/// Paths of files and folders that a page names between backticks.
+fn paths(text: &str) -> impl Iterator<Item = &str> {
+    const BEGINNINGS: [&str; 7] = ["src/", "tests/", "cluster/", "proto/", "docs/", "loadtest/", ".ci/"];
+    let code = text.split('`').skip(1).step_by(2);
+    code.filter(|code| BEGINNINGS.iter().any(|beginning| code.starts_with(beginning)) && !code.contains(['*', ' ']))
+}
+
+#[test]
+fn paths_that_contributors_are_told_are_there() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let text = fs::read_to_string(root.join("CONTRIBUTING.md")).unwrap();
+    let lost: Vec<&str> = paths(&text).filter(|path| !root.join(path).exists()).collect();
+    assert!(lost.is_empty(), "CONTRIBUTING.md names {lost:?}, which are not there");
+}
