@@ -6,8 +6,8 @@
 //!
 //! A module imports only modules that are named before it here; `tests/layers.rs` checks that.
 //!
-//! - Facts, errors and bounds: `limits`, `version`, `api_version`, `field`, `status`, `unreadable`, `catalogued`,
-//!   `embedded`
+//! - Facts, errors and bounds: `limits`, `wall_clock`, `version`, `api_version`, `field`, `status`, `unreadable`,
+//!   `catalogued`, `embedded`
 //! - What is configured: `config`, `pki`
 //! - Trees of objects: `patch`, `fieldmanager`, `printing`, `rules`
 //! - What is measured: `prometheus`
@@ -69,6 +69,7 @@ pub mod streams;
 pub mod transport;
 pub mod unreadable;
 pub mod version;
+pub mod wall_clock;
 pub mod watch;
 pub mod watchdog;
 pub mod webhooks;

@@ -1,5 +1,5 @@
-//! Objects in the representation that a client asked for: as they are, as metadata alone, or as rows of a Table; in JSON,
-//! YAML or protobuf.
+//! Objects in the representation that a client asked for: as they are, as metadata alone, or as rows of a Table; in
+//! JSON, YAML or protobuf.
 
 use std::sync::Arc;
 

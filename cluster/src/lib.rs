@@ -70,6 +70,7 @@ mod revision;
 mod shard_map;
 mod shards;
 #[cfg(test)]
+#[allow(clippy::disallowed_methods, reason = "what is simulated needs no bound of its own")]
 mod simulation;
 mod snapshot;
 mod store;

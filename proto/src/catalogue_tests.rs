@@ -50,6 +50,40 @@ fn every_resource_and_kind_is_found_by_its_names() {
     assert!(kind("", "v1", "Deployment").is_none());
 }
 
+/// Types whose fields explain themselves: their names are those of JSON Schema, which clients know.
+const SELF_EXPLAINING: [&str; 1] = ["JSONSchemaProps"];
+/// What a description has at least, to say more than a name does.
+const WORDS_MIN: usize = 6;
+
+/// Why a description explains nothing, if it does not.
+fn emptiness(name: &str, description: &str) -> Option<String> {
+    let letters = |text: &str| text.chars().filter(|each| each.is_alphanumeric()).collect::<String>().to_lowercase();
+    if description.is_empty() {
+        return Some(format!("{name} has no description"));
+    }
+    if letters(name.rsplit('.').next().unwrap_or(name)) == letters(description) {
+        return Some(format!("{name} is described by its own name"));
+    }
+    let words = description.split_whitespace().count();
+    (words < WORDS_MIN).then(|| format!("{name} is described by {words} words: {description}"))
+}
+
+#[test]
+fn descriptions_explain() {
+    let mut found = Vec::new();
+    for of in types() {
+        found.extend(emptiness(&of.openapi, &of.description));
+        if !SELF_EXPLAINING.contains(&&*of.name) {
+            let fields = of.fields.iter();
+            found.extend(
+                fields.filter_map(|field| emptiness(&format!("{}.{}", of.openapi, field.name), &field.description)),
+            );
+        }
+    }
+    assert!(found.is_empty(), "{} descriptions explain nothing:\n{}", found.len(), found.join("\n"));
+    assert!(emptiness("Pod.exec", "Exec.").is_some() && emptiness("Pod.exec", "").is_some(), "nothing is ever found");
+}
+
 #[test]
 fn every_type_is_found_and_its_wire_reaches_every_numbered_field_once() {
     fn walk(parts: &[crate::schema::Wire], seen: &mut Vec<usize>) {

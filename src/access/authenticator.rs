@@ -14,6 +14,7 @@ use super::tokens::{KeySet, ServiceAccountTokens};
 use super::user::User;
 use crate::limits::TOKEN_BYTES;
 use crate::status::ApiError;
+use crate::wall_clock;
 
 /// Who asks.
 #[derive(Debug, Clone)]
@@ -94,7 +95,7 @@ impl Authenticator {
         connection: &ConnectionIdentity,
         authorization: Option<&[u8]>,
     ) -> Result<Authenticated, Refused> {
-        let now = SystemTime::now();
+        let now = wall_clock::now();
         let found = |user: &Arc<User>| Ok(Authenticated { user: Arc::clone(user), warning: None });
         if let Some(user) = connection.user(now) {
             return found(user);
@@ -139,7 +140,7 @@ impl Authenticator {
     /// When it is not valid.
     pub fn review(&self, token: &[u8], audiences: &[String]) -> Result<TokenOwner, Refused> {
         let wanted = if audiences.is_empty() { self.audiences() } else { audiences };
-        let (user, own) = self.token_user(token, wanted, SystemTime::now())?;
+        let (user, own) = self.token_user(token, wanted, wall_clock::now())?;
         Ok(TokenOwner { user, audiences: wanted.iter().filter(|audience| own.contains(audience)).cloned().collect() })
     }
 
@@ -219,7 +220,7 @@ mod tests {
     }
 
     fn certificate(seconds_left: i64) -> ConnectionIdentity {
-        let now = SystemTime::now();
+        let now = wall_clock::now();
         let left = Duration::from_secs(seconds_left.unsigned_abs());
         let not_after = if seconds_left < 0 { now - left } else { now + left };
         ConnectionIdentity::User { user: Arc::new(User { name: "cert".into(), ..User::default() }), not_after }

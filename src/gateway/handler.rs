@@ -4,7 +4,7 @@ use std::future::poll_fn;
 use std::panic::AssertUnwindSafe;
 use std::pin::pin;
 use std::sync::Arc;
-use std::time::{Instant, SystemTime};
+use std::time::Instant;
 
 use actix::Addr;
 use actix_web::http::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE, HeaderName, USER_AGENT};
@@ -30,6 +30,7 @@ use crate::served::Served;
 use crate::status::{ApiError, ApiResult};
 use crate::streams::websocket;
 use crate::transport::{ConnectionId, Outlet, Target};
+use crate::wall_clock;
 use crate::watchdog::{Stage, Work, during};
 
 /// What of a request's head the server looks at.
@@ -231,7 +232,7 @@ async fn route(
 /// Who asks, if a proxy that is believed says so.
 fn proxied(gateway: &Gateway, request: &HttpRequest) -> Option<Authenticated> {
     let proxy = gateway.authenticator.proxy()?;
-    request.conn_data::<TrustedProxy>().filter(|trusted| trusted.is_valid(SystemTime::now()))?;
+    request.conn_data::<TrustedProxy>().filter(|trusted| trusted.is_valid(wall_clock::now()))?;
     proxy.user(request.headers()).map(|user| Authenticated { user: Arc::new(user), warning: None })
 }
 

@@ -1,14 +1,12 @@
 //! PersistentVolumes.
 
-use std::time::{SystemTime, UNIX_EPOCH};
-
-use flotilla_proto::time::Timestamp;
 use flotilla_proto::value;
 use flotilla_proto::value::{Map, Value};
 
 use super::volume_source;
 use crate::field::{ErrorKind, Errors, Path, shown};
 use crate::rules::{Generation, NameRule, Strategy, metadata, names, node_selector, protection, resources, shown};
+use crate::wall_clock;
 
 /// Ways to mount a volume, as messages list them.
 pub const ACCESS_MODES: [&str; 4] = ["ReadOnlyMany", "ReadWriteMany", "ReadWriteOnce", "ReadWriteOncePod"];
@@ -36,8 +34,7 @@ pub static STRATEGY: Strategy = Strategy {
 
 /// The current time as objects state it.
 pub fn now() -> String {
-    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    Timestamp { seconds: i64::try_from(since.as_secs()).unwrap_or(0), nanos: 0 }.to_string()
+    wall_clock::timestamp().to_string()
 }
 
 fn default(object: &mut Value) {

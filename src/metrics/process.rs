@@ -1,12 +1,13 @@
 //! The process and what it was built of.
 
-use std::time::{SystemTime, UNIX_EPOCH};
+use std::time::UNIX_EPOCH;
 
 use rustix::process::Resource;
 use rustix::time::ClockId;
 
 use crate::discovery;
 use crate::prometheus::Page;
+use crate::wall_clock;
 
 /// The process since it began to measure.
 #[derive(Debug)]
@@ -17,7 +18,7 @@ pub struct Process {
 impl Process {
     /// Now.
     pub fn begin() -> Self {
-        Self { started: SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs_f64() }
+        Self { started: wall_clock::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs_f64() }
     }
 
     /// Appends what the operating system knows. What it does not tell is left out.

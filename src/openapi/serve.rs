@@ -18,6 +18,7 @@ use super::{v2, write};
 use crate::discovery::{Answer, Body, Request, hash};
 use crate::limits;
 use crate::request::query::Query;
+use crate::wall_clock;
 
 /// How long clients may keep a document that they asked for by its hash.
 const IMMUTABLE_FOR: Duration = Duration::from_secs(365 * 24 * 3600);
@@ -88,7 +89,7 @@ impl OpenApi {
     }
 
     fn of(documents: BTreeMap<String, Arc<Document>>, remote: Arc<BTreeMap<String, String>>) -> Self {
-        Self { documents, remote, v2_hash: OnceLock::new(), kept: Mutex::default(), since: SystemTime::now() }
+        Self { documents, remote, v2_hash: OnceLock::new(), kept: Mutex::default(), since: wall_clock::now() }
     }
 
     /// The same documents, and others in the index that other servers have.
@@ -140,7 +141,7 @@ impl OpenApi {
         match query.get("hash") {
             Some(asked) if asked == hash => {
                 headers.push(("cache-control", "public, immutable".into()));
-                headers.push(("expires", http_date(SystemTime::now() + IMMUTABLE_FOR, "UTC").into()));
+                headers.push(("expires", http_date(wall_clock::now() + IMMUTABLE_FOR, "UTC").into()));
             }
             Some(asked) if !asked.is_empty() => {
                 headers.push(("location", format!("/openapi/v3/{path}?hash={hash}").into()));

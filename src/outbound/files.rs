@@ -73,7 +73,7 @@ mod tests {
         fs::write(&path, "1").unwrap();
         assert_eq!(files.trust(), Trust::Bundle("1".into()));
         fs::write(&path, "2").unwrap();
-        let later = SystemTime::now() + std::time::Duration::from_secs(5);
+        let later = crate::wall_clock::now() + std::time::Duration::from_secs(5);
         fs::File::options().write(true).open(&path).unwrap().set_modified(later).unwrap();
         assert_eq!(files.trust(), Trust::Bundle("2".into()));
         fs::remove_file(&path).unwrap();

@@ -9,6 +9,7 @@ use x509_parser::prelude::{FromDer, X509Certificate};
 
 use super::files::{PRIVATE, PUBLIC, publish_new, read_existing, replace};
 use super::{AUTHORITY_RENEWAL, AUTHORITY_VALIDITY, CLOCK_SKEW, PkiError, certificates};
+use crate::wall_clock;
 
 /// An authority with its key.
 #[derive(Debug)]
@@ -37,7 +38,7 @@ impl Authority {
             None => publish_new(&path, &self_sign(common_name, &key)?, PUBLIC)?,
         };
         let authority = Self::parse(&path, pem, key)?;
-        if authority.not_after - OffsetDateTime::now_utc() > AUTHORITY_RENEWAL {
+        if authority.not_after - OffsetDateTime::from(wall_clock::now()) > AUTHORITY_RENEWAL {
             return Ok(authority);
         }
         // Same name and key: certificates issued so far stay valid, and so does trust in the old certificate.
@@ -107,7 +108,7 @@ pub(super) fn has_key(certificate: &X509Certificate<'_>, key: &KeyPair) -> bool 
 
 /// A certificate's parameters: its name, valid from now on.
 pub(super) fn params(common_name: &str, validity: std::time::Duration) -> CertificateParams {
-    let now = OffsetDateTime::now_utc();
+    let now = OffsetDateTime::from(wall_clock::now());
     let mut params = CertificateParams::default();
     params.distinguished_name = rcgen::DistinguishedName::new();
     params.distinguished_name.push(DnType::CommonName, common_name);

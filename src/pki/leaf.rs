@@ -13,6 +13,7 @@ use x509_parser::prelude::{FromDer, X509Certificate};
 use super::authority::{has_key, open_key, params};
 use super::files::{PUBLIC, read_existing, replace};
 use super::{Authority, LEAF_RENEWAL, LEAF_VALIDITY, PkiError, certificates};
+use crate::wall_clock;
 
 /// What a certificate is for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -144,7 +145,7 @@ fn usable(
         Ok(Some(extension)) => extension.value.general_names.iter().filter_map(name_of).collect(),
         _ => BTreeSet::new(),
     };
-    let now = OffsetDateTime::now_utc();
+    let now = OffsetDateTime::from(wall_clock::now());
     let good = parsed.validity().not_before.to_datetime() <= now
         && parsed.validity().not_after.to_datetime() - now > LEAF_RENEWAL
         && text(Box::new(parsed.subject().iter_common_name())).as_deref() == Some(spec.common_name)

@@ -1,7 +1,5 @@
 //! Ages and spans of time for people: `45s`, `5m30s`, `3d4h`.
 
-use std::time::{SystemTime, UNIX_EPOCH};
-
 use flotilla_proto::time::Timestamp;
 use flotilla_proto::value::{Str, Value};
 
@@ -9,12 +7,6 @@ use flotilla_proto::value::{Str, Value};
 pub const UNKNOWN: &str = "<unknown>";
 
 const SECOND: i64 = 1_000_000_000;
-
-/// The wall clock's time, to which ages are counted.
-pub fn now() -> Timestamp {
-    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    Timestamp { seconds: i64::try_from(since.as_secs()).unwrap_or(i64::MAX), nanos: since.subsec_nanos() }
-}
 
 /// Nanoseconds from `from` to `to`, cut to what 64 bits hold (292 years), as Go's durations are.
 pub fn between(from: Timestamp, to: Timestamp) -> i64 {

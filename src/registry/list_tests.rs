@@ -12,7 +12,7 @@ use crate::scratch::Scratch;
 
 /// A token of a replica that is ahead by this much.
 fn token(served: &Served, ahead: Duration) -> Listing {
-    let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap();
+    let now = crate::wall_clock::now().duration_since(std::time::UNIX_EPOCH).unwrap();
     let revision = Revision::from_unix_ms((now + ahead).as_millis() as u64);
     let (table, after) = (served.table.as_str().to_owned(), "a/b".to_owned());
     let token = Token { table, epoch: 0, revision: Some(revision), after, seen: 1 };

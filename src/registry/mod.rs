@@ -35,7 +35,6 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use flotilla_cluster::{Draft, Expectation, Key, Mutation, Object, Outcome, Store, Table, Tenure, Write, WriteError};
-use flotilla_proto::time::Timestamp;
 use flotilla_proto::value::Value;
 
 pub use admission::plugins;
@@ -59,6 +58,7 @@ use crate::metrics::Metrics;
 use crate::outbound::Outbound;
 use crate::served::{Resources, Served};
 use crate::status::{ApiError, ApiResult};
+pub use crate::wall_clock::timestamp as now;
 
 /// What every operation on objects needs.
 pub struct Registry {
@@ -209,10 +209,4 @@ fn write_failed(error: &WriteError) -> ApiError {
         WriteError::Unknown => ApiError::timeout(error.to_string(), 1),
         _ => ApiError::unavailable(error.to_string(), 1),
     }
-}
-
-/// The time, as objects state it.
-pub fn now() -> Timestamp {
-    let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap_or_default();
-    Timestamp { seconds: since.as_secs() as i64, nanos: since.subsec_nanos() }
 }

@@ -1,5 +1,5 @@
-//! What `deploy/` ships, tried: manifests on a server of our own, the chart with helm, the configuration of HAProxy with
-//! HAProxy. Where these programs are not there, the tests say so and pass.
+//! What `deploy/` ships, tried: manifests on a server of our own, the chart with helm, the configuration of HAProxy
+//! with HAProxy. Where these programs are not there, the tests say so and pass.
 
 use std::collections::BTreeSet;
 use std::fs;

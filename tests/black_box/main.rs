@@ -1,6 +1,7 @@
 //! Tests of the program from outside: the real binary, its flags, signals, files and TLS port, and nothing of its code.
 //!
 //! `cargo test --test black_box`. Each test has a server and a data directory of its own.
+#![allow(clippy::disallowed_methods, clippy::disallowed_types, reason = "tests and their stand-ins may block")]
 
 mod access;
 mod aggregation;
@@ -16,6 +17,7 @@ mod deployed;
 mod details;
 mod disk;
 mod dividing;
+mod documented;
 mod drain;
 mod ends;
 mod expiring;

@@ -20,6 +20,7 @@
 //! between them), [`traffic`] (clients), [`faults`] (what is done to members), [`run`] (all of it together),
 //! [`disks`] (what is done to disks), [`loss`] (packets that are lost), [`minority`] (a member that is cut off),
 //! [`rolling`] (restarts as for an upgrade), [`interruption`] (what is measured).
+#![allow(clippy::disallowed_methods, clippy::disallowed_types, reason = "tests and their stand-ins may block")]
 
 mod check;
 mod disks;

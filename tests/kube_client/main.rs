@@ -2,6 +2,7 @@
 //! go on after the server was killed.
 //!
 //! `cargo test --test kube_client`
+#![allow(clippy::disallowed_methods, clippy::disallowed_types, reason = "tests and their stand-ins may block")]
 
 mod crud;
 mod custom;

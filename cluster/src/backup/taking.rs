@@ -1,7 +1,6 @@
 //! Taking a backup while the store goes on.
 
 use std::sync::Arc;
-use std::time::{SystemTime, UNIX_EPOCH};
 
 use bytes::Bytes;
 use futures_util::future::try_join_all;
@@ -11,6 +10,7 @@ use super::{BackupHeader, FORMAT, KIND_END, KIND_HEADER, KIND_OBJECTS, MAGIC};
 use crate::codec::{put_long, put_object, put_text};
 use crate::group::Tables;
 use crate::limits::{BACKUP_ATTEMPTS, BACKUP_CHUNK_BYTES, BACKUP_TIMEOUT, CLOSING_TIMEOUT, SCAN_UNDER_LOCK_MAX};
+use crate::machine::WallClock;
 use crate::{
     Compacted, Cursor, Object, ReadError, Revision, Selection, Snapshot, SnapshotError, Store, TableId, chunk,
 };
@@ -70,7 +70,7 @@ impl Store {
         let mut tables = self.tables().into_iter().map(hold).collect::<Result<Vec<_>, SnapshotError>>()?;
         tables.sort_by(|(one, _), (other, _)| one.cmp(other));
         let header = BackupHeader {
-            unix_ms: SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_millis() as u64),
+            unix_ms: WallClock::system().unix_ms(),
             cluster: self.cluster().cluster,
             revision,
             groups: registry.map().data_groups(),

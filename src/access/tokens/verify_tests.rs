@@ -59,7 +59,7 @@ impl World {
             key,
             objects,
             account: Account { namespace: "ns".into(), name: "bot".into(), uid: "u-1".into() },
-            now: SystemTime::now(),
+            now: crate::wall_clock::now(),
         }
     }
 

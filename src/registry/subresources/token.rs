@@ -1,11 +1,10 @@
 //! `token`: a token for a service account (TokenRequest of `authentication.k8s.io`).
 
-use std::time::SystemTime;
-
 use super::{Acted, Call, Pending};
 use crate::access::tokens::request::fulfil;
 use crate::access::tokens::{Account, StoreObjects};
 use crate::registry::stored_value;
+use crate::wall_clock;
 
 /// POST to a service account's `token`.
 pub(super) fn issue(call: Call<'_>) -> Pending<'_, Acted> {
@@ -19,7 +18,7 @@ pub(super) fn issue(call: Call<'_>) -> Pending<'_, Acted> {
         };
         let objects = StoreObjects::new(&registry.store);
         let audiences = powers.authenticator.audiences();
-        fulfil(powers.issuer, &objects, audiences, &account, &mut body, SystemTime::now())?;
+        fulfil(powers.issuer, &objects, audiences, &account, &mut body, wall_clock::now())?;
         Ok(Acted::Document(body))
     })
 }

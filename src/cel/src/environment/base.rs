@@ -1,4 +1,5 @@
 //! The functions and types of environments, made once and shared.
+#![expect(clippy::disallowed_types, reason = "this crate has no other lock; a poisoned one is taken as it is")]
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, OnceLock};

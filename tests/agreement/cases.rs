@@ -1,0 +1,93 @@
+//! Where scenarios are, what was recorded of them, and how much has to agree.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use super::compare::Seen;
+use super::json::Json;
+use super::yaml;
+
+/// A scenario with the answers of Kubernetes.
+pub struct Case {
+    pub name: String,
+    pub area: String,
+    pub scenario: Json,
+    pub recorded: Vec<Seen>,
+}
+
+/// What a line of the floor demands of an area.
+#[derive(Debug)]
+pub struct Demand {
+    pub area: String,
+    pub steps: usize,
+    /// Servers that are asked: one, or three that are one cluster.
+    pub servers: usize,
+    /// Whether it is compared only where everything is.
+    pub is_long: bool,
+}
+
+/// The files of all scenarios, in the order of their paths.
+pub fn files(cases: &Path) -> Vec<PathBuf> {
+    let (mut folders, mut files) = (vec![cases.join("scenarios")], Vec::new());
+    while let Some(folder) = folders.pop() {
+        for entry in fs::read_dir(&folder).into_iter().flatten().flatten() {
+            let path = entry.path();
+            if path.is_dir() {
+                folders.push(path);
+            } else if path.extension().is_some_and(|extension| extension == "yaml") {
+                files.push(path);
+            }
+        }
+    }
+    files.sort();
+    files
+}
+
+/// Reads the scenarios of areas or names; all, if none are given.
+///
+/// # Errors
+/// The file that cannot be read, and why.
+pub fn read(cases: &Path, names: &[String]) -> Result<Vec<Case>, String> {
+    let mut found = Vec::new();
+    for file in files(cases) {
+        let part = |path: Option<&Path>| {
+            path.and_then(Path::file_stem).map(|name| name.to_string_lossy().into_owned()).unwrap_or_default()
+        };
+        let (name, area) = (part(Some(&file)), part(file.parent()));
+        if !names.is_empty() && !names.contains(&name) && !names.contains(&area) {
+            continue;
+        }
+        let told = |error: String| format!("{}: {error}", file.display());
+        let text = fs::read_to_string(&file).map_err(|error| told(error.to_string()))?;
+        let scenario = yaml::parse(&text).map_err(told)?;
+        let recording = cases.join("recorded").join(format!("{name}.json"));
+        let recorded = fs::read(&recording).map_err(|error| format!("{}: {error}", recording.display()))?;
+        let recorded = Json::parse(&recorded).and_then(|steps| steps.as_list()?.iter().map(Seen::recorded).collect());
+        let recorded = recorded.ok_or_else(|| format!("{}: not a recording", recording.display()))?;
+        found.push(Case { name, area, scenario, recorded });
+    }
+    Ok(found)
+}
+
+/// Reads how much has to agree: lines of area, count, `steps`, servers, `-`, and `long` for what is compared only where
+/// everything is. Nothing is demanded where there is no such file.
+///
+/// # Errors
+/// The line that cannot be read.
+pub fn floor(cases: &Path) -> Result<Vec<Demand>, String> {
+    let text = fs::read_to_string(cases.join("floor")).unwrap_or_default();
+    let lines = text.lines().filter(|line| !line.starts_with('#'));
+    let steps = lines.filter(|line| line.split_ascii_whitespace().nth(2) == Some("steps"));
+    steps.map(|line| demand(line).ok_or_else(|| format!("floor: {line}"))).collect()
+}
+
+fn demand(line: &str) -> Option<Demand> {
+    let words: Vec<&str> = line.split_ascii_whitespace().collect();
+    let (area, steps, servers) = (words.first()?, words.get(1)?, words.get(3)?);
+    Some(Demand {
+        area: (*area).to_owned(),
+        steps: steps.parse().ok()?,
+        servers: servers.parse().ok()?,
+        is_long: words.get(5) == Some(&"long"),
+    })
+}

@@ -1,0 +1,215 @@
+//! Agreement with Kubernetes: scenarios of requests against the real binary, compared step by step with what Kubernetes
+//! answered. README.md beside this file describes scenarios, and the variables that this program heeds.
+//!
+//! It is no list of tests but one comparison, whose last line is `N of M steps agree`; it fails below the floor.
+#![allow(clippy::disallowed_methods, clippy::disallowed_types, reason = "tests and their stand-ins may block")]
+
+mod cases;
+mod client;
+mod compare;
+mod json;
+mod members;
+mod normal;
+mod path;
+mod protobuf;
+mod scenario;
+#[path = "../support/mod.rs"]
+#[allow(dead_code, unused_imports, reason = "other tests use the rest of it")]
+mod support;
+mod yaml;
+
+use std::env;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use cases::{Case, Demand};
+use client::Servers;
+use compare::Seen;
+use json::Json;
+use members::Members;
+
+/// Scenarios that run side by side; most of their time they wait.
+const SIDE_BY_SIDE: usize = 4;
+/// Differences of a step that are shown.
+const DIFFERENCES_MAX: usize = 12;
+/// Bytes that are shown of what a server said that has ended.
+const MESSAGES_BYTES_MAX: usize = 4_000;
+
+/// What is compared.
+struct Settings {
+    cases: PathBuf,
+    /// Areas and scenarios; all where it is empty.
+    names: Vec<String>,
+    /// How many servers are asked; by turns where several numbers are here.
+    servers: Vec<usize>,
+    /// Also what takes long.
+    is_all: bool,
+    is_told: bool,
+    side_by_side: usize,
+}
+
+impl Settings {
+    /// Settings by variables and arguments; `None` where the harness asks what there is to run.
+    fn read() -> Option<Settings> {
+        let own = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/agreement");
+        let variable = |name: &str| env::var(name).ok().filter(|value| !value.is_empty());
+        let only = variable("AGREEMENT_ONLY").unwrap_or_default();
+        let mut names: Vec<String> = only.split_ascii_whitespace().map(str::to_owned).collect();
+        let mut arguments = env::args().skip(1);
+        while let Some(argument) = arguments.next() {
+            match &*argument {
+                "--list" => return None,
+                "--test-threads" | "--format" | "--color" | "--skip" | "-Z" => drop(arguments.next()),
+                _ if argument.starts_with('-') => {}
+                _ => names.push(argument),
+            }
+        }
+        let servers = variable("AGREEMENT_SERVERS").unwrap_or_else(|| "1 3".into());
+        Some(Settings {
+            cases: variable("AGREEMENT_CASES").map_or(own, PathBuf::from),
+            is_told: variable("AGREEMENT_TOLD").is_some(),
+            names,
+            servers: servers.split_ascii_whitespace().filter_map(|count| count.parse().ok()).collect(),
+            is_all: variable("AGREEMENT_ALL").is_some(),
+            side_by_side: variable("AGREEMENT_JOBS").and_then(|jobs| jobs.parse().ok()).unwrap_or(SIDE_BY_SIDE),
+        })
+    }
+
+    /// Whether an area is compared through so many servers.
+    fn includes(&self, area: &str, servers: usize, floor: &[Demand]) -> bool {
+        let demand = floor.iter().find(|demand| demand.area == area && demand.servers == servers);
+        match demand {
+            Some(demand) => !demand.is_long || self.is_all || !self.names.is_empty(),
+            // What nobody has made demands of is compared through one.
+            None => servers == 1 || self.is_all,
+        }
+    }
+}
+
+/// What agreed.
+#[derive(Default, Clone, Copy)]
+struct Count {
+    agree: usize,
+    steps: usize,
+}
+
+impl std::ops::AddAssign for Count {
+    fn add_assign(&mut self, other: Count) {
+        self.agree += other.agree;
+        self.steps += other.steps;
+    }
+}
+
+fn main() -> ExitCode {
+    let Some(settings) = Settings::read() else { return ExitCode::SUCCESS };
+    let (cases, floor) = match (cases::read(&settings.cases, &settings.names), cases::floor(&settings.cases)) {
+        (Ok(cases), Ok(floor)) => (cases, floor),
+        (Err(error), _) | (_, Err(error)) => {
+            eprintln!("{error}");
+            return ExitCode::FAILURE;
+        }
+    };
+    let (mut total, mut has_failed) = (Count::default(), false);
+    for servers in &settings.servers {
+        let chosen: Vec<&Case> = cases.iter().filter(|case| settings.includes(&case.area, *servers, &floor)).collect();
+        if chosen.is_empty() {
+            continue;
+        }
+        let members = if *servers == 1 { Members::one() } else { Members::three(&settings.cases) };
+        let counts = compare_all(&settings, &chosen, &members.servers(), *servers);
+        has_failed |= report(&chosen, &counts, &floor, *servers, &settings);
+        counts.iter().for_each(|count| total += *count);
+        for messages in members.fallen() {
+            has_failed = true;
+            let start = messages.floor_char_boundary(messages.len().saturating_sub(MESSAGES_BYTES_MAX));
+            println!("a server has ended, or answers no more:\n{}", &messages[start..]);
+        }
+    }
+    println!("{} of {} steps agree", total.agree, total.steps);
+    if has_failed { ExitCode::FAILURE } else { ExitCode::SUCCESS }
+}
+
+/// Runs scenarios side by side; how much of each agrees.
+fn compare_all(settings: &Settings, cases: &[&Case], servers: &Servers, number: usize) -> Vec<Count> {
+    let (next, counts) = (AtomicUsize::new(0), Mutex::new(vec![Count::default(); cases.len()]));
+    std::thread::scope(|scope| {
+        for _ in 0..settings.side_by_side {
+            scope.spawn(|| {
+                while let Some((index, case)) =
+                    Some(next.fetch_add(1, Ordering::SeqCst)).and_then(|index| Some((index, cases.get(index)?)))
+                {
+                    let (count, lines) = compare(settings, case, servers, number);
+                    // All that is said of a scenario stands together.
+                    let mut counts = counts.lock().expect("no comparison panics with it");
+                    counts[index] = count;
+                    lines.iter().for_each(|line| println!("{line}"));
+                }
+            });
+        }
+    });
+    counts.into_inner().expect("no comparison panics with it")
+}
+
+/// Runs a scenario; how much of it agrees, and what does not.
+fn compare(settings: &Settings, case: &Case, servers: &Servers, number: usize) -> (Count, Vec<String>) {
+    let stem: String = case.name.chars().take(40).collect();
+    let run = (std::process::id() as usize + number) % 100_000;
+    let namespace = format!("p-{stem}-{run:05}").to_lowercase().replace('_', "-");
+    let seen = scenario::run(servers, &case.scenario, &namespace);
+    let mut count = Count { agree: 0, steps: case.recorded.len() };
+    let mut lines = Vec::new();
+    for (recorded, seen) in case.recorded.iter().zip(seen) {
+        let differences = differences(case, recorded, seen);
+        if differences.is_empty() {
+            count.agree += 1;
+            continue;
+        }
+        lines.push(format!("{} step {} {}", case.name, recorded.step, recorded.request));
+        if settings.is_told {
+            lines.extend(differences.iter().take(DIFFERENCES_MAX).map(|difference| format!("    {difference}")));
+            if differences.len() > DIFFERENCES_MAX {
+                lines.push(format!("    and {} more", differences.len() - DIFFERENCES_MAX));
+            }
+        }
+    }
+    (count, lines)
+}
+
+fn differences(case: &Case, recorded: &Seen, seen: Seen) -> Vec<String> {
+    let steps = case.scenario.get("steps").and_then(Json::as_list).unwrap_or_default();
+    let options = steps.get(recorded.step).and_then(Json::as_map).and_then(<[_]>::first).map(|(_, options)| options);
+    let wanted = Seen {
+        step: recorded.step,
+        request: recorded.request.clone(),
+        status: recorded.status,
+        headers: recorded.headers.clone(),
+        body: options.map_or_else(|| recorded.body.clone(), |options| scenario::sorted(recorded.body.clone(), options)),
+    };
+    if recorded.request.contains("/openapi/") {
+        return seen.without_prose().differences(&wanted.without_prose());
+    }
+    seen.differences(&wanted)
+}
+
+/// Says how much of each area agrees; whether that is less than is demanded.
+fn report(cases: &[&Case], counts: &[Count], floor: &[Demand], servers: usize, settings: &Settings) -> bool {
+    let mut areas: Vec<(&str, Count)> = Vec::new();
+    for (case, count) in cases.iter().zip(counts) {
+        match areas.iter_mut().find(|(area, _)| *area == case.area) {
+            Some((_, sum)) => *sum += *count,
+            None => areas.push((&case.area, *count)),
+        }
+    }
+    let mut has_failed = false;
+    for (area, Count { agree, steps }) in areas {
+        let demand = floor.iter().find(|demand| demand.area == area && demand.servers == servers);
+        // Of an area of which only some scenarios ran nothing can be demanded.
+        let demand = demand.filter(|_| settings.names.is_empty() || settings.names.iter().any(|name| *name == area));
+        let least = demand.map_or_else(String::new, |demand| format!(", at least {} expected", demand.steps));
+        println!("{area}, {servers} server(s): {agree} of {steps} steps agree{least}");
+        has_failed |= demand.is_some_and(|demand| agree < demand.steps);
+    }
+    has_failed
+}

@@ -1,0 +1,53 @@
+//! Every flag and every metric of the program has its place in the documents.
+
+use std::fs;
+use std::path::Path;
+use std::process::Command;
+
+use crate::support::DataDir;
+
+/// Words of a page between backticks; `*` in one stands for anything.
+fn patterns(page: &str) -> Vec<String> {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("docs").join(page);
+    let text = fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
+    text.split('`').skip(1).step_by(2).flat_map(str::split_ascii_whitespace).map(str::to_owned).collect()
+}
+
+fn matches(pattern: &str, name: &str) -> bool {
+    match pattern.split_once('*') {
+        Some((before, after)) => {
+            name.len() >= before.len() + after.len() && name.starts_with(before) && name.ends_with(after)
+        }
+        None => pattern == name,
+    }
+}
+
+fn undocumented<'a>(page: &str, names: impl Iterator<Item = &'a str>) -> Vec<&'a str> {
+    let patterns = patterns(page);
+    names.filter(|name| !patterns.iter().any(|pattern| matches(pattern, name))).collect()
+}
+
+#[test]
+fn every_flag_stands_among_the_flags() {
+    let output = Command::new(env!("CARGO_BIN_EXE_flotilla")).args(["serve", "--help"]).output().expect("a program");
+    let help = String::from_utf8(output.stdout).expect("text");
+    let lines = help.lines().map(str::trim_start).filter(|line| line.starts_with('-'));
+    let flags: Vec<&str> = lines
+        .filter_map(|line| line.split([' ', ',']).find(|word| word.starts_with("--")))
+        .map(|flag| flag.split(['=', '[']).next().unwrap_or(flag))
+        .filter(|flag| !matches!(*flag, "--help" | "--version"))
+        .collect();
+    assert!(flags.len() > 40, "only {} flags were found in the help", flags.len());
+    let missing = undocumented("flags.md", flags.into_iter());
+    assert!(missing.is_empty(), "docs/flags.md does not have {missing:?}");
+}
+
+#[test]
+fn every_metric_stands_among_the_metrics() {
+    let directory = DataDir::new();
+    let text = directory.start().connect().get("/metrics").text();
+    let names: Vec<&str> = text.lines().filter_map(|line| line.strip_prefix("# TYPE ")?.split(' ').next()).collect();
+    assert!(names.len() > 40, "only {} metrics were found", names.len());
+    let missing = undocumented("metrics.md", names.into_iter());
+    assert!(missing.is_empty(), "docs/metrics.md does not have {missing:?}");
+}
