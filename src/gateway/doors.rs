@@ -19,7 +19,7 @@ use crate::registry::subresources::scale::{Paths, ScaleOf};
 use crate::registry::subresources::{self, Acted, Action, Call, Connect, Connected, Connection, Door, Powers, Shown};
 use crate::registry::{Entity, Listing, PatchBody, Target, WriteOptions, ownership, place};
 use crate::status::{ApiError, ApiResult};
-use crate::streams::{self, Passing};
+use crate::streams;
 
 impl Request<'_> {
     /// Answers through a door other than the object itself.
@@ -101,9 +101,7 @@ impl Request<'_> {
         match connection(Connect { registry, target, query: &self.head.query, rest }).await? {
             Connected::Nothing => Ok(HttpResponse::NoContent().insert_header(answer::CACHING).finish()),
             Connected::To(destination) => {
-                let (outbound, drain) = (&registry.outbound, &gateway.streams);
-                let passing = Passing { outbound, request: self.head.request, drain: Some(drain) };
-                streams::pass(passing, &destination, body.coming()?).await
+                streams::pass(gateway.passing(self.head), &destination, body.coming()?).await
             }
         }
     }

@@ -86,7 +86,7 @@ pub async fn answer(
         if !course.enter(gateway, Lane::Watch) {
             return Ok(answer::too_many_requests());
         }
-        return request.watch(of.watch, payload).await;
+        return request.watch(of.watch).await;
     }
     if long_running {
         if !course.enter(gateway, Lane::Watch) {
@@ -186,7 +186,7 @@ impl<'r> Request<'r> {
         match verb {
             Verb::Get => self.get().await,
             Verb::List => self.list().await,
-            Verb::Watch => self.watch(of.watch, body.coming()?).await,
+            Verb::Watch => self.watch(of.watch).await,
             Verb::Create => self.create(body).await,
             Verb::Update => self.update(body).await,
             Verb::Patch => self.patch(body).await,
@@ -273,15 +273,15 @@ impl<'r> Request<'r> {
         lists::respond(&self.gateway.registry, &self.served, page, show, &self.caller.warnings)
     }
 
-    async fn watch(self, by_path: bool, payload: web::Payload) -> ApiResult<HttpResponse> {
+    async fn watch(self, by_path: bool) -> ApiResult<HttpResponse> {
         let representation = self.head.representation_of(&self.served, Offer::Collection)?;
         let mut listing = Listing::read(&self.head.query, &self.served, by_path)?;
         if !self.name.is_empty() {
             listing.select_name(self.name)?;
         }
         let show = lists::Show { representation, include: self.include(), gzip: false };
-        let request = (self.head.request, payload);
-        let asked = watch::Asked { namespace: self.namespace, listing, connection: self.head.connection, request };
+        let Head { request, connection, .. } = *self.head;
+        let asked = watch::Asked { namespace: self.namespace, listing, connection, request };
         watch::respond(self.gateway, &self.served, asked, show, &self.caller.warnings).await
     }
 

@@ -11,7 +11,7 @@ use tokio::sync::Semaphore;
 use super::actor::GatewayActor;
 use super::beginning::Beginning;
 use super::flow::Flow;
-use super::handler;
+use super::handler::{self, Head};
 use super::members::Turns;
 use super::published::Published;
 use crate::access::tokens::{Issuer, jwks_uri};
@@ -28,6 +28,7 @@ use crate::outbound::CredentialFiles;
 use crate::registry::Registry;
 use crate::registry::plugins::Plugins;
 use crate::status::{ApiError, qualified};
+use crate::streams::Passing;
 use crate::watchdog::{self, Watchdog, Work};
 
 /// What all requests share.
@@ -135,6 +136,18 @@ impl Gateway {
     /// Whether no request is in progress.
     pub fn is_idle(&self) -> bool {
         self.flow.is_idle()
+    }
+
+    /// A request, to be passed on until the server is to stop.
+    pub(super) fn passing<'r>(&'r self, head: &Head<'r>) -> Passing<'r> {
+        Passing {
+            outbound: &self.registry.outbound,
+            request: head.request,
+            path: head.path,
+            query: head.query_text,
+            proxy: self.authenticator.proxy().map(|proxy| &**proxy),
+            drain: Some(&self.streams),
+        }
     }
 
     /// What was measured, in the text form of Prometheus.
