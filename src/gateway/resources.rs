@@ -86,23 +86,23 @@ pub async fn answer(
         if !course.enter(gateway, Lane::Watch) {
             return Ok(answer::too_many_requests());
         }
-        return request.watch(of.watch).await;
+        return Box::pin(request.watch(of.watch)).await;
     }
     if long_running {
         if !course.enter(gateway, Lane::Watch) {
             return Ok(answer::too_many_requests());
         }
-        return request.answer(verb, &of, Body::Coming(payload)).await;
+        return Box::pin(request.answer(verb, &of, Body::Coming(payload))).await;
     }
     let ends = course.began + longest;
     request.caller.ends = Some(ends);
     course.ends = Some(ends);
     let answered = async {
         if !verb.writes() {
-            return request.answer(verb, &of, Body::none()).await;
+            return request.read(verb, &of).await;
         }
         match arrive(gateway, &request.caller.user.name, payload, course).await {
-            Some(body) => request.answer(verb, &of, body).await,
+            Some(body) => Box::pin(request.answer(verb, &of, body)).await,
             None => Ok(answer::too_many_requests()),
         }
     };
@@ -173,6 +173,14 @@ fn is_passed_on(of: &ResourcePath, head: &Head<'_>) -> bool {
 }
 
 impl<'r> Request<'r> {
+    /// Does what only reads and is not a watch.
+    async fn read(self, verb: Verb, of: &ResourcePath) -> ApiResult<HttpResponse> {
+        match (subresources::door(&self.served, self.subresource), verb) {
+            (Door::Object, Verb::Get) => self.get().await,
+            _ => Box::pin(self.answer(verb, of, Body::none())).await,
+        }
+    }
+
     /// Does what is not a watch.
     async fn answer(mut self, verb: Verb, of: &ResourcePath, body: Body) -> ApiResult<HttpResponse> {
         let door = subresources::door(&self.served, self.subresource);
