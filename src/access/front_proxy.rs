@@ -102,8 +102,7 @@ impl FrontProxy {
     /// Whether a header is one of those that are believed.
     fn reads(&self, header: &str) -> bool {
         let mut names = self.username.iter().chain(&self.uid).chain(&self.groups);
-        names.any(|own| is_alike(header, own))
-            || self.prefixes.iter().any(|prefix| begins_alike(header, prefix))
+        names.any(|own| is_alike(header, own)) || self.prefixes.iter().any(|prefix| begins_alike(header, prefix))
     }
 
     /// Whom the headers of a request name, which must have come from a proxy that is believed.

@@ -12,17 +12,15 @@ use crate::streams::forwarded;
 /// # Errors
 /// 431 when more is to be told than can be.
 pub fn set(headers: &mut HeaderMap, user: &User) -> ApiResult<()> {
-    let claimed: Vec<HeaderName> =
-        headers.keys().filter(|name| says_who_asks(name.as_str(), None)).cloned().collect();
+    let claimed: Vec<HeaderName> = headers.keys().filter(|name| says_who_asks(name.as_str(), None)).cloned().collect();
     for name in claimed {
         headers.remove(name);
     }
-    let mut add = |name: &str, value: &str| {
-        match (HeaderName::from_bytes(name.as_bytes()), HeaderValue::from_str(value)) {
+    let mut add =
+        |name: &str, value: &str| match (HeaderName::from_bytes(name.as_bytes()), HeaderValue::from_str(value)) {
             (Ok(name), Ok(value)) => forwarded::add(headers, name, value),
             _ => Ok(()),
-        }
-    };
+        };
     add("x-remote-user", &user.name)?;
     if !user.uid.is_empty() {
         add("x-remote-uid", &user.uid)?;

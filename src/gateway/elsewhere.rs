@@ -47,12 +47,7 @@ pub(super) async fn answer(
 }
 
 /// Lets a request pass or not; whether it lasts, or `None` where there is no place for it.
-fn admit(
-    gateway: &Gateway,
-    head: &Head<'_>,
-    caller: &mut Caller,
-    course: &mut Course,
-) -> ApiResult<Option<bool>> {
+fn admit(gateway: &Gateway, head: &Head<'_>, caller: &mut Caller, course: &mut Course) -> ApiResult<Option<bool>> {
     let watch = head.query.flag("watch").unwrap_or(false);
     let Target::Resource(of) = path::parse(&path::decode(head.path)) else {
         if !course.enter(gateway, lane(!matches!(head.method, "GET" | "HEAD"), caller)) {

@@ -4,6 +4,9 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 
 use actix::Actor as _;
+use actix_service::fn_service;
+use actix_web::FromRequest as _;
+use actix_web::dev::{ServiceRequest, ServiceResponse};
 use actix_web::rt::task::JoinHandle;
 use actix_web::web::{self, ServiceConfig};
 use tokio::sync::Semaphore;
@@ -181,7 +184,18 @@ impl Gateway {
         move |config: &mut ServiceConfig| {
             let actor = web::Data::new(GatewayActor::new(gateway.clone()).start());
             actix_web::rt::spawn(gateway.watchdog.attend(watchdog::WORKER));
-            config.app_data(gateway.clone()).app_data(actor).default_service(web::to(handler::handle));
+            let gateway = gateway.clone();
+            // A service of our own has its future boxed once. A handler of actix-web would have it boxed twice, and what
+            // it needs looked up for each request.
+            config.default_service(fn_service(move |request: ServiceRequest| {
+                let (gateway, actor) = (gateway.clone(), actor.clone());
+                async move {
+                    let (request, mut payload) = request.into_parts();
+                    let payload = web::Payload::from_request(&request, &mut payload).await?;
+                    let answer = handler::handle(request.clone(), payload, gateway, actor).await;
+                    Ok::<_, actix_web::Error>(ServiceResponse::new(request, answer))
+                }
+            }));
         }
     }
 }

@@ -167,11 +167,10 @@ mod tests {
         let headers = passed_on(request(), of_request).unwrap();
         assert_eq!(headers.keys().map(HeaderName::as_str).collect::<Vec<_>>(), ["x-b"]);
         let headers = passed_on(request(), of_upgrade).unwrap();
-        assert_eq!((&headers["connection"], &headers["upgrade"], headers.len()), (
-            &HeaderValue::from_static("Upgrade"),
-            &HeaderValue::from_static("SPDY/3.1"),
-            3
-        ));
+        assert_eq!(
+            (&headers["connection"], &headers["upgrade"], headers.len()),
+            (&HeaderValue::from_static("Upgrade"), &HeaderValue::from_static("SPDY/3.1"), 3)
+        );
     }
 
     #[test]

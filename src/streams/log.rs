@@ -1,7 +1,7 @@
 //! What a container wrote, and perhaps writes from now on.
 
-use actix_web::body::BodyStream;
 use actix_web::HttpResponse;
+use actix_web::body::BodyStream;
 use futures_util::StreamExt as _;
 use http::header::USER_AGENT;
 use http::{Request, Response};
@@ -19,12 +19,7 @@ use crate::version;
 const RESOURCE: &str = "pods/log";
 
 /// Reads a log of a node.
-pub async fn answer(
-    passing: Passing<'_>,
-    to: &Destination,
-    pod: &str,
-    follow: bool,
-) -> ApiResult<HttpResponse> {
+pub async fn answer(passing: Passing<'_>, to: &Destination, pod: &str, follow: bool) -> ApiResult<HttpResponse> {
     let uri = format!("https://{}{}", to.peer.address(), to.path);
     let failed = |why: &dyn std::fmt::Display| ApiError::unknown(format!("Get \"{uri}\": {why}"));
     let request = Request::get(&uri).header(USER_AGENT, format!("kube-apiserver/{}", version::GIT_VERSION));

@@ -63,11 +63,7 @@ fn body(
 ///
 /// # Errors
 /// When the connection of the client cannot go on as a WebSocket.
-pub fn events(
-    request: &HttpRequest,
-    as_text: bool,
-    events: LocalBoxStream<'static, Bytes>,
-) -> ApiResult<HttpResponse> {
+pub fn events(request: &HttpRequest, as_text: bool, events: LocalBoxStream<'static, Bytes>) -> ApiResult<HttpResponse> {
     let mut offered = websocket::protocols(request);
     let (protocol, another) = (offered.next(), offered.next());
     if !request.headers().contains_key("origin") {

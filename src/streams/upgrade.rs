@@ -1,8 +1,8 @@
 //! Going on with another protocol: bytes are passed on in both directions and not looked at.
 
+use actix_web::HttpResponse;
 use actix_web::body::BodyStream;
 use actix_web::http::StatusCode;
-use actix_web::HttpResponse;
 use http::header::HeaderMap;
 use http::response::Parts;
 use http::{Method, Request, Response};

@@ -183,7 +183,10 @@ fn no_client_says_or_unsays_who_asks() {
     for head in heads {
         let values = |name: &str| {
             let lines = head.lines().filter_map(|line| line.split_once(": "));
-            lines.filter(|(own, _)| own.eq_ignore_ascii_case(name)).map(|(_, value)| value.to_owned()).collect::<Vec<_>>()
+            lines
+                .filter(|(own, _)| own.eq_ignore_ascii_case(name))
+                .map(|(_, value)| value.to_owned())
+                .collect::<Vec<_>>()
         };
         assert!(!head.contains("evil"), "{head}");
         assert_eq!(values("x-remote-user"), ["kubernetes-admin"], "{head}");
@@ -288,7 +291,8 @@ fn streams_take_the_place_of_no_request() {
         client.get("/metrics");
         // What is told are the most since the last look.
         let metrics = client.get("/metrics").text();
-        let line = metrics.lines().find(|line| line.starts_with("apiserver_current_inflight_requests{request_kind=\"m"));
+        let line =
+            metrics.lines().find(|line| line.starts_with("apiserver_current_inflight_requests{request_kind=\"m"));
         line.and_then(|line| line.rsplit(' ').next()?.parse::<u32>().ok()).expect("a number")
     };
     assert_eq!(in_flight(&mut client), 0);
