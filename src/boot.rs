@@ -18,7 +18,7 @@ use crate::access::rbac::Rule;
 use crate::access::tokens::{Issuer, KeyError, KeySet, ServiceAccountTokens, SpareKey, StoreObjects};
 use crate::access::{Authenticator, Authorizer, BootstrapTokens, Modes, TokenFile, Ways, connection};
 use crate::bootstrap::{self, SeedError};
-use crate::config::{Config, ConfigError, InitialCluster};
+use crate::config::{AuthorizationMode, Config, ConfigError, InitialCluster};
 use crate::drain::Drain;
 use crate::embedded::TextError;
 use crate::given::Given;
@@ -149,7 +149,7 @@ impl Boot {
         let keys = KeySet::new(&signing, given.keys);
         Ok(Self {
             authenticator: Arc::new(authenticator(&config, &store, keys, given.tokens).with(Ways {
-                anonymous: config.anonymous_auth,
+                anonymous: anonymous(&config),
                 bootstrap: config.enable_bootstrap_token_auth.then(|| BootstrapTokens::new(&store)),
                 proxy: given.proxy,
             })),
@@ -229,6 +229,16 @@ fn authenticator(config: &Config, store: &Store, keys: KeySet, file: TokenFile) 
     let objects = Arc::new(StoreObjects::new(store));
     let tokens = ServiceAccountTokens::new(keys, &config.service_account_issuer, config.audiences(), objects);
     Authenticator::new(file, tokens)
+}
+
+/// Whether requests without credentials are answered. Not where everybody may do everything, as in the reference: that
+/// would give the cluster to whoever reaches the port.
+fn anonymous(config: &Config) -> bool {
+    let is_open = config.authorization_mode.contains(&AuthorizationMode::AlwaysAllow);
+    if config.anonymous_auth && is_open {
+        tracing::warn!("requests without credentials are refused, since --authorization-mode has AlwaysAllow");
+    }
+    config.anonymous_auth && !is_open
 }
 
 fn store_options(config: &Config, peers: Option<&PeerPki>) -> Result<Options, PkiError> {

@@ -149,6 +149,9 @@ pub const HEAD_BYTES: usize = 1_048_576 + 4_096;
 /// Lines of headers of a request.
 pub const HEAD_LINES: usize = 32_768;
 
+/// Names of headers of a request that is passed on to another server. The map that holds them takes 24,576.
+pub const PASSED_HEADERS: usize = 16_384;
+
 /// Bytes of a head up to which it is a common one.
 pub const HEAD_BYTES_COMMON: usize = 65_536;
 

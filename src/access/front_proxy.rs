@@ -24,6 +24,30 @@ pub struct FrontProxy {
     prefixes: Vec<String>,
 }
 
+/// Headers that say who asks, whoever is believed: to this server, and by it to aggregated ones.
+const USUAL: [&str; 4] = ["authorization", "x-remote-user", "x-remote-uid", "x-remote-group"];
+/// What the names of others begin with.
+const USUAL_PREFIXES: [&str; 2] = ["x-remote-extra-", "impersonate-"];
+
+/// Whether a header says who asks, by the names that are usual or by those that are configured. Such headers concern
+/// this server alone: nobody behind it may take them from a client. Servers that get headers as variables do not tell
+/// `_` and `-` apart, so neither makes a difference here.
+pub fn says_who_asks(header: &str, proxy: Option<&FrontProxy>) -> bool {
+    let is_usual = USUAL.iter().any(|own| is_alike(header, own));
+    is_usual
+        || USUAL_PREFIXES.iter().any(|prefix| begins_alike(header, prefix))
+        || proxy.is_some_and(|proxy| proxy.reads(header))
+}
+
+fn is_alike(header: &str, other: &str) -> bool {
+    header.len() == other.len() && begins_alike(header, other)
+}
+
+fn begins_alike(header: &str, prefix: &str) -> bool {
+    let plain = |byte: u8| if byte == b'_' { b'-' } else { byte.to_ascii_lowercase() };
+    header.len() >= prefix.len() && header.bytes().zip(prefix.bytes()).all(|(one, other)| plain(one) == plain(other))
+}
+
 /// Mark of a connection whose client is such a proxy, until its certificate expires.
 #[derive(Debug, Clone, Copy)]
 pub struct TrustedProxy(SystemTime);
@@ -42,7 +66,10 @@ impl FrontProxy {
     /// When the file of authorities cannot be used.
     pub fn from_config(config: &Config) -> Result<Option<Arc<Self>>, PkiError> {
         let Some(path) = &config.requestheader_client_ca_file else { return Ok(None) };
-        let lower = |names: &[String]| names.iter().map(|name| name.trim().to_ascii_lowercase()).collect();
+        let lower = |names: &[String]| {
+            let names = names.iter().map(|name| name.trim().to_ascii_lowercase());
+            names.filter(|name| !name.is_empty()).collect()
+        };
         Ok(Some(Arc::new(Self {
             roots: ClientRoots::new(client_authorities(path)?)?,
             names: config.requestheader_allowed_names.iter().filter(|name| !name.is_empty()).cloned().collect(),
@@ -70,6 +97,12 @@ impl FrontProxy {
         }
         let seconds = u64::try_from(parsed.validity().not_after.timestamp()).ok()?;
         Some(TrustedProxy(UNIX_EPOCH + Duration::from_secs(seconds)))
+    }
+
+    /// Whether a header is one of those that are believed.
+    fn reads(&self, header: &str) -> bool {
+        let mut names = self.username.iter().chain(&self.uid).chain(&self.groups);
+        names.any(|own| is_alike(header, own)) || self.prefixes.iter().any(|prefix| begins_alike(header, prefix))
     }
 
     /// Whom the headers of a request name, which must have come from a proxy that is believed.
@@ -105,19 +138,37 @@ mod tests {
 
     use super::*;
 
-    #[test]
-    fn what_headers_tell() {
+    fn proxy() -> FrontProxy {
         let key = rcgen::KeyPair::generate().unwrap();
         let authority = rcgen::CertificateParams::new(Vec::new()).unwrap().self_signed(&key).unwrap();
         let lower = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect();
-        let proxy = FrontProxy {
+        FrontProxy {
             roots: ClientRoots::new(vec![authority.der().clone()]).unwrap(),
             names: Vec::new(),
             username: lower(&["x-other", "x-remote-user"]),
             uid: lower(&["x-remote-uid"]),
             groups: lower(&["x-remote-group"]),
-            prefixes: lower(&["x-remote-extra-"]),
-        };
+            prefixes: lower(&["x-remote-extra-", "x_more-"]),
+        }
+    }
+
+    #[test]
+    fn who_asks_is_said_in_any_spelling() {
+        let proxy = proxy();
+        for usual in ["Authorization", "X_REMOTE_USER", "x-remote_group", "x-remote-extra-a", "impersonate_uid"] {
+            assert!(says_who_asks(usual, None) && says_who_asks(usual, Some(&proxy)), "{usual}");
+        }
+        for own in ["x-other", "X_Other", "x-more-b", "x_more_b"] {
+            assert!(!says_who_asks(own, None) && says_who_asks(own, Some(&proxy)), "{own}");
+        }
+        for other in ["x-remote-users", "x-remote-address", "x-others", "x-more", "accept"] {
+            assert!(!says_who_asks(other, Some(&proxy)), "{other}");
+        }
+    }
+
+    #[test]
+    fn what_headers_tell() {
+        let proxy = proxy();
         let mut headers = HeaderMap::new();
         assert_eq!(proxy.user(&headers), None);
         for (name, value) in [

@@ -23,7 +23,7 @@ pub use authenticator::{Authenticated, Authenticator, Refused, TokenOwner, Ways}
 pub use authorizer::{Authorizer, Decision, Modes, Permissions};
 pub use bootstrap_tokens::BootstrapTokens;
 pub use connection::ConnectionIdentity;
-pub use front_proxy::{FrontProxy, TrustedProxy};
+pub use front_proxy::{FrontProxy, TrustedProxy, says_who_asks};
 pub use impersonation::Impersonation;
 pub use token_file::{TokenFile, TokenFileError};
 pub use user::{Extra, User};

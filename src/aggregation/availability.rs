@@ -15,6 +15,7 @@ use crate::access::User;
 use crate::limits;
 use crate::outbound;
 use crate::registry::{Registry, now, services, stored_value};
+use crate::status::{ApiError, ApiResult};
 
 /// How often a server is asked at the same time; one answer is enough.
 const ATTEMPTS: usize = 5;
@@ -131,7 +132,7 @@ async fn discover(registry: &Registry, remote: &Remote) -> Result<(), String> {
     let peer = remote.peer(registry, registry.aggregation.identity())?;
     let url = format!("https://{}{}", peer.address(), remote.path());
     let failing = |why: String| format!("failing or missing response from {url}: {why}");
-    let request = ask_as_checker(&url, "").map_err(|error| failing(error.to_string()))?;
+    let request = ask_as_checker(&url, "").map_err(|error| failing(error.message))?;
     let deadline = Instant::now() + limits::AGGREGATED_CHECK_TIMEOUT;
     let answer = registry.outbound.send(&peer, request, deadline).await;
     let answer = answer.map_err(|error| failing(format!("Get \"{url}\": {error}")))?;
@@ -142,16 +143,16 @@ async fn discover(registry: &Registry, remote: &Remote) -> Result<(), String> {
 }
 
 /// A request of the server's own.
-pub(super) fn ask_as_checker(url: &str, accept: &str) -> http::Result<Request<outbound::Body>> {
+pub(super) fn ask_as_checker(url: &str, accept: &str) -> ApiResult<Request<outbound::Body>> {
     let mut headers = HeaderMap::new();
     let groups = vec!["system:masters".into()];
-    identity::set(&mut headers, &User { name: CHECKER.into(), groups, ..User::default() });
+    identity::set(&mut headers, &User { name: CHECKER.into(), groups, ..User::default() })?;
     let host = url.trim_start_matches("https://").split('/').next().unwrap_or_default();
     let mut request = Request::get(url).header(HOST, host);
     if !accept.is_empty() {
         request = request.header("accept", accept);
     }
-    let mut request = request.body(outbound::empty())?;
+    let mut request = request.body(outbound::empty()).map_err(ApiError::internal)?;
     request.headers_mut().extend(headers);
     Ok(request)
 }

@@ -107,7 +107,7 @@ async fn ask(registry: &Registry, remote: Arc<Remote>) -> Listed {
 async fn fetch(registry: &Registry, remote: &Remote, path: &str, accept: &str) -> Result<(u16, String, Value), String> {
     let peer = remote.peer(registry, registry.aggregation.identity())?;
     let request = availability::ask_as_checker(&format!("https://{}{path}", peer.address()), accept);
-    let request = request.map_err(|error| error.to_string())?;
+    let request = request.map_err(|error| error.message)?;
     let deadline = Instant::now() + limits::AGGREGATED_CHECK_TIMEOUT;
     let fetching = async {
         let answer = registry.outbound.send(&peer, request, deadline).await?;

@@ -3,31 +3,36 @@
 
 use http::header::{HeaderMap, HeaderName, HeaderValue};
 
-use crate::access::User;
+use crate::access::{User, says_who_asks};
+use crate::status::ApiResult;
+use crate::streams::forwarded;
 
-/// Sets who asks. What a client says of that itself is dropped.
-pub fn set(headers: &mut HeaderMap, user: &User) {
-    let claimed: Vec<HeaderName> =
-        headers.keys().filter(|name| name.as_str().starts_with("x-remote-")).cloned().collect();
+/// Sets who asks. What is said of that already is dropped.
+///
+/// # Errors
+/// 431 when more is to be told than can be.
+pub fn set(headers: &mut HeaderMap, user: &User) -> ApiResult<()> {
+    let claimed: Vec<HeaderName> = headers.keys().filter(|name| says_who_asks(name.as_str(), None)).cloned().collect();
     for name in claimed {
         headers.remove(name);
     }
-    let mut add = |name: &str, value: &str| {
-        if let (Ok(name), Ok(value)) = (HeaderName::from_bytes(name.as_bytes()), HeaderValue::from_str(value)) {
-            headers.append(name, value);
-        }
-    };
-    add("x-remote-user", &user.name);
+    let mut add =
+        |name: &str, value: &str| match (HeaderName::from_bytes(name.as_bytes()), HeaderValue::from_str(value)) {
+            (Ok(name), Ok(value)) => forwarded::add(headers, name, value),
+            _ => Ok(()),
+        };
+    add("x-remote-user", &user.name)?;
     if !user.uid.is_empty() {
-        add("x-remote-uid", &user.uid);
+        add("x-remote-uid", &user.uid)?;
     }
     for group in &user.groups {
-        add("x-remote-group", group);
+        add("x-remote-group", group)?;
     }
     for (key, values) in user.extra.iter() {
         let name = format!("x-remote-extra-{}", escape(key));
-        values.iter().for_each(|value| add(&name, value));
+        values.iter().try_for_each(|value| add(&name, value))?;
     }
+    Ok(())
 }
 
 /// A text as a part of the name of a header: what may not stand there is written as `%` and two digits.
@@ -49,7 +54,7 @@ mod tests {
     #[test]
     fn nobody_claims_to_be_somebody_else() {
         let mut headers = HeaderMap::new();
-        for (name, value) in [("x-remote-user", "root"), ("x-remote-extra-a", "b"), ("accept", "c")] {
+        for (name, value) in [("x-remote-user", "root"), ("x-remote_extra-a", "b"), ("accept", "c")] {
             headers.append(HeaderName::from_static(name), HeaderValue::from_static(value));
         }
         let user = User {
@@ -58,7 +63,7 @@ mod tests {
             extra: [("example.org/A%b".to_owned(), vec!["1".to_owned(), "2".to_owned()])].into(),
             ..User::default()
         };
-        set(&mut headers, &user);
+        set(&mut headers, &user).unwrap();
         let all = |name: &str| headers.get_all(name).iter().map(|value| value.to_str().unwrap()).collect::<Vec<_>>();
         assert_eq!((all("x-remote-user"), all("x-remote-group")), (vec!["u"], vec!["g", "h"]));
         assert_eq!(all("x-remote-extra-example.org%2fa%25b"), ["1", "2"]);

@@ -29,24 +29,24 @@ pub async fn answer(
     let Ok(peer) = remote.peer(registry, registry.aggregation.identity()) else {
         return Ok(refusal(503, "service unavailable"));
     };
-    let request = passing.request;
-    let query = request.query_string();
-    let path = if query.is_empty() { request.path().to_owned() } else { format!("{}?{query}", request.path()) };
+    let Passing { request, path, query, .. } = *passing;
+    let path = if query.is_empty() { path.to_owned() } else { format!("{path}?{query}") };
     let to = Destination { peer, path, manner: Manner::Proxy };
-    let mut headers = forwarded::of_request(request);
-    identity::set(&mut headers, user);
+    let is_upgrade = passing.is_upgrade();
+    let mut headers = if is_upgrade { forwarded::of_upgrade(passing)? } else { forwarded::of_request(passing)? };
+    // Nothing that a client names is dropped from here on: who asks is said last.
+    identity::set(&mut headers, user)?;
     if let Ok(host) = HeaderValue::from_str(&to.peer.address()) {
         headers.insert(HOST, host);
     }
-    if passing.is_upgrade() {
+    if is_upgrade {
         return match upgrade::ask(passing, &to, method(passing), headers).await {
-            Ok(Alone::Switched(head, peer)) => upgrade::switch(passing, &head, peer, payload),
+            Ok(Alone::Switched(head, peer)) => upgrade::switch(passing, &head, peer),
             Ok(Alone::Answered(answer)) => upgrade::refused(passing, answer),
             Err(error) => Ok(refusal(503, &error.message)),
         };
     }
-    forwarded::drop_of_connection(&mut headers);
-    tell_where(&mut headers, request.path(), &to.peer);
+    tell_where(&mut headers, passing.path, &to.peer);
     let asked = match lasts && request.method() == "GET" {
         true => alone(passing, &to, headers).await?,
         false => proxy::ask(passing, &to, &to.path, headers, payload).await?,
@@ -73,12 +73,12 @@ async fn alone(
     to: &Destination,
     headers: HeaderMap,
 ) -> ApiResult<Result<http::Response<Answer>, Error>> {
-    let request: Request<outbound::Body> = upgrade::request(to, method(passing), headers)?;
+    let request: Request<outbound::Body> = upgrade::request(to, &to.path, method(passing), headers, outbound::empty())?;
     let deadline = Instant::now() + limits::STREAM_BEGIN_TIMEOUT;
     let asked = passing.meanwhile(passing.outbound.send_alone(&to.peer, request, deadline)).await?;
     Ok(asked.and_then(|answered| match answered {
         Alone::Answered(answer) => Ok(answer),
-        Alone::Switched(..) => Err(Error::Broken("net/http: unexpected 101 Switching Protocols".into())),
+        Alone::Switched(head, _) => Err(Error::switched(&head.headers)),
     }))
 }
 

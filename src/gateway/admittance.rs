@@ -29,12 +29,7 @@ pub(super) fn connects(of: &ResourcePath) -> bool {
 
 /// Takes a place among the requests in progress; false when there is none.
 pub(super) fn enter(gateway: &Gateway, info: &RequestInfo, caller: &Caller, course: &mut Course) -> bool {
-    let mutating = info.verb.is_none_or(Verb::writes);
-    let lane = match mutating {
-        _ if caller.user.is_member(MASTERS) => Lane::Exempt { mutating },
-        true => Lane::Mutating,
-        false => Lane::ReadOnly,
-    };
+    let lane = lane(info.verb.is_none_or(Verb::writes), caller);
     if gateway.flow.has_room(lane) {
         return course.enter(gateway, lane);
     }
@@ -43,6 +38,15 @@ pub(super) fn enter(gateway: &Gateway, info: &RequestInfo, caller: &Caller, cour
     }
     course.terminated(gateway, 429);
     false
+}
+
+/// What a request takes part in that has an end of its own.
+pub(super) fn lane(mutating: bool, caller: &Caller) -> Lane {
+    match mutating {
+        _ if caller.user.is_member(MASTERS) => Lane::Exempt { mutating },
+        true => Lane::Mutating,
+        false => Lane::ReadOnly,
+    }
 }
 
 /// What a request is counted as.

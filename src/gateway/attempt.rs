@@ -59,6 +59,18 @@ impl Course {
         true
     }
 
+    /// Gives the place of a request with an end to others, and lasts from now on as a watch does; false when there are
+    /// too many of these.
+    pub(super) fn lasts(&mut self, gateway: &Gateway) -> bool {
+        let before = self.lane.take();
+        let entered = self.enter(gateway, Lane::Watch);
+        before.into_iter().for_each(|lane| gateway.flow.leave(lane));
+        if entered {
+            self.ends = None;
+        }
+        entered
+    }
+
     /// The place that it has.
     pub(super) fn lane(&self) -> Option<Lane> {
         self.lane

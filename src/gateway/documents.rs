@@ -31,8 +31,8 @@ pub(super) async fn respond(
     match of {
         Routed::Metrics => measured(gateway, head, false, caller).await,
         Routed::HealthMetrics => measured(gateway, head, true, caller).await,
-        Routed::Cluster(asked) => members::respond(gateway, head, &asked, payload, course).await,
-        Routed::Backup => backup::respond(gateway, head, course).await,
+        Routed::Cluster(asked) => Box::pin(members::respond(gateway, head, &asked, payload, course)).await,
+        Routed::Backup => Box::pin(backup::respond(gateway, head, course)).await,
         _ => document(gateway, head, request, caller, course),
     }
 }

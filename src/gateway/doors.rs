@@ -20,7 +20,7 @@ use crate::request::path::ResourcePath;
 use crate::request::verb::Verb;
 use crate::request::{Form, Offer, Representation};
 use crate::status::{ApiError, ApiResult};
-use crate::streams::{self, Passing};
+use crate::streams;
 
 impl Request<'_> {
     /// Answers through a door other than the object itself.
@@ -101,11 +101,7 @@ impl Request<'_> {
         }
         match connection(Connect { registry, target, query: &self.head.query, rest }).await? {
             Connected::Nothing => Ok(HttpResponse::NoContent().insert_header(answer::CACHING).finish()),
-            Connected::To(destination) => {
-                let (outbound, drain) = (&registry.outbound, &gateway.streams);
-                let passing = Passing { outbound, request: self.head.request, drain: Some(drain) };
-                streams::pass(passing, &destination, body.coming()?).await
-            }
+            Connected::To(destination) => streams::pass(gateway.passing(self.head), &destination, body.coming()?).await,
         }
     }
 

@@ -88,23 +88,23 @@ pub async fn answer(
         if !course.enter(gateway, Lane::Watch) {
             return Ok(answer::too_many_requests());
         }
-        return request.watch(of.watch, payload).await;
+        return Box::pin(request.watch(of.watch)).await;
     }
     if long_running {
         if !course.enter(gateway, Lane::Watch) {
             return Ok(answer::too_many_requests());
         }
-        return request.answer(verb, &of, Body::Coming(payload)).await;
+        return Box::pin(request.answer(verb, &of, Body::Coming(payload))).await;
     }
     let ends = course.began + longest;
     request.caller.ends = Some(ends);
     course.ends = Some(ends);
     let answered = async {
         if !verb.writes() {
-            return request.answer(verb, &of, Body::none()).await;
+            return request.read(verb, &of).await;
         }
         match arrive(gateway, &request.caller.user.name, payload, course).await {
-            Some(body) => request.answer(verb, &of, body).await,
+            Some(body) => Box::pin(request.answer(verb, &of, body)).await,
             None => Ok(answer::too_many_requests()),
         }
     };
@@ -175,6 +175,14 @@ fn is_passed_on(of: &ResourcePath, head: &Head<'_>) -> bool {
 }
 
 impl<'r> Request<'r> {
+    /// Does what only reads and is not a watch.
+    async fn read(self, verb: Verb, of: &ResourcePath) -> ApiResult<HttpResponse> {
+        match (subresources::door(&self.served, self.subresource), verb) {
+            (Door::Object, Verb::Get) => self.get().await,
+            _ => Box::pin(self.answer(verb, of, Body::none())).await,
+        }
+    }
+
     /// Does what is not a watch.
     async fn answer(mut self, verb: Verb, of: &ResourcePath, body: Body) -> ApiResult<HttpResponse> {
         let door = subresources::door(&self.served, self.subresource);
@@ -188,7 +196,7 @@ impl<'r> Request<'r> {
         match verb {
             Verb::Get => self.get().await,
             Verb::List => self.list().await,
-            Verb::Watch => self.watch(of.watch, body.coming()?).await,
+            Verb::Watch => self.watch(of.watch).await,
             Verb::Create => self.create(body).await,
             Verb::Update => self.update(body).await,
             Verb::Patch => self.patch(body).await,
@@ -275,15 +283,15 @@ impl<'r> Request<'r> {
         lists::respond(&self.gateway.registry, &self.served, page, show, &self.caller.warnings)
     }
 
-    async fn watch(self, by_path: bool, payload: web::Payload) -> ApiResult<HttpResponse> {
+    async fn watch(self, by_path: bool) -> ApiResult<HttpResponse> {
         let representation = self.head.representation_of(&self.served, Offer::Collection)?;
         let mut listing = Listing::read(&self.head.query, &self.served, by_path)?;
         if !self.name.is_empty() {
             listing.select_name(self.name)?;
         }
         let show = Show { representation, include: self.include(), gzip: false };
-        let request = (self.head.request, payload);
-        let asked = watches::Asked { namespace: self.namespace, listing, connection: self.head.connection, request };
+        let Head { request, connection, .. } = *self.head;
+        let asked = watches::Asked { namespace: self.namespace, listing, connection, request };
         watches::respond(self.gateway, &self.served, asked, show, &self.caller.warnings).await
     }
 

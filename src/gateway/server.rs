@@ -4,6 +4,9 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 
 use actix::Actor as _;
+use actix_service::fn_service;
+use actix_web::FromRequest as _;
+use actix_web::dev::{ServiceRequest, ServiceResponse};
 use actix_web::rt::task::JoinHandle;
 use actix_web::web::{self, ServiceConfig};
 use tokio::sync::Semaphore;
@@ -11,7 +14,7 @@ use tokio::sync::Semaphore;
 use super::actor::GatewayActor;
 use super::beginning::Beginning;
 use super::flow::Flow;
-use super::handler;
+use super::handler::{self, Head};
 use super::members::Turns;
 use super::published::Published;
 use crate::access::tokens::{Issuer, jwks_uri};
@@ -30,6 +33,7 @@ use crate::registry::Registry;
 use crate::registry::plugins::Plugins;
 use crate::registry::subresources::remote::Kubelets;
 use crate::status::qualified;
+use crate::streams::Passing;
 use crate::watchdog::{self, Watchdog, Work};
 
 /// What all requests share.
@@ -139,6 +143,18 @@ impl Gateway {
         self.flow.is_idle()
     }
 
+    /// A request, to be passed on until the server is to stop.
+    pub(super) fn passing<'r>(&'r self, head: &Head<'r>) -> Passing<'r> {
+        Passing {
+            outbound: &self.registry.outbound,
+            request: head.request,
+            path: head.path,
+            query: head.query_text,
+            proxy: self.authenticator.proxy().map(|proxy| &**proxy),
+            drain: Some(&self.streams),
+        }
+    }
+
     /// What was measured, in the text form of Prometheus.
     pub fn metrics(&self) -> String {
         let Registry { metrics, store, resources, outbound, .. } = &*self.registry;
@@ -172,7 +188,18 @@ impl Gateway {
         move |config: &mut ServiceConfig| {
             let actor = web::Data::new(GatewayActor::new(gateway.clone()).start());
             actix_web::rt::spawn(gateway.watchdog.attend(watchdog::WORKER));
-            config.app_data(gateway.clone()).app_data(actor).default_service(web::to(handler::handle));
+            let gateway = gateway.clone();
+            // A service of our own has its future boxed once. A handler of actix-web would have it boxed twice, and what
+            // it needs looked up for each request.
+            config.default_service(fn_service(move |request: ServiceRequest| {
+                let (gateway, actor) = (gateway.clone(), actor.clone());
+                async move {
+                    let (request, mut payload) = request.into_parts();
+                    let payload = web::Payload::from_request(&request, &mut payload).await?;
+                    let answer = handler::handle(request.clone(), payload, gateway, actor).await;
+                    Ok::<_, actix_web::Error>(ServiceResponse::new(request, answer))
+                }
+            }));
         }
     }
 }

@@ -27,8 +27,8 @@ pub(super) struct Asked<'r> {
     pub(super) listing: Listing,
     /// The connection that takes the events.
     pub(super) connection: ConnectionId,
-    /// Its request, and what the client sends behind it.
-    pub(super) request: (&'r HttpRequest, web::Payload),
+    /// Its request.
+    pub(super) request: &'r HttpRequest,
 }
 
 /// Answers a watch with a stream of events.
@@ -39,7 +39,7 @@ pub(super) async fn respond(
     show: Show<'_>,
     warnings: &[String],
 ) -> ApiResult<HttpResponse> {
-    let Asked { namespace, listing, connection, request: (request, payload) } = asked;
+    let Asked { namespace, listing, connection, request } = asked;
     let representation = show.representation;
     if representation.media == Media::Yaml {
         let types = "application/json;stream=watch, application/vnd.kubernetes.protobuf;stream=watch";
@@ -59,7 +59,7 @@ pub(super) async fn respond(
         let is_text = representation.media == Media::Json;
         let events = events.filter_map(async |events| events.ok());
         let events = events.flat_map(move |events| stream::iter(apart(events, is_text)));
-        return Ok(one_way::events(request, payload, is_text, events.boxed_local()));
+        return one_way::events(request, is_text, events.boxed_local());
     }
     let mut response = HttpResponse::Ok();
     response.insert_header((CONTENT_TYPE, HeaderValue::from_static(content_type)));

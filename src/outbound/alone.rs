@@ -9,7 +9,9 @@ use hyper::upgrade::Upgraded;
 use hyper_util::rt::TokioIo;
 use tokio::time::Instant;
 
+use super::long::{LongTarget, Renamed};
 use super::pool::of_version_1;
+use super::transport::Duplex;
 use super::{Answer, Body, Error, Outbound, Peer, wording};
 use crate::limits;
 
@@ -30,15 +32,19 @@ impl Outbound {
     ///
     /// # Errors
     /// As [`Outbound::send`].
-    pub async fn send_alone(&self, peer: &Peer, request: Request<Body>, deadline: Instant) -> Result<Alone, Error> {
+    pub async fn send_alone(&self, peer: &Peer, mut request: Request<Body>, deadline: Instant) -> Result<Alone, Error> {
         let stream = self.connect(peer, deadline).await?;
         let ends = Arc::clone(&stream.ends);
+        let io: Box<dyn Duplex> = match request.extensions_mut().remove::<LongTarget>() {
+            Some(long) => Box::new(Renamed::new(stream.io, request.method(), long)),
+            None => stream.io,
+        };
         let failed = |error: hyper::Error| wording::request(&error, &ends);
         let exchange = async {
             let (mut sender, connection) = http1::Builder::new()
                 .max_buf_size(limits::OUTBOUND_HEAD_BYTES)
                 .max_headers(limits::OUTBOUND_HEADERS)
-                .handshake(TokioIo::new(stream.io))
+                .handshake(TokioIo::new(io))
                 .await
                 .map_err(failed)?;
             tokio::spawn(async move {

@@ -1,5 +1,7 @@
 //! What can go wrong with another server, in Go's words.
 
+use http::header::{HeaderMap, UPGRADE};
+
 /// Why a server did not answer. The text is what Go's client says, without the method and URL before it.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Error {
@@ -30,6 +32,12 @@ pub enum Error {
 }
 
 impl Error {
+    /// That a peer goes on with a protocol that it was not asked for.
+    pub fn switched(headers: &HeaderMap) -> Self {
+        let protocol = headers.get(UPGRADE).map_or_else(String::new, |value| format!("{value:?}"));
+        Self::Broken(format!("backend tried to switch protocol {protocol} when \"\" was requested"))
+    }
+
     /// Whether no request can have reached the peer.
     pub const fn is_before_request(&self) -> bool {
         !matches!(self, Self::Broken(_) | Self::Deadline | Self::TooLarge(_))

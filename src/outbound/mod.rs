@@ -12,6 +12,7 @@ mod dial;
 mod error;
 mod files;
 mod guarded;
+mod long;
 mod peer;
 mod pool;
 mod tls;
@@ -33,6 +34,7 @@ pub use dial::{check_proxyable, dial};
 pub use error::Error;
 pub use files::CredentialFiles;
 pub use guarded::Answer;
+pub use long::LongTarget;
 pub use peer::{Identity, Peer, Secure, Trust};
 pub use transport::Stream;
 
@@ -64,6 +66,12 @@ impl Outbound {
         request: Request<Body>,
         deadline: Instant,
     ) -> Result<Response<Answer>, Error> {
+        if request.extensions().get::<LongTarget>().is_some() {
+            return match self.send_alone(peer, request, deadline).await? {
+                Alone::Answered(answer) => Ok(answer),
+                Alone::Switched(head, _) => Err(Error::switched(&head.headers)),
+            };
+        }
         let pool = self.pool(peer)?;
         let answered = tokio::time::timeout_at(deadline, pool.send(request)).await;
         answered.unwrap_or(Err(Error::Deadline))

@@ -25,7 +25,7 @@ impl Registry {
             let object = custom.read(stored_tree(object).ok()?).ok()?;
             (object.str_at(&["apiVersion"]) != own).then_some(object)
         });
-        self.converted(custom, &own, trees.collect()).await
+        Box::pin(self.converted(custom, &own, trees.collect())).await
     }
 
     /// Has an object of the request's version converted to the stored one, where a webhook does that, and back if it is
@@ -34,11 +34,11 @@ impl Registry {
         let Some(custom) = webhook_converts(served) else { return Ok(()) };
         let (own, stored) = (served.api_version(), custom.definition().stored().api_version());
         if object.str_at(&["apiVersion"]) != stored {
-            self.converted(custom, &stored, vec![object.clone()]).await?;
+            Box::pin(self.converted(custom, &stored, vec![object.clone()])).await?;
         }
         if and_back && own != stored {
             let shown = custom.read(custom.store(object.clone())?)?;
-            self.converted(custom, &own, vec![shown]).await?;
+            Box::pin(self.converted(custom, &own, vec![shown])).await?;
         }
         Ok(())
     }

@@ -2,9 +2,14 @@
 
 use actix_web::HttpRequest;
 use actix_web::http::header::HeaderMap as ClientHeaders;
-use http::header::{CONNECTION, HeaderMap, HeaderName, HeaderValue, TE, TRAILER, TRANSFER_ENCODING, UPGRADE};
+use http::header::{
+    CONNECTION, CONTENT_LENGTH, HeaderMap, HeaderName, HeaderValue, TE, TRAILER, TRANSFER_ENCODING, UPGRADE,
+};
 
-use super::websocket;
+use super::{Passing, websocket};
+use crate::access::says_who_asks;
+use crate::limits;
+use crate::status::{ApiError, ApiResult};
 
 /// Headers that concern one connection only (RFC 9110, section 7.6.1), and that Go's proxies drop.
 const OF_CONNECTIONS: [&str; 9] = [
@@ -19,20 +24,26 @@ const OF_CONNECTIONS: [&str; 9] = [
     "upgrade",
 ];
 
-/// The headers of a request as another server gets them: without what says who asks.
-pub fn of_request(request: &HttpRequest) -> HeaderMap {
+/// The headers of a request as another server gets them: without what concerns the client's connection or says how
+/// its body is framed, since that is for each connection anew, and without what says who asks.
+///
+/// # Errors
+/// 431 when there are more names than can be passed on.
+pub fn of_request(passing: &Passing<'_>) -> ApiResult<HeaderMap> {
+    let request = passing.request;
     let mut headers = HeaderMap::new();
     for (name, value) in request.headers() {
         let name = name.as_str();
-        if name == "authorization" || name.starts_with("impersonate-") || name == websocket::PROTOCOL {
+        if name == websocket::PROTOCOL || name == CONTENT_LENGTH || says_who_asks(name, passing.proxy) {
             continue;
         }
         if let (Ok(name), Ok(value)) =
             (HeaderName::from_bytes(name.as_bytes()), HeaderValue::from_bytes(value.as_bytes()))
         {
-            headers.append(name, value);
+            add(&mut headers, name, value)?;
         }
     }
+    drop_of_connection(&mut headers);
     let protocols = websocket::protocols(request).collect::<Vec<_>>().join(", ");
     if !protocols.is_empty()
         && let Ok(value) = HeaderValue::from_str(&protocols)
@@ -40,7 +51,33 @@ pub fn of_request(request: &HttpRequest) -> HeaderMap {
         headers.insert(HeaderName::from_static(websocket::PROTOCOL), value);
     }
     add_client(&mut headers, request);
-    headers
+    Ok(headers)
+}
+
+/// The same of a request for another protocol, which asks for that and for nothing else of the connection.
+///
+/// # Errors
+/// As [`of_request`].
+pub fn of_upgrade(passing: &Passing<'_>) -> ApiResult<HeaderMap> {
+    let mut headers = of_request(passing)?;
+    headers.insert(CONNECTION, HeaderValue::from_static("Upgrade"));
+    let asked = passing.request.headers().get(UPGRADE.as_str());
+    if let Some(Ok(protocol)) = asked.map(|value| HeaderValue::from_bytes(value.as_bytes())) {
+        headers.insert(UPGRADE, protocol);
+    }
+    Ok(headers)
+}
+
+/// Adds a header.
+///
+/// # Errors
+/// 431 when there are more names than can be passed on.
+pub fn add(headers: &mut HeaderMap, name: HeaderName, value: HeaderValue) -> ApiResult<()> {
+    if headers.keys_len() >= limits::PASSED_HEADERS && !headers.contains_key(&name) {
+        return Err(ApiError::new(431, "", "the request has more headers than can be passed on"));
+    }
+    headers.append(name, value);
+    Ok(())
 }
 
 /// Says for whom a request is made.
@@ -95,18 +132,54 @@ mod tests {
     use actix_web::test::TestRequest;
 
     use super::*;
+    use crate::outbound::Outbound;
+
+    fn passed_on(request: TestRequest, of: fn(&Passing<'_>) -> ApiResult<HeaderMap>) -> ApiResult<HeaderMap> {
+        let (request, outbound) = (request.to_http_request(), Outbound::default());
+        of(&Passing { outbound: &outbound, request: &request, path: "/", query: "", proxy: None, drain: None })
+    }
 
     #[test]
     fn nobody_else_is_told_who_asks() {
         let request = TestRequest::get()
             .insert_header(("Authorization", "Bearer x"))
             .insert_header(("Impersonate-User", "y"))
+            .insert_header(("X_Remote_User", "y"))
             .insert_header(("X-Forwarded-For", "192.0.2.1"))
             .insert_header(("Sec-WebSocket-Protocol", "base64url.bearer.authorization.k8s.io.YWJj, x"))
             .peer_addr(([192, 0, 2, 2], 1).into());
-        let headers = of_request(&request.to_http_request());
+        let headers = passed_on(request, of_request).unwrap();
         assert_eq!((headers.len(), &headers["sec-websocket-protocol"]), (2, &HeaderValue::from_static("x")));
         assert_eq!(headers["x-forwarded-for"], "192.0.2.1, 192.0.2.2");
+    }
+
+    #[test]
+    fn what_frames_a_request_is_not_passed_on() {
+        let request = || {
+            TestRequest::post()
+                .insert_header(("Connection", "upgrade, x-a, Content-Length"))
+                .insert_header(("Upgrade", "SPDY/3.1"))
+                .insert_header(("Content-Length", "5"))
+                .insert_header(("Transfer-Encoding", "chunked"))
+                .insert_header(("X-A", "1"))
+                .insert_header(("X-B", "2"))
+        };
+        let headers = passed_on(request(), of_request).unwrap();
+        assert_eq!(headers.keys().map(HeaderName::as_str).collect::<Vec<_>>(), ["x-b"]);
+        let headers = passed_on(request(), of_upgrade).unwrap();
+        assert_eq!(
+            (&headers["connection"], &headers["upgrade"], headers.len()),
+            (&HeaderValue::from_static("Upgrade"), &HeaderValue::from_static("SPDY/3.1"), 3)
+        );
+    }
+
+    #[test]
+    fn more_names_than_can_be_passed_on_are_refused() {
+        let mut request = TestRequest::get();
+        for number in 0..limits::HEAD_LINES {
+            request = request.append_header((format!("x-{number}"), "1"));
+        }
+        assert_eq!(passed_on(request, of_request).unwrap_err().code, 431);
     }
 
     #[test]

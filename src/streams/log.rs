@@ -1,7 +1,7 @@
 //! What a container wrote, and perhaps writes from now on.
 
+use actix_web::HttpResponse;
 use actix_web::body::BodyStream;
-use actix_web::{HttpResponse, web};
 use futures_util::StreamExt as _;
 use http::header::USER_AGENT;
 use http::{Request, Response};
@@ -19,13 +19,7 @@ use crate::version;
 const RESOURCE: &str = "pods/log";
 
 /// Reads a log of a node.
-pub async fn answer(
-    passing: Passing<'_>,
-    to: &Destination,
-    pod: &str,
-    follow: bool,
-    payload: web::Payload,
-) -> ApiResult<HttpResponse> {
+pub async fn answer(passing: Passing<'_>, to: &Destination, pod: &str, follow: bool) -> ApiResult<HttpResponse> {
     let uri = format!("https://{}{}", to.peer.address(), to.path);
     let failed = |why: &dyn std::fmt::Display| ApiError::unknown(format!("Get \"{uri}\": {why}"));
     let request = Request::get(&uri).header(USER_AGENT, format!("kube-apiserver/{}", version::GIT_VERSION));
@@ -43,7 +37,7 @@ pub async fn answer(
     let body = passing.lasting(BodyDataStream::new(answer.into_body()));
     if websocket::is_asked_for(passing.request) {
         let parts = body.filter_map(async |part| part.ok());
-        return one_way::answer(&passing, payload, parts.boxed_local());
+        return one_way::answer(&passing, parts.boxed_local());
     }
     let mut response = HttpResponse::Ok();
     response.insert_header(("content-type", "text/plain")).insert_header(CACHING);
@@ -63,6 +57,6 @@ async fn ask(
     }
     match passing.outbound.send_alone(&to.peer, request, deadline).await? {
         Alone::Answered(answer) => Ok(answer),
-        Alone::Switched(..) => Err(Error::Broken("net/http: unexpected 101 Switching Protocols".into())),
+        Alone::Switched(head, _) => Err(Error::switched(&head.headers)),
     }
 }

@@ -19,12 +19,17 @@ mod tunnel;
 pub mod upgrade;
 pub mod websocket;
 
-use actix_web::http::header::{CONNECTION, UPGRADE};
-use actix_web::{HttpRequest, HttpResponse, web};
-use bytes::Bytes;
-use futures_util::{Stream, StreamExt as _, future};
+use std::error::Error;
 
 use crate::drain::Drain;
+use actix_web::body::BodyStream;
+use actix_web::http::Version;
+use actix_web::http::header::UPGRADE;
+use actix_web::{HttpRequest, HttpResponse, HttpResponseBuilder, web};
+use bytes::Bytes;
+use futures_util::{Stream, StreamExt as _};
+
+use crate::access::FrontProxy;
 use crate::outbound::{Outbound, Peer};
 use crate::status::{ApiError, ApiResult};
 use crate::transport::ClientSide;
@@ -83,6 +88,12 @@ pub struct Passing<'r> {
     pub outbound: &'r Outbound,
     /// The request.
     pub request: &'r HttpRequest,
+    /// Its path, not decoded.
+    pub path: &'r str,
+    /// Its query without the question mark.
+    pub query: &'r str,
+    /// Proxies that this server believes who asks: in headers that nobody behind it may take from a client.
+    pub proxy: Option<&'r FrontProxy>,
     /// Tells when to end what has no end of its own.
     pub drain: Option<&'r Drain>,
 }
@@ -96,23 +107,21 @@ pub async fn pass(passing: Passing<'_>, to: &Destination, payload: web::Payload)
         websocket::is_asked_for(passing.request) && websocket::protocols(passing.request).any(suits)
     };
     match &to.manner {
-        Manner::Log { pod, follow } => log::answer(passing, to, pod, *follow, payload).await,
+        Manner::Log { pod, follow } => log::answer(passing, to, pod, *follow).await,
         Manner::Process(process) if !process.by_websocket && is_websocket(translate::suits) => {
-            translate::answer(&passing, to, *process, payload)
+            translate::answer(&passing, to, *process)
         }
-        Manner::Ports { by_websocket: false } if is_websocket(tunnel::suits) => {
-            tunnel::answer(&passing, to, payload).await
-        }
-        _ if is_upgrade(passing.request) => upgrade::answer(&passing, to, payload).await,
+        Manner::Ports { by_websocket: false } if is_websocket(tunnel::suits) => tunnel::answer(&passing, to).await,
+        _ if is_upgrade(passing.request) => upgrade::answer(&passing, to).await,
         Manner::Proxy => proxy::answer(&Passing { drain: None, ..passing }, to, payload).await,
         Manner::Process(_) | Manner::Ports { .. } => Err(ApiError::bad_request("Upgrade request required")),
     }
 }
 
-/// Whether a client wants to go on with another protocol.
+/// Whether a client wants to go on with another protocol. HTTP/1.1 leaves the header only where it does, and HTTP/2 has
+/// none (RFC 9113, section 8.6).
 fn is_upgrade(request: &HttpRequest) -> bool {
-    let mut connection = request.headers().get_all(CONNECTION).filter_map(|value| value.to_str().ok());
-    connection.any(|value| value.to_ascii_lowercase().contains("upgrade"))
+    request.version() == Version::HTTP_11 && request.headers().contains_key(UPGRADE)
 }
 
 impl Passing<'_> {
@@ -162,21 +171,26 @@ impl Passing<'_> {
 
     /// What the client sends behind the head of a request for another protocol. Must be called before it is told that
     /// it may.
-    fn client_bytes(&self, payload: web::Payload) -> ApiResult<ClientBytes> {
-        let upgrade = self.request.headers().get(UPGRADE).and_then(|value| value.to_str().ok()).unwrap_or("");
-        if upgrade.trim().eq_ignore_ascii_case("websocket") {
-            // HTTP leaves what follows such a request alone.
-            return Ok(until_broken(payload));
-        }
-        let client = self.request.conn_data::<ClientSide>();
-        let client = client.ok_or_else(|| ApiError::internal("the connection cannot go on as something else"))?;
-        Ok(client.take_over().boxed_local())
+    fn client_bytes(&self) -> ApiResult<ClientBytes> {
+        client_bytes(self.request)
     }
 }
 
-/// What a client sends, until its connection ends.
-fn until_broken(payload: web::Payload) -> ClientBytes {
-    payload.take_while(|read| future::ready(read.is_ok())).filter_map(async |read| read.ok()).boxed_local()
+fn client_bytes(request: &HttpRequest) -> ApiResult<ClientBytes> {
+    let client = request.conn_data::<ClientSide>().filter(|_| is_upgrade(request));
+    let client = client.ok_or_else(|| ApiError::internal("the connection cannot go on as something else"))?;
+    Ok(client.take_over().boxed_local())
+}
+
+/// An answer by which the connection goes on as another protocol, of which these are the bytes.
+fn switched<E>(mut begun: HttpResponseBuilder, bytes: impl Stream<Item = Result<Bytes, E>> + 'static) -> HttpResponse
+where
+    E: Into<Box<dyn Error>> + 'static,
+{
+    let mut response = begun.body(BodyStream::new(bytes));
+    // What follows is no body of HTTP: no sizes of parts may stand in it.
+    response.head_mut().no_chunking(true);
+    response
 }
 
 /// What a client sends.

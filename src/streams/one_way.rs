@@ -1,7 +1,6 @@
 //! A WebSocket by which a client only listens.
 
-use actix_web::body::BodyStream;
-use actix_web::{HttpRequest, HttpResponse, web};
+use actix_web::{HttpRequest, HttpResponse};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use bytes::Bytes;
@@ -10,7 +9,7 @@ use futures_util::{Stream, StreamExt as _, future, stream};
 
 use super::duplex::Beside;
 use super::websocket::{self, Message, Messages};
-use super::{ClientBytes, Passing};
+use super::{ClientBytes, Passing, client_bytes, switched};
 use crate::status::ApiResult;
 
 /// What is spoken to clients that want text where they get bytes.
@@ -21,11 +20,7 @@ const BINARY: &str = "binary.k8s.io";
 ///
 /// # Errors
 /// When the connection of the client cannot go on as a WebSocket.
-pub fn answer(
-    passing: &Passing<'_>,
-    payload: web::Payload,
-    parts: LocalBoxStream<'static, Bytes>,
-) -> ApiResult<HttpResponse> {
+pub fn answer(passing: &Passing<'_>, parts: LocalBoxStream<'static, Bytes>) -> ApiResult<HttpResponse> {
     let mut offered = websocket::protocols(passing.request).peekable();
     let protocol = match offered.peek() {
         None => None,
@@ -34,7 +29,7 @@ pub fn answer(
             None => return Ok(websocket::refusal(403, "")),
         },
     };
-    let mut response = match websocket::accept(passing.request, protocol) {
+    let response = match websocket::accept(passing.request, protocol) {
         Ok(response) => response,
         Err(refusal) => return Ok(*refusal),
     };
@@ -45,7 +40,7 @@ pub fn answer(
     };
     let first = stream::once(future::ready(frame(Bytes::new())));
     let frames = first.chain(parts.map(frame)).boxed_local();
-    Ok(response.body(BodyStream::new(body(frames, passing.client_bytes(payload)?))))
+    Ok(switched(response, body(frames, passing.client_bytes()?)))
 }
 
 /// Frames for a client, and what is to be answered to it, until either ends; then the end.
@@ -65,25 +60,22 @@ fn body(
 }
 
 /// Sends events, each as a message; bytes that are no text are sent as they are.
-pub fn events(
-    request: &HttpRequest,
-    payload: web::Payload,
-    as_text: bool,
-    events: LocalBoxStream<'static, Bytes>,
-) -> HttpResponse {
+///
+/// # Errors
+/// When the connection of the client cannot go on as a WebSocket.
+pub fn events(request: &HttpRequest, as_text: bool, events: LocalBoxStream<'static, Bytes>) -> ApiResult<HttpResponse> {
     let mut offered = websocket::protocols(request);
     let (protocol, another) = (offered.next(), offered.next());
     if !request.headers().contains_key("origin") {
-        return websocket::refusal(403, "");
+        return Ok(websocket::refusal(403, ""));
     }
     if another.is_some() {
-        return websocket::refusal(400, "");
+        return Ok(websocket::refusal(400, ""));
     }
-    let mut response = match websocket::accept(request, protocol) {
+    let response = match websocket::accept(request, protocol) {
         Ok(response) => response,
-        Err(refusal) => return *refusal,
+        Err(refusal) => return Ok(*refusal),
     };
     let frames = events.map(move |event| if as_text { websocket::text(event) } else { websocket::binary(event) });
-    let client = super::until_broken(payload);
-    response.body(BodyStream::new(body(frames.boxed_local(), client)))
+    Ok(switched(response, body(frames.boxed_local(), client_bytes(request)?)))
 }

@@ -3,20 +3,20 @@
 use std::io::{Read as _, Write as _};
 
 use actix_web::body::{BodyStream, SizedStream};
-use actix_web::http::StatusCode;
-use actix_web::{HttpResponse, web};
+use actix_web::http::{StatusCode, Version};
+use actix_web::{HttpRequest, HttpResponse, web};
 use bytes::Bytes;
 use flate2::Compression;
 use flotilla_golang::url::Url;
 use futures_util::StreamExt as _;
+use http::Method;
 use http::header::{CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_TYPE, HeaderMap, HeaderValue, LOCATION};
 use http::response::Parts;
-use http::{Method, Request};
 use http_body_util::BodyDataStream;
 use tokio::sync::mpsc;
 use tokio::time::Instant;
 
-use super::{Destination, Passing, forwarded, html};
+use super::{Destination, Passing, forwarded, html, upgrade};
 use crate::answer::CACHING;
 use crate::limits;
 use crate::outbound::{self, Answer, Body, Error};
@@ -35,8 +35,7 @@ const CORS: [&str; 4] = [
 /// # Errors
 /// When it cannot be reached.
 pub async fn answer(passing: &Passing<'_>, to: &Destination, payload: web::Payload) -> ApiResult<HttpResponse> {
-    let request = passing.request;
-    let (path, query) = (request.path(), request.query_string());
+    let (request, path, query) = (passing.request, passing.path, passing.query);
     let mut location = to.path.clone();
     if path.ends_with('/') && !location.ends_with('/') {
         location.push('/');
@@ -47,8 +46,7 @@ pub async fn answer(passing: &Passing<'_>, to: &Destination, payload: web::Paylo
         return Ok(moved.insert_header(CACHING).insert_header(("location", format!("{path}/{query}"))).finish());
     }
     let through = Through::of(passing, to, &location);
-    let mut headers = forwarded::of_request(request);
-    forwarded::drop_of_connection(&mut headers);
+    let mut headers = forwarded::of_request(passing)?;
     if let Ok(uri) = HeaderValue::from_str(&through.forwarded_uri(&location)) {
         headers.insert("x-forwarded-uri", uri);
     }
@@ -81,28 +79,54 @@ pub async fn ask(
     passing: &Passing<'_>,
     to: &Destination,
     path: &str,
-    headers: HeaderMap,
+    mut headers: HeaderMap,
     payload: web::Payload,
 ) -> ApiResult<Result<http::Response<Answer>, Error>> {
     let method = Method::from_bytes(passing.request.method().as_str().as_bytes()).map_err(ApiError::internal)?;
-    let scheme = if to.peer.secure.is_some() { "https" } else { "http" };
-    let uri = format!("{scheme}://{}{}", to.peer.address(), if path.is_empty() { "/" } else { path });
-    let body = body_of(passing, payload);
-    let mut made = Request::builder().method(method).uri(uri).body(body).map_err(ApiError::internal)?;
-    *made.headers_mut() = headers;
+    let body = match body_length(passing.request)? {
+        Length::None => outbound::empty(),
+        Length::Bytes(length) => {
+            headers.insert(CONTENT_LENGTH, length.into());
+            body_of(payload)
+        }
+        Length::Open => body_of(payload),
+    };
+    let made = upgrade::request(to, path, method, headers, body)?;
     let deadline = Instant::now() + limits::STREAM_BEGIN_TIMEOUT;
-    passing.meanwhile(passing.outbound.send(&to.peer, made, deadline)).await
+    let asked = passing.meanwhile(passing.outbound.send(&to.peer, made, deadline)).await?;
+    Ok(asked.and_then(|answer| match answer.status() {
+        http::StatusCode::SWITCHING_PROTOCOLS => Err(Error::switched(answer.headers())),
+        _ => Ok(answer),
+    }))
+}
+
+/// How long the body of a request is.
+enum Length {
+    None,
+    Bytes(u64),
+    /// It ends where it ends.
+    Open,
+}
+
+/// How long a client says that the body of its request is: the other server is told the same in one way.
+fn body_length(request: &HttpRequest) -> ApiResult<Length> {
+    let headers = request.headers();
+    let is_http2 = request.version() == Version::HTTP_2;
+    let mut stated = headers.get_all("content-length");
+    let Some(length) = stated.next() else {
+        let may_have = is_http2 && !matches!(request.method().as_str(), "GET" | "HEAD");
+        return Ok(if may_have || headers.contains_key("transfer-encoding") { Length::Open } else { Length::None });
+    };
+    let digits = length.to_str().ok().filter(|text| text.bytes().all(|byte| byte.is_ascii_digit()));
+    let length = digits.and_then(|digits| digits.parse().ok()).filter(|_| stated.all(|other| other == length));
+    match length.ok_or_else(|| ApiError::bad_request("the length of the body is not stated as one number"))? {
+        0 => Ok(Length::None),
+        length => Ok(Length::Bytes(length)),
+    }
 }
 
 /// The body of a client's request, which is read as fast as the server takes it.
-fn body_of(passing: &Passing<'_>, mut payload: web::Payload) -> Body {
-    let headers = passing.request.headers();
-    let has_length = headers.get("content-length").is_some_and(|length| length.as_bytes() != b"0");
-    let is_http2 = passing.request.version() == actix_web::http::Version::HTTP_2;
-    let may_have = !matches!(passing.request.method().as_str(), "GET" | "HEAD") && is_http2;
-    if !has_length && !headers.contains_key("transfer-encoding") && !may_have {
-        return outbound::empty();
-    }
+fn body_of(mut payload: web::Payload) -> Body {
     let (sender, mut receiver) = mpsc::channel::<Result<Bytes, std::io::Error>>(1);
     actix_web::rt::spawn(async move {
         loop {
@@ -211,7 +235,7 @@ struct Through<'r> {
 impl<'r> Through<'r> {
     fn of(passing: &'r Passing<'_>, to: &Destination, location: &str) -> Self {
         let decode = |text: &str| percent_encoding::percent_decode_str(text).decode_utf8_lossy().into_owned();
-        let path = decode(passing.request.path());
+        let path = decode(passing.path);
         let prefix = path.strip_suffix(&decode(location)).unwrap_or(&path).to_owned();
         let host = passing.request.headers().get("host").and_then(|value| value.to_str().ok());
         let client_host = host.or_else(|| passing.request.uri().authority().map(|it| it.as_str())).unwrap_or("");

@@ -5,8 +5,7 @@
 
 use std::collections::BTreeMap;
 
-use actix_web::body::BodyStream;
-use actix_web::{HttpResponse, web};
+use actix_web::HttpResponse;
 use bytes::{BufMut as _, Bytes, BytesMut};
 use flotilla_proto::json;
 use flotilla_proto::value::Value;
@@ -20,7 +19,7 @@ use super::duplex::Attached;
 use super::link::{self, Frames, Reading};
 use super::spdy::{self, Received};
 use super::websocket::{self, Message, Messages};
-use super::{ClientBytes, Destination, Passing, Process, upgrade};
+use super::{ClientBytes, Destination, Passing, Process, switched, upgrade};
 use crate::limits;
 use crate::outbound::{self, Alone, Outbound, Switched};
 use crate::status::{ApiError, ApiResult};
@@ -45,17 +44,12 @@ pub fn suits(protocol: &str) -> bool {
 }
 
 /// Connects a client that speaks WebSocket with a process of a node that speaks SPDY.
-pub fn answer(
-    passing: &Passing<'_>,
-    to: &Destination,
-    process: Process,
-    payload: web::Payload,
-) -> ApiResult<HttpResponse> {
-    let mut response = match websocket::accept(passing.request, Some(PROTOCOL)) {
+pub fn answer(passing: &Passing<'_>, to: &Destination, process: Process) -> ApiResult<HttpResponse> {
+    let response = match websocket::accept(passing.request, Some(PROTOCOL)) {
         Ok(response) => response,
         Err(refusal) => return Ok(*refusal),
     };
-    let client = passing.client_bytes(payload)?;
+    let client = passing.client_bytes()?;
     let (out, mut sent) = mpsc::channel(limits::STREAM_FRAMES);
     let session = Session { outbound: passing.outbound.clone(), to: to.clone(), process, out };
     let attached = Attached(actix_web::rt::spawn(session.run(client)));
@@ -64,7 +58,7 @@ pub fn answer(
         sent.poll_recv(cx)
     });
     let frames = passing.lasting(frames).chain(stream::once(future::ready(websocket::close())));
-    Ok(response.body(BodyStream::new(frames.map(Ok::<_, std::io::Error>))))
+    Ok(switched(response, frames.map(Ok::<_, std::io::Error>)))
 }
 
 /// A connection of a client with a process.
@@ -124,7 +118,7 @@ impl Session {
         for protocol in AT_NODES {
             headers.append(&version, HeaderValue::from_static(protocol));
         }
-        let request = upgrade::request(&self.to, Method::POST, headers)?;
+        let request = upgrade::request(&self.to, &self.to.path, Method::POST, headers, outbound::empty())?;
         let deadline = tokio::time::Instant::now() + limits::STREAM_BEGIN_TIMEOUT;
         let uri = format!("https://{}{}", self.to.peer.address(), self.to.path);
         let failed = |why: &dyn std::fmt::Display| {

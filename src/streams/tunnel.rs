@@ -1,7 +1,6 @@
 //! SPDY within a WebSocket: each message is a part of the bytes that the node sends and gets.
 
-use actix_web::body::BodyStream;
-use actix_web::{HttpResponse, web};
+use actix_web::HttpResponse;
 use bytes::Bytes;
 use futures_util::{StreamExt as _, future, stream};
 use http::Method;
@@ -10,7 +9,7 @@ use tokio::sync::mpsc;
 
 use super::duplex::{Beside, Duplex};
 use super::websocket::{self, Message, Messages};
-use super::{Destination, Passing, forwarded, upgrade};
+use super::{Destination, Passing, forwarded, switched, upgrade};
 use crate::limits;
 use crate::outbound::Alone;
 use crate::status::ApiResult;
@@ -25,18 +24,18 @@ pub fn suits(protocol: &str) -> bool {
 }
 
 /// Connects a client that speaks SPDY within a WebSocket with a node that speaks SPDY.
-pub async fn answer(passing: &Passing<'_>, to: &Destination, payload: web::Payload) -> ApiResult<HttpResponse> {
-    let (head, peer) = match upgrade::ask(passing, to, Method::POST, headers(passing)).await? {
+pub async fn answer(passing: &Passing<'_>, to: &Destination) -> ApiResult<HttpResponse> {
+    let (head, peer) = match upgrade::ask(passing, to, Method::POST, headers(passing)?).await? {
         Alone::Switched(head, peer) => (head, peer),
         Alone::Answered(answer) => return upgrade::refused(passing, answer),
     };
     let agreed = head.headers.get(VERSION).and_then(|value| value.to_str().ok()).map(str::trim);
     let protocol = agreed.filter(|agreed| !agreed.is_empty()).map(|agreed| format!("{PREFIX}{agreed}"));
-    let mut response = match websocket::accept(passing.request, protocol.as_deref()) {
+    let response = match websocket::accept(passing.request, protocol.as_deref()) {
         Ok(response) => response,
         Err(refusal) => return Ok(*refusal),
     };
-    let messages = Messages::new(passing.client_bytes(payload)?);
+    let messages = Messages::new(passing.client_bytes()?);
     let (pongs, own) = mpsc::channel::<Bytes>(limits::STREAM_FRAMES);
     let client = stream::unfold((messages, pongs), async |(mut messages, pongs)| {
         loop {
@@ -52,12 +51,12 @@ pub async fn answer(passing: &Passing<'_>, to: &Destination, payload: web::Paylo
     let pongs = stream::unfold(own, async |mut own| own.recv().await.map(|pong| (pong, own)));
     let body = passing.lasting(Beside(sent.boxed_local(), pongs.boxed_local()));
     let body = body.chain(stream::once(future::ready(websocket::close())));
-    Ok(response.body(BodyStream::new(body.map(Ok::<_, std::io::Error>))))
+    Ok(switched(response, body.map(Ok::<_, std::io::Error>)))
 }
 
 /// The headers of the request for SPDY.
-fn headers(passing: &Passing<'_>) -> HeaderMap {
-    let mut headers = forwarded::of_request(passing.request);
+fn headers(passing: &Passing<'_>) -> ApiResult<HeaderMap> {
+    let mut headers = forwarded::of_upgrade(passing)?;
     for name in [websocket::PROTOCOL, "sec-websocket-key", "sec-websocket-version", "sec-websocket-extensions"] {
         headers.remove(name);
     }
@@ -68,5 +67,5 @@ fn headers(passing: &Passing<'_>) -> HeaderMap {
             headers.append(VERSION, value);
         }
     }
-    headers
+    Ok(headers)
 }

@@ -1,8 +1,8 @@
 //! Going on with another protocol: bytes are passed on in both directions and not looked at.
 
+use actix_web::HttpResponse;
 use actix_web::body::BodyStream;
 use actix_web::http::StatusCode;
-use actix_web::{HttpResponse, web};
 use http::header::HeaderMap;
 use http::response::Parts;
 use http::{Method, Request, Response};
@@ -10,19 +10,22 @@ use http_body_util::BodyDataStream;
 use tokio::time::Instant;
 
 use super::duplex::Duplex;
-use super::{Destination, Passing, forwarded};
+use super::{Destination, Passing, forwarded, switched};
 use crate::limits;
-use crate::outbound::{self, Alone, Answer, Body, Error, Switched};
+use crate::outbound::{self, Alone, Answer, Body, Error, LongTarget, Switched};
 use crate::status::{ApiError, ApiResult};
+
+/// Bytes of a path with its query that stand in a URI, which also names the host.
+const LONG_BYTES: usize = 60_000;
 
 /// Passes on a request for another protocol.
 ///
 /// # Errors
 /// When the other server cannot be reached, or answers with neither that nor an error.
-pub async fn answer(passing: &Passing<'_>, to: &Destination, payload: web::Payload) -> ApiResult<HttpResponse> {
+pub async fn answer(passing: &Passing<'_>, to: &Destination) -> ApiResult<HttpResponse> {
     let method = Method::from_bytes(passing.request.method().as_str().as_bytes()).map_err(ApiError::internal)?;
-    match ask(passing, to, method, forwarded::of_request(passing.request)).await? {
-        Alone::Switched(head, peer) => switch(passing, &head, peer, payload),
+    match ask(passing, to, method, forwarded::of_upgrade(passing)?).await? {
+        Alone::Switched(head, peer) => switch(passing, &head, peer),
         Alone::Answered(answer) => refused(passing, answer),
     }
 }
@@ -31,14 +34,12 @@ pub async fn answer(passing: &Passing<'_>, to: &Destination, payload: web::Paylo
 ///
 /// # Errors
 /// When the connection of the client cannot.
-pub fn switch(passing: &Passing<'_>, head: &Parts, peer: Switched, payload: web::Payload) -> ApiResult<HttpResponse> {
-    let client = passing.client_bytes(payload)?;
+pub fn switch(passing: &Passing<'_>, head: &Parts, peer: Switched) -> ApiResult<HttpResponse> {
+    let client = passing.client_bytes()?;
     let protocol = head.headers.get("upgrade").and_then(|value| value.to_str().ok()).unwrap_or("");
-    let mut response = HttpResponse::build(StatusCode::SWITCHING_PROTOCOLS);
-    // What follows is no body of HTTP, of however many bytes: no sizes of parts may stand in it.
-    response.upgrade(protocol).no_chunking(0);
-    let mut response = response.body(BodyStream::new(passing.lasting(Duplex::new(client, peer))));
-    response.head_mut().no_chunking(true);
+    let mut begun = HttpResponse::build(StatusCode::SWITCHING_PROTOCOLS);
+    begun.upgrade(protocol);
+    let mut response = switched(begun, passing.lasting(Duplex::new(client, peer)));
     forwarded::copy(&head.headers, response.headers_mut());
     Ok(response)
 }
@@ -48,7 +49,7 @@ pub fn switch(passing: &Passing<'_>, head: &Parts, peer: Switched, payload: web:
 /// # Errors
 /// When it cannot be reached.
 pub async fn ask(passing: &Passing<'_>, to: &Destination, method: Method, headers: HeaderMap) -> ApiResult<Alone> {
-    let request = request(to, method, headers)?;
+    let request = request(to, &to.path, method, headers, outbound::empty())?;
     let deadline = Instant::now() + limits::STREAM_BEGIN_TIMEOUT;
     let asked = passing.meanwhile(passing.outbound.send_alone(&to.peer, request, deadline)).await?;
     asked.map_err(|error| match error {
@@ -58,21 +59,31 @@ pub async fn ask(passing: &Passing<'_>, to: &Destination, method: Method, header
     })
 }
 
-/// The request for another protocol.
+/// A request of another server, for this path and query.
 ///
 /// # Errors
 /// When there can be none like that.
-pub fn request(to: &Destination, method: Method, headers: HeaderMap) -> ApiResult<Request<Body>> {
+pub fn request(
+    to: &Destination,
+    path: &str,
+    method: Method,
+    headers: HeaderMap,
+    body: Body,
+) -> ApiResult<Request<Body>> {
     let scheme = if to.peer.secure.is_some() { "https" } else { "http" };
-    let uri = format!("{scheme}://{}{}", to.peer.address(), to.path);
-    let request = Request::builder().method(method).uri(uri).body(outbound::empty());
-    let mut request = request.map_err(ApiError::internal)?;
+    let path = if path.is_empty() { "/" } else { path };
+    let (path, long) = if path.len() > LONG_BYTES { ("/", Some(LongTarget(path.to_owned()))) } else { (path, None) };
+    let uri = format!("{scheme}://{}{path}", to.peer.address());
+    let mut request = Request::builder().method(method).uri(uri).body(body).map_err(ApiError::internal)?;
     *request.headers_mut() = headers;
+    if let Some(long) = long {
+        request.extensions_mut().insert(long);
+    }
     Ok(request)
 }
 
 /// What a client is told whose request for another protocol was answered with something else. Both connections end:
-/// nobody may go on to use them for something else.
+/// that of the client with every answer to such a request but 101, that of the other server since it is nobody else's.
 ///
 /// # Errors
 /// When the answer is none.
@@ -84,7 +95,6 @@ pub fn refused(passing: &Passing<'_>, answer: Response<Answer>) -> ApiResult<Htt
     let (mut head, body) = answer.into_parts();
     forwarded::drop_of_connection(&mut head.headers);
     let mut response = HttpResponse::build(StatusCode::from_u16(code).map_err(ApiError::internal)?);
-    response.force_close();
     let mut response = response.body(BodyStream::new(passing.lasting(BodyDataStream::new(body))));
     head.headers.remove("content-length");
     forwarded::copy(&head.headers, response.headers_mut());

@@ -7,16 +7,16 @@ use actix_web::http::header::{
     CONNECTION, CONTENT_LENGTH, EXPECT, HOST, HeaderName, HeaderValue, TRANSFER_ENCODING, UPGRADE,
 };
 use actix_web::http::{Method, Uri};
-use bytes::Bytes;
+use bytes::{Bytes, BytesMut};
 
 use crate::limits;
 
 /// What a request asks for where its target is no URI that the HTTP server can hold: too long, or without a slash.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Target {
-    /// Path, not decoded.
+    /// Path, not decoded; what may not stand in a URI is escaped.
     pub path: String,
-    /// Query without the question mark.
+    /// Query without the question mark, as the path.
     pub query: String,
 }
 
@@ -45,8 +45,9 @@ pub(super) struct RequestHead {
     pub closes: bool,
     /// Whether the client waits to be asked for the body.
     pub expects: bool,
-    /// Whether the client would go on as a WebSocket (RFC 6455).
-    pub is_websocket: bool,
+    /// Whether the client would go on with another protocol (RFC 9110, section 7.8). Only then the headers have
+    /// `Upgrade`.
+    pub is_upgrade: bool,
 }
 
 /// What is answered without asking anybody.
@@ -89,26 +90,40 @@ pub(super) fn parse(head: &Bytes) -> Result<RequestHead, Refusal> {
         [b'H', b'T', b'T', b'P', b'/', major @ b'0'..=b'9', b'.', minor @ b'0'..=b'9'] => (major - b'0', minor - b'0'),
         _ => return Err(MALFORMED),
     };
-    let headers = read_headers(head, rest)?;
+    let mut headers = read_headers(head, rest)?;
     if version.0 != 1 {
         return Err(BAD_VERSION);
     }
     let is_old = version.1 == 0;
     check_host(&headers, &method, is_old)?;
-    let length = body_length(&headers, is_old)?;
-    let has = |name: HeaderName, token: &str| {
-        let values = headers.get_all(name).filter_map(|value| std::str::from_utf8(value.as_bytes()).ok());
-        values.flat_map(|value| value.split(',')).any(|one| one.trim().eq_ignore_ascii_case(token))
-    };
+    let length = body_length(&mut headers, is_old)?;
+    let is_bodiless = length == Length::Bytes(0);
+    let is_upgrade = upgrades(&mut headers, is_bodiless && !is_old);
+    let has = |name, token| has(&headers, name, token);
     let closes = has(CONNECTION, "close") || (is_old && !has(CONNECTION, "keep-alive"));
     let expects = has(EXPECT, "100-continue");
     if !expects && headers.get(EXPECT).is_some_and(|value| !value.is_empty()) {
         return Err(BAD_EXPECTATION);
     }
-    let is_bodiless = length == Length::Bytes(0);
     let expects = expects && !is_old && !is_bodiless;
-    let is_websocket = is_bodiless && !is_old && has(CONNECTION, "upgrade") && has(UPGRADE, "websocket");
-    Ok(RequestHead { method, uri, target, headers, length, is_old, closes, expects, is_websocket })
+    Ok(RequestHead { method, uri, target, headers, length, is_old, closes, expects, is_upgrade })
+}
+
+/// Whether a header is a list that has this word.
+fn has(headers: &HeaderMap, name: HeaderName, word: &str) -> bool {
+    let values = headers.get_all(name).filter_map(|value| std::str::from_utf8(value.as_bytes()).ok());
+    values.flat_map(|value| value.split(',')).any(|one| one.trim().eq_ignore_ascii_case(word))
+}
+
+/// Whether a request, if it `may`, asks for another protocol. What does not asks for nothing that anybody behind could
+/// understand otherwise.
+fn upgrades(headers: &mut HeaderMap, may: bool) -> bool {
+    let Some(protocol) = headers.get(UPGRADE) else { return false };
+    let upgrades = may && !protocol.is_empty() && has(headers, CONNECTION, "upgrade");
+    if !upgrades {
+        headers.remove(UPGRADE);
+    }
+    upgrades
 }
 
 /// A line without its end, and what follows.
@@ -150,14 +165,14 @@ fn read_target(method: &Method, target: &str) -> Result<(Option<Uri>, Option<Arc
             rest.strip_prefix("//").map_or("", |rest| rest.find(['/', '?']).map_or("", |at| &rest[at..]))
         }
     };
-    let (path, query) = origin.split_once('?').unwrap_or((origin, ""));
     let escaped = escape(origin);
     if escaped.starts_with('/')
         && escaped.len() <= URI_BYTES
-        && let Ok(uri) = Uri::try_from(escaped)
+        && let Ok(uri) = Uri::try_from(&*escaped)
     {
         return Ok((Some(uri), None));
     }
+    let (path, query) = escaped.split_once('?').unwrap_or((&escaped, ""));
     Ok((None, Some(Arc::new(Target { path: path.to_owned(), query: query.to_owned() }))))
 }
 
@@ -191,21 +206,27 @@ fn read_headers(head: &Bytes, mut rest: &[u8]) -> Result<HeaderMap, Refusal> {
             break;
         }
         lines += 1;
-        if lines > limits::HEAD_LINES {
-            return Err(TOO_LARGE);
-        }
         let colon = memchr::memchr(b':', line).ok_or(MALFORMED)?;
         let (name, value) = (&line[..colon], line[colon + 1..].trim_ascii());
         if is_space(line) || name.is_empty() {
             return Err(MALFORMED);
         }
-        let mut value = head.slice_ref(value);
+        let mut folded = BytesMut::new();
         while is_space(rest)
             && let Some((more, after)) = split_line(rest)
         {
-            value = [&value[..], b" ", more.trim_ascii()].concat().into();
+            if folded.is_empty() {
+                folded.extend_from_slice(value);
+            }
+            folded.extend_from_slice(b" ");
+            folded.extend_from_slice(more.trim_ascii());
             rest = after;
+            lines += 1;
         }
+        if lines > limits::HEAD_LINES {
+            return Err(TOO_LARGE);
+        }
+        let value = if folded.is_empty() { head.slice_ref(value) } else { folded.freeze() };
         let value = HeaderValue::from_maybe_shared(value).map_err(|_| MALFORMED)?;
         match HeaderName::from_bytes(name) {
             Ok(name) => headers.append(name, value),
@@ -229,22 +250,33 @@ fn check_host(headers: &HeaderMap, method: &Method, is_old: bool) -> Result<(), 
     if host.as_bytes().iter().all(is_sound) { Ok(()) } else { Err(BAD_HOST) }
 }
 
-/// How long the body is (RFC 9112, section 6.3). What is read here is all that is passed on, so that nobody behind can
-/// read it otherwise.
-fn body_length(headers: &HeaderMap, is_old: bool) -> Result<Length, Refusal> {
+/// How long the body is (RFC 9112, section 6.3). The headers say it in this one way from then on: nobody who they are
+/// passed on to can read it otherwise.
+fn body_length(headers: &mut HeaderMap, is_old: bool) -> Result<Length, Refusal> {
     let mut codings = headers.get_all(TRANSFER_ENCODING);
-    let coding = codings.next().filter(|_| !is_old);
-    if let Some(coding) = coding {
+    if let Some(coding) = codings.next() {
         let is_chunked = codings.next().is_none() && coding.as_bytes().eq_ignore_ascii_case(b"chunked");
-        return if is_chunked { Ok(Length::Chunks) } else { Err(BAD_CODING) };
+        if is_old {
+            headers.remove(TRANSFER_ENCODING);
+        } else if is_chunked {
+            headers.remove(CONTENT_LENGTH);
+            return Ok(Length::Chunks);
+        } else {
+            return Err(BAD_CODING);
+        }
     }
     let mut lengths = headers.get_all(CONTENT_LENGTH);
     let Some(first) = lengths.next() else { return Ok(Length::Bytes(0)) };
-    if lengths.any(|other| other != first) {
+    let (mut others, first) = (lengths.peekable(), first.clone());
+    let is_repeated = others.peek().is_some();
+    if others.any(|other| other != first) {
         return Err(MALFORMED);
     }
     let digits = first.to_str().ok().filter(|text| text.bytes().all(|byte| byte.is_ascii_digit()));
     let length = digits.and_then(|digits| digits.parse::<i64>().ok()).ok_or(MALFORMED)?;
+    if is_repeated {
+        headers.insert(CONTENT_LENGTH, first);
+    }
     Ok(Length::Bytes(length.unsigned_abs()))
 }
 

@@ -36,6 +36,9 @@ fn targets_are_read_in_all_their_forms() {
     let long = format!("/version?x={}", "x".repeat(100_000));
     let head = read(&format!("GET {long} HTTP/1.1\r\nHost: a\r\n\r\n")).unwrap();
     assert_eq!((head.uri, head.target.unwrap().query.len()), (None, 100_002));
+    let long = format!("/<{}?<{}", "x".repeat(70_000), "y".repeat(70_000));
+    let target = read(&format!("GET {long} HTTP/1.1\r\nHost: a\r\n\r\n")).unwrap().target.unwrap();
+    assert!(target.path.starts_with("/%3Cxx") && target.query.starts_with("%3Cyy"), "escaped as in a URI");
     let head = read("CONNECT x:1 HTTP/1.1\r\n\r\n").unwrap();
     assert_eq!((head.uri, head.target.unwrap().path.as_str()), (None, ""));
     let latin = parse(&Bytes::from_static(b"GET /d\xe9 HTTP/1.1\r\nHost: a\r\n\r\n")).unwrap();
@@ -93,6 +96,52 @@ fn heads_say_how_the_body_and_the_connection_end() {
     assert!(of("1.1", "Connection: x, close\r\n").closes && !of("1.1", "").closes);
     assert!(of("1.1", "Expect: foo, 100-Continue\r\nContent-Length: 1\r\n").expects);
     assert!(!of("1.1", "Expect: 100-continue\r\n").expects && !of("1.0", "Expect: 100-continue\r\n").expects);
+}
+
+#[test]
+fn a_request_says_in_one_way_how_long_it_is() {
+    let of = |version: &str, lines: &str| {
+        let head = read(&format!("POST / HTTP/{version}\r\nHost: a\r\n{lines}\r\n")).unwrap();
+        let all = |name| {
+            head.headers.get_all(name).map(|value| value.to_str().unwrap().to_owned()).collect::<Vec<_>>().join(", ")
+        };
+        (all(CONTENT_LENGTH), all(TRANSFER_ENCODING))
+    };
+    let both = "Content-Length: 2\r\nTransfer-Encoding: chunked\r\nContent-Length: 7\r\n";
+    assert_eq!(of("1.1", both), (String::new(), "chunked".into()));
+    assert_eq!(of("1.0", "Content-Length: 2\r\nTransfer-Encoding: chunked\r\n"), ("2".into(), String::new()));
+    assert_eq!(of("1.1", "Content-Length: 2\r\nContent-Length: 2\r\n"), ("2".into(), String::new()));
+}
+
+#[test]
+fn who_asks_for_another_protocol_says_so_twice_and_sends_no_body() {
+    let of = |version: &str, lines: &str| {
+        let head = read(&format!("GET / HTTP/{version}\r\nHost: a\r\n{lines}\r\n")).unwrap();
+        assert_eq!(head.is_upgrade, head.headers.contains_key(UPGRADE), "{lines}");
+        head.is_upgrade
+    };
+    assert!(of("1.1", "Connection: keep-alive, UPGRADE\r\nUpgrade: SPDY/3.1\r\n"));
+    assert!(of("1.1", "Connection: close\r\nConnection: upgrade\r\nUpgrade: websocket\r\nContent-Length: 0\r\n"));
+    for lines in [
+        "Upgrade: websocket\r\n",
+        "Connection: upgraded\r\nUpgrade: websocket\r\n",
+        "Connection: upgrade\r\n",
+        "Connection: upgrade\r\nUpgrade:\r\n",
+        "Connection: upgrade\r\nUpgrade: websocket\r\nContent-Length: 1\r\n",
+        "Connection: upgrade\r\nUpgrade: websocket\r\nTransfer-Encoding: chunked\r\n",
+    ] {
+        assert!(!of("1.1", lines), "{lines}");
+    }
+    assert!(!of("1.0", "Connection: upgrade\r\nUpgrade: websocket\r\n"));
+}
+
+#[test]
+fn the_longest_value_of_many_lines_is_read_once() {
+    let begin = "GET / HTTP/1.1\r\nHost: a\r\nX: a\n";
+    let (folds, line) = (limits::HEAD_LINES - 2, format!(" {}\n", "b".repeat(29)));
+    let head = read(&format!("{begin}{}\r\n", line.repeat(folds))).unwrap();
+    assert_eq!(head.headers.get("x").unwrap().len(), 1 + 30 * folds);
+    assert_eq!(read(&format!("{begin}{}\r\n", line.repeat(folds + 1))).unwrap_err(), TOO_LARGE);
 }
 
 #[test]

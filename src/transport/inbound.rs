@@ -3,17 +3,21 @@
 //! The HTTP server takes 96 lines of headers, 128 KiB of a head and 64 KiB of a URI; proxies that act for users of many
 //! groups send more, and the reference takes a mebibyte of all together. So heads are read here, once and for all, and
 //! the server is given a short one for each, which says how the body and the connection end and nothing else. Whoever
-//! it asks to answer finds the rest in [`Asked`], in the order in which requests come. So there is one reader of heads,
-//! by the rules of the reference, and no second one that could understand them differently.
+//! it asks to answer finds the rest in [`Asked`]. So there is one reader of heads, by the rules of the reference, and no
+//! second one that could understand them differently.
+//!
+//! What follows a request is not looked at until that has its answer: only then it is known whether it is HTTP. So one
+//! request of a connection is kept at a time, however many a client sends ahead, and a request for another protocol is
+//! the last one: either that is spoken behind it, or the connection ends.
 
-use std::cell::RefCell;
-use std::collections::VecDeque;
+use std::cell::{Cell, RefCell};
 use std::future::Future as _;
 use std::io;
+use std::ops::Range;
 use std::pin::Pin;
 use std::rc::Rc;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::task::{Context, Poll, ready};
+use std::task::{Context, Poll, Waker, ready};
 
 use actix_web::http::Method;
 use bytes::Bytes;
@@ -52,18 +56,43 @@ pub(super) enum Question {
     Refused(Refusal),
 }
 
-/// The requests of a connection that the HTTP server was given and has not passed on. Clones are the same.
+/// The request of a connection that the HTTP server was given last. Clones are the same.
 #[derive(Clone, Default)]
-pub(super) struct Asked(Rc<RefCell<VecDeque<Question>>>);
+pub(super) struct Asked(Rc<Asking>);
+
+#[derive(Default)]
+struct Asking {
+    question: RefCell<Option<Question>>,
+    /// Whether it has no answer yet.
+    is_open: Cell<bool>,
+    /// Waits for that.
+    reader: RefCell<Option<Waker>>,
+}
 
 impl Asked {
-    /// The next one.
-    pub fn next(&self) -> Option<Question> {
-        self.0.borrow_mut().pop_front()
+    /// What it asks; whoever takes that answers it.
+    pub fn take(&self) -> Option<Question> {
+        self.0.question.take()
     }
 
-    fn push(&self, question: Question) {
-        self.0.borrow_mut().push_back(question);
+    /// The HTTP server has its answer, which it writes before it reads again.
+    pub fn answered(&self) {
+        self.0.is_open.set(false);
+        let reader = self.0.reader.take();
+        reader.into_iter().for_each(Waker::wake);
+    }
+
+    fn ask(&self, question: Question) {
+        self.0.is_open.set(true);
+        self.0.question.replace(Some(question));
+    }
+
+    fn poll_answered(&self, cx: &Context<'_>) -> Poll<()> {
+        if !self.0.is_open.get() {
+            return Poll::Ready(());
+        }
+        self.0.reader.replace(Some(cx.waker().clone()));
+        Poll::Pending
     }
 }
 
@@ -92,7 +121,11 @@ pub(super) struct Inbound {
     ready: Vec<u8>,
     given: usize,
     buffer: Box<[u8]>,
+    /// What of the buffer was not looked at.
+    left: Range<usize>,
     asked: Asked,
+    /// Whether the connection ends with the answer although its client may send on.
+    is_cut: bool,
 }
 
 impl Inbound {
@@ -106,7 +139,9 @@ impl Inbound {
             ready: Vec::new(),
             given: 0,
             buffer: vec![0; limits::HTTP1_READ_BYTES].into(),
+            left: 0..0,
             asked: Asked::default(),
+            is_cut: false,
         }
     }
 
@@ -118,7 +153,7 @@ impl Inbound {
     /// Waits, when everything was written, until a client that was refused has closed the connection, too: closing it
     /// while the client sends on would take the refusal from it. The HTTP server gives it a moment.
     pub fn poll_closed<T: AsyncRead + Unpin>(&mut self, cx: &mut Context<'_>, stream: &mut T) -> Poll<()> {
-        while matches!(self.stage, Stage::Over) {
+        while self.is_cut {
             let mut read = ReadBuf::new(&mut self.buffer);
             if ready!(Pin::new(&mut *stream).poll_read(cx, &mut read)).is_err() || read.filled().is_empty() {
                 break;
@@ -129,10 +164,7 @@ impl Inbound {
 
     /// Passes on everything from now on as it comes: the connection has gone on with another protocol.
     pub fn leave(&mut self) {
-        if matches!(self.stage, Stage::Head) {
-            self.ready.append(&mut self.head);
-            (self.deadline, self.stage) = (None, Stage::Other);
-        }
+        (self.stage, self.is_cut) = (Stage::Other, false);
     }
 
     /// Reads for the HTTP server.
@@ -152,16 +184,22 @@ impl Inbound {
             }
             self.ready.clear();
             self.given = 0;
-            let mut read = ReadBuf::new(&mut self.buffer);
-            if Pin::new(&mut *stream).poll_read(cx, &mut read)?.is_pending() {
-                return self.poll_deadline(cx);
+            if self.left.is_empty() {
+                let mut read = ReadBuf::new(&mut self.buffer);
+                if Pin::new(&mut *stream).poll_read(cx, &mut read)?.is_pending() {
+                    return self.poll_deadline(cx);
+                }
+                self.left = 0..read.filled().len();
+                if self.left.is_empty() {
+                    return Poll::Ready(Ok(()));
+                }
             }
-            let length = read.filled().len();
-            if length == 0 {
-                return Poll::Ready(Ok(()));
+            if matches!(self.stage, Stage::Head) {
+                ready!(self.asked.poll_answered(cx));
             }
             let buffer = std::mem::take(&mut self.buffer);
-            self.take(&buffer[..length]);
+            let left = self.take(&buffer[self.left.clone()]);
+            self.left.start = self.left.end - left;
             self.buffer = buffer;
         }
     }
@@ -176,9 +214,11 @@ impl Inbound {
         deadline.as_mut().poll(cx).map(|()| Err(io::ErrorKind::TimedOut.into()))
     }
 
-    fn take(&mut self, mut bytes: &[u8]) {
+    /// Takes what was read, as far as that may be looked at; so many bytes are left.
+    fn take(&mut self, mut bytes: &[u8]) -> usize {
         while !bytes.is_empty() {
             bytes = match &mut self.stage {
+                Stage::Head if self.asked.0.is_open.get() => return bytes.len(),
                 Stage::Head => self.take_head(bytes),
                 Stage::Body(left) => {
                     let (body, rest) = bytes.split_at(bytes.len().min(usize::try_from(*left).unwrap_or(usize::MAX)));
@@ -200,11 +240,12 @@ impl Inbound {
                 }
                 Stage::Other => {
                     self.ready.extend_from_slice(bytes);
-                    return;
+                    return 0;
                 }
-                Stage::Over => return,
+                Stage::Over => return 0,
             };
         }
+        0
     }
 
     /// Takes more of a head; what is left belongs to the body.
@@ -258,17 +299,13 @@ impl Inbound {
         let method = if head.method == Method::HEAD { "HEAD" } else { "GET" };
         let version = if head.is_old { "1.0" } else { "1.1" };
         let mut short = format!("{method} / HTTP/{version}\r\nhost: a\r\n");
-        short.push_str(match (head.closes, head.is_old) {
+        self.is_cut = head.is_upgrade;
+        short.push_str(match (head.closes || head.is_upgrade, head.is_old) {
             (true, _) => "connection: close\r\n",
             (false, true) => "connection: keep-alive\r\n",
             (false, false) => "",
         });
         self.stage = match head.length {
-            _ if head.is_websocket => {
-                // The HTTP server takes whatever comes for the body.
-                short.push_str("connection: upgrade\r\nupgrade: websocket\r\n");
-                Stage::Other
-            }
             Length::Bytes(0) => Stage::Head,
             Length::Bytes(length) => {
                 short.push_str(&format!("content-length: {length}\r\n"));
@@ -281,14 +318,14 @@ impl Inbound {
         };
         short.push_str(if head.expects { "expect: 100-continue\r\n\r\n" } else { "\r\n" });
         self.ready.extend_from_slice(short.as_bytes());
-        self.asked.push(Question::Request(Box::new(head), large));
+        self.asked.ask(Question::Request(Box::new(head), large));
     }
 
     /// Has a refusal answered behind what was asked before, as the last answer.
     fn refuse(&mut self, refusal: Refusal) {
         self.ready.extend_from_slice(b"GET / HTTP/1.1\r\nhost: a\r\nconnection: close\r\n\r\n");
-        self.asked.push(Question::Refused(refusal));
-        (self.head, self.large, self.stage) = (Vec::new(), None, Stage::Over);
+        self.asked.ask(Question::Refused(refusal));
+        (self.head, self.large, self.stage, self.is_cut) = (Vec::new(), None, Stage::Over, true);
     }
 }
 

@@ -14,7 +14,7 @@ use crate::limits;
 /// Puts what was asked into a request. The answer, if nobody needs to be asked for it.
 pub(super) fn restore(request: &mut Request) -> Option<HttpResponse> {
     if request.version() < Version::HTTP_2 {
-        let asked = request.conn_data::<Asked>().and_then(Asked::next);
+        let asked = request.conn_data::<Asked>().and_then(Asked::take);
         match asked {
             Some(Question::Request(head, large)) => put(request, *head, large),
             Some(Question::Refused(refusal)) => return Some(refused(refusal)),

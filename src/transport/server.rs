@@ -14,27 +14,26 @@ use actix_web::dev::{AppConfig, Extensions, Server, ServerHandle};
 use actix_web::rt::net::TcpStream;
 use actix_web::rt::time::{Instant, sleep, timeout};
 use actix_web::web::ServiceConfig;
+use futures_util::FutureExt as _;
 use futures_util::future::Either;
 use rustls::{ServerConfig, ServerConnection};
 
+use super::inbound::Asked;
 use super::restored::restore;
 use super::{ConnectionId, Connections, Gathered};
 use crate::limits;
 
-/// Protocols that clients are offered, the preferred one first (RFC 7301).
-const PROTOCOLS: [&[u8]; 2] = [b"h2", b"http/1.1"];
-
 /// Time between looks whether a stopping server has still something to do.
 const STOP_CHECK_INTERVAL: Duration = Duration::from_millis(20);
 
-/// Begins to serve what `configure` says, to `connections`, which are those of the listener. Every connection has TLS;
-/// `identify` puts into its data who it belongs to.
+/// Begins to serve what `configure` says, to `connections`, which are those of the listener. Every connection has TLS,
+/// and speaks what `tls` offers (RFC 7301) of HTTP/2 and HTTP/1.1; `identify` puts into its data who it belongs to.
 ///
 /// # Errors
 /// When the socket cannot be used.
 pub fn start<F, I>(
     listener: TcpListener,
-    mut tls: ServerConfig,
+    tls: ServerConfig,
     workers: usize,
     connections: &Connections,
     configure: F,
@@ -45,7 +44,6 @@ where
     I: Fn(&ServerConnection, &mut Extensions) + Clone + Send + 'static,
 {
     max_concurrent_tls_connect(limits::WORKER_HANDSHAKES);
-    tls.alpn_protocols = PROTOCOLS.map(<[u8]>::to_vec).into();
     let mut acceptor = Acceptor::new(tls);
     acceptor.set_handshake_timeout(limits::HANDSHAKE_TIMEOUT);
     let builder = Server::build();
@@ -60,9 +58,13 @@ where
         let connections = connections.clone();
         let app = map_config(App::new().configure(configure).into_factory(), |()| AppConfig::default());
         let app = app.map_err(|error: actix_web::Error| error.as_response_error().error_response());
-        let app = apply_fn_factory(app, |mut request: Request, app: &_| match restore(&mut request) {
-            None => Either::Left(Service::call(app, request)),
-            Some(answer) => Either::Right(ready(Err(answer))),
+        let app = apply_fn_factory(app, |mut request: Request, app: &_| {
+            let asked = request.conn_data::<Asked>().cloned();
+            let answering = match restore(&mut request) {
+                None => Either::Left(Service::call(app, request)),
+                Some(answer) => Either::Right(ready(Err(answer))),
+            };
+            answering.inspect(move |_| asked.iter().for_each(Asked::answered))
         });
         let http = HttpService::build()
             .graceful_shutdown_signal(move || {

@@ -98,3 +98,14 @@ fn roles_decide_from_the_first_request_after_a_restart() {
     assert_eq!(as_ann(&mut server.connect(), "GET", CONFIG_MAPS, None).0, 200);
     assert_eq!(server.connect_anonymously().get(CONFIG_MAPS).status, 403);
 }
+
+#[test]
+fn nobody_unknown_may_do_what_everybody_may() {
+    let directory = DataDir::new();
+    let server = directory.start_with(&["--authorization-mode=AlwaysAllow"]);
+    for path in [CONFIG_MAPS, "/healthz"] {
+        assert_eq!(server.connect_anonymously().get(path).status, 401, "{path}");
+    }
+    assert_eq!(server.connect().get(CONFIG_MAPS).status, 200);
+    assert!(server.messages().contains("requests without credentials are refused"), "{}", server.messages());
+}

@@ -92,6 +92,9 @@ fn api_server(exchange: &mut Exchange, heads: &Heads) -> io::Result<()> {
         _ if path.ends_with("/redirect") => {
             exchange.answer("307 Temporary Redirect", "Location: https://127.0.0.1:1/\r\n", "")
         }
+        _ if path.ends_with("/refused") => exchange.answer("403 Forbidden", "", "not here"),
+        _ if path.ends_with("/odd") => exchange.answer("200 OK", "", "no"),
+        _ if path.ends_with("/unasked") => exchange.switch("Upgrade: x\r\n"),
         _ if path.ends_with("/stream") => {
             exchange.switch("Upgrade: SPDY/3.1\r\n")?;
             loop {
@@ -100,30 +103,214 @@ fn api_server(exchange: &mut Exchange, heads: &Heads) -> io::Result<()> {
             }
         }
         _ => {
-            let length = exchange.header("content-length").and_then(|text| text.parse().ok()).unwrap_or(0);
-            let body = String::from_utf8(exchange.read(length)?).expect("text");
+            let body = String::from_utf8(exchange.read_body()?).expect("text");
             exchange.answer("418 I'm a teapot", "X-Own: yes\r\n", &format!("{line} {body}"))
         }
     }
 }
 
 fn with_server() -> (DataDir, Server, Connection, Backend, Heads) {
+    with_flags(&[])
+}
+
+fn with_flags(flags: &[&str]) -> (DataDir, Server, Connection, Backend, Heads) {
     let (data, heads) = (DataDir::new(), Heads::default());
     let seen = Arc::clone(&heads);
     let backend = Backend::start_as("remote.default.svc", move |exchange| api_server(exchange, &seen));
-    let server = data.start();
+    let server = data.start_with(flags);
     let mut client = server.connect();
     register(&mut client, &backend);
     await_reason(&mut client, "Passed");
+    // That the condition is told and that it counts are two things.
+    wait_until("requests passed on", || (client.get(&things("a")).status == 418).then_some(()));
+    heads.lock().expect("no test panics while it holds this").clear();
     (data, server, client, backend, heads)
+}
+
+/// The path of a thing of the other server.
+fn things(name: &str) -> String {
+    format!("{GROUP}/namespaces/default/things/{name}")
+}
+
+/// What the other server was asked since the last look.
+fn asked(heads: &Heads) -> Vec<String> {
+    std::mem::take(&mut heads.lock().expect("no test panics while it holds this"))
+}
+
+const SPDY: [(&str, &str); 2] = [("Connection", "Upgrade"), ("Upgrade", "SPDY/3.1")];
+
+/// Everything that comes until the connection ends.
+fn until_the_end(client: &mut Connection) -> String {
+    let mut read = Vec::new();
+    while let Ok(byte) = client.read_bytes(1) {
+        read.extend(byte);
+    }
+    String::from_utf8(read).expect("text")
+}
+
+#[test]
+fn no_client_says_or_unsays_who_asks() {
+    let authority = Backend::start(|_| Ok(()));
+    let directory = DataDir::new();
+    let file = directory.path().with_file_name("front-proxy.crt");
+    std::fs::write(&file, authority.certificate()).expect("a file");
+    let (_data, server, mut client, _backend, heads) = with_flags(&[
+        "--requestheader-client-ca-file",
+        file.to_str().expect("a path"),
+        "--requestheader-username-headers=X-Who",
+        "--requestheader-group-headers=X-Which",
+        "--requestheader-extra-headers-prefix=X-More-",
+    ]);
+    let claims = [
+        ("X-Who", "evil"),
+        ("X_Who", "evil"),
+        ("X-Which", "evil"),
+        ("X-More-A", "evil"),
+        ("X_Remote_User", "evil"),
+        ("X-Remote-Uid", "evil"),
+        ("X-Remote_Extra-A", "evil"),
+        ("X-Own", "kept"),
+        ("X-Dropped", "evil"),
+    ];
+    let names = "X-Remote-User, x-remote-group, Host, X-Dropped";
+    let plain = [&claims[..], &[("Connection", names)]].concat();
+    assert_eq!(client.call("GET", &things("a"), &plain, b"").expect("an answer").status, 418);
+    let upgrade = format!("Upgrade, {names}");
+    let upgrade = [&claims[..], &[("Connection", &*upgrade), SPDY[1]]].concat();
+    assert_eq!(server.connect().upgrade("GET", &things("stream"), &upgrade).expect("a stream").status, 101);
+    let heads = asked(&heads);
+    assert_eq!(heads.len(), 2, "{heads:?}");
+    for head in heads {
+        let values = |name: &str| {
+            let lines = head.lines().filter_map(|line| line.split_once(": "));
+            lines
+                .filter(|(own, _)| own.eq_ignore_ascii_case(name))
+                .map(|(_, value)| value.to_owned())
+                .collect::<Vec<_>>()
+        };
+        assert!(!head.contains("evil"), "{head}");
+        assert_eq!(values("x-remote-user"), ["kubernetes-admin"], "{head}");
+        assert_eq!(values("x-remote-group"), ["system:masters", "system:authenticated"], "{head}");
+        assert_eq!((values("host").len(), values("x-own")), (1, vec!["kept".to_owned()]), "{head}");
+        assert!(values("connection").iter().all(|value| value == "Upgrade"), "{head}");
+    }
+}
+
+#[test]
+fn no_connection_is_used_on_behind_an_upgrade_that_did_not_come_about() {
+    let (_data, server, mut client, backend, heads) = with_server();
+    let open = backend.open();
+    let smuggled = format!("GET {} HTTP/1.1\r\nHost: a\r\n\r\n", things("smuggled"));
+    for (path, status) in [
+        (things("refused"), 403),
+        (things("odd"), 503),
+        ("/api/v1/namespaces/default/pods/none/exec".to_owned(), 404),
+        ("/api/v1/namespaces/default".to_owned(), 200),
+        ("/healthz".to_owned(), 200),
+    ] {
+        for upgrade in ["SPDY/3.1", "websocket"] {
+            let head = format!("GET {path} HTTP/1.1\r\nHost: a\r\nConnection: Upgrade\r\nUpgrade: {upgrade}\r\n\r\n");
+            let mut client = server.connect();
+            client.send(format!("{head}{smuggled}").as_bytes()).expect("a client can send");
+            let answer = client.read_answer().expect("an answer");
+            assert_eq!((answer.status, answer.header("connection")), (status, Some("close")), "{path} {upgrade}");
+            let _ = client.send(smuggled.as_bytes());
+            assert_eq!(until_the_end(&mut client), "", "{path} {upgrade}");
+        }
+    }
+    wait_until("no connection of an upgrade", || (backend.open() <= open).then_some(()));
+    assert!(asked(&heads).iter().all(|head| !head.contains("smuggled")));
+    // Who does not ask for another protocol gets none.
+    let unasked = client.get(&things("unasked"));
+    assert_eq!((unasked.status, unasked.header("upgrade")), (503, None), "{}", unasked.text());
+    let half = client.call("GET", &things("a"), &[SPDY[1]], b"").expect("an answer");
+    assert_eq!((half.status, half.header("connection")), (418, None));
+    let half = client.call("GET", &things("a"), &[SPDY[0]], b"").expect("an answer");
+    assert_eq!((half.status, half.header("connection")), (418, None));
+    let heads = asked(&heads);
+    assert!(heads.iter().all(|head| !head.to_lowercase().contains("upgrade")), "{heads:?}");
+}
+
+#[test]
+fn what_is_sent_behind_an_upgrade_is_not_http() {
+    let (_data, server, ..) = with_server();
+    for upgrade in ["SPDY/3.1", "websocket"] {
+        let mut client = server.connect();
+        let path = things("stream");
+        let head = format!("GET {path} HTTP/1.1\r\nHost: a\r\nConnection: Upgrade\r\nUpgrade: {upgrade}\r\n\r\n");
+        let early = "GET /healthz HTTP/1.1\r\nHost: a\r\n\r\n";
+        client.send(format!("{head}{early}").as_bytes()).expect("a client can send");
+        assert_eq!(client.read_answer().expect("an answer").status, 101);
+        assert_eq!(client.read_bytes(early.len()).expect("an echo"), early.as_bytes());
+    }
+}
+
+#[test]
+fn a_body_is_framed_in_one_way() {
+    let (_data, server, mut client, _backend, heads) = with_server();
+    let path = things("a");
+    let post = format!("POST {path} HTTP/1.1\r\nHost: a\r\n");
+    for lengths in ["", "Content-Length: 3\r\n", "Content-Length: 300\r\n"] {
+        let request = format!("{post}{lengths}Transfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n0\r\n\r\n");
+        client.send(request.as_bytes()).expect("a client can send");
+        assert_eq!(client.read_answer().expect("an answer").text(), format!("POST {path} hello"));
+        let head = asked(&heads).concat().to_lowercase();
+        assert!(head.contains("transfer-encoding: chunked\r\n") && !head.contains("content-length"), "{head}");
+    }
+    let twice = format!("{post}Content-Length: 5\r\nContent-Length: 5\r\nConnection: Content-Length\r\n\r\nhello");
+    client.send(twice.as_bytes()).expect("a client can send");
+    assert_eq!(client.read_answer().expect("an answer").text(), format!("POST {path} hello"));
+    let head = asked(&heads).concat().to_lowercase();
+    assert_eq!(head.matches("content-length: 5\r\n").count(), 1, "{head}");
+    // A request for another protocol has no body.
+    let mut stream = server.connect();
+    let upgrade = "Connection: Upgrade\r\nUpgrade: SPDY/3.1\r\nContent-Length: 5\r\n\r\nhello";
+    stream.send(format!("{post}{upgrade}").as_bytes()).expect("a client can send");
+    assert_eq!(stream.read_answer().expect("an answer").text(), format!("POST {path} hello"));
+}
+
+#[test]
+fn the_whole_of_a_long_query_is_passed_on() {
+    let (_data, server, mut client, ..) = with_server();
+    for bytes in [10_000, 59_990, 64_000, 70_000, 1_000_000] {
+        let path = format!("{}?x={}", things("a%20b"), "x".repeat(bytes));
+        let answer = client.get(&path);
+        assert!(answer.text() == format!("GET {path} "), "{bytes}: {} {:.200}", answer.status, answer.text());
+        let answer = client.request("POST", &path, "text/plain", b"hello");
+        assert!(answer.text() == format!("POST {path} hello"), "{bytes}: {} {:.200}", answer.status, answer.text());
+    }
+    let path = format!("{}?x={}", things("stream"), "x".repeat(70_000));
+    let mut stream = server.connect();
+    assert_eq!(stream.upgrade("GET", &path, &SPDY).expect("a stream").status, 101);
+}
+
+#[test]
+fn streams_take_the_place_of_no_request() {
+    let (_data, server, mut client, ..) = with_server();
+    let in_flight = |client: &mut Connection| {
+        client.get("/metrics");
+        // What is told are the most since the last look.
+        let metrics = client.get("/metrics").text();
+        let line =
+            metrics.lines().find(|line| line.starts_with("apiserver_current_inflight_requests{request_kind=\"m"));
+        line.and_then(|line| line.rsplit(' ').next()?.parse::<u32>().ok()).expect("a number")
+    };
+    assert_eq!(in_flight(&mut client), 0);
+    let mut streams: Vec<Connection> = (0..3).map(|_| server.connect()).collect();
+    for stream in &mut streams {
+        assert_eq!(stream.upgrade("POST", &things("stream"), &SPDY).expect("a stream").status, 101);
+    }
+    assert_eq!(in_flight(&mut client), 0);
+    for stream in &mut streams {
+        stream.send(b"hello").expect("a client can send");
+        assert_eq!(stream.read_bytes(5).expect("an echo"), b"hello");
+    }
 }
 
 #[test]
 fn requests_are_passed_on_in_the_name_of_their_user() {
     let (_data, server, mut client, _backend, heads) = with_server();
     let things = format!("{GROUP}/namespaces/default/things");
-    wait_until("requests passed on", || (client.get(&things).status == 418).then_some(()));
-    heads.lock().expect("no test panics while it holds this").clear();
     let headers = [
         ("X-Remote-User", "somebody"),
         ("Impersonate-User", "jane"),
@@ -144,7 +331,7 @@ fn requests_are_passed_on_in_the_name_of_their_user() {
     });
     assert_eq!((answered.status, answered.header("x-own")), (418, Some("yes")));
     assert_eq!(answered.text(), format!("POST {path} {{\"a\": 1}}"));
-    let asked = heads.lock().expect("no test panics while it holds this").clone();
+    let asked = asked(&heads);
     let [asked] = &asked[..] else { panic!("asked once: {asked:?}") };
     let has = |line: &str| asked.lines().any(|own| own.eq_ignore_ascii_case(line));
     assert!(has("x-remote-user: jane") && has("x-remote-group: g"), "{asked}");

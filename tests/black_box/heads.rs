@@ -1,8 +1,9 @@
 //! Heads of requests, as clients may send them: odd targets, many lines, long lines; and what names a request.
 
 use std::collections::HashSet;
+use std::sync::Arc;
 
-use crate::support::{Answer, DataDir, Server, config_map};
+use crate::support::{Answer, Connection, DataDir, Server, config_map};
 
 /// What is answered to bytes that the administrator sends.
 fn answered(server: &Server, request: &[u8]) -> Answer {
@@ -84,8 +85,19 @@ fn lines_are_read_as_the_reference_reads_them() {
         // That a connection of HTTP/1.0 ends is not said.
         assert_eq!(answer.header("connection") == Some("close"), status != 200, "{request}");
     }
-    // Requests that follow each other at once, with bodies of both kinds.
     let mut client = server.connect();
+    // What is sent ahead does not change what was asked before.
+    let get = format!("GET {NAMESPACES}/default HTTP/1.1\r\nHost: a\r\n\r\n");
+    let ahead = format!("{get}HEAD {NAMESPACES}/default HTTP/1.1\r\nHost: a\r\n\r\n{}", get.repeat(40));
+    client.send(ahead.as_bytes()).expect("requests");
+    assert_eq!(client.read_answer().expect("an answer").expect(200)["kind"], "Namespace");
+    let head = client.upgrade("GET", "/healthz", &[]).expect("a head");
+    assert!(head.status == 405 || head.status == 200);
+    for _ in 0..40 {
+        assert_eq!(client.read_answer().expect("an answer").expect(200)["kind"], "Namespace");
+    }
+    assert_eq!(client.read_answer().expect("an answer").text(), "ok");
+    // Requests that follow each other at once, with bodies of both kinds.
     let object = config_map("one", "1").to_string();
     let post = format!(
         "POST {NAMESPACES}/default/configmaps?dryRun=All HTTP/1.1\r\nHost: a\r\nContent-Type: application/json\r\n"
@@ -182,4 +194,16 @@ fn what_nobody_can_read_fills_no_log() {
     server.connect().get("/healthz");
     let messages = server.messages();
     assert_eq!(messages.lines().count(), before, "{messages}");
+}
+
+#[test]
+fn only_what_is_not_disabled_is_spoken() {
+    for (flags, agreed) in [(&[][..], "h2"), (&["--disable-http2-serving"], "http/1.1")] {
+        let directory = DataDir::new();
+        let server = directory.start_with(flags);
+        let mut config = (*server.credentials().administrator).clone();
+        config.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
+        let client = Connection::open(server.credentials().address, &Arc::new(config)).expect("a connection");
+        assert_eq!(client.protocol(), Some(agreed.as_bytes()), "{flags:?}");
+    }
 }

@@ -72,6 +72,28 @@ impl Exchange {
         Ok(read)
     }
 
+    /// Reads the body of the request, however it is framed.
+    pub fn read_body(&mut self) -> io::Result<Vec<u8>> {
+        if self.header("transfer-encoding") != Some("chunked") {
+            let length = self.header("content-length").and_then(|text| text.parse().ok()).unwrap_or(0);
+            return self.read(length);
+        }
+        let mut body = Vec::new();
+        loop {
+            let mut line = Vec::new();
+            while !line.ends_with(b"\r\n") {
+                line.extend(self.read(1)?);
+            }
+            let length = std::str::from_utf8(&line).ok().and_then(|text| usize::from_str_radix(text.trim(), 16).ok());
+            let length = length.ok_or(io::ErrorKind::InvalidData)?;
+            let chunk = self.read(length + 2)?;
+            body.extend_from_slice(&chunk[..length]);
+            if length == 0 {
+                return Ok(body);
+            }
+        }
+    }
+
     /// The next request of the connection.
     fn next(&mut self) -> io::Result<()> {
         let mut read = Vec::new();

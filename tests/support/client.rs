@@ -90,6 +90,11 @@ impl Connection {
         Ok(answer)
     }
 
+    /// What was agreed to be spoken, as TLS has it.
+    pub fn protocol(&self) -> Option<&[u8]> {
+        self.stream.conn.alpn_protocol()
+    }
+
     /// Sends bytes as they are.
     pub fn send(&mut self, bytes: &[u8]) -> io::Result<()> {
         self.stream.write_all(bytes)?;
