@@ -9,7 +9,6 @@ use flotilla_cel::library::authorizer::{self, Authorizer, Resource};
 use flotilla_cel::value::{Entries, Map, Tree, Value};
 
 use super::compile::{Compiled, Fault, Variable};
-use super::deep;
 use super::environment::{Name, VARIABLES};
 use crate::field::quote;
 
@@ -82,15 +81,15 @@ impl<'a> Activation<'a> {
             Err(fault) => return Ok(Err(format!("compilation error: {fault}"))),
         };
         let Evaluation { outcome, cost } = self.run(compiled);
-        for cost in [self.spent.take(), cost] {
-            *budget = budget.checked_sub(cost).ok_or(Stopped)?;
-        }
+        let left = budget.checked_sub(self.spent.take()).and_then(|left| left.checked_sub(cost));
+        *budget = left.unwrap_or(0);
+        left.ok_or(Stopped)?;
         Ok(outcome.map_err(|error| format!("expression '{}' resulted in error: {error}", compiled.text)))
     }
 
     fn run(&self, compiled: &'a Compiled) -> Evaluation<'a> {
         let bound = Bound { activation: self, names: &compiled.names };
-        deep(|| compiled.program.evaluate(&bound, CALL))
+        compiled.program.evaluate(&bound, CALL)
     }
 
     /// The value of a variable of the policy. Of several of one name the last one counts.

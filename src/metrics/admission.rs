@@ -46,6 +46,9 @@ pub enum Phase {
 }
 
 impl Phase {
+    /// Both, in their order.
+    pub const ALL: [Self; 2] = [Self::Admit, Self::Validate];
+
     const fn name(self) -> &'static str {
         match self {
             Self::Admit => "admit",

@@ -3,9 +3,11 @@
 use flotilla_proto::schema::Type;
 use flotilla_proto::value::{Map, Value};
 
+use super::super::Effort;
 use super::super::policy::{Policy, Spec, sees};
 use crate::expressions::{
-    Activation, BUDGET, Compiled, Compiler, Fault, Inputs, Operation, Sees, Wanted, misnamed, operations, tree,
+    Activation, BUDGET, Compiled, Compiler, Fault, Inputs, OUT_OF_BUDGET, Operation, Sees, Wanted, misnamed, operations,
+    tree,
 };
 use crate::fieldmanager;
 use crate::patch::Operations;
@@ -63,12 +65,24 @@ impl Mutation {
     ///
     /// # Errors
     /// In the reference's words, why it cannot be changed.
-    pub fn patched(&self, spec: &Spec, inputs: Inputs<'_>, of: &Type) -> Result<Value, String> {
+    pub fn patched(
+        &self,
+        spec: &Spec,
+        inputs: Inputs<'_>,
+        of: &Type,
+        effort: &mut Effort,
+    ) -> Result<Value, String> {
         if let Err(fault) = &self.expression {
             return Err(fault.to_string());
         }
-        let (activation, mut budget) = (Activation::new(inputs, &spec.variables), BUDGET);
-        let value = activation.evaluate(&self.expression, &mut budget).map_err(|stopped| stopped.to_string())??;
+        if effort.is_spent() {
+            return Err(OUT_OF_BUDGET.to_owned());
+        }
+        let granted = effort.grant(BUDGET);
+        let (activation, mut budget) = (Activation::new(inputs, &spec.variables), granted);
+        let evaluated = activation.evaluate(&self.expression, &mut budget);
+        effort.spend(granted - budget);
+        let value = evaluated.map_err(|stopped| stopped.to_string())??;
         if self.is_json_patch {
             return patch(operations(&value)?, inputs.object);
         }
@@ -121,7 +135,7 @@ mod tests {
             authorizer: None,
         };
         let of = &catalogue::kind("", "v1", "ConfigMap").unwrap().of;
-        policy.mutations[0].patched(policy.spec(), inputs, of)
+        policy.mutations[0].patched(policy.spec(), inputs, of, &mut Effort::default())
     }
 
     fn configuration(expression: &str) -> Value {

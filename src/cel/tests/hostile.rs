@@ -1,12 +1,10 @@
 //! Random and hostile expressions: nothing panics, nothing overflows the stack, and what costs too much is stopped.
 //! `CEL_ROUNDS=N` runs more of them.
 
-use flotilla_cel::check::{check, check_literals};
+use flotilla_cel::check::Checked;
 use flotilla_cel::cost::{NoSizes, estimate};
 use flotilla_cel::environment::Environment;
 use flotilla_cel::eval::Program;
-use flotilla_cel::source::{Issues, Source};
-use flotilla_cel::syntax::parse;
 use flotilla_cel::types::Type;
 use flotilla_cel::value::Value;
 
@@ -90,18 +88,13 @@ fn environment() -> Environment {
 
 /// Compiles and evaluates. Gives whether it compiled.
 fn run(text: &str, environment: &Environment) -> bool {
-    let source = Source::new(text);
-    let mut issues = Issues::default();
-    let Some(ast) = parse(&source, environment.dialect(), &mut issues) else {
-        assert!(!issues.show(&source).is_empty(), "no error is told of {text}");
-        return false;
+    let checked = match Checked::of(text, environment) {
+        Ok(checked) => checked,
+        Err(issues) => {
+            assert!(!issues.is_empty(), "no error is told of {text}");
+            return false;
+        }
     };
-    let checked = check(ast, environment, &mut issues);
-    check_literals(&checked, &mut issues);
-    if !issues.is_empty() {
-        issues.show(&source);
-        return false;
-    }
     estimate(&checked, &NoSizes);
     let Ok(program) = Program::new(&checked, environment) else { return true };
     let tree = flotilla_proto::value!({"a": [1, "b", null], "b": {"c": true}});
@@ -176,9 +169,7 @@ fn deep_and_long_expressions_end_in_an_answer() {
 fn a_loop_that_is_too_dear_is_stopped() {
     let text = "y.all(a, y.all(b, y.all(c, y.all(d, y.all(e, y.all(f, true))))))";
     let environment = environment();
-    let mut issues = Issues::default();
-    let ast = parse(&Source::new(text), environment.dialect(), &mut issues).unwrap();
-    let checked = check(ast, &environment, &mut issues);
+    let checked = Checked::of(text, &environment).unwrap();
     let program = Program::new(&checked, &environment).unwrap();
     let values = [Value::Null, Value::list((0..10).map(Value::Int).collect())];
     let evaluation = program.evaluate(&values, 10_000);
@@ -193,9 +184,7 @@ fn a_loop_that_is_too_dear_is_stopped() {
 fn simple_rules_are_evaluated_quickly() {
     let text = "x.replicas <= x.maxReplicas && x.name.startsWith('a')";
     let environment = environment();
-    let mut issues = Issues::default();
-    let ast = parse(&Source::new(text), environment.dialect(), &mut issues).unwrap();
-    let checked = check(ast, &environment, &mut issues);
+    let checked = Checked::of(text, &environment).unwrap();
     let program = Program::new(&checked, &environment).unwrap();
     let tree = flotilla_proto::value!({"name": "abc", "replicas": 3, "maxReplicas": 10});
     let values = [Value::of_tree(&tree), Value::Null];

@@ -72,9 +72,10 @@ impl Webhook {
     ) -> ApiResult<Answer> {
         let began = Instant::now();
         let judged = self.ask(registry, asked, left.unwrap_or(self.timeout)).await.and_then(|verdict| {
-            told.warnings.extend(verdict.warnings.iter().cloned());
-            let own = verdict.annotations.iter().map(|(key, value)| (format!("{}/{key}", self.name), value.clone()));
-            told.annotations.extend(own);
+            verdict.warnings.iter().for_each(|text| told.warn(text.clone()));
+            for (key, value) in &verdict.annotations {
+                told.annotate(format!("{}/{key}", self.name), value.clone());
+            }
             match verdict.allowed {
                 true => patched(&self.name, &verdict, asked.object),
                 false => Err(Failure::Refused(verdict.refusal(&self.name))),
