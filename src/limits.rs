@@ -413,7 +413,5 @@ pub const POLICY_PARAMETERS: usize = 10_000;
 pub const DECISIONS_KEPT: usize = 1_000;
 /// Bytes of the warnings, and of the notes for the audit log, that those who are asked about one write may leave.
 pub const TOLD_BYTES: usize = 1 << 20;
-/// Values of an object that a policy makes, each of which may be shared by many places of it.
-pub const MADE_VALUES: usize = 1_000_000;
 /// Combinations of labels by which policies and webhooks are counted; what has another one goes by the name `others`.
 pub const ADMISSION_SERIES: usize = 10_000;

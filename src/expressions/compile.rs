@@ -135,7 +135,7 @@ impl Compiler {
 
     /// Has expressions know a variable.
     pub fn declare(&mut self, name: &str, of: &Type) {
-        self.declared.variables.get_or_insert_default().declare(name, known(of));
+        self.declared.variables.get_or_insert_default().declare(name, known(of, TYPE_LEVELS));
     }
 
     fn compile_typed(&self, text: &str, wanted: Wanted, sees: Sees) -> Result<(Compiled, Type), Fault> {
@@ -149,8 +149,12 @@ impl Compiler {
     }
 }
 
-/// What others are told of the type of a variable: plain types, lists and maps of them.
-fn known(of: &Type) -> Type {
+/// How deep the type of a variable may nest: variables are made of each other, and types are walked by recursion.
+const TYPE_LEVELS: usize = 64;
+
+/// What others are told of the type of a variable: plain types, lists and maps of them; of what nests deeper, nothing.
+fn known(of: &Type, levels: usize) -> Type {
+    let Some(below) = levels.checked_sub(1) else { return Type::Dyn };
     match of {
         Type::Bool
         | Type::Bytes
@@ -161,8 +165,8 @@ fn known(of: &Type) -> Type {
         | Type::String
         | Type::Timestamp
         | Type::Uint => of.clone(),
-        Type::List(element) => Type::list(known(element)),
-        Type::Map(entry) => Type::map(known(&entry.0), known(&entry.1)),
+        Type::List(element) => Type::list(known(element, below)),
+        Type::Map(entry) => Type::map(known(&entry.0, below), known(&entry.1, below)),
         _ => Type::Dyn,
     }
 }

@@ -239,7 +239,8 @@ impl Changing<'_, '_> {
 
     fn observe(&self, invocation: &Invocation, error: &str, elapsed: Duration) {
         let metrics = &self.attributes.registry.metrics;
-        metrics.by_policy(Sort::Mutating, &[&invocation.policy.spec().name, &invocation.binding.name, error], elapsed);
+        let (policy, binding) = (&invocation.policy.spec().name, &invocation.binding.name);
+        metrics.by_policy(Sort::Mutating, [policy, binding, error, ""], elapsed);
     }
 }
 

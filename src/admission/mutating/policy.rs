@@ -167,4 +167,37 @@ mod tests {
             "JSON Patch: error in remove for path: '/data/x': Unable to remove nonexistent key: x: missing value";
         assert_eq!(why, wanted);
     }
+
+    #[test]
+    fn what_variables_make_of_each_other_is_bounded() {
+        // Each variable nests as deep as an expression may what the one before it made, or doubles it.
+        let policy = |wrap: &dyn Fn(usize) -> String, last: usize| {
+            let variable = |at: usize| {
+                let text = if at == 0 { "'x'".to_owned() } else { wrap(at - 1) };
+                value!({"name": (format!("v{at}")), "expression": text})
+            };
+            let variables: Vec<Value> = (0..=last).map(variable).collect();
+            let mutation = configuration(&format!("Object{{data: {{'c': dyn(variables.v{last})}}}}"));
+            let spec = value!({"variables": variables, "mutations": [mutation]});
+            MutatingPolicy::read(&value!({"metadata": {"name": "p"}, "spec": spec}))
+        };
+        let why = |policy: &MutatingPolicy| {
+            let (object, none) = (value!({"apiVersion": "v1", "kind": "ConfigMap"}), Value::Null);
+            let inputs = Inputs {
+                object: &object,
+                old_object: &none,
+                request: &none,
+                namespace: &none,
+                params: &none,
+                authorizer: None,
+            };
+            let of = &catalogue::kind("", "v1", "ConfigMap").unwrap().of;
+            policy.mutations[0].patched(policy.spec(), inputs, of, &mut Effort::default()).unwrap_err()
+        };
+        let nested = |before: usize| format!("{}variables.v{before}{}", "[".repeat(100), "]".repeat(100));
+        let deep = why(&policy(&nested, 60));
+        assert!(deep.contains("its value nests more than 512 levels deep"), "{deep}");
+        let doubled = |before: usize| format!("[variables.v{before}, variables.v{before}]");
+        assert_eq!(why(&policy(&doubled, 60)), "what it makes has more than 3145728 bytes");
+    }
 }

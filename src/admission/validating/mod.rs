@@ -189,7 +189,7 @@ impl Judge<'_, '_> {
 
     fn observe(&self, policy: &str, binding: &Binding, error: &str, action: &str, elapsed: Duration) {
         let metrics = &self.attributes.registry.metrics;
-        metrics.by_policy(Sort::Validating, &[policy, &binding.name, error, action], elapsed);
+        metrics.by_policy(Sort::Validating, [policy, &binding.name, error, action], elapsed);
     }
 }
 

@@ -135,6 +135,94 @@ fn changed_expressions_end_in_an_answer() {
     }
 }
 
+/// Makes expressions by the grammar, most of which compile: kinds of values are put where they fit.
+struct Maker {
+    numbers: Numbers,
+    /// Variables of loops in scope.
+    locals: usize,
+}
+
+impl Maker {
+    fn any(&mut self, left: usize) -> String {
+        match self.numbers.next(4) {
+            0 => self.truth(left),
+            1 => self.number(left),
+            2 => self.text(left),
+            _ => self.list(left),
+        }
+    }
+
+    fn truth(&mut self, left: usize) -> String {
+        let Some(left) = left.checked_sub(1) else { return "true".to_owned() };
+        match self.numbers.next(8) {
+            0 => format!("({} && {})", self.truth(left), self.truth(left)),
+            1 => format!("({} || !{})", self.truth(left), self.truth(left)),
+            2 => format!("({} < {})", self.number(left), self.number(left)),
+            3 => format!("({0} == {1})", self.any(left), "dyn(x)"),
+            4 => format!("{}.matches('[a-z]*{}$')", self.text(left), self.numbers.next(9)),
+            5 => format!("({} in {})", self.number(left), self.list(left)),
+            6 => format!("has(x.a{})", [".b", ".c.d"][self.numbers.next(2)]),
+            _ => self.each(["all", "exists", "exists_one"], left, Self::truth),
+        }
+    }
+
+    fn number(&mut self, left: usize) -> String {
+        let Some(left) = left.checked_sub(1) else { return self.numbers.next(1000).to_string() };
+        match self.numbers.next(6) {
+            0 if self.locals > 0 => format!("v{}", self.numbers.next(self.locals)),
+            0 | 1 => format!("({} {} {})", self.number(left), ["+", "-", "*", "/", "%"][self.numbers.next(5)], self.number(left)),
+            2 => format!("size({})", self.list(left)),
+            3 => format!("({} ? {} : {})", self.truth(left), self.number(left), self.number(left)),
+            4 => format!("y[{}]", self.number(left)),
+            _ => format!("int({})", self.text(left)),
+        }
+    }
+
+    fn text(&mut self, left: usize) -> String {
+        let Some(left) = left.checked_sub(1) else { return "'a\u{e9}1'".to_owned() };
+        match self.numbers.next(5) {
+            0 => format!("string({})", self.number(left)),
+            1 => format!("({} + {})", self.text(left), self.text(left)),
+            2 => format!("{}.replace('a', {})", self.text(left), self.text(left)),
+            3 => format!("{}.substring({})", self.text(left), self.number(left)),
+            _ => format!("{}.map(w, string(w)).join(',')", self.list(left)),
+        }
+    }
+
+    /// A list of numbers.
+    fn list(&mut self, left: usize) -> String {
+        let Some(left) = left.checked_sub(1) else { return "y".to_owned() };
+        match self.numbers.next(5) {
+            0 => format!("[{}, {}]", self.number(left), self.number(left)),
+            1 => format!("({} + {})", self.list(left), self.list(left)),
+            2 => self.each(["map", "map", "map"], left, Self::number),
+            3 => format!("{}.split('1').map(w, size(w))", self.text(left)),
+            _ => self.each(["filter", "filter", "filter"], left, Self::truth),
+        }
+    }
+
+    fn each(&mut self, of: [&str; 3], left: usize, body: fn(&mut Self, usize) -> String) -> String {
+        let (range, name) = (self.list(left), of[self.numbers.next(3)]);
+        let variable = format!("v{}", self.locals);
+        self.locals += 1;
+        let body = body(self, left);
+        self.locals -= 1;
+        format!("{range}.{name}({variable}, {body})")
+    }
+}
+
+#[test]
+fn expressions_of_the_grammar_end_in_an_answer() {
+    let rounds: usize = std::env::var("CEL_ROUNDS").ok().and_then(|rounds| rounds.parse().ok()).unwrap_or(1000);
+    let (environment, mut compiled) = (environment(), 0);
+    let mut maker = Maker { numbers: Numbers(0x9e37_79b9_7f4a_7c15), locals: 0 };
+    for round in 0..rounds {
+        let text = maker.any(1 + round % 5);
+        compiled += usize::from(run(&text, &environment));
+    }
+    assert!(compiled * 10 > rounds * 9, "{compiled} of {rounds} compiled");
+}
+
 #[test]
 fn deep_and_long_expressions_end_in_an_answer() {
     // Builds without optimization take several times as much of the stack.

@@ -49,8 +49,9 @@ impl Listed {
             let kind = ("kind", "webhook");
             let (name, operation) = (("name", &*self.webhook.name), ("operation", attributes.operation.name()));
             let phase = ("type", if self.webhook.mutating { "admit" } else { "validate" });
-            let labels = [kind, name, operation, phase];
-            attributes.registry.metrics.meter().counter(family, &labels).increment(1);
+            let metrics = &attributes.registry.metrics;
+            let labels = metrics.bounded([kind, name, operation, phase]);
+            metrics.meter().counter(family, &labels).increment(1);
         };
         match self.conditions.matches(scene.inputs(seen, &request, &Value::Null), &[], effort).await {
             Holds::Yes => Ok(true),
