@@ -109,8 +109,13 @@ impl Told {
         other.annotations.into_iter().for_each(|(key, value)| self.annotate(key, value));
     }
 
+    /// Whether nothing more is kept.
+    pub const fn is_full(&self) -> bool {
+        self.bytes >= limits::TOLD_BYTES
+    }
+
     fn takes(&mut self, bytes: usize) -> bool {
-        let is_full = self.bytes >= limits::TOLD_BYTES;
+        let is_full = self.is_full();
         self.bytes = self.bytes.saturating_add(bytes + size_of::<String>());
         !is_full
     }
@@ -185,9 +190,7 @@ impl Attributes<'_> {
     /// The write through the version by which criteria found it.
     pub fn through(&self, version: Version) -> Matched {
         match version {
-            Version::Requested => {
-                Matched { resource: self.resource.clone(), kind: self.kind.clone(), other: None }
-            }
+            Version::Requested => Matched { resource: self.resource.clone(), kind: self.kind.clone(), other: None },
             Version::Other(other) => Matched {
                 resource: GroupVersionResource::of(&other),
                 kind: GroupVersionKind::of(&other, self.subresource),
@@ -202,7 +205,9 @@ impl Attributes<'_> {
     /// 504: it is over.
     pub fn in_time(&self) -> ApiResult<()> {
         match self.left() {
-            Some(Duration::ZERO) => Err(ApiError::timeout("Timeout: request did not complete within requested timeout", 0)),
+            Some(Duration::ZERO) => {
+                Err(ApiError::timeout("Timeout: request did not complete within requested timeout", 0))
+            }
             _ => Ok(()),
         }
     }

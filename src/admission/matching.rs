@@ -137,7 +137,9 @@ impl Criteria {
         if !self.equivalent {
             return None;
         }
-        wanting().find_map(|rule| subject.equivalents().find(|other| rule.names_resource(other, subject.subresource))).map(Version::Other)
+        wanting()
+            .find_map(|rule| subject.equivalents().find(|other| rule.names_resource(other, subject.subresource)))
+            .map(Version::Other)
     }
 
     /// Whether the labels of the object, or of what it was, are selected.
@@ -201,9 +203,8 @@ impl Rule {
     fn names_resource(&self, served: &Served, subresource: &str) -> bool {
         let has = |list: &[String], wanted: &str| list.iter().any(|item| item == ANY || item == wanted);
         let of = &served.resource;
-        let is_named = |(own, part): &(String, String)| {
-            (own == ANY || *own == *of.name) && (part == ANY || part == subresource)
-        };
+        let is_named =
+            |(own, part): &(String, String)| (own == ANY || *own == *of.name) && (part == ANY || part == subresource);
         has(&self.groups, &of.group) && has(&self.versions, &of.version) && self.resources.iter().any(is_named)
     }
 

@@ -20,7 +20,9 @@ impl Metrics {
         let (policy, binding) = (("policy", policy), ("policy_binding", binding));
         let labels = self.bounded([policy, binding, ("error_type", error), ("enforcement_action", action)]);
         let (counter, family, shown) = match sort {
-            Sort::Validating => (families::VALIDATING_POLICY_CHECKS, &families::VALIDATING_POLICY_DURATION, &labels[..]),
+            Sort::Validating => {
+                (families::VALIDATING_POLICY_CHECKS, &families::VALIDATING_POLICY_DURATION, &labels[..])
+            }
             Sort::Mutating => (families::MUTATING_POLICY_CHECKS, &families::MUTATING_POLICY_DURATION, &labels[..3]),
         };
         self.meter().counter(counter, shown).increment(1);

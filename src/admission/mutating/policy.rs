@@ -6,8 +6,8 @@ use flotilla_proto::value::{Map, Value};
 use super::super::Effort;
 use super::super::policy::{Policy, Spec, sees};
 use crate::expressions::{
-    Activation, BUDGET, Compiled, Compiler, Fault, Inputs, OUT_OF_BUDGET, Operation, Sees, Wanted, misnamed, operations,
-    tree,
+    Activation, BUDGET, Compiled, Compiler, Fault, Inputs, OUT_OF_BUDGET, Operation, Sees, Wanted, misnamed,
+    operations, tree,
 };
 use crate::fieldmanager;
 use crate::patch::Operations;
@@ -65,13 +65,7 @@ impl Mutation {
     ///
     /// # Errors
     /// In the reference's words, why it cannot be changed.
-    pub fn patched(
-        &self,
-        spec: &Spec,
-        inputs: Inputs<'_>,
-        of: &Type,
-        effort: &mut Effort,
-    ) -> Result<Value, String> {
+    pub fn patched(&self, spec: &Spec, inputs: Inputs<'_>, of: &Type, effort: &mut Effort) -> Result<Value, String> {
         if let Err(fault) = &self.expression {
             return Err(fault.to_string());
         }

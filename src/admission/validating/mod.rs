@@ -100,7 +100,8 @@ impl Judge<'_, '_> {
             match self.attributes.seen_as(matched).await {
                 Ok(seen) => *shown = Some(Shown::new(seen, self.attributes, matched)?),
                 Err(error) => {
-                    let why = format!("failed to configure binding: failed to convert object version: {}", error.message);
+                    let why =
+                        format!("failed to configure binding: failed to convert object version: {}", error.message);
                     self.unusable(one, &why);
                     return Ok(());
                 }

@@ -10,9 +10,7 @@ use super::super::conditions::Matched;
 use super::super::policy::{Policy, Spec, sees};
 use super::annotations::Annotation;
 use super::verdict::{Decision, Evaluation, Judged};
-use crate::expressions::{
-    Activation, BUDGET, Compiled, Compiler, Fault, Inputs, OUT_OF_BUDGET, Sees, Stopped, Wanted,
-};
+use crate::expressions::{Activation, BUDGET, Compiled, Compiler, Fault, Inputs, OUT_OF_BUDGET, Sees, Stopped, Wanted};
 
 /// Bytes of a message that an expression may make.
 const MESSAGE_BYTES_MAX: usize = 5 << 10;

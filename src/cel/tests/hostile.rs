@@ -5,6 +5,9 @@ use flotilla_cel::check::Checked;
 use flotilla_cel::cost::{NoSizes, estimate};
 use flotilla_cel::environment::Environment;
 use flotilla_cel::eval::Program;
+use flotilla_cel::schema::Validator;
+use flotilla_cel::schema::definition::{self, Judgement};
+use flotilla_cel::schema::structural::Schema;
 use flotilla_cel::types::Type;
 use flotilla_cel::value::Value;
 
@@ -170,7 +173,12 @@ impl Maker {
         let Some(left) = left.checked_sub(1) else { return self.numbers.next(1000).to_string() };
         match self.numbers.next(6) {
             0 if self.locals > 0 => format!("v{}", self.numbers.next(self.locals)),
-            0 | 1 => format!("({} {} {})", self.number(left), ["+", "-", "*", "/", "%"][self.numbers.next(5)], self.number(left)),
+            0 | 1 => format!(
+                "({} {} {})",
+                self.number(left),
+                ["+", "-", "*", "/", "%"][self.numbers.next(5)],
+                self.number(left)
+            ),
             2 => format!("size({})", self.list(left)),
             3 => format!("({} ? {} : {})", self.truth(left), self.number(left), self.number(left)),
             4 => format!("y[{}]", self.number(left)),
@@ -282,4 +290,41 @@ fn simple_rules_are_evaluated_quickly() {
         assert!(matches!(program.evaluate(&values, 1_000_000).outcome, Ok(Value::Bool(true))));
     }
     println!("{:.0} evaluations a second", f64::from(COUNT) / start.elapsed().as_secs_f64());
+}
+
+/// How long it takes to check the rules of a definition, and to compile them to be asked about objects: printed, as
+/// above.
+#[test]
+#[ignore = "measures"]
+fn many_rules_are_compiled_quickly() {
+    let property = |at: usize| match at % 3 {
+        0 => flotilla_proto::value!({"type": "integer"}),
+        1 => flotilla_proto::value!({"type": "string", "maxLength": 63}),
+        _ => flotilla_proto::value!({"type": "array", "maxItems": 16, "items": {"type": "object", "properties": {
+            "name": {"type": "string", "maxLength": 63}, "port": {"type": "integer"}}}}),
+    };
+    let mut properties = flotilla_proto::value!({});
+    (0..300).for_each(|at| properties.set_at(&[&format!("p{at}")], property(at)));
+    let rule = |at: usize| {
+        let (number, text, list) = (at % 100 * 3, at % 100 * 3 + 1, at % 100 * 3 + 2);
+        let rule = format!(
+            "!has(self.p{list}) || self.p{list}.all(x, x.port <= self.p{number} && x.name.startsWith(self.p{text}))"
+        );
+        flotilla_proto::value!({"rule": rule, "message": "no"})
+    };
+    let rules: Vec<_> = (0..200).map(rule).collect();
+    let spec = flotilla_proto::value!({"type": "object", "properties": properties, "x-kubernetes-validations": rules});
+    let schema = Schema::of(&flotilla_proto::value!({"type": "object", "properties": {"spec": spec}}));
+    for _ in 0..5 {
+        let began = std::time::Instant::now();
+        let (found, cost) = definition::check(&schema, "", Judgement::default());
+        let checked = began.elapsed();
+        let validator = Validator::new(&schema);
+        println!(
+            "{} wrong, cost {cost}: checked in {checked:?}, compiled in {:?}",
+            found.len(),
+            began.elapsed() - checked
+        );
+        assert!(validator.is_some());
+    }
 }

@@ -20,11 +20,7 @@ impl Listed {
     ///
     /// # Errors
     /// What the client is answered: it is not known whether the webhook wants to see it.
-    pub(super) async fn wanted(
-        &self,
-        attributes: &Attributes<'_>,
-        effort: &mut Effort,
-    ) -> ApiResult<Option<Wanted>> {
+    pub(super) async fn wanted(&self, attributes: &Attributes<'_>, effort: &mut Effort) -> ApiResult<Option<Wanted>> {
         let Some(version) = self.criteria.find(&attributes.subject())? else { return Ok(None) };
         let matched = attributes.through(version);
         let seen = attributes.seen_as(&matched).await?;

@@ -118,12 +118,7 @@ impl Webhooks {
 }
 
 /// Has one webhook change the object, if it wants to see the write.
-async fn mutate_by(
-    listed: &Listed,
-    at: usize,
-    attributes: &mut Attributes<'_>,
-    effort: &mut Effort,
-) -> ApiResult<()> {
+async fn mutate_by(listed: &Listed, at: usize, attributes: &mut Attributes<'_>, effort: &mut Effort) -> ApiResult<()> {
     let Some(wanted) = listed.wanted(attributes, effort).await? else { return Ok(()) };
     let mut told = Told::default();
     let answer = listed.ask(attributes, &wanted, &mut told).await;
@@ -161,3 +156,7 @@ fn is_exempt(subject: &Subject<'_>) -> bool {
     let (group, _, kind) = subject.kind();
     group == GROUP && EXEMPT.contains(&kind)
 }
+
+#[cfg(test)]
+#[path = "plugin_tests.rs"]
+mod tests;

@@ -18,9 +18,8 @@ impl Depths {
     pub fn of(&mut self, value: &Value<'_>) -> u32 {
         match value {
             Value::List(list) => self.of_list(list),
-            Value::Map(Map::Made(entries)) => self.shared(entries, |depths| {
-                entries.iter().map(|(_, value)| depths.of(value)).max().unwrap_or_default()
-            }),
+            Value::Map(Map::Made(entries)) => self
+                .shared(entries, |depths| entries.iter().map(|(_, value)| depths.of(value)).max().unwrap_or_default()),
             Value::Optional(Some(value)) => self.shared(value, |depths| depths.of(value)),
             _ => 0,
         }

@@ -20,12 +20,7 @@ pub(super) fn same_set(a: &List<'_>, b: &List<'_>) -> Outcome<bool> {
 }
 
 /// Whether every item of `b` is equal to the one of `a` with the same keys.
-pub(super) fn same_keys(
-    a: &List<'_>,
-    b: &List<'_>,
-    keys: &[String],
-    comparison: &mut Comparison,
-) -> Outcome<bool> {
+pub(super) fn same_keys(a: &List<'_>, b: &List<'_>, keys: &[String], comparison: &mut Comparison) -> Outcome<bool> {
     let mut have = HashMap::new();
     for item in a.iter() {
         let item = item?;
