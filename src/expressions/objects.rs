@@ -4,6 +4,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use flotilla_cel::library::standard::{duration_text, timestamp_text};
 use flotilla_cel::value::{Map, Tree, Value};
+use flotilla_cel::with_room;
 use flotilla_proto::json::DEPTH_MAX;
 use flotilla_proto::value::{Float, Map as Members};
 
@@ -85,7 +86,7 @@ fn operation(fields: &Map<'_>, room: &mut Room) -> Result<Operation, String> {
         misnamed(object)?;
     }
     let unfit = |why| format!("JSONPath valueExpression evaluated to a type that could not marshal to JSON: {why}");
-    let value = value.map(|value| node(&value, true, room)).transpose().map_err(unfit)?;
+    let value = value.map(|value| with_room(|| node(&value, true, room))).transpose().map_err(unfit)?;
     Ok(Operation { op: text("op", room)?, path: text("path", room)?, from: text("from", room)?, value })
 }
 
@@ -100,7 +101,7 @@ fn object_name<'v>(value: &'v Value<'_>) -> Option<&'v str> {
 /// In the reference's words; and where the object is larger, or nests deeper, than a body may.
 pub fn misnamed(object: &Value<'_>) -> Result<(), String> {
     let mut wrong = Vec::new();
-    look(object, object_name(object).unwrap_or_default(), &mut wrong, &mut Room::new())?;
+    with_room(|| look(object, object_name(object).unwrap_or_default(), &mut wrong, &mut Room::new()))?;
     if wrong.is_empty() { Ok(()) } else { Err(format!("type mismatch: {}", wrong.join("\n"))) }
 }
 
@@ -135,7 +136,7 @@ fn look(value: &Value<'_>, path: &str, wrong: &mut Vec<String>, room: &mut Room)
 /// # Errors
 /// Where it has no form in JSON, or is larger, or nests deeper, than a body may.
 pub fn tree(value: &Value<'_>, as_json: bool) -> Result<Tree, String> {
-    node(value, as_json, &mut Room::new())
+    with_room(|| node(value, as_json, &mut Room::new()))
 }
 
 fn node(value: &Value<'_>, as_json: bool, room: &mut Room) -> Result<Tree, String> {

@@ -51,6 +51,11 @@ pub struct Found {
 }
 
 impl Found {
+    /// Nothing yet, with a budget.
+    pub fn within(budget: i64) -> Self {
+        Self { remaining: budget, ..Self::default() }
+    }
+
     /// Notes what is wrong. No rule is evaluated any more when that is enough.
     fn error(&mut self, violation: Violation) -> Result<(), Stopped> {
         self.error_bytes += violation.bytes();
@@ -174,7 +179,7 @@ impl Validator {
     }
 
     fn walk<'a>(&'a self, subject: Subject<'a>, here: Option<&Correlated<'a>>, budget: i64) -> Found {
-        let mut found = Found { remaining: budget, ..Found::default() };
+        let mut found = Found::within(budget);
         let old = subject.old.filter(|old| !old.is_null());
         let place = Place { schema: subject.schema, new: subject.new, old, here, around: None };
         if self.visit(place, true, &mut subject.at.to_owned(), &mut found).is_err() {
