@@ -403,3 +403,18 @@ pub const AGGREGATED_DISCOVERY_BYTES: usize = 8 << 20;
 pub const AGGREGATED_DISCOVERY_INTERVAL: Duration = Duration::from_secs(60);
 /// Aggregated servers that are asked at a time.
 pub const AGGREGATED_DISCOVERY_ASKED: usize = 16;
+
+/// What the expressions of all policies of a plugin may cost together for one write, in units of CEL: ten times what
+/// those of one policy may with one parameter. The reference bounds only these.
+pub const WRITE_COST: u64 = 100_000_000;
+/// How long evaluating expressions about a write may hold a thread before others have their turn; one expression more
+/// may be under way.
+pub const EVALUATION_TURN: Duration = Duration::from_millis(5);
+/// Parameters of a policy that one of its bindings may select for a write; with more it cannot be used.
+pub const POLICY_PARAMETERS: usize = 10_000;
+/// Decisions of the authorizer about one write that are remembered, so that it is asked once.
+pub const DECISIONS_KEPT: usize = 1_000;
+/// Bytes of the warnings, and of the notes for the audit log, that those who are asked about one write may leave.
+pub const TOLD_BYTES: usize = 1 << 20;
+/// Combinations of labels by which policies and webhooks are counted; what has another one goes by the name `others`.
+pub const ADMISSION_SERIES: usize = 10_000;

@@ -1,6 +1,7 @@
 //! The resources that are served, and where each is stored.
 
 use std::borrow::Cow;
+use std::collections::HashMap;
 use std::sync::Arc;
 
 use arc_swap::ArcSwap;
@@ -124,6 +125,8 @@ struct Known {
     sorted: Arc<Vec<Arc<Served>>>,
     /// Every resource in its stored version, by group and plural name.
     stored: Vec<Arc<Served>>,
+    /// The versions of the resources that are served in several, also in other groups, by their tables.
+    several: HashMap<TableId, Arc<[Arc<Served>]>>,
 }
 
 impl Known {
@@ -131,7 +134,11 @@ impl Known {
         all.sort_by(|a, b| order(a).cmp(&order(b)));
         let mut stored: Vec<_> = all.iter().filter(|of| of.is_first()).cloned().collect();
         stored.sort_by(|a, b| stored_order(a).cmp(&stored_order(b)));
-        Self { sorted: Arc::new(all), stored }
+        let mut versions: HashMap<&TableId, Vec<Arc<Served>>> = HashMap::new();
+        all.iter().for_each(|of| versions.entry(&of.table).or_default().push(Arc::clone(of)));
+        let several = versions.into_iter().filter(|(_, versions)| versions.len() > 1);
+        let several = several.map(|(table, versions)| (table.clone(), versions.into())).collect();
+        Self { sorted: Arc::new(all), stored, several }
     }
 }
 
@@ -181,6 +188,12 @@ impl Resources {
     /// Every resource in every served version.
     pub fn all(&self) -> Arc<Vec<Arc<Served>>> {
         self.known.load().sorted.clone()
+    }
+
+    /// The versions that serve the objects of a table, also in other groups, by group and version; `None` where there
+    /// is but one.
+    pub fn versions(&self, table: &TableId) -> Option<Arc<[Arc<Served>]>> {
+        self.known.load().several.get(table).cloned()
     }
 
     /// Every resource once, in its stored version.

@@ -1,15 +1,18 @@
 //! A write, as those outside see it who decide about it.
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
 use flotilla_proto::value;
 use flotilla_proto::value::Value;
 use parking_lot::Mutex;
 
-use super::{Matched, Operation, Reinvocation};
+use super::policy::Scene;
+use super::subject::namespace_object;
+use super::{Matched, Operation, Reinvocation, Version};
 use crate::access::User;
-use crate::registry::{Registry, stored_tree};
+use crate::limits;
+use crate::registry::Registry;
 use crate::served::Served;
 use crate::status::{ApiError, ApiResult};
 
@@ -71,15 +74,52 @@ pub struct Attributes<'a> {
     pub reinvocation: Reinvocation,
     /// What is told besides the decision.
     pub told: Mutex<Told>,
+    /// What expressions see besides the objects, once one was evaluated.
+    pub scene: OnceLock<Arc<Scene>>,
 }
 
-/// What is told besides a decision, in order.
+/// What is told besides a decision, in order, as long as it fits into [`TOLD_BYTES`](limits::TOLD_BYTES): of warnings
+/// clients are shown much less.
 #[derive(Debug, Default)]
 pub struct Told {
     /// To the client, as `Warning` headers.
     pub warnings: Vec<String>,
     /// To the audit log: keys and values.
     pub annotations: Vec<(String, String)>,
+    bytes: usize,
+}
+
+impl Told {
+    /// Tells the client something.
+    pub fn warn(&mut self, text: String) {
+        if self.takes(text.len()) {
+            self.warnings.push(text);
+        }
+    }
+
+    /// Tells the audit log something.
+    pub fn annotate(&mut self, key: String, value: String) {
+        if self.takes(key.len() + value.len()) {
+            self.annotations.push((key, value));
+        }
+    }
+
+    /// Tells what somebody else told.
+    pub fn take_in(&mut self, other: Self) {
+        other.warnings.into_iter().for_each(|text| self.warn(text));
+        other.annotations.into_iter().for_each(|(key, value)| self.annotate(key, value));
+    }
+
+    /// Whether nothing more is kept.
+    pub const fn is_full(&self) -> bool {
+        self.bytes >= limits::TOLD_BYTES
+    }
+
+    fn takes(&mut self, bytes: usize) -> bool {
+        let is_full = self.is_full();
+        self.bytes = self.bytes.saturating_add(bytes + size_of::<String>());
+        !is_full
+    }
 }
 
 /// The objects of a write in one version.
@@ -104,13 +144,18 @@ impl GroupVersionKind {
 
     /// The kind of the bodies of a resource, or of one of its subresources.
     pub fn of(served: &Served, subresource: &str) -> Self {
-        let part = served.resource.subresources.iter().find(|part| part.name == subresource);
-        let own = served.kind();
-        let (group, version, kind) = match part.map(|part| &part.response_kind) {
-            Some((group, version, kind)) if !kind.is_empty() => (group, version, kind),
-            _ => (&own.group, &own.version, &own.name),
-        };
-        Self { group: group.to_string(), version: version.to_string(), kind: kind.to_string() }
+        let (group, version, kind) = kind_of(served, subresource);
+        Self { group: group.to_owned(), version: version.to_owned(), kind: kind.to_owned() }
+    }
+}
+
+/// Group, version and name of the kind of the bodies of a resource, or of one of its subresources.
+pub(super) fn kind_of<'s>(served: &'s Served, subresource: &str) -> (&'s str, &'s str, &'s str) {
+    let part = served.resource.subresources.iter().find(|part| part.name == subresource);
+    let own = served.kind();
+    match part.map(|part| &part.response_kind) {
+        Some((group, version, kind)) if !kind.is_empty() => (group, version, kind),
+        _ => (&own.group, &own.version, &own.name),
     }
 }
 
@@ -130,12 +175,12 @@ impl GroupVersionResource {
 impl Attributes<'_> {
     /// Tells the client something, once it is answered.
     pub fn warn(&self, text: String) {
-        self.told.lock().warnings.push(text);
+        self.told.lock().warn(text);
     }
 
     /// Tells the audit log something.
     pub fn annotate(&self, key: String, value: String) {
-        self.told.lock().annotations.push((key, value));
+        self.told.lock().annotate(key, value);
     }
 
     /// What is left of the request's time; `None` where it has no end.
@@ -143,30 +188,29 @@ impl Attributes<'_> {
         self.ends.map(|ends| ends.saturating_duration_since(Instant::now()))
     }
 
-    /// The write as the request names it.
-    pub fn as_requested(&self) -> Matched {
-        Matched { resource: self.resource.clone(), kind: self.kind.clone(), other: None }
-    }
-
-    /// The write as it would be through another version.
-    pub fn as_served(&self, other: &Arc<Served>) -> Matched {
-        Matched {
-            resource: GroupVersionResource::of(other),
-            kind: GroupVersionKind::of(other, self.subresource),
-            other: Some(Arc::clone(other)),
+    /// The write through the version by which criteria found it.
+    pub fn through(&self, version: Version) -> Matched {
+        match version {
+            Version::Requested => Matched { resource: self.resource.clone(), kind: self.kind.clone(), other: None },
+            Version::Other(other) => Matched {
+                resource: GroupVersionResource::of(&other),
+                kind: GroupVersionKind::of(&other, self.subresource),
+                other: Some(other),
+            },
         }
     }
 
-    /// The other versions, also in other groups, that serve the same objects and have the subresource.
-    pub fn equivalents(&self) -> Vec<Arc<Served>> {
-        let all = self.registry.resources.all();
-        let has_part = |other: &Served| {
-            self.subresource.is_empty() || other.resource.subresources.iter().any(|part| part.name == self.subresource)
-        };
-        let is_other = |other: &&Arc<Served>| {
-            other.table == self.served.table && GroupVersionResource::of(other) != self.resource && has_part(other)
-        };
-        all.iter().filter(is_other).cloned().collect()
+    /// Refuses a write whose time is over, as there is no point in going on with it.
+    ///
+    /// # Errors
+    /// 504: it is over.
+    pub fn in_time(&self) -> ApiResult<()> {
+        match self.left() {
+            Some(Duration::ZERO) => {
+                Err(ApiError::timeout("Timeout: request did not complete within requested timeout", 0))
+            }
+            _ => Ok(()),
+        }
     }
 
     /// The objects of the write in the version that was matched.
@@ -203,28 +247,11 @@ impl Attributes<'_> {
         Ok(is_changed)
     }
 
-    /// Labels of the namespace of the write. A Namespace that is written is looked at as it is to be stored.
-    ///
-    /// # Errors
-    /// 404: there is no such namespace.
-    pub fn namespace_labels(&self) -> ApiResult<Value> {
-        let is_written = self.resource.resource == "namespaces"
-            && self.subresource.is_empty()
-            && matches!(self.operation, Operation::Create | Operation::Update);
-        let labels = |namespace: &Value| namespace.at(&["metadata", "labels"]).clone();
-        match &self.object {
-            Some(namespace) if is_written => Ok(labels(namespace)),
-            _ => self.namespace_object().map(|namespace| labels(&namespace)),
-        }
-    }
-
     /// The namespace of the write, as it is stored.
     ///
     /// # Errors
     /// 404: there is no such namespace.
     pub fn namespace_object(&self) -> ApiResult<Value> {
-        let served = self.registry.resources.of_resource("", "namespaces").ok_or_else(ApiError::no_such_path)?;
-        let found = self.registry.current(&served, "", &self.namespace);
-        stored_tree(&*found.ok_or_else(|| served.not_found(&self.namespace))?)
+        namespace_object(self.registry, &self.namespace)
     }
 }

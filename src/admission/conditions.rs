@@ -3,7 +3,10 @@
 use flotilla_cel::value::Value as Cel;
 use flotilla_proto::value::Value;
 
-use crate::expressions::{Activation, Compiled, Compiler, Fault, Inputs, MATCH_BUDGET, STORED, Sees, Variable, Wanted};
+use super::Effort;
+use crate::expressions::{
+    Activation, Compiled, Compiler, Fault, Inputs, MATCH_BUDGET, OUT_OF_BUDGET, STORED, Sees, Variable, Wanted,
+};
 
 /// Conditions, compiled once.
 #[derive(Debug, Default)]
@@ -54,24 +57,32 @@ impl Conditions {
     }
 
     /// Whether a request matches. What is false decides before what fails; conditions see no `namespaceObject`.
-    pub fn matches(&self, inputs: Inputs<'_>, variables: &[Variable]) -> Matched {
+    pub async fn matches(&self, inputs: Inputs<'_>, variables: &[Variable], effort: &mut Effort) -> Matched {
         if self.is_empty() {
             return Matched::Yes;
         }
+        if effort.is_spent() {
+            return self.failed(vec![OUT_OF_BUDGET.to_owned()]);
+        }
         let activation = Activation::new(Inputs { namespace: &Value::Null, ..inputs }, variables);
-        let (mut budget, mut results) = (MATCH_BUDGET, Vec::with_capacity(self.conditions.len()));
+        let (mut unmet, mut errors) = (None, Vec::new());
+        let mut budget = effort.grant(MATCH_BUDGET);
         for condition in &self.conditions {
-            match activation.evaluate(&condition.compiled, &mut budget) {
-                Ok(result) => results.push(result),
+            let before = budget;
+            let evaluated = activation.evaluate(&condition.compiled, &mut budget);
+            effort.spend(before - budget);
+            match evaluated {
+                Ok(Ok(Cel::Bool(false))) => drop(unmet.get_or_insert(condition)),
+                Ok(Ok(_)) => {}
+                Ok(Err(error)) => errors.push(error),
                 // All are evaluated before one counts.
                 Err(stopped) => return self.failed(vec![stopped.to_string()]),
             }
+            effort.pause().await;
         }
-        let is_false = |result: &Result<Cel<'_>, String>| matches!(result, Ok(Cel::Bool(false)));
-        if let Some(at) = results.iter().position(is_false) {
-            return Matched::No(self.conditions[at].name.clone());
+        if let Some(unmet) = unmet {
+            return Matched::No(unmet.name.clone());
         }
-        let errors: Vec<String> = results.into_iter().filter_map(Result::err).collect();
         if errors.is_empty() { Matched::Yes } else { self.failed(errors) }
     }
 
@@ -91,6 +102,7 @@ impl Conditions {
 #[cfg(test)]
 mod tests {
     use flotilla_proto::value;
+    use futures_util::FutureExt;
 
     use super::*;
 
@@ -111,7 +123,8 @@ mod tests {
             params: &none,
             authorizer: None,
         };
-        Conditions::of_webhook(&hook).matches(inputs, &[])
+        let (conditions, mut effort) = (Conditions::of_webhook(&hook), Effort::default());
+        conditions.matches(inputs, &[], &mut effort).now_or_never().unwrap()
     }
 
     #[test]

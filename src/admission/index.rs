@@ -34,14 +34,12 @@ impl Concerns {
         }
     }
 
-    /// What concerns the one or the other.
-    #[must_use]
-    pub fn or(mut self, other: Self) -> Self {
+    /// Adds what concerns somebody else.
+    pub fn take_in(&mut self, other: Self) {
         self.all |= other.all;
         for (resource, operations) in other.named {
             *self.named.entry(resource).or_default() |= operations;
         }
-        self
     }
 }
 
@@ -55,47 +53,57 @@ pub trait Indexed {
     fn criteria(&self) -> &Criteria;
 }
 
-/// Everything that one plugin may ask, in the order in which it asks.
+/// Everything that one plugin may ask, in the order in which it asks. Whatever asks about all resources is noted once,
+/// so that an index is made in as many steps as the rules have names.
 #[derive(Debug)]
 pub struct Index<T> {
     all: Vec<Arc<T>>,
     concerns: Concerns,
-    /// Of each resource that is named, what may concern it.
-    named: HashMap<CompactString, Vec<Arc<T>>>,
-    /// What may concern any other.
-    others: Vec<Arc<T>>,
+    /// Of each resource that is named, the places in `all` of what names it, rising.
+    named: HashMap<CompactString, Vec<u32>>,
+    /// The places of what may concern any resource, rising.
+    any: Vec<u32>,
 }
 
 impl<T> Default for Index<T> {
     fn default() -> Self {
-        Self { all: Vec::new(), concerns: Concerns::default(), named: HashMap::new(), others: Vec::new() }
+        Self { all: Vec::new(), concerns: Concerns::default(), named: HashMap::new(), any: Vec::new() }
     }
 }
 
 impl<T: Indexed> Index<T> {
     /// An index of these, which are asked in this order.
     pub fn of(all: Vec<Arc<T>>) -> Self {
-        let mut concerns = Concerns::default();
-        all.iter().for_each(|one| one.criteria().concern(&mut concerns));
-        let may_concern = |resource: &str| {
-            let mut own = Vec::new();
-            for one in &all {
-                let mut concerns = Concerns::default();
-                one.criteria().concern(&mut concerns);
-                if concerns.all != 0 || concerns.named.contains_key(resource) {
-                    own.push(Arc::clone(one));
+        let mut index = Self::default();
+        for (place, one) in (0..).zip(&all) {
+            let mut own = Concerns::default();
+            one.criteria().concern(&mut own);
+            if own.all != 0 {
+                index.any.push(place);
+            } else {
+                for resource in own.named.keys() {
+                    index.named.entry(resource.clone()).or_default().push(place);
                 }
             }
-            own
-        };
-        let named = concerns.named.keys().map(|resource| (resource.clone(), may_concern(resource))).collect();
-        let others = may_concern("");
-        Self { all, concerns, named, others }
+            index.concerns.take_in(own);
+        }
+        Self { all, ..index }
     }
 
-    /// What may concern writes of a resource, by its plural name; [`Criteria::find`] says whether it does.
-    pub fn concerned(&self, resource: &str) -> &[Arc<T>] {
-        self.named.get(resource).unwrap_or(&self.others)
+    /// What may concern writes of a resource, by its plural name, in order; [`Criteria::find`] says whether it does.
+    pub fn concerned(&self, resource: &str) -> impl Iterator<Item = &Arc<T>> {
+        let (mut any, mut named) = (&self.any[..], self.named.get(resource).map_or(&[][..], Vec::as_slice));
+        let next = move || {
+            let first = match (any.first(), named.first()) {
+                (Some(one), Some(other)) if one < other => &mut any,
+                (_, Some(_)) => &mut named,
+                _ => &mut any,
+            };
+            let (place, rest) = first.split_first()?;
+            *first = rest;
+            Some(*place)
+        };
+        std::iter::from_fn(next).filter_map(|place| self.all.get(place as usize))
     }
 
     /// All of them.
@@ -134,10 +142,31 @@ mod tests {
         let pods = one(value!(["pods", "pods/exec"]), value!(["CREATE"]));
         let all = one(value!(["*/*"]), value!(["DELETE"]));
         let index = Index::of(vec![pods, all]);
-        assert_eq!((index.concerned("pods").len(), index.concerned("nodes").len()), (2, 1));
+        let asked = |resource: &str| index.concerned(resource).count();
+        assert_eq!((asked("pods"), asked("nodes")), (2, 1));
         let concerns = index.concerns();
         assert!(concerns.has("pods", Operation::Create) && !concerns.has("nodes", Operation::Create));
         assert!(concerns.has("nodes", Operation::Delete) && !concerns.has("pods", Operation::Update));
         assert!(!Concerns::default().has("pods", Operation::Create));
+    }
+
+    #[test]
+    fn what_is_concerned_is_asked_in_order() {
+        let resources = |at: usize| match at % 3 {
+            0 => value!(["pods"]),
+            1 => value!(["*", "pods"]),
+            _ => value!(["nodes", "nodes/status", "pods/exec"]),
+        };
+        let all: Vec<Arc<One>> = (0..9).map(|at| one(resources(at), value!(["CREATE"]))).collect();
+        let index = Index::of(all.clone());
+        let place = |found: &Arc<One>| all.iter().position(|one| Arc::ptr_eq(one, found)).unwrap();
+        let asked = |resource: &str| index.concerned(resource).map(place).collect::<Vec<_>>();
+        assert_eq!(asked("pods"), (0..9).collect::<Vec<_>>());
+        assert_eq!(asked("nodes"), [1, 2, 4, 5, 7, 8]);
+        assert_eq!(asked("secrets"), [1, 4, 7]);
+        // As many places as names: a thousand that ask about everything are not noted for each name.
+        let many = (0..1000).map(|at| one(value!(["*", (format!("r{at}"))]), value!(["CREATE"])));
+        let index = Index::of(many.collect());
+        assert_eq!((index.any.len(), index.named.values().map(Vec::len).sum::<usize>()), (1000, 0));
     }
 }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use flotilla_proto::value::Value;
 
-use super::{Attributes, Concerns, GroupVersionKind, GroupVersionResource, Operation};
+use super::{Concerns, GroupVersionKind, GroupVersionResource, Operation, Subject};
 use crate::rules::labels;
 use crate::served::Served;
 use crate::status::ApiResult;
@@ -26,7 +26,16 @@ pub struct Criteria {
     objects: Value,
 }
 
-/// The version through which a write is what a rule names.
+/// The version in which a write is what a rule names.
+#[derive(Debug, Clone)]
+pub enum Version {
+    /// That of the request.
+    Requested,
+    /// Another one that serves the same objects.
+    Other(Arc<Served>),
+}
+
+/// A write in the version in which it is what a rule names.
 #[derive(Debug, Clone)]
 pub struct Matched {
     /// The resource that the rule named: that of the request, or an equivalent one.
@@ -46,8 +55,8 @@ struct Rule {
     /// Resource and subresource.
     resources: Vec<(String, String)>,
     scope: Scope,
-    /// None for any.
-    names: Vec<String>,
+    /// Names of objects; none for any.
+    object_names: Vec<String>,
 }
 
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -94,68 +103,67 @@ impl Criteria {
         }
     }
 
-    /// Whether a write is wanted, and as what: as the request names it, or as an equivalent resource that a rule names.
+    /// Whether a write is wanted, and in which version: in that of the request, or in another that a rule names.
     ///
     /// # Errors
     /// 404 for a write that is wanted but for a namespace that is not there.
-    pub fn find(&self, attributes: &Attributes<'_>) -> ApiResult<Option<Matched>> {
-        if self.matched(&self.rules, attributes).is_none() && !(self.all_without_rules && self.rules.is_empty()) {
+    pub fn find(&self, subject: &Subject<'_>) -> ApiResult<Option<Version>> {
+        let version = match self.rules.is_empty() {
+            true if self.all_without_rules => Version::Requested,
+            _ => match self.version(&self.rules, subject) {
+                Some(version) => version,
+                None => return Ok(None),
+            },
+        };
+        let is_excluded = || self.version(&self.excluded, subject).is_some();
+        if !self.selects_object(subject) || is_excluded() || !self.selects_namespace(subject)? {
             return Ok(None);
         }
-        if !self.selects_object(attributes) || self.matched(&self.excluded, attributes).is_some() {
-            return Ok(None);
-        }
-        if !self.selects_namespace(attributes)? {
-            return Ok(None);
-        }
-        Ok(match self.rules.is_empty() {
-            true => Some(attributes.as_requested()),
-            false => self.matched(&self.rules, attributes),
-        })
+        Ok(Some(version))
     }
 
-    fn matched(&self, rules: &[Rule], attributes: &Attributes<'_>) -> Option<Matched> {
-        let own = &attributes.resource;
-        if rules.iter().any(|rule| rule.wants(attributes, &own.group, &own.version, &own.resource)) {
-            return Some(attributes.as_requested());
+    /// Whether a write is wanted, or it cannot be told.
+    pub fn may_find(&self, subject: &Subject<'_>) -> bool {
+        !matches!(self.find(subject), Ok(None))
+    }
+
+    /// The version in which one of some rules names a write.
+    fn version(&self, rules: &[Rule], subject: &Subject<'_>) -> Option<Version> {
+        // What rules say of everything but the resource is the same in all versions.
+        let wanting = || rules.iter().filter(|rule| rule.wants(subject));
+        if wanting().any(|rule| rule.names_resource(subject.served, subject.subresource)) {
+            return Some(Version::Requested);
         }
-        if !self.equivalent || rules.is_empty() {
+        if !self.equivalent {
             return None;
         }
-        let others = attributes.equivalents();
-        rules.iter().find_map(|rule| {
-            let wanted = |other: &&Arc<Served>| {
-                let of = &other.resource;
-                rule.wants(attributes, &of.group, &of.version, &of.name)
-            };
-            others.iter().find(wanted).map(|other| attributes.as_served(other))
-        })
+        wanting()
+            .find_map(|rule| subject.equivalents().find(|other| rule.names_resource(other, subject.subresource)))
+            .map(Version::Other)
     }
 
     /// Whether the labels of the object, or of what it was, are selected.
-    fn selects_object(&self, attributes: &Attributes<'_>) -> bool {
+    fn selects_object(&self, subject: &Subject<'_>) -> bool {
         if labels::selects_everything(&self.objects) {
             return true;
         }
-        let selected = |object: &Option<Value>| {
+        let selected = |object: Option<&Value>| {
             object
-                .as_ref()
                 .filter(|object| !object.at(&["metadata"]).is_null())
                 .is_some_and(|object| labels::selector_matches(&self.objects, object.map_at(&["metadata", "labels"])))
         };
-        selected(&attributes.object) || selected(&attributes.old)
+        selected(subject.object) || selected(subject.old)
     }
 
     /// Whether the labels of the namespace are selected. What is in none is not held back by them.
-    fn selects_namespace(&self, attributes: &Attributes<'_>) -> ApiResult<bool> {
+    fn selects_namespace(&self, subject: &Subject<'_>) -> ApiResult<bool> {
         if labels::selects_everything(&self.namespaces) {
             return Ok(true);
         }
-        if attributes.namespace.is_empty() && attributes.resource.resource != "namespaces" {
+        if subject.namespace.is_empty() && !subject.is_of_namespaces() {
             return Ok(true);
         }
-        let namespace = attributes.namespace_labels()?;
-        Ok(labels::selector_matches(&self.namespaces, namespace.as_object()))
+        Ok(labels::selector_matches(&self.namespaces, subject.namespace_labels()?.as_object()))
     }
 }
 
@@ -180,25 +188,28 @@ impl Rule {
                 "Namespaced" => Scope::Namespaced,
                 _ => Scope::All,
             },
-            names: texts("resourceNames"),
+            object_names: texts("resourceNames"),
         }
     }
 
-    fn wants(&self, attributes: &Attributes<'_>, group: &str, version: &str, resource: &str) -> bool {
-        let has = |list: &[String], wanted: &str| list.iter().any(|item| item == ANY || item == wanted);
-        self.is_in_scope(attributes, (group, version, resource) == ("", "v1", "namespaces"))
-            && self.operations.contains(&attributes.operation)
-            && has(&self.groups, group)
-            && has(&self.versions, version)
-            && self
-                .resources
-                .iter()
-                .any(|(own, part)| (own == ANY || own == resource) && (part == ANY || *part == attributes.subresource))
-            && (self.names.is_empty() || self.names.contains(&attributes.name))
+    /// Whether it wants a write, if it names a version in which the resource is served.
+    fn wants(&self, subject: &Subject<'_>) -> bool {
+        self.is_in_scope(subject)
+            && self.operations.contains(&subject.operation)
+            && (self.object_names.is_empty() || self.object_names.iter().any(|name| name == subject.name))
     }
 
-    fn is_in_scope(&self, attributes: &Attributes<'_>, is_namespace: bool) -> bool {
-        let namespaced = !is_namespace && !attributes.namespace.is_empty();
+    /// Whether it names a resource in a version.
+    fn names_resource(&self, served: &Served, subresource: &str) -> bool {
+        let has = |list: &[String], wanted: &str| list.iter().any(|item| item == ANY || item == wanted);
+        let of = &served.resource;
+        let is_named =
+            |(own, part): &(String, String)| (own == ANY || *own == *of.name) && (part == ANY || part == subresource);
+        has(&self.groups, &of.group) && has(&self.versions, &of.version) && self.resources.iter().any(is_named)
+    }
+
+    fn is_in_scope(&self, subject: &Subject<'_>) -> bool {
+        let namespaced = !subject.is_of_namespaces() && !subject.namespace.is_empty();
         match self.scope {
             Scope::All => true,
             Scope::Cluster => !namespaced,

@@ -21,19 +21,23 @@
 
 mod attributes;
 pub mod conditions;
+mod effort;
 pub mod following;
 mod index;
 mod matching;
 pub mod mutating;
 pub mod policy;
 mod reinvocation;
+mod subject;
 pub mod validating;
 mod webhooks;
 
 pub use attributes::{Attributes, GroupVersionKind, GroupVersionResource, Seen, Told};
+pub use effort::Effort;
 pub use index::{Concerns, Index, Indexed};
-pub use matching::{Criteria, Matched};
+pub use matching::{Criteria, Matched, Version};
 pub use reinvocation::{Invoked, Reinvocation};
+pub use subject::Subject;
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -112,6 +116,16 @@ impl Admission {
         self.any.load().has(resource, operation)
     }
 
+    /// Whether anybody who changes objects may want to see a write.
+    pub fn may_change(&self, subject: &Subject<'_>) -> bool {
+        self.mutating.may_want(subject) || self.mutating_webhooks.may_want(subject)
+    }
+
+    /// Whether anybody who refuses writes may want to see a write.
+    pub fn may_refuse(&self, subject: &Subject<'_>) -> bool {
+        self.validating.may_want(subject) || self.validating_webhooks.may_want(subject)
+    }
+
     /// Keeps a plugin ready, for ever.
     pub async fn follow(&self, registry: &Registry, plugin: Plugin) {
         match plugin {
@@ -126,7 +140,9 @@ impl Admission {
     pub fn publish(&self, plugin: Plugin, concerns: Concerns) {
         let mut each = self.each.lock();
         each[plugin as usize] = Some(concerns);
-        self.any.store(Arc::new(each.iter().flatten().cloned().reduce(Concerns::or).unwrap_or_default()));
+        let mut any = Concerns::default();
+        each.iter().flatten().cloned().for_each(|concerns| any.take_in(concerns));
+        self.any.store(Arc::new(any));
         let published = each.iter().flatten().count();
         drop(each);
         self.published.send_replace(published);

@@ -42,7 +42,7 @@ impl Rules {
             return errors.push(ErrorKind::Invalid, &nothing, null, NOT_ASKED);
         }
         let found = validator.validate_change(Subject { schema, new: object, old, at: "" }, BUDGET);
-        errors.0.extend(found.errors.into_iter().map(FieldError::from));
+        errors.append(found.errors.into_iter().map(FieldError::from));
         warnings.extend(found.warnings.iter().map(ToString::to_string));
     }
 }
@@ -65,7 +65,7 @@ pub fn validate_default(stated: &Value, is_resource: bool, at: &str, budget: i64
     let (schema, new) = (&Structural::of(stated), stated.at(&["default"]));
     let subject = Subject { schema, new, old: None, at };
     let mut tell = |found: Found| {
-        errors.0.extend(found.errors.into_iter().map(FieldError::from));
+        errors.append(found.errors.into_iter().map(FieldError::from));
         found.remaining
     };
     let found = validator.validate(Subject { old: Some(new), ..subject }, budget);

@@ -251,16 +251,15 @@ impl Custom {
         let Some(scale) = &self.version().scale else { return };
         let asked_for = Some(&scale.replicas).filter(|_| !is_status);
         for names in asked_for.into_iter().chain([&scale.observed]) {
-            let names: Vec<&str> = names.iter().map(String::as_str).collect();
-            let name = format!(".{}", names.join("."));
-            let (path, value) = (Path::root(&name), object.at(&names));
-            match value.as_int() {
-                Some(..0) => errors.invalid(&path, value, "should be a non-negative integer"),
+            let value = names.iter().fold(object, |value, name| value.at(&[name]));
+            let why = match value.as_int() {
+                Some(..0) => "should be a non-negative integer".to_owned(),
                 Some(replicas) if replicas > i64::from(i32::MAX) => {
-                    errors.invalid(&path, value, format!("should be less than or equal to {}", i32::MAX));
+                    format!("should be less than or equal to {}", i32::MAX)
                 }
-                _ => {}
-            }
+                _ => continue,
+            };
+            errors.invalid(&Path::root(&format!(".{}", names.join("."))), value, why);
         }
     }
 

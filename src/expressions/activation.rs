@@ -6,10 +6,11 @@ use std::sync::Arc;
 use flotilla_cel::error::{Error, Outcome};
 use flotilla_cel::eval::{Bindings, Evaluation};
 use flotilla_cel::library::authorizer::{self, Authorizer, Resource};
-use flotilla_cel::value::{Entries, Map, Tree, Value};
+use flotilla_cel::limits::NESTING_MAX;
+use flotilla_cel::value::{Depths, Entries, Map, Tree, Value};
+use flotilla_cel::with_room;
 
 use super::compile::{Compiled, Fault, Variable};
-use super::deep;
 use super::environment::{Name, VARIABLES};
 use crate::field::quote;
 
@@ -54,6 +55,8 @@ pub struct Activation<'a> {
     authorizer: Option<(Value<'a>, Value<'a>)>,
     variables: &'a [Variable],
     found: RefCell<Vec<Option<Outcome<Value<'a>>>>>,
+    /// How deep the values of variables nest, which are made of each other.
+    depths: RefCell<Depths>,
     /// What variables have cost since somebody looked.
     spent: Cell<u64>,
     deep: Cell<u32>,
@@ -65,7 +68,8 @@ impl<'a> Activation<'a> {
         let authorizer = inputs.authorizer.map(|(who, asked)| {
             (authorizer::authorizer(Arc::clone(who)), authorizer::request_resource(Arc::clone(who), asked.clone()))
         });
-        Self { inputs, authorizer, variables, found: RefCell::default(), spent: Cell::default(), deep: Cell::default() }
+        let (found, depths) = (RefCell::default(), RefCell::default());
+        Self { inputs, authorizer, variables, found, depths, spent: Cell::default(), deep: Cell::default() }
     }
 
     /// Evaluates an expression, and takes what it costs from the budget. Gives its value, or what is wrong with it.
@@ -82,15 +86,15 @@ impl<'a> Activation<'a> {
             Err(fault) => return Ok(Err(format!("compilation error: {fault}"))),
         };
         let Evaluation { outcome, cost } = self.run(compiled);
-        for cost in [self.spent.take(), cost] {
-            *budget = budget.checked_sub(cost).ok_or(Stopped)?;
-        }
+        let left = budget.checked_sub(self.spent.take()).and_then(|left| left.checked_sub(cost));
+        *budget = left.unwrap_or(0);
+        left.ok_or(Stopped)?;
         Ok(outcome.map_err(|error| format!("expression '{}' resulted in error: {error}", compiled.text)))
     }
 
     fn run(&self, compiled: &'a Compiled) -> Evaluation<'a> {
         let bound = Bound { activation: self, names: &compiled.names };
-        deep(|| compiled.program.evaluate(&bound, CALL))
+        compiled.program.evaluate(&bound, CALL)
     }
 
     /// The value of a variable of the policy. Of several of one name the last one counts.
@@ -124,7 +128,13 @@ impl<'a> Activation<'a> {
         let Evaluation { outcome, cost } = self.run(compiled);
         self.deep.set(self.deep.get() - 1);
         self.spent.set(self.spent.get().saturating_add(cost));
-        outcome.map_err(|error| failed(&error))
+        let value = outcome.map_err(|error| failed(&error))?;
+        let mut depths = self.depths.borrow_mut();
+        if with_room(|| depths.of(&value)) > NESTING_MAX {
+            *depths = Depths::default(); // the value is dropped
+            return Err(failed(&format!("its value nests more than {NESTING_MAX} levels deep")));
+        }
+        Ok(value)
     }
 }
 

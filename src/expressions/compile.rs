@@ -1,15 +1,10 @@
 //! Compiling the expressions of a policy.
 
-use std::collections::HashMap;
-
-use flotilla_cel::check::{Checked, check, check_literals};
+use flotilla_cel::check::Checked;
 use flotilla_cel::eval::Program;
-use flotilla_cel::source::{Issues, Source};
-use flotilla_cel::syntax::parse;
 use flotilla_cel::types::Type;
 
-use super::deep;
-use super::environment::{Declared, JSON_PATCH, Name, OBJECT, Sees, environment};
+use super::environment::{Declared, JSON_PATCH, Name, OBJECT, Sees, VariableTypes, environment};
 
 /// What an expression has to give.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -98,7 +93,7 @@ impl Compiler {
 
     /// Of expressions of a policy that may have variables.
     pub fn with_variables(minor: u16) -> Self {
-        Self::declaring(minor, Declared { variables: Some(HashMap::new()), ..Declared::default() })
+        Self::declaring(minor, Declared { variables: Some(VariableTypes::default()), ..Declared::default() })
     }
 
     /// Of expressions that see what is declared.
@@ -117,7 +112,7 @@ impl Compiler {
     /// What is wrong with it, as cel-go shows it.
     pub fn check(&self, text: &str, sees: Sees) -> Result<Type, String> {
         let (environment, _) = environment(self.minor, sees, &self.declared);
-        deep(|| checked(text, &environment)).map(|checked| checked.output().clone())
+        Checked::of(text, &environment).map(|checked| checked.output().clone())
     }
 
     /// Compiles an expression.
@@ -140,37 +135,26 @@ impl Compiler {
 
     /// Has expressions know a variable.
     pub fn declare(&mut self, name: &str, of: &Type) {
-        self.declared.variables.get_or_insert_default().insert(name.into(), known(of));
+        self.declared.variables.get_or_insert_default().declare(name, known(of, TYPE_LEVELS));
     }
 
     fn compile_typed(&self, text: &str, wanted: Wanted, sees: Sees) -> Result<(Compiled, Type), Fault> {
         let (environment, names) = environment(self.minor, sees, &self.declared);
-        deep(|| {
-            let checked = checked(text, &environment)
-                .map_err(|issues| Fault::Invalid(format!("compilation failed: {issues}")))?;
-            wanted.refuse(checked.output())?;
-            let program = Program::new(&checked, &environment)
-                .map_err(|error| Fault::Internal(format!("program instantiation failed: {error}")))?;
-            Ok((Compiled { text: text.to_owned(), program, names }, checked.output().clone()))
-        })
+        let checked = Checked::of(text, &environment)
+            .map_err(|issues| Fault::Invalid(format!("compilation failed: {issues}")))?;
+        wanted.refuse(checked.output())?;
+        let program = Program::new(&checked, &environment)
+            .map_err(|error| Fault::Internal(format!("program instantiation failed: {error}")))?;
+        Ok((Compiled { text: text.to_owned(), program, names }, checked.output().clone()))
     }
 }
 
-fn checked(text: &str, environment: &flotilla_cel::environment::Environment) -> Result<Checked, String> {
-    let source = Source::new(text);
-    let mut issues = Issues::default();
-    let checked = parse(&source, environment.dialect(), &mut issues).map(|ast| {
-        let checked = check(ast, environment, &mut issues);
-        if issues.is_empty() {
-            check_literals(&checked, &mut issues);
-        }
-        checked
-    });
-    checked.filter(|_| issues.is_empty()).ok_or_else(|| issues.show(&source))
-}
+/// How deep the type of a variable may nest: variables are made of each other, and types are walked by recursion.
+const TYPE_LEVELS: usize = 64;
 
-/// What others are told of the type of a variable: plain types, lists and maps of them.
-fn known(of: &Type) -> Type {
+/// What others are told of the type of a variable: plain types, lists and maps of them; of what nests deeper, nothing.
+fn known(of: &Type, levels: usize) -> Type {
+    let Some(below) = levels.checked_sub(1) else { return Type::Dyn };
     match of {
         Type::Bool
         | Type::Bytes
@@ -181,8 +165,8 @@ fn known(of: &Type) -> Type {
         | Type::String
         | Type::Timestamp
         | Type::Uint => of.clone(),
-        Type::List(element) => Type::list(known(element)),
-        Type::Map(entry) => Type::map(known(&entry.0), known(&entry.1)),
+        Type::List(element) => Type::list(known(element, below)),
+        Type::Map(entry) => Type::map(known(&entry.0, below), known(&entry.1, below)),
         _ => Type::Dyn,
     }
 }

@@ -9,6 +9,7 @@ use flotilla_cel::error::{Error, Outcome};
 use flotilla_cel::library::json_patch;
 use flotilla_cel::types::Type;
 use flotilla_cel::value::{Map, Value};
+use parking_lot::RwLock;
 
 /// The version of Kubernetes, 1.N, whose functions new expressions may call: those that a server of the version before
 /// can serve, too.
@@ -82,6 +83,22 @@ impl Name {
     }
 }
 
+/// The variables of a policy with their types. Clones share them, so that each expression of a policy may see all that
+/// came before it without a copy.
+#[derive(Debug, Clone, Default)]
+pub struct VariableTypes(Arc<RwLock<HashMap<Box<str>, Type>>>);
+
+impl VariableTypes {
+    /// Has expressions know a variable.
+    pub fn declare(&self, name: &str, of: Type) {
+        self.0.write().insert(name.into(), of);
+    }
+
+    fn get(&self, name: &str) -> Option<Type> {
+        self.0.read().get(name).cloned()
+    }
+}
+
 /// What is declared beside what every expression sees.
 #[derive(Debug, Clone, Default)]
 pub struct Declared {
@@ -91,8 +108,8 @@ pub struct Declared {
     pub params: Option<Type>,
     /// Who knows the fields of these types.
     pub schemas: Vec<Arc<dyn Provider>>,
-    /// The variables of a policy with their types. `None` where there can be none.
-    pub variables: Option<HashMap<Box<str>, Type>>,
+    /// The variables of a policy. `None` where there can be none.
+    pub variables: Option<VariableTypes>,
     /// Whether nobody has a request at hand, so that there is no `authorizer.requestResource`.
     pub is_without_request: bool,
 }
@@ -153,7 +170,7 @@ impl Provider for Objects {
 
     fn field(&self, object: &str, field: &str) -> Option<Type> {
         if object == VARIABLES {
-            return self.declared.variables.as_ref()?.get(field).cloned();
+            return self.declared.variables.as_ref()?.get(field);
         }
         if self.is_patch(object) {
             return match (object, field) {

@@ -12,17 +12,6 @@ mod typed;
 
 pub use activation::{Activation, BUDGET, Inputs, MATCH_BUDGET, OUT_OF_BUDGET, Stopped};
 pub use compile::{Compiled, Compiler, Fault, Variable, Wanted};
-pub use environment::{Declared, NEW, STORED, Sees};
+pub use environment::{Declared, NEW, STORED, Sees, VariableTypes};
 pub use objects::{Operation, misnamed, operations, tree};
 pub use typed::Typed;
-
-/// Bytes of the stack that must be free where an expression is compiled or evaluated: at their bounds they take that
-/// much. Builds without optimization take several times as much.
-const STACK_BYTES_FREE: usize = if cfg!(debug_assertions) { 4 << 20 } else { 1 << 20 };
-/// Bytes of the stack that is made where less is free.
-const STACK_BYTES: usize = 8 << 20;
-
-/// Does work that may nest as deep as expressions do.
-fn deep<T>(work: impl FnOnce() -> T) -> T {
-    stacker::maybe_grow(STACK_BYTES_FREE, STACK_BYTES, work)
-}

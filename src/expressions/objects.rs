@@ -4,9 +4,12 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use flotilla_cel::library::standard::{duration_text, timestamp_text};
 use flotilla_cel::value::{Map, Tree, Value};
+use flotilla_cel::with_room;
+use flotilla_proto::json::DEPTH_MAX;
 use flotilla_proto::value::{Float, Map as Members};
 
 use crate::field::quote;
+use crate::limits;
 
 /// Above this, JSON has a number as text.
 const EXACT_MAX: u64 = 1 << 53;
@@ -24,34 +27,67 @@ pub struct Operation {
     pub value: Option<Tree>,
 }
 
+/// What is left of the room of what is made. A value may be shared by very many places, each of which gets a copy in a
+/// tree, and variables may nest deeper than any expression.
+#[derive(Debug, Clone, Copy)]
+struct Room {
+    bytes: usize,
+    levels: usize,
+}
+
+impl Room {
+    /// The room of one object: that of a body.
+    const fn new() -> Self {
+        Self { bytes: limits::BODY_BYTES, levels: DEPTH_MAX }
+    }
+
+    /// Takes what a value takes, without what is in it.
+    fn take(&mut self, bytes: usize) -> Result<(), String> {
+        let left = self.bytes.checked_sub(bytes + 1);
+        self.bytes = left.ok_or_else(|| format!("what it makes has more than {} bytes", limits::BODY_BYTES))?;
+        Ok(())
+    }
+
+    /// Does something one level below.
+    fn below<T>(&mut self, work: impl FnOnce(&mut Self) -> Result<T, String>) -> Result<T, String> {
+        let left = self.levels.checked_sub(1);
+        self.levels = left.ok_or_else(|| format!("what it makes nests more than {DEPTH_MAX} levels deep"))?;
+        let done = work(self);
+        self.levels += 1;
+        done
+    }
+}
+
 /// The operations that a list of them says.
 ///
 /// # Errors
-/// In the reference's words, what of it is none.
+/// In the reference's words, what of it is none; and where they are larger, or nest deeper, than a body may.
 pub fn operations(value: &Value<'_>) -> Result<Vec<Operation>, String> {
     const WHAT: &str = "type mismatch: JSONPatchType.expression should evaluate to array of JSONPatch";
     let list = value.as_list().ok_or("type mismatch: JSONPatchType.expression should evaluate to array")?;
-    let mut operations = Vec::with_capacity(list.len());
+    let (mut operations, mut room) = (Vec::new(), Room::new());
     for item in list.iter() {
         let item = item.map_err(|error| error.to_string())?;
         let Some(fields) = item.as_map().filter(|map| map.object().is_some()) else { return Err(WHAT.to_owned()) };
-        operations.push(operation(fields)?);
+        operations.push(operation(fields, &mut room)?);
     }
     Ok(operations)
 }
 
-fn operation(fields: &Map<'_>) -> Result<Operation, String> {
-    let text = |name: &str| -> Result<String, String> {
+fn operation(fields: &Map<'_>, room: &mut Room) -> Result<Operation, String> {
+    let text = |name: &str, room: &mut Room| -> Result<String, String> {
         let found = fields.find_field(name).map_err(|error| error.to_string())?;
-        Ok(found.as_ref().and_then(Value::as_str).unwrap_or_default().to_owned())
+        let text = found.as_ref().and_then(Value::as_str).unwrap_or_default();
+        room.take(text.len())?;
+        Ok(text.to_owned())
     };
     let value = fields.find_field("value").map_err(|error| error.to_string())?;
     if let Some(object) = value.as_ref().filter(|value| object_name(value).is_some()) {
         misnamed(object)?;
     }
     let unfit = |why| format!("JSONPath valueExpression evaluated to a type that could not marshal to JSON: {why}");
-    let value = value.map(|value| tree(&value, true)).transpose().map_err(unfit)?;
-    Ok(Operation { op: text("op")?, path: text("path")?, from: text("from")?, value })
+    let value = value.map(|value| with_room(|| node(&value, true, room))).transpose().map_err(unfit)?;
+    Ok(Operation { op: text("op", room)?, path: text("path", room)?, from: text("from", room)?, value })
 }
 
 /// The name of the type of an object that an expression made.
@@ -62,39 +98,49 @@ fn object_name<'v>(value: &'v Value<'_>) -> Option<&'v str> {
 /// Says where the type of an object is not named after the field that it is put into.
 ///
 /// # Errors
-/// In the reference's words.
+/// In the reference's words; and where the object is larger, or nests deeper, than a body may.
 pub fn misnamed(object: &Value<'_>) -> Result<(), String> {
     let mut wrong = Vec::new();
-    look(object, object_name(object).unwrap_or_default(), &mut wrong);
+    with_room(|| look(object, object_name(object).unwrap_or_default(), &mut wrong, &mut Room::new()))?;
     if wrong.is_empty() { Ok(()) } else { Err(format!("type mismatch: {}", wrong.join("\n"))) }
 }
 
-fn look(value: &Value<'_>, path: &str, wrong: &mut Vec<String>) {
+fn look(value: &Value<'_>, path: &str, wrong: &mut Vec<String>, room: &mut Room) -> Result<(), String> {
+    room.take(0)?;
     match value {
         Value::Map(map @ Map::Made(entries)) => {
             let name = map.object();
             if let Some(name) = name.filter(|name| ***name != *path) {
                 let (found, wanted) = (quote(name), quote(path));
                 let why = "which matches field name path from root Object type";
-                wrong.push(format!("unexpected type name {found}, expected {wanted}, {why}"));
+                let text = format!("unexpected type name {found}, expected {wanted}, {why}");
+                room.take(text.len())?;
+                wrong.push(text);
             }
-            for (key, value) in entries.iter() {
-                match (name, key.as_str()) {
-                    (Some(_), Some(field)) => look(value, &format!("{path}.{field}"), wrong),
-                    _ => look(value, path, wrong),
-                }
-            }
+            room.below(|room| {
+                entries.iter().try_for_each(|(key, value)| match (name, key.as_str()) {
+                    (Some(_), Some(field)) => look(value, &format!("{path}.{field}"), wrong, room),
+                    _ => look(value, path, wrong, room),
+                })
+            })
         }
-        Value::List(list) => list.iter().flatten().for_each(|item| look(&item, path, wrong)),
-        _ => {}
+        Value::List(list) => {
+            room.below(|room| list.iter().flatten().try_for_each(|item| look(&item, path, wrong, room)))
+        }
+        _ => Ok(()),
     }
 }
 
 /// A value as a tree; `as_json` has numbers that JSON cannot hold exactly as text.
 ///
 /// # Errors
-/// Where it has no form in JSON.
+/// Where it has no form in JSON, or is larger, or nests deeper, than a body may.
 pub fn tree(value: &Value<'_>, as_json: bool) -> Result<Tree, String> {
+    with_room(|| node(value, as_json, &mut Room::new()))
+}
+
+fn node(value: &Value<'_>, as_json: bool, room: &mut Room) -> Result<Tree, String> {
+    room.take(0)?;
     let number = |number: i64| {
         if as_json && number.unsigned_abs() > EXACT_MAX { number.to_string().into() } else { Tree::Int(number) }
     };
@@ -107,26 +153,57 @@ pub fn tree(value: &Value<'_>, as_json: bool) -> Result<Tree, String> {
             let unfit = || format!("unsupported value: {}", flotilla_cel::double_text(*double));
             Tree::Float(Float::new(*double).ok_or_else(unfit)?)
         }
-        Value::String(text) => Tree::from(&**text),
-        Value::Bytes(bytes) => STANDARD.encode(bytes).into(),
+        Value::String(text) => {
+            room.take(text.len())?;
+            Tree::from(&**text)
+        }
+        Value::Bytes(bytes) => {
+            room.take(bytes.len())?;
+            STANDARD.encode(bytes).into()
+        }
         Value::Timestamp(time) => timestamp_text(*time).into(),
         Value::Duration(span) => duration_text(*span).into(),
-        Value::List(list) => {
-            let items = list.iter().map(|item| tree(&item.map_err(|error| error.to_string())?, as_json));
-            Tree::Array(items.collect::<Result<_, _>>()?)
-        }
-        Value::Map(map) => {
-            let mut members = Members::new();
-            for (key, value) in map.iter() {
-                let of = key.type_of();
-                let unfit = || format!("map key of type {} is not a string", of.runtime_name());
-                let key = key.as_str().ok_or_else(unfit)?;
-                members.insert(key, tree(&value.map_err(|error| error.to_string())?, as_json)?);
-            }
-            Tree::Object(members)
-        }
-        Value::Optional(Some(value)) => tree(value, as_json)?,
+        Value::List(list) => room.below(|room| {
+            let items = list.iter().map(|item| node(&item.map_err(|error| error.to_string())?, as_json, room));
+            Ok(Tree::Array(items.collect::<Result<_, _>>()?))
+        })?,
+        Value::Map(map) => room.below(|room| members(map, as_json, room))?,
+        Value::Optional(Some(value)) => room.below(|room| node(value, as_json, room))?,
         Value::Optional(None) => Tree::Null,
         other => return Err(format!("type conversion error from '{}' to JSON", other.type_of().runtime_name())),
     })
+}
+
+fn members(map: &Map<'_>, as_json: bool, room: &mut Room) -> Result<Tree, String> {
+    let mut members = Members::new();
+    for (key, value) in map.iter() {
+        let of = key.type_of();
+        let unfit = || format!("map key of type {} is not a string", of.runtime_name());
+        let key = key.as_str().ok_or_else(unfit)?;
+        room.take(key.len())?;
+        members.insert(key, node(&value.map_err(|error| error.to_string())?, as_json, room)?);
+    }
+    Ok(Tree::Object(members))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_nests_too_deep_or_is_too_large_is_refused() {
+        let nested = |levels: usize| (0..levels).fold(Value::Int(1), |value, _| Value::list(vec![value]));
+        assert!(tree(&nested(DEPTH_MAX), false).is_ok());
+        let why = tree(&nested(DEPTH_MAX + 1), false).unwrap_err();
+        assert_eq!(why, "what it makes nests more than 512 levels deep");
+        assert_eq!(misnamed(&nested(DEPTH_MAX + 1)).unwrap_err(), why);
+        // Each level stands twice in the one around it.
+        let doubled = (0..60).fold(Value::Int(1), |value, _| Value::list(vec![value.clone(), value]));
+        let why = tree(&doubled, false).unwrap_err();
+        assert_eq!(why, "what it makes has more than 3145728 bytes");
+        assert_eq!(misnamed(&doubled).unwrap_err(), why);
+        let text = Value::from("x".repeat(1 << 20));
+        assert!(tree(&Value::list(vec![text.clone(); 2]), true).is_ok());
+        assert!(tree(&Value::list(vec![text; 3]), true).is_err());
+    }
 }

@@ -1,12 +1,15 @@
 //! Admission of writes, and the writes themselves.
 
+use std::collections::HashSet;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use dashmap::DashMap;
 use flotilla_cluster::TableId;
+use parking_lot::Mutex;
 
 use super::Metrics;
+use crate::limits;
 use crate::prometheus::Histogram;
 use crate::prometheus::families;
 use crate::status::ApiResult;
@@ -46,6 +49,9 @@ pub enum Phase {
 }
 
 impl Phase {
+    /// Both, in their order.
+    pub const ALL: [Self; 2] = [Self::Admit, Self::Validate];
+
     const fn name(self) -> &'static str {
         match self {
             Self::Admit => "admit",
@@ -62,9 +68,40 @@ type Labels = (&'static str, Operation, Phase, bool);
 pub struct Admission {
     durations: DashMap<Labels, Arc<Histogram>>,
     writes: DashMap<(&'static str, TableId), Arc<Histogram>>,
+    /// Combinations of labels with the names of policies, bindings and webhooks, which anybody may give them.
+    named: Mutex<HashSet<String>>,
+}
+
+/// Labels whose values clients choose.
+const CHOSEN: [&str; 3] = ["name", "policy", "policy_binding"];
+/// What they are where there are too many.
+const OTHERS: &str = "others";
+
+impl Admission {
+    /// Has a combination of labels that is one too many go by the name `others`.
+    fn bound(&self, labels: &mut [(&'static str, &str)], most: usize) {
+        let mut text = String::new();
+        labels.iter().for_each(|(_, value)| text.extend([value, "\0"]));
+        let mut named = self.named.lock();
+        if named.len() < most {
+            named.insert(text);
+        } else if !named.contains(&text) {
+            labels.iter_mut().filter(|(name, _)| CHOSEN.contains(name)).for_each(|(_, value)| *value = OTHERS);
+        }
+    }
 }
 
 impl Metrics {
+    /// Labels that have the names of policies or webhooks, of which there are at most
+    /// [`ADMISSION_SERIES`](limits::ADMISSION_SERIES).
+    pub fn bounded<'l, const N: usize>(
+        &self,
+        mut labels: [(&'static str, &'l str); N],
+    ) -> [(&'static str, &'l str); N] {
+        self.admission.bound(&mut labels, limits::ADMISSION_SERIES);
+        labels
+    }
+
     /// Does the work of a plugin of admission, and measures it.
     pub fn by_plugin<T>(
         &self,
@@ -116,5 +153,22 @@ impl Metrics {
             self.meter().histogram(&families::STORE_DURATION, &labels)
         });
         histogram.observe(took.as_nanos() as u64);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_that_clients_choose_are_not_counted_without_end() {
+        let admission = Admission::default();
+        let seen = |name: &str| {
+            let mut labels = [("name", name), ("operation", "CREATE")];
+            admission.bound(&mut labels, 2);
+            labels.map(|(_, value)| value.to_owned())
+        };
+        assert_eq!(["a", "b", "c", "a"].map(|name| seen(name)[0].clone()), ["a", "b", OTHERS, "a"]);
+        assert_eq!(seen("c")[1], "CREATE");
     }
 }

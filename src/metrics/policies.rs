@@ -14,18 +14,18 @@ pub enum Sort {
     Mutating,
 }
 
-const LABELS: [&str; 4] = ["policy", "policy_binding", "error_type", "enforcement_action"];
-
 impl Metrics {
-    /// Counts and measures what a policy did: policy, binding, type of the error, and of a
-    /// validation what was done.
-    pub fn by_policy(&self, sort: Sort, values: &[&str], elapsed: Duration) {
-        let labels: Vec<(&'static str, &str)> = LABELS.into_iter().zip(values.iter().copied()).collect();
-        let (counter, family) = match sort {
-            Sort::Validating => (families::VALIDATING_POLICY_CHECKS, &families::VALIDATING_POLICY_DURATION),
-            Sort::Mutating => (families::MUTATING_POLICY_CHECKS, &families::MUTATING_POLICY_DURATION),
+    /// Counts and measures what a policy did: policy, binding, type of the error, and of a validation what was done.
+    pub fn by_policy(&self, sort: Sort, [policy, binding, error, action]: [&str; 4], elapsed: Duration) {
+        let (policy, binding) = (("policy", policy), ("policy_binding", binding));
+        let labels = self.bounded([policy, binding, ("error_type", error), ("enforcement_action", action)]);
+        let (counter, family, shown) = match sort {
+            Sort::Validating => {
+                (families::VALIDATING_POLICY_CHECKS, &families::VALIDATING_POLICY_DURATION, &labels[..])
+            }
+            Sort::Mutating => (families::MUTATING_POLICY_CHECKS, &families::MUTATING_POLICY_DURATION, &labels[..3]),
         };
-        self.meter().counter(counter, &labels).increment(1);
-        self.meter().histogram(family, &labels).observe(elapsed.as_nanos() as u64);
+        self.meter().counter(counter, shown).increment(1);
+        self.meter().histogram(family, shown).observe(elapsed.as_nanos() as u64);
     }
 }

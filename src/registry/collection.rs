@@ -1,9 +1,13 @@
 //! Deleting collections.
 
+use std::collections::HashSet;
+use std::future::ready;
+
 use futures_util::{StreamExt, stream};
 
 use super::delete::warn_of_dependents;
 use super::{DeleteOptions, Listing, Page, Registry, Served, Target};
+use crate::admission::Told;
 use crate::limits;
 use crate::request::Caller;
 use crate::status::{ApiError, ApiResult};
@@ -23,30 +27,36 @@ impl Registry {
         let mut objects = Vec::new();
         while page.read(&mut objects)? {}
         let options = &DeleteOptions { is_of_collection: true, ..options.clone() };
-        // Begun in the order of the list, so that watchers see them go in it; those on their way share the fsyncs.
+        let asker = &Caller { warnings: Vec::new(), annotations: Vec::new(), ..caller.clone() };
+        let (mut all, mut told) = (Ok(()), Told::default());
+        let mut known: HashSet<String> = caller.warnings.iter().cloned().collect();
+        let mut take = |(deleted, warnings, annotations): (ApiResult<()>, Vec<String>, Vec<(String, String)>)| {
+            if all.is_ok() {
+                all = deleted;
+            }
+            annotations.into_iter().for_each(|(key, value)| told.annotate(key, value));
+            for warning in warnings {
+                if !told.is_full() && known.insert(warning.clone()) {
+                    told.warn(warning);
+                }
+            }
+        };
+        // Begun in the order of the list, so that watchers see them go in it; those on their way share the fsyncs. One
+        // that cannot be deleted holds no others up.
         let deletions = stream::iter(&objects).map(|object| {
-            let mut caller = Caller { warnings: Vec::new(), ..caller.clone() };
+            let mut caller = asker.clone();
             async move {
                 let target = Target { served, namespace, name: object.key().name(), subresource: "" };
                 let deleted = match self.delete(target, options, &mut caller).await {
                     Err(ApiError { code: 404, .. }) | Ok(_) => Ok(()),
                     Err(error) => Err(error),
                 };
-                (deleted, caller)
+                (deleted, caller.warnings, caller.annotations)
             }
         });
-        // One that cannot be deleted holds no others up.
-        let outcomes: Vec<_> = deletions.buffered(limits::COLLECTION_DELETIONS).collect().await;
-        let mut all = Ok(());
-        for (deleted, told) in outcomes {
-            all = all.and(deleted);
-            caller.annotations.extend(told.annotations);
-            for warning in told.warnings {
-                if !caller.warnings.contains(&warning) {
-                    caller.warnings.push(warning);
-                }
-            }
-        }
+        deletions.buffered(limits::COLLECTION_DELETIONS).for_each(|done| ready(take(done))).await;
+        caller.warnings.extend(told.warnings);
+        caller.annotations.extend(told.annotations);
         all?;
         Ok(page.of(objects))
     }

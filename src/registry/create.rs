@@ -153,7 +153,7 @@ impl Registry {
         self.validate_create(target, object, caller)?;
         convert::default_valid(served, object);
         self.check_create(target, object, caller)?;
-        if self.is_decided_outside(target, Operation::Create) && !caller.is_server {
+        if self.is_refused_outside((target, Operation::Create), Some(object), None, caller) {
             Box::pin(self.validate_outside(Asked::create(target, object, options), caller)).await?;
         }
         self.charge_quotas(target, object, None, options, caller).await?;

@@ -8,7 +8,6 @@ use flotilla_proto::value::Value;
 
 use super::options::{DeleteOptions, Propagation};
 use super::{Entity, Registry, Served, Target, WriteOptions, convert, encode, now, stored_tree};
-use crate::admission::Operation;
 use crate::custom::{self, termination};
 use crate::kinds::priority_class;
 use crate::limits;
@@ -131,8 +130,7 @@ impl Registry {
         let step = step(target.served, &old, options);
         let is_decided_outside = !options.is_decided
             && !matches!(step, Step::Wait)
-            && self.is_decided_outside(target, Operation::Delete)
-            && !caller.is_server;
+            && self.is_deletion_decided_outside(target, &old, options, caller);
         if is_decided_outside {
             if !self.stands(target, Some(current), caller).await? {
                 return Ok(None);

@@ -15,6 +15,7 @@ use crate::admission::Operation;
 use crate::field::Errors;
 use crate::fieldmanager;
 use crate::limits;
+use crate::metrics::admission::Phase;
 use crate::request::Caller;
 use crate::rules::metadata;
 use crate::status::{ApiError, ApiResult};
@@ -232,8 +233,8 @@ impl Registry {
         if change.names_uid() {
             check_uid(target, &new, &old, options.dry_run)?;
         }
-        let is_decided_outside = self.is_decided_outside(target, Operation::Update) && !caller.is_server;
-        if is_decided_outside && !self.stands(target, Some(current), caller).await? {
+        let is_seen = Phase::ALL.iter().any(|phase| self.is_seen_outside(*phase, target, change, (&new, &old), caller));
+        if is_seen && !self.stands(target, Some(current), caller).await? {
             return Ok(None);
         }
         if !change.owns_managed_fields() {
@@ -242,7 +243,7 @@ impl Registry {
         convert::forget_empty(served, &mut new, &shown);
         let mut new = convert::to_stored(served, new);
         self.admit_update(target, &mut new, &old, caller).await?;
-        if is_decided_outside {
+        if self.is_seen_outside(Phase::Admit, target, change, (&new, &old), caller) {
             Box::pin(self.mutate_updated(target, change, (&mut new, &old), options, caller)).await?;
         }
         check_revision(target, &new, current)?;
@@ -253,7 +254,7 @@ impl Registry {
         prepare(target, &mut new, &old);
         fieldmanager::settle(&old, &mut new);
         encode::order_changed(&mut new, &served.stored.of, &old);
-        let checked = self.judge(target, change, (&mut new, &old), options, caller, is_decided_outside).await;
+        let checked = self.judge(target, change, (&mut new, &old), options, caller).await;
         let settled = match checked.and_then(|()| allocation.begin_writing()) {
             Ok(()) => self.settle(target, new, &old, current, options).await,
             Err(error) => Err(error),
@@ -280,16 +281,36 @@ impl Registry {
         (new, old): (&mut Value, &Value),
         options: &WriteOptions,
         caller: &mut Caller,
-        is_decided_outside: bool,
     ) -> ApiResult<()> {
         let checked = self.validate_update(target, new, old, caller);
         convert::default_valid(target.served, new);
         checked?;
         self.check_update(target, new, old, caller)?;
-        if is_decided_outside {
+        if self.is_seen_outside(Phase::Validate, target, change, (new, old), caller) {
             Box::pin(self.validate_updated(target, change, (new, old), options, caller)).await?;
         }
         self.charge_quotas(target, new, Some(old), options, caller).await
+    }
+
+    /// Whether those outside may want to see a changed object, or the document that the client changes.
+    fn is_seen_outside(
+        &self,
+        phase: Phase,
+        target: Target<'_>,
+        change: &dyn Change,
+        (new, old): (&Value, &Value),
+        caller: &Caller,
+    ) -> bool {
+        let what = (target, Operation::Update);
+        if !self.is_decided_outside(target, Operation::Update) {
+            return false;
+        }
+        let (document, before) = (change.document(new), change.document(old));
+        let (new, old) = (document.as_ref().or(Some(new)), before.as_ref().or(Some(old)));
+        match phase {
+            Phase::Admit => self.is_changed_outside(what, new, old, caller),
+            Phase::Validate => self.is_refused_outside(what, new, old, caller),
+        }
     }
 
     /// Has those outside change a changed object, or the document that the client changes.

@@ -11,10 +11,11 @@ use flotilla_proto::value::Value;
 pub use policy::{MutatingPolicy, Mutation};
 
 use super::conditions::Matched as Conditions;
-use super::policy::{Binding, Policies, Policy as _, Scene, forbidden, requests, select};
-use super::{Attributes, Matched};
+use super::policy::{Binding, Param, Policies, Policy as _, Scene, forbidden, requests, select};
+use super::{Attributes, Effort, Matched};
 use crate::expressions::OUT_OF_BUDGET;
 use crate::field::quote;
+use crate::limits;
 use crate::metrics::policies::Sort;
 use crate::status::{ApiError, ApiResult};
 
@@ -37,18 +38,34 @@ impl Failure {
     }
 }
 
+/// What failed and is not ignored, as long as it fits into [`ERROR_BYTES`](limits::ERROR_BYTES).
+#[derive(Default)]
+struct Failures {
+    all: Vec<Failure>,
+    bytes: usize,
+}
+
+impl Failures {
+    fn add(&mut self, failure: Failure) {
+        if !failure.ignored && self.bytes < limits::ERROR_BYTES {
+            self.bytes += failure.message.len() + size_of::<Failure>();
+            self.all.push(failure);
+        }
+    }
+}
+
 /// A policy that is evaluated, through which binding.
 struct Invocation {
     policy: Arc<MutatingPolicy>,
     binding: Arc<Binding>,
     matched: Arc<Matched>,
-    params: Value,
+    param: Param,
 }
 
 impl Invocation {
     /// What tells it apart from others of the same write.
-    fn key(&self) -> String {
-        let param = |field: &str| self.params.str_at(&["metadata", field]);
+    fn key(&self, params: &Value) -> String {
+        let param = |field: &str| params.str_at(&["metadata", field]);
         let (policy, binding) = (&self.policy.spec().name, &self.binding.name);
         format!("{policy}/{binding}/{}/{}", param("namespace"), param("name"))
     }
@@ -59,18 +76,19 @@ impl Invocation {
 /// # Errors
 /// What the client is answered where one of them fails.
 pub async fn mutate(policies: &Policies<MutatingPolicy>, attributes: &mut Attributes<'_>) -> ApiResult<()> {
-    let selected = select(&policies.index(), attributes).await;
+    let mut effort = Effort::default();
+    let selected = select(&policies.index(), attributes, &mut effort).await;
     if selected.is_empty() {
         return Ok(());
     }
-    let (mut failures, mut invocations) = (Vec::new(), Vec::new());
+    let (mut failures, mut invocations) = (Failures::default(), Vec::new());
     for one in selected {
         match (one.found, one.binding) {
-            (Ok((matched, params)), Some(binding)) => invocations.extend(params.into_iter().map(|params| {
+            (Ok((matched, params)), Some(binding)) => invocations.extend(params.into_iter().map(|param| {
                 let (policy, binding, matched) = (Arc::clone(&one.policy), Arc::clone(&binding), Arc::clone(&matched));
-                Invocation { policy, binding, matched, params }
+                Invocation { policy, binding, matched, param }
             })),
-            (Err(why), binding) => failures.push(Failure::of(&one.policy, binding.as_deref(), &why, None)),
+            (Err(why), binding) => failures.add(Failure::of(&one.policy, binding.as_deref(), &why, None)),
             (Ok(_), None) => {}
         }
     }
@@ -78,14 +96,13 @@ pub async fn mutate(policies: &Policies<MutatingPolicy>, attributes: &mut Attrib
         let scene = Scene::of(attributes)?;
         let is_second = attributes.reinvocation.is_second;
         attributes.reinvocation.policies.begin(is_second, attributes.object.as_ref());
-        let mut changing = Changing { attributes, scene, failures, is_touched: false };
+        let mut changing = Changing { attributes, scene, failures, effort, is_touched: false };
         let invoked = changing.invoke_all(&invocations).await;
         failures = changing.failures;
         attributes.reinvocation.policies.end(attributes.object.as_ref());
         invoked?;
     }
-    failures.retain(|failure| !failure.ignored);
-    match &failures[..] {
+    match &failures.all[..] {
         [] => Ok(()),
         failures => Err(refusal(attributes, failures)),
     }
@@ -103,8 +120,9 @@ fn refusal(attributes: &Attributes<'_>, failures: &[Failure]) -> ApiError {
 
 struct Changing<'c, 'a> {
     attributes: &'c mut Attributes<'a>,
-    scene: Scene,
-    failures: Vec<Failure>,
+    scene: Arc<Scene>,
+    failures: Failures,
+    effort: Effort,
     /// Whether any change was made, even one that changes nothing.
     is_touched: bool,
 }
@@ -127,22 +145,31 @@ impl Changing<'_, '_> {
     }
 
     fn fail(&mut self, invocation: &Invocation, why: &str) {
-        self.failures.push(Failure::of(&invocation.policy, Some(&invocation.binding), why, Some("Invalid")));
+        self.failures.add(Failure::of(&invocation.policy, Some(&invocation.binding), why, Some("Invalid")));
     }
 
     async fn invoke(&mut self, invocation: &Invocation) -> ApiResult<()> {
-        let Invocation { policy, matched, params, .. } = invocation;
+        let Invocation { policy, binding, matched, param } = invocation;
         let seen = match self.attributes.seen_as(matched).await {
             Ok(seen) => seen,
             Err(error) => {
                 let why = format!("failed to configure policy: {}", error.message);
-                self.failures.push(Failure::of(policy, None, &why, None));
+                self.failures.add(Failure::of(policy, None, &why, None));
+                return Ok(());
+            }
+        };
+        let params = &match param.read(self.attributes.registry).await {
+            Ok(params) => params,
+            Err(why) => {
+                let why = format!("failed to configure binding: {why}");
+                self.failures.add(Failure::of(policy, Some(binding), &why, None));
                 return Ok(());
             }
         };
         let (of_conditions, request) = requests(self.attributes, matched);
         let spec = policy.spec();
-        match spec.conditions.matches(self.scene.inputs(&seen, &of_conditions, params), &spec.variables) {
+        let inputs = self.scene.inputs(&seen, &of_conditions, params);
+        match spec.conditions.matches(inputs, &spec.variables, &mut self.effort).await {
             Conditions::Yes => {}
             Conditions::No(_) => return Ok(()),
             Conditions::Failed(why) => {
@@ -150,7 +177,7 @@ impl Changing<'_, '_> {
                 return Ok(());
             }
         }
-        let key = invocation.key();
+        let key = invocation.key(params);
         let reinvocation = &self.attributes.reinvocation;
         if reinvocation.is_second && !reinvocation.policies.is_due(&key) {
             return Ok(());
@@ -160,7 +187,7 @@ impl Changing<'_, '_> {
         let mutations = if seen.object.is_some() { &policy.mutations[..] } else { &[] };
         for mutation in mutations {
             let began = Instant::now();
-            match self.change(invocation, mutation, &request).await {
+            match self.change(invocation, mutation, (&request, params)).await {
                 Ok(Ok(changed)) => {
                     is_changed |= changed;
                     self.observe(invocation, "no_error", began.elapsed());
@@ -174,7 +201,7 @@ impl Changing<'_, '_> {
                     return Err(refused);
                 }
             }
-            tokio::task::yield_now().await; // others wait for one change at most
+            self.effort.pause().await;
         }
         if is_changed {
             self.changed();
@@ -190,12 +217,13 @@ impl Changing<'_, '_> {
         &mut self,
         invocation: &Invocation,
         mutation: &Mutation,
-        request: &Value,
+        (request, params): (&Value, &Value),
     ) -> ApiResult<Result<bool, String>> {
-        let Invocation { policy, matched, params, .. } = invocation;
+        let Invocation { policy, matched, .. } = invocation;
         let seen = self.attributes.seen_as(matched).await?;
         let inputs = self.scene.inputs(&seen, request, params);
-        let patched = match mutation.patched(policy.spec(), inputs, type_of(self.attributes, matched)) {
+        let of = type_of(self.attributes, matched);
+        let patched = match mutation.patched(policy.spec(), inputs, of, &mut self.effort) {
             Ok(patched) => patched,
             Err(why) => return Ok(Err(why)),
         };
@@ -211,7 +239,8 @@ impl Changing<'_, '_> {
 
     fn observe(&self, invocation: &Invocation, error: &str, elapsed: Duration) {
         let metrics = &self.attributes.registry.metrics;
-        metrics.by_policy(Sort::Mutating, &[&invocation.policy.spec().name, &invocation.binding.name, error], elapsed);
+        let (policy, binding) = (&invocation.policy.spec().name, &invocation.binding.name);
+        metrics.by_policy(Sort::Mutating, [policy, binding, error, ""], elapsed);
     }
 }
 

@@ -3,9 +3,11 @@
 use flotilla_proto::schema::Type;
 use flotilla_proto::value::{Map, Value};
 
+use super::super::Effort;
 use super::super::policy::{Policy, Spec, sees};
 use crate::expressions::{
-    Activation, BUDGET, Compiled, Compiler, Fault, Inputs, Operation, Sees, Wanted, misnamed, operations, tree,
+    Activation, BUDGET, Compiled, Compiler, Fault, Inputs, OUT_OF_BUDGET, Operation, Sees, Wanted, misnamed,
+    operations, tree,
 };
 use crate::fieldmanager;
 use crate::patch::Operations;
@@ -63,12 +65,18 @@ impl Mutation {
     ///
     /// # Errors
     /// In the reference's words, why it cannot be changed.
-    pub fn patched(&self, spec: &Spec, inputs: Inputs<'_>, of: &Type) -> Result<Value, String> {
+    pub fn patched(&self, spec: &Spec, inputs: Inputs<'_>, of: &Type, effort: &mut Effort) -> Result<Value, String> {
         if let Err(fault) = &self.expression {
             return Err(fault.to_string());
         }
-        let (activation, mut budget) = (Activation::new(inputs, &spec.variables), BUDGET);
-        let value = activation.evaluate(&self.expression, &mut budget).map_err(|stopped| stopped.to_string())??;
+        if effort.is_spent() {
+            return Err(OUT_OF_BUDGET.to_owned());
+        }
+        let granted = effort.grant(BUDGET);
+        let (activation, mut budget) = (Activation::new(inputs, &spec.variables), granted);
+        let evaluated = activation.evaluate(&self.expression, &mut budget);
+        effort.spend(granted - budget);
+        let value = evaluated.map_err(|stopped| stopped.to_string())??;
         if self.is_json_patch {
             return patch(operations(&value)?, inputs.object);
         }
@@ -121,7 +129,7 @@ mod tests {
             authorizer: None,
         };
         let of = &catalogue::kind("", "v1", "ConfigMap").unwrap().of;
-        policy.mutations[0].patched(policy.spec(), inputs, of)
+        policy.mutations[0].patched(policy.spec(), inputs, of, &mut Effort::default())
     }
 
     fn configuration(expression: &str) -> Value {
@@ -152,5 +160,38 @@ mod tests {
         let wanted =
             "JSON Patch: error in remove for path: '/data/x': Unable to remove nonexistent key: x: missing value";
         assert_eq!(why, wanted);
+    }
+
+    #[test]
+    fn what_variables_make_of_each_other_is_bounded() {
+        // Each variable nests as deep as an expression may what the one before it made, or doubles it.
+        let policy = |wrap: &dyn Fn(usize) -> String, last: usize| {
+            let variable = |at: usize| {
+                let text = if at == 0 { "'x'".to_owned() } else { wrap(at - 1) };
+                value!({"name": (format!("v{at}")), "expression": text})
+            };
+            let variables: Vec<Value> = (0..=last).map(variable).collect();
+            let mutation = configuration(&format!("Object{{data: {{'c': dyn(variables.v{last})}}}}"));
+            let spec = value!({"variables": variables, "mutations": [mutation]});
+            MutatingPolicy::read(&value!({"metadata": {"name": "p"}, "spec": spec}))
+        };
+        let why = |policy: &MutatingPolicy| {
+            let (object, none) = (value!({"apiVersion": "v1", "kind": "ConfigMap"}), Value::Null);
+            let inputs = Inputs {
+                object: &object,
+                old_object: &none,
+                request: &none,
+                namespace: &none,
+                params: &none,
+                authorizer: None,
+            };
+            let of = &catalogue::kind("", "v1", "ConfigMap").unwrap().of;
+            policy.mutations[0].patched(policy.spec(), inputs, of, &mut Effort::default()).unwrap_err()
+        };
+        let nested = |before: usize| format!("{}variables.v{before}{}", "[".repeat(100), "]".repeat(100));
+        let deep = why(&policy(&nested, 60));
+        assert!(deep.contains("its value nests more than 512 levels deep"), "{deep}");
+        let doubled = |before: usize| format!("[variables.v{before}, variables.v{before}]");
+        assert_eq!(why(&policy(&doubled, 60)), "what it makes has more than 3145728 bytes");
     }
 }

@@ -1,26 +1,34 @@
 //! The variable `authorizer` of expressions: what the user of a request, or a service account, may do.
 
+use std::collections::HashMap;
 use std::sync::Arc;
 
 use flotilla_cel::library::authorizer::{Asked, Authorizer as Asks, Decision, ServiceAccount};
+use parking_lot::Mutex;
 
 use crate::access::tokens::USER_PREFIX;
 use crate::access::{Attributes, Authorizer, Decision as Decided, ResourceAttributes, User};
+use crate::limits;
 
 /// Group of all service accounts; with the name of a namespace behind it, of those of the namespace.
 const ACCOUNTS: &str = "system:serviceaccounts";
 
-/// Answers questions about a user.
+/// Answers questions about a user, each once: all that decide about a write are told the same.
 #[derive(Debug)]
 pub struct Asker {
-    /// Who decides.
-    pub authorizer: Authorizer,
-    /// Who asks.
-    pub user: Arc<User>,
+    authorizer: Authorizer,
+    user: Arc<User>,
+    /// What was answered about the user, or about a service account.
+    answered: Mutex<HashMap<(Option<ServiceAccount>, Asked), Decision>>,
 }
 
-impl Asks for Asker {
-    fn authorize(&self, account: Option<&ServiceAccount>, asked: &Asked) -> Decision {
+impl Asker {
+    /// Asks `authorizer` about a user.
+    pub fn new(authorizer: Authorizer, user: Arc<User>) -> Self {
+        Self { authorizer, user, answered: Mutex::default() }
+    }
+
+    fn decide(&self, account: Option<&ServiceAccount>, asked: &Asked) -> Decision {
         let account = account.map(|ServiceAccount { namespace, name }| User {
             name: format!("{USER_PREFIX}{namespace}:{name}").into(),
             groups: vec![ACCOUNTS.into(), format!("{ACCOUNTS}:{namespace}").into()],
@@ -43,5 +51,20 @@ impl Asks for Asker {
             Decided::Allow(reason) => Decision { is_allowed: true, reason, error: None },
             Decided::NoOpinion(reason) => Decision { is_allowed: false, reason, error: None },
         }
+    }
+}
+
+impl Asks for Asker {
+    fn authorize(&self, account: Option<&ServiceAccount>, asked: &Asked) -> Decision {
+        let question = (account.cloned(), asked.clone());
+        if let Some(known) = self.answered.lock().get(&question) {
+            return known.clone();
+        }
+        let decision = self.decide(account, asked);
+        let mut answered = self.answered.lock();
+        if answered.len() < limits::DECISIONS_KEPT {
+            answered.insert(question, decision.clone());
+        }
+        decision
     }
 }

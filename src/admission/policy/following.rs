@@ -6,8 +6,8 @@ use std::sync::Arc;
 use arc_swap::ArcSwap;
 use parking_lot::Mutex;
 
-use super::super::{Index, Plugin, following};
-use super::{Binding, Hook, Policy};
+use super::super::{Index, Plugin, Subject, following};
+use super::{Binding, Hook, Policy, is_exempt};
 use crate::registry::Registry;
 
 const GROUP: &str = "admissionregistration.k8s.io";
@@ -44,6 +44,14 @@ impl<P: Policy> Policies<P> {
     /// The policies as they are now.
     pub fn index(&self) -> Arc<Index<Hook<P>>> {
         self.index.load_full()
+    }
+
+    /// Whether any policy may decide about a write.
+    pub fn may_want(&self, subject: &Subject<'_>) -> bool {
+        let (index, (.., resource)) = (self.index.load(), subject.resource());
+        index.concerns().has(resource, subject.operation)
+            && !is_exempt(subject)
+            && index.concerned(resource).any(|hook| hook.may_want(subject))
     }
 
     /// Follows the tables of policies and of bindings, for ever.

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use flotilla_proto::value::Value;
 
-use super::super::{Criteria, Indexed};
+use super::super::{Criteria, Indexed, Subject};
 use super::{Binding, Spec};
 
 /// A policy of one sort.
@@ -23,6 +23,14 @@ pub struct Hook<P> {
     pub policy: Arc<P>,
     /// Its bindings, by their names; there is at least one.
     pub bindings: Vec<Arc<Binding>>,
+}
+
+impl<P: Policy> Hook<P> {
+    /// Whether the policy may decide about a write through one of its bindings.
+    pub fn may_want(&self, subject: &Subject<'_>) -> bool {
+        let through = |binding: &Binding| binding.criteria.as_ref().is_none_or(|criteria| criteria.may_find(subject));
+        self.criteria().may_find(subject) && self.bindings.iter().any(|binding| through(binding))
+    }
 }
 
 impl<P: Policy> Indexed for Hook<P> {

@@ -14,12 +14,13 @@ mod spec;
 pub use binding::{Action, Binding};
 pub use following::{MUTATING_POLICIES, Policies, VALIDATING_POLICIES};
 pub use hook::{Hook, Policy};
+pub use params::Param;
 pub use refusal::forbidden;
 pub use request::{Scene, requests};
 pub use selection::{Selected, select};
 pub use spec::{ParamKind, Spec, sees};
 
-use super::Attributes;
+use super::Subject;
 
 /// Resources that policies cannot concern: themselves, and questions without which nobody can mend them.
 const EXEMPT: [(&str, &str); 10] = [
@@ -36,7 +37,7 @@ const EXEMPT: [(&str, &str); 10] = [
 ];
 
 /// Whether a write is none that policies decide about.
-pub fn is_exempt(attributes: &Attributes<'_>) -> bool {
-    let of = &attributes.resource;
-    EXEMPT.contains(&(of.group.as_str(), of.resource.as_str()))
+fn is_exempt(subject: &Subject<'_>) -> bool {
+    let (group, _, resource) = subject.resource();
+    EXEMPT.contains(&(group, resource))
 }

@@ -5,16 +5,17 @@ use std::sync::Arc;
 use flotilla_cluster::{Object, Scope, Selection};
 use flotilla_proto::value::Value;
 
-use super::super::{Attributes, GroupVersionKind};
+use super::super::{Attributes, Effort, GroupVersionKind};
 use super::ParamKind;
 use super::binding::ParamRef;
+use crate::limits;
 use crate::registry::{Registry, stored_tree};
 use crate::rules::labels;
 use crate::served::Served;
 use crate::unreadable::others;
 
 /// Objects that are read at a time.
-const CHUNK: usize = 256;
+const CHUNK: usize = 64;
 
 /// The resource of a kind of parameters.
 ///
@@ -30,7 +31,25 @@ pub fn resource(registry: &Registry, kind: &ParamKind) -> Result<Arc<Served>, St
     found.ok_or_else(|| format!("failed to find resource referenced by paramKind: '{kind}'"))
 }
 
-/// The parameters of a binding for a write, each of which the policy is evaluated with; null stands for none.
+/// Parameters with which a policy is evaluated: an object, or none. They are read when they are needed, since a binding
+/// may select very many.
+#[derive(Debug, Clone)]
+pub struct Param(Option<(Arc<Served>, Arc<Object>)>);
+
+impl Param {
+    /// The object; null where there is none.
+    ///
+    /// # Errors
+    /// In words for people: it cannot be read.
+    pub async fn read(&self, registry: &Registry) -> Result<Value, String> {
+        let Some((served, object)) = &self.0 else { return Ok(Value::Null) };
+        let stored = stored_tree(object).map_err(|error| error.message)?;
+        let kind = GroupVersionKind::of(served, "");
+        registry.convert_object(served, &stored, &kind).await.map_err(|error| error.message)
+    }
+}
+
+/// The parameters of a binding for a write, with each of which the policy is evaluated.
 ///
 /// # Errors
 /// In the reference's words, where there must be some.
@@ -38,9 +57,10 @@ pub async fn collect(
     attributes: &Attributes<'_>,
     served: Option<&Arc<Served>>,
     reference: Option<&ParamRef>,
-) -> Result<Vec<Value>, String> {
+    effort: &mut Effort,
+) -> Result<Vec<Param>, String> {
     // A policy without parameters ignores what bindings say of them; a binding need not say anything.
-    let (Some(served), Some(reference)) = (served, reference) else { return Ok(vec![Value::Null]) };
+    let (Some(served), Some(reference)) = (served, reference) else { return Ok(vec![Param(None)]) };
     let namespace = match (served.resource.namespaced, reference.namespace.as_str()) {
         (true, "") if attributes.namespace.is_empty() => {
             let why = "cannot use namespaced paramRef in policy binding that matches cluster-scoped resources";
@@ -55,27 +75,22 @@ pub async fn collect(
     };
     let registry = attributes.registry;
     let found = if reference.name.is_empty() {
-        selected(registry, served, namespace, &reference.selector)?
+        selected(registry, served, namespace, &reference.selector, effort).await?
     } else {
         registry.current(served, namespace, &reference.name).into_iter().collect()
     };
-    let mut params = Vec::with_capacity(found.len());
-    let kind = GroupVersionKind::of(served, "");
-    for object in found {
-        let stored = stored_tree(&object).map_err(|error| error.message)?;
-        params.push(registry.convert_object(served, &stored, &kind).await.map_err(|error| error.message)?);
-    }
-    if params.is_empty() && reference.denies_without {
+    if found.is_empty() && reference.denies_without {
         return Err("no params found for policy binding with `Deny` parameterNotFoundAction".to_owned());
     }
-    Ok(params)
+    Ok(found.into_iter().map(|object| Param(Some((Arc::clone(served), object)))).collect())
 }
 
-fn selected(
+async fn selected(
     registry: &Registry,
     served: &Served,
     namespace: &str,
     selector: &Value,
+    effort: &mut Effort,
 ) -> Result<Vec<Arc<Object>>, String> {
     let scope = if namespace.is_empty() { Scope::All } else { Scope::namespace(namespace) };
     let mut cursor = registry.table(served).snapshot().cursor(Selection { scope, ..Selection::default() }, None);
@@ -87,8 +102,12 @@ fn selected(
                 .is_some_and(|tree| labels::selector_matches(selector, tree.map_at(&["metadata", "labels"])));
             all.extend(is_selected.then_some(object));
         }
+        if all.len() > limits::POLICY_PARAMETERS {
+            return Err(format!("paramRef selects more than {} objects", limits::POLICY_PARAMETERS));
+        }
         if !more {
             return Ok(all);
         }
+        effort.pause().await;
     }
 }

@@ -24,11 +24,19 @@ pub struct Scene {
 }
 
 impl Scene {
-    /// Of a write.
+    /// Of a write; it is made once.
     ///
     /// # Errors
     /// 404: there is no such namespace.
-    pub fn of(attributes: &Attributes<'_>) -> ApiResult<Self> {
+    pub fn of(attributes: &Attributes<'_>) -> ApiResult<Arc<Self>> {
+        if let Some(scene) = attributes.scene.get() {
+            return Ok(Arc::clone(scene));
+        }
+        let scene = Self::made(attributes)?;
+        Ok(Arc::clone(attributes.scene.get_or_init(|| Arc::new(scene))))
+    }
+
+    fn made(attributes: &Attributes<'_>) -> ApiResult<Self> {
         let is_namespace = attributes.kind.kind == "Namespace" && attributes.kind.group.is_empty();
         let namespace = if is_namespace || attributes.namespace.is_empty() {
             Value::Null
@@ -44,7 +52,7 @@ impl Scene {
             name: attributes.name.clone(),
             ..Resource::default()
         };
-        Ok(Self { namespace, authorizer: Arc::new(Asker { authorizer, user }), resource })
+        Ok(Self { namespace, authorizer: Arc::new(Asker::new(authorizer, user)), resource })
     }
 
     /// What expressions see.

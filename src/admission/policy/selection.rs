@@ -2,10 +2,8 @@
 
 use std::sync::Arc;
 
-use flotilla_proto::value::Value;
-
-use super::super::{Attributes, Index, Matched};
-use super::{Binding, Hook, Policy, is_exempt, params};
+use super::super::{Attributes, Effort, Index, Matched};
+use super::{Binding, Hook, Param, Policy, is_exempt, params};
 
 /// A policy that decides about a write.
 #[derive(Debug)]
@@ -15,25 +13,28 @@ pub struct Selected<P> {
     /// Through which binding; `None` where the policy itself cannot be used.
     pub binding: Option<Arc<Binding>>,
     /// As what the policy sees the write, and the parameters with which it is evaluated; or why it cannot be.
-    pub found: Result<(Arc<Matched>, Vec<Value>), String>,
+    pub found: Result<(Arc<Matched>, Vec<Param>), String>,
 }
 
 /// The policies that decide about a write, in order.
-pub async fn select<P: Policy>(index: &Index<Hook<P>>, attributes: &Attributes<'_>) -> Vec<Selected<P>> {
-    let mut selected = Vec::new();
-    let concerned = index.concerned(&attributes.resource.resource);
-    if concerned.is_empty() || is_exempt(attributes) {
+pub async fn select<P: Policy>(
+    index: &Index<Hook<P>>,
+    attributes: &Attributes<'_>,
+    effort: &mut Effort,
+) -> Vec<Selected<P>> {
+    let (mut selected, subject) = (Vec::new(), attributes.subject());
+    if is_exempt(&subject) {
         return selected;
     }
-    for hook in concerned {
+    for hook in index.concerned(&attributes.resource.resource) {
         let spec = hook.policy.spec();
         let mut add = |binding: Option<&Arc<Binding>>, found: Result<_, String>| {
             let sort = if binding.is_some() { "binding" } else { "policy" };
             let found = found.map_err(|why| format!("failed to configure {sort}: {why}"));
             selected.push(Selected { policy: Arc::clone(&hook.policy), binding: binding.cloned(), found });
         };
-        let matched = match spec.criteria.find(attributes) {
-            Ok(Some(matched)) => Arc::new(matched),
+        let matched = match spec.criteria.find(&subject) {
+            Ok(Some(version)) => Arc::new(attributes.through(version)),
             Ok(None) => continue,
             Err(error) => {
                 add(None, Err(error.message));
@@ -49,7 +50,7 @@ pub async fn select<P: Policy>(index: &Index<Hook<P>>, attributes: &Attributes<'
             }
         };
         for binding in &hook.bindings {
-            match binding.criteria.as_ref().map(|criteria| criteria.find(attributes)).transpose() {
+            match binding.criteria.as_ref().map(|criteria| criteria.find(&subject)).transpose() {
                 Ok(Some(None)) => continue,
                 Ok(_) => {}
                 Err(error) => {
@@ -57,7 +58,7 @@ pub async fn select<P: Policy>(index: &Index<Hook<P>>, attributes: &Attributes<'
                     continue;
                 }
             }
-            match params::collect(attributes, kind.as_ref(), binding.param_ref.as_ref()).await {
+            match params::collect(attributes, kind.as_ref(), binding.param_ref.as_ref(), effort).await {
                 Ok(params) if params.is_empty() => {}
                 Ok(params) => add(Some(binding), Ok((Arc::clone(&matched), params))),
                 Err(why) => add(Some(binding), Err(why)),

@@ -1,8 +1,10 @@
 //! What policies tell the audit log.
 
+use std::collections::HashSet;
 use std::time::Duration;
 
 use super::super::Attributes;
+use crate::limits;
 
 /// Bytes that are kept of a value.
 const VALUE_BYTES_MAX: usize = 10 << 10;
@@ -16,28 +18,64 @@ pub enum Annotation {
     Failed(String, Duration),
 }
 
-/// What the bindings of one policy tell the audit log.
+/// What the bindings of one policy tell the audit log, each value once, as long as it fits into
+/// [`TOLD_BYTES`](limits::TOLD_BYTES).
 #[derive(Debug, Default)]
-pub struct Collected(Vec<(String, Vec<String>)>);
+pub struct Collected {
+    /// Keys and their values, put together. A policy has few.
+    told: Vec<(String, String)>,
+    /// The values by the places of their keys.
+    known: HashSet<(usize, String)>,
+    bytes: usize,
+}
 
 impl Collected {
     /// Adds a value, once.
     pub fn add(&mut self, key: String, mut value: String) {
+        if self.bytes >= limits::TOLD_BYTES {
+            return;
+        }
         if value.len() > VALUE_BYTES_MAX {
             let end = (0..=VALUE_BYTES_MAX).rev().find(|end| value.is_char_boundary(*end));
             value.truncate(end.unwrap_or(0));
         }
-        match self.0.iter_mut().find(|(own, _)| *own == key) {
-            Some((_, values)) if values.contains(&value) => {}
-            Some((_, values)) => values.push(value),
-            None => self.0.push((key, vec![value])),
+        self.bytes += value.len() + size_of::<String>();
+        let place = self.told.iter().position(|(own, _)| *own == key).unwrap_or(self.told.len());
+        if !self.known.insert((place, value.clone())) {
+            return;
+        }
+        match self.told.get_mut(place) {
+            Some((_, values)) => {
+                values.push_str(", ");
+                values.push_str(&value);
+            }
+            None => self.told.push((key, value)),
         }
     }
 
     /// Tells the audit log all of it.
     pub fn tell(self, policy: &str, attributes: &Attributes<'_>) {
-        for (key, values) in self.0 {
-            attributes.annotate(format!("{policy}/{key}"), values.join(", "));
+        for (key, values) in self.told {
+            attributes.annotate(format!("{policy}/{key}"), values);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn values_are_told_once_and_not_without_end() {
+        let mut collected = Collected::default();
+        for value in ["x", "y", "x"] {
+            collected.add("a".into(), value.into());
+        }
+        collected.add("b".into(), "x".into());
+        assert_eq!(collected.told, [("a".into(), "x, y".into()), ("b".into(), "x".into())]);
+        for number in 0..10_000 {
+            collected.add("a".into(), format!("{number:01000}"));
+        }
+        assert!(collected.told[0].1.len() < limits::TOLD_BYTES + 2 * VALUE_BYTES_MAX);
     }
 }

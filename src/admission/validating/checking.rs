@@ -1,6 +1,6 @@
 //! Checking a policy against the kinds that it matches: what is told in its status and changes nothing else.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use flotilla_cel::types::Type;
@@ -9,7 +9,7 @@ use flotilla_proto::value::Value;
 
 use super::super::GroupVersionKind;
 use super::super::policy::sees;
-use crate::expressions::{Compiler, Declared, STORED, Typed};
+use crate::expressions::{Compiler, Declared, STORED, Typed, VariableTypes};
 use crate::served::{Resources, Served};
 
 /// How many kinds of a rule are looked at.
@@ -57,7 +57,7 @@ fn compiler(spec: &Value, served: &Arc<Served>, params: Option<&Arc<Served>>) ->
         object: Some(object.object()),
         params: params.as_ref().map(|params| params.object()),
         schemas: vec![object],
-        variables: Some(HashMap::new()),
+        variables: Some(VariableTypes::default()),
         is_without_request: true,
     };
     declared.schemas.extend(params.map(|params| params as _));

@@ -17,9 +17,10 @@ pub use policy::ValidatingPolicy;
 pub use verdict::{Decision, Evaluation, Judged};
 
 use self::annotations::{Annotation, Collected};
-use super::Attributes;
-use super::policy::{Action, Binding, Hook, Policies, Policy as _, Scene, Selected, forbidden, requests, select};
-use super::{Index, Seen};
+use super::conditions::Matched as Holds;
+use super::policy::{Action, Binding, Param, Policies, Policy as _, Scene, Selected, forbidden, requests, select};
+use super::{Attributes, Effort, Matched, Seen};
+use crate::expressions::Inputs;
 use crate::metrics::policies::Sort;
 use crate::status::{ApiError, ApiResult};
 
@@ -37,12 +38,12 @@ struct Refused {
 /// # Errors
 /// What the client is answered where one refuses it.
 pub async fn validate(policies: &Policies<ValidatingPolicy>, attributes: &Attributes<'_>) -> ApiResult<()> {
-    let index: Arc<Index<Hook<ValidatingPolicy>>> = policies.index();
-    let selected = select(&index, attributes).await;
+    let mut effort = Effort::default();
+    let selected = select(&policies.index(), attributes, &mut effort).await;
     if selected.is_empty() {
         return Ok(());
     }
-    let mut judge = Judge { attributes, refused: None, scene: None };
+    let mut judge = Judge { attributes, refused: None, effort };
     // Those of one policy follow each other.
     for of_policy in selected.chunk_by(|one, next| Arc::ptr_eq(&one.policy, &next.policy)) {
         judge.policy(of_policy).await?;
@@ -67,49 +68,66 @@ fn refusal(attributes: &Attributes<'_>, message: &str, reason: &'static str) -> 
 struct Judge<'j, 'a> {
     attributes: &'j Attributes<'a>,
     refused: Option<Refused>,
-    scene: Option<Scene>,
+    effort: Effort,
 }
 
 impl Judge<'_, '_> {
     /// Asks a policy through all of its bindings.
     async fn policy(&mut self, selected: &[Selected<ValidatingPolicy>]) -> ApiResult<()> {
-        let mut collected = Collected::default();
-        let mut seen: Option<Seen> = None;
+        let (mut collected, mut seen) = (Collected::default(), None);
         for one in selected {
-            let (matched, params) = match &one.found {
-                Ok(found) => found,
-                Err(why) => {
-                    self.unusable(one, why);
-                    continue;
-                }
-            };
-            let Some(binding) = &one.binding else { continue };
-            if seen.is_none() {
-                match self.attributes.seen_as(matched).await {
-                    Ok(converted) => seen = Some(converted),
-                    Err(error) => {
-                        let why =
-                            format!("failed to configure binding: failed to convert object version: {}", error.message);
-                        self.unusable(one, &why);
-                        continue;
-                    }
-                }
+            match &one.found {
+                Ok((matched, params)) => self.through(one, matched, params, &mut seen, &mut collected).await?,
+                Err(why) => self.unusable(one, why),
             }
-            let seen = seen.get_or_insert_default();
-            if self.scene.is_none() {
-                self.scene = Some(Scene::of(self.attributes)?);
-            }
-            let Some(scene) = &self.scene else { continue };
-            let asked = requests(self.attributes, matched);
-            let judged: Vec<Judged> =
-                params.iter().map(|params| one.policy.judge(scene, seen, (&asked.0, &asked.1), params)).collect();
-            for judged in judged {
-                self.take(&one.policy, binding, judged, &mut collected);
-            }
-            tokio::task::yield_now().await; // others wait for one binding at most
         }
         let name = selected.first().map_or("", |one| &one.policy.spec().name);
         collected.tell(name, self.attributes);
+        Ok(())
+    }
+
+    /// Asks a policy through one binding, with each of its parameters.
+    async fn through(
+        &mut self,
+        one: &Selected<ValidatingPolicy>,
+        matched: &Matched,
+        params: &[Param],
+        shown: &mut Option<Shown>,
+        collected: &mut Collected,
+    ) -> ApiResult<()> {
+        let Some(binding) = &one.binding else { return Ok(()) };
+        if shown.is_none() {
+            match self.attributes.seen_as(matched).await {
+                Ok(seen) => *shown = Some(Shown::new(seen, self.attributes, matched)?),
+                Err(error) => {
+                    let why =
+                        format!("failed to configure binding: failed to convert object version: {}", error.message);
+                    self.unusable(one, &why);
+                    return Ok(());
+                }
+            }
+        }
+        let Some(shown) = shown else { return Ok(()) };
+        for param in params {
+            let params = match param.read(self.attributes.registry).await {
+                Ok(params) => params,
+                Err(why) => {
+                    self.unusable(one, &format!("failed to configure binding: {why}"));
+                    continue;
+                }
+            };
+            let policy = &one.policy;
+            let holds = match &shown.holds {
+                Some(holds) => holds.clone(),
+                None => policy.holds(shown.inputs(&shown.requests.0, &params), &mut self.effort).await,
+            };
+            if policy.spec().param_kind.is_none() {
+                shown.holds = Some(holds.clone()); // it is the same through all bindings
+            }
+            let judged = policy.judge(shown.inputs(&shown.requests.1, &params), holds, &mut self.effort).await;
+            self.take(policy, binding, judged, collected);
+            self.effort.pause().await;
+        }
         Ok(())
     }
 
@@ -172,7 +190,28 @@ impl Judge<'_, '_> {
 
     fn observe(&self, policy: &str, binding: &Binding, error: &str, action: &str, elapsed: Duration) {
         let metrics = &self.attributes.registry.metrics;
-        metrics.by_policy(Sort::Validating, &[policy, &binding.name, error, action], elapsed);
+        metrics.by_policy(Sort::Validating, [policy, &binding.name, error, action], elapsed);
+    }
+}
+
+/// What a policy is shown of a write, through any of its bindings.
+struct Shown {
+    seen: Seen,
+    scene: Arc<Scene>,
+    /// The request as conditions see it, and as all else does.
+    requests: (Value, Value),
+    /// Whether its conditions hold, of a policy without parameters.
+    holds: Option<Holds>,
+}
+
+impl Shown {
+    fn new(seen: Seen, attributes: &Attributes<'_>, matched: &Matched) -> ApiResult<Self> {
+        let (scene, requests) = (Scene::of(attributes)?, requests(attributes, matched));
+        Ok(Self { seen, scene, requests, holds: None })
+    }
+
+    fn inputs<'a>(&'a self, request: &'a Value, params: &'a Value) -> Inputs<'a> {
+        self.scene.inputs(&self.seen, request, params)
     }
 }
 

@@ -5,12 +5,12 @@ use std::time::{Duration, Instant};
 use flotilla_cel::value::Value as Cel;
 use flotilla_proto::value::Value;
 
-use super::super::Seen;
+use super::super::Effort;
 use super::super::conditions::Matched;
-use super::super::policy::{Policy, Scene, Spec, sees};
+use super::super::policy::{Policy, Spec, sees};
 use super::annotations::Annotation;
 use super::verdict::{Decision, Evaluation, Judged};
-use crate::expressions::{Activation, BUDGET, Compiled, Compiler, Fault, Inputs, Sees, Stopped, Wanted};
+use crate::expressions::{Activation, BUDGET, Compiled, Compiler, Fault, Inputs, OUT_OF_BUDGET, Sees, Stopped, Wanted};
 
 /// Bytes of a message that an expression may make.
 const MESSAGE_BYTES_MAX: usize = 5 << 10;
@@ -85,42 +85,43 @@ impl Validation {
 }
 
 impl ValidatingPolicy {
-    /// Evaluates the policy with some parameters. The requests are what conditions see, and all else.
-    pub fn judge(
-        &self,
-        scene: &Scene,
-        seen: &Seen,
-        (of_conditions, request): (&Value, &Value),
-        params: &Value,
-    ) -> Judged {
+    /// Whether its conditions hold for a write, with some parameters.
+    pub async fn holds(&self, inputs: Inputs<'_>, effort: &mut Effort) -> Matched {
+        self.spec.conditions.matches(inputs, &self.spec.variables, effort).await
+    }
+
+    /// Evaluates the policy with some parameters, for a write that meets its conditions or does not.
+    pub async fn judge(&self, inputs: Inputs<'_>, holds: Matched, effort: &mut Effort) -> Judged {
         let ignores = self.spec.ignores_failure;
-        match self.spec.conditions.matches(scene.inputs(seen, of_conditions, params), &self.spec.variables) {
+        match holds {
+            Matched::Yes if effort.is_spent() => return Judged::failed(OUT_OF_BUDGET.to_owned(), ignores),
             Matched::Yes => {}
             Matched::No(_) => return Judged::default(),
             Matched::Failed(why) => return Judged::failed(why, ignores),
         }
-        let inputs = scene.inputs(seen, request, params);
         let mut judged = Judged::default();
-        match self.decisions(inputs) {
+        match self.decisions(inputs, effort).await {
             Ok(decisions) => judged.decisions = decisions,
             Err(stopped) => return Judged::failed(stopped.to_string(), ignores),
         }
-        match self.annotations(Inputs { authorizer: None, ..inputs }) {
+        match self.annotations(Inputs { authorizer: None, ..inputs }, effort).await {
             Ok(annotations) => judged.annotations = annotations,
             Err(stopped) => return Judged::failed(stopped.to_string(), ignores),
         }
         judged
     }
 
-    fn decisions(&self, inputs: Inputs<'_>) -> Result<Vec<Decision>, Stopped> {
-        let activation = Activation::new(inputs, &self.spec.variables);
-        let (mut budget, mut results) = (BUDGET, Vec::with_capacity(self.validations.len()));
+    async fn decisions(&self, inputs: Inputs<'_>, effort: &mut Effort) -> Result<Vec<Decision>, Stopped> {
+        let mut course = Course::new(inputs, &self.spec, effort);
+        let mut results = Vec::with_capacity(self.validations.len());
         for validation in &self.validations {
             let began = Instant::now();
-            let result = activation.evaluate(&validation.expression, &mut budget)?;
-            results.push((result.map(|value| value.as_bool() == Some(true)), began.elapsed()));
+            let result = course.evaluate(&validation.expression)?.map(|value| value.as_bool() == Some(true));
+            results.push((result, began.elapsed()));
+            course.effort.pause().await;
         }
-        let messages = Messages::of(self, &results, Inputs { authorizer: None, ..inputs }, budget);
+        let budget = course.budget;
+        let messages = self.messages(&results, Inputs { authorizer: None, ..inputs }, budget, effort).await;
         let decide = |(at, (result, elapsed)): (usize, (Result<bool, String>, Duration))| {
             let failed =
                 |message| Decision { denies: !self.spec.ignores_failure, ..Decision::failed(message, elapsed) };
@@ -131,7 +132,7 @@ impl ValidatingPolicy {
                 (Ok(false), Ok(messages)) => Decision {
                     denies: true,
                     evaluation: Evaluation::Deny,
-                    message: messages.0[at].clone(),
+                    message: messages[at].clone(),
                     reason: self.validations[at].reason,
                     elapsed,
                 },
@@ -140,12 +141,37 @@ impl ValidatingPolicy {
         Ok(results.into_iter().enumerate().map(decide).collect())
     }
 
-    fn annotations(&self, inputs: Inputs<'_>) -> Result<Vec<Annotation>, Stopped> {
-        let activation = Activation::new(inputs, &self.spec.variables);
-        let (mut budget, mut annotations) = (BUDGET, Vec::new());
+    /// The messages of validations, by their places; empty where nobody asks. All that makes messages counts against
+    /// the budget, also what makes no message of anything that does not hold; where it cannot be spent, that is left
+    /// out.
+    async fn messages(
+        &self,
+        results: &[(Result<bool, String>, Duration)],
+        inputs: Inputs<'_>,
+        budget: u64,
+        effort: &mut Effort,
+    ) -> Result<Vec<String>, Stopped> {
+        let evaluated = self.validations.len() + self.spec.variables.len();
+        let suffices = (evaluated as u64).saturating_mul(CALL_MAX) <= budget;
+        let mut course = Course { budget, ..Course::new(inputs, &self.spec, effort) };
+        let mut messages = Vec::with_capacity(results.len());
+        for (validation, (result, _)) in self.validations.iter().zip(results) {
+            let fails = *result == Ok(false);
+            let made = match &validation.message_expression {
+                Some(expression) if fails || !suffices => course.evaluate(expression)?.ok(),
+                _ => None,
+            };
+            messages.push(if fails { validation.told(made) } else { String::new() });
+            course.effort.pause().await;
+        }
+        Ok(messages)
+    }
+
+    async fn annotations(&self, inputs: Inputs<'_>, effort: &mut Effort) -> Result<Vec<Annotation>, Stopped> {
+        let (mut course, mut annotations) = (Course::new(inputs, &self.spec, effort), Vec::new());
         for (key, expression) in &self.annotations {
             let began = Instant::now();
-            match activation.evaluate(expression, &mut budget)? {
+            match course.evaluate(expression)? {
                 Ok(value) => {
                     let text = value.as_str().map(str::trim).unwrap_or_default();
                     annotations.extend((!text.is_empty()).then(|| Annotation::Told(key.clone(), text.to_owned())));
@@ -153,35 +179,29 @@ impl ValidatingPolicy {
                 Err(_) if self.spec.ignores_failure => {}
                 Err(why) => annotations.push(Annotation::Failed(why, began.elapsed())),
             }
+            course.effort.pause().await;
         }
         Ok(annotations)
     }
 }
 
-/// The messages of validations, by their places; empty where nobody asks.
-struct Messages(Vec<String>);
+/// The evaluation of expressions of one sort, one after the other.
+struct Course<'a, 'e> {
+    activation: Activation<'a>,
+    budget: u64,
+    effort: &'e mut Effort,
+}
 
-impl Messages {
-    /// Evaluates what makes messages. All of it counts against the budget, also what makes no message of anything that
-    /// does not hold; where it cannot be spent, that is left out.
-    fn of(
-        policy: &ValidatingPolicy,
-        results: &[(Result<bool, String>, Duration)],
-        inputs: Inputs<'_>,
-        mut budget: u64,
-    ) -> Result<Self, Stopped> {
-        let evaluated = policy.validations.len() + policy.spec.variables.len();
-        let suffices = (evaluated as u64).saturating_mul(CALL_MAX) <= budget;
-        let activation = Activation::new(inputs, &policy.spec.variables);
-        let mut messages = Vec::with_capacity(results.len());
-        for (validation, (result, _)) in policy.validations.iter().zip(results) {
-            let fails = *result == Ok(false);
-            let made = match &validation.message_expression {
-                Some(expression) if fails || !suffices => activation.evaluate(expression, &mut budget)?.ok(),
-                _ => None,
-            };
-            messages.push(if fails { validation.told(made) } else { String::new() });
-        }
-        Ok(Self(messages))
+impl<'a, 'e> Course<'a, 'e> {
+    fn new(inputs: Inputs<'a>, spec: &'a Spec, effort: &'e mut Effort) -> Self {
+        Self { activation: Activation::new(inputs, &spec.variables), budget: effort.grant(BUDGET), effort }
+    }
+
+    /// Evaluates one more: its value, or what is wrong with it.
+    fn evaluate(&mut self, expression: &'a Expression) -> Result<Result<Cel<'a>, String>, Stopped> {
+        let before = self.budget;
+        let evaluated = self.activation.evaluate(expression, &mut self.budget);
+        self.effort.spend(before - self.budget);
+        evaluated
     }
 }

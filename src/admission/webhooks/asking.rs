@@ -5,7 +5,7 @@ use flotilla_proto::value::Value;
 use super::{Answer, Asked, Listed};
 use crate::admission::conditions::Matched as Holds;
 use crate::admission::policy::{Scene, requests};
-use crate::admission::{Attributes, Matched, Seen, Told};
+use crate::admission::{Attributes, Effort, Matched, Seen, Told};
 use crate::prometheus::families;
 use crate::status::{ApiError, ApiResult};
 
@@ -20,15 +20,22 @@ impl Listed {
     ///
     /// # Errors
     /// What the client is answered: it is not known whether the webhook wants to see it.
-    pub(super) async fn wanted(&self, attributes: &Attributes<'_>) -> ApiResult<Option<Wanted>> {
-        let Some(matched) = self.criteria.find(attributes)? else { return Ok(None) };
+    pub(super) async fn wanted(&self, attributes: &Attributes<'_>, effort: &mut Effort) -> ApiResult<Option<Wanted>> {
+        let Some(version) = self.criteria.find(&attributes.subject())? else { return Ok(None) };
+        let matched = attributes.through(version);
         let seen = attributes.seen_as(&matched).await?;
-        let wanted = self.holds(attributes, &matched, &seen)?;
+        let wanted = self.holds(attributes, &matched, &seen, effort).await?;
         Ok(wanted.then_some(Wanted { matched, seen }))
     }
 
     /// Whether the conditions of the webhook hold.
-    fn holds(&self, attributes: &Attributes<'_>, matched: &Matched, seen: &Seen) -> ApiResult<bool> {
+    async fn holds(
+        &self,
+        attributes: &Attributes<'_>,
+        matched: &Matched,
+        seen: &Seen,
+        effort: &mut Effort,
+    ) -> ApiResult<bool> {
         if self.conditions.is_empty() {
             return Ok(true);
         }
@@ -38,10 +45,11 @@ impl Listed {
             let kind = ("kind", "webhook");
             let (name, operation) = (("name", &*self.webhook.name), ("operation", attributes.operation.name()));
             let phase = ("type", if self.webhook.mutating { "admit" } else { "validate" });
-            let labels = [kind, name, operation, phase];
-            attributes.registry.metrics.meter().counter(family, &labels).increment(1);
+            let metrics = &attributes.registry.metrics;
+            let labels = metrics.bounded([kind, name, operation, phase]);
+            metrics.meter().counter(family, &labels).increment(1);
         };
-        match self.conditions.matches(scene.inputs(seen, &request, &Value::Null), &[]) {
+        match self.conditions.matches(scene.inputs(seen, &request, &Value::Null), &[], effort).await {
             Holds::Yes => Ok(true),
             Holds::No(_) => {
                 count(families::MATCH_CONDITION_EXCLUSIONS);

@@ -64,9 +64,10 @@ impl Webhook {
     ) -> ApiResult<Answer> {
         let began = Instant::now();
         let judged = self.ask(registry, asked, left.unwrap_or(self.timeout)).await.and_then(|verdict| {
-            told.warnings.extend(verdict.warnings.iter().cloned());
-            let own = verdict.annotations.iter().map(|(key, value)| (format!("{}/{key}", self.name), value.clone()));
-            told.annotations.extend(own);
+            verdict.warnings.iter().for_each(|text| told.warn(text.clone()));
+            for (key, value) in &verdict.annotations {
+                told.annotate(format!("{}/{key}", self.name), value.clone());
+            }
             match verdict.allowed {
                 true => patched(&self.name, &verdict, asked.object),
                 false => Err(Failure::Refused(verdict.refusal(&self.name))),
@@ -87,7 +88,7 @@ impl Webhook {
             return Err(failure.into_error());
         }
         tracing::warn!(webhook = self.name, why = message, "a webhook could not be asked: the write goes on");
-        let labels = [("name", &*self.name), ("type", self.phase())];
+        let labels = registry.metrics.bounded([("name", &*self.name), ("type", self.phase())]);
         registry.metrics.meter().counter(families::WEBHOOK_FAIL_OPEN, &labels).increment(1);
         Ok(())
     }
@@ -122,14 +123,14 @@ impl Webhook {
         let is_ignored = self.ignores_failure && matches!(failure, Some(Failure::Calling(..)));
         let is_rejected = failure.is_some() && !is_ignored;
         let (code, rejected) = (code.min(600).to_string(), if is_rejected { "true" } else { "false" });
-        let meter = registry.metrics.meter();
+        let (metrics, meter) = (&registry.metrics, registry.metrics.meter());
         let (name, of, phase) = (("name", &*self.name), ("operation", operation), ("type", self.phase()));
-        let labels = [name, of, ("rejected", rejected), phase];
+        let labels = metrics.bounded([name, of, ("rejected", rejected), phase]);
         meter.histogram(&families::WEBHOOK_DURATION, &labels).observe(took.as_nanos() as u64);
-        let labels = [("code", &*code), name, of, ("rejected", rejected), phase];
+        let labels = metrics.bounded([("code", &*code), name, of, ("rejected", rejected), phase]);
         meter.counter(families::WEBHOOK_REQUESTS, &labels).increment(1);
         if is_rejected {
-            let labels = [("error_type", kind), name, of, ("rejection_code", &*code), phase];
+            let labels = metrics.bounded([("error_type", kind), name, of, ("rejection_code", &*code), phase]);
             meter.counter(families::WEBHOOK_REJECTIONS, &labels).increment(1);
         }
     }

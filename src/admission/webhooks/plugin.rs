@@ -8,7 +8,7 @@ use flotilla_proto::value;
 use futures_util::{StreamExt, stream};
 
 use super::{Answer, Listed};
-use crate::admission::{Attributes, Index, Plugin, Told, following};
+use crate::admission::{Attributes, Effort, Index, Plugin, Subject, Told, following};
 use crate::limits;
 use crate::registry::Registry;
 use crate::status::ApiResult;
@@ -47,20 +47,29 @@ impl Webhooks {
         .await;
     }
 
+    /// Whether any webhook may be asked about a write.
+    pub fn may_want(&self, subject: &Subject<'_>) -> bool {
+        let (index, (.., resource)) = (self.ready.load(), subject.resource());
+        index.concerns().has(resource, subject.operation)
+            && !is_exempt(subject)
+            && index.concerned(resource).any(|listed| listed.criteria.may_find(subject))
+    }
+
     /// Has the webhooks change the object, one after the other.
     ///
     /// # Errors
     /// What the client is answered.
     pub async fn mutate(&self, attributes: &mut Attributes<'_>) -> ApiResult<()> {
-        if is_exempt(attributes) {
+        if is_exempt(&attributes.subject()) {
             return Ok(());
         }
         let (index, is_second) = (self.ready.load_full(), attributes.reinvocation.is_second);
         let Attributes { reinvocation, object, .. } = attributes;
         reinvocation.webhooks.begin(is_second, object.as_ref());
-        for (at, listed) in index.concerned(&attributes.resource.resource).iter().enumerate() {
+        let (resource, mut effort) = (attributes.resource.resource.clone(), Effort::default());
+        for (at, listed) in index.concerned(&resource).enumerate() {
             if !is_second || attributes.reinvocation.webhooks.is_due(&listed.key()) {
-                mutate_by(listed, at, attributes).await?;
+                mutate_by(listed, at, attributes, &mut effort).await?;
             }
         }
         let Attributes { reinvocation, object, .. } = attributes;
@@ -73,35 +82,44 @@ impl Webhooks {
     /// # Errors
     /// What the client is answered.
     pub async fn validate(&self, attributes: &Attributes<'_>) -> ApiResult<()> {
-        if is_exempt(attributes) {
+        if is_exempt(&attributes.subject()) {
             return Ok(());
         }
-        let (index, mut asked) = (self.ready.load_full(), Vec::new());
+        let (index, mut asked, mut effort) = (self.ready.load_full(), Vec::new(), Effort::default());
         for listed in index.concerned(&attributes.resource.resource) {
-            if let Some(wanted) = listed.wanted(attributes).await? {
+            if let Some(wanted) = listed.wanted(attributes, &mut effort).await? {
                 asked.push((listed, wanted));
             }
         }
+        if asked.is_empty() {
+            return Ok(());
+        }
+        attributes.in_time()?;
         let answers = stream::iter(asked.iter().enumerate()).map(|(at, (listed, wanted))| async move {
             let mut told = Told::default();
             let answer = listed.ask(attributes, wanted, &mut told).await;
             if matches!(answer, Ok(Answer::Ignored)) {
                 let key = format!("failed-open.validating.webhook.admission.k8s.io/round_0_index_{at}");
-                told.annotations.push((key, listed.webhook.name.clone()));
+                told.annotate(key, listed.webhook.name.clone());
             }
             (at, answer, told)
         });
         let mut answers: Vec<_> = answers.buffer_unordered(limits::WEBHOOKS_AT_ONCE).collect().await;
         let first = answers.iter().find_map(|(_, answer, _)| answer.as_ref().err().cloned());
         answers.sort_by_key(|(at, ..)| *at); // what is told comes in the order of the webhooks
+        let is_ignored = answers.iter().any(|(_, answer, _)| matches!(answer, Ok(Answer::Ignored)));
         answers.into_iter().for_each(|(_, _, told)| tell(attributes, told));
-        first.map_or(Ok(()), Err)
+        match first {
+            Some(refused) => Err(refused),
+            None if is_ignored => attributes.in_time(),
+            None => Ok(()),
+        }
     }
 }
 
 /// Has one webhook change the object, if it wants to see the write.
-async fn mutate_by(listed: &Listed, at: usize, attributes: &mut Attributes<'_>) -> ApiResult<()> {
-    let Some(wanted) = listed.wanted(attributes).await? else { return Ok(()) };
+async fn mutate_by(listed: &Listed, at: usize, attributes: &mut Attributes<'_>, effort: &mut Effort) -> ApiResult<()> {
+    let Some(wanted) = listed.wanted(attributes, effort).await? else { return Ok(()) };
     let mut told = Told::default();
     let answer = listed.ask(attributes, &wanted, &mut told).await;
     tell(attributes, told);
@@ -110,7 +128,10 @@ async fn mutate_by(listed: &Listed, at: usize, attributes: &mut Attributes<'_>) 
     let mut is_changed = false;
     match answer? {
         Answer::Allowed => {}
-        Answer::Ignored => attributes.annotate(format!("failed-open.{annotation}"), listed.webhook.name.clone()),
+        Answer::Ignored => {
+            attributes.annotate(format!("failed-open.{annotation}"), listed.webhook.name.clone());
+            attributes.in_time()?; // what failed may have been the time of the request, which nothing ignores
+        }
         Answer::Patched(object) => is_changed = attributes.replace(&wanted.matched, object).await?,
     }
     let (configuration, name) = (&*listed.webhook.configuration, &*listed.webhook.name);
@@ -128,11 +149,14 @@ async fn mutate_by(listed: &Listed, at: usize, attributes: &mut Attributes<'_>) 
 }
 
 fn tell(attributes: &Attributes<'_>, told: Told) {
-    let mut all = attributes.told.lock();
-    all.warnings.extend(told.warnings);
-    all.annotations.extend(told.annotations);
+    attributes.told.lock().take_in(told);
 }
 
-fn is_exempt(attributes: &Attributes<'_>) -> bool {
-    attributes.kind.group == GROUP && EXEMPT.contains(&&*attributes.kind.kind)
+fn is_exempt(subject: &Subject<'_>) -> bool {
+    let (group, _, kind) = subject.kind();
+    group == GROUP && EXEMPT.contains(&kind)
 }
+
+#[cfg(test)]
+#[path = "plugin_tests.rs"]
+mod tests;

@@ -3,14 +3,12 @@
 use std::collections::BTreeMap;
 use std::sync::{Arc, LazyLock};
 
-use crate::check::{Provider, check, check_literals};
+use crate::check::{Checked, Provider};
 use crate::cost::{Node, SizeRange, SizeSource, Step, estimate};
 use crate::environment::{Base, Environment};
 use crate::eval::Program;
 use crate::schema::compiled::{MINOR, STORED_MINOR};
 use crate::schema::declared::{Declared, Kind, Objects};
-use crate::source::{Issues, Source};
-use crate::syntax::parse;
 use crate::types::Type;
 
 /// The most that a selector may cost.
@@ -45,17 +43,8 @@ static STORED: LazyLock<Environment> = LazyLock::new(|| environment(STORED_MINOR
 /// When it does not compile, or may cost too much.
 pub fn compile(text: &str, is_stored: bool) -> Result<u64, Refused> {
     let environment: &Environment = if is_stored { &STORED } else { &NEW };
-    let (source, mut issues) = (Source::new(text), Issues::default());
-    let checked = parse(&source, environment.dialect(), &mut issues).map(|ast| {
-        let checked = check(ast, environment, &mut issues);
-        if issues.is_empty() {
-            check_literals(&checked, &mut issues);
-        }
-        checked
-    });
-    let Some(checked) = checked.filter(|_| issues.is_empty()) else {
-        return Err(Refused::Invalid(format!("compilation failed: {}", issues.show(&source))));
-    };
+    let checked = Checked::of(text, environment);
+    let checked = checked.map_err(|issues| Refused::Invalid(format!("compilation failed: {issues}")))?;
     if !matches!(checked.output(), Type::Bool | Type::Any) {
         let found = checked.output().declared_name();
         return Err(Refused::Invalid(format!("must evaluate to bool or the unknown type, not {found}")));

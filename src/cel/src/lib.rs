@@ -1,8 +1,8 @@
 //! The Common Expression Language as Kubernetes speaks it: expressions are parsed, checked against declared types,
 //! priced, planned once, and evaluated over the server's own trees. Knows nothing of HTTP or of what is stored.
 //!
-//! Expressions at the bounds of [`limits`] take less than 4 MiB of the stack in builds without optimization. Evaluating
-//! sees to that room itself where it is needed, compiling is to be done [`with_room`].
+//! [`check::Checked::of`] is the one way from a text to a checked expression. Expressions at the bounds of [`limits`]
+//! take much of the stack; whatever walks one finds [room](with_room) for that.
 
 pub mod check;
 pub mod cost;

@@ -18,3 +18,6 @@ pub const PARSER: ParserBounds = ParserBounds { depth: 250, recoveries: 30, reco
 pub const CHARACTERS_MAX: usize = 100_000;
 /// How many syntax errors are told.
 pub const SYNTAX_ERRORS_MAX: u32 = 100;
+/// How deep values may nest that one expression makes of what others made: as deep as a body. Where it ends, values are
+/// walked and dropped by recursion.
+pub const NESTING_MAX: u32 = 512;

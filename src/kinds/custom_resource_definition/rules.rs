@@ -76,6 +76,6 @@ pub fn validate(schema: &Value, path: &Path<'_>, errors: &mut Errors) {
     let is_path = |path: &str| !parts::is_expressible(schema) || field_path::find(path, schema, true).is_ok();
     for (index, rule) in parts::branches(schema, RULES).iter().enumerate() {
         let place = path.child(RULES).index(index).to_string();
-        errors.0.extend(definition::form(&Rule::of(rule), &place, &is_path).into_iter().map(FieldError::from));
+        errors.append(definition::form(&Rule::of(rule), &place, &is_path).into_iter().map(FieldError::from));
     }
 }

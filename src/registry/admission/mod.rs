@@ -129,7 +129,7 @@ impl Registry {
         caller: &mut Caller,
     ) -> ApiResult<()> {
         self.admit_create_within(target, object, caller).await?;
-        if self.is_decided_outside(target, Operation::Create) && !caller.is_server {
+        if self.is_changed_outside((target, Operation::Create), Some(object), None, caller) {
             Box::pin(self.mutate_created(target, object, options, caller)).await?;
         }
         Ok(())

@@ -1,6 +1,7 @@
 //! Asking policies and webhooks about writes: what registry operations call, at their places in the reference's order.
 //!
-//! A write that concerns none of them pays for [`Registry::is_decided_outside`] alone.
+//! A write that none of them wants to see pays for [`Registry::is_changed_outside`] and
+//! [`Registry::is_refused_outside`] alone.
 
 use std::sync::Arc;
 
@@ -8,7 +9,7 @@ use flotilla_cluster::Object;
 use flotilla_proto::value::Value;
 
 use super::super::{DeleteOptions, Registry, Target, WriteOptions, convert, owners, stored_tree};
-use crate::admission::{Attributes, GroupVersionKind, GroupVersionResource, Operation};
+use crate::admission::{Attributes, GroupVersionKind, GroupVersionResource, Operation, Subject};
 use crate::fieldmanager;
 use crate::request::Caller;
 use crate::status::ApiResult;
@@ -48,21 +49,19 @@ impl<'a> Asked<'a> {
         Self { target, operation: Operation::Update, object: Some(object), old: Some(old), options, dry_run }
     }
 
+    fn subject(&self, registry: &'a Registry) -> Subject<'a> {
+        Subject::of(registry, self.target, self.operation, self.object, self.old)
+    }
+
     fn attributes(self, registry: &'a Registry, caller: &Caller) -> Attributes<'a> {
-        let Target { served, namespace, name, subresource } = self.target;
-        let object = self.object.filter(|_| self.operation == Operation::Create);
-        let name = match name {
-            "" => object.map_or("", |object| object.str_at(&["metadata", "name"])),
-            name => name,
-        };
-        let is_namespace = served.group().is_empty() && served.resource.name == "namespaces";
+        let Subject { served, subresource, namespace, name, .. } = self.subject(registry);
         Attributes {
             registry,
             served,
             kind: GroupVersionKind::of(served, subresource),
             resource: GroupVersionResource::of(served),
             subresource,
-            namespace: if is_namespace { name } else { namespace }.to_owned(),
+            namespace: namespace.to_owned(),
             name: name.to_owned(),
             operation: self.operation,
             object: self.object.cloned(),
@@ -73,6 +72,7 @@ impl<'a> Asked<'a> {
             ends: caller.ends,
             reinvocation: Default::default(),
             told: Default::default(),
+            scene: Default::default(),
         }
     }
 }
@@ -88,6 +88,33 @@ impl Registry {
     /// Whether anybody outside may have something to say of what a caller does to a resource.
     pub fn is_decided_outside(&self, target: Target<'_>, operation: Operation) -> bool {
         self.admission.concerns(&target.served.resource.name, operation)
+    }
+
+    /// Whether anybody outside may want to change an object; `old` is what it was. Asking costs a look at what they say
+    /// they want, and no allocation.
+    pub(in super::super) fn is_changed_outside(
+        &self,
+        (target, operation): (Target<'_>, Operation),
+        object: Option<&Value>,
+        old: Option<&Value>,
+        caller: &Caller,
+    ) -> bool {
+        !caller.is_server
+            && self.is_decided_outside(target, operation)
+            && self.admission.may_change(&Subject::of(self, target, operation, object, old))
+    }
+
+    /// Whether anybody outside may want to refuse an object, as for [`Registry::is_changed_outside`].
+    pub(in super::super) fn is_refused_outside(
+        &self,
+        (target, operation): (Target<'_>, Operation),
+        object: Option<&Value>,
+        old: Option<&Value>,
+        caller: &Caller,
+    ) -> bool {
+        !caller.is_server
+            && self.is_decided_outside(target, operation)
+            && self.admission.may_refuse(&Subject::of(self, target, operation, object, old))
     }
 
     /// Has those outside change what is to be written, and the server's own plugins (`again`) once more after them
@@ -148,6 +175,18 @@ impl Registry {
         super::super::place(target, object)
     }
 
+    /// Whether anybody outside may have something to say of the deletion of an object.
+    pub(in super::super) fn is_deletion_decided_outside(
+        &self,
+        target: Target<'_>,
+        old: &Value,
+        options: &DeleteOptions,
+        caller: &Caller,
+    ) -> bool {
+        let what = (deleted(target, options), Operation::Delete);
+        self.is_changed_outside(what, None, Some(old), caller) || self.is_refused_outside(what, None, Some(old), caller)
+    }
+
     /// Has those outside decide about the deletion of an object: what they make of it is dropped.
     pub(in super::super) async fn decide_deletion(
         &self,
@@ -159,7 +198,7 @@ impl Registry {
         self.convert_to_show(target.served, std::slice::from_ref(current)).await?;
         let old = convert::current(target.served, stored_tree(current)?)?;
         let asked = Asked {
-            target: Target { name: if options.is_of_collection { "" } else { target.name }, ..target },
+            target: deleted(target, options),
             operation: Operation::Delete,
             object: None,
             old: Some(&old),
@@ -180,7 +219,10 @@ impl Registry {
         options: &WriteOptions,
         caller: &mut Caller,
     ) -> ApiResult<()> {
-        if self.is_decided_outside(target, Operation::Create) && !caller.is_server {
+        let what = (target, Operation::Create);
+        if self.is_changed_outside(what, Some(document), None, caller)
+            || self.is_refused_outside(what, Some(document), None, caller)
+        {
             *document = self.decide(Asked::create(target, document, options), caller).await?;
         }
         Ok(())
@@ -203,6 +245,11 @@ impl Registry {
         self.validate_outside(Asked { object: object_seen, ..finished }, caller).await?;
         Ok(object)
     }
+}
+
+/// What is deleted, as those outside are told: of a collection no object has a name.
+fn deleted<'a>(target: Target<'a>, options: &DeleteOptions) -> Target<'a> {
+    Target { name: if options.is_of_collection { "" } else { target.name }, ..target }
 }
 
 /// Puts the owners of fields back where what those outside made of them cannot be read.

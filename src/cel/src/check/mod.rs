@@ -10,9 +10,11 @@ pub use checker::check;
 pub use literals::{check_formats, check_literals};
 pub use unify::instantiate;
 
-use crate::environment::OverloadDecl;
+use crate::environment::{Environment, OverloadDecl};
 use crate::error::Outcome;
-use crate::syntax::{Ast, Expr, ExprId, ExprKind};
+use crate::source::{Issues, Source};
+use crate::stack::with_room;
+use crate::syntax::{Ast, Expr, ExprId, ExprKind, parse};
 use crate::types::Type;
 use crate::value::Value;
 
@@ -63,6 +65,26 @@ pub struct Checked {
 }
 
 impl Checked {
+    /// What an expression of a client is in an environment. It is parsed, checked against what is declared there, and
+    /// its literals are looked at. What it may cost tells [`crate::cost::estimate`], and
+    /// [`Program::new`](crate::eval::Program::new) makes of it what is evaluated.
+    ///
+    /// # Errors
+    /// What is wrong with it, as cel-go shows it: each issue with its place, its line and a mark below.
+    pub fn of(text: &str, environment: &Environment) -> Result<Self, String> {
+        with_room(|| {
+            let (source, mut issues) = (Source::new(text), Issues::default());
+            let checked = parse(&source, environment.dialect(), &mut issues).map(|ast| {
+                let checked = check(ast, environment, &mut issues);
+                if issues.is_empty() {
+                    check_literals(&checked, &mut issues);
+                }
+                checked
+            });
+            checked.filter(|_| issues.is_empty()).ok_or_else(|| issues.show(&source))
+        })
+    }
+
     /// The type of a part.
     pub fn type_of(&self, id: ExprId) -> &Type {
         self.types.get(id as usize).unwrap_or(&Type::Error)

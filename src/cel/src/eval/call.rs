@@ -192,34 +192,69 @@ pub(crate) fn is_map_key(value: &Value<'_>) -> bool {
     !matches!(value, Value::Bytes(_))
 }
 
-/// A value as errors show it.
+/// Bytes of a value after which errors show no more of it.
+const SHOWN_BYTES: usize = 64 << 10;
+
+/// A value as errors show it. What is in it may be shared by very many places, so that there is an end.
 pub(super) fn shown(value: &Value<'_>) -> String {
+    let mut text = String::new();
+    show(value, &mut text);
+    text
+}
+
+fn show(value: &Value<'_>, out: &mut String) {
+    if out.len() > SHOWN_BYTES {
+        return;
+    }
     match value {
-        Value::Null => "null".to_owned(),
-        Value::Bool(truth) => truth.to_string(),
-        Value::Int(number) => number.to_string(),
-        Value::Uint(number) => number.to_string(),
-        Value::Double(number) => shortest(*number),
-        Value::String(text) => text.to_string(),
-        Value::Type(of) => of.to_string(),
-        Value::Opaque(value) => value.text(),
-        Value::Optional(None) => "optional.none()".to_owned(),
-        Value::Optional(Some(value)) => format!("optional({})", shown(value)),
-        Value::Timestamp(time) => crate::library::standard::timestamp_text(*time),
-        Value::Duration(span) => crate::library::standard::duration_text(*span),
-        Value::Bytes(bytes) => String::from_utf8_lossy(bytes).into_owned(),
+        Value::Null => out.push_str("null"),
+        Value::Bool(truth) => out.push_str(if *truth { "true" } else { "false" }),
+        Value::Int(number) => out.push_str(&number.to_string()),
+        Value::Uint(number) => out.push_str(&number.to_string()),
+        Value::Double(number) => out.push_str(&shortest(*number)),
+        Value::String(text) => out.push_str(text),
+        Value::Type(of) => out.push_str(&of.to_string()),
+        Value::Opaque(value) => out.push_str(&value.text()),
+        Value::Optional(None) => out.push_str("optional.none()"),
+        Value::Optional(Some(value)) => {
+            out.push_str("optional(");
+            show(value, out);
+            out.push(')');
+        }
+        Value::Timestamp(time) => out.push_str(&crate::library::standard::timestamp_text(*time)),
+        Value::Duration(span) => out.push_str(&crate::library::standard::duration_text(*span)),
+        Value::Bytes(bytes) => out.push_str(&String::from_utf8_lossy(bytes)),
         Value::List(list) => {
-            let items: Vec<String> =
-                list.iter().map(|item| item.as_ref().map_or_else(ToString::to_string, shown)).collect();
-            format!("[{}]", items.join(", "))
+            out.push('[');
+            for (at, item) in list.iter().enumerate() {
+                if out.len() > SHOWN_BYTES {
+                    break;
+                }
+                out.push_str(if at > 0 { ", " } else { "" });
+                show_outcome(&item, out);
+            }
+            out.push(']');
         }
         Value::Map(map) => {
-            let one = |(key, value): (Value<'_>, Outcome<Value<'_>>)| {
-                format!("{}: {}", shown(&key), value.as_ref().map_or_else(ToString::to_string, shown))
-            };
-            let entries: Vec<String> = map.iter().map(one).collect();
-            format!("{{{}}}", entries.join(", "))
+            out.push('{');
+            for (at, (key, value)) in map.iter().enumerate() {
+                if out.len() > SHOWN_BYTES {
+                    break;
+                }
+                out.push_str(if at > 0 { ", " } else { "" });
+                show(&key, out);
+                out.push_str(": ");
+                show_outcome(&value, out);
+            }
+            out.push('}');
         }
+    }
+}
+
+fn show_outcome(outcome: &Outcome<Value<'_>>, out: &mut String) {
+    match outcome {
+        Ok(value) => show(value, out),
+        Err(error) => out.push_str(&error.to_string()),
     }
 }
 

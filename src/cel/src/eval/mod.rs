@@ -10,7 +10,7 @@ use crate::check::{Checked, NoObjects, Provider};
 use crate::environment::Environment;
 use crate::error::{Error, Outcome};
 use crate::plan::{self, Plan};
-use crate::stack;
+use crate::stack::with_room;
 use crate::syntax::Expr;
 use crate::value::Value;
 
@@ -24,7 +24,6 @@ pub struct Program {
     locals: usize,
     inits: Vec<Option<Plan>>,
     provider: Arc<dyn Provider>,
-    is_deep: bool,
 }
 
 /// The values of variables, by their slots.
@@ -82,21 +81,16 @@ impl Program {
     }
 
     fn planned(root: &Expr, checked: Option<&Checked>, environment: &Environment, optimize: bool) -> Outcome<Self> {
-        let is_deep = stack::is_deep(root);
-        let (root, planned) = plan::plan(root, checked, environment, optimize)?;
+        let (root, planned) = with_room(|| plan::plan(root, checked, environment, optimize))?;
         // Who knows objects is asked when they are made; a program that makes none need not keep what is known of them.
         let provider = if planned.makes_objects { environment.provider.clone() } else { Arc::new(NoObjects) };
-        Ok(Self { root, locals: planned.locals, inits: planned.inits, provider, is_deep })
+        Ok(Self { root, locals: planned.locals, inits: planned.inits, provider })
     }
 
     /// Evaluates it. Stops with [`Error::CostLimit`] once it costs more than the limit.
     pub fn evaluate<'a>(&'a self, variables: &(impl Bindings<'a> + ?Sized), limit: u64) -> Evaluation<'a> {
-        if self.is_deep { stack::with_room(|| self.run(variables, limit)) } else { self.run(variables, limit) }
-    }
-
-    fn run<'a>(&'a self, variables: &(impl Bindings<'a> + ?Sized), limit: u64) -> Evaluation<'a> {
         let mut evaluator = Evaluator::new(variables, &self.inits, self.locals, limit, &*self.provider);
-        let outcome = evaluator.eval(&self.root);
+        let outcome = with_room(|| evaluator.eval(&self.root));
         Evaluation { outcome, cost: evaluator.cost }
     }
 }

@@ -152,7 +152,7 @@ pub trait Authorizer: std::fmt::Debug + Send + Sync {
 }
 
 /// A service account that is asked for.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct ServiceAccount {
     /// Its namespace.
     pub namespace: String,
@@ -161,7 +161,7 @@ pub struct ServiceAccount {
 }
 
 /// What is asked.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Asked {
     /// A verb on a path.
     Path {
@@ -180,7 +180,7 @@ pub enum Asked {
 }
 
 /// A resource that is asked for.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Resource {
     /// Its group.
     pub group: String,

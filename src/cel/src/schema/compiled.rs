@@ -5,12 +5,10 @@ use std::sync::Arc;
 use super::declared::{Declared, Objects, Sizes};
 use super::field_path;
 use super::structural::{Rule, Schema};
-use crate::check::{Checked, Provider, check, check_literals};
+use crate::check::{Checked, Provider};
 use crate::cost::estimate;
 use crate::environment::Environment;
 use crate::eval::Program;
-use crate::source::{Issues, Source};
-use crate::syntax::parse;
 use crate::types::Type;
 
 /// The version of Kubernetes whose environment rules are compiled in: that which new rules may rely on, so that a
@@ -160,23 +158,6 @@ enum Fault {
 }
 
 fn checked(text: &str, environment: &Environment, wanted: &Type) -> Result<Checked, Fault> {
-    let source = Source::new(text);
-    let mut issues = Issues::default();
-    let checked = parse(&source, environment.dialect(), &mut issues).map(|ast| {
-        let checked = check(ast, environment, &mut issues);
-        if issues.is_empty() {
-            check_literals(&checked, &mut issues);
-        }
-        checked
-    });
-    match checked {
-        Some(checked) if issues.is_empty() => {
-            if checked.output() == wanted {
-                Ok(checked)
-            } else {
-                Err(Fault::Type)
-            }
-        }
-        _ => Err(Fault::Issues(issues.show(&source))),
-    }
+    let checked = Checked::of(text, environment).map_err(Fault::Issues)?;
+    if checked.output() == wanted { Ok(checked) } else { Err(Fault::Type) }
 }

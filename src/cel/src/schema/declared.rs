@@ -1,6 +1,6 @@
 //! Declared types: what the checker knows of the values that a schema allows, and how large they may be.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use super::escape::escape;
@@ -94,20 +94,12 @@ impl Declared {
     }
 
     /// The type as the checker has it. Objects are named by the way to them from `name`.
-    fn named(self: &Arc<Self>, name: &str, objects: &mut HashMap<Box<str>, HashMap<Box<str>, Type>>) -> Type {
+    fn named(&self, name: &str) -> Type {
         match &self.of {
             Kind::Simple(of) => of.clone(),
-            Kind::List(element) => Type::list(element.named(&format!("{name}.@idx"), objects)),
-            Kind::Map(element) => Type::map(Type::String, element.named(&format!("{name}.@elem"), objects)),
-            Kind::Object(fields) => {
-                let named = fields.iter().map(|(field, of)| {
-                    let of = of.named(&format!("{name}.{field}"), objects);
-                    (field.clone(), of)
-                });
-                let fields = named.collect();
-                objects.insert(name.into(), fields);
-                Type::object(name)
-            }
+            Kind::List(element) => Type::list(element.named(&format!("{name}.{ITEM}"))),
+            Kind::Map(element) => Type::map(Type::String, element.named(&format!("{name}.{ENTRY}"))),
+            Kind::Object(_) => Type::object(name),
         }
     }
 }
@@ -158,14 +150,19 @@ fn text(schema: &Schema) -> Declared {
     }
 }
 
-/// The objects that rules of one schema can name, by the way to them.
+/// The objects that rules of one schema can name, by the way to them. They are found when a rule asks for one: a schema
+/// has many more than its rules name.
 #[derive(Debug)]
 pub struct Objects {
-    objects: HashMap<Box<str>, HashMap<Box<str>, Type>>,
+    root: Box<str>,
+    declared: Arc<Declared>,
 }
 
 /// What the type of `self` is called, which nobody can write.
 const SELF_TYPE: &str = "selfType0";
+/// Steps to what is in lists and maps.
+const ITEM: &str = "@idx";
+const ENTRY: &str = "@elem";
 
 impl Objects {
     /// The objects of a schema, and the type of `self`.
@@ -175,23 +172,40 @@ impl Objects {
 
     /// The objects in a declared type of this name, and the type.
     pub fn named(declared: &Arc<Declared>, name: &str) -> (Arc<Self>, Type) {
-        let mut objects = HashMap::new();
-        let of = declared.named(name, &mut objects);
-        (Arc::new(Self { objects }), of)
+        (Arc::new(Self { root: name.into(), declared: Arc::clone(declared) }), declared.named(name))
     }
-}
 
-impl Objects {
     /// Whether there is an object type of this name.
     pub fn has(&self, name: &str) -> bool {
-        self.objects.contains_key(name)
+        self.find(name).is_some()
     }
 
     /// The type of a field of an object type, by the field's name in expressions. Fields that are called like words of
     /// the language (`__if__`) may be named by these words.
     pub fn field(&self, object: &str, field: &str) -> Option<Type> {
-        let fields = self.objects.get(object)?;
-        fields.get(field).or_else(|| fields.get(&*format!("__{field}__"))).cloned()
+        let fields = self.find(object)?;
+        let found = fields.get_key_value(field).or_else(|| fields.get_key_value(&*format!("__{field}__")));
+        found.map(|(own, of)| of.named(&format!("{object}.{own}")))
+    }
+
+    /// The fields of an object type.
+    fn find(&self, object: &str) -> Option<&BTreeMap<Box<str>, Arc<Declared>>> {
+        let way = object.strip_prefix(&*self.root)?;
+        if !way.is_empty() && !way.starts_with('.') {
+            return None;
+        }
+        let mut place = &self.declared;
+        for step in way.split('.').skip(1) {
+            place = match (&place.of, step) {
+                (Kind::List(element), ITEM) | (Kind::Map(element), ENTRY) => element,
+                (Kind::Object(fields), name) => fields.get(name)?,
+                _ => return None,
+            };
+        }
+        match &place.of {
+            Kind::Object(fields) => Some(fields),
+            _ => None,
+        }
     }
 }
 

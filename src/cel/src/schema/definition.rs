@@ -7,7 +7,7 @@ use flotilla_golang::strconv::quote;
 use super::compiled::{Compiled, MINOR, MinorOf, compile};
 use super::declared::Declared;
 use super::escape::escape;
-use super::limits::{RULE_COST, SCHEMA_COST, Total, complaint};
+use super::limits::{RULE_COST, SCHEMA_COST, TOLD_BYTES, Total, complaint};
 use super::structural::{Rule, Schema};
 use super::violation::{Kind, Violation};
 
@@ -46,7 +46,7 @@ impl Judgement<'_> {
 /// What is wrong with the rules of a schema that stands at `path`, and what all of them cost. What is wrong with their
 /// form was found before: see [`form`].
 pub fn check(schema: &Schema, path: &str, judgement: Judgement<'_>) -> (Vec<Violation>, u64) {
-    let mut walk = Walk { judgement, total: Total::default(), found: Vec::new() };
+    let mut walk = Walk { judgement, total: Total::default(), found: Vec::new(), bytes: 0 };
     let around = Around { cardinality: Some(1), is_root: true, ..Around::default() };
     walk.visit(schema, path, &around);
     if let Some(dearest) = walk.total.too_dear() {
@@ -119,7 +119,9 @@ struct Around {
 struct Walk<'a> {
     judgement: Judgement<'a>,
     total: Total,
+    /// What is wrong, as long as it fits into [`TOLD_BYTES`].
     found: Vec<Violation>,
+    bytes: usize,
 }
 
 /// A product that stays at the largest number.
@@ -178,14 +180,21 @@ impl Walk<'_> {
     }
 
     fn invalid(&mut self, field: String, shown: String, detail: impl Into<String>) {
-        self.found.push(Violation::new(&field, Kind::Invalid, shown, detail));
+        self.tell(Violation::new(&field, Kind::Invalid, shown, detail));
+    }
+
+    fn tell(&mut self, violation: Violation) {
+        if self.bytes < TOLD_BYTES {
+            self.bytes += violation.bytes();
+            self.found.push(violation);
+        }
     }
 
     fn compile(&mut self, schema: &Schema, declared: Option<&Arc<Declared>>, rules: &str, around: &Around) {
         let Some(declared) = declared else {
             let why = "internal error: failed to construct type information for x-kubernetes-validations rules: \
                        unable to convert structural schema to CEL declarations";
-            return self.found.push(Violation::new(rules, Kind::Internal, "", why));
+            return self.tell(Violation::new(rules, Kind::Internal, "", why));
         };
         let count = around.cardinality.unwrap_or_else(|| declared.cardinality_max());
         for (index, compiled) in compile(schema, declared, self.judgement.minor_of).iter().enumerate() {
@@ -199,7 +208,7 @@ impl Walk<'_> {
         let cost = times(compiled.cost, count);
         if cost > RULE_COST && !self.judgement.is_unchanged {
             let why = complaint("estimated rule cost", cost, RULE_COST);
-            self.found.push(Violation::new(&rule, Kind::Forbidden, "", why));
+            self.tell(Violation::new(&rule, Kind::Forbidden, "", why));
         }
         self.total.add(&rule, cost);
         if let Some(error) = &compiled.error {
@@ -210,7 +219,7 @@ impl Walk<'_> {
         } else if compiled.message.is_some() {
             if compiled.message_cost > RULE_COST && !self.judgement.is_unchanged {
                 let why = complaint("estimated messageExpression cost", compiled.message_cost, RULE_COST);
-                self.found.push(Violation::new(&message, Kind::Forbidden, "", why));
+                self.tell(Violation::new(&message, Kind::Forbidden, "", why));
             }
             self.total.add(&message, compiled.message_cost);
         }

@@ -10,6 +10,8 @@ pub const CALL_COST: u64 = 1_000_000;
 pub const OBJECT_COST: u64 = 10_000_000;
 /// Bytes of the longest message that an expression may give.
 pub const MESSAGE_BYTES: usize = 5 * 1024;
+/// Bytes of memory that the errors about one object take, and so the warnings; there may be one more.
+pub const TOLD_BYTES: usize = 1 << 20;
 /// How many of the dearest rules are named where all together are too dear.
 const DEAREST: usize = 4;
 

@@ -1,5 +1,6 @@
 //! The walk through an object: every rule at every place that it is for.
 
+use std::fmt::Write as _;
 use std::sync::Arc;
 
 use flotilla_golang::strconv::quote;
@@ -10,7 +11,7 @@ use super::compiled::{Compiled, OLD_SELF, SELF, STORED_MINOR, compile};
 use super::correlation::{Correlated, OldItems};
 use super::declared::Declared;
 use super::escape::escape;
-use super::limits::{CALL_COST, MESSAGE_BYTES};
+use super::limits::{CALL_COST, MESSAGE_BYTES, TOLD_BYTES};
 use super::shape::shape;
 use super::structural::Schema;
 use super::violation::{Kind, Violation, shown};
@@ -35,15 +36,40 @@ pub struct Validator {
     items: Option<Box<Validator>>,
 }
 
-/// What a walk found.
+/// What a walk found, as long as it fits into [`TOLD_BYTES`] each: one rule may be broken at very many places, and each
+/// be told in a message of kilobytes.
 #[derive(Debug, Default)]
 pub struct Found {
     /// What is wrong.
     pub errors: Vec<Violation>,
     /// What is wrong where nothing was changed, and so only told.
     pub warnings: Vec<Violation>,
-    /// What is left of the budget; -1 if there is nothing, and rules were left out.
+    /// What is left of the budget; -1 if rules were left out, since there is nothing left or enough is wrong.
     pub remaining: i64,
+    error_bytes: usize,
+    warning_bytes: usize,
+}
+
+impl Found {
+    /// Nothing yet, with a budget.
+    pub fn within(budget: i64) -> Self {
+        Self { remaining: budget, ..Self::default() }
+    }
+
+    /// Notes what is wrong. No rule is evaluated any more when that is enough.
+    fn error(&mut self, violation: Violation) -> Result<(), Stopped> {
+        self.error_bytes += violation.bytes();
+        self.errors.push(violation);
+        if self.error_bytes < TOLD_BYTES { Ok(()) } else { Err(Stopped) }
+    }
+
+    /// Notes what is only told.
+    fn warn(&mut self, violation: Violation) {
+        if self.warning_bytes < TOLD_BYTES {
+            self.warning_bytes += violation.bytes();
+            self.warnings.push(violation);
+        }
+    }
 }
 
 /// What a walk goes through.
@@ -153,7 +179,7 @@ impl Validator {
     }
 
     fn walk<'a>(&'a self, subject: Subject<'a>, here: Option<&Correlated<'a>>, budget: i64) -> Found {
-        let mut found = Found { remaining: budget, ..Found::default() };
+        let mut found = Found::within(budget);
         let old = subject.old.filter(|old| !old.is_null());
         let place = Place { schema: subject.schema, new: subject.new, old, here, around: None };
         if self.visit(place, true, &mut subject.at.to_owned(), &mut found).is_err() {
@@ -191,7 +217,7 @@ impl Validator {
         let old = OldItems::of(place.schema, place.old);
         for (index, item) in items.iter().enumerate() {
             let length = path.len();
-            path.push_str(&format!("[{index}]"));
+            let _ = write!(path, "[{index}]");
             let here = place.here.and_then(|here| here.item(index));
             validator.visit(place.below(of, item, old.get(item), here.as_ref()), false, path, found)?;
             path.truncate(length);
@@ -218,9 +244,9 @@ impl Validator {
                 let (Some(validator), Some(of)) = (validator, of) else { continue };
                 let length = path.len();
                 match is_key {
-                    true => path.push_str(&format!("[{name}]")),
+                    true => path.extend(["[", name, "]"]),
                     false if path.is_empty() => path.push_str(name),
-                    false => path.push_str(&format!(".{name}")),
+                    false => path.extend([".", name]),
                 }
                 let here = place.here.and_then(|here| here.member(name));
                 let mut below = place.below(of, member, old, here.as_ref());
@@ -245,20 +271,19 @@ impl Validator {
         let invalid = |detail: String| Violation::new(path, Kind::Invalid, quote(&self.kind), detail);
         if self.is_untyped {
             let why = "failed to convert to declType for CEL validation rules";
-            found.errors.push(invalid(format!("rule compiler initialization error: {why}")));
-            return Ok(());
+            return found.error(invalid(format!("rule compiler initialization error: {why}")));
         }
         if self.rules.is_empty() {
             return Ok(());
         }
         if found.remaining <= 0 {
-            found.errors.push(invalid(NO_BUDGET.to_owned()));
+            found.error(invalid(NO_BUDGET.to_owned()))?;
             return Err(Stopped);
         }
         let variables = Variables::new(self, place);
         for compiled in &self.rules {
             if let Some(error) = &compiled.error {
-                found.errors.push(invalid(format!("rule compile error: {error}")));
+                found.error(invalid(format!("rule compile error: {error}")))?;
                 continue;
             }
             let Some(program) = &compiled.program else { continue };
@@ -270,7 +295,7 @@ impl Validator {
             found.remaining = match found.remaining.checked_sub_unsigned(evaluation.cost).filter(|left| *left >= 0) {
                 Some(left) => left,
                 None => {
-                    found.errors.push(invalid(NO_BUDGET.to_owned()));
+                    found.error(invalid(NO_BUDGET.to_owned()))?;
                     return Err(Stopped);
                 }
             };
@@ -279,7 +304,7 @@ impl Validator {
                 Ok(_) => self.complain(compiled, place, &variables, path, found)?,
                 Err(error) => {
                     let is_final = error == Error::CostLimit;
-                    found.errors.push(invalid(failure(&error, compiled.rule.name())));
+                    found.error(invalid(failure(&error, compiled.rule.name())))?;
                     if is_final {
                         return Err(Stopped);
                     }
@@ -301,26 +326,32 @@ impl Validator {
         let separator = if path.is_empty() || compiled.place.is_empty() { "" } else { "." };
         let field = format!("{path}{separator}{}", compiled.place);
         let is_told_only = !compiled.uses_old_self && place.is_unchanged();
-        let told = if is_told_only { &mut found.warnings } else { &mut found.errors };
+        let tell = |found: &mut Found, violation: Violation| match is_told_only {
+            true => {
+                found.warn(violation);
+                Ok(())
+            }
+            false => found.error(violation),
+        };
         let detail = match &compiled.message {
             None => compiled.rule.told(),
             Some(program) => match message(program, compiled, variables, &mut found.remaining) {
                 Ok(message) => message.unwrap_or_else(|| compiled.rule.told()),
                 Err(why) => {
-                    told.push(Violation::new(&field, Kind::Invalid, quote(&self.kind), why));
+                    tell(found, Violation::new(&field, Kind::Invalid, quote(&self.kind), why))?;
                     return Err(Stopped);
                 }
             },
         };
         let is_shown = !matches!(&*self.kind, "object" | "array");
         let shown = if is_shown { shown(place.new) } else { String::new() };
-        told.push(match compiled.rule.reason.as_deref() {
+        let violation = match compiled.rule.reason.as_deref() {
             Some("FieldValueForbidden") => Violation::new(&field, Kind::Forbidden, "", detail),
             Some("FieldValueRequired") => Violation::new(&field, Kind::Required, "", detail),
             Some("FieldValueDuplicate") => Violation::new(&field, Kind::Duplicate, shown, ""),
             _ => Violation::new(&field, Kind::Invalid, shown, detail),
-        });
-        Ok(())
+        };
+        tell(found, violation)
     }
 }
 

@@ -41,6 +41,11 @@ impl Violation {
         let field = if field.is_empty() { "<nil>" } else { field };
         Self { field: field.to_owned(), kind, shown: shown.into(), detail: detail.into() }
     }
+
+    /// About how much memory it takes.
+    pub(super) fn bytes(&self) -> usize {
+        size_of::<Self>() + self.field.len() + self.shown.len() + self.detail.len()
+    }
 }
 
 impl Kind {

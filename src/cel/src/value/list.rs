@@ -28,6 +28,13 @@ pub struct Joined<'a> {
     len: usize,
 }
 
+impl<'a> Joined<'a> {
+    /// The lists.
+    pub(super) const fn parts(&self) -> [&List<'a>; 2] {
+        [&self.first, &self.second]
+    }
+}
+
 impl<'a> List<'a> {
     /// `first + second`.
     pub fn join(first: List<'a>, second: List<'a>) -> Self {

@@ -2,6 +2,7 @@
 //! shared, so that a clone never copies more than a pointer.
 
 mod compare;
+mod depth;
 mod equal;
 mod list;
 mod map;
@@ -15,6 +16,7 @@ mod tree;
 use std::sync::Arc;
 
 pub use compare::compare;
+pub use depth::Depths;
 pub use equal::equal;
 pub use list::{List, ListItems};
 pub use map::{Entries, Key, Map, MapEntries};

@@ -3,8 +3,9 @@
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
+use super::equal::Comparison;
 use super::shape::{ListShape, ListType};
-use super::{Key, List, Map, Value, equal};
+use super::{Key, List, Map, Value};
 use crate::error::{Error, Outcome};
 
 /// Whether every item of `b` is one of `a`, of the same length.
@@ -19,7 +20,7 @@ pub(super) fn same_set(a: &List<'_>, b: &List<'_>) -> Outcome<bool> {
 }
 
 /// Whether every item of `b` is equal to the one of `a` with the same keys.
-pub(super) fn same_keys(a: &List<'_>, b: &List<'_>, keys: &[String]) -> Outcome<bool> {
+pub(super) fn same_keys(a: &List<'_>, b: &List<'_>, keys: &[String], comparison: &mut Comparison) -> Outcome<bool> {
     let mut have = HashMap::new();
     for item in a.iter() {
         let item = item?;
@@ -28,7 +29,7 @@ pub(super) fn same_keys(a: &List<'_>, b: &List<'_>, keys: &[String]) -> Outcome<
     for item in b.iter() {
         let item = item?;
         match have.get(&identity(&item, keys)?) {
-            Some(other) if equal(other, &item)? => {}
+            Some(other) if comparison.values(other, &item)? => {}
             _ => return Ok(false),
         }
     }

@@ -2,12 +2,10 @@
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
-use flotilla_cel::check::{check as check_types, check_literals};
+use flotilla_cel::check::Checked;
 use flotilla_cel::cost::{NoSizes, estimate};
 use flotilla_cel::environment::Environment;
 use flotilla_cel::eval::Program;
-use flotilla_cel::source::{Issues, Source};
-use flotilla_cel::syntax::parse;
 use flotilla_cel::types::Type;
 use flotilla_cel::value::{Duration, Timestamp, Value};
 use serde_json::{Value as Json, json};
@@ -28,19 +26,11 @@ pub fn check(case: &Json) -> Result<(), String> {
         names.push((name.clone(), of.as_str().unwrap().to_owned()));
     }
     let text = case["expr"].as_str().unwrap();
-    let source = Source::new(text);
-    let mut issues = Issues::default();
-    let checked = parse(&source, environment.dialect(), &mut issues).map(|ast| {
-        let checked = check_types(ast, &environment, &mut issues);
-        if issues.is_empty() {
-            check_literals(&checked, &mut issues);
-        }
-        checked
-    });
-    if !issues.is_empty() || answer["compileError"] != Json::Null {
-        return same("compile error", &answer["compileError"], &json!(issues.show(&source)));
-    }
-    let checked = checked.unwrap();
+    let checked = match Checked::of(text, &environment) {
+        Ok(checked) => checked,
+        Err(issues) => return same("compile error", &answer["compileError"], &json!(issues)),
+    };
+    same("compile error", &answer["compileError"], &Json::Null)?;
     same("type", &answer["outputType"], &json!(checked.output().declared_name()))?;
     let cost = estimate(&checked, &NoSizes);
     same("static cost", &answer["staticCost"], &json!({"min": cost.min.to_string(), "max": cost.max.to_string()}))?;
@@ -122,9 +112,7 @@ fn type_of(text: &str) -> Type {
 
 fn evaluated(expression: &str) -> Result<Value<'static>, String> {
     let environment = Environment::kubernetes(35);
-    let mut issues = Issues::default();
-    let ast = parse(&Source::new(expression), environment.dialect(), &mut issues).ok_or("no value")?;
-    let checked = check_types(ast, &environment, &mut issues);
+    let checked = Checked::of(expression, &environment)?;
     let program = Program::new(&checked, &environment).map_err(|error| error.to_string())?;
     // The few values that need this live as long as the test.
     let program: &'static Program = Box::leak(Box::new(program));

@@ -104,7 +104,7 @@ pub fn check(case: &Json) -> Result<(), String> {
     let Some(validate) = answer.get("validate") else { return Ok(()) };
     let (object, old) = (tree(&case["object"]), case.get("old").map(tree));
     let budget = i64::try_from(OBJECT_COST).unwrap();
-    let nothing = || Found { remaining: budget, ..Found::default() };
+    let nothing = || Found::within(budget);
     let validator = Validator::new(&schema);
     let structural = Structural::of(&tree(&case["schema"]));
     let subject = Subject { schema: &structural, new: &object, old: old.as_ref(), at: "" };

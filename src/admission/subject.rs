@@ -1,0 +1,136 @@
+//! A write as criteria look at it.
+
+use std::sync::{Arc, OnceLock};
+
+use flotilla_proto::value::Value;
+
+use super::attributes::kind_of;
+use super::{Attributes, Operation};
+use crate::registry::{Registry, Target, stored_tree};
+use crate::served::Served;
+use crate::status::{ApiError, ApiResult};
+
+/// A write as criteria look at it. Nothing is copied for it, so that a write which nobody wants to see pays for no more
+/// than the look.
+#[derive(Debug)]
+pub struct Subject<'a> {
+    /// Namespaces, and the other versions of resources.
+    pub registry: &'a Registry,
+    /// The resource of the path, as the request's version serves it.
+    pub served: &'a Served,
+    /// Subresource; empty for the object itself.
+    pub subresource: &'a str,
+    /// Namespace; that of a Namespace is its own name.
+    pub namespace: &'a str,
+    /// Name; empty where there is none yet, and for each object of a collection that is deleted.
+    pub name: &'a str,
+    /// What is done.
+    pub operation: Operation,
+    /// The object as it is to be stored, or the document, or the options of a connection.
+    pub object: Option<&'a Value>,
+    /// The object as it is stored.
+    pub old: Option<&'a Value>,
+    /// Labels of the namespace, once somebody asked for them.
+    labels: OnceLock<Value>,
+}
+
+impl<'a> Subject<'a> {
+    /// What is done to the target of a request.
+    pub fn of(
+        registry: &'a Registry,
+        target: Target<'a>,
+        operation: Operation,
+        object: Option<&'a Value>,
+        old: Option<&'a Value>,
+    ) -> Self {
+        let Target { served, namespace, name, subresource } = target;
+        let named = object.filter(|_| operation == Operation::Create);
+        let name = match name {
+            "" => named.map_or("", |object| object.str_at(&["metadata", "name"])),
+            name => name,
+        };
+        let namespace = if is_namespaces(served) { name } else { namespace };
+        Self { registry, served, subresource, namespace, name, operation, object, old, labels: OnceLock::new() }
+    }
+
+    /// Group, version and plural name of the resource of the request.
+    pub fn resource(&self) -> (&'a str, &'a str, &'a str) {
+        let of = &self.served.resource;
+        (&of.group, &of.version, &of.name)
+    }
+
+    /// Group, version and name of the kind of the request.
+    pub fn kind(&self) -> (&'a str, &'a str, &'a str) {
+        kind_of(self.served, self.subresource)
+    }
+
+    /// Whether it is about a Namespace, or a part of one.
+    pub fn is_of_namespaces(&self) -> bool {
+        is_namespaces(self.served)
+    }
+
+    /// The other versions, also in other groups, that serve the same objects and have the subresource.
+    pub fn equivalents(&self) -> impl Iterator<Item = Arc<Served>> + use<'a> {
+        let (own, subresource) = (self.resource(), self.subresource);
+        let is_wanted = move |other: &Arc<Served>| {
+            let of = &other.resource;
+            (&*of.group, &*of.version, &*of.name) != own
+                && (subresource.is_empty() || of.subresources.iter().any(|part| part.name == subresource))
+        };
+        let all = self.registry.resources.versions(&self.served.table);
+        (0..all.as_ref().map_or(0, |all| all.len()))
+            .filter_map(move |at| all.as_ref().and_then(|all| all.get(at)).cloned())
+            .filter(is_wanted)
+    }
+
+    /// Labels of the namespace of the write. A Namespace that is written is looked at as it is to be stored.
+    ///
+    /// # Errors
+    /// 404: there is no such namespace.
+    pub fn namespace_labels(&self) -> ApiResult<&Value> {
+        let is_written = self.is_of_namespaces()
+            && self.subresource.is_empty()
+            && matches!(self.operation, Operation::Create | Operation::Update);
+        match self.object {
+            Some(namespace) if is_written => Ok(namespace.at(&["metadata", "labels"])),
+            _ => {
+                if let Some(labels) = self.labels.get() {
+                    return Ok(labels);
+                }
+                let labels = namespace_object(self.registry, self.namespace)?.at(&["metadata", "labels"]).clone();
+                Ok(self.labels.get_or_init(|| labels))
+            }
+        }
+    }
+}
+
+impl Attributes<'_> {
+    /// The write as criteria look at it.
+    pub fn subject(&self) -> Subject<'_> {
+        Subject {
+            registry: self.registry,
+            served: self.served,
+            subresource: self.subresource,
+            namespace: &self.namespace,
+            name: &self.name,
+            operation: self.operation,
+            object: self.object.as_ref(),
+            old: self.old.as_ref(),
+            labels: OnceLock::new(),
+        }
+    }
+}
+
+fn is_namespaces(served: &Served) -> bool {
+    served.group().is_empty() && served.resource.name == "namespaces"
+}
+
+/// A namespace, as it is stored.
+///
+/// # Errors
+/// 404: there is no such namespace.
+pub(super) fn namespace_object(registry: &Registry, name: &str) -> ApiResult<Value> {
+    let served = registry.resources.of_resource("", "namespaces").ok_or_else(ApiError::no_such_path)?;
+    let found = registry.current(&served, "", name);
+    stored_tree(&*found.ok_or_else(|| served.not_found(name))?)
+}

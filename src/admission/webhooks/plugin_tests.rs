@@ -1,0 +1,140 @@
+use std::hint::black_box;
+use std::time::Instant;
+
+use flotilla_cluster::{Options, Store};
+use flotilla_proto::value::Value;
+
+use super::*;
+use crate::access::User;
+use crate::admission::following::Read;
+use crate::admission::{GroupVersionKind, GroupVersionResource, Operation};
+use crate::config::PortRange;
+use crate::registry::Target;
+use crate::scratch::Scratch;
+use crate::served::Served;
+
+/// A registry that asks these webhooks, which nobody serves, before and after objects are changed.
+async fn registry(dir: &Scratch, webhooks: Value) -> Registry {
+    let registry = Registry::new(Store::open(Options::new(dir.join("store"))).await.unwrap(), PortRange::NODE_PORTS);
+    let configuration = value!({"metadata": {"name": "c"}, "webhooks": webhooks});
+    let admission = &registry.admission;
+    for (plugin, webhooks) in [
+        (Plugin::MutatingWebhook, &admission.mutating_webhooks),
+        (Plugin::ValidatingWebhook, &admission.validating_webhooks),
+    ] {
+        let listed = Listed::of(plugin == Plugin::MutatingWebhook, &configuration);
+        let index = Listed::index(&Read::from([(flotilla_cluster::Key::new("c"), Arc::new(listed))]));
+        admission.publish(plugin, index.concerns().clone());
+        webhooks.ready.store(Arc::new(index));
+    }
+    registry
+}
+
+fn webhook(rule: Value, besides: &[(&str, Value)]) -> Value {
+    let mut webhook = value!({
+        "name": "w", "rules": [rule], "failurePolicy": "Ignore", "matchPolicy": "Equivalent", "sideEffects": "None",
+        "timeoutSeconds": 30, "admissionReviewVersions": ["v1"], "clientConfig": {"url": "https://127.0.0.1:1/w"}
+    });
+    besides.iter().for_each(|(field, to)| webhook.set_at(&[field], to.clone()));
+    webhook
+}
+
+fn rule(group: &str, version: &str, resource: &str) -> Value {
+    value!({"operations": ["CREATE"], "apiGroups": [group], "apiVersions": [version], "resources": [resource]})
+}
+
+fn target(served: &Served) -> Target<'_> {
+    Target { served, namespace: "n", name: "", subresource: "" }
+}
+
+#[actix_web::test]
+async fn whoever_wants_no_write_is_not_asked() {
+    let selector = value!({"matchLabels": {"a": "b"}});
+    let dir = Scratch::new();
+    let registry = registry(
+        &dir,
+        value!([
+            (webhook(rule("", "v1", "pods"), &[("objectSelector", selector.clone())])),
+            (webhook(rule("", "v1", "events"), &[])),
+            (webhook(rule("apps", "v1", "*"), &[])),
+            (webhook(rule("", "v1", "secrets"), &[("namespaceSelector", selector)]))
+        ]),
+    )
+    .await;
+    let served = |group: &str, resource: &str| registry.resources.find(group, "v1", resource).unwrap();
+    let wants = |served: &Served, operation: Operation, object: &Value| {
+        let subject = Subject::of(&registry, target(served), operation, Some(object), None);
+        let wants = registry.admission.may_change(&subject);
+        assert_eq!(registry.admission.may_refuse(&subject), wants);
+        wants
+    };
+    let (plain, labelled) = (value!({"metadata": {}}), value!({"metadata": {"labels": {"a": "b"}}}));
+    assert!(wants(&served("", "pods"), Operation::Create, &labelled));
+    assert!(!wants(&served("", "pods"), Operation::Create, &plain));
+    assert!(!wants(&served("", "pods"), Operation::Update, &labelled));
+    // It is the same object in another group.
+    assert!(wants(&served("events.k8s.io", "events"), Operation::Create, &plain));
+    assert!(wants(&served("apps", "deployments"), Operation::Create, &plain));
+    assert!(!wants(&served("", "configmaps"), Operation::Create, &plain));
+    // What cannot be told is asked, so that the client is told.
+    assert!(wants(&served("", "secrets"), Operation::Create, &plain));
+    registry.store.shutdown().await;
+}
+
+#[actix_web::test]
+async fn a_failure_is_ignored_only_while_the_request_has_time() {
+    let dir = Scratch::new();
+    let registry = registry(&dir, value!([(webhook(rule("", "v1", "pods"), &[]))])).await;
+    let served = registry.resources.find("", "v1", "pods").unwrap();
+    let attributes = |ends: Option<Instant>| Attributes {
+        registry: &registry,
+        served: &served,
+        kind: GroupVersionKind::of(&served, ""),
+        resource: GroupVersionResource::of(&served),
+        subresource: "",
+        namespace: "n".into(),
+        name: "p".into(),
+        operation: Operation::Create,
+        object: Some(value!({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "p"}})),
+        old: None,
+        options: None,
+        dry_run: false,
+        user: Arc::new(User::default()),
+        ends,
+        reinvocation: Default::default(),
+        told: Default::default(),
+        scene: Default::default(),
+    };
+    let mut unbounded = attributes(None);
+    registry.admission.mutating_webhooks.mutate(&mut unbounded).await.unwrap();
+    registry.admission.validating_webhooks.validate(&unbounded).await.unwrap();
+    assert_eq!(unbounded.told.lock().annotations.len(), 3, "both are told to be ignored");
+    let mut over = attributes(Some(Instant::now()));
+    let mutated = registry.admission.mutating_webhooks.mutate(&mut over).await.unwrap_err();
+    let validated = registry.admission.validating_webhooks.validate(&over).await.unwrap_err();
+    for error in [mutated, validated] {
+        assert_eq!((error.code, error.reason), (504, "Timeout"), "{}", error.message);
+        assert_eq!(error.message, "Timeout: request did not complete within requested timeout");
+    }
+    registry.store.shutdown().await;
+}
+
+/// What a write pays that no webhook wants to see: printed, where it is asked for, in a build with optimization.
+#[actix_web::test]
+#[ignore = "measures"]
+async fn looking_costs_little() {
+    let dir = Scratch::new();
+    let selector = value!({"matchLabels": {"a": "b"}});
+    let named = webhook(rule("", "v1", "pods"), &[("objectSelector", selector)]);
+    let registry = registry(&dir, value!([named, (webhook(rule("apps", "v1", "*"), &[]))])).await;
+    let served = registry.resources.find("", "v1", "pods").unwrap();
+    let object = value!({"metadata": {"name": "p", "labels": {"x": "y"}}});
+    const TIMES: u32 = 1_000_000;
+    let began = Instant::now();
+    for _ in 0..TIMES {
+        let subject = Subject::of(&registry, target(&served), Operation::Create, Some(black_box(&object)), None);
+        assert!(!registry.admission.may_change(&subject) && !registry.admission.may_refuse(&subject));
+    }
+    println!("{:?} a write", began.elapsed() / TIMES);
+    registry.store.shutdown().await;
+}
