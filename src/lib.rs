@@ -14,6 +14,7 @@ pub mod config;
 pub mod controllers;
 pub mod custom;
 pub mod discovery;
+pub mod enablement;
 pub mod etcd;
 pub mod expressions;
 pub mod field;

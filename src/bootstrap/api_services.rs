@@ -4,7 +4,7 @@ use flotilla_proto::value;
 use flotilla_proto::value::Value;
 
 use super::text::{TextError, lines};
-use super::{Seed, Upkeep};
+use super::{BootstrapInput, Seed, Upkeep};
 
 /// How a group version ranks among the others; higher comes first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -38,9 +38,11 @@ pub fn priorities() -> Result<Vec<GroupVersionPriority<'static>>, TextError> {
         .collect()
 }
 
-/// One API service per group version.
-pub(super) fn seeds(now: &str) -> Result<Vec<Seed>, TextError> {
-    Ok(priorities()?.iter().map(|entry| seed(entry, now)).collect())
+/// One API service per group version that is switched on.
+pub(super) fn seeds(input: &BootstrapInput) -> Result<Vec<Seed>, TextError> {
+    let all = priorities()?;
+    let on = all.iter().filter(|entry| input.enablement.serves_any(entry.group, entry.version));
+    Ok(on.map(|entry| seed(entry, &input.now)).collect())
 }
 
 fn seed(entry: &GroupVersionPriority<'_>, now: &str) -> Seed {

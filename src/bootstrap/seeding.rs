@@ -15,7 +15,7 @@ const CONCURRENT: usize = 64;
 /// What is written first, since the others need it: namespaces to be in, ranges to take addresses of.
 const FIRST: [&str; 2] = ["namespaces", "servicecidrs"];
 /// What is written last: clients cannot delete it, so that it says for ever that everything was made once.
-const LAST: &str = "priorityclasses";
+pub(super) const LAST: &str = "priorityclasses";
 
 /// Why the objects of the start could not all be written.
 #[derive(Debug, thiserror::Error)]

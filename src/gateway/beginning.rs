@@ -161,6 +161,7 @@ fn bootstrap_input(boot: &Boot) -> BootstrapInput {
         port: boot.address.port(),
         client_ca: Some(boot.pki.client_authorities_pem()),
         front_proxy: Some(front_proxy(boot)),
+        enablement: boot.config.runtime_config.clone(),
         now: now().to_string(),
     }
 }
@@ -196,6 +197,7 @@ mod tests {
     use super::*;
     use crate::access::User;
     use crate::config::PortRange;
+    use crate::enablement::Enablement;
     use crate::gateway::Caller;
     use crate::registry::{DeleteOptions, Incoming, Target, WriteOptions};
     use crate::scratch::Scratch;
@@ -212,6 +214,7 @@ mod tests {
             port: 6443,
             client_ca: None,
             front_proxy: None,
+            enablement: Enablement::default(),
             now: now().to_string(),
         }
     }

@@ -56,7 +56,10 @@ pub(super) struct RequestInfo {
 pub(super) fn route(resources: &Resources, method: &str, path: &str, watch: bool) -> Routed {
     let decoded = path::decode(path);
     match path::parse(&decoded) {
-        Target::Resource(of) => objects(resources.find(&of.group, &of.version, &of.resource), of, method, watch),
+        Target::Resource(of) => {
+            let served = resources.find(&of.group, &of.version, &of.resource).filter(|served| !served.off);
+            objects(served, of, method, watch)
+        }
         Target::WatchOfNothing => Routed::WatchOfNothing,
         Target::Other => match &*decoded {
             METRICS => Routed::Metrics,

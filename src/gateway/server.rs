@@ -22,10 +22,11 @@ use crate::ahead;
 use crate::boot::{Boot, Drain};
 use crate::bootstrap::{self, SeedError};
 use crate::discovery::health::Health;
+use crate::kinds::capabilities;
 use crate::limits;
 use crate::metrics::Page;
 use crate::outbound::CredentialFiles;
-use crate::registry::Registry;
+use crate::registry::{Registry, Resources};
 use crate::registry::plugins::Plugins;
 use crate::status::{ApiError, qualified};
 use crate::watchdog::{self, Watchdog, Work};
@@ -81,6 +82,7 @@ impl Gateway {
     /// When an object that must exist cannot be written.
     pub async fn start(boot: &Boot) -> Result<Arc<Self>, StartError> {
         let mut registry = Registry::new(boot.store.clone(), boot.config.service_node_port_range);
+        registry.resources = Resources::enabled(&boot.config.runtime_config);
         registry.accounts_are_made = boot.config.embedded_controllers;
         registry.plugins = Plugins::new(&boot.config.enable_admission_plugins, &boot.config.disable_admission_plugins);
         registry.authorizer = boot.authorizer.clone();
@@ -89,8 +91,9 @@ impl Gateway {
         let given = CredentialFiles::new(boot.config.proxy_files(), None);
         registry.aggregation = Aggregation::new(given, Arc::clone(&boot.pki));
         let registry = Arc::new(registry);
+        capabilities::decide(boot.config.allow_privileged);
         let address = format!("{}:{}", boot.config.advertised(), boot.address.port());
-        let published = Published::new(address)?;
+        let published = Published::new(address, &Arc::new(boot.config.runtime_config.clone()))?;
         let mut following = vec![follow_roles(&registry)?, published.follow(&registry)];
         let outside = Plugin::FOLLOWED.map(|plugin| follow_outside(&registry, plugin));
         registry.authorizer.rbac.is_complete().await;

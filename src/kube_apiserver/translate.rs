@@ -9,6 +9,7 @@ use flotilla_golang::strconv;
 use super::parse::{Given, Misuse};
 use super::table::{Fate, Flag};
 use super::{gates, value};
+use crate::enablement::Enablement;
 use crate::registry::plugins;
 
 /// Where kube-apiserver keeps the certificate that it makes, unless told otherwise.
@@ -40,6 +41,7 @@ pub fn translate(given: &Given) -> Result<Translation, Misuse> {
     if let Err(why) = gates::check(given.all("feature-gates").iter().map(String::as_str)) {
         wrong.push(why);
     }
+    apis(given, &mut to, &mut wrong);
     modes(given, &mut to, &mut wrong);
     plugins_of(given, &mut to, &mut wrong);
     listening(given, &mut to, &mut wrong);
@@ -70,6 +72,21 @@ fn judge(flag: &Flag, values: &[String], to: &mut Translation, wrong: &mut Vec<S
         Fate::Refused(why) if asks => wrong.push(format!("--{} cannot be used: {why}", flag.name)),
         _ => {}
     }
+}
+
+/// Which APIs are served, and what pods may be given.
+fn apis(given: &Given, to: &mut Translation, wrong: &mut Vec<String>) {
+    match given.all("runtime-config").join(",").parse::<Enablement>() {
+        Ok(enablement) => {
+            for key in enablement.absent() {
+                let why = "the versions that Kubernetes 1.36 serves by default are served, and no others";
+                to.told.push(format!("--runtime-config={key}: {why}"));
+            }
+            to.set("runtime-config", enablement);
+        }
+        Err(why) => wrong.push(why.to_string()),
+    }
+    to.set("allow-privileged", given.is("allow-privileged"));
 }
 
 /// Who decides what users may do.

@@ -12,12 +12,11 @@ pub(super) const MISC: Section = Section {
             "true",
             "Do not pass on redirects of aggregated servers.",
         ),
-        told(
+        acts(
             "allow-privileged",
             Kind::Bool,
-            "true",
-            "Allow privileged containers.",
-            "privileged containers are allowed all the same",
+            "",
+            "Allow privileged containers, and processes of the host.",
         ),
         accepted(
             "coordinated-leadership-lease-duration",
