@@ -89,9 +89,8 @@ pub fn registered() -> impl Iterator<Item = (&'static str, &'static str)> {
 impl Enablement {
     /// Whether clients are served a built-in resource.
     pub fn serves(&self, group: &str, version: &str, resource: &str) -> bool {
-        let key = |((of, at, name), _): &(&(String, String, String), &bool)| (of, at, name) == (group, version, resource);
-        match self.resources.iter().find(|entry| key(entry)) {
-            Some((_, on)) => *on,
+        match self.resources.get(&(group.to_owned(), version.to_owned(), resource.to_owned())) {
+            Some(on) => *on,
             None => self.serves_version(group, version),
         }
     }
@@ -104,9 +103,16 @@ impl Enablement {
     }
 
     fn serves_version(&self, group: &str, version: &str) -> bool {
-        let own = self.versions.iter().find(|((of, at), _)| (of.as_str(), at.as_str()) == (group, version));
+        let own = self.versions.get(&(group.to_owned(), version.to_owned())).copied();
         let of_class = || self.classes.iter().rfind(|(class, _)| class.has(version)).map(|(_, on)| *on);
-        own.map(|(_, on)| *on).or_else(of_class).unwrap_or(true)
+        own.or_else(of_class).unwrap_or(true)
+    }
+
+    /// The setting that takes away what priority and fairness follow, if one does.
+    pub fn takes_priorities(&self) -> Option<&str> {
+        let decides = ["flowcontrol.apiserver.k8s.io/v1", "api/ga", "api/all"];
+        let said = |key: &&str| matches!(self.said.get(*key).map(String::as_str), Some("true" | "false"));
+        decides.into_iter().find(said).filter(|key| self.said[*key] == "false")
     }
 
     /// What is switched on and is not here, since only the versions are that Kubernetes serves by default.
@@ -151,6 +157,14 @@ impl Enablement {
     }
 }
 
+/// What a former name of the core group's version is now.
+fn former(key: &str) -> &str {
+    match key.strip_prefix("api/").unwrap_or(key) {
+        core if core == "v1" || core.starts_with("v1/") => "/v1",
+        _ => key,
+    }
+}
+
 /// Checks that each setting can be one of an API that is built in.
 fn check(said: &BTreeMap<&str, &str>) -> Result<(), EnablementError> {
     if said.len() == 1 && said.get("api/all") == Some(&"false") {
@@ -178,7 +192,8 @@ impl FromStr for Enablement {
     fn from_str(text: &str) -> Result<Self, EnablementError> {
         let pairs = text.split(',').filter(|pair| !pair.is_empty());
         let pairs = pairs.map(|pair| pair.split_once('=').unwrap_or((pair, "")));
-        let said: BTreeMap<&str, &str> = pairs.map(|(key, value)| (key.trim(), value.trim())).collect();
+        let pairs = pairs.map(|(key, value)| (key.trim(), value.trim())).filter(|(key, _)| *key != "api/legacy");
+        let said: BTreeMap<&str, &str> = pairs.map(|(key, value)| (former(key), value)).collect();
         check(&said)?;
         let mut enablement = Self::default();
         for (name, class) in CLASSES {
@@ -241,6 +256,8 @@ mod tests {
         let most = given("apps/v1/deployments=false, autoscaling/v1=false");
         assert!(!most.serves("apps", "v1", "deployments") && most.serves("apps", "v1", "daemonsets"));
         assert!(most.serves_any("autoscaling", "v2") && !most.serves_any("autoscaling", "v1"));
+        assert!(!given("v1=false").serves("", "v1", "pods") && !given("api/v1=false").serves_any("", "v1"));
+        assert_eq!(given("api/legacy=false"), given(""));
         assert!(given("api/all=false,api/ga=true").serves_any("apps", "v1"));
         assert!(given("api/beta=false,api/alpha=false").serves_any("apps", "v1"));
         assert_eq!(most.to_string().parse(), Ok(most));
@@ -259,7 +276,7 @@ mod tests {
     fn nonsense_is_refused_in_the_words_of_kube_apiserver() {
         for (text, words) in [
             ("api/all=false", "invalid runtime-config with only api/all=false"),
-            ("v1=false", "runtime-config invalid key v1"),
+            ("v2=false", "runtime-config invalid key v2"),
             ("a/b/c/d=true", "runtime-config invalid key a/b/c/d"),
             ("foo/v1=true,bar/v2/x=false", "unknown api groups bar/v2,foo/v1"),
             ("apps/v7=true", "group version apps/v7 that has not been registered"),

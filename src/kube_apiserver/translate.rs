@@ -82,6 +82,11 @@ fn apis(given: &Given, to: &mut Translation, wrong: &mut Vec<String>) {
                 let why = "the versions that Kubernetes 1.36 serves by default are served, and no others";
                 to.told.push(format!("--runtime-config={key}: {why}"));
             }
+            let fair = given.one("enable-priority-and-fairness") != Some("false");
+            if let Some(key) = enablement.takes_priorities().filter(|_| fair) {
+                let with = "conflicts with --enable-priority-and-fairness=true";
+                wrong.push(format!("--runtime-config={key}=false {with}"));
+            }
             to.set("runtime-config", enablement);
         }
         Err(why) => wrong.push(why.to_string()),

@@ -185,6 +185,11 @@ impl Resources {
         Some(known.sorted[at].clone())
     }
 
+    /// Whether clients are served anything of a built-in group.
+    pub fn has_group(&self, group: &str) -> bool {
+        self.builtin.iter().any(|of| of.group() == group && !of.off)
+    }
+
     /// Every resource in every served version.
     pub fn all(&self) -> Arc<Vec<Arc<Served>>> {
         self.known.load().sorted.clone()

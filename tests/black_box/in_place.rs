@@ -120,9 +120,16 @@ fn help_version_and_misuse() {
         ("--advertise-address=nowhere", "failed to parse IP"),
         ("--runtime-config=foo/v1=true", "unknown api groups foo/v1"),
         ("--runtime-config=apps/v7=true", "group version apps/v7 that has not been registered"),
-        ("--runtime-config=api/all=false", "invalid runtime-config with only api/all=false"),
+        (
+            "--runtime-config=api/all=false --enable-priority-and-fairness=false",
+            "Error: invalid runtime-config with only api/all=false",
+        ),
+        (
+            "--runtime-config=flowcontrol.apiserver.k8s.io/v1=false",
+            "--runtime-config=flowcontrol.apiserver.k8s.io/v1=false conflicts with --enable-priority-and-fairness=true",
+        ),
     ] {
-        let (code, _, err) = says("kube-apiserver", &[flag]);
+        let (code, _, err) = says("kube-apiserver", &flag.split(' ').collect::<Vec<_>>());
         assert!(code == Some(1) && err.contains(part), "{flag}: {code:?} {err}");
     }
     let (code, out, _) = says("etcd", &["--help"]);
@@ -223,13 +230,16 @@ fn bootstrap_tokens_are_none_unless_asked_for() {
 #[test]
 fn apis_are_switched_off() {
     let prepared = Prepared::new();
-    let off = "--runtime-config=batch/v1=false,autoscaling/v1=false,apps/v1/daemonsets=false,api/beta=true,flowcontrol.apiserver.k8s.io/v1=false";
+    let off = "--runtime-config=batch/v1=false,autoscaling/v1=false,apps/v1/daemonsets=false,api/beta=true";
     let mut server = start(&prepared, "kubeadm", &[off]);
     let mut admin = prepared.ready(&mut server, "admin");
     let jobs = "/apis/batch/v1/namespaces/default/jobs";
-    for path in [jobs, "/apis/batch/v1", "/apis/batch", "/apis/autoscaling/v1", "/apis/apps/v1/daemonsets"] {
+    for path in [jobs, "/apis/batch/v1", "/apis/batch", "/apis/batch/v7/x"] {
         let answer = admin.get(path);
         assert_eq!((answer.status, answer.text().trim_end()), (404, "404 page not found"), "{path}");
+    }
+    for path in ["/apis/autoscaling/v1", "/apis/autoscaling/v1/horizontalpodautoscalers", "/apis/apps/v1/daemonsets"] {
+        assert_eq!(admin.get(path).expect(404)["message"], "the server could not find the requested resource", "{path}");
     }
     assert_eq!(send(&mut admin, "POST", jobs, &[], "{\"metadata\": {\"name\": \"j\"}}").status, 404);
     for path in ["/apis/apps/v1/deployments", "/apis/autoscaling/v2/horizontalpodautoscalers", "/api/v1/pods"] {
