@@ -38,8 +38,10 @@ pub fn translate(given: &Given) -> Result<Translation, Misuse> {
     for (flag, values) in given.flags() {
         judge(flag, values, &mut to, &mut wrong);
     }
-    if let Err(why) = gates::check(given.all("feature-gates").iter().map(String::as_str)) {
-        wrong.push(why);
+    match gates::check(given.all("feature-gates")) {
+        Ok(others) if others.is_empty() => {}
+        Ok(others) => to.told.push(format!("--feature-gates={}: features are as by default", others.join(","))),
+        Err(why) => wrong.push(why),
     }
     apis(given, &mut to, &mut wrong);
     modes(given, &mut to, &mut wrong);
