@@ -4,7 +4,7 @@ use flotilla_proto::conform;
 use flotilla_proto::value::Value;
 use futures_util::StreamExt;
 
-use super::{BootstrapInput, Renewal, Seed, TextError, objects};
+use super::{BootstrapInput, Renewal, Seed, TextError, cluster, objects};
 use crate::gateway::Caller;
 use crate::registry::{DeleteOptions, Incoming, Registry, Target, WriteOptions, stored_value};
 use crate::status::{ApiError, ApiResult};
@@ -73,8 +73,8 @@ pub async fn renew(registry: &Registry, seeds: Vec<Seed>) -> Vec<Seed> {
 
 /// Whether everything that must exist did once, as far as this replica knows: of what clients can delete, not all may
 /// be there any more. Before that no server takes what clients write.
-pub fn was_seeded(registry: &Registry, input: &BootstrapInput) -> Result<bool, TextError> {
-    Ok(objects(input)?.iter().filter(|seed| seed.resource == LAST).all(|seed| exists(registry, seed)))
+pub fn was_seeded(registry: &Registry) -> bool {
+    cluster::priority_classes().into_iter().all(|seed| exists(registry, &seed))
 }
 
 fn exists(registry: &Registry, seed: &Seed) -> bool {
