@@ -70,6 +70,48 @@ fn every_tool_starts_its_etcd() {
     }
 }
 
+/// The arguments of the container in the manifest of a static pod, without the program's name.
+fn arguments_of(manifest: &str) -> Vec<String> {
+    let lines = manifest.lines().map(str::trim);
+    let command = lines.skip_while(|line| *line != "- command:").skip(1).map_while(|line| line.strip_prefix("- "));
+    command.skip(1).map(str::to_owned).collect()
+}
+
+#[test]
+fn the_static_pod_of_kubeadm_starts() {
+    let written = include_str!("../../deploy/kubeadm/kube-apiserver.yaml");
+    let given = arguments_of(written);
+    let recorded = line_of("kubeadm");
+    let name = |flag: &str| flag.split('=').next().unwrap_or_default().to_owned();
+    let names: Vec<String> = given.iter().map(|flag| name(flag)).filter(|name| name != "--data-dir").collect();
+    assert_eq!(names, recorded.iter().map(|flag| name(flag)).collect::<Vec<_>>());
+    let prepared = Prepared::new();
+    // Where the files are that the node has under these names.
+    let places = [
+        ("/etc/kubernetes/pki/ca.crt", "$C/client-cert-auth-ca.crt"),
+        ("/etc/kubernetes/pki/apiserver-kubelet-client.", "$C/admin."),
+        ("/etc/kubernetes/pki/sa.key", "$C/sa-signer.key"),
+        ("/etc/kubernetes/pki/", "$C/"),
+        ("--secure-port=6443", "--secure-port=$S"),
+        ("/var/lib/flotilla", "$D"),
+    ];
+    let here = |flag: &String| places.iter().fold(flag.clone(), |flag, (there, here)| flag.replace(there, here));
+    let flags: Vec<String> = given.iter().map(here).collect();
+    let mut server = prepared.start("kube-apiserver", &flags.iter().map(String::as_str).collect::<Vec<_>>());
+    let mut client = prepared.ready(&mut server, "admin");
+    client.get("/api/v1/namespaces/kube-system").expect(200);
+    server.until(|| {
+        let endpoints = client.get("/api/v1/namespaces/default/endpoints/kubernetes");
+        (endpoints.status == 200 && endpoints.json()["subsets"][0]["addresses"][0]["ip"] == "192.0.2.2").then_some(())
+    });
+    for probe in ["path: /livez", "path: /readyz"] {
+        assert!(written.contains(probe), "{probe}");
+        let path = probe.trim_start_matches("path: ");
+        assert_eq!(prepared.connect(None).expect("a connection").get(path).status, 200, "{path}");
+    }
+    assert!(server.terminate().success());
+}
+
 #[test]
 fn data_lies_beside_the_certificates_unless_said() {
     let prepared = Prepared::new();
