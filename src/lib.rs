@@ -7,7 +7,7 @@
 //! A module imports only modules that are named before it here; `tests/layers.rs` checks that.
 //!
 //! - Facts, errors and bounds: `limits`, `wall_clock`, `version`, `api_version`, `field`, `status`, `unreadable`,
-//!   `catalogued`, `embedded`
+//!   `enablement`, `catalogued`, `embedded`
 //! - What is configured: `config`, `pki`
 //! - Trees of objects: `patch`, `fieldmanager`, `printing`, `rules`
 //! - What is measured: `prometheus`
@@ -39,6 +39,7 @@ pub mod custom;
 pub mod discovery;
 pub mod drain;
 pub mod embedded;
+pub mod enablement;
 pub mod etcd;
 pub mod expressions;
 pub mod field;

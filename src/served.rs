@@ -14,6 +14,7 @@ use tokio::sync::watch;
 
 use crate::catalogued;
 use crate::custom::{self, Custom, Definition};
+use crate::enablement::Enablement;
 use crate::kinds;
 use crate::printing::{CUSTOM_SCALE_COLUMNS, SCALE_COLUMNS};
 use crate::rules::Strategy;
@@ -34,6 +35,8 @@ pub struct Served {
     pub parts: Vec<(Text, Arc<Served>)>,
     /// What the definition says, of a custom resource.
     pub custom: Option<Custom>,
+    /// Whether it is switched off: clients are not served it, the server itself goes on with what it has of it.
+    pub off: bool,
 }
 
 impl Served {
@@ -145,7 +148,13 @@ impl Known {
 impl Resources {
     /// The built-in resources.
     pub fn builtin() -> Self {
-        let served = |resource| Arc::new(served(resource));
+        Self::enabled(&Enablement::default())
+    }
+
+    /// The built-in resources, of which clients are served those that are switched on.
+    pub fn enabled(enablement: &Enablement) -> Self {
+        let on = |of: &Resource| enablement.serves(&of.group, &of.version, &of.name);
+        let served = |resource: &'static Resource| Arc::new(Served { off: !on(resource), ..served(resource) });
         let all = catalogue::resources().filter(|resource| !resource.verbs.is_empty()).map(served);
         let builtin: Vec<_> = all.collect();
         let known = ArcSwap::from_pointee(Known::of(builtin.clone()));
@@ -183,6 +192,11 @@ impl Resources {
         let known = self.known.load();
         let at = known.sorted.binary_search_by(|of| order(of).cmp(&(group, version, name))).ok()?;
         Some(known.sorted[at].clone())
+    }
+
+    /// Whether clients are served anything of a built-in group.
+    pub fn has_group(&self, group: &str) -> bool {
+        self.builtin.iter().any(|of| of.group() == group && !of.off)
     }
 
     /// Every resource in every served version.
@@ -235,7 +249,7 @@ fn served(resource: &'static Resource) -> Served {
     let parts = parts
         .filter_map(|sub| Some((sub.name.clone(), Arc::new(part(resource, sub, &table, SCALE_COLUMNS)?))))
         .collect();
-    Served { resource: Ref::Static(resource), stored, strategy, table, parts, custom: None }
+    Served { resource: Ref::Static(resource), stored, strategy, table, parts, custom: None, off: false }
 }
 
 /// A version of a custom resource as it is served.
@@ -254,6 +268,7 @@ fn defined(custom: Custom) -> Served {
         table,
         parts,
         custom: Some(custom),
+        off: false,
     }
 }
 
@@ -273,6 +288,7 @@ fn part(resource: &Resource, subresource: &Subresource, table: &TableId, scale: 
         table: table.clone(),
         parts: Vec::new(),
         custom: None,
+        off: false,
     })
 }
 

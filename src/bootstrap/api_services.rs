@@ -3,13 +3,15 @@
 use flotilla_proto::value;
 use flotilla_proto::value::Value;
 
-use super::{Seed, Upkeep};
+use super::{BootstrapInput, Seed, Upkeep};
 use crate::discovery::{GroupVersionPriority, priorities};
 use crate::embedded::TextError;
 
-/// One API service per group version.
-pub(super) fn seeds(now: &str) -> Result<Vec<Seed>, TextError> {
-    Ok(priorities()?.iter().map(|entry| seed(entry, now)).collect())
+/// One API service per group version that is switched on.
+pub(super) fn seeds(input: &BootstrapInput) -> Result<Vec<Seed>, TextError> {
+    let all = priorities()?;
+    let on = all.iter().filter(|entry| input.enablement.serves_any(entry.group, entry.version));
+    Ok(on.map(|entry| seed(entry, &input.now)).collect())
 }
 
 fn seed(entry: &GroupVersionPriority<'_>, now: &str) -> Seed {

@@ -17,7 +17,9 @@ use flotilla_proto::value::Value;
 
 use crate::embedded::TextError;
 
+use crate::enablement::Enablement;
 pub use api_services::local_api_service;
+
 pub use cluster::{endpoints, published};
 pub use flow::{GROUP as FLOW_GROUP, dangling};
 pub use renewal::{Kept, Renewal, Upkeep, claims_upkeep};
@@ -46,6 +48,8 @@ pub struct BootstrapInput {
     pub client_ca: Option<String>,
     /// How a front proxy is trusted, if one is.
     pub front_proxy: Option<FrontProxy>,
+    /// Which built-in APIs clients are served.
+    pub enablement: Enablement,
     /// The present time, RFC 3339 in whole seconds and UTC.
     pub now: String,
 }
@@ -123,8 +127,11 @@ pub fn objects(input: &BootstrapInput) -> Result<Vec<Seed>, TextError> {
     seeds.extend(cluster::priority_classes());
     seeds.extend(cluster::config_maps(input));
     seeds.extend(roles::seeds()?);
-    seeds.extend(api_services::seeds(&input.now)?);
+    seeds.extend(api_services::seeds(input)?);
     seeds.extend(cluster::kubernetes_service(input));
+    // What is in the core group the server itself needs, and what says that all is there.
+    let is_needed = |of: &Seed| of.group.is_empty() || of.resource == seeding::LAST;
+    seeds.retain(|of| is_needed(of) || input.enablement.serves(of.group, of.version, of.resource));
     Ok(seeds)
 }
 

@@ -4,7 +4,7 @@ use flotilla_proto::conform;
 use flotilla_proto::value::Value;
 use futures_util::StreamExt;
 
-use super::{BootstrapInput, Renewal, Seed, objects};
+use super::{BootstrapInput, Renewal, Seed, cluster, objects};
 use crate::embedded::TextError;
 use crate::registry::{DeleteOptions, Incoming, Registry, Target, WriteOptions, stored_value};
 use crate::request::Caller;
@@ -16,7 +16,7 @@ const CONCURRENT: usize = 64;
 /// What is written first, since the others need it: namespaces to be in, ranges to take addresses of.
 const FIRST: [&str; 2] = ["namespaces", "servicecidrs"];
 /// What is written last: clients cannot delete it, so that it says for ever that everything was made once.
-const LAST: &str = "priorityclasses";
+pub(super) const LAST: &str = "priorityclasses";
 
 /// Why the objects of the start could not all be written.
 #[derive(Debug, thiserror::Error)]
@@ -74,8 +74,8 @@ pub async fn renew(registry: &Registry, seeds: Vec<Seed>) -> Vec<Seed> {
 
 /// Whether everything that must exist did once, as far as this replica knows: of what clients can delete, not all may
 /// be there any more. Before that no server takes what clients write.
-pub fn was_seeded(registry: &Registry, input: &BootstrapInput) -> Result<bool, TextError> {
-    Ok(objects(input)?.iter().filter(|seed| seed.resource == LAST).all(|seed| exists(registry, seed)))
+pub fn was_seeded(registry: &Registry) -> bool {
+    cluster::priority_classes().into_iter().all(|seed| exists(registry, &seed))
 }
 
 fn exists(registry: &Registry, seed: &Seed) -> bool {

@@ -15,6 +15,7 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
+use crate::enablement::Enablement;
 use crate::limits;
 
 pub use choices::{AuthorizationMode, EndpointReconciler, TlsVersion};
@@ -95,6 +96,18 @@ pub struct Config {
     #[arg(long, value_name = "ADDR")]
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub advertise_address: Option<IpAddr>,
+
+    /// Built-in APIs to switch on or off, as in `batch/v1=false,apps/v1/deployments=false`; `api/all`, `api/ga`,
+    /// `api/beta` and `api/alpha` stand for the versions of that kind.
+    ///
+    /// As kube-apiserver has it; only the versions that Kubernetes serves by default are here.
+    #[arg(long, value_name = "API=BOOL,...", default_value_t = Enablement::default())]
+    pub runtime_config: Enablement,
+
+    /// Let pods have privileged containers, and processes of the host.
+    #[arg(long, value_name = "BOOL", default_value_t = true, num_args = 0..=1, require_equals = true,
+          default_missing_value = "true", action = clap::ArgAction::Set)]
+    pub allow_privileged: bool,
 
     /// Addresses of which Services get theirs: one range, or one of each IP family, the first being the default.
     #[arg(long, value_name = "CIDR[,CIDR]", default_value_t = ServiceRanges::default())]

@@ -8,6 +8,7 @@ use super::*;
 use crate::access::tokens::SpareKey;
 use crate::config::PortRange;
 use crate::drain::DrainBegin;
+use crate::enablement::Enablement;
 use crate::limits;
 use crate::registry::{DeleteOptions, Propagation, Target};
 use crate::scratch::Scratch;
@@ -36,6 +37,7 @@ impl Cluster {
             port: 6443,
             client_ca: None,
             front_proxy: None,
+            enablement: Enablement::default(),
             now: crate::registry::now().to_string(),
         };
         let settings =

@@ -9,12 +9,13 @@ use flotilla_proto::value::Value;
 
 use super::health::{Health, Part};
 use super::*;
+use crate::enablement::Enablement;
 use crate::request::negotiate::{Media, Representation};
 
 const AGGREGATED: &str = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList";
 
 fn documents() -> Documents {
-    Documents::build(&built_in().expect("priorities parse"), "127.0.0.1:6443")
+    Documents::build(&built_in(&Enablement::default()).expect("priorities parse"), "127.0.0.1:6443")
 }
 
 fn get<'a>(path: &'a str, accept: &'a str) -> Request<'a> {
@@ -111,7 +112,7 @@ fn methods_and_unknown_paths_are_told_apart() {
 #[test]
 fn custom_groups_come_last_with_their_versions_ranked() {
     let pods = catalogue::resource("", "v1", "pods").expect("a resource");
-    let mut served = built_in().expect("priorities parse");
+    let mut served = built_in(&Enablement::default()).expect("priorities parse");
     for version in ["v1alpha1", "v1", "v2beta1", "v2"] {
         let resource = Resource { name: Cow::Borrowed("gizmos"), group: "a.example.com".into(), ..pods.clone() };
         served.push(Served {

@@ -121,10 +121,10 @@ impl Documents {
         }
     }
 
-    /// Whether a path lies below that of a group that is built in.
+    /// Whether a path lies below that of a group that is built in and has documents.
     fn is_within_group(&self, path: &str) -> bool {
         match path.strip_prefix("/apis/").and_then(|path| path.split_once('/')) {
-            Some((group, _)) => catalogue::group(group).is_some(),
+            Some((group, _)) => catalogue::group(group).is_some() && self.has_group(group),
             None => path.starts_with("/api/"),
         }
     }

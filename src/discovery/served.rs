@@ -8,6 +8,7 @@ use flotilla_proto::value::Value;
 
 use super::priorities;
 use crate::embedded::TextError;
+use crate::enablement::Enablement;
 
 /// Rank of the groups of custom resources (`groupPriorityMinimum` of their API services).
 pub const CUSTOM_GROUP_PRIORITY: i64 = 1000;
@@ -37,15 +38,16 @@ pub struct Served {
     pub resources: Vec<Ref<Resource>>,
 }
 
-/// All built-in group versions.
+/// All built-in group versions that are switched on.
 ///
 /// # Errors
 /// When the embedded table of priorities does not parse, which tests rule out.
-pub fn built_in() -> Result<Vec<Served>, TextError> {
+pub fn built_in(enablement: &Enablement) -> Result<Vec<Served>, TextError> {
     let ranks = priorities()?;
     let mut all = Vec::new();
     for group in catalogue::groups() {
-        for version in group.versions {
+        for version in group.versions.iter().filter(|version| enablement.serves_any(group.name, version.name)) {
+            let on = |of: &&Resource| enablement.serves(group.name, version.name, &of.name);
             let rank = ranks.iter().find(|rank| rank.group == group.name && rank.version == version.name);
             let (group_priority, version_priority) =
                 rank.map_or(REGISTRATION_PRIORITY, |rank| (rank.group_priority, rank.version_priority));
@@ -57,7 +59,7 @@ pub fn built_in() -> Result<Vec<Served>, TextError> {
                 custom: false,
                 stale: false,
                 told: None,
-                resources: version.resources.iter().map(Ref::Static).collect(),
+                resources: version.resources.iter().filter(on).map(Ref::Static).collect(),
             });
         }
     }

@@ -43,9 +43,13 @@ impl Beginning {
         let work = Work { registry, input, settings, drain };
         if boot.config.initial_cluster.is_none() {
             work.registry.repair_addresses().await.map_err(StartError::Addresses)?;
-            seed(&work.registry, &work.input).await?;
-            let left =
-                bootstrap::renew(&work.registry, bootstrap::objects(&work.input).map_err(SeedError::from)?).await;
+            let left = match seed(&work.registry, &work.input).await? {
+                Seeded::Now => Vec::new(),
+                Seeded::Before => {
+                    let all = bootstrap::objects(&work.input).map_err(SeedError::from)?;
+                    bootstrap::renew(&work.registry, all).await
+                }
+            };
             beginning.done(&work);
             actix_web::rt::spawn(async move { renew(&work, left).await });
             return Ok(beginning);
@@ -112,20 +116,30 @@ struct Work {
     drain: Drain,
 }
 
+/// When the objects were made that must exist.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Seeded {
+    /// Just now, by this replica: they are as this release has them.
+    Now,
+    /// By another one, or another release.
+    Before,
+}
+
 /// Has the objects that must exist made: by this replica if it leads, else by the one that does.
-async fn seed(registry: &Registry, input: &BootstrapInput) -> Result<(), StartError> {
+async fn seed(registry: &Registry, input: &BootstrapInput) -> Result<Seeded, StartError> {
     let mut leads = registry.leadership();
     loop {
         let leads_now = *leads.borrow_and_update();
         // What a client has deleted since does not keep this server from serving.
-        if bootstrap::was_seeded(registry, input)? {
-            return Ok(());
+        if bootstrap::was_seeded(registry) {
+            return Ok(Seeded::Before);
         }
         if leads_now {
             // First what an attempt has left that was cut off: the address of a service that it did not come to make.
             // Later a client may have an address, through any member, of a service that it is about to make.
             registry.repair_addresses().await.map_err(StartError::Addresses)?;
-            return Ok(bootstrap::seed(registry, input).await?);
+            bootstrap::seed(registry, input).await?;
+            return Ok(Seeded::Now);
         }
         // The objects come with changes of many tables; this is the one time when looking again is simpler.
         let _ = tokio::time::timeout(limits::SEED_CHECK_INTERVAL, leads.changed()).await;
@@ -161,6 +175,7 @@ fn bootstrap_input(boot: &Boot) -> BootstrapInput {
         port: boot.address.port(),
         client_ca: Some(boot.pki.client_authorities_pem()),
         front_proxy: Some(front_proxy(boot)),
+        enablement: boot.config.runtime_config.clone(),
         now: now().to_string(),
     }
 }
@@ -196,6 +211,7 @@ mod tests {
     use super::*;
     use crate::access::User;
     use crate::config::PortRange;
+    use crate::enablement::Enablement;
     use crate::registry::{DeleteOptions, Incoming, Target, WriteOptions};
     use crate::request::Caller;
     use crate::scratch::Scratch;
@@ -212,6 +228,7 @@ mod tests {
             port: 6443,
             client_ca: None,
             front_proxy: None,
+            enablement: Enablement::default(),
             now: now().to_string(),
         }
     }

@@ -47,7 +47,7 @@ pub(super) async fn look_again(gateway: &Gateway, info: RequestInfo, method: &st
     if known.is_none() {
         return Err(ApiError::unavailable("this server does not serve yet what is defined", 1));
     }
-    Ok(routing::objects(known, info.of, method, watch))
+    Ok(routing::objects(known, false, info.of, method, watch))
 }
 
 /// Whether a definition is stored that serves what a request names.

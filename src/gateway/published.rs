@@ -12,6 +12,7 @@ use crate::aggregation::{self, documents::Listed};
 use crate::custom::{self, Definitions};
 use crate::discovery::{self, Documents};
 use crate::embedded::TextError;
+use crate::enablement::Enablement;
 use crate::openapi::{Custom, OpenApi};
 use crate::registry::Registry;
 use crate::served::Served;
@@ -29,15 +30,15 @@ pub struct Published {
 }
 
 impl Published {
-    /// What is built in, for clients that reach this server at `HOST:PORT`.
+    /// What is built in and switched on, for clients that reach this server at `HOST:PORT`.
     ///
     /// # Errors
     /// The embedded tables of discovery do not parse, which tests rule out.
-    pub fn new(address: String) -> Result<Arc<Self>, TextError> {
-        let built_in = discovery::built_in()?;
+    pub fn new(address: String, enablement: &Arc<Enablement>) -> Result<Arc<Self>, TextError> {
+        let built_in = discovery::built_in(enablement)?;
         Ok(Arc::new(Self {
             documents: ArcSwap::from_pointee(Documents::build(&built_in, &address)),
-            openapi: ArcSwap::default(),
+            openapi: ArcSwap::from_pointee(OpenApi::new(enablement)),
             further: Mutex::default(),
             built_in,
             address,

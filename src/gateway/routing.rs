@@ -3,7 +3,6 @@
 use std::sync::Arc;
 
 use compact_str::CompactString;
-use flotilla_proto::catalogue;
 use flotilla_proto::schema::Subresource;
 
 use super::handler::Head;
@@ -56,7 +55,11 @@ pub(super) struct RequestInfo {
 pub(super) fn route(resources: &Resources, method: &str, path: &str, watch: bool) -> Routed {
     let decoded = path::decode(path);
     match path::parse(&decoded) {
-        Target::Resource(of) => objects(resources.find(&of.group, &of.version, &of.resource), of, method, watch),
+        Target::Resource(of) => {
+            let served = resources.find(&of.group, &of.version, &of.resource).filter(|served| !served.off);
+            let is_nowhere = served.is_none() && !resources.has_group(&of.group);
+            objects(served, is_nowhere, of, method, watch)
+        }
         Target::WatchOfNothing => Routed::WatchOfNothing,
         Target::Other => match &*decoded {
             METRICS => Routed::Metrics,
@@ -67,15 +70,21 @@ pub(super) fn route(resources: &Resources, method: &str, path: &str, watch: bool
     }
 }
 
-/// Finds who answers a request for objects of a resource, if it is known.
-pub(super) fn objects(served: Option<Arc<Served>>, of: ResourcePath, method: &str, watch: bool) -> Routed {
+/// Finds who answers a request for objects of a resource, if it is known; whether not even its group is built in.
+pub(super) fn objects(
+    served: Option<Arc<Served>>,
+    is_nowhere: bool,
+    of: ResourcePath,
+    method: &str,
+    watch: bool,
+) -> Routed {
     let custom = served.as_ref().filter(|served| served.custom.is_some());
     // HEAD is no verb of what is built in.
     let method = if method == "HEAD" && custom.is_some() { "GET" } else { method };
     let verb = Verb::of(method, watch, &of);
     let is_nowhere = match custom {
         Some(custom) => !is_custom_path(custom, &of, verb),
-        None => served.is_none() && catalogue::group(&of.group).is_none(),
+        None => is_nowhere,
     };
     let info = RequestInfo { verb, served: find(served, &of), of };
     if is_nowhere { Routed::Unserved(info) } else { Routed::Objects(info) }

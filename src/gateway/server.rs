@@ -26,12 +26,14 @@ use crate::boot::{Boot, StartError};
 use crate::drain::Drain;
 
 use crate::discovery::health::Health;
+use crate::kinds::capabilities;
 use crate::limits;
 use crate::outbound::CredentialFiles;
 use crate::prometheus::Page;
 use crate::registry::Registry;
 use crate::registry::plugins::Plugins;
 use crate::registry::subresources::remote::Kubelets;
+use crate::served::Resources;
 use crate::status::qualified;
 use crate::streams::Passing;
 use crate::watchdog::{self, Watchdog, Work};
@@ -87,6 +89,7 @@ impl Gateway {
     /// When an object that must exist cannot be written.
     pub async fn start(boot: &Boot) -> Result<Arc<Self>, StartError> {
         let mut registry = Registry::new(boot.store.clone(), boot.config.service_node_port_range);
+        registry.resources = Resources::enabled(&boot.config.runtime_config);
         registry.accounts_are_made = boot.config.embedded_controllers;
         registry.plugins = Plugins::new(&boot.config.enable_admission_plugins, &boot.config.disable_admission_plugins);
         registry.authorizer = boot.authorizer.clone();
@@ -95,8 +98,9 @@ impl Gateway {
         let given = CredentialFiles::new(boot.config.proxy_files(), None);
         registry.aggregation = Aggregation::new(given, Arc::clone(&boot.pki));
         let registry = Arc::new(registry);
+        capabilities::decide(boot.config.allow_privileged);
         let address = format!("{}:{}", boot.config.advertised(), boot.address.port());
-        let published = Published::new(address)?;
+        let published = Published::new(address, &Arc::new(boot.config.runtime_config.clone()))?;
         let mut following = vec![follow_roles(&registry)?, published.follow(&registry)];
         let outside = Plugin::FOLLOWED.map(|plugin| follow_outside(&registry, plugin));
         registry.authorizer.rbac.is_complete().await;
@@ -189,8 +193,8 @@ impl Gateway {
             let actor = web::Data::new(GatewayActor::new(gateway.clone()).start());
             actix_web::rt::spawn(gateway.watchdog.attend(watchdog::WORKER));
             let gateway = gateway.clone();
-            // A service of our own has its future boxed once. A handler of actix-web would have it boxed twice, and what
-            // it needs looked up for each request.
+            // A service of our own has its future boxed once. A handler of actix-web would have it boxed twice, and
+            // what it needs looked up for each request.
             config.default_service(fn_service(move |request: ServiceRequest| {
                 let (gateway, actor) = (gateway.clone(), actor.clone());
                 async move {

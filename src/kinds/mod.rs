@@ -9,6 +9,7 @@ mod admission_expressions;
 mod admission_policy;
 mod admission_rules;
 mod api_service;
+pub mod capabilities;
 pub mod certificate;
 mod configmap;
 mod controller_revision;

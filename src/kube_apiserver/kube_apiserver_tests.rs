@@ -81,6 +81,12 @@ fn what_would_be_dangerous_to_ignore_is_refused() {
         ("--enable-admission-plugins=EventRateLimit", "EventRateLimit"),
         ("--enable-admission-plugins=Foo", "enable-admission-plugins plugin \"Foo\" is unknown"),
         ("--feature-gates=Foo=true", "unrecognized feature gate: Foo"),
+        ("--feature-gates=AllAlpha", "missing bool value for AllAlpha"),
+        ("--feature-gates=AllAlpha=true,foo:A=true", "component not registered: foo"),
+        (
+            "--feature-gates=ConsistentListFromCache=false",
+            "cannot set feature gate ConsistentListFromCache to false, feature is locked to true",
+        ),
         ("--secure-port=0", "--secure-port 0 must be between 1 and 65535"),
     ] {
         let why = translated(&[line]).unwrap_err();
@@ -113,6 +119,10 @@ fn translations() {
         assert!(found.arguments.iter().any(|given| given == argument), "{argument} is not in {:?}", found.arguments);
     }
     assert_eq!(found.told, [""; 0]);
+    let gates =
+        "--feature-gates=kube:AllAlpha=true,APIResponseCompression=true,ConsistentListFromCache=true,AllBeta=false";
+    let told = translated(&["--data-dir=/d", "--service-cluster-ip-range=::/108", "--authorization-mode=RBAC", gates]);
+    assert_eq!(told.unwrap().told, ["--feature-gates=AllAlpha=true: features are as by default"]);
     let found = translated(&["--data-dir=/d", "--etcd-servers=http://a,http://b", "--service-cluster-ip-range=::/108"]);
     let told = found.unwrap().told;
     assert_eq!(told.len(), 2, "{told:?}");

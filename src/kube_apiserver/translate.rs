@@ -9,6 +9,7 @@ use flotilla_golang::strconv;
 use super::parse::{Given, Misuse};
 use super::table::{Fate, Flag};
 use super::{gates, value};
+use crate::enablement::Enablement;
 use crate::registry::plugins;
 
 /// Where kube-apiserver keeps the certificate that it makes, unless told otherwise.
@@ -37,9 +38,12 @@ pub fn translate(given: &Given) -> Result<Translation, Misuse> {
     for (flag, values) in given.flags() {
         judge(flag, values, &mut to, &mut wrong);
     }
-    if let Err(why) = gates::check(given.all("feature-gates").iter().map(String::as_str)) {
-        wrong.push(why);
+    match gates::check(given.all("feature-gates")) {
+        Ok(others) if others.is_empty() => {}
+        Ok(others) => to.told.push(format!("--feature-gates={}: features are as by default", others.join(","))),
+        Err(why) => wrong.push(why),
     }
+    apis(given, &mut to, &mut wrong);
     modes(given, &mut to, &mut wrong);
     plugins_of(given, &mut to, &mut wrong);
     listening(given, &mut to, &mut wrong);
@@ -70,6 +74,26 @@ fn judge(flag: &Flag, values: &[String], to: &mut Translation, wrong: &mut Vec<S
         Fate::Refused(why) if asks => wrong.push(format!("--{} cannot be used: {why}", flag.name)),
         _ => {}
     }
+}
+
+/// Which APIs are served, and what pods may be given.
+fn apis(given: &Given, to: &mut Translation, wrong: &mut Vec<String>) {
+    match given.all("runtime-config").join(",").parse::<Enablement>() {
+        Ok(enablement) => {
+            for key in enablement.absent() {
+                let why = "the versions that Kubernetes 1.36 serves by default are served, and no others";
+                to.told.push(format!("--runtime-config={key}: {why}"));
+            }
+            let fair = given.one("enable-priority-and-fairness") != Some("false");
+            if let Some(key) = enablement.takes_priorities().filter(|_| fair) {
+                let with = "conflicts with --enable-priority-and-fairness=true";
+                wrong.push(format!("--runtime-config={key}=false {with}"));
+            }
+            to.set("runtime-config", enablement);
+        }
+        Err(why) => wrong.push(why.to_string()),
+    }
+    to.set("allow-privileged", given.is("allow-privileged"));
 }
 
 /// Who decides what users may do.

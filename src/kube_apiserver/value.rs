@@ -28,7 +28,10 @@ pub fn parts(kind: Kind, text: &str) -> Result<Vec<String>, String> {
             Err(_) => Err(format!("failed to parse IP: {}", strconv::quote(text.trim()))),
         },
         Kind::Strings => comma_separated(text),
-        Kind::Pairs | Kind::Gates => pairs(text),
+        Kind::Pairs => pairs(text),
+        Kind::Settings | Kind::Gates => {
+            Ok(text.split(',').filter(|part| !part.is_empty()).map(str::to_owned).collect())
+        }
         Kind::Labels => comma_separated(text)?.into_iter().map(labelled).collect(),
         Kind::PortRange => Ok(vec![port_range(text)?.to_string()]),
         Kind::Quantity => match Quantity::parse(text) {

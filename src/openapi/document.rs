@@ -11,6 +11,7 @@ use super::operations::{Answered, Item};
 use super::paths::Paths;
 use super::schemas::{self, GroupVersion};
 use super::{custom, roots, v2};
+use crate::enablement::Enablement;
 
 /// What a v3 document is about.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
@@ -46,14 +47,15 @@ impl Subject {
         }
     }
 
-    /// All documents about built-in kinds and the server itself.
-    pub fn built_in() -> Vec<Self> {
+    /// All documents about built-in kinds that are switched on, and about the server itself.
+    pub fn built_in(enablement: &Enablement) -> Vec<Self> {
         let mut all = vec![Self::IssuerConfiguration, Self::Core, Self::Groups, Self::IssuerKeys, Self::ServerVersion];
         for group in catalogue::groups() {
-            if !group.name.is_empty() {
+            let mut versions = group.versions.iter().filter(|of| enablement.serves_any(group.name, of.name)).peekable();
+            if !group.name.is_empty() && versions.peek().is_some() {
                 all.push(Self::Group(group.name.into()));
             }
-            all.extend(group.versions.iter().map(|version| Self::Version(group.name.into(), version.name.into())));
+            all.extend(versions.map(|version| Self::Version(group.name.into(), version.name.into())));
         }
         all
     }
@@ -72,7 +74,7 @@ pub(super) struct Content {
 
 impl Content {
     /// The content of a document; `custom` are the custom resources of its group version.
-    pub fn new(subject: &Subject, custom: &[&Custom]) -> Self {
+    pub fn new(subject: &Subject, custom: &[&Custom], enablement: &Enablement) -> Self {
         let items: Vec<Item> = match subject {
             Subject::IssuerConfiguration => vec![roots::issuer_configuration()],
             Subject::Core => vec![roots::core()],
@@ -80,7 +82,7 @@ impl Content {
             Subject::Group(group) => vec![roots::group(group)],
             Subject::IssuerKeys => vec![roots::issuer_keys()],
             Subject::ServerVersion => vec![roots::server_version()],
-            Subject::Version(group, version) => version_items(group, version, custom),
+            Subject::Version(group, version) => version_items(group, version, custom, enablement),
         };
         let options = match subject {
             Subject::Version(..) if !custom.is_empty() => custom_options(),
@@ -101,13 +103,15 @@ impl Content {
     }
 }
 
-fn version_items(group: &str, version: &str, custom: &[&Custom]) -> Vec<Item> {
+fn version_items(group: &str, version: &str, custom: &[&Custom], enablement: &Enablement) -> Vec<Item> {
     if !custom.is_empty() {
         return custom.iter().flat_map(|of| Paths::new(&of.resource, true).items()).collect();
     }
     let mut items = vec![roots::version(group, version)];
     let version = catalogue::group(group).and_then(|of| of.versions.iter().find(|of| of.name == version));
-    items.extend(version.iter().flat_map(|of| of.resources).flat_map(|of| Paths::new(of, false).items()));
+    let resources = version.iter().flat_map(|of| of.resources);
+    let resources = resources.filter(|of| enablement.serves(group, &of.version, &of.name));
+    items.extend(resources.flat_map(|of| Paths::new(of, false).items()));
     items
 }
 

@@ -16,6 +16,7 @@ use super::custom::Custom;
 use super::document::{Content, Subject};
 use super::{v2, write};
 use crate::discovery::{Answer, Body, Request, hash};
+use crate::enablement::Enablement;
 use crate::limits;
 use crate::request::query::Query;
 use crate::wall_clock;
@@ -39,16 +40,17 @@ pub struct OpenApi {
 struct Document {
     subject: Subject,
     custom: Vec<Custom>,
+    enablement: Arc<Enablement>,
     hash: OnceLock<String>,
 }
 
 impl Document {
-    fn new(subject: Subject, custom: Vec<Custom>) -> Arc<Self> {
-        Arc::new(Self { subject, custom, hash: OnceLock::new() })
+    fn new(subject: Subject, custom: Vec<Custom>, enablement: &Arc<Enablement>) -> Arc<Self> {
+        Arc::new(Self { subject, custom, enablement: Arc::clone(enablement), hash: OnceLock::new() })
     }
 
     fn content(&self) -> Content {
-        Content::new(&self.subject, &self.custom.iter().collect::<Vec<_>>())
+        Content::new(&self.subject, &self.custom.iter().collect::<Vec<_>>(), &self.enablement)
     }
 
     /// The hash of the JSON form; the first call builds it.
@@ -73,19 +75,16 @@ enum Form {
 
 impl Default for OpenApi {
     fn default() -> Self {
-        Self::new(Vec::new())
+        Self::new(&Arc::default())
     }
 }
 
 impl OpenApi {
-    /// Documents of built-in kinds and of these custom resources. Nothing is built yet.
-    pub fn new(custom: Vec<Custom>) -> Self {
-        let mut documents: BTreeMap<String, Arc<Document>> = Subject::built_in()
-            .into_iter()
-            .map(|subject| (subject.path(), Document::new(subject, Vec::new())))
-            .collect();
-        documents.extend(custom_documents(custom));
-        Self::of(documents, Arc::default())
+    /// Documents of built-in kinds that are switched on. Nothing is built yet.
+    pub fn new(enablement: &Arc<Enablement>) -> Self {
+        let subjects = Subject::built_in(enablement).into_iter();
+        let documents = subjects.map(|subject| (subject.path(), Document::new(subject, Vec::new(), enablement)));
+        Self::of(documents.collect(), Arc::default())
     }
 
     fn of(documents: BTreeMap<String, Arc<Document>>, remote: Arc<BTreeMap<String, String>>) -> Self {
@@ -214,7 +213,7 @@ fn custom_documents(custom: Vec<Custom>) -> impl Iterator<Item = (String, Arc<Do
     }
     versions.into_iter().map(|((group, version), custom)| {
         let subject = Subject::Version(group, version);
-        (subject.path(), Document::new(subject, custom))
+        (subject.path(), Document::new(subject, custom, &Arc::default()))
     })
 }
 

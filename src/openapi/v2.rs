@@ -13,6 +13,7 @@ use super::parameters::Parameter;
 use super::schemas::{GroupVersion, PREFIX};
 use super::v3::{add_action, reason, security};
 use crate::discovery::version::{MAJOR, MINOR};
+use crate::enablement;
 
 const DEFINITIONS: &str = "#/definitions/";
 
@@ -28,15 +29,7 @@ pub(super) fn tail() -> Value {
 
 /// The group versions under which kinds of options stand: every one that Kubernetes knows.
 pub(super) fn options() -> Vec<GroupVersion> {
-    let lines = include_str!("group_versions.txt").lines().filter(|line| !line.starts_with('#'));
-    lines
-        .flat_map(|line| {
-            let mut words = line.split_ascii_whitespace();
-            let group = words.next().unwrap_or_default();
-            words
-                .map(move |version| (Text::Borrowed(if group == "core" { "" } else { group }), Text::Borrowed(version)))
-        })
-        .collect()
+    enablement::registered().map(|(group, version)| (Text::Borrowed(group), Text::Borrowed(version))).collect()
 }
 
 /// The content of the whole document: that of all v3 documents, with all versions of options.

@@ -3,8 +3,8 @@
 //! The HTTP server takes 96 lines of headers, 128 KiB of a head and 64 KiB of a URI; proxies that act for users of many
 //! groups send more, and the reference takes a mebibyte of all together. So heads are read here, once and for all, and
 //! the server is given a short one for each, which says how the body and the connection end and nothing else. Whoever
-//! it asks to answer finds the rest in [`Asked`]. So there is one reader of heads, by the rules of the reference, and no
-//! second one that could understand them differently.
+//! it asks to answer finds the rest in [`Asked`]. So there is one reader of heads, by the rules of the reference, and
+//! no second one that could understand them differently.
 //!
 //! What follows a request is not looked at until that has its answer: only then it is known whether it is HTTP. So one
 //! request of a connection is kept at a time, however many a client sends ahead, and a request for another protocol is

@@ -70,6 +70,48 @@ fn every_tool_starts_its_etcd() {
     }
 }
 
+/// The arguments of the container in the manifest of a static pod, without the program's name.
+fn arguments_of(manifest: &str) -> Vec<String> {
+    let lines = manifest.lines().map(str::trim);
+    let command = lines.skip_while(|line| *line != "- command:").skip(1).map_while(|line| line.strip_prefix("- "));
+    command.skip(1).map(str::to_owned).collect()
+}
+
+#[test]
+fn the_static_pod_of_kubeadm_starts() {
+    let written = include_str!("../../deploy/kubeadm/kube-apiserver.yaml");
+    let given = arguments_of(written);
+    let recorded = line_of("kubeadm");
+    let name = |flag: &str| flag.split('=').next().unwrap_or_default().to_owned();
+    let names: Vec<String> = given.iter().map(|flag| name(flag)).filter(|name| name != "--data-dir").collect();
+    assert_eq!(names, recorded.iter().map(|flag| name(flag)).collect::<Vec<_>>());
+    let prepared = Prepared::new();
+    // Where the files are that the node has under these names.
+    let places = [
+        ("/etc/kubernetes/pki/ca.crt", "$C/client-cert-auth-ca.crt"),
+        ("/etc/kubernetes/pki/apiserver-kubelet-client.", "$C/admin."),
+        ("/etc/kubernetes/pki/sa.key", "$C/sa-signer.key"),
+        ("/etc/kubernetes/pki/", "$C/"),
+        ("--secure-port=6443", "--secure-port=$S"),
+        ("/var/lib/flotilla", "$D"),
+    ];
+    let here = |flag: &String| places.iter().fold(flag.clone(), |flag, (there, here)| flag.replace(there, here));
+    let flags: Vec<String> = given.iter().map(here).collect();
+    let mut server = prepared.start("kube-apiserver", &flags.iter().map(String::as_str).collect::<Vec<_>>());
+    let mut client = prepared.ready(&mut server, "admin");
+    client.get("/api/v1/namespaces/kube-system").expect(200);
+    server.until(|| {
+        let endpoints = client.get("/api/v1/namespaces/default/endpoints/kubernetes");
+        (endpoints.status == 200 && endpoints.json()["subsets"][0]["addresses"][0]["ip"] == "192.0.2.2").then_some(())
+    });
+    for probe in ["path: /livez", "path: /readyz"] {
+        assert!(written.contains(probe), "{probe}");
+        let path = probe.trim_start_matches("path: ");
+        assert_eq!(prepared.connect(None).expect("a connection").get(path).status, 200, "{path}");
+    }
+    assert!(server.terminate().success());
+}
+
 #[test]
 fn data_lies_beside_the_certificates_unless_said() {
     let prepared = Prepared::new();
@@ -118,8 +160,18 @@ fn help_version_and_misuse() {
         ("--authorization-mode=Webhook", "authorization-mode Webhook cannot be used"),
         ("--encryption-provider-config=/x", "--encryption-provider-config cannot be used"),
         ("--advertise-address=nowhere", "failed to parse IP"),
+        ("--runtime-config=foo/v1=true", "unknown api groups foo/v1"),
+        ("--runtime-config=apps/v7=true", "group version apps/v7 that has not been registered"),
+        (
+            "--runtime-config=api/all=false --enable-priority-and-fairness=false",
+            "Error: invalid runtime-config with only api/all=false",
+        ),
+        (
+            "--runtime-config=flowcontrol.apiserver.k8s.io/v1=false",
+            "--runtime-config=flowcontrol.apiserver.k8s.io/v1=false conflicts with --enable-priority-and-fairness=true",
+        ),
     ] {
-        let (code, _, err) = says("kube-apiserver", &[flag]);
+        let (code, _, err) = says("kube-apiserver", &flag.split(' ').collect::<Vec<_>>());
         assert!(code == Some(1) && err.contains(part), "{flag}: {code:?} {err}");
     }
     let (code, out, _) = says("etcd", &["--help"]);
@@ -215,6 +267,84 @@ fn bootstrap_tokens_are_none_unless_asked_for() {
     admin.post("/api/v1/namespaces/kube-system/secrets", &secret).expect(201);
     let mut nobody = prepared.connect(None).expect("a connection");
     assert_eq!(who(&mut nobody, &[("Authorization", "Bearer abcdef.0123456789abcdef")]).0, 401);
+}
+
+#[test]
+fn apis_are_switched_off() {
+    let prepared = Prepared::new();
+    let off = "--runtime-config=batch/v1=false,autoscaling/v1=false,apps/v1/daemonsets=false,api/beta=true";
+    let mut server = start(&prepared, "kubeadm", &[off]);
+    let mut admin = prepared.ready(&mut server, "admin");
+    let jobs = "/apis/batch/v1/namespaces/default/jobs";
+    for path in [jobs, "/apis/batch/v1", "/apis/batch", "/apis/batch/v7/x"] {
+        let answer = admin.get(path);
+        assert_eq!((answer.status, answer.text().trim_end()), (404, "404 page not found"), "{path}");
+    }
+    for path in ["/apis/autoscaling/v1", "/apis/autoscaling/v1/horizontalpodautoscalers", "/apis/apps/v1/daemonsets"] {
+        assert_eq!(
+            admin.get(path).expect(404)["message"],
+            "the server could not find the requested resource",
+            "{path}"
+        );
+    }
+    assert_eq!(send(&mut admin, "POST", jobs, &[], "{\"metadata\": {\"name\": \"j\"}}").status, 404);
+    for path in ["/apis/apps/v1/deployments", "/apis/autoscaling/v2/horizontalpodautoscalers", "/api/v1/pods"] {
+        admin.get(path).expect(200);
+    }
+    let told = admin.get("/apis").expect(200).to_string();
+    assert!(
+        !told.contains("\"batch\"") && told.contains("autoscaling/v2") && !told.contains("autoscaling/v1"),
+        "{told}"
+    );
+    let told = admin.get("/apis/apps/v1").expect(200).to_string();
+    assert!(told.contains("\"deployments\"") && !told.contains("daemonsets"), "{told}");
+    let documents = admin.get("/openapi/v3").expect(200);
+    let paths = documents["paths"].as_object().expect("paths");
+    assert!(!paths.contains_key("apis/batch") && !paths.contains_key("apis/batch/v1"), "{paths:?}");
+    assert!(paths.contains_key("apis/autoscaling/v2") && !paths.contains_key("apis/autoscaling/v1"), "{paths:?}");
+    let services = admin.get("/apis/apiregistration.k8s.io/v1/apiservices").expect(200).to_string();
+    assert!(services.contains("v2.autoscaling") && !services.contains("v1.batch"), "{services}");
+    assert!(server.messages().contains("--runtime-config=api/beta"), "{}", server.messages());
+    assert!(server.terminate().success());
+}
+
+#[test]
+fn pods_are_privileged_only_where_that_is_allowed() {
+    let privileged = json!({"privileged": true});
+    let pod = json!({
+        "metadata": {"name": "p"},
+        "spec": {"containers": [{"name": "c", "image": "i", "securityContext": privileged}]},
+    });
+    let process = json!({
+        "metadata": {"name": "w"},
+        "spec": {
+            "hostNetwork": true, "os": {"name": "windows"}, "containers": [{"name": "c", "image": "i"}],
+            "securityContext": {"windowsOptions": {"hostProcess": true}},
+        },
+    });
+    let pods = "/api/v1/namespaces/default/pods";
+    for (allowed, code) in [("false", 422), ("true", 201)] {
+        let prepared = Prepared::new();
+        let mut server = start(&prepared, "envtest", &[&format!("--allow-privileged={allowed}")]);
+        let mut admin = prepared.ready(&mut server, "admin");
+        for (pod, why) in [
+            (
+                &pod,
+                "Pod \"p\" is invalid: spec.containers[0].securityContext.privileged: Forbidden: disallowed by cluster \
+                 policy",
+            ),
+            (
+                &process,
+                "Pod \"w\" is invalid: spec: Forbidden: hostProcess containers are disallowed by cluster policy",
+            ),
+        ] {
+            let answer = send(&mut admin, "POST", pods, &[], &pod.to_string());
+            assert_eq!(answer.status, code, "{}", answer.text());
+            if code == 422 {
+                assert_eq!(answer.json()["message"], why);
+            }
+        }
+    }
 }
 
 /// What a refusal says.

@@ -175,7 +175,7 @@ fn common(container: &Value, path: &Path<'_>, around: &Surroundings<'_>, errors:
     requirements::validate_container(resources, &around.claims, &path.child("resources"), around.options, errors);
     resize_policies(container, &path.child("resizePolicy"), around.restart_policy, errors);
     let context = path.child("securityContext");
-    security::validate_container(container.at(&["securityContext"]), &context, around.host_users, errors);
+    security::validate_container(container.at(&["securityContext"]), &context, around, errors);
 }
 
 /// Checks when an image is pulled.

@@ -4,7 +4,7 @@ use std::collections::HashSet;
 
 use flotilla_proto::value::Value;
 
-use super::spec::Options;
+use super::spec::{Options, Surroundings};
 use super::{app_armor, paths, windows};
 use crate::field::{ErrorKind, Errors, Path};
 use crate::rules::{names, shown};
@@ -58,9 +58,12 @@ pub fn validate_pod(spec: &Value, path: &Path<'_>, options: &Options, errors: &m
 }
 
 /// Checks the security context of a container.
-pub fn validate_container(context: &Value, path: &Path<'_>, host_users: bool, errors: &mut Errors) {
+pub fn validate_container(context: &Value, path: &Path<'_>, around: &Surroundings<'_>, errors: &mut Errors) {
     if context.is_null() {
         return;
+    }
+    if around.options.no_privileged && context.is_true_at(&["privileged"]) {
+        errors.forbidden(&path.child("privileged"), "disallowed by cluster policy");
     }
     for key in ["runAsUser", "runAsGroup"] {
         id(&path.child(key), context.at(&[key]), errors);
@@ -70,7 +73,7 @@ pub fn validate_container(context: &Value, path: &Path<'_>, host_users: bool, er
         if !matches!(mount, "Default" | "Unmasked") {
             errors.not_supported(&path, mount, &["Default", "Unmasked"]);
         }
-        if host_users && mount == "Unmasked" {
+        if around.host_users && mount == "Unmasked" {
             errors.invalid_str(&path, mount, "`hostUsers` must be false to use `Unmasked`");
         }
     }

@@ -6,6 +6,7 @@ use flotilla_proto::value::Value;
 
 use super::{containers, host, network, requirements, scheduling, security, spread, volumes, windows};
 use crate::field::{Errors, Path};
+use crate::kinds::capabilities;
 use crate::rules::{names, shown};
 
 /// Longest deadline, in seconds.
@@ -40,6 +41,8 @@ pub struct Options {
     pub host_network_without_host_users: bool,
     /// Any SELinux change policy may be chosen.
     pub any_selinux_policy: bool,
+    /// Containers must be neither privileged nor processes of the host.
+    pub no_privileged: bool,
 }
 
 impl Options {
@@ -54,12 +57,17 @@ impl Options {
             return Self::of_pod(Some(old));
         }
         let any_deletion_cost = !super::annotations::is_deletion_cost_valid(old.at(&["metadata", "annotations"]));
-        Self { is_pod: true, any_deletion_cost, ..Self::default() }
+        Self { is_pod: true, any_deletion_cost, ..Self::of_all() }
+    }
+
+    /// What is tolerated of every pod and template.
+    fn of_all() -> Self {
+        Self { no_privileged: capabilities::refuses_privileged(), ..Self::default() }
     }
 
     /// What is tolerated of a template, given the stored one.
     pub fn of_template(old: Option<&Value>) -> Self {
-        let Some(old) = old else { return Self::default() };
+        let Some(old) = old else { return Self::of_all() };
         let spec = old.at(&["spec"]);
         Self {
             is_pod: false,
@@ -75,6 +83,7 @@ impl Options {
             devices_without_host_users: !has_host_users(spec) && has_volume_devices(spec),
             host_network_without_host_users: !has_host_users(spec) && spec.is_true_at(&["hostNetwork"]),
             any_selinux_policy: !spec.at(&["securityContext", "seLinuxChangePolicy"]).is_null(),
+            ..Self::of_all()
         }
     }
 }
@@ -159,7 +168,7 @@ pub fn validate(spec: &Value, metadata: Option<&Value>, path: &Path<'_>, options
     gates(spec, path, errors);
     let constraints = spec.list_at(&["topologySpreadConstraints"]);
     spread::validate(constraints, &path.child("topologySpreadConstraints"), options, errors);
-    windows::host_process(spec, path, errors);
+    windows::host_process(spec, path, options, errors);
     host::without_host_users(spec, path, options, errors);
     network::hostname_override(spec, path, errors);
     plain_fields(spec, path, errors);

@@ -2,7 +2,7 @@
 
 use flotilla_proto::value::Value;
 
-use super::spec::for_each_container;
+use super::spec::{Options, for_each_container};
 use crate::field::{Errors, Path};
 use crate::rules::names;
 
@@ -84,7 +84,7 @@ fn is_domain_name(name: &str) -> bool {
 }
 
 /// Checks that either all or no containers run as processes of a Windows host.
-pub fn host_process(spec: &Value, path: &Path<'_>, errors: &mut Errors) {
+pub fn host_process(spec: &Value, path: &Path<'_>, options: &Options, errors: &mut Errors) {
     const OPTION: [&str; 3] = ["securityContext", "windowsOptions", "hostProcess"];
     let of_pod = spec.at(&OPTION).as_bool();
     let (mut all, mut host) = (0, 0);
@@ -111,6 +111,9 @@ pub fn host_process(spec: &Value, path: &Path<'_>, errors: &mut Errors) {
     if !spec.is_true_at(&["hostNetwork"]) {
         let why = "hostNetwork must be true if pod contains any hostProcess containers";
         errors.invalid(&path.child("hostNetwork"), &false.into(), why);
+    }
+    if options.no_privileged {
+        errors.forbidden(path, "hostProcess containers are disallowed by cluster policy");
     }
 }
 

@@ -38,12 +38,11 @@ pub(super) const GENERIC: Section = Section {
             "",
             "Host name under which clients outside reach this server; it stands in its own certificate.",
         ),
-        told(
+        acts(
             "feature-gates",
             Kind::Gates,
             "",
-            "Features to switch on or off.",
-            "features are as Kubernetes 1.36 has them by default",
+            "Features to switch on or off. All are as Kubernetes 1.36 has them by default; the log tells what differs.",
         ),
         told(
             "goaway-chance",

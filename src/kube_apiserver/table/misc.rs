@@ -12,13 +12,7 @@ pub(super) const MISC: Section = Section {
             "true",
             "Do not pass on redirects of aggregated servers.",
         ),
-        told(
-            "allow-privileged",
-            Kind::Bool,
-            "true",
-            "Allow privileged containers.",
-            "privileged containers are allowed all the same",
-        ),
+        acts("allow-privileged", Kind::Bool, "", "Allow privileged containers, and processes of the host."),
         accepted(
             "coordinated-leadership-lease-duration",
             Kind::Duration,

@@ -33,6 +33,8 @@ pub enum Kind {
     Texts,
     /// `key=value`, separated by commas; several flags add up.
     Pairs,
+    /// `key=value` or `key`, separated by commas; several flags add up.
+    Settings,
     /// Names of features with truth values.
     Gates,
     /// `label=values`, each quoted where it has commas.
@@ -66,7 +68,7 @@ impl Kind {
             Self::Text => "string",
             Self::Strings => "strings",
             Self::Texts => "stringArray",
-            Self::Pairs => "mapStringString",
+            Self::Pairs | Self::Settings => "mapStringString",
             Self::Gates => "colonSeparatedMultimapStringString",
             Self::Labels => "stringToString",
             Self::PortRange => "portRange",
@@ -94,6 +96,7 @@ impl Kind {
             Self::Strings
                 | Self::Texts
                 | Self::Pairs
+                | Self::Settings
                 | Self::Gates
                 | Self::Labels
                 | Self::Integers

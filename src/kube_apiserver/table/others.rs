@@ -5,12 +5,11 @@ use super::{Flag, Kind, Section, accepted, acts, refused, told};
 /// API enablement.
 pub(super) const API_ENABLEMENT: Section = Section {
     title: "API enablement",
-    flags: &[told(
+    flags: &[acts(
         "runtime-config",
-        Kind::Pairs,
+        Kind::Settings,
         "",
-        "Versions of APIs to switch on or off.",
-        "the versions that Kubernetes 1.36 serves by default are served",
+        "APIs to switch on or off: GROUP/VERSION, GROUP/VERSION/RESOURCE, api/all, api/ga, api/beta, api/alpha.",
     )],
 };
 
