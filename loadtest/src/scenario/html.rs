@@ -1,0 +1,3 @@
+//! stub
+/// x
+pub fn page(_r: &super::result::RunResult) -> String { String::new() }
