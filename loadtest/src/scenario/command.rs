@@ -186,6 +186,8 @@ async fn scenario(command: &Command, target: Target<'_>) -> Result<bool, Error> 
         keep: *keep,
         quiet: *quiet,
     };
+    // What makes no sense is said before a server is asked.
+    file::parse(&plan.text, &plan.changes)?;
     if begin_at.is_some_and(|at| at < SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs_f64()) {
         eprintln!("--begin-at has passed already: the first phase begins as soon as everything is there");
     }

@@ -48,9 +48,6 @@ impl Mark {
 /// The part of an object that is looked at; what else it has is passed over.
 #[derive(Debug, Default, Deserialize)]
 pub struct Object<'a> {
-    /// Its kind, which items of lists do not have.
-    #[serde(borrow, default)]
-    pub kind: Option<Cow<'a, str>>,
     /// Its metadata.
     #[serde(borrow, default)]
     pub metadata: Metadata<'a>,

@@ -44,7 +44,8 @@ use self::record::Recorder;
 use self::result::{Checks, PhaseResult, RunResult, SCHEMA, Sample};
 use self::run::{Part, Run};
 use self::sample::Sampler;
-use crate::connection::{Call, Connector};
+use crate::connection::{self, Call, Connector};
+use crate::limits;
 use crate::operation::micros;
 use crate::process::Processes;
 
@@ -111,6 +112,7 @@ async fn whole(
         (Load::of(scenario), Recorder::new(scenario.seconds(), warmups)),
         (scenario.connections, reconnects.collect()),
     )?);
+    ready(&run).await?;
     let server = version(&run).await?;
     let is_alone = plan.part.of == 1;
     if is_alone {
@@ -226,6 +228,19 @@ async fn watched(
     run.enter(run::Stage::Over);
     samples.push(sampler.look(run).await);
     (gave_up, samples)
+}
+
+/// Waits until the server is ready; it must be there.
+async fn ready(run: &Run) -> Result<(), Error> {
+    let (start, check) = (Instant::now(), Call::get("/readyz"));
+    loop {
+        match run.must(&check, &[]).await {
+            Err(connection::Error::Refused { .. }) if start.elapsed() < limits::START_WAIT => {
+                tokio::time::sleep(Duration::from_millis(50)).await;
+            }
+            other => return Ok(other.map(drop)?),
+        }
+    }
 }
 
 async fn version(run: &Run) -> Result<String, Error> {

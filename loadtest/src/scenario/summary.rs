@@ -38,7 +38,9 @@ pub fn text(result: &RunResult) -> String {
     let width = result.operations.keys().map(String::len).max().unwrap_or(0).max(9);
     let heads = ["count", "per s", "p50", "p90", "p99", "p99.9", "max"];
     let _ = write!(text, "{:<width$}", "operation");
-    heads.iter().for_each(|head| drop(write!(text, "  {head:>9}")));
+    for head in heads {
+        let _ = write!(text, "  {head:>9}");
+    }
     text.push_str("  errors\n");
     for (name, operation) in &result.operations {
         if operation.count == 0 && operation.errors.is_empty() {
@@ -53,7 +55,9 @@ pub fn text(result: &RunResult) -> String {
         let errors: Vec<String> = operation.errors.iter().map(|(sort, count)| format!("{count} x {sort}")).collect();
         let closed = if operation.since == Since::Sent { "  (closed loop)" } else { "" };
         let _ = writeln!(text, "  {}{closed}", errors.join(", "));
-        operation.examples.iter().take(2).for_each(|example| drop(writeln!(text, "    {example}")));
+        for example in operation.examples.iter().take(2) {
+            let _ = writeln!(text, "    {example}");
+        }
     }
     text + &checks(result)
 }
@@ -68,7 +72,9 @@ fn checks(result: &RunResult) -> String {
     for (broken, count) in &checks.violations.counts {
         let _ = writeln!(text, "BROKEN {count} x {broken:?}");
     }
-    checks.violations.examples.iter().for_each(|example| drop(writeln!(text, "    {example}")));
+    for example in &checks.violations.examples {
+        let _ = writeln!(text, "    {example}");
+    }
     for recovery in recoveries(result) {
         let before = span(recovery.before as u64);
         let _ = match recovery.seconds {

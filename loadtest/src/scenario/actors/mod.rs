@@ -66,4 +66,4 @@ pub async fn prepare(run: &Rc<Run>, name: &str, actor: &Actor) -> Result<Prepare
     Ok(prepared)
 }
 
-pub use made::clean;
+pub use made::{clean, micro_time};
