@@ -18,6 +18,7 @@ mod process;
 pub mod queues;
 pub mod requests;
 mod store;
+pub mod surroundings;
 pub mod watches;
 
 pub use self::exposition::{CONTENT_TYPE, Page, Samples};

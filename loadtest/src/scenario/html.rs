@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 
 use super::compare::server_cpu_seconds;
-use super::recovery::recoveries;
+use super::recovery::{Recovery, recoveries};
 use super::result::{Operation, RunResult, Since, Window};
 use super::summary::{lateness, verdict};
 use super::svg::{Chart, Scale, Series, escaped, trimmed};
@@ -103,10 +103,9 @@ fn tiles(body: &mut String, result: &RunResult) {
         let most = result.samples.iter().filter_map(|sample| sample.server_resident_bytes).max().unwrap_or(0);
         tiles.push(("server".into(), format!("{:.0}%", cpu / seconds * 100.0), format!("of a core, {} at most", bytes(most as f64))));
     }
-    for recovery in recoveries(result).iter().max_by(|a, b| {
-        let seconds = |seconds: Option<f64>| seconds.unwrap_or(f64::INFINITY);
-        seconds(a.seconds).total_cmp(&seconds(b.seconds))
-    }) {
+    let all = recoveries(result);
+    let until = |recovery: &Recovery| recovery.seconds.unwrap_or(f64::INFINITY);
+    if let Some(recovery) = all.iter().max_by(|a, b| until(a).total_cmp(&until(b))) {
         let text = recovery.seconds.map_or("never".into(), |seconds| format!("{} s", trimmed(seconds)));
         tiles.push(("back after the burst".into(), text, recovery.operation.clone()));
     }
