@@ -21,6 +21,7 @@ pub fn write(page: &mut Page, directory: &Path, expirations: impl Iterator<Item 
         samples.sample(&[("certificate", certificate)], at as f64);
     }
     let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs_f64();
-    let help = "The clock of this server, in seconds since 1970: how it differs from the time of the look is its offset.";
+    let help =
+        "The clock of this server, in seconds since 1970: how it differs from the time of the look is its offset.";
     page.gauge("flotilla_clock_seconds", help).sample(&[], now);
 }

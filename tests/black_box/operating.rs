@@ -20,7 +20,8 @@ fn read(path: &str) -> String {
 fn files(folder: &str, extension: &str) -> Vec<String> {
     let entries = fs::read_dir(root().join(folder)).unwrap_or_else(|error| panic!("{folder}: {error}"));
     let names = entries.map(|entry| entry.expect("an entry").file_name().to_string_lossy().into_owned());
-    let mut found: Vec<String> = names.filter(|name| Path::new(name).extension().is_some_and(|it| it == extension)).collect();
+    let mut found: Vec<String> =
+        names.filter(|name| Path::new(name).extension().is_some_and(|it| it == extension)).collect();
     found.sort();
     assert!(!found.is_empty(), "{folder} has no .{extension}");
     found.into_iter().map(|name| format!("{folder}/{name}")).collect()
@@ -33,7 +34,8 @@ type Selected = (String, BTreeSet<String>);
 fn selected(text: &str) -> Vec<Selected> {
     let mut found = Vec::new();
     for (at, _) in text.match_indices('{') {
-        let name: String = text[..at].chars().rev().take_while(|c| c.is_ascii_alphanumeric() || matches!(c, '_' | ':')).collect();
+        let name: String =
+            text[..at].chars().rev().take_while(|c| c.is_ascii_alphanumeric() || matches!(c, '_' | ':')).collect();
         let name: String = name.chars().rev().collect();
         if name.is_empty() {
             continue;
@@ -78,7 +80,9 @@ fn told(page: &str) -> BTreeMap<String, BTreeSet<String>> {
         } else if !line.starts_with('#') && !line.is_empty() {
             let name = line.split(['{', ' ']).next().unwrap_or_default().to_owned();
             let labels = all.entry(name.clone()).or_default();
-            labels.extend(selected(line.rsplit_once(' ').map_or(line, |(series, _)| series)).into_iter().flat_map(|it| it.1));
+            labels.extend(
+                selected(line.rsplit_once(' ').map_or(line, |(series, _)| series)).into_iter().flat_map(|it| it.1),
+            );
         }
     }
     all
@@ -91,12 +95,15 @@ fn rules_and_dashboards_speak_of_what_servers_tell() {
     let mut administrator = server.connect();
     administrator.post(CONFIG_MAPS, &config_map("a", "1")).expect(201);
     administrator.get(CONFIG_MAPS).expect(200);
-    let mut watch = server.connect().watch(&format!("{CONFIG_MAPS}?resourceVersion=0")).expect("a connection").expect("a watch");
+    let mut watch =
+        server.connect().watch(&format!("{CONFIG_MAPS}?resourceVersion=0")).expect("a connection").expect("a watch");
     watch.next().expect("an event");
     let known = told(&administrator.get("/metrics").text());
     assert!(known.len() > 40, "{known:?}");
-    let mut texts: Vec<(String, String)> =
-        ["recording", "alerts"].map(|name| format!("deploy/prometheus/{name}.yaml")).map(|path| (path.clone(), read(&path))).into();
+    let mut texts: Vec<(String, String)> = ["recording", "alerts"]
+        .map(|name| format!("deploy/prometheus/{name}.yaml"))
+        .map(|path| (path.clone(), read(&path)))
+        .into();
     for path in files("deploy/grafana", "json") {
         let dashboard: Value = serde_json::from_str(&read(&path)).unwrap_or_else(|error| panic!("{path}: {error}"));
         let mut all = String::new();
@@ -110,7 +117,10 @@ fn rules_and_dashboards_speak_of_what_servers_tell() {
         for (name, labels) in all.into_iter().filter(|(name, _)| name != "up") {
             let has = known.get(&name).unwrap_or_else(|| panic!("{path}: no server tells {name}"));
             // What has no series yet tells none of its labels; Prometheus gives each those of its target.
-            let unknown: Vec<_> = labels.iter().filter(|label| !has.contains(*label) && !matches!(&***label, "job" | "instance")).collect();
+            let unknown: Vec<_> = labels
+                .iter()
+                .filter(|label| !has.contains(*label) && !matches!(&***label, "job" | "instance"))
+                .collect();
             assert!(has.is_empty() || unknown.is_empty(), "{path}: {name} has {has:?}, not {unknown:?}");
         }
         let unmade: Vec<_> = recorded(text).difference(&made).cloned().collect();
@@ -156,7 +166,8 @@ fn what_a_server_depends_on_is_measured() {
     let clock = value("flotilla_clock_seconds");
     assert!((now - 600.0..=now).contains(&clock), "{clock} at {now}");
     for certificate in ["serving", "authority", "front-proxy-authority"] {
-        let ends = value(&format!("flotilla_certificate_expiration_timestamp_seconds{{certificate=\"{certificate}\"}}"));
+        let ends =
+            value(&format!("flotilla_certificate_expiration_timestamp_seconds{{certificate=\"{certificate}\"}}"));
         assert!(ends > now + 86_400.0, "{certificate} ends at {ends}");
     }
 }

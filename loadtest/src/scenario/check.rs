@@ -319,7 +319,8 @@ mod tests {
     #[test]
     fn an_end_is_told_from_a_fault() {
         let mut case = Case::new();
-        let gone: Event<'_> = serde_json::from_str(r#"{"type":"ERROR","object":{"kind":"Status","code":410}}"#).unwrap();
+        let gone: Event<'_> =
+            serde_json::from_str(r#"{"type":"ERROR","object":{"kind":"Status","code":410}}"#).unwrap();
         assert_eq!(case.watched.event(&gone, "w", &case.broken), Outcome::Expired);
         assert_eq!(case.found(), []);
         let failed: Event<'_> = serde_json::from_str(r#"{"type":"ERROR","object":{"code":500}}"#).unwrap();

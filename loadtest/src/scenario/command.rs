@@ -167,8 +167,21 @@ fn load(name: &str) -> Result<String, file::Error> {
 }
 
 async fn scenario(command: &Command, target: Target<'_>) -> Result<bool, Error> {
-    let Command::Scenario { scenario, set, scale, seconds, seed, part, begin_at, limit, repeat, out, html, keep, quiet } =
-        command
+    let Command::Scenario {
+        scenario,
+        set,
+        scale,
+        seconds,
+        seed,
+        part,
+        begin_at,
+        limit,
+        repeat,
+        out,
+        html,
+        keep,
+        quiet,
+    } = command
     else {
         return Ok(true);
     };
@@ -226,7 +239,8 @@ fn side(paths: &str) -> Result<Vec<RunResult>, Error> {
     for path in paths.split(',') {
         let path = PathBuf::from(path);
         if path.is_dir() {
-            let entries: Result<Vec<_>, _> = std::fs::read_dir(&path)?.map(|entry| entry.map(|entry| entry.path())).collect();
+            let entries: Result<Vec<_>, _> =
+                std::fs::read_dir(&path)?.map(|entry| entry.map(|entry| entry.path())).collect();
             files.extend(entries?.into_iter().filter(|path| path.extension().is_some_and(|it| it == "json")));
         } else {
             files.push(path);

@@ -9,8 +9,8 @@ use crate::report::span;
 /// Quantiles of Student's distribution for a two-sided interval of 95%, by degrees of freedom from 1 on; those beyond
 /// the table have the last one.
 const STUDENT: [f64; 30] = [
-    12.71, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262, 2.228, 2.201, 2.179, 2.160, 2.145, 2.131, 2.120, 2.110,
-    2.101, 2.093, 2.086, 2.080, 2.074, 2.069, 2.064, 2.060, 2.056, 2.052, 2.048, 2.045, 2.042,
+    12.71, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262, 2.228, 2.201, 2.179, 2.160, 2.145, 2.131, 2.120,
+    2.110, 2.101, 2.093, 2.086, 2.080, 2.074, 2.069, 2.064, 2.060, 2.056, 2.052, 2.048, 2.045, 2.042,
 ];
 
 /// What is said of a difference.
@@ -102,7 +102,8 @@ fn row(operation: &str, figure: &'static str, more_is_better: bool, sides: [Vec<
     let [a, b] = [moments(&logs[0]), moments(&logs[1])];
     let difference = b.0 - a.0;
     let within = (logs.iter().all(|side| side.len() > 1)).then(|| {
-        let parts = [(a, logs[0].len()), (b, logs[1].len())].map(|((_, variance), count)| (variance / count as f64, count));
+        let parts =
+            [(a, logs[0].len()), (b, logs[1].len())].map(|((_, variance), count)| (variance / count as f64, count));
         let error = parts.iter().map(|(part, _)| part).sum::<f64>();
         let spread: f64 = parts.iter().map(|(part, count)| part * part / (*count as f64 - 1.0)).sum();
         // Welch and Satterthwaite: the degrees of freedom of two sides that spread differently.
@@ -117,7 +118,14 @@ fn row(operation: &str, figure: &'static str, more_is_better: bool, sides: [Vec<
         Some(_) => Verdict::Worse,
     };
     let values = sides.map(|side| side.iter().sum::<f64>() / side.len() as f64);
-    Some(Row { operation: operation.into(), figure, values, ratio: difference.exp(), within: within.map(f64::exp), verdict })
+    Some(Row {
+        operation: operation.into(),
+        figure,
+        values,
+        ratio: difference.exp(),
+        within: within.map(f64::exp),
+        verdict,
+    })
 }
 
 /// Mean and variance of a sample.

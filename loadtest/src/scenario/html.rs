@@ -52,10 +52,8 @@ fn head(body: &mut String, result: &RunResult) {
     let words = escaped(&verdict(result));
     let started = super::actors::micro_time(result.started_micros);
     let (date, time) = (&started[..10], &started[11..16]);
-    let _ = write!(
-        body,
-        r#"<header><h1>{name}</h1><p class="about">{about}</p><p class="verdict {class}">{words}</p>"#
-    );
+    let _ =
+        write!(body, r#"<header><h1>{name}</h1><p class="about">{about}</p><p class="verdict {class}">{words}</p>"#);
     let of = match result.part {
         [number, of] if of > 1 => format!(" · part {number} of {of}"),
         _ => String::new(),
@@ -75,7 +73,8 @@ fn head(body: &mut String, result: &RunResult) {
 
 /// Those that did something, the most frequent first.
 fn busy(result: &RunResult) -> Vec<(&String, &Operation)> {
-    let mut all: Vec<_> = result.operations.iter().filter(|(_, it)| it.windows.iter().any(|one| one.count > 0)).collect();
+    let mut all: Vec<_> =
+        result.operations.iter().filter(|(_, it)| it.windows.iter().any(|one| one.count > 0)).collect();
     all.sort_by_key(|(_, operation)| std::cmp::Reverse(operation.count));
     all.truncate(LINES_MAX);
     all.sort_by_key(|(name, _)| *name);
@@ -94,14 +93,20 @@ fn tiles(body: &mut String, result: &RunResult) {
             format!("{} events checked", grouped(result.checks.events)),
         ),
     ];
-    if let Some((name, slowest)) = result.operations.iter().filter(|(_, it)| it.count > 0).max_by_key(|(_, it)| it.latency.p99) {
+    if let Some((name, slowest)) =
+        result.operations.iter().filter(|(_, it)| it.count > 0).max_by_key(|(_, it)| it.latency.p99)
+    {
         tiles.push(("slowest p99".into(), span(slowest.latency.p99), name.clone()));
     }
     if let Some(cpu) = server_cpu_seconds(result) {
         let (first, last) = (result.samples.first(), result.samples.last());
         let seconds = first.zip(last).map_or(0.0, |(first, last)| last.at - first.at).max(0.001);
         let most = result.samples.iter().filter_map(|sample| sample.server_resident_bytes).max().unwrap_or(0);
-        tiles.push(("server".into(), format!("{:.0}%", cpu / seconds * 100.0), format!("of a core, {} at most", bytes(most as f64))));
+        tiles.push((
+            "server".into(),
+            format!("{:.0}%", cpu / seconds * 100.0),
+            format!("of a core, {} at most", bytes(most as f64)),
+        ));
     }
     let all = recoveries(result);
     let until = |recovery: &Recovery| recovery.seconds.unwrap_or(f64::INFINITY);
@@ -185,7 +190,11 @@ fn figure(chart: &Chart<'_>, note: &str) -> String {
 }
 
 /// A number of each window, in its middle.
-fn points(result: &RunResult, operation: &Operation, value: impl Fn(&Window) -> Option<f64>) -> Vec<(f64, Option<f64>)> {
+fn points(
+    result: &RunResult,
+    operation: &Operation,
+    value: impl Fn(&Window) -> Option<f64>,
+) -> Vec<(f64, Option<f64>)> {
     let width = result.window_seconds;
     let at = |number: usize| ((number as f64 + 0.5) * width).min(result.seconds);
     operation.windows.iter().enumerate().map(|(number, window)| (at(number), value(window))).collect()
@@ -240,7 +249,8 @@ fn throughput(result: &RunResult) -> String {
 }
 
 fn errors_over_time(result: &RunResult) -> String {
-    let failed = result.operations.iter().filter(|(_, operation)| operation.windows.iter().any(|window| window.errors > 0));
+    let failed =
+        result.operations.iter().filter(|(_, operation)| operation.windows.iter().any(|window| window.errors > 0));
     let series = failed.take(LINES_MAX).map(|(name, operation)| Series {
         name: name.clone(),
         points: points(result, operation, |window| Some(window.errors as f64 / result.window_seconds)),
@@ -305,7 +315,12 @@ fn table(body: &mut String, result: &RunResult) {
         };
         let rate = operation.count as f64 / result.counted_seconds();
         let times = &operation.latency;
-        let _ = write!(body, "<tr><th>{}{since}</th><td>{}</td><td>{rate:.1}</td>", escaped(name), grouped(operation.count));
+        let _ = write!(
+            body,
+            "<tr><th>{}{since}</th><td>{}</td><td>{rate:.1}</td>",
+            escaped(name),
+            grouped(operation.count)
+        );
         for micros in [times.p50, times.p90, times.p99, times.p999, times.max] {
             let _ = write!(body, "<td>{}</td>", span(micros));
         }
@@ -369,7 +384,12 @@ mod tests {
         result.checks.watches = 1;
         result.checks.violations.add(Broken::Lost, || "an event & more".into());
         result.samples = [0.0, 0.5, 1.0]
-            .map(|at| Sample { at, server_cpu_seconds: Some(at), server_resident_bytes: Some(1 << 30), ..Sample::default() })
+            .map(|at| Sample {
+                at,
+                server_cpu_seconds: Some(at),
+                server_resident_bytes: Some(1 << 30),
+                ..Sample::default()
+            })
             .into();
         let page = page(&result);
         for part in ["1 promises broken", "&lt;b&gt;not bold", "an event &amp; more", "1 × Lost", "10.0", "100%"] {

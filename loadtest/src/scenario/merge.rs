@@ -15,9 +15,14 @@ pub fn merge(results: Vec<RunResult>) -> Result<RunResult, Error> {
     let of = sum.part[1];
     let mut parts = BTreeSet::from([sum.part[0]]);
     for result in results {
-        let same = |one: &RunResult| (one.scenario.clone(), one.definition.clone(), one.changes.clone(), one.seed, one.part[1]);
+        let same = |one: &RunResult| {
+            (one.scenario.clone(), one.definition.clone(), one.changes.clone(), one.seed, one.part[1])
+        };
         if same(&result) != same(&sum) {
-            return apart(format!("part {} is of another scenario, seed or count than part {}", result.part[0], sum.part[0]));
+            return apart(format!(
+                "part {} is of another scenario, seed or count than part {}",
+                result.part[0], sum.part[0]
+            ));
         }
         if result.started_micros.abs_diff(sum.started_micros) > APART_MICROS_MAX {
             return apart(format!("part {} began at another time; give all parts one --begin-at", result.part[0]));

@@ -52,7 +52,8 @@ impl Progress {
 fn line(run: &Run, phases: &[PhaseResult], samples: &[Sample], since: Duration) -> String {
     let (at, (successes, failures, p99)) = (run.seconds(), run.recorder.borrow_mut().recent());
     let all = run.load.seconds();
-    let phase = if at < all { phases.get(run.load.phase(at)).map_or("", |phase| &phase.name) } else { "waiting for ends" };
+    let phase =
+        if at < all { phases.get(run.load.phase(at)).map_or("", |phase| &phase.name) } else { "waiting for ends" };
     let rate = successes as f64 / since.as_secs_f64().max(0.001);
     let mut line = format!("{at:4.0} of {all:.0} s  {phase} x{:.2}  {rate:.0}/s  p99 {}", run.load.at(at), span(p99));
     line += &format!("  {failures} errors  {} broken", run.checked.violations.borrow().total());

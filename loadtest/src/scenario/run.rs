@@ -255,7 +255,12 @@ impl Run {
     }
 
     /// Reads the object of an answer and hands it on; names what is wrong with it.
-    pub fn answered<T>(&self, call: &Call, answer: &Answer, look: impl FnOnce(&Object<'_>) -> Result<T, String>) -> Option<T> {
+    pub fn answered<T>(
+        &self,
+        call: &Call,
+        answer: &Answer,
+        look: impl FnOnce(&Object<'_>) -> Result<T, String>,
+    ) -> Option<T> {
         self.checked.answers.set(self.checked.answers.get() + 1);
         let object = serde_json::from_slice::<Object<'_>>(&answer.body).map_err(|error| error.to_string());
         match object.and_then(|object| look(&object)) {
@@ -292,7 +297,9 @@ impl Run {
         self.checked.answers.set(self.checked.answers.get() + 1);
         match list_metadata(&answer.body) {
             Some((revision, _)) if revision < acknowledged => {
-                self.broken(Broken::Stale, || format!("{}: {revision}, after {acknowledged} was acknowledged", call.path));
+                self.broken(Broken::Stale, || {
+                    format!("{}: {revision}, after {acknowledged} was acknowledged", call.path)
+                });
                 None
             }
             Some((_, next)) => Some(next).filter(|next| !next.is_empty()),

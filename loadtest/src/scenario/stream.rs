@@ -25,7 +25,8 @@ impl Pace {
 
     /// How often in all this part of several does it.
     fn total_of(&self, run: &Run) -> u64 {
-        self.total.map_or(u64::MAX, |total| run.part.numbers(usize::try_from(total).unwrap_or(usize::MAX)).count() as u64)
+        self.total
+            .map_or(u64::MAX, |total| run.part.numbers(usize::try_from(total).unwrap_or(usize::MAX)).count() as u64)
     }
 }
 

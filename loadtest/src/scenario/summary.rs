@@ -78,11 +78,9 @@ fn checks(result: &RunResult) -> String {
     for recovery in recoveries(result) {
         let before = span(recovery.before as u64);
         let _ = match recovery.seconds {
-            Some(seconds) => writeln!(
-                text,
-                "{}: p99 was back near {before} {seconds:.1} s after the burst",
-                recovery.operation
-            ),
+            Some(seconds) => {
+                writeln!(text, "{}: p99 was back near {before} {seconds:.1} s after the burst", recovery.operation)
+            }
             None => writeln!(text, "{}: p99 did not come back near {before}", recovery.operation),
         };
     }

@@ -147,8 +147,7 @@ impl Chart<'_> {
         for (number, (name, from, to)) in self.bands.iter().enumerate() {
             let (x, width) = (self.across(*from), self.across(*to) - self.across(*from));
             let (height, class) = (HEIGHT - TOP - BOTTOM, if number % 2 == 0 { "band" } else { "band odd" });
-            let _ =
-                write!(svg, r#"<rect class="{class}" x="{x:.1}" y="{TOP}" width="{width:.1}" height="{height}"/>"#);
+            let _ = write!(svg, r#"<rect class="{class}" x="{x:.1}" y="{TOP}" width="{width:.1}" height="{height}"/>"#);
             // A name that does not fit would cover the next one.
             if width > name.len() as f64 * 6.0 {
                 let (x, y, name) = (x + width / 2.0, TOP + 11.0, escaped(name));

@@ -26,7 +26,10 @@ fn kind(number: usize) -> String {
 pub async fn prepare(run: &Rc<Run>, name: String, how: &Definitions) -> Result<Task, Error> {
     let (served, create) = {
         let mut recorder = run.recorder.borrow_mut();
-        (recorder.kind(&format!("{name}/served"), Since::Sent), recorder.kind(&format!("{name}/create"), how.pace.since()))
+        (
+            recorder.kind(&format!("{name}/served"), Since::Sent),
+            recorder.kind(&format!("{name}/create"), how.pace.since()),
+        )
     };
     run.each(run.part.numbers(how.count), |number| async move {
         let due = Instant::now();
