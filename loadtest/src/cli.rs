@@ -169,9 +169,8 @@ pub async fn run(args: Args) -> Result<bool, Error> {
         }
         Command::Start { command } => start::run(command, &connector).await?,
         Command::Clean => {
-            for namespace in [args.namespace.clone(), format!("{}-posted", args.namespace)] {
-                seed::clean(&namespace, &connector).await?;
-            }
+            seed::clean(&format!("{}-posted", args.namespace), &connector).await?;
+            scenario::clean(&connector, &args.namespace).await?;
             return Ok(true);
         }
         Command::Rows | Command::Balance { .. } | Command::Scenarios(_) => return Ok(true),

@@ -35,6 +35,7 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use tokio::task::{JoinSet, LocalSet};
 
+pub use actors::clean;
 pub use command::{Command, Error, Target, execute};
 
 use self::file::{Actor, Changes, Scenario};

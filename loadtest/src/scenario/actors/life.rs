@@ -77,8 +77,8 @@ impl Lives {
             Made::Sandbox => self.sandbox(&name, number, due).await,
             Made::Event => {
                 let path = format!("/api/v1/namespaces/{namespace}/events");
-                let body = made::event(&name, namespace, &self.mark(&name, 1, due, ""));
-                self.create(self.kinds.create, path, &body, due).await
+                let mark = self.mark(&name, 1, due, "");
+                self.create(self.kinds.create, path, &made::event(&name, namespace, &mark), due).await
             }
             Made::ConfigMap | Made::Deployment => {
                 let body = made::config_map(&name, &self.mark(&name, 1, due, "text"), "text");
@@ -96,9 +96,17 @@ impl Lives {
         }
     }
 
-    async fn create(&self, kind: Kind, collection: String, body: &Value, due: Instant) -> Option<()> {
+    /// The tree of the object is gone before the answer is waited for, since many wait at a time.
+    fn create(
+        &self,
+        kind: Kind,
+        collection: String,
+        body: &Value,
+        due: Instant,
+    ) -> impl Future<Output = Option<()>> + use<'_> {
         let call = Call::with_json(Method::POST, collection, body.to_string()).keeping_body();
-        self.step(kind, due, &call, &body["metadata"]["name"], Some(&body["metadata"]["annotations"][ANNOTATION])).await
+        let (name, mark) = (body["metadata"]["name"].clone(), body["metadata"]["annotations"][ANNOTATION].clone());
+        async move { self.step(kind, due, &call, &name, Some(&mark)).await }
     }
 
     /// Makes a request of a life, and looks at the answer.
