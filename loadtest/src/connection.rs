@@ -32,8 +32,8 @@ pub enum Error {
     /// The kubeconfig's certificates cannot be used.
     #[error("credentials: {0}")]
     Credentials(String),
-    /// A server could not be started.
-    #[error("cannot start the server: {0}")]
+    /// A server, or what is there before a scenario, could not be started.
+    #[error("cannot start: {0}")]
     Start(String),
     /// The answer took too long.
     #[error("no answer within {} s", limits::REQUEST_SECONDS_MAX)]
@@ -297,14 +297,16 @@ impl Client {
         let start = Instant::now();
         let response = self.send(call).await?;
         let status = response.status();
-        let keep = call.keep_body || !status.is_success();
+        let mut keep = call.keep_body || !status.is_success();
         let mut body = response.into_body();
         let (mut first_byte, mut bytes, mut kept) = (None, 0, BytesMut::new());
         while let Some(frame) = body.frame().await {
             let Ok(data) = frame?.into_data() else { continue };
             first_byte.get_or_insert_with(|| start.elapsed());
             bytes += data.len() as u64;
-            if keep && kept.len() + data.len() <= limits::KEPT_BODY_BYTES_MAX {
+            // What is kept of a longer body is its beginning, without a hole.
+            keep &= kept.len() + data.len() <= limits::KEPT_BODY_BYTES_MAX;
+            if keep {
                 kept.extend_from_slice(&data);
             }
         }

@@ -13,7 +13,7 @@ use hyper::body::Incoming;
 use super::check::{Broken, Outcome, Seen, Watched};
 use super::file::{Reflector, Sync};
 use super::items::Items;
-use super::mark::{Event, Object, list_metadata};
+use super::mark::{Event, Object};
 use super::pool::Pool;
 use super::record::{Kind, Times};
 use super::run::Run;
@@ -281,7 +281,7 @@ async fn page(
         });
         is_list &= are_objects;
     }
-    Ok(list_metadata(items.head()).filter(|_| is_list).ok_or(StatusCode::OK))
+    Ok(items.metadata().filter(|_| is_list).ok_or(StatusCode::OK))
 }
 
 /// Everything that a list has now, by its keys.

@@ -2,12 +2,13 @@
 
 use memchr::{memchr2, memmem};
 
+use super::mark::metadata_in;
 use crate::limits;
 
 /// Where the items of a list begin.
 const ITEMS: &[u8] = br#""items":["#;
 
-/// How long the part of a list before its items may be.
+/// How long the part of a list before its items may be, and the part after them.
 const HEAD_BYTES_MAX: usize = 1 << 16;
 
 /// Splits the text of a list.
@@ -22,6 +23,8 @@ pub struct Items {
     is_in_string: bool,
     is_escaped: bool,
     is_over: bool,
+    /// What comes after the items: lists of custom resources have their metadata there.
+    tail: Vec<u8>,
 }
 
 impl Items {
@@ -68,7 +71,10 @@ impl Items {
         if let Some(start) = begun {
             self.item.extend_from_slice(&data[start..]);
         }
-        self.item.len() <= limits::LIST_ITEM_BYTES_MAX
+        if self.is_over {
+            self.tail.extend_from_slice(&data[at..]);
+        }
+        self.item.len() <= limits::LIST_ITEM_BYTES_MAX && self.tail.len() <= HEAD_BYTES_MAX
     }
 
     fn hand_on(&mut self, end: &[u8], each: &mut impl FnMut(&[u8])) {
@@ -93,9 +99,9 @@ impl Items {
         at + found + 1
     }
 
-    /// What came before the items.
-    pub fn head(&self) -> &[u8] {
-        &self.head
+    /// The revision of the list and where its next page begins; `None` if they are not there, or not there yet.
+    pub fn metadata(&self) -> Option<(u64, String)> {
+        metadata_in(&self.head).or_else(|| metadata_in(&self.tail))
     }
 }
 
@@ -113,8 +119,23 @@ mod tests {
                 assert!(split.push(piece, |item| found.push(String::from_utf8(item.to_vec()).unwrap())));
             }
             assert_eq!(found, items, "in steps of {step}");
-            assert!(split.head().ends_with(ITEMS));
+            assert_eq!(split.metadata(), Some((7, String::new())));
         }
+    }
+
+    #[test]
+    fn lists_of_custom_resources_have_their_metadata_at_the_end() {
+        let text = br#"{"apiVersion":"a/v1","items":[{"metadata":{"resourceVersion":"3"}}],"kind":"L","metadata":{"continue":"x","resourceVersion":"7"}}"#;
+        for step in 1..text.len() {
+            let (mut split, mut count) = (Items::default(), 0);
+            for piece in text.chunks(step) {
+                assert!(split.push(piece, |_| count += 1));
+            }
+            assert_eq!((split.metadata(), count), (Some((7, "x".to_owned())), 1), "in steps of {step}");
+        }
+        let mut cut = Items::default();
+        cut.push(&text[..text.len() - 20], |_| {});
+        assert_eq!(cut.metadata(), None);
     }
 
     #[test]
@@ -122,6 +143,7 @@ mod tests {
         let mut split = Items::default();
         assert!(!split.push(&vec![b'x'; HEAD_BYTES_MAX + 1], |_| panic!("no item")));
         let mut empty = Items::default();
-        assert!(empty.push(br#"{"metadata":{},"items":null}"#, |_| panic!("no item")));
+        assert!(empty.push(br#"{"metadata":{"resourceVersion":"9"},"items":null}"#, |_| panic!("no item")));
+        assert_eq!(empty.metadata(), Some((9, String::new())));
     }
 }

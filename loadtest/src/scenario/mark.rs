@@ -141,8 +141,8 @@ impl Object<'_> {
     }
 }
 
-/// The metadata of a list, out of its first bytes. `None` if it is not there.
-pub fn list_metadata(body: &[u8]) -> Option<(u64, String)> {
+/// The metadata of a list, out of what it has before or after its items. `None` if it is not there.
+pub fn metadata_in(body: &[u8]) -> Option<(u64, String)> {
     const WORD: &[u8] = br#""metadata":"#;
     let at = memchr::memmem::find(body, WORD)? + WORD.len();
     let mut values = serde_json::Deserializer::from_slice(&body[at..]).into_iter::<Metadata<'_>>();
@@ -178,7 +178,7 @@ mod tests {
     #[test]
     fn lists_are_known_by_their_first_bytes() {
         let body = br#"{"kind":"PodList","apiVersion":"v1","metadata":{"resourceVersion":"12","continue":"x"},"items":[{"metad"#;
-        assert_eq!(list_metadata(body), Some((12, "x".to_owned())));
-        assert_eq!(list_metadata(br#"{"kind":"PodList"}"#), None);
+        assert_eq!(metadata_in(body), Some((12, "x".to_owned())));
+        assert_eq!(metadata_in(br#"{"kind":"PodList"}"#), None);
     }
 }

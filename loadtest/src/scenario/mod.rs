@@ -104,15 +104,7 @@ async fn whole(
 ) -> Result<RunResult, Error> {
     let deadline = plan.limit.map(|limit| Instant::now() + limit);
     let phases = phase_results(scenario);
-    let span = |phase: &PhaseResult| (Duration::from_secs_f64(phase.from), Duration::from_secs_f64(phase.to));
-    let warmups = phases.iter().filter(|phase| phase.warmup).map(span).collect();
-    let reconnects = scenario.phases.iter().enumerate().filter(|(_, phase)| phase.reconnect).map(|(number, _)| number);
-    let run = Rc::new(Run::new(
-        connector.clone(),
-        (plan.namespace.clone(), plan.part, plan.seed),
-        (Load::of(scenario), Recorder::new(scenario.seconds(), warmups)),
-        (scenario.connections, reconnects.collect()),
-    )?);
+    let run = Rc::new(begun(plan, scenario, connector, &phases)?);
     ready(&run).await?;
     let server = version(&run).await?;
     let is_alone = plan.part.of == 1;
@@ -169,6 +161,19 @@ async fn whole(
         actors::clean(connector, &plan.namespace).await?;
     }
     Ok(result)
+}
+
+/// A run of which nothing has happened yet.
+fn begun(plan: &Plan, scenario: &Scenario, connector: &Arc<Connector>, phases: &[PhaseResult]) -> std::io::Result<Run> {
+    let span = |phase: &PhaseResult| (Duration::from_secs_f64(phase.from), Duration::from_secs_f64(phase.to));
+    let warmups = phases.iter().filter(|phase| phase.warmup).map(span).collect();
+    let reconnects = scenario.phases.iter().enumerate().filter(|(_, phase)| phase.reconnect).map(|(number, _)| number);
+    Run::new(
+        connector.clone(),
+        (plan.namespace.clone(), plan.part, plan.seed),
+        (Load::of(scenario), Recorder::new(scenario.seconds(), warmups)),
+        (scenario.connections, reconnects.collect()),
+    )
 }
 
 /// Goes through the phases, then waits until everything that was begun has ended. Whether it was given up.

@@ -13,8 +13,9 @@ use tokio::task::JoinSet;
 
 use super::check::{Broken, Checked};
 use super::follower::Follower;
+use super::items::Items;
 use super::load::Load;
-use super::mark::{Object, list_metadata};
+use super::mark::Object;
 use super::pool::Pool;
 use super::record::{Kind, Recorder, Times};
 use super::timer::Timer;
@@ -212,8 +213,8 @@ impl Run {
         }
     }
 
-    /// Asks what was due at a time, and records how long it took or how it failed. The answer, if it is a success or has
-    /// one of the statuses that are allowed.
+    /// Asks what was due at a time, and records how long it took or how it failed. The answer, if it is a success or
+    /// has one of the statuses that are allowed.
     pub async fn ask(&self, kind: Kind, due: Instant, call: &Call, allowed: &[u16]) -> Option<Answer> {
         let sent = Instant::now();
         let answer = self.pool.call(call).await;
@@ -294,17 +295,22 @@ impl Run {
 
     /// Looks at a list that was asked for when `acknowledged` was the last revision. Where its next page begins.
     pub fn listed(&self, call: &Call, answer: &Answer, acknowledged: u64) -> Option<String> {
+        let mut items = Items::default();
+        let is_list = items.push(&answer.body, |_| {});
+        let is_whole = answer.body.len() as u64 == answer.bytes;
         self.checked.answers.set(self.checked.answers.get() + 1);
-        match list_metadata(&answer.body) {
+        match items.metadata() {
             Some((revision, _)) if revision < acknowledged => {
-                self.broken(Broken::Stale, || {
-                    format!("{}: {revision}, after {acknowledged} was acknowledged", call.path)
-                });
+                let what = || format!("{}: {revision}, after {acknowledged} was acknowledged", call.path);
+                self.broken(Broken::Stale, what);
                 None
             }
             Some((_, next)) => Some(next).filter(|next| !next.is_empty()),
             None => {
-                self.broken(Broken::WrongBody, || format!("{}: the answer is no list", call.path));
+                // Of a long list whose metadata is at its end only the beginning was kept.
+                if is_whole || !is_list {
+                    self.broken(Broken::WrongBody, || format!("{}: the answer is no list", call.path));
+                }
                 None
             }
         }

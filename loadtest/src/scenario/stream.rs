@@ -25,8 +25,8 @@ impl Pace {
 
     /// How often in all this part of several does it.
     fn total_of(&self, run: &Run) -> u64 {
-        self.total
-            .map_or(u64::MAX, |total| run.part.numbers(usize::try_from(total).unwrap_or(usize::MAX)).count() as u64)
+        let of_part = |total: u64| (total + (run.part.of - run.part.number) as u64) / run.part.of as u64;
+        self.total.map_or(u64::MAX, of_part)
     }
 }
 

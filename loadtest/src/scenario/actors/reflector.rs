@@ -38,7 +38,8 @@ pub async fn prepare(run: &Rc<Run>, name: String, how: &Reflector) -> Result<Tas
         let start = Instant::now();
         while group.followers.iter().any(|follower| !follower.watched.borrow().is_synced) {
             if start.elapsed() > limits::START_WAIT {
-                return Err(Error::Timeout);
+                let first = run.checked.violations.borrow().examples.first().cloned().unwrap_or_default();
+                return Err(Error::Start(format!("watches of {name} do not begin: {first}")));
             }
             tokio::time::sleep(std::time::Duration::from_millis(10)).await;
         }
