@@ -95,8 +95,7 @@ fn rules_and_dashboards_speak_of_what_servers_tell() {
     let mut administrator = server.connect();
     administrator.post(CONFIG_MAPS, &config_map("a", "1")).expect(201);
     administrator.get(CONFIG_MAPS).expect(200);
-    let mut watch =
-        server.connect().watch(&format!("{CONFIG_MAPS}?resourceVersion=0")).expect("a connection").expect("a watch");
+    let mut watch = server.connect().watch(&format!("{CONFIG_MAPS}?watch=1")).expect("a connection").expect("a watch");
     watch.next().expect("an event");
     let known = told(&administrator.get("/metrics").text());
     assert!(known.len() > 40, "{known:?}");

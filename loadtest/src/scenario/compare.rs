@@ -55,8 +55,11 @@ const FIGURES: &[Figure] = &[
     ("p99.9", false, |_, operation| operation.latency.p999 as f64),
 ];
 
+/// Reads a number of a whole run: name, value.
+type Whole = (&'static str, fn(&RunResult) -> Option<f64>);
+
 /// Numbers of whole runs.
-const WHOLE: &[(&str, fn(&RunResult) -> Option<f64>)] = &[
+const WHOLE: &[Whole] = &[
     ("CPU seconds", server_cpu_seconds),
     ("memory MB", |run| {
         let most = run.samples.iter().filter_map(|sample| sample.server_resident_bytes).max()?;

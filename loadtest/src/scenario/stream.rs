@@ -30,8 +30,8 @@ impl Pace {
     }
 }
 
-/// Does something as often as a pace says until the last phase ends, and waits for what was begun. It is told its number
-/// among what all parts of a run do, and when it was due.
+/// Does something as often as a pace says until the last phase ends, and waits for what was begun. It is told its
+/// number among what all parts of a run do, and when it was due.
 pub async fn run<F>(run: Rc<Run>, name: String, pace: Pace, task: impl Fn(usize, Instant) -> F + 'static)
 where
     F: Future<Output = ()> + 'static,
