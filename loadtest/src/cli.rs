@@ -12,7 +12,7 @@ use crate::kubeconfig;
 use crate::process::Processes;
 use crate::report::Figures;
 use crate::rows::{Context, ROWS};
-use crate::{balance, seed, start};
+use crate::{balance, scenario, seed, start};
 
 /// Measures what the answers of a Kubernetes API server cost.
 ///
@@ -95,6 +95,8 @@ enum Command {
     Clean,
     /// List the rows.
     Rows,
+    #[command(flatten)]
+    Scenarios(scenario::Command),
     /// Pass connections on to servers, each to one chosen at random, until it is interrupted.
     ///
     /// For trying a control plane of several members with a client that knows one address: put that of --listen into
@@ -127,6 +129,9 @@ pub enum Error {
     /// A row of this name does not exist.
     #[error("no row {0:?}; `loadtest rows` lists them")]
     UnknownRow(String),
+    /// A scenario or its results.
+    #[error(transparent)]
+    Scenario(#[from] scenario::Error),
     /// The balancer cannot listen.
     #[error("cannot listen: {0}")]
     Balance(#[source] std::io::Error),
@@ -151,8 +156,12 @@ pub async fn run(args: Args) -> Result<bool, Error> {
         Http::Http1 => Protocol::Http1,
         Http::Http2 => Protocol::Http2,
     };
-    let connector = Arc::new(Connector::new(kubeconfig::load(&args.kubeconfig)?, protocol)?);
     let processes = Processes { pids: args.pids.clone() };
+    if let Command::Scenarios(command) = &args.command {
+        let target = scenario::Target { kubeconfig: &args.kubeconfig, protocol, processes, namespace: &args.namespace };
+        return Ok(scenario::execute(command, target).await?);
+    }
+    let connector = Arc::new(Connector::new(kubeconfig::load(&args.kubeconfig)?, protocol)?);
     let (clients, connections) = (args.clients.map(usize::from), usize::from(args.connections));
     let figures = match &args.command {
         Command::Seed { pods } => {
@@ -160,12 +169,11 @@ pub async fn run(args: Args) -> Result<bool, Error> {
         }
         Command::Start { command } => start::run(command, &connector).await?,
         Command::Clean => {
-            for namespace in [args.namespace.clone(), format!("{}-posted", args.namespace)] {
-                seed::clean(&namespace, &connector).await?;
-            }
+            seed::clean(&format!("{}-posted", args.namespace), &connector).await?;
+            scenario::clean(&connector, &args.namespace).await?;
             return Ok(true);
         }
-        Command::Rows | Command::Balance { .. } => return Ok(true),
+        Command::Rows | Command::Balance { .. } | Command::Scenarios(_) => return Ok(true),
         Command::Run { rows, seconds, warmup, max_requests, pods, watchers, changes, baseline_mb } => {
             let context = Context {
                 connector,

@@ -32,8 +32,8 @@ pub enum Error {
     /// The kubeconfig's certificates cannot be used.
     #[error("credentials: {0}")]
     Credentials(String),
-    /// A server could not be started.
-    #[error("cannot start the server: {0}")]
+    /// A server, or what is there before a scenario, could not be started.
+    #[error("cannot start: {0}")]
     Start(String),
     /// The answer took too long.
     #[error("no answer within {} s", limits::REQUEST_SECONDS_MAX)]
@@ -117,12 +117,15 @@ pub struct Answer {
 }
 
 /// Opens connections to one server.
+#[derive(Clone)]
 pub struct Connector {
     target: Target,
     tls: Option<tokio_rustls::TlsConnector>,
     protocol: Protocol,
     authorization: Option<HeaderValue>,
     authority: String,
+    /// How much the server may send on one HTTP/2 stream, and on one connection, before it waits.
+    windows: (u32, u32),
 }
 
 impl Connector {
@@ -141,12 +144,18 @@ impl Connector {
         } else {
             format!("{}:{}", target.host, target.port)
         };
-        Ok(Self { target, tls, protocol, authorization, authority })
+        let windows = (limits::STREAM_WINDOW_BYTES, limits::CONNECTION_WINDOW_BYTES);
+        Ok(Self { target, tls, protocol, authorization, authority, windows })
     }
 
     /// The version of HTTP that connections speak.
     pub fn protocol(&self) -> Protocol {
         self.protocol
+    }
+
+    /// The same server, which may send less on a connection before it waits for the harness.
+    pub fn with_window(&self, bytes: u32) -> Self {
+        Self { windows: (bytes, bytes), ..self.clone() }
     }
 
     /// Opens a connection.
@@ -177,8 +186,8 @@ impl Connector {
             }
             Protocol::Http2 => {
                 let (sender, connection) = http2::Builder::new(TokioExecutor::new())
-                    .initial_stream_window_size(limits::STREAM_WINDOW_BYTES)
-                    .initial_connection_window_size(limits::CONNECTION_WINDOW_BYTES)
+                    .initial_stream_window_size(self.windows.0)
+                    .initial_connection_window_size(self.windows.1)
                     .handshake(io)
                     .await?;
                 tokio::spawn(connection);
@@ -288,14 +297,16 @@ impl Client {
         let start = Instant::now();
         let response = self.send(call).await?;
         let status = response.status();
-        let keep = call.keep_body || !status.is_success();
+        let mut keep = call.keep_body || !status.is_success();
         let mut body = response.into_body();
         let (mut first_byte, mut bytes, mut kept) = (None, 0, BytesMut::new());
         while let Some(frame) = body.frame().await {
             let Ok(data) = frame?.into_data() else { continue };
             first_byte.get_or_insert_with(|| start.elapsed());
             bytes += data.len() as u64;
-            if keep && kept.len() + data.len() <= limits::KEPT_BODY_BYTES_MAX {
+            // What is kept of a longer body is its beginning, without a hole.
+            keep &= kept.len() + data.len() <= limits::KEPT_BODY_BYTES_MAX;
+            if keep {
                 kept.extend_from_slice(&data);
             }
         }

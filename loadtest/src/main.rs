@@ -11,18 +11,20 @@
 //! ```
 //!
 //! Read in this order: [`cli`], [`kubeconfig`], [`connection`], [`operation`], [`rows`], [`watchers`], [`process`],
-//! [`report`]; [`balance`] stands for itself.
+//! [`report`]; [`scenario`] is the other half, which asks at rates; [`balance`] stands for itself.
 
 mod balance;
 mod cli;
 mod connection;
 mod kubeconfig;
 mod limits;
+mod numbers;
 mod objects;
 mod operation;
 mod process;
 mod report;
 mod rows;
+mod scenario;
 mod seed;
 mod start;
 mod watchers;

@@ -128,7 +128,7 @@ impl Figures {
 }
 
 /// Microseconds in a unit that people read.
-fn span(micros: u64) -> String {
+pub fn span(micros: u64) -> String {
     match micros {
         0..1_000 => format!("{micros} us"),
         1_000..1_000_000 => format!("{:.2} ms", micros as f64 / 1e3),

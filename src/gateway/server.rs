@@ -1,6 +1,7 @@
 //! What all requests share, and how the HTTP server reaches it.
 
 use std::net::SocketAddr;
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use actix::Actor as _;
@@ -28,7 +29,9 @@ use crate::drain::Drain;
 use crate::discovery::health::Health;
 use crate::kinds::capabilities;
 use crate::limits;
+use crate::metrics::surroundings;
 use crate::outbound::CredentialFiles;
+use crate::pki::Pki;
 use crate::prometheus::Page;
 use crate::registry::Registry;
 use crate::registry::plugins::Plugins;
@@ -65,6 +68,8 @@ pub struct Gateway {
     pub streams: Drain,
     pub(super) beginning: Beginning,
     watchdog: Watchdog,
+    pki: Arc<Pki>,
+    data_dir: PathBuf,
     /// Keep what is known of roles and bindings, of custom resources, of those outside who decide about writes, and of
     /// other servers up to date, and look for what cannot be read.
     #[expect(dead_code, reason = "they work until they are dropped")]
@@ -139,6 +144,8 @@ impl Gateway {
             streams,
             beginning,
             watchdog: boot.watchdog.clone(),
+            pki: Arc::clone(&boot.pki),
+            data_dir: boot.config.data_dir.clone(),
         }))
     }
 
@@ -173,6 +180,7 @@ impl Gateway {
             page.gauge("flotilla_answers_ahead_bytes", help).sample(&[], ahead::held() as f64);
             let help = "Requests in progress and open watches. There are no goroutines here: what they would do goes on at once.";
             page.gauge("go_goroutines", help).sample(&[], self.flow.total() as f64);
+            surroundings::write(page, &self.data_dir, self.pki.expirations());
         })
     }
 

@@ -14,6 +14,7 @@ mod process;
 pub mod queues;
 pub mod requests;
 mod store;
+pub mod surroundings;
 pub mod watches;
 
 use flotilla_cluster::Store;

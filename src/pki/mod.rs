@@ -289,6 +289,13 @@ impl Pki {
         Ok(())
     }
 
+    /// When certificates expire, by what they are for, in seconds of Unix time.
+    pub fn expirations(&self) -> impl Iterator<Item = (&'static str, i64)> {
+        let authorities = [("authority", &self.authority), ("front-proxy-authority", &self.proxy_authority)];
+        let authorities = authorities.map(|(name, authority)| (name, authority.not_after().unix_timestamp()));
+        self.serving.expires().map(|at| ("serving", at)).into_iter().chain(authorities)
+    }
+
     /// Directory of authorities.
     pub fn dir(&self) -> &Path {
         &self.options.dir

@@ -9,6 +9,7 @@ use rustls::server::{ClientHello, ResolvesServerCert, ServerSessionMemoryCache};
 use rustls::sign::CertifiedKey;
 use rustls::version::{TLS12, TLS13};
 use rustls::{DistinguishedName, ServerConfig, SupportedCipherSuite, SupportedProtocolVersion};
+use x509_parser::prelude::{FromDer, X509Certificate};
 
 use super::PkiError;
 use super::client::AnyClient;
@@ -33,6 +34,13 @@ impl ServingCertificate {
     /// The certificate that new connections see.
     pub fn current(&self) -> Arc<CertifiedKey> {
         Arc::clone(&self.0.read())
+    }
+
+    /// When it expires, in seconds of Unix time.
+    pub fn expires(&self) -> Option<i64> {
+        let current = self.current();
+        let (_, parsed) = X509Certificate::from_der(current.cert.first()?).ok()?;
+        Some(parsed.validity().not_after.timestamp())
     }
 
     /// Connections from now on see this certificate.

@@ -31,6 +31,7 @@ mod lifecycle;
 mod metrics;
 mod node_ports;
 mod numbers;
+mod operating;
 mod paging;
 mod policies;
 mod preferring;

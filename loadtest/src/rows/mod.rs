@@ -8,6 +8,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::connection::{Connector, Error};
+use crate::numbers::Numbers;
 use crate::operation::{Load, Operation, run};
 use crate::process::Processes;
 use crate::report::Figures;
@@ -219,25 +220,6 @@ fn memory(context: &Context) -> Result<Figures, Error> {
     })
 }
 
-/// Numbers that look random and are the same in every run (SplitMix64).
-struct Numbers(u64);
-
-impl Numbers {
-    /// A sequence of its own for each client.
-    fn of_client(number: usize) -> Self {
-        Self(number as u64)
-    }
-
-    /// The next number below `end`; 0 when there is none.
-    fn below(&mut self, end: usize) -> usize {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut mixed = self.0;
-        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        ((mixed ^ (mixed >> 31)) % end.max(1) as u64) as usize
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -247,16 +229,5 @@ mod tests {
         let mut names: Vec<_> = ROWS.iter().map(|row| row.name).collect();
         names.sort_unstable();
         assert!(names.windows(2).all(|pair| pair[0] != pair[1]));
-    }
-
-    #[test]
-    fn numbers_spread() {
-        let mut numbers = Numbers::of_client(3);
-        let mut seen = [0; 10];
-        for _ in 0..10_000 {
-            seen[numbers.below(10)] += 1;
-        }
-        assert!(seen.iter().all(|count| (800..1200).contains(count)), "{seen:?}");
-        assert_eq!(numbers.below(0), 0);
     }
 }

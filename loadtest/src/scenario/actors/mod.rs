@@ -1,0 +1,69 @@
+//! Who does something in a scenario, one kind a file.
+
+mod definitions;
+mod heartbeat;
+mod life;
+mod lister;
+mod made;
+mod reflector;
+mod writer;
+
+use std::rc::Rc;
+
+use futures_util::future::LocalBoxFuture;
+
+use super::file::{Actor, Setup};
+use super::run::Run;
+use crate::connection::{Connector, Error};
+use crate::process::Processes;
+use crate::seed;
+
+pub use reflector::compare;
+
+/// What goes on from the first phase on.
+pub type Task = LocalBoxFuture<'static, ()>;
+
+/// What has been prepared.
+#[derive(Default)]
+pub struct Prepared {
+    /// What ends by itself soon after the last phase.
+    pub tasks: Vec<Task>,
+    /// What goes on until it is dropped.
+    pub endless: Vec<Task>,
+}
+
+/// The name of a node.
+pub fn node_name(number: usize) -> String {
+    format!("loadtest-node-{number:06}")
+}
+
+/// Makes what is there before all actors.
+pub async fn set_up(run: &Rc<Run>, setup: &Setup, connector: &std::sync::Arc<Connector>) -> Result<(), Error> {
+    seed::namespace(&mut connector.open().await?, &run.namespace).await?;
+    made::nodes(run, setup.nodes).await?;
+    if setup.pods > 0 && run.part.number == 1 {
+        let nobody = Processes::default();
+        let figures = seed::pods(setup.pods, &run.namespace, 16, 4, connector, &nobody).await?;
+        if let Some(error) = figures.first_error.filter(|_| figures.errors > 0) {
+            return Err(Error::Start(format!("pods of the setup: {error}")));
+        }
+    }
+    Ok(())
+}
+
+/// Makes what an actor needs; what it does then.
+pub async fn prepare(run: &Rc<Run>, name: &str, actor: &Actor) -> Result<Prepared, Error> {
+    let name = name.to_owned();
+    let mut prepared = Prepared::default();
+    match actor {
+        Actor::Heartbeat(it) => prepared.tasks = heartbeat::prepare(run, name, it).await?,
+        Actor::Reflector(it) => prepared.endless.push(reflector::prepare(run, name, it).await?),
+        Actor::Writer(it) => prepared.tasks.push(writer::prepare(run, name, it).await?),
+        Actor::Lister(it) => prepared.tasks.push(lister::prepare(run, name, it)),
+        Actor::Life(it) => prepared.tasks.push(life::prepare(run, name, it).await?),
+        Actor::Definitions(it) => prepared.tasks.push(definitions::prepare(run, name, it).await?),
+    }
+    Ok(prepared)
+}
+
+pub use made::{clean, micro_time};

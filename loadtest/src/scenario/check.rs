@@ -1,0 +1,330 @@
+//! What a server may not do: what each watch delivers is held against what it delivered before, and at the end against
+//! a list.
+
+use std::cell::{Cell, RefCell};
+use std::collections::{BTreeMap, HashMap};
+
+use serde::{Deserialize, Serialize};
+
+use super::mark::{Event, Mark, Object};
+use crate::limits;
+
+/// Promises that a server can break.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Broken {
+    /// An event never came.
+    Lost,
+    /// An event came a second time.
+    Repeated,
+    /// An event came after one that happened later.
+    Misordered,
+    /// A read showed less than was acknowledged before it was asked.
+    Stale,
+    /// An answer or an event was not what was written or asked for.
+    WrongBody,
+}
+
+/// What was broken: how often, and the first of each.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct Violations {
+    /// How often each promise was broken.
+    pub counts: BTreeMap<Broken, u64>,
+    /// The first ones, in words.
+    pub examples: Vec<String>,
+}
+
+impl Violations {
+    /// Notes one.
+    pub fn add(&mut self, broken: Broken, what: impl FnOnce() -> String) {
+        let count = self.counts.entry(broken).or_default();
+        *count += 1;
+        if *count <= limits::EXAMPLES_PER_KIND {
+            self.examples.push(format!("{broken:?}: {}", what()));
+        }
+    }
+
+    /// All of them.
+    pub fn total(&self) -> u64 {
+        self.counts.values().sum()
+    }
+
+    /// Adds those of another process.
+    pub fn merge(&mut self, other: &Self) {
+        for (broken, count) in &other.counts {
+            *self.counts.entry(*broken).or_default() += count;
+        }
+        self.examples.extend(other.examples.iter().cloned());
+    }
+}
+
+/// What a run checks, while it does.
+#[derive(Debug, Default)]
+pub struct Checked {
+    /// Events that were looked at.
+    pub events: Cell<u64>,
+    /// Answers that were looked at.
+    pub answers: Cell<u64>,
+    /// Watches that had to list again.
+    pub expired: Cell<u64>,
+    /// Watches that went on after an end.
+    pub resumed: Cell<u64>,
+    /// Promises that were broken.
+    pub violations: RefCell<Violations>,
+}
+
+/// What a watch knows of an object.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Seen {
+    /// Its revision.
+    pub revision: u64,
+    /// The number of its change, 0 for objects without marks.
+    pub sequence: u32,
+}
+
+/// What a watch has delivered, and what is to come of it.
+#[derive(Debug, Default)]
+pub struct Watched {
+    /// The objects, by their keys.
+    pub state: HashMap<u64, Seen>,
+    /// The last revision that was delivered.
+    pub revision: u64,
+    /// Whether it has everything that was there when it began.
+    pub is_synced: bool,
+    /// The objects of a list that is being read.
+    coming: HashMap<u64, Seen>,
+}
+
+/// What became of an event.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Outcome {
+    /// A change that was due at that time, if it has a mark.
+    Change(Option<u64>),
+    /// Everything that was there has been delivered.
+    Synced,
+    /// Nothing to count.
+    Nothing,
+    /// The server cannot go on from here: list again.
+    Expired,
+}
+
+impl Watched {
+    /// Takes an object of a list, or of what a watch delivers before it is synced.
+    pub fn take(&mut self, object: &Object<'_>, broken: &RefCell<Violations>) {
+        match (object.revision(), object.mark()) {
+            (Ok(revision), Ok(mark)) => {
+                let sequence = mark.map_or(0, |mark| mark.sequence);
+                self.coming.insert(object.key(), Seen { revision, sequence });
+            }
+            (Err(fault), _) | (_, Err(fault)) => broken.borrow_mut().add(Broken::WrongBody, || fault),
+        }
+    }
+
+    /// Begins to take a list from the start.
+    pub fn begin(&mut self) {
+        self.coming.clear();
+        self.is_synced = false;
+    }
+
+    /// Has taken all of a list at a revision.
+    pub fn complete(&mut self, revision: u64) {
+        self.state = std::mem::take(&mut self.coming);
+        self.state.shrink_to_fit();
+        self.revision = revision;
+        self.is_synced = true;
+    }
+
+    /// Takes an event. `name` is what the watch is called in what is said of it.
+    pub fn event(&mut self, event: &Event<'_>, name: &str, broken: &RefCell<Violations>) -> Outcome {
+        let object = &event.object;
+        let wrong = |what: String| broken.borrow_mut().add(Broken::WrongBody, || format!("{name}: {what}"));
+        if event.kind == "ERROR" {
+            if object.code != Some(410) {
+                wrong(format!("ended with {:?} {:?}", object.code, object.message));
+            }
+            return Outcome::Expired;
+        }
+        let revision = match object.revision() {
+            Ok(revision) => revision,
+            Err(fault) => {
+                wrong(fault);
+                return Outcome::Nothing;
+            }
+        };
+        if event.kind == "BOOKMARK" {
+            return self.bookmark(revision, object, name, broken);
+        }
+        if !self.is_synced {
+            self.take(object, broken);
+            return Outcome::Nothing;
+        }
+        let mark = object.mark().unwrap_or_else(|fault| {
+            wrong(fault);
+            None
+        });
+        self.order(revision, event, name, broken);
+        self.revision = self.revision.max(revision);
+        self.change(revision, mark, event, name, broken);
+        Outcome::Change(mark.map(|mark| mark.due_micros))
+    }
+
+    fn bookmark(&mut self, revision: u64, object: &Object<'_>, name: &str, broken: &RefCell<Violations>) -> Outcome {
+        if !self.is_synced {
+            if object.metadata.annotations.initial_events_end.is_some() {
+                self.complete(revision);
+                return Outcome::Synced;
+            }
+            return Outcome::Nothing;
+        }
+        if revision < self.revision {
+            let last = self.revision;
+            let what = || format!("{name}: a bookmark of {revision} after {last}");
+            broken.borrow_mut().add(Broken::Misordered, what);
+        }
+        self.revision = self.revision.max(revision);
+        Outcome::Nothing
+    }
+
+    /// Every event of a watch has a later revision than the one before.
+    fn order(&self, revision: u64, event: &Event<'_>, name: &str, broken: &RefCell<Violations>) {
+        if revision > self.revision {
+            return;
+        }
+        let known = self.state.get(&event.object.key());
+        let kind = match known {
+            Some(seen) if seen.revision == revision => Broken::Repeated,
+            _ => Broken::Misordered,
+        };
+        let last = self.revision;
+        let what = || format!("{name}: {} {} of {revision} after {last}", event.kind, event.object.metadata.name);
+        broken.borrow_mut().add(kind, what);
+    }
+
+    /// Changes of an object follow each other without a gap.
+    fn change(&mut self, revision: u64, mark: Option<Mark>, of: &Event<'_>, name: &str, broken: &RefCell<Violations>) {
+        let (key, object) = (of.object.key(), &of.object.metadata.name);
+        let add = |kind: Broken, what: String| {
+            broken.borrow_mut().add(kind, || format!("{name}: {object} at {revision}: {what}"));
+        };
+        let known = self.state.get(&key).copied();
+        match (&*of.kind, known) {
+            ("ADDED", Some(_)) => add(Broken::Repeated, "was added although it was there".into()),
+            ("MODIFIED" | "DELETED", None) => add(Broken::Lost, format!("{} of what was never added", of.kind)),
+            ("ADDED" | "MODIFIED" | "DELETED", _) => {}
+            (other, _) => add(Broken::WrongBody, format!("an event of type {other:?}")),
+        }
+        let sequence = mark.map_or(0, |mark| mark.sequence);
+        if let (Some(mark), Some(before)) = (mark, known.filter(|seen| seen.sequence > 0)) {
+            if mark.sequence > before.sequence + 1 {
+                add(Broken::Lost, format!("change {} follows change {}", mark.sequence, before.sequence));
+            } else if mark.sequence < before.sequence {
+                add(Broken::Misordered, format!("change {} follows change {}", mark.sequence, before.sequence));
+            }
+        }
+        if of.kind == "DELETED" {
+            self.state.remove(&key);
+        } else {
+            self.state.insert(key, Seen { revision, sequence });
+        }
+    }
+
+    /// How what was delivered differs from a list: objects that are not up to date, in words. `None` if it does not.
+    pub fn difference(&self, list: &HashMap<u64, Seen>) -> Option<String> {
+        let missing = list.keys().filter(|key| !self.state.contains_key(*key)).count();
+        let behind = |(key, seen): &(&u64, &Seen)| self.state.get(*key).is_some_and(|own| own.revision < seen.revision);
+        let behind = list.iter().filter(behind).count();
+        let remaining = self.state.keys().filter(|key| !list.contains_key(*key)).count();
+        (missing + behind + remaining > 0).then(|| {
+            format!("{missing} objects were never added, {behind} are older than in a list, {remaining} not deleted")
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    struct Case {
+        watched: Watched,
+        broken: RefCell<Violations>,
+    }
+
+    impl Case {
+        fn new() -> Self {
+            let mut watched = Watched::default();
+            watched.complete(10);
+            Self { watched, broken: RefCell::default() }
+        }
+
+        fn event(&mut self, kind: &str, name: &str, revision: u64, sequence: u32) -> Outcome {
+            let mark = Mark::new(sequence, 5, "n", name, "").text();
+            let text = format!(
+                r#"{{"type":"{kind}","object":{{"metadata":{{"name":"{name}","namespace":"n","resourceVersion":"{revision}","annotations":{{"loadtest/mark":"{mark}"}}}}}}}}"#
+            );
+            self.watched.event(&serde_json::from_str(&text).unwrap(), "w", &self.broken)
+        }
+
+        fn found(&self) -> Vec<(Broken, u64)> {
+            self.broken.borrow().counts.iter().map(|(kind, count)| (*kind, *count)).collect()
+        }
+    }
+
+    #[test]
+    fn what_is_in_order_is_no_violation() {
+        let mut case = Case::new();
+        assert_eq!(case.event("ADDED", "a", 11, 1), Outcome::Change(Some(5)));
+        case.event("MODIFIED", "a", 12, 2);
+        case.event("MODIFIED", "a", 13, 2);
+        case.event("BOOKMARK", "", 20, 0);
+        case.event("DELETED", "a", 21, 2);
+        case.event("ADDED", "a", 22, 1);
+        assert_eq!(case.found(), []);
+        assert_eq!(case.watched.revision, 22);
+    }
+
+    #[test]
+    fn every_fault_of_a_watch_is_named() {
+        type Events = &'static [(&'static str, u64, u32)];
+        let cases: [(Events, Broken); 7] = [
+            (&[("ADDED", 11, 1), ("MODIFIED", 13, 3)], Broken::Lost),
+            (&[("MODIFIED", 13, 3)], Broken::Lost),
+            (&[("ADDED", 11, 1), ("MODIFIED", 12, 2), ("MODIFIED", 12, 2)], Broken::Repeated),
+            (&[("ADDED", 11, 1), ("ADDED", 12, 1)], Broken::Repeated),
+            (&[("ADDED", 11, 2), ("MODIFIED", 12, 1)], Broken::Misordered),
+            (&[("ADDED", 9, 1)], Broken::Misordered),
+            (&[("ADDED", 12, 1), ("BOOKMARK", 11, 0)], Broken::Misordered),
+        ];
+        for (events, broken) in cases {
+            let mut case = Case::new();
+            for (kind, revision, sequence) in events {
+                case.event(kind, "a", *revision, *sequence);
+            }
+            assert_eq!(case.found(), [(broken, 1)], "{events:?}");
+            assert!(case.broken.borrow().examples[0].contains("w: "), "{:?}", case.broken);
+        }
+    }
+
+    #[test]
+    fn what_never_came_is_found_by_a_list() {
+        let mut case = Case::new();
+        case.event("ADDED", "a", 11, 1);
+        let mut list = case.watched.state.clone();
+        assert_eq!(case.watched.difference(&list), None);
+        list.insert(1, Seen { revision: 12, sequence: 0 });
+        assert!(case.watched.difference(&list).unwrap().starts_with("1 objects were never added"));
+        list.clear();
+        assert!(case.watched.difference(&list).unwrap().ends_with("1 not deleted"));
+    }
+
+    #[test]
+    fn an_end_is_told_from_a_fault() {
+        let mut case = Case::new();
+        let gone: Event<'_> =
+            serde_json::from_str(r#"{"type":"ERROR","object":{"kind":"Status","code":410}}"#).unwrap();
+        assert_eq!(case.watched.event(&gone, "w", &case.broken), Outcome::Expired);
+        assert_eq!(case.found(), []);
+        let failed: Event<'_> = serde_json::from_str(r#"{"type":"ERROR","object":{"code":500}}"#).unwrap();
+        case.watched.event(&failed, "w", &case.broken);
+        assert_eq!(case.found(), [(Broken::WrongBody, 1)]);
+    }
+}

@@ -1,0 +1,115 @@
+//! When requests are due: rates that follow the load of phases.
+
+use super::file::{Phase, Scenario};
+
+/// A stretch of time with an even change of the load.
+#[derive(Debug, Clone)]
+struct Stretch {
+    start: f64,
+    seconds: f64,
+    from: f64,
+    to: f64,
+}
+
+/// The load over time, in seconds since the first phase began.
+#[derive(Debug, Clone)]
+pub struct Load {
+    stretches: Vec<Stretch>,
+}
+
+impl Load {
+    /// That of a scenario.
+    pub fn of(scenario: &Scenario) -> Self {
+        Self::over(&scenario.phases)
+    }
+
+    fn over(phases: &[Phase]) -> Self {
+        let mut start = 0.0;
+        let stretches = phases.iter().map(|phase| {
+            let [from, to] = phase.load.ends();
+            let stretch = Stretch { start, seconds: phase.seconds, from, to };
+            start += phase.seconds;
+            stretch
+        });
+        Self { stretches: stretches.collect() }
+    }
+
+    /// When it ends.
+    pub fn seconds(&self) -> f64 {
+        self.stretches.last().map_or(0.0, |last| last.start + last.seconds)
+    }
+
+    /// The phase at a time, by its number; the last one from the end on.
+    pub fn phase(&self, at: f64) -> usize {
+        let found = self.stretches.iter().position(|stretch| at < stretch.start + stretch.seconds);
+        found.unwrap_or(self.stretches.len().saturating_sub(1))
+    }
+
+    /// The load at a time.
+    pub fn at(&self, at: f64) -> f64 {
+        let stretch = &self.stretches[self.phase(at)];
+        if stretch.seconds <= 0.0 {
+            return stretch.to;
+        }
+        stretch.from + (stretch.to - stretch.from) * ((at - stretch.start) / stretch.seconds).clamp(0.0, 1.0)
+    }
+
+    /// The time until which so much load has been there, in seconds at a load of 1; `None` when that is never so.
+    pub fn when(&self, mut amount: f64) -> Option<f64> {
+        for stretch in &self.stretches {
+            let all = stretch.seconds * (stretch.from + stretch.to) / 2.0;
+            if amount < all {
+                // The area under a line that rises by `slope`: from * t + slope * t^2 / 2.
+                let slope = (stretch.to - stretch.from) / stretch.seconds;
+                let root = (stretch.from * stretch.from + 2.0 * slope * amount).max(0.0).sqrt();
+                // This form has no cancellation where the slope is small.
+                return Some(stretch.start + 2.0 * amount / (stretch.from + root).max(f64::MIN_POSITIVE));
+            }
+            amount -= all;
+        }
+        None
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::file::Factor;
+    use super::*;
+
+    fn load(phases: &[(f64, [f64; 2])]) -> Load {
+        let phase = |(seconds, ends): &(f64, [f64; 2])| Phase {
+            name: String::new(),
+            seconds: *seconds,
+            load: Factor::Ramp(*ends),
+            warmup: false,
+            reconnect: false,
+        };
+        Load::over(&phases.iter().map(phase).collect::<Vec<_>>())
+    }
+
+    #[test]
+    fn requests_of_a_steady_rate_are_due_evenly() {
+        let load = load(&[(10.0, [2.0, 2.0])]);
+        for (amount, when) in [(0.0, 0.0), (1.0, 0.5), (19.0, 9.5)] {
+            assert!((load.when(amount).unwrap() - when).abs() < 1e-9, "{amount}");
+        }
+        assert_eq!(load.when(20.0), None);
+    }
+
+    #[test]
+    fn a_ramp_has_as_many_before_a_time_as_its_area() {
+        let load = load(&[(10.0, [0.0, 1.0]), (5.0, [1.0, 1.0]), (10.0, [1.0, 0.0])]);
+        for (amount, when) in [(5.0 / 4.0, 5.0), (5.0, 10.0), (7.5, 12.5), (13.75, 20.0)] {
+            assert!((load.when(amount).unwrap() - when).abs() < 1e-9, "{amount}: {:?}", load.when(amount));
+        }
+        assert_eq!(load.when(15.0), None);
+        assert_eq!([load.at(5.0), load.at(12.0), load.at(20.0), load.at(99.0)], [0.5, 1.0, 0.5, 0.0]);
+        assert_eq!([load.phase(0.0), load.phase(10.0), load.phase(99.0)], [0, 1, 2]);
+    }
+
+    #[test]
+    fn nothing_is_due_while_there_is_no_load() {
+        let load = load(&[(5.0, [0.0, 0.0]), (5.0, [1.0, 1.0])]);
+        assert_eq!(load.when(0.0), Some(5.0));
+    }
+}

@@ -1,0 +1,106 @@
+//! Waiting for a point in time, more exactly than tokio does.
+//!
+//! Timers of tokio fire at whole milliseconds, and latencies that count from when a request was due would have that on
+//! top. One thread of its own sleeps until the next of all times that are waited for, some 50 us exactly.
+
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
+use std::time::Instant;
+
+use tokio::sync::oneshot;
+
+/// Who waits until when, and how it is told.
+struct Waiter {
+    until: Instant,
+    wake: oneshot::Sender<()>,
+}
+
+impl PartialEq for Waiter {
+    fn eq(&self, other: &Self) -> bool {
+        self.until == other.until
+    }
+}
+
+impl Eq for Waiter {}
+
+impl PartialOrd for Waiter {
+    fn partial_cmp(&self, other: &Self) -> Option<std::cmp::Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl Ord for Waiter {
+    fn cmp(&self, other: &Self) -> std::cmp::Ordering {
+        self.until.cmp(&other.until)
+    }
+}
+
+/// The thread that waits. It ends with the last of its handles.
+#[derive(Clone)]
+pub struct Timer {
+    waiters: Sender<Waiter>,
+}
+
+impl Timer {
+    /// Starts the thread.
+    pub fn start() -> std::io::Result<Self> {
+        let (waiters, receiver) = channel();
+        std::thread::Builder::new().name("timer".into()).spawn(move || run(&receiver))?;
+        Ok(Self { waiters })
+    }
+
+    /// Waits until a point in time.
+    pub async fn until(&self, until: Instant) {
+        let (wake, woken) = oneshot::channel();
+        if until <= Instant::now() || self.waiters.send(Waiter { until, wake }).is_err() {
+            return;
+        }
+        let _ = woken.await;
+    }
+}
+
+fn run(receiver: &Receiver<Waiter>) {
+    let mut waiting = BinaryHeap::<Reverse<Waiter>>::new();
+    loop {
+        let next = match waiting.peek() {
+            None => receiver.recv().map_err(|_| RecvTimeoutError::Disconnected),
+            Some(Reverse(first)) => receiver.recv_timeout(first.until.saturating_duration_since(Instant::now())),
+        };
+        match next {
+            Ok(waiter) => waiting.push(Reverse(waiter)),
+            Err(RecvTimeoutError::Disconnected) => return,
+            Err(RecvTimeoutError::Timeout) => {}
+        }
+        let now = Instant::now();
+        while waiting.peek().is_some_and(|Reverse(first)| first.until <= now) {
+            if let Some(Reverse(first)) = waiting.pop() {
+                let _ = first.wake.send(());
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn nobody_is_woken_early_and_each_in_turn() {
+        let timer = Timer::start().unwrap();
+        let start = Instant::now();
+        let order = std::cell::RefCell::new(Vec::new());
+        let wait = |millis: u64| {
+            let (timer, order) = (timer.clone(), &order);
+            async move {
+                timer.until(start + Duration::from_millis(millis)).await;
+                assert!(start.elapsed() >= Duration::from_millis(millis));
+                order.borrow_mut().push(millis);
+            }
+        };
+        tokio::join!(wait(60), wait(5), wait(30), wait(0));
+        assert_eq!(*order.borrow(), [0, 5, 30, 60]);
+    }
+}

@@ -1,0 +1,27 @@
+//! What a server depends on and may run out of: disk, certificates, the right time.
+
+use std::path::Path;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use crate::prometheus::Page;
+
+/// Appends the disk that a directory is on, when certificates expire, in seconds of Unix time, and the clock. What the
+/// operating system does not tell is left out.
+pub fn write(page: &mut Page, directory: &Path, expirations: impl Iterator<Item = (&'static str, i64)>) {
+    if let Ok(disk) = rustix::fs::statvfs(directory) {
+        let bytes = |blocks: u64| blocks.saturating_mul(disk.f_frsize) as f64;
+        page.gauge("flotilla_disk_size_bytes", "Size of the disk that the data directory is on, in bytes.")
+            .sample(&[], bytes(disk.f_blocks));
+        page.gauge("flotilla_disk_free_bytes", "What is free of it for this process, in bytes.")
+            .sample(&[], bytes(disk.f_bavail));
+    }
+    let help = "When a certificate of this server expires, in seconds since 1970.";
+    let mut samples = page.gauge("flotilla_certificate_expiration_timestamp_seconds", help);
+    for (certificate, at) in expirations {
+        samples.sample(&[("certificate", certificate)], at as f64);
+    }
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs_f64();
+    let help =
+        "The clock of this server, in seconds since 1970: how it differs from the time of the look is its offset.";
+    page.gauge("flotilla_clock_seconds", help).sample(&[], now);
+}
