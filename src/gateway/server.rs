@@ -185,8 +185,8 @@ impl Gateway {
             let actor = web::Data::new(GatewayActor::new(gateway.clone()).start());
             actix_web::rt::spawn(gateway.watchdog.attend(watchdog::WORKER));
             let gateway = gateway.clone();
-            // A service of our own has its future boxed once. A handler of actix-web would have it boxed twice, and what
-            // it needs looked up for each request.
+            // A service of our own has its future boxed once. A handler of actix-web would have it boxed twice, and
+            // what it needs looked up for each request.
             config.default_service(fn_service(move |request: ServiceRequest| {
                 let (gateway, actor) = (gateway.clone(), actor.clone());
                 async move {
