@@ -132,3 +132,7 @@ pub async fn stop(handle: &ServerHandle, connections: &Connections, is_idle: imp
     }
     handle.stop(true).await;
 }
+
+#[cfg(test)]
+#[path = "server_tests.rs"]
+mod tests;
