@@ -38,7 +38,9 @@ async fn read(sent: String, until: &'static str) -> String {
     let client = builder.with_root_certificates(roots).with_no_client_auth();
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let (address, connections) = (listener.local_addr().unwrap(), Connections::of(&listener).unwrap());
-    let configure = |config: &mut ServiceConfig| drop(config.default_service(web::to(answer)));
+    let configure = |config: &mut ServiceConfig| {
+        config.default_service(web::to(answer));
+    };
     let server = start(listener, tls, 1, &connections, configure, |_, _| ()).unwrap();
     let handle = server.handle();
     let serving = actix_web::rt::spawn(server);
