@@ -54,6 +54,10 @@ pub const COMPONENT_TIMEOUT: Duration = Duration::from_secs(20);
 /// Most bytes that are read of what it says.
 pub const COMPONENT_ANSWER_BYTES: usize = 10_240;
 
+/// How long another server may say nothing until its machine is asked whether it is still there, as the reference has
+/// it.
+pub const OUTBOUND_KEEP_ALIVE_TIME: Duration = Duration::from_secs(30);
+
 /// Addresses of a host that are tried.
 pub const OUTBOUND_ADDRESSES: usize = 16;
 
@@ -164,6 +168,9 @@ pub const HTTP1_READ_BYTES: usize = 8_192;
 /// Time that a connection which is to be closed is still read from: a client that sends on would miss its answer
 /// otherwise.
 pub const FAREWELL_TIMEOUT: Duration = Duration::from_secs(1);
+
+/// How long a client may say nothing until its machine is asked whether it is still there, as the reference has it.
+pub const KEEP_ALIVE_TIME: Duration = Duration::from_secs(180);
 
 /// Time that requests may be on their way when a stopping server has asked for no more. Those that come later may be
 /// refused, as their clients are told.

@@ -3,6 +3,7 @@
 use std::io::ErrorKind;
 use std::net::{IpAddr, SocketAddr};
 
+use socket2::{SockRef, TcpKeepalive};
 use tokio::net::{TcpStream, lookup_host};
 
 use super::Error;
@@ -52,6 +53,9 @@ async fn connect(host: &str, port: u16, guarded: bool) -> Result<TcpStream, Erro
         match TcpStream::connect(address).await {
             Ok(stream) => {
                 let _ = stream.set_nodelay(true);
+                // Nothing else tells of a server that is gone where nothing is to be said.
+                let keep = TcpKeepalive::new().with_time(limits::OUTBOUND_KEEP_ALIVE_TIME);
+                let _ = SockRef::from(&stream).set_tcp_keepalive(&keep);
                 return Ok(stream);
             }
             Err(error) => first = first.or(Some((address, error))),
@@ -103,6 +107,14 @@ mod tests {
         for allowed in ["192.0.2.2", "2001:db8::1", "name.example"] {
             assert!(check_proxyable(allowed).is_ok(), "{allowed}");
         }
+    }
+
+    #[tokio::test]
+    async fn who_is_gone_is_found_out() {
+        let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let port = listener.local_addr().unwrap().port();
+        let stream = dial("127.0.0.1", port, false).await.unwrap();
+        assert!(SockRef::from(&stream).keepalive().unwrap());
     }
 
     #[tokio::test]

@@ -126,6 +126,8 @@ pub(super) struct Inbound {
     asked: Asked,
     /// Whether the connection ends with the answer although its client may send on.
     is_cut: bool,
+    /// How long that is waited for then.
+    farewell: Option<Pin<Box<Sleep>>>,
 }
 
 impl Inbound {
@@ -142,6 +144,7 @@ impl Inbound {
             left: 0..0,
             asked: Asked::default(),
             is_cut: false,
+            farewell: None,
         }
     }
 
@@ -150,10 +153,14 @@ impl Inbound {
         &self.asked
     }
 
-    /// Waits, when everything was written, until a client that was refused has closed the connection, too: closing it
-    /// while the client sends on would take the refusal from it. The HTTP server gives it a moment.
+    /// Waits a moment, when everything was written, until a client that may send on has closed the connection, too:
+    /// closing it while the client sends would take the answer from it.
     pub fn poll_closed<T: AsyncRead + Unpin>(&mut self, cx: &mut Context<'_>, stream: &mut T) -> Poll<()> {
         while self.is_cut {
+            let moment = self.farewell.get_or_insert_with(|| Box::pin(sleep(limits::FAREWELL_TIMEOUT)));
+            if moment.as_mut().poll(cx).is_ready() {
+                break;
+            }
             let mut read = ReadBuf::new(&mut self.buffer);
             if ready!(Pin::new(&mut *stream).poll_read(cx, &mut read)).is_err() || read.filled().is_empty() {
                 break;

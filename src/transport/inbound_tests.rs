@@ -163,3 +163,22 @@ fn large_heads_are_counted() {
     drop(held);
     assert!(matches!(large()[..], [Question::Request(..)]));
 }
+
+/// A client that neither sends nor closes.
+struct Silent;
+
+impl AsyncRead for Silent {
+    fn poll_read(self: Pin<&mut Self>, _: &mut Context<'_>, _: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
+        Poll::Pending
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn nobody_is_waited_for_who_does_not_close() {
+    for refused in ["GET\r\n\r\n", "GET / HTTP/1.1\r\nHost: a\r\nConnection: upgrade\r\nUpgrade: x\r\n\r\n"] {
+        let mut inbound = Inbound::new();
+        read_on(&mut inbound, &mut Client { bytes: refused.into(), step: 100 });
+        let closed = std::future::poll_fn(|cx| inbound.poll_closed(cx, &mut Silent));
+        tokio::time::timeout(60 * limits::FAREWELL_TIMEOUT, closed).await.expect("an end");
+    }
+}

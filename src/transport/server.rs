@@ -17,6 +17,7 @@ use actix_web::web::ServiceConfig;
 use futures_util::FutureExt as _;
 use futures_util::future::Either;
 use rustls::{ServerConfig, ServerConnection};
+use socket2::{SockRef, TcpKeepalive};
 
 use super::inbound::Asked;
 use super::restored::restore;
@@ -100,6 +101,8 @@ fn open(tls: TlsStream<TcpStream>, connections: &Connections) -> (Gathered, Prot
     let socket = tls.get_ref().0;
     // Answers are written in one piece; waiting for more would only delay them.
     let _ = socket.set_nodelay(true);
+    // Nothing else tells of a client that is gone where nothing is to be said.
+    let _ = SockRef::from(socket).set_tcp_keepalive(&TcpKeepalive::new().with_time(limits::KEEP_ALIVE_TIME));
     let peer = socket.peer_addr().ok();
     let connection = Gathered::new(tls, connections);
     let protocol = if connection.is_http2() { Protocol::Http2 } else { Protocol::Http1 };
@@ -129,3 +132,7 @@ pub async fn stop(handle: &ServerHandle, connections: &Connections, is_idle: imp
     }
     handle.stop(true).await;
 }
+
+#[cfg(test)]
+#[path = "server_tests.rs"]
+mod tests;
