@@ -102,7 +102,6 @@ impl Conditions {
 #[cfg(test)]
 mod tests {
     use flotilla_proto::value;
-    use futures_util::FutureExt;
 
     use super::*;
 
@@ -124,7 +123,8 @@ mod tests {
             authorizer: None,
         };
         let (conditions, mut effort) = (Conditions::of_webhook(&hook), Effort::default());
-        conditions.matches(inputs, &[], &mut effort).now_or_never().unwrap()
+        let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+        runtime.block_on(conditions.matches(inputs, &[], &mut effort))
     }
 
     #[test]
