@@ -7,7 +7,7 @@ fn input() -> BootstrapInput {
         port: 6443,
         client_ca: Some("ca".into()),
         front_proxy: None,
- enablement: Enablement::default(),
+        enablement: Enablement::default(),
         now: "2026-01-02T03:04:05Z".into(),
     }
 }

@@ -36,7 +36,7 @@ impl Cluster {
             port: 6443,
             client_ca: None,
             front_proxy: None,
- enablement: Enablement::default(),
+            enablement: Enablement::default(),
             now: crate::registry::now().to_string(),
         };
         let settings =

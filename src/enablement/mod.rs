@@ -27,7 +27,8 @@ impl Class {
     fn has(self, version: &str) -> bool {
         let is_number = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
         let Some(rest) = version.strip_prefix('v') else { return self == Self::All };
-        let word = |word: &str| rest.split_once(word).is_some_and(|(major, minor)| is_number(major) && is_number(minor));
+        let word =
+            |word: &str| rest.split_once(word).is_some_and(|(major, minor)| is_number(major) && is_number(minor));
         match self {
             Self::All => true,
             Self::Stable => is_number(rest),
@@ -142,9 +143,8 @@ impl Enablement {
             return Err(EnablementError::Version(named));
         }
         let parsed = if value.is_empty() { Ok(true) } else { strconv::parse_bool(value) };
-        let wrong = |error: strconv::NumberError| {
-            EnablementError::Value(key.to_owned(), value.to_owned(), error.to_string())
-        };
+        let wrong =
+            |error: strconv::NumberError| EnablementError::Value(key.to_owned(), value.to_owned(), error.to_string());
         let on = parsed.map_err(wrong)?;
         match parts.next() {
             None => self.versions.insert((group, version), on),

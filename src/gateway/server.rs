@@ -26,8 +26,8 @@ use crate::kinds::capabilities;
 use crate::limits;
 use crate::metrics::Page;
 use crate::outbound::CredentialFiles;
-use crate::registry::{Registry, Resources};
 use crate::registry::plugins::Plugins;
+use crate::registry::{Registry, Resources};
 use crate::status::{ApiError, qualified};
 use crate::watchdog::{self, Watchdog, Work};
 

@@ -36,7 +36,8 @@ pub fn check(pairs: &[String]) -> Result<Vec<String>, String> {
         };
         let value = value.ok_or_else(|| format!("missing bool value for {name}"))?;
         let gate = find(name).ok_or_else(|| format!("unrecognized feature gate: {name}"))?;
-        let on = strconv::parse_bool(value).map_err(|error| format!("invalid value of {name}={value}, err: {error}"))?;
+        let on =
+            strconv::parse_bool(value).map_err(|error| format!("invalid value of {name}={value}, err: {error}"))?;
         if gate.locked && on != gate.default {
             let locked = gate.default;
             return Err(format!("cannot set feature gate {name} to {on}, feature is locked to {locked}"));

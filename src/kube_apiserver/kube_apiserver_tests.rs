@@ -119,7 +119,8 @@ fn translations() {
         assert!(found.arguments.iter().any(|given| given == argument), "{argument} is not in {:?}", found.arguments);
     }
     assert_eq!(found.told, [""; 0]);
-    let gates = "--feature-gates=kube:AllAlpha=true,APIResponseCompression=true,ConsistentListFromCache=true,AllBeta=false";
+    let gates =
+        "--feature-gates=kube:AllAlpha=true,APIResponseCompression=true,ConsistentListFromCache=true,AllBeta=false";
     let told = translated(&["--data-dir=/d", "--service-cluster-ip-range=::/108", "--authorization-mode=RBAC", gates]);
     assert_eq!(told.unwrap().told, ["--feature-gates=AllAlpha=true: features are as by default"]);
     let found = translated(&["--data-dir=/d", "--etcd-servers=http://a,http://b", "--service-cluster-ip-range=::/108"]);

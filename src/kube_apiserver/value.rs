@@ -29,7 +29,9 @@ pub fn parts(kind: Kind, text: &str) -> Result<Vec<String>, String> {
         },
         Kind::Strings => comma_separated(text),
         Kind::Pairs => pairs(text),
-        Kind::Settings | Kind::Gates => Ok(text.split(',').filter(|part| !part.is_empty()).map(str::to_owned).collect()),
+        Kind::Settings | Kind::Gates => {
+            Ok(text.split(',').filter(|part| !part.is_empty()).map(str::to_owned).collect())
+        }
         Kind::Labels => comma_separated(text)?.into_iter().map(labelled).collect(),
         Kind::PortRange => Ok(vec![port_range(text)?.to_string()]),
         Kind::Quantity => match Quantity::parse(text) {

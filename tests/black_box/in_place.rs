@@ -281,14 +281,21 @@ fn apis_are_switched_off() {
         assert_eq!((answer.status, answer.text().trim_end()), (404, "404 page not found"), "{path}");
     }
     for path in ["/apis/autoscaling/v1", "/apis/autoscaling/v1/horizontalpodautoscalers", "/apis/apps/v1/daemonsets"] {
-        assert_eq!(admin.get(path).expect(404)["message"], "the server could not find the requested resource", "{path}");
+        assert_eq!(
+            admin.get(path).expect(404)["message"],
+            "the server could not find the requested resource",
+            "{path}"
+        );
     }
     assert_eq!(send(&mut admin, "POST", jobs, &[], "{\"metadata\": {\"name\": \"j\"}}").status, 404);
     for path in ["/apis/apps/v1/deployments", "/apis/autoscaling/v2/horizontalpodautoscalers", "/api/v1/pods"] {
         admin.get(path).expect(200);
     }
     let told = admin.get("/apis").expect(200).to_string();
-    assert!(!told.contains("\"batch\"") && told.contains("autoscaling/v2") && !told.contains("autoscaling/v1"), "{told}");
+    assert!(
+        !told.contains("\"batch\"") && told.contains("autoscaling/v2") && !told.contains("autoscaling/v1"),
+        "{told}"
+    );
     let told = admin.get("/apis/apps/v1").expect(200).to_string();
     assert!(told.contains("\"deployments\"") && !told.contains("daemonsets"), "{told}");
     let documents = admin.get("/openapi/v3").expect(200);
@@ -326,7 +333,10 @@ fn pods_are_privileged_only_where_that_is_allowed() {
                 "Pod \"p\" is invalid: spec.containers[0].securityContext.privileged: Forbidden: disallowed by cluster \
                  policy",
             ),
-            (&process, "Pod \"w\" is invalid: spec: Forbidden: hostProcess containers are disallowed by cluster policy"),
+            (
+                &process,
+                "Pod \"w\" is invalid: spec: Forbidden: hostProcess containers are disallowed by cluster policy",
+            ),
         ] {
             let answer = send(&mut admin, "POST", pods, &[], &pod.to_string());
             assert_eq!(answer.status, code, "{}", answer.text());

@@ -12,12 +12,7 @@ pub(super) const MISC: Section = Section {
             "true",
             "Do not pass on redirects of aggregated servers.",
         ),
-        acts(
-            "allow-privileged",
-            Kind::Bool,
-            "",
-            "Allow privileged containers, and processes of the host.",
-        ),
+        acts("allow-privileged", Kind::Bool, "", "Allow privileged containers, and processes of the host."),
         accepted(
             "coordinated-leadership-lease-duration",
             Kind::Duration,
