@@ -16,6 +16,7 @@ mod scenario;
 #[path = "../support/mod.rs"]
 #[allow(dead_code, unused_imports, reason = "other tests use the rest of it")]
 mod support;
+mod transcripts;
 mod yaml;
 
 use std::env;
@@ -34,6 +35,8 @@ use members::Members;
 const SIDE_BY_SIDE: usize = 4;
 /// Differences of a step that are shown.
 const DIFFERENCES_MAX: usize = 12;
+/// What the floor calls transcripts of kubectl.
+const TRANSCRIPTS: &str = "transcripts";
 /// Bytes that are shown of what a server said that has ended.
 const MESSAGES_BYTES_MAX: usize = 4_000;
 
@@ -47,6 +50,8 @@ struct Settings {
     /// Also what takes long.
     is_all: bool,
     is_told: bool,
+    /// Also what kubectl prints.
+    has_kubectl: bool,
     side_by_side: usize,
 }
 
@@ -70,6 +75,7 @@ impl Settings {
         Some(Settings {
             cases: variable("AGREEMENT_CASES").map_or(own, PathBuf::from),
             is_told: variable("AGREEMENT_TOLD").is_some(),
+            has_kubectl: variable("AGREEMENT_KUBECTL").is_some(),
             names,
             servers: servers.split_ascii_whitespace().filter_map(|count| count.parse().ok()).collect(),
             is_all: variable("AGREEMENT_ALL").is_some(),
@@ -85,6 +91,13 @@ impl Settings {
             // What nobody has made demands of is compared through one.
             None => servers == 1 || self.is_all,
         }
+    }
+
+    /// The releases of kubectl whose transcripts are compared through so many servers.
+    fn transcripts<'a>(&self, servers: usize, floor: &'a [Demand]) -> Vec<&'a Demand> {
+        let is_chosen = self.has_kubectl && (self.names.is_empty() || self.names.iter().any(|name| name == TRANSCRIPTS));
+        let wanted = |demand: &&Demand| demand.servers == servers && (!demand.is_long || self.is_all);
+        floor.iter().filter(|demand| is_chosen && demand.area == TRANSCRIPTS).filter(wanted).collect()
     }
 }
 
@@ -114,13 +127,17 @@ fn main() -> ExitCode {
     let (mut total, mut has_failed) = (Count::default(), false);
     for servers in &settings.servers {
         let chosen: Vec<&Case> = cases.iter().filter(|case| settings.includes(&case.area, *servers, &floor)).collect();
-        if chosen.is_empty() {
+        let scripts = settings.transcripts(*servers, &floor);
+        if chosen.is_empty() && scripts.is_empty() {
             continue;
         }
         let members = if *servers == 1 { Members::one() } else { Members::three(&settings.cases) };
         let counts = compare_all(&settings, &chosen, &members.servers(), *servers);
         has_failed |= report(&chosen, &counts, &floor, *servers, &settings);
         counts.iter().for_each(|count| total += *count);
+        for demand in scripts {
+            has_failed |= compare_commands(&settings, demand, &members);
+        }
         for messages in members.fallen() {
             has_failed = true;
             let start = messages.floor_char_boundary(messages.len().saturating_sub(MESSAGES_BYTES_MAX));
@@ -175,6 +192,36 @@ fn compare(settings: &Settings, case: &Case, servers: &Servers, number: usize) -
         }
     }
     (count, lines)
+}
+
+/// Compares what a release of kubectl prints; whether less agrees than is demanded.
+fn compare_commands(settings: &Settings, demand: &Demand, members: &Members) -> bool {
+    let Demand { release, servers, steps: least, .. } = demand;
+    let Some(client) = transcripts::client(release) else {
+        println!("skipped: there is no kubectl {release}");
+        return false;
+    };
+    let (kubeconfig, addresses) = (members.kubeconfig(), members.servers().addresses);
+    let compared = transcripts::compare(
+        &settings.cases,
+        &client,
+        &kubeconfig,
+        &addresses,
+        settings.side_by_side,
+        settings.is_told,
+    );
+    match compared {
+        Ok((commands, lines)) => {
+            lines.iter().for_each(|line| println!("{line}"));
+            let transcripts::Commands { agree, all } = commands;
+            println!("kubectl {release}, {servers} server(s): {agree} of {all} commands agree, at least {least} expected");
+            agree < *least
+        }
+        Err(error) => {
+            println!("kubectl {release}: {error}");
+            true
+        }
+    }
 }
 
 fn differences(case: &Case, recorded: &Seen, seen: Seen) -> Vec<String> {
