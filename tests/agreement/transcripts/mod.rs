@@ -115,8 +115,18 @@ fn compare_one(
         }
         lines.push(format!("{name} command {}: {}", number + 1, printed.lines().next().unwrap_or_default()));
         if is_told {
-            lines.extend(recorded.lines().filter(|line| !printed.lines().any(|own| own == *line)).map(|line| format!("    -{line}")));
-            lines.extend(printed.lines().filter(|line| !recorded.lines().any(|own| own == *line)).map(|line| format!("    +{line}")));
+            lines.extend(
+                recorded
+                    .lines()
+                    .filter(|line| !printed.lines().any(|own| own == *line))
+                    .map(|line| format!("    -{line}")),
+            );
+            lines.extend(
+                printed
+                    .lines()
+                    .filter(|line| !recorded.lines().any(|own| own == *line))
+                    .map(|line| format!("    +{line}")),
+            );
         }
     }
     Ok((commands, lines))
@@ -124,7 +134,8 @@ fn compare_one(
 
 /// A kubeconfig with the names that transcripts have.
 fn named(kubeconfig: Json, address: Option<SocketAddr>) -> Option<Json> {
-    let first = |list: &str, what: &str| kubeconfig.get(list)?.as_list()?.first()?.get(what)?.as_map().map(<[_]>::to_vec);
+    let first =
+        |list: &str, what: &str| kubeconfig.get(list)?.as_list()?.first()?.get(what)?.as_map().map(<[_]>::to_vec);
     let (mut cluster, user) = (first("clusters", "cluster")?, first("users", "user")?);
     if let Some(address) = address {
         Json::put(&mut cluster, "server".into(), Json::Text(format!("https://{address}")));

@@ -35,10 +35,7 @@ pattern!(FILE_OF_DIFF, r"\b(LIVE|MERGED)-\d+");
 pattern!(FILE_OF_EDIT, r"kubectl(-edit|\.exe-edit|\S*-edit)-\d+");
 pattern!(EVENT, r"\b([a-z0-9.-]+)\.[0-9a-f]{16}\b");
 pattern!(LOCAL_PORT, r"(127\.0\.0\.1:)\d{4,5}(: )");
-pattern!(
-    HEADER,
-    r"^[A-Z][A-Z0-9()/%:.-]*( [A-Z0-9()/%:.-]+)*(\s{2,}[A-Z][A-Z0-9()/%:.-]*( [A-Z0-9()/%:.-]+)*)+\s*$"
-);
+pattern!(HEADER, r"^[A-Z][A-Z0-9()/%:.-]*( [A-Z0-9()/%:.-]+)*(\s{2,}[A-Z][A-Z0-9()/%:.-]*( [A-Z0-9()/%:.-]+)*)+\s*$");
 pattern!(GAP, r"\s{2,}");
 pattern!(AGE_CELL, &format!(r"^{AGE}( \(x\d+ over {AGE}\))?$"));
 pattern!(EVENTS, r"^\s*Type\s+Reason\s+Age\s+From");
@@ -152,7 +149,8 @@ impl Normal {
                 let inner = line.trim();
                 let is_prose = INDENTED.is_match(line) && !line.contains("\t<") && !inner.starts_with("enum:");
                 if !prose && !line.is_empty() && !(fields && is_prose) {
-                    let line = if fields && inner.starts_with("enum:") { format!("  {inner}") } else { line.to_owned() };
+                    let line =
+                        if fields && inner.starts_with("enum:") { format!("  {inner}") } else { line.to_owned() };
                     parts.push(Part::Line(self.one(&line)));
                 }
                 continue;
@@ -217,9 +215,7 @@ fn beginnings(line: &str) -> Vec<usize> {
 fn cells(line: &str, columns: usize, starts: &[usize]) -> Option<Vec<String>> {
     let letters: Vec<char> = line.chars().collect();
     let ends = starts.iter().skip(1).copied().chain([letters.len() + 1]);
-    let cut = |from: usize, to: usize| -> String {
-        letters.iter().skip(from).take(to.saturating_sub(from)).collect()
-    };
+    let cut = |from: usize, to: usize| -> String { letters.iter().skip(from).take(to.saturating_sub(from)).collect() };
     let cells: Vec<String> = starts.iter().zip(ends).map(|(from, to)| cut(*from, to)).collect();
     let is_shifted = cells.iter().any(|cell| cell.starts_with(' ') && !cell.trim().is_empty());
     let is_crossed = starts.iter().skip(1).any(|at| letters.len() > *at && letters[at - 1] != ' ');

@@ -152,10 +152,8 @@ impl Place {
         fs::write(&program, format!("#!/bin/bash\nexec -a kubectl {} \"$@\"\n", client.path.display()))?;
         fs::set_permissions(&program, fs::Permissions::from_mode(0o755))?;
         fs::write(self.root.join("prelude"), PRELUDE)?;
-        let context = format!(
-            "{{\"cluster\": \"cluster\", \"user\": \"operator\", \"namespace\": \"{}\"}}",
-            self.namespace
-        );
+        let context =
+            format!("{{\"cluster\": \"cluster\", \"user\": \"operator\", \"namespace\": \"{}\"}}", self.namespace);
         let mut members = kubeconfig.as_map().unwrap_or_default().to_vec();
         let contexts = format!("[{{\"name\": \"test\", \"context\": {context}}}]");
         Json::put(&mut members, "contexts".into(), Json::parse(contexts.as_bytes()).unwrap_or(Json::Null));
