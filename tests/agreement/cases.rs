@@ -24,6 +24,8 @@ pub struct Demand {
     pub servers: usize,
     /// Whether it is compared only where everything is.
     pub is_long: bool,
+    /// The release of kubectl, of what it prints.
+    pub release: String,
 }
 
 /// The files of all scenarios, in the order of their paths.
@@ -69,16 +71,15 @@ pub fn read(cases: &Path, names: &[String]) -> Result<Vec<Case>, String> {
     Ok(found)
 }
 
-/// Reads how much has to agree: lines of area, count, `steps`, servers, `-`, and `long` for what is compared only where
-/// everything is. Nothing is demanded where there is no such file.
+/// Reads how much has to agree: lines of area, count, `steps` or `commands`, servers, release of kubectl or `-`, and
+/// `long` for what is compared only where everything is. Nothing is demanded where there is no such file.
 ///
 /// # Errors
 /// The line that cannot be read.
 pub fn floor(cases: &Path) -> Result<Vec<Demand>, String> {
     let text = fs::read_to_string(cases.join("floor")).unwrap_or_default();
     let lines = text.lines().filter(|line| !line.starts_with('#'));
-    let steps = lines.filter(|line| line.split_ascii_whitespace().nth(2) == Some("steps"));
-    steps.map(|line| demand(line).ok_or_else(|| format!("floor: {line}"))).collect()
+    lines.map(|line| demand(line).ok_or_else(|| format!("floor: {line}"))).collect()
 }
 
 fn demand(line: &str) -> Option<Demand> {
@@ -89,5 +90,6 @@ fn demand(line: &str) -> Option<Demand> {
         steps: steps.parse().ok()?,
         servers: servers.parse().ok()?,
         is_long: words.get(5) == Some(&"long"),
+        release: words.get(4).unwrap_or(&"-").to_string(),
     })
 }

@@ -16,6 +16,7 @@ mod scenario;
 #[path = "../support/mod.rs"]
 #[allow(dead_code, unused_imports, reason = "other tests use the rest of it")]
 mod support;
+mod transcripts;
 mod yaml;
 
 use std::env;
@@ -32,8 +33,14 @@ use members::Members;
 
 /// Scenarios that run side by side; most of their time they wait.
 const SIDE_BY_SIDE: usize = 4;
+/// How often a scenario runs at most while servers are busy.
+const ATTEMPTS_MAX: usize = 4;
+/// What a server answers that cannot serve for the moment: too much to do, no leader, no majority in time.
+const BUSY: [i64; 3] = [429, 503, 504];
 /// Differences of a step that are shown.
 const DIFFERENCES_MAX: usize = 12;
+/// What the floor calls transcripts of kubectl.
+const TRANSCRIPTS: &str = "transcripts";
 /// Bytes that are shown of what a server said that has ended.
 const MESSAGES_BYTES_MAX: usize = 4_000;
 
@@ -47,6 +54,8 @@ struct Settings {
     /// Also what takes long.
     is_all: bool,
     is_told: bool,
+    /// Also what kubectl prints.
+    has_kubectl: bool,
     side_by_side: usize,
 }
 
@@ -70,6 +79,7 @@ impl Settings {
         Some(Settings {
             cases: variable("AGREEMENT_CASES").map_or(own, PathBuf::from),
             is_told: variable("AGREEMENT_TOLD").is_some(),
+            has_kubectl: variable("AGREEMENT_KUBECTL").is_some(),
             names,
             servers: servers.split_ascii_whitespace().filter_map(|count| count.parse().ok()).collect(),
             is_all: variable("AGREEMENT_ALL").is_some(),
@@ -85,6 +95,14 @@ impl Settings {
             // What nobody has made demands of is compared through one.
             None => servers == 1 || self.is_all,
         }
+    }
+
+    /// The releases of kubectl whose transcripts are compared through so many servers.
+    fn transcripts<'a>(&self, servers: usize, floor: &'a [Demand]) -> Vec<&'a Demand> {
+        let is_chosen =
+            self.has_kubectl && (self.names.is_empty() || self.names.iter().any(|name| name == TRANSCRIPTS));
+        let wanted = |demand: &&Demand| demand.servers == servers && (!demand.is_long || self.is_all);
+        floor.iter().filter(|demand| is_chosen && demand.area == TRANSCRIPTS).filter(wanted).collect()
     }
 }
 
@@ -114,13 +132,17 @@ fn main() -> ExitCode {
     let (mut total, mut has_failed) = (Count::default(), false);
     for servers in &settings.servers {
         let chosen: Vec<&Case> = cases.iter().filter(|case| settings.includes(&case.area, *servers, &floor)).collect();
-        if chosen.is_empty() {
+        let scripts = settings.transcripts(*servers, &floor);
+        if chosen.is_empty() && scripts.is_empty() {
             continue;
         }
         let members = if *servers == 1 { Members::one() } else { Members::three(&settings.cases) };
         let counts = compare_all(&settings, &chosen, &members.servers(), *servers);
         has_failed |= report(&chosen, &counts, &floor, *servers, &settings);
         counts.iter().for_each(|count| total += *count);
+        for demand in scripts {
+            has_failed |= compare_commands(&settings, demand, &members);
+        }
         for messages in members.fallen() {
             has_failed = true;
             let start = messages.floor_char_boundary(messages.len().saturating_sub(MESSAGES_BYTES_MAX));
@@ -152,12 +174,27 @@ fn compare_all(settings: &Settings, cases: &[&Case], servers: &Servers, number: 
     counts.into_inner().expect("no comparison panics with it")
 }
 
-/// Runs a scenario; how much of it agrees, and what does not.
+/// Runs a scenario; how much of it agrees, and what does not. It runs again where a server could not serve for the
+/// moment, as when the leader of a group has changed: what was asked then tells nothing about its answers.
 fn compare(settings: &Settings, case: &Case, servers: &Servers, number: usize) -> (Count, Vec<String>) {
     let stem: String = case.name.chars().take(40).collect();
-    let run = (std::process::id() as usize + number) % 100_000;
-    let namespace = format!("p-{stem}-{run:05}").to_lowercase().replace('_', "-");
-    let seen = scenario::run(servers, &case.scenario, &namespace);
+    let mut last = (Count::default(), Vec::new());
+    for attempt in 0..ATTEMPTS_MAX {
+        let run = (std::process::id() as usize + number + 10 * attempt) % 100_000;
+        let namespace = format!("p-{stem}-{run:05}").to_lowercase().replace('_', "-");
+        let seen = scenario::run(servers, &case.scenario, &namespace);
+        let is_busy = |(recorded, seen): (&Seen, &Seen)| seen.status != recorded.status && BUSY.contains(&seen.status);
+        let was_busy = case.recorded.iter().zip(&seen).any(is_busy);
+        last = judge(settings, case, seen);
+        if !was_busy {
+            break;
+        }
+    }
+    last
+}
+
+/// How much of the answers agrees, and lines about what does not.
+fn judge(settings: &Settings, case: &Case, seen: Vec<Seen>) -> (Count, Vec<String>) {
     let mut count = Count { agree: 0, steps: case.recorded.len() };
     let mut lines = Vec::new();
     for (recorded, seen) in case.recorded.iter().zip(seen) {
@@ -175,6 +212,38 @@ fn compare(settings: &Settings, case: &Case, servers: &Servers, number: usize) -
         }
     }
     (count, lines)
+}
+
+/// Compares what a release of kubectl prints; whether less agrees than is demanded.
+fn compare_commands(settings: &Settings, demand: &Demand, members: &Members) -> bool {
+    let Demand { release, servers, steps: least, .. } = demand;
+    let Some(client) = transcripts::client(release) else {
+        println!("skipped: there is no kubectl {release}");
+        return false;
+    };
+    let (kubeconfig, addresses) = (members.kubeconfig(), members.servers().addresses);
+    let compared = transcripts::compare(
+        &settings.cases,
+        &client,
+        &kubeconfig,
+        &addresses,
+        settings.side_by_side,
+        settings.is_told,
+    );
+    match compared {
+        Ok((commands, lines)) => {
+            lines.iter().for_each(|line| println!("{line}"));
+            let transcripts::Commands { agree, all } = commands;
+            println!(
+                "kubectl {release}, {servers} server(s): {agree} of {all} commands agree, at least {least} expected"
+            );
+            agree < *least
+        }
+        Err(error) => {
+            println!("kubectl {release}: {error}");
+            true
+        }
+    }
 }
 
 fn differences(case: &Case, recorded: &Seen, seen: Seen) -> Vec<String> {

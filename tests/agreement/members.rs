@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::fs;
 use std::net::SocketAddr;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::thread::scope;
 
@@ -57,7 +57,7 @@ impl Members {
     /// What has how many shards, as the cluster says.
     fn shards(&self) -> BTreeSet<String> {
         let mut command = Command::new(env!("CARGO_BIN_EXE_flotilla"));
-        command.args(["cluster", "shards", "--kubeconfig"]).arg(self.running[0].data().join("admin.kubeconfig"));
+        command.args(["cluster", "shards", "--kubeconfig"]).arg(self.kubeconfig());
         let output = command.output().expect("the program can be run");
         let text = String::from_utf8_lossy(&output.stdout);
         let columns = text.lines().filter_map(|line| {
@@ -74,6 +74,11 @@ impl Members {
             administrator: credentials[0].administrator.clone(),
             anonymous: credentials[0].anonymous.clone(),
         }
+    }
+
+    /// The kubeconfig of the first of them.
+    pub fn kubeconfig(&self) -> PathBuf {
+        self.running[0].data().join("admin.kubeconfig")
     }
 
     /// Members that do not answer any more, with what they said. Of three the others agree all the same.
