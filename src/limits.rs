@@ -400,3 +400,16 @@ pub const AGGREGATED_DISCOVERY_BYTES: usize = 8 << 20;
 pub const AGGREGATED_DISCOVERY_INTERVAL: Duration = Duration::from_secs(60);
 /// Aggregated servers that are asked at a time.
 pub const AGGREGATED_DISCOVERY_ASKED: usize = 16;
+
+/// Keys that an import names which it refuses; all of them stand in the file beside.
+pub const MOVING_TOLD: usize = 100;
+/// Bytes of objects of an import or export that are written together.
+pub const MOVING_CHUNK_BYTES: usize = 256 << 10;
+/// Objects of a page that an import asks a server for.
+pub const MOVING_PAGE_OBJECTS: usize = 200;
+/// Bytes of such a page; of a larger one the rest is missing, and it cannot be read.
+pub const MOVING_PAGE_BYTES: u64 = 1 << 30;
+/// How often an import or export tells how far it is.
+pub const MOVING_PROGRESS_INTERVAL: Duration = Duration::from_secs(2);
+/// Keys that share one lease, as the reference has it.
+pub const MOVING_LEASE_KEYS: u64 = 1_000;

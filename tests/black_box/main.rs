@@ -26,6 +26,7 @@ mod heads;
 mod in_place;
 mod lifecycle;
 mod metrics;
+mod moving;
 mod node_ports;
 mod numbers;
 mod paging;
