@@ -101,7 +101,8 @@ impl Import {
         Ok(())
     }
 
-    /// Makes the data directory, with revisions above `last`, unless only a report is wanted; the command that serves it.
+    /// Makes the data directory, with revisions above `last`, unless only a report is wanted. Returns the command that
+    /// serves it.
     fn make<E>(
         &self,
         last: Revision,

@@ -161,7 +161,8 @@ fn what_goes_out_as_yaml_is_there_by_resource_and_namespace() {
     export(&server, "--to-yaml", &to);
     let text = |path: &str| fs::read_to_string(to.join(path)).unwrap_or_else(|error| panic!("{path}: {error}"));
     let documents = text("core/configmaps/default.yaml");
-    assert_eq!(documents.matches("---\n").count(), 41, "the root certificate is among them");
+    let count = documents.lines().filter(|line| *line == "---").count();
+    assert_eq!(count, 41, "the root certificate is among them");
     assert!(documents.contains("name: kept-039") && !documents.contains("resourceVersion:"));
     assert!(text("move.example.com/things/default.yaml").contains("kind: Thing"));
     assert!(text("core/namespaces.yaml").contains("name: kube-system"));

@@ -171,7 +171,9 @@ where
 }
 
 /// The objects of a backup, as they are to be written.
-pub(super) fn drafts<R: io::Read>(mut backup: BackupReader<R>) -> impl Iterator<Item = Result<Drafts, BackupReadError>> {
+pub(super) fn drafts<R: io::Read>(
+    mut backup: BackupReader<R>,
+) -> impl Iterator<Item = Result<Drafts, BackupReadError>> {
     let chunks = std::iter::from_fn(move || backup.read().transpose());
     chunks.map(|chunk| {
         let (table, objects) = chunk?;
@@ -185,10 +187,7 @@ fn draft(object: &Object) -> Draft {
 }
 
 /// Writes every object.
-pub(super) async fn fill<E>(
-    store: &Store,
-    drafts: impl Iterator<Item = Result<Drafts, E>>,
-) -> Result<(), RestoreError>
+pub(super) async fn fill<E>(store: &Store, drafts: impl Iterator<Item = Result<Drafts, E>>) -> Result<(), RestoreError>
 where
     RestoreError: From<E>,
 {

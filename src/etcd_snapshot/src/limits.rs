@@ -9,5 +9,3 @@ pub const TREE_LEVELS_MAX: usize = 48;
 pub const PAGE_SIZE_MAX: u64 = 1 << 16;
 /// The same, at least.
 pub const PAGE_SIZE_MIN: u64 = 1 << 10;
-/// Bytes of a key of etcd, for whoever names one.
-pub const KEY_BYTES_SHOWN: usize = 256;
