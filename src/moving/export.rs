@@ -38,7 +38,7 @@ pub struct Export {
 #[derive(Debug, Args)]
 #[group(required = true, multiple = false)]
 struct Target {
-    /// Snapshot of etcd to write, which `etcdutl snapshot restore` makes the directory of an etcd for kube-apiserver of.
+    /// Snapshot of etcd to write, of which `etcdutl snapshot restore` makes the directory of an etcd.
     #[arg(long, value_name = "FILE")]
     to_etcd_snapshot: Option<PathBuf>,
     /// Directory to make, with a file of YAML for the objects of each resource and namespace.
