@@ -70,11 +70,11 @@ enum Command {
     Restore(Box<Restore>),
     /// Make a data directory out of what kube-apiserver keeps in etcd, or out of a running API server.
     ///
-    /// Objects keep their UIDs, times, generations, owners and field owners. Everything gets a new resourceVersion, above
-    /// all those of the snapshot, so that clients that go on from one of those are answered with 410 and list again.
-    /// What cannot be taken over is told and put into a file beside. Nothing is made of a snapshot that is incomplete,
-    /// damaged, or encrypted with keys that are not given. Keys of service accounts and certificates are not in etcd:
-    /// `flotilla serve` takes those of kube-apiserver by its flags.
+    /// Objects keep their UIDs, times, generations, owners and field owners. Everything gets a new resourceVersion,
+    /// above all those of the snapshot, so that clients that go on from one of those are answered with 410 and list
+    /// again. What cannot be taken over is told and put into a file beside. Nothing is made of a snapshot that is
+    /// incomplete, damaged, or encrypted with keys that are not given. Keys of service accounts and certificates are
+    /// not in etcd: `flotilla serve` takes those of kube-apiserver by its flags.
     Import(Box<Import>),
     /// Write what a cluster stores as a snapshot of etcd for kube-apiserver 1.36, or as YAML.
     ///

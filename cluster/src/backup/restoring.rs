@@ -100,8 +100,8 @@ pub async fn restore(options: Options, from: &Path) -> Result<Restored, RestoreE
 }
 
 /// Makes a store of one replica out of objects, in a data directory that is empty or not there, and closes it again.
-/// Its revisions begin above `options.above`. The store can be opened only once the last object was taken without an error
-/// and all of them are durable; otherwise there is none.
+/// Its revisions begin above `options.above`. The store can be opened only once the last object was taken without an
+/// error and all of them are durable; otherwise there is none.
 ///
 /// # Errors
 /// See [`RestoreError`]; what `drafts` says is [`RestoreError::Source`].

@@ -1,9 +1,9 @@
 //! The layout of bbolt's pages, all numbers little-endian.
 //!
 //! A page begins with its number (8 bytes), what it is (2), how many elements it has (2), and how many pages follow
-//! that belong to it (4). Then come the elements: of a branch 16 bytes each with where its key stands, how long that is, and
-//! the page below; of a leaf 16 bytes each with flags, where its key stands, and the lengths of key and value. Places
-//! are counted from the element. Behind the elements stand keys and values.
+//! that belong to it (4). Then come the elements: of a branch 16 bytes each with where its key stands, how long that
+//! is, and the page below; of a leaf 16 bytes each with flags, where its key stands, and the lengths of key and
+//! value. Places are counted from the element. Behind the elements stand keys and values.
 
 use crate::Error;
 
