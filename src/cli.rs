@@ -17,6 +17,7 @@ use flotilla::boot::{Boot, BootError};
 use flotilla::config::{self, Config, ConfigError, LogFormat};
 use flotilla::drain::{Drain, DrainBegin};
 use flotilla::gateway::Gateway;
+use flotilla::moving::{Export, Import};
 use flotilla::version;
 
 /// Exit code for a server that could not start, or failed.
@@ -73,6 +74,18 @@ enum Command {
     /// A server that is started with `--pki-dir` and finds some of them missing makes these itself. This command is for
     /// those who make them beforehand: to hand them to several servers, or to keep them in a Secret.
     Pki(Box<SharedKeys>),
+    /// Make a data directory out of what kube-apiserver keeps in etcd, or out of a running API server.
+    ///
+    /// Objects keep their UIDs, times, generations, owners and field owners. Everything gets a new resourceVersion,
+    /// above all those of the snapshot, so that clients that go on from one of those are answered with 410 and list
+    /// again. What cannot be taken over is told and put into a file beside. Nothing is made of a snapshot that is
+    /// incomplete, damaged, or encrypted with keys that are not given. Keys of service accounts and certificates are
+    /// not in etcd: `flotilla serve` takes those of kube-apiserver by its flags.
+    Import(Box<Import>),
+    /// Write what a cluster stores as a snapshot of etcd for kube-apiserver 1.36, or as YAML.
+    ///
+    /// Objects keep their resourceVersions in a snapshot of etcd. There are Secrets in what is written, as they are.
+    Export(Box<Export>),
     /// Serve in the place of kube-apiserver, with its flags. A link named `kube-apiserver` does the same.
     #[command(name = roles::KUBE_APISERVER, disable_help_flag = true)]
     KubeApiserver,
@@ -109,6 +122,8 @@ pub fn run() -> ExitCode {
         (Command::Backup(backup), _) => end(backup.run()),
         (Command::Pki(keys), _) => end(keys.run()),
         (Command::Restore(restore), _) => end(restore.run()),
+        (Command::Import(import), _) => end(import.run()),
+        (Command::Export(export), _) => end(export.run()),
         _ => {
             println!("{}", version::GIT_VERSION);
             ExitCode::SUCCESS

@@ -51,6 +51,7 @@ pub mod kinds;
 pub mod kube_apiserver;
 pub mod limits;
 pub mod metrics;
+pub mod moving;
 pub mod openapi;
 pub mod outbound;
 pub mod patch;

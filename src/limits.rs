@@ -425,3 +425,16 @@ pub const DECISIONS_KEPT: usize = 1_000;
 pub const TOLD_BYTES: usize = 1 << 20;
 /// Combinations of labels by which policies and webhooks are counted; what has another one goes by the name `others`.
 pub const ADMISSION_SERIES: usize = 10_000;
+
+/// Keys that an import names which it refuses; all of them stand in the file beside.
+pub const MOVING_TOLD: usize = 100;
+/// Bytes of objects of an import or export that are written together.
+pub const MOVING_CHUNK_BYTES: usize = 256 << 10;
+/// Objects of a page that an import asks a server for.
+pub const MOVING_PAGE_OBJECTS: usize = 200;
+/// Bytes of such a page; of a larger one the rest is missing, and it cannot be read.
+pub const MOVING_PAGE_BYTES: u64 = 1 << 30;
+/// How often an import or export tells how far it is.
+pub const MOVING_PROGRESS_INTERVAL: Duration = Duration::from_secs(2);
+/// Keys that share one lease, as the reference has it.
+pub const MOVING_LEASE_KEYS: u64 = 1_000;

@@ -83,8 +83,8 @@ mod watch;
 mod write;
 
 pub use self::backup::{
-    Backup, BackupError, BackupHeader, BackupReadError, BackupReader, BackupSummary, RestoreError, Restored,
-    SalvageError, restore, salvage,
+    Backup, BackupError, BackupHeader, BackupReadError, BackupReader, BackupSummary, Drafts, RestoreError, Restored,
+    SalvageError, found, restore, salvage,
 };
 pub use self::key::{Key, Scope, TableId};
 pub use self::marks::Marks;

@@ -1,10 +1,12 @@
 //! The commands `flotilla backup` and `flotilla restore`.
 
+mod founding;
 mod restoring;
 mod saving;
 
+pub use founding::Founding;
 pub use restoring::{Restore, RestoreCommandError};
-pub use saving::{Backup, BackupCommandError};
+pub use saving::{Backup, BackupCommandError, Source};
 
 /// Where a server answers GET with a backup of everything that it stores.
 pub const BACKUP_PATH: &str = "/flotilla/v1/backup";

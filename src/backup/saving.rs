@@ -17,6 +17,16 @@ use crate::config;
 /// Saves everything that a cluster stores.
 #[derive(Debug, Args)]
 pub struct Backup {
+    #[command(flatten)]
+    source: Source,
+    /// File to write, readable by its owner alone. It takes the place of one that is there, once it is complete.
+    #[arg(long, value_name = "FILE")]
+    to: PathBuf,
+}
+
+/// Where a backup is taken of.
+#[derive(Debug, Args)]
+pub struct Source {
     /// Kubeconfig that says where a server is and who asks: a member of the group system:masters.
     #[arg(long, value_name = "FILE", default_value_os_t = config::usual_kubeconfig())]
     kubeconfig: PathBuf,
@@ -27,9 +37,6 @@ pub struct Backup {
     /// beside the backup is what is read, and is removed at the end.
     #[arg(long, value_name = "DIR", conflicts_with = "kubeconfig")]
     data_dir: Option<PathBuf>,
-    /// File to write, readable by its owner alone. It takes the place of one that is there, once it is complete.
-    #[arg(long, value_name = "FILE")]
-    to: PathBuf,
 }
 
 /// Why there is no backup.
@@ -67,61 +74,70 @@ impl Backup {
     /// # Errors
     /// See [`BackupCommandError`].
     pub fn run(&self) -> Result<(), BackupCommandError> {
-        let unfinished = self.beside(".tmp");
-        let saved = match &self.data_dir {
-            Some(directory) => {
-                let log = tracing_subscriber::fmt().with_max_level(tracing::Level::WARN);
-                log.with_writer(io::stderr).init();
-                actix_web::rt::System::new().block_on(self.salvage(directory, &unfinished))
-            }
-            None => self.fetch(&unfinished),
-        };
-        let (header, summary) = saved.inspect_err(|_| {
-            let _ = fs::remove_file(&unfinished); // what there is of it is of no use
-        })?;
+        let unfinished = beside(&self.to, ".tmp");
+        let (header, summary) = self.source.save(&unfinished, &beside(&self.to, ".data"))?;
         publish(&unfinished, &self.to).map_err(|source| BackupCommandError::File { path: self.to.clone(), source })?;
         let (path, revision) = (self.to.display(), header.revision);
         println!("{path}: {} objects as of revision {revision}, {} bytes", summary.objects, summary.bytes);
         Ok(())
     }
+}
 
-    /// A file or directory beside the backup.
-    fn beside(&self, suffix: &str) -> PathBuf {
-        let mut path = self.to.clone().into_os_string();
-        path.push(suffix);
-        path.into()
+/// A file or directory beside another.
+fn beside(path: &Path, suffix: &str) -> PathBuf {
+    let mut path = path.to_owned().into_os_string();
+    path.push(suffix);
+    path.into()
+}
+
+impl Source {
+    /// Saves a backup in a file that is not there, or not there if it fails. A data directory is copied for that.
+    ///
+    /// # Errors
+    /// See [`BackupCommandError`].
+    pub fn save(&self, path: &Path, copy: &Path) -> Result<Saved, BackupCommandError> {
+        let saved = match &self.data_dir {
+            Some(directory) => {
+                let log = tracing_subscriber::fmt().with_max_level(tracing::Level::WARN);
+                log.with_writer(io::stderr).init();
+                actix_web::rt::System::new().block_on(salvage(directory, copy, path))
+            }
+            None => self.fetch(path),
+        };
+        saved.inspect_err(|_| {
+            let _ = fs::remove_file(path); // what there is of it is of no use
+        })
     }
 
     fn fetch(&self, path: &Path) -> Result<Saved, BackupCommandError> {
         let client = Client::new(Kubeconfig::read(&self.kubeconfig)?)?;
         save(client.download(BACKUP_PATH)?, path)
     }
+}
 
-    async fn salvage(&self, directory: &Path, path: &Path) -> Result<Saved, BackupCommandError> {
-        let copy = self.beside(".data");
-        let on_fatal = {
-            let copy = copy.clone();
-            move |reason: &str| {
-                eprintln!("flotilla: the copy of the data directory cannot be read: {reason}");
-                let _ = fs::remove_dir_all(&copy); // what is left of it is named when it is in the way
-                std::process::exit(1);
-            }
-        };
-        let store = flotilla_cluster::salvage(directory, &copy, Arc::new(on_fatal)).await?;
-        let saved = match store.backup().await {
-            Ok(backup) => save(Taken { backup, chunk: Bytes::new() }, path),
-            Err(error) => Err(error.into()),
-        };
-        store.shutdown().await;
-        if let Err(error) = fs::remove_dir_all(&copy) {
-            tracing::warn!(path = %copy.display(), %error, "the copy of the data directory cannot be removed");
+async fn salvage(directory: &Path, copy: &Path, path: &Path) -> Result<Saved, BackupCommandError> {
+    let on_fatal = {
+        let copy = copy.to_owned();
+        move |reason: &str| {
+            eprintln!("flotilla: the copy of the data directory cannot be read: {reason}");
+            let _ = fs::remove_dir_all(&copy); // what is left of it is named when it is in the way
+            std::process::exit(1);
         }
-        saved
+    };
+    let store = flotilla_cluster::salvage(directory, copy, Arc::new(on_fatal)).await?;
+    let saved = match store.backup().await {
+        Ok(backup) => save(Taken { backup, chunk: Bytes::new() }, path),
+        Err(error) => Err(error.into()),
+    };
+    store.shutdown().await;
+    if let Err(error) = fs::remove_dir_all(copy) {
+        tracing::warn!(path = %copy.display(), %error, "the copy of the data directory cannot be removed");
     }
+    saved
 }
 
 /// What a backup is of, and what is in it.
-type Saved = (BackupHeader, BackupSummary);
+pub type Saved = (BackupHeader, BackupSummary);
 
 /// The bytes of a backup that is being taken.
 struct Taken {

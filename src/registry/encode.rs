@@ -29,8 +29,12 @@ thread_local! {
 /// It was not converted ahead by the webhook that converts it.
 pub fn draft(served: &Served, object: &Value) -> ApiResult<Draft> {
     let stored = served.custom.as_ref().map(|custom| custom.store(object.clone())).transpose()?;
-    let object = stored.as_ref().unwrap_or(object);
-    Ok(SCRATCH.with_borrow_mut(|out| {
+    Ok(draft_as_is(served, stored.as_ref().unwrap_or(object)))
+}
+
+/// As [`draft`], for an object that is as it is to be stored.
+pub fn draft_as_is(served: &Served, object: &Value) -> Draft {
+    SCRATCH.with_borrow_mut(|out| {
         out.clear();
         let layout = write(served, object, out);
         // The store keeps this very buffer: one that grew while it was written would leave holes in memory.
@@ -40,7 +44,7 @@ pub fn draft(served: &Served, object: &Value) -> ApiResult<Draft> {
         }
         debug_assert_eq!(json::check(&bytes), Ok(()), "what is written can be read");
         Draft { bytes, layout, terms: terms(served, object), is_sound: true }
-    }))
+    })
 }
 
 fn write(served: &Served, object: &Value, out: &mut Vec<u8>) -> Layout {

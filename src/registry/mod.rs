@@ -4,6 +4,7 @@
 //! kind's own preparation, validation, store. Reads hand out stored bytes.
 
 mod admission;
+mod adopt;
 mod allocation;
 mod apply;
 mod carry_over;
@@ -38,6 +39,7 @@ use flotilla_cluster::{Draft, Expectation, Key, Mutation, Object, Outcome, Store
 use flotilla_proto::value::Value;
 
 pub use admission::plugins;
+pub use adopt::adopt;
 pub use allocation::{NodePorts, claimant, held_addresses};
 pub use create::place;
 pub use delete::{FOREGROUND, ORPHAN};

@@ -29,6 +29,7 @@ mod heads;
 mod in_place;
 mod lifecycle;
 mod metrics;
+mod moving;
 mod node_ports;
 mod numbers;
 mod operating;

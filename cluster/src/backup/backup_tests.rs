@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use parking_lot::Mutex;
 
-use super::restoring::fill;
+use super::restoring::{drafts, fill};
 use super::*;
 use crate::chunk;
 use crate::limits::BACKUP_CHUNK_BYTES;
@@ -295,7 +295,7 @@ async fn nothing_is_made_of_what_is_no_backup_or_where_something_is() {
 async fn what_is_there_already_stops_a_restore() {
     let store = seeded().await;
     let bytes = taken(&store).await;
-    let error = fill(&store, BackupReader::open(&bytes[..]).unwrap()).await.unwrap_err();
+    let error = fill(&store, drafts(BackupReader::open(&bytes[..]).unwrap())).await.unwrap_err();
     assert!(matches!(error, RestoreError::Twice { .. }), "{error}");
     store.shutdown().await;
 }

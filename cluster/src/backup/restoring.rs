@@ -52,7 +52,7 @@ pub enum RestoreError {
         source: WriteError,
     },
     /// An object is there twice.
-    #[error("the backup has {key} of {table} twice")]
+    #[error("{key} of {table} is there twice")]
     Twice {
         /// The table.
         table: TableId,
@@ -60,8 +60,11 @@ pub enum RestoreError {
         key: Key,
     },
     /// No revisions are left.
-    #[error("the backup goes up to revision {0}, after which there is none")]
+    #[error("there are revisions up to {0} already, after which there is none")]
     Exhausted(Revision),
+    /// The objects cannot be had from where they come.
+    #[error(transparent)]
+    Source(Box<dyn std::error::Error + Send + Sync>),
     /// What was written cannot be made a snapshot.
     #[error("the restored store cannot be completed")]
     Complete(#[source] Box<dyn std::error::Error + Send + Sync>),
@@ -78,6 +81,9 @@ pub struct Restored {
     pub above: Revision,
 }
 
+/// Objects for a store that is being made: where each is to be, and what it is.
+pub type Drafts = Vec<(TableId, Key, Draft)>;
+
 /// Makes a store of one replica out of a backup, in a data directory that is empty or not there, and closes it again.
 /// Its revisions begin above those of the backup and above `options.above`. Reads the file twice: nothing is made of
 /// one that is damaged.
@@ -89,17 +95,31 @@ pub async fn restore(options: Options, from: &Path) -> Result<Restored, RestoreE
     let last = summary.last.max(header.revision).max(options.above);
     // A table can be read and watched from the revision on at which it begins.
     let above = last.next();
-    if above >= Revision::LAST {
-        return Err(RestoreError::Exhausted(last));
+    found(Options { above, ..options }, drafts(open(from)?)).await?;
+    Ok(Restored { header, summary, above })
+}
+
+/// Makes a store of one replica out of objects, in a data directory that is empty or not there, and closes it again.
+/// Its revisions begin above `options.above`. The store can be opened only once the last object was taken without an
+/// error and all of them are durable; otherwise there is none.
+///
+/// # Errors
+/// See [`RestoreError`]; what `drafts` says is [`RestoreError::Source`].
+pub async fn found<E>(options: Options, drafts: impl Iterator<Item = Result<Drafts, E>>) -> Result<(), RestoreError>
+where
+    RestoreError: From<E>,
+{
+    if options.above >= Revision::LAST {
+        return Err(RestoreError::Exhausted(options.above));
     }
     let lock = boot::lock(&options)?;
     let directory = options.directory.clone();
     refuse_content(&directory)?;
-    let made = make(Options { above, ..options }, lock, open(from)?).await;
+    let made = make(options, lock, drafts).await;
     if made.is_err() {
         clear(&directory);
     }
-    made.map(|()| Restored { header, summary, above })
+    made
 }
 
 /// Refuses a data directory that holds a part of a backup.
@@ -127,12 +147,19 @@ fn refuse_content(directory: &Path) -> Result<(), RestoreError> {
     Ok(())
 }
 
-async fn make(options: Options, lock: File, backup: BackupReader<BufReader<File>>) -> Result<(), RestoreError> {
+async fn make<E>(
+    options: Options,
+    lock: File,
+    drafts: impl Iterator<Item = Result<Drafts, E>>,
+) -> Result<(), RestoreError>
+where
+    RestoreError: From<E>,
+{
     let directory = options.directory.clone();
     let failed = |source| OpenError::Directory { directory: directory.clone(), source };
     mark(&directory).map_err(failed)?;
     let store = Store::open_on(Machine::local(), Some(lock), options).await?;
-    let filled = fill(&store, backup).await;
+    let filled = fill(&store, drafts).await;
     let complete = match filled {
         Ok(()) => store.write_snapshots().await.map_err(RestoreError::Complete),
         Err(error) => Err(error),
@@ -143,20 +170,34 @@ async fn make(options: Options, lock: File, backup: BackupReader<BufReader<File>
     Ok(())
 }
 
-/// Writes every object of a backup.
-pub(super) async fn fill<R: io::Read>(store: &Store, mut backup: BackupReader<R>) -> Result<(), RestoreError> {
-    let chunks = std::iter::from_fn(move || backup.read().map_err(RestoreError::from).transpose());
-    let written = stream::iter(chunks).map(|chunk| async {
+/// The objects of a backup, as they are to be written.
+pub(super) fn drafts<R: io::Read>(
+    mut backup: BackupReader<R>,
+) -> impl Iterator<Item = Result<Drafts, BackupReadError>> {
+    let chunks = std::iter::from_fn(move || backup.read().transpose());
+    chunks.map(|chunk| {
         let (table, objects) = chunk?;
-        try_join_all(objects.into_iter().map(|object| write(store, table.clone(), object))).await
+        Ok(objects.into_iter().map(|object| (table.clone(), object.key().clone(), draft(&object))).collect())
+    })
+}
+
+fn draft(object: &Object) -> Draft {
+    let (layout, terms) = (object.layout().clone(), object.terms().clone());
+    Draft { bytes: object.bytes().to_vec(), layout, terms, ..Draft::default() }
+}
+
+/// Writes every object.
+pub(super) async fn fill<E>(store: &Store, drafts: impl Iterator<Item = Result<Drafts, E>>) -> Result<(), RestoreError>
+where
+    RestoreError: From<E>,
+{
+    let written = stream::iter(drafts).map(|drafts| async {
+        try_join_all(drafts?.into_iter().map(|(table, key, draft)| write(store, table, key, draft))).await
     });
     written.buffer_unordered(RESTORE_CHUNKS_IN_FLIGHT).try_for_each(|_| std::future::ready(Ok(()))).await
 }
 
-async fn write(store: &Store, table: TableId, object: Object) -> Result<(), RestoreError> {
-    let key = object.key().clone();
-    let (layout, terms) = (object.layout().clone(), object.terms().clone());
-    let draft = Draft { bytes: object.bytes().to_vec(), layout, terms, ..Draft::default() };
+async fn write(store: &Store, table: TableId, key: Key, draft: Draft) -> Result<(), RestoreError> {
     let (expectation, mutation) = (Expectation::Absent, Mutation::Put(draft));
     let write = Write { table: table.clone(), key: key.clone(), expectation, mutation };
     match store.write(write).await {

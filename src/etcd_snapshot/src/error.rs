@@ -1,0 +1,64 @@
+//! Why a snapshot cannot be read or written.
+
+use std::io;
+
+/// Why a snapshot cannot be read or written.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// The file cannot be read or written.
+    #[error("the snapshot cannot be read or written")]
+    Io(#[from] io::Error),
+    /// It is too short to be one.
+    #[error("this is no snapshot of etcd: it has {bytes} bytes, fewer than its first pages take")]
+    Short {
+        /// How many there are.
+        bytes: u64,
+    },
+    /// It ends without a hash, where one is demanded.
+    #[error(
+        "the snapshot has no hash at its end, so that nobody can tell whether all of it is there: it has {bytes} bytes"
+    )]
+    NoHash {
+        /// How many bytes there are.
+        bytes: u64,
+    },
+    /// It does not match its hash.
+    #[error("the snapshot does not match the hash at its end: it is incomplete or damaged")]
+    Hash,
+    /// None of the two pages that describe the file is right.
+    #[error("this is no snapshot of etcd, or a damaged one: page 0 {first}, page 1 {second}")]
+    NoMeta {
+        /// What is wrong with the first one.
+        first: &'static str,
+        /// What is wrong with the second one.
+        second: &'static str,
+    },
+    /// A page is not as bbolt writes it.
+    #[error("page {page} of the snapshot is damaged: {what}")]
+    Page {
+        /// Its number.
+        page: u64,
+        /// What is wrong.
+        what: &'static str,
+    },
+    /// What every snapshot has is not there.
+    #[error("the snapshot has no bucket {0:?}")]
+    NoBucket(&'static str),
+    /// An entry of the keys is not as etcd writes it.
+    #[error("an entry of page {page} of the snapshot cannot be read: {what}")]
+    Entry {
+        /// The page.
+        page: u64,
+        /// What is wrong.
+        what: &'static str,
+    },
+    /// Entries are to be written in another order than that of their revisions.
+    #[error("revision {0} is to be written after a larger one")]
+    Order(i64),
+}
+
+impl Error {
+    pub(crate) fn page(page: u64, what: &'static str) -> Error {
+        Error::Page { page, what }
+    }
+}

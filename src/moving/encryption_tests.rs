@@ -1,0 +1,95 @@
+//! Values that other implementations have encrypted: Go's `crypto/aes`, `crypto/cipher`, and `nacl/secretbox`.
+
+use flotilla_proto::value;
+
+use super::*;
+
+const PLAIN: &[u8] = b"k8s\0 something that nobody else may read";
+const KEY: &[u8] = b"/registry/secrets/default/a";
+
+/// Provider, how many bytes of which value the key has, and what is sealed.
+const SEALED: [(&str, u8, &str); 7] = [
+    ("aescbc", 16, "BwcHBwcHBwcHBwcHBwcHB7glH1X5b0IM8FaYlwEspLlKxz+s+tJNtHAfNOObq7Nr7rsmMuK85kd/kclqYiKeCA=="),
+    ("aescbc", 24, "BwcHBwcHBwcHBwcHBwcHB9fsayjbQ0VvKNCc/NR7RzpWmyoqxd2IFofSyBiLspK1wOcXc24JjBJ5z/zWnvS4qA=="),
+    ("aescbc", 32, "BwcHBwcHBwcHBwcHBwcHBzVxdvUGG5KmPTn8N3SZwquKLNhWT5ZQMJ4g0bkaDbSWJW2hwJqT1iII5ZRX+04VkQ=="),
+    ("aesgcm", 16, "CQkJCQkJCQkJCQkJsLT6Kpjs8xnjDgxBK/GSjHd6yZAtIGxxCjxg6U966H66qq8aMMaXP4Qxvv+A+8puHTgBMxIBIiU="),
+    ("aesgcm", 24, "CQkJCQkJCQkJCQkJAkzoH94w6ycI1+Ci9Ru/+sJFJyJArvfq0PXBzpAbngNxxKMI7Yym9cy9w8M5neNukQkZlOE8gw=="),
+    ("aesgcm", 32, "CQkJCQkJCQkJCQkJYBYFV9usnohV5rsDN6g8o/WXuYeEWwAUF20rw8pK68BLJGZJGIEl7H0HfeOMtmdb1DlMYwBETek="),
+    (
+        "secretbox",
+        32,
+        "BQUFBQUFBQUFBQUFBQUFBQUFBQUFBQUF2gi7zMHe3JLI6+TxJUoSy4UBBhThtyXhWbZbRTiyAr1DeR+kOs67j+h5NjH9EgCppvK+reQ17v0=",
+    ),
+];
+
+fn stored(provider: &str, key: &str, sealed: &str) -> Vec<u8> {
+    let mut value = format!("k8s:enc:{provider}:v1:{key}:").into_bytes();
+    value.extend(STANDARD.decode(sealed).unwrap());
+    value
+}
+
+/// Keys of all providers. Each has another key of the same name before it, as after a mistake.
+fn keys() -> Keys {
+    let provider = |name: &str, bytes: u8| {
+        let secret = |value: u8| STANDARD.encode(vec![value; bytes.into()]);
+        let keys = value!([
+            {"name": (format!("k{bytes}")), "secret": (secret(bytes + 1))},
+            {"name": (format!("k{bytes}")), "secret": (secret(bytes))}
+        ]);
+        let mut provider = Value::object();
+        provider.set_at(&[name, "keys"], keys);
+        provider
+    };
+    let mut providers: Vec<Value> = SEALED.iter().map(|(name, bytes, _)| provider(name, *bytes)).collect();
+    providers.push(value!({"identity": {}}));
+    let root = value!({
+        "kind": "EncryptionConfiguration",
+        "resources": [{"resources": ["secrets"], "providers": (Value::Array(providers))}]
+    });
+    Keys::of(&root).unwrap()
+}
+
+#[test]
+fn what_kubernetes_has_encrypted_is_decrypted() {
+    let keys = keys();
+    for (provider, bytes, sealed) in SEALED {
+        let value = stored(provider, &format!("k{bytes}"), sealed);
+        assert_eq!(keys.open(KEY, value).as_deref(), Ok(PLAIN), "{provider} {bytes}");
+    }
+    assert_eq!(keys.open(KEY, PLAIN.to_vec()).as_deref(), Ok(PLAIN));
+}
+
+#[test]
+fn what_cannot_be_decrypted_is_told() {
+    let keys = keys();
+    for (provider, bytes, sealed) in SEALED {
+        let name = format!("k{bytes}");
+        let unknown = keys.open(KEY, stored(provider, "other", sealed)).unwrap_err();
+        assert_eq!(unknown, format!("by {provider}:v1 with the key \"other\""));
+        let cut = stored(provider, &name, &sealed[..20]);
+        assert!(keys.open(KEY, cut).is_err(), "{provider}");
+        if provider != "aescbc" {
+            let mut changed = stored(provider, &name, sealed);
+            *changed.last_mut().unwrap() ^= 1;
+            assert!(keys.open(KEY, changed).is_err(), "{provider}");
+        }
+        if provider == "aesgcm" {
+            // A value that was put under another key is not taken.
+            assert!(keys.open(b"/registry/secrets/default/b", stored(provider, &name, sealed)).is_err());
+        }
+    }
+    let service = keys.open(KEY, b"k8s:enc:kms:v2:cloud:xyz".to_vec()).unwrap_err();
+    assert_eq!(service, "by kms:v2 with \"cloud\", which cannot be decrypted here");
+    assert!(keys.open(KEY, b"k8s:enc:".to_vec()).is_err());
+}
+
+#[test]
+fn keys_that_cannot_be_are_refused() {
+    let with = |secret: &str| {
+        let providers = value!([{"aescbc": {"keys": [{"name": "a", "secret": secret}]}}]);
+        Keys::of(&value!({"kind": "EncryptionConfiguration", "resources": [{"providers": providers}]})).err()
+    };
+    assert_eq!(with("!").as_deref(), Some("key \"a\" of aescbc is no base64"));
+    assert_eq!(with("YWJj").as_deref(), Some("key \"a\" of aescbc has 3 bytes"));
+    assert!(Keys::of(&value!({"kind": "Config"})).is_err());
+}

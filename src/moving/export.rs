@@ -1,0 +1,245 @@
+//! The command `flotilla export`.
+
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, BufReader};
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::{Path, PathBuf};
+
+use clap::Args;
+use flotilla_cluster::{BackupReadError, BackupReader, Object, TableId};
+use flotilla_etcd_snapshot::{Ending, KeyValue, Lease, Writer};
+use flotilla_proto::protobuf::{self, Transcoder};
+
+use super::places::{Places, folder, is_json};
+use super::spool::Spool;
+use super::yaml_files::YamlFiles;
+use crate::backup::{BackupCommandError, Source};
+use crate::limits;
+use crate::registry::stored_text;
+
+/// How long events stay, as kube-apiserver has it unless `--event-ttl` says otherwise.
+const EVENT_SECONDS: i64 = 3_600;
+/// What stands before the digits of a revision.
+const REVISION_NAME: &[u8] = b"\"resourceVersion\":\"";
+
+/// Writes what a cluster stores for others to take.
+#[derive(Debug, Args)]
+pub struct Export {
+    #[command(flatten)]
+    source: Source,
+    #[command(flatten)]
+    target: Target,
+    /// What the keys of kube-apiserver are to begin with in etcd.
+    #[arg(long, value_name = "PREFIX", default_value = "/registry")]
+    etcd_prefix: String,
+}
+
+/// What is written.
+#[derive(Debug, Args)]
+#[group(required = true, multiple = false)]
+struct Target {
+    /// Snapshot of etcd to write, of which `etcdutl snapshot restore` makes the directory of an etcd.
+    #[arg(long, value_name = "FILE")]
+    to_etcd_snapshot: Option<PathBuf>,
+    /// Directory to make, with a file of YAML for the objects of each resource and namespace.
+    #[arg(long, value_name = "DIR")]
+    to_yaml: Option<PathBuf>,
+}
+
+/// Why nothing was exported.
+#[derive(Debug, thiserror::Error)]
+pub enum ExportError {
+    /// What is stored cannot be had.
+    #[error(transparent)]
+    Source(#[from] BackupCommandError),
+    /// What was had cannot be read again.
+    #[error("what was fetched cannot be read")]
+    Backup(#[from] BackupReadError),
+    /// The snapshot cannot be written.
+    #[error(transparent)]
+    Snapshot(#[from] flotilla_etcd_snapshot::Error),
+    /// A file cannot be written.
+    #[error("cannot write {path}")]
+    File {
+        /// The file.
+        path: PathBuf,
+        /// Why not.
+        source: io::Error,
+    },
+    /// A file that is needed meanwhile cannot be written.
+    #[error("cannot write beside the snapshot")]
+    Beside(#[from] io::Error),
+    /// An object cannot be encoded.
+    #[error("{table} {key} cannot be exported: {why}")]
+    Object {
+        /// Its table.
+        table: TableId,
+        /// Its key.
+        key: String,
+        /// Why not.
+        why: String,
+    },
+}
+
+impl Export {
+    /// Exports, and says on standard output what was written. With an error nothing stands at the place of what was to
+    /// be written, or what stood there before.
+    ///
+    /// # Errors
+    /// See [`ExportError`].
+    pub fn run(&self) -> Result<(), ExportError> {
+        let path = self.target.to_etcd_snapshot.as_ref().or(self.target.to_yaml.as_ref());
+        let Some(path) = path else { return Ok(()) }; // one of the two is demanded
+        let backup = beside(path, ".backup");
+        let saved = self.source.save(&backup, &beside(path, ".data"))?;
+        let written = self.write(path, &backup, saved.1.last.max(saved.0.revision).get());
+        let _ = fs::remove_file(&backup); // it has served
+        println!("{}", written?);
+        Ok(())
+    }
+
+    fn write(&self, path: &Path, backup: &Path, revision: u64) -> Result<String, ExportError> {
+        let unfinished = beside(path, ".tmp");
+        let failed = |source| ExportError::File { path: path.to_owned(), source };
+        let exporting = Exporting { places: Places::builtin(), transcoder: Transcoder::default() };
+        let is_yaml = self.target.to_yaml.is_some();
+        let written = match is_yaml {
+            true => exporting.yaml(&unfinished, backup),
+            false => exporting.etcd(&unfinished, backup, &self.etcd_prefix, revision),
+        };
+        let told = written.and_then(|told| fs::rename(&unfinished, path).map(|()| told).map_err(failed));
+        let told = told.inspect_err(|_| {
+            let _ = if is_yaml { fs::remove_dir_all(&unfinished) } else { fs::remove_file(&unfinished) };
+        })?;
+        let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
+        File::open(parent).and_then(|parent| parent.sync_all()).map_err(failed)?;
+        Ok(format!("{}: {told}", path.display()))
+    }
+}
+
+fn beside(path: &Path, suffix: &str) -> PathBuf {
+    let mut path = path.to_owned().into_os_string();
+    path.push(suffix);
+    path.into()
+}
+
+struct Exporting {
+    places: Places,
+    transcoder: Transcoder,
+}
+
+impl Exporting {
+    fn etcd(mut self, path: &Path, backup: &Path, prefix: &str, revision: u64) -> Result<String, ExportError> {
+        let (prefix, mut events) = (prefix.trim_matches('/'), 0);
+        let mut spool = Spool::new(&beside(path, ".spool"))?;
+        let skipped = self.each(backup, |exporting, table, object| {
+            let Some((folder, value)) = exporting.etcd_value(table, object)? else { return Ok(false) };
+            let lease = if folder == "events" { events / limits::MOVING_LEASE_KEYS + 1 } else { 0 };
+            events += u64::from(lease > 0);
+            let key = format!("/{prefix}/{folder}/{}", object.key());
+            spool.add(object.revision().get(), lease.cast_signed(), &key, &value)?;
+            Ok(true)
+        })?;
+        let _ = fs::remove_file(path); // what an export has left that was killed
+        let opened = OpenOptions::new().read(true).write(true).create_new(true).mode(0o600).open(path);
+        let file = opened.map_err(|source| ExportError::File { path: path.to_owned(), source })?;
+        let (mut writer, mut count) = (Writer::new(file)?, 0_u64);
+        spool.take::<ExportError>(|revision, lease, key, value| {
+            let revision = revision.cast_signed();
+            count += 1;
+            let (create_revision, mod_revision, version) = (revision, revision, 1);
+            writer.put(&KeyValue { key, create_revision, mod_revision, version, value, lease })?;
+            Ok(())
+        })?;
+        let leases = 1..=events.div_ceil(limits::MOVING_LEASE_KEYS);
+        let leases = leases.map(|id| Lease { id: id.cast_signed(), ttl_seconds: EVENT_SECONDS }).collect();
+        let bytes = writer.finish(&Ending { leases, revision: revision.cast_signed() })?;
+        Ok(format!("{count} objects as of revision {revision}, {bytes} bytes{}", told(&skipped)))
+    }
+
+    fn yaml(mut self, path: &Path, backup: &Path) -> Result<String, ExportError> {
+        fs::create_dir(path).map_err(|source| ExportError::File { path: path.to_owned(), source })?;
+        let mut files = YamlFiles::new(path);
+        let skipped = self.each(backup, |exporting, table, object| {
+            if !exporting.is_object(table) {
+                return Ok(false);
+            }
+            let text = without_revision(table, object)?;
+            files.add(table, object.key(), &text)?;
+            Ok(true)
+        })?;
+        let (count, files) = files.finish()?;
+        Ok(format!("{count} objects in {files} files{}", told(&skipped)))
+    }
+
+    /// Shows every object of a backup; the tables that are none of the API's, with how many objects they have.
+    fn each(
+        &mut self,
+        backup: &Path,
+        mut see: impl FnMut(&mut Self, &TableId, &Object) -> Result<bool, ExportError>,
+    ) -> Result<Vec<(TableId, u64)>, ExportError> {
+        let mut reader = BackupReader::open(BufReader::new(File::open(backup)?))?;
+        let mut skipped: Vec<(TableId, u64)> = Vec::new();
+        while let Some((table, objects)) = reader.read()? {
+            for object in &objects {
+                if see(self, &table, object)? {
+                    continue;
+                }
+                match skipped.iter_mut().find(|(of, _)| *of == table) {
+                    Some((_, count)) => *count += 1,
+                    None => skipped.push((table.clone(), 1)),
+                }
+            }
+        }
+        Ok(skipped)
+    }
+
+    /// Whether a table is one of the API: a built-in one, or of a definition, whose group has a dot in it.
+    fn is_object(&self, table: &TableId) -> bool {
+        let is_custom = table.as_str().split_once('/').is_some_and(|(group, _)| group.contains('.'));
+        self.places.of_table(table).is_some() || is_custom
+    }
+
+    /// The folder of an object in etcd and its value there.
+    fn etcd_value(&mut self, table: &TableId, object: &Object) -> Result<Option<(String, Vec<u8>)>, ExportError> {
+        if !self.is_object(table) {
+            return Ok(None);
+        }
+        let text = without_revision(table, object)?;
+        let Some(served) = self.places.of_table(table).filter(|served| !is_json(served)) else {
+            return Ok(Some((table.as_str().to_owned(), text)));
+        };
+        let (mut message, mut value) = (Vec::new(), Vec::new());
+        let transcoded = self.transcoder.transcode(&served.stored.of, &text, &mut message);
+        transcoded.map_err(|error| refused(table, object, error.to_string()))?;
+        protobuf::write_object(&served.stored.api_version(), &served.stored.name, &message, &mut value);
+        Ok(Some((folder(served), value)))
+    }
+}
+
+fn refused(table: &TableId, object: &Object, why: String) -> ExportError {
+    ExportError::Object { table: table.clone(), key: object.key().to_string(), why }
+}
+
+/// The text of an object without its revision, which etcd keeps beside it.
+fn without_revision(table: &TableId, object: &Object) -> Result<Vec<u8>, ExportError> {
+    let text = stored_text(object).map_err(|error| refused(table, object, error.message))?;
+    let at = object.layout().revision_at as usize;
+    let digits = flotilla_cluster::Revision::DIGITS;
+    let from = at.checked_sub(REVISION_NAME.len()).filter(|from| text[*from..].starts_with(REVISION_NAME));
+    let from = from.ok_or_else(|| refused(table, object, "its revision is not where it must be".to_owned()))?;
+    let (mut from, mut to) = (from, at + digits + 1);
+    // A comma goes with it, behind it or before it.
+    if text.get(to) == Some(&b',') {
+        to += 1;
+    } else if text[..from].ends_with(b",") {
+        from -= 1;
+    }
+    Ok([&text[..from], &text[to..]].concat())
+}
+
+fn told(skipped: &[(TableId, u64)]) -> String {
+    let each =
+        skipped.iter().map(|(table, count)| format!("\nleft out: {count} of {table}, which is of no use elsewhere"));
+    each.collect()
+}

@@ -1,0 +1,262 @@
+//! The objects of a snapshot of etcd, one after the other, as the store is to keep them.
+
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::time::Instant;
+
+use flotilla_cluster::{Draft, Drafts, Key, RestoreError, Revision, TableId};
+use flotilla_etcd_snapshot::{Current, Hash, Live, Place as At, Snapshot};
+
+use super::aside::Aside;
+use super::encryption::Keys;
+use super::places::{Place, Places, folder};
+use super::report::Report;
+use super::stored::{self, ENCRYPTED};
+use crate::custom::{self, Definition};
+use crate::limits;
+use crate::registry::Resources;
+
+/// Why a snapshot cannot be read.
+#[derive(Debug, thiserror::Error)]
+pub enum InputError {
+    /// It is damaged, or something else.
+    #[error(transparent)]
+    Snapshot(#[from] flotilla_etcd_snapshot::Error),
+    /// Nothing in it has the prefix.
+    #[error("the snapshot has no key that begins with {prefix:?}, among {others} keys; --etcd-prefix names another")]
+    Empty {
+        /// The prefix.
+        prefix: String,
+        /// How many keys there are.
+        others: u64,
+    },
+    /// Its revisions are too large.
+    #[error("the snapshot goes up to revision {0}, after which there is none")]
+    Exhausted(i64),
+    /// It holds values that cannot be decrypted.
+    #[error("values are encrypted and cannot be decrypted with the keys that --encryption-provider-config gives: {0}")]
+    Encrypted(String),
+    /// What is refused cannot be put aside.
+    #[error("cannot write {path}")]
+    Aside {
+        /// The file.
+        path: PathBuf,
+        /// Why not.
+        source: io::Error,
+    },
+}
+
+impl From<InputError> for RestoreError {
+    fn from(error: InputError) -> Self {
+        Self::Source(Box::new(error))
+    }
+}
+
+/// A snapshot that is being read.
+pub(super) struct Input {
+    snapshot: Snapshot,
+    current: Current,
+    /// The last revision that was handed out.
+    last: i64,
+    /// What every key begins with, the slash behind it included.
+    prefix: String,
+    places: Places,
+    keys: Keys,
+    /// What came and what did not.
+    pub(super) report: Report,
+    aside: Option<(PathBuf, Aside)>,
+    /// The file of what was put aside, once it is complete, and how many keys it has.
+    pub(super) put_aside: Option<(PathBuf, u64)>,
+}
+
+impl Input {
+    /// Opens a snapshot, and reads which keys and which definitions it has. Refused objects are written to `aside`.
+    pub(super) fn open(
+        path: &Path,
+        hash: Hash,
+        prefix: &str,
+        keys: Keys,
+        aside: Option<&Path>,
+    ) -> Result<Self, InputError> {
+        let snapshot = Snapshot::open(path, hash)?;
+        let prefix = format!("/{}/", prefix.trim_matches('/'));
+        let current = Current::read(&snapshot, prefix.as_bytes())?;
+        if current.keys.is_empty() {
+            return Err(InputError::Empty { prefix, others: current.others });
+        }
+        // What was given up may have had the last revisions.
+        let last = current.revision.max(snapshot.versions()?.compacted.unwrap_or_default());
+        let is_left = u64::try_from(last).is_ok_and(|last| Revision::new(last).next() < Revision::LAST);
+        if !is_left {
+            return Err(InputError::Exhausted(last));
+        }
+        let (places, report) = (Places::builtin(), Report::default());
+        let aside = aside.map(|path| (path.to_owned(), Aside::new(path)));
+        let mut input = Self { snapshot, current, last, prefix, places, keys, report, aside, put_aside: None };
+        input.put_definitions_first();
+        input.check_encryption()?;
+        input.define()?;
+        Ok(input)
+    }
+
+    /// The last revision of the snapshot.
+    pub(super) fn revision(&self) -> Revision {
+        Revision::new(self.last.cast_unsigned())
+    }
+
+    /// Where definitions are kept, without the prefix of all keys.
+    fn definitions(&self) -> String {
+        format!("{}/{}/", custom::GROUP, custom::RESOURCE)
+    }
+
+    fn put_definitions_first(&mut self) {
+        let begin = format!("{}{}", self.prefix, self.definitions());
+        self.current.keys.sort_by_key(|live| !live.key.starts_with(begin.as_bytes()));
+    }
+
+    /// Tells what is encrypted and cannot be decrypted, before anything is made of the rest.
+    fn check_encryption(&self) -> Result<(), InputError> {
+        let mut closed = BTreeMap::<String, (u64, String)>::new();
+        for live in &self.current.keys {
+            let head = At { length: live.value.length.min(ENCRYPTED.len() as u32), ..live.value };
+            if self.snapshot.read(head)? != ENCRYPTED {
+                continue;
+            }
+            if let Err(how) = self.keys.open(&live.key, self.snapshot.read(live.value)?) {
+                let first = || (0, String::from_utf8_lossy(&live.key).into_owned());
+                closed.entry(how).or_insert_with(first).0 += 1;
+            }
+        }
+        if closed.is_empty() {
+            return Ok(());
+        }
+        let mut told = String::new();
+        for (at, (how, (count, first))) in closed.iter().enumerate() {
+            // Writing to a string does not fail.
+            let _ = write!(told, "{}{count} {how}, such as {first}", if at == 0 { "" } else { "; " });
+        }
+        Err(InputError::Encrypted(told))
+    }
+
+    /// Adds the places of custom resources.
+    fn define(&mut self) -> Result<(), InputError> {
+        let (resources, folder) = (Resources::builtin(), self.definitions());
+        let Some(of) = self.places.of_folder(folder.trim_end_matches('/')).cloned() else { return Ok(()) };
+        for live in &self.current.keys {
+            if !live.key[self.prefix.len()..].starts_with(folder.as_bytes()) {
+                break; // they come first
+            }
+            let value = self.read(live)?;
+            // What is wrong with a definition is told when it comes as an object.
+            let read = stored::object(&of, &value).ok().and_then(|object| Definition::of(&object));
+            if let Some(served) = read.and_then(|definition| resources.defined_by(definition)) {
+                self.places.add(served);
+            }
+        }
+        Ok(())
+    }
+
+    fn read(&self, live: &Live) -> Result<Vec<u8>, InputError> {
+        let value = self.snapshot.read(live.value)?;
+        self.keys
+            .open(&live.key, value)
+            .map_err(|how| InputError::Encrypted(format!("{} {how}", String::from_utf8_lossy(&live.key))))
+    }
+
+    /// All objects, definitions first, some at a time.
+    pub(super) fn drafts(&mut self) -> impl Iterator<Item = Result<Drafts, InputError>> + '_ {
+        Reading { input: self, at: 0, ended: false, told: Instant::now() }
+    }
+
+    /// Makes of a key what the store keeps, if it is an object.
+    fn draft(&mut self, at: usize) -> Result<Option<(TableId, Key, Draft)>, InputError> {
+        let live = &self.current.keys[at];
+        let value = self.read(live)?;
+        let whole = String::from_utf8_lossy(&live.key).into_owned();
+        let (resource, why) = match self.places.find(&whole[self.prefix.len()..]) {
+            Place::MadeAnew(why) => {
+                self.report.left_out(why);
+                return Ok(None);
+            }
+            Place::Unknown(why) => (of_unknown(&whole[self.prefix.len()..]), why),
+            Place::Object { served, namespace, name } => match stored::draft(served, namespace, name, &value) {
+                Ok(draft) => {
+                    let (table, key) = (served.table.clone(), served.key(namespace, name));
+                    self.report.taken(table.as_str(), draft.bytes.len());
+                    return Ok(Some((table, key, draft)));
+                }
+                Err(why) => (folder(served), why.to_string()),
+            },
+        };
+        self.report.refused(&resource, &whole, &why);
+        if let Some((path, aside)) = &mut self.aside {
+            let added = aside.add(&whole, live.mod_revision, &why, &value);
+            added.map_err(|source| InputError::Aside { path: path.clone(), source })?;
+        }
+        Ok(None)
+    }
+
+    /// Nothing follows: what was put aside is durable before the store counts.
+    fn end(&mut self) -> Result<(), InputError> {
+        if let Some((path, aside)) = &mut self.aside {
+            let finished = aside.finish();
+            self.put_aside = finished.map_err(|source| InputError::Aside { path: path.clone(), source })?;
+        }
+        Ok(())
+    }
+}
+
+/// What keys that stand for no object are counted under: all but the last name.
+fn of_unknown(key: &str) -> String {
+    let parts: Vec<&str> = key.split('/').collect();
+    parts[..parts.len().saturating_sub(1).clamp(1, 2)].join("/")
+}
+
+struct Reading<'a> {
+    input: &'a mut Input,
+    at: usize,
+    ended: bool,
+    told: Instant,
+}
+
+impl Reading<'_> {
+    fn tell(&mut self) {
+        if self.told.elapsed() >= limits::MOVING_PROGRESS_INTERVAL {
+            self.told = Instant::now();
+            eprintln!("flotilla: {} of {} keys are read", self.at, self.input.current.keys.len());
+        }
+    }
+}
+
+impl Iterator for Reading<'_> {
+    type Item = Result<Drafts, InputError>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        let (mut drafts, mut bytes) = (Vec::new(), 0);
+        while self.at < self.input.current.keys.len() && bytes < limits::MOVING_CHUNK_BYTES {
+            let draft = self.input.draft(self.at);
+            self.at += 1;
+            match draft {
+                Ok(draft) => {
+                    bytes += draft.as_ref().map_or(0, |(_, _, draft)| draft.bytes.len());
+                    drafts.extend(draft);
+                }
+                Err(error) => return Some(Err(error)),
+            }
+        }
+        self.tell();
+        if !drafts.is_empty() {
+            return Some(Ok(drafts));
+        }
+        if std::mem::replace(&mut self.ended, true) {
+            return None;
+        }
+        self.input.end().err().map(Err)
+    }
+}
+
+#[cfg(test)]
+#[path = "input_tests.rs"]
+mod tests;

@@ -1,0 +1,274 @@
+//! The objects of a running API server, page by page, as the store is to keep them.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::io::Read;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Instant;
+
+use flotilla_cluster::{Drafts, RestoreError, Revision, TableId};
+use flotilla_proto::json;
+use flotilla_proto::value::Value;
+use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
+
+use super::aside::Aside;
+use super::places::Places;
+use super::report::Report;
+use super::{older, stored};
+use crate::administration::{Client, ClientError, Kubeconfig, KubeconfigError};
+use crate::custom::{self, Definition};
+use crate::limits;
+use crate::registry::{Resources, Served};
+
+/// Resources that are lists of what is computed, or of what another resource has as well: group, plural name.
+const NOT_KEPT: [(&str, &str); 2] = [("", "componentstatuses"), ("events.k8s.io", "events")];
+
+/// Why the objects of a server cannot be had.
+#[derive(Debug, thiserror::Error)]
+pub enum LiveError {
+    /// It is not known whom to ask.
+    #[error(transparent)]
+    Kubeconfig(#[from] KubeconfigError),
+    /// The server does not answer, or refuses.
+    #[error(transparent)]
+    Client(#[from] ClientError),
+    /// The server refuses one path.
+    #[error("{path}")]
+    Path {
+        /// The path.
+        path: String,
+        /// Why.
+        source: ClientError,
+    },
+    /// What it answers cannot be read.
+    #[error("what the server answers to {path} cannot be read: {why}")]
+    Answer {
+        /// The path.
+        path: String,
+        /// Why not.
+        why: String,
+    },
+    /// What is refused cannot be put aside.
+    #[error("cannot write {path}")]
+    Aside {
+        /// The file.
+        path: PathBuf,
+        /// Why not.
+        source: std::io::Error,
+    },
+}
+
+impl From<LiveError> for RestoreError {
+    fn from(error: LiveError) -> Self {
+        Self::Source(Box::new(error))
+    }
+}
+
+/// A resource to list.
+struct Listed {
+    /// Where its objects are.
+    path: String,
+    /// What each of them is, which lists do not say.
+    api_version: String,
+    kind: String,
+    served: Arc<Served>,
+}
+
+/// A server whose objects are being read.
+pub(super) struct Live {
+    client: Client,
+    /// The revision as of which the server told its definitions, if it tells numbers.
+    revision: Revision,
+    waiting: VecDeque<Listed>,
+    /// What came and what did not.
+    pub(super) report: Report,
+    aside: Option<(PathBuf, Aside)>,
+    /// The file of what was put aside, once it is complete, and how many keys it has.
+    pub(super) put_aside: Option<(PathBuf, u64)>,
+}
+
+impl Live {
+    /// Asks a server what it has. Refused objects are written to `aside`.
+    pub(super) fn open(kubeconfig: &Path, aside: Option<&Path>) -> Result<Self, LiveError> {
+        let client = Client::new(Kubeconfig::read(kubeconfig)?)?;
+        let aside = aside.map(|path| (path.to_owned(), Aside::new(path)));
+        let (waiting, report) = (VecDeque::new(), Report::default());
+        let mut live = Self { client, revision: Revision::ZERO, waiting, report, aside, put_aside: None };
+        live.discover()?;
+        Ok(live)
+    }
+
+    /// A revision that the server has handed out.
+    pub(super) fn revision(&self) -> Revision {
+        self.revision
+    }
+
+    fn get(&self, path: &str) -> Result<Value, LiveError> {
+        let answer = |why: String| LiveError::Answer { path: path.to_owned(), why };
+        let failed = |source| LiveError::Path { path: path.to_owned(), source };
+        let mut body = Vec::new();
+        let reader = self.client.download(path).map_err(failed)?;
+        reader.take(limits::MOVING_PAGE_BYTES).read_to_end(&mut body).map_err(|error| answer(error.to_string()))?;
+        json::parse(&body).map_err(|error| answer(error.to_string()))
+    }
+
+    /// Finds out which resources there are, and in which version each is best read.
+    fn discover(&mut self) -> Result<(), LiveError> {
+        let mut places = Places::builtin();
+        self.define(&mut places)?;
+        let mut found = BTreeMap::<(String, String), Vec<(String, String)>>::new();
+        for group_version in self.group_versions()? {
+            let (group, version) = group_version.split_once('/').unwrap_or(("", &group_version));
+            let root = if group.is_empty() { "/api" } else { "/apis" };
+            let resources = match self.get(&format!("{root}/{group_version}")) {
+                Ok(resources) => resources,
+                Err(error) => {
+                    // Another server that answers for this version is not there.
+                    self.report.refused(&group_version, &group_version, &error.to_string());
+                    continue;
+                }
+            };
+            for resource in resources.list_at(&["resources"]) {
+                let (name, kind) = (resource.str_at(&["name"]), resource.str_at(&["kind"]));
+                let can_list = resource.list_at(&["verbs"]).iter().any(|verb| verb.as_str() == Some("list"));
+                if can_list && !name.contains('/') && !NOT_KEPT.contains(&(group, name)) {
+                    let versions = found.entry((group.to_owned(), name.to_owned())).or_default();
+                    versions.push((version.to_owned(), kind.to_owned()));
+                }
+            }
+        }
+        found.into_iter().for_each(|(of, versions)| self.add(&places, of, &versions));
+        let is_first = |listed: &Listed| listed.path.contains(custom::RESOURCE);
+        self.waiting.make_contiguous().sort_by_key(|listed| !is_first(listed));
+        Ok(())
+    }
+
+    fn group_versions(&self) -> Result<Vec<String>, LiveError> {
+        let mut found = vec!["v1".to_owned()];
+        for group in self.get("/apis")?.list_at(&["groups"]) {
+            found.extend(group.list_at(&["versions"]).iter().map(|of| of.str_at(&["groupVersion"]).to_owned()));
+        }
+        Ok(found)
+    }
+
+    /// Adds the places of custom resources.
+    fn define(&mut self, places: &mut Places) -> Result<(), LiveError> {
+        let resources = Resources::builtin();
+        let definitions = self.get(&format!("/apis/{}/v1/{}", custom::GROUP, custom::RESOURCE))?;
+        let last = definitions.str_at(&["metadata", "resourceVersion"]).parse().unwrap_or_default();
+        self.revision = Revision::new(last).min(Revision::LAST);
+        let read = definitions.list_at(&["items"]).iter().filter_map(Definition::of);
+        read.filter_map(|definition| resources.defined_by(definition)).for_each(|served| places.add(served));
+        Ok(())
+    }
+
+    /// Adds a resource, in the version that is stored here if the server has that.
+    fn add(&mut self, places: &Places, (group, name): (String, String), versions: &[(String, String)]) {
+        let table = if group.is_empty() { name.clone() } else { format!("{group}/{name}") };
+        let readable = |served: &Served, version: &str, kind: &str| match &served.custom {
+            Some(custom) => custom.definition().version(version).is_some(),
+            None => older::kind(&group, version, kind).is_some(),
+        };
+        let served = places.of_table(&TableId::new(&table));
+        let chosen = served.and_then(|served| {
+            let stored = versions.iter().find(|(version, _)| *version == served.stored.version);
+            let other = || versions.iter().find(|(version, kind)| readable(served, version, kind));
+            stored.or_else(other).map(|(version, kind)| (served, version, kind))
+        });
+        let Some((served, version, kind)) = chosen else {
+            self.report.refused(&table, &table, "it is not kept by this server, or in no version that is known");
+            return;
+        };
+        let api_version = if group.is_empty() { version.clone() } else { format!("{group}/{version}") };
+        let root = if group.is_empty() { "/api" } else { "/apis" };
+        let (path, kind, served) = (format!("{root}/{api_version}/{name}"), kind.clone(), Arc::clone(served));
+        self.waiting.push_back(Listed { path, api_version, kind, served });
+    }
+
+    /// All objects, definitions first, a page at a time.
+    pub(super) fn drafts(&mut self) -> impl Iterator<Item = Result<Drafts, LiveError>> + '_ {
+        Paging { live: self, token: String::new(), told: Instant::now(), ended: false }
+    }
+
+    fn draft(&mut self, listed: &Listed, mut object: Value, drafts: &mut Drafts) -> Result<(), LiveError> {
+        object.set_at(&["apiVersion"], listed.api_version.as_str());
+        object.set_at(&["kind"], listed.kind.as_str());
+        let named = |field| object.str_at(&["metadata", field]).to_owned();
+        let (namespace, name, table) = (named("namespace"), named("name"), &listed.served.table);
+        let original = json::to_vec(&object);
+        let why = match stored::draft(&listed.served, &namespace, &name, &original) {
+            Ok(draft) => {
+                self.report.taken(table.as_str(), draft.bytes.len());
+                drafts.push((table.clone(), listed.served.key(&namespace, &name), draft));
+                return Ok(());
+            }
+            Err(why) => why.to_string(),
+        };
+        let key = format!("{}/{namespace}/{name}", listed.path);
+        self.report.refused(table.as_str(), &key, &why);
+        if let Some((path, aside)) = &mut self.aside {
+            let added = aside.add(&key, 0, &why, &original);
+            added.map_err(|source| LiveError::Aside { path: path.clone(), source })?;
+        }
+        Ok(())
+    }
+
+    /// Nothing follows: what was put aside is durable before the store counts.
+    fn end(&mut self) -> Result<(), LiveError> {
+        if let Some((path, aside)) = &mut self.aside {
+            let finished = aside.finish();
+            self.put_aside = finished.map_err(|source| LiveError::Aside { path: path.clone(), source })?;
+        }
+        Ok(())
+    }
+}
+
+struct Paging<'a> {
+    live: &'a mut Live,
+    /// Where the list of the first resource goes on; empty at its beginning.
+    token: String,
+    told: Instant,
+    ended: bool,
+}
+
+impl Paging<'_> {
+    /// The next page of the first resource that waits.
+    fn page(&mut self, listed: &Listed) -> Result<Drafts, LiveError> {
+        let token = utf8_percent_encode(&self.token, NON_ALPHANUMERIC);
+        let path = format!("{}?limit={}&continue={token}", listed.path, limits::MOVING_PAGE_OBJECTS);
+        let mut page = self.live.get(&path)?;
+        self.token = page.str_at(&["metadata", "continue"]).to_owned();
+        let mut drafts = Vec::new();
+        let items = page.get_mut("items").and_then(Value::as_array_mut).map(std::mem::take);
+        for object in items.into_iter().flatten() {
+            self.live.draft(listed, object, &mut drafts)?;
+        }
+        if self.told.elapsed() >= limits::MOVING_PROGRESS_INTERVAL {
+            self.told = Instant::now();
+            let (count, left) = (self.live.report.taken_count(), self.live.waiting.len() + 1);
+            eprintln!("flotilla: {count} objects have come, {left} resources are left");
+        }
+        Ok(drafts)
+    }
+}
+
+impl Iterator for Paging<'_> {
+    type Item = Result<Drafts, LiveError>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        while let Some(listed) = self.live.waiting.pop_front() {
+            let page = self.page(&listed);
+            if !self.token.is_empty() {
+                self.live.waiting.push_front(listed);
+            }
+            match page {
+                Ok(drafts) if drafts.is_empty() => {}
+                page => return Some(page),
+            }
+        }
+        if std::mem::replace(&mut self.ended, true) {
+            return None;
+        }
+        self.live.end().err().map(Err)
+    }
+}

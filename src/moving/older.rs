@@ -1,0 +1,79 @@
+//! Objects that an older server has stored, in versions that are not served any more.
+//!
+//! Most of these say the same as the version that followed, with the same numbers in the same message; what they are
+//! called is all that differs. Others differ in what they hold, and are not read.
+
+use flotilla_proto::catalogue;
+use flotilla_proto::schema::Kind;
+use flotilla_proto::value;
+use flotilla_proto::value::Value;
+
+/// Versions of kinds whose message is that of `v1`: group, versions, kinds (compared field by field with the messages
+/// that k8s.io/api 0.36 states).
+const SAME: &[(&str, &[&str], &[&str])] = &[
+    (
+        "admissionregistration.k8s.io",
+        &["v1alpha1", "v1beta1"],
+        &[
+            "ValidatingAdmissionPolicy",
+            "ValidatingAdmissionPolicyBinding",
+            "MutatingAdmissionPolicy",
+            "MutatingAdmissionPolicyBinding",
+        ],
+    ),
+    ("admissionregistration.k8s.io", &["v1beta1"], &["ValidatingWebhookConfiguration", "MutatingWebhookConfiguration"]),
+    ("apps", &["v1beta1", "v1beta2"], &["StatefulSet", "ControllerRevision"]),
+    ("apps", &["v1beta2"], &["Deployment", "DaemonSet", "ReplicaSet"]),
+    ("batch", &["v1beta1"], &["CronJob"]),
+    ("certificates.k8s.io", &["v1beta1"], &["CertificateSigningRequest"]),
+    ("coordination.k8s.io", &["v1beta1"], &["Lease"]),
+    ("events.k8s.io", &["v1beta1"], &["Event"]),
+    ("flowcontrol.apiserver.k8s.io", &["v1beta1", "v1beta2", "v1beta3"], &["FlowSchema"]),
+    ("flowcontrol.apiserver.k8s.io", &["v1beta3"], &["PriorityLevelConfiguration"]),
+    ("networking.k8s.io", &["v1beta1"], &["IngressClass", "IPAddress", "ServiceCIDR"]),
+    ("node.k8s.io", &["v1beta1"], &["RuntimeClass"]),
+    ("policy", &["v1beta1"], &["PodDisruptionBudget"]),
+    ("rbac.authorization.k8s.io", &["v1beta1"], &["Role", "RoleBinding", "ClusterRole", "ClusterRoleBinding"]),
+    ("resource.k8s.io", &["v1beta1", "v1beta2"], &["DeviceClass"]),
+    ("resource.k8s.io", &["v1beta2"], &["ResourceClaim", "ResourceClaimTemplate", "ResourceSlice"]),
+    ("scheduling.k8s.io", &["v1beta1"], &["PriorityClass"]),
+    ("storage.k8s.io", &["v1alpha1", "v1beta1"], &["VolumeAttachment", "CSIStorageCapacity", "VolumeAttributesClass"]),
+    ("storage.k8s.io", &["v1beta1"], &["StorageClass", "CSIDriver", "CSINode"]),
+];
+
+/// The kind that reads objects of a version: that kind, or the one that says the same.
+pub(super) fn kind(group: &str, version: &str, name: &str) -> Option<&'static Kind> {
+    if let Some(kind) = catalogue::kind(group, version, name) {
+        return Some(kind);
+    }
+    let is_same = |(of, versions, kinds): &&(&str, &[&str], &[&str])| {
+        *of == group && versions.contains(&version) && kinds.contains(&name)
+    };
+    SAME.iter().find(is_same)?;
+    catalogue::kind(group, "v1", name)
+}
+
+/// Writes down what an older version left to its readers.
+pub(super) fn make_explicit(api_version: &str, object: &mut Value) {
+    // An empty selector chose nothing in this version, and chooses everything in the next one.
+    if api_version == "policy/v1beta1" && object.map_at(&["spec", "selector"]).is_some_and(|map| map.is_empty()) {
+        let key = "pdb.kubernetes.io/deprecated-v1beta1-empty-selector-match";
+        object.set_at(&["spec", "selector"], value!({"matchExpressions": [{"key": key, "operator": "Exists"}]}));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_older_version_names_a_kind_that_there_is() {
+        for (group, versions, kinds) in SAME {
+            for (version, name) in versions.iter().flat_map(|version| kinds.iter().map(move |name| (version, name))) {
+                assert!(kind(group, version, name).is_some(), "{group}/{version} {name}");
+            }
+        }
+        assert!(kind("networking.k8s.io", "v1beta1", "Ingress").is_none());
+        assert!(kind("", "v1", "Pod").is_some());
+    }
+}

@@ -1,0 +1,104 @@
+//! What kube-apiserver stores as the value of a key: for built-in kinds a message in an envelope, or JSON; for custom
+//! resources JSON.
+
+use flotilla_proto::schema::Kind;
+use flotilla_proto::value::Value;
+use flotilla_proto::{conform, json, protobuf};
+
+use super::{definitions, older};
+use crate::registry::{Served, adopt};
+
+/// What every value begins with that is encrypted.
+pub(super) const ENCRYPTED: &[u8] = b"k8s:enc:";
+
+/// Why a value is no object that can be taken over.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum StoredError {
+    /// It cannot be decoded.
+    #[error("it cannot be decoded: {0}")]
+    Undecodable(String),
+    /// Its kind or the version of that is not known.
+    #[error("there is no kind {kind} of version {api_version} to read it by")]
+    Kind {
+        /// What it states.
+        api_version: String,
+        /// What it states.
+        kind: String,
+    },
+    /// It does not belong where it was found.
+    #[error("it is not the object that its key names: {0}")]
+    Misplaced(String),
+    /// It cannot be stored here.
+    #[error("it cannot be stored: {0}")]
+    Unstorable(String),
+}
+
+/// Makes what the store keeps of a value that was found as the object of this name.
+pub(super) fn draft(
+    served: &Served,
+    namespace: &str,
+    name: &str,
+    bytes: &[u8],
+) -> Result<flotilla_cluster::Draft, StoredError> {
+    let object = object(served, bytes)?;
+    let states = |field| object.str_at(&["metadata", field]).to_owned();
+    if (states("namespace"), states("name")) != (namespace.to_owned(), name.to_owned()) {
+        let stated = format!("it states the namespace {:?} and the name {:?}", states("namespace"), states("name"));
+        return Err(StoredError::Misplaced(stated));
+    }
+    adopt(served, object).map_err(|error| StoredError::Unstorable(error.message))
+}
+
+/// The object that a value holds, in the version that is stored here, but for custom resources.
+pub(super) fn object(served: &Served, bytes: &[u8]) -> Result<Value, StoredError> {
+    let undecodable = |error: &dyn std::fmt::Display| StoredError::Undecodable(error.to_string());
+    if served.custom.is_some() {
+        let object = json::parse(bytes).map_err(|error| undecodable(&error))?;
+        return stated(served, object);
+    }
+    let mut object;
+    let of;
+    if bytes.starts_with(&protobuf::MAGIC) {
+        let envelope = protobuf::open(bytes).map_err(|error| undecodable(&error))?;
+        if !envelope.content_encoding.is_empty() || !envelope.content_type.is_empty() {
+            return Err(undecodable(&"its message is encoded in another way"));
+        }
+        of = kind(served, &envelope.api_version, &envelope.kind)?;
+        object = protobuf::decode_object(&of.of, &envelope).map_err(|error| undecodable(&error))?;
+    } else {
+        object = json::parse(bytes).map_err(|error| undecodable(&error))?;
+        if object.str_at(&["apiVersion"]) == definitions::VERSION {
+            definitions::upgrade(&mut object);
+        }
+        of = kind(served, object.str_at(&["apiVersion"]), object.str_at(&["kind"]))?;
+        conform::conform(&of.of, &mut object).map_err(|error| undecodable(&error))?;
+    }
+    older::make_explicit(&object.str_at(&["apiVersion"]).to_owned(), &mut object);
+    Ok(served.converted_to_stored(of, object))
+}
+
+/// The kind to read an object by that states this; it must be one of the resource's.
+fn kind(served: &Served, api_version: &str, name: &str) -> Result<&'static Kind, StoredError> {
+    let (group, version) = api_version.split_once('/').unwrap_or(("", api_version));
+    let unknown = || StoredError::Kind { api_version: api_version.to_owned(), kind: name.to_owned() };
+    if name != served.stored.name {
+        return Err(StoredError::Misplaced(format!("it states the kind {name}")));
+    }
+    // Events are those of two groups.
+    if group != served.stored.group && !(served.stored.name == "Event" && group == "events.k8s.io") {
+        return Err(StoredError::Misplaced(format!("it states the version {api_version}")));
+    }
+    older::kind(group, version, name).ok_or_else(unknown)
+}
+
+/// A custom resource, if it is one of the definition's.
+fn stated(served: &Served, object: Value) -> Result<Value, StoredError> {
+    let (api_version, kind) = (object.str_at(&["apiVersion"]), object.str_at(&["kind"]));
+    if kind != served.stored.name {
+        return Err(StoredError::Misplaced(format!("it states the kind {kind}")));
+    }
+    match served.custom.as_ref().and_then(|custom| custom.definition().of_api_version(api_version)) {
+        Some(_) => Ok(object),
+        None => Err(StoredError::Kind { api_version: api_version.to_owned(), kind: kind.to_owned() }),
+    }
+}

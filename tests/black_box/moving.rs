@@ -1,0 +1,174 @@
+//! Moving in and out: what a server stores goes out as a snapshot of etcd, and comes in again as another server.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
+use std::process::{Command, Output};
+
+use serde_json::{Value, json};
+
+use crate::backup::{beside, errors};
+use crate::support::{CONFIG_MAPS, Connection, DataDir, Server, config_map, config_map_path, revision};
+
+const DEFINITIONS: &str = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
+const THINGS: &str = "/apis/move.example.com/v1/namespaces/default/things";
+const PODS: &str = "/api/v1/namespaces/default/pods";
+const EVENTS: &str = "/apis/events.k8s.io/v1/namespaces/default/events";
+
+fn flotilla(arguments: &[&str], paths: &[(&str, &Path)]) -> Output {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_flotilla"));
+    command.args(arguments);
+    for (flag, path) in paths {
+        command.arg(flag).arg(path);
+    }
+    command.output().expect("flotilla can be run")
+}
+
+fn export(server: &Server, flag: &str, to: &Path) {
+    let kubeconfig = server.data().join("admin.kubeconfig");
+    let made = flotilla(&["export"], &[("--kubeconfig", &kubeconfig), (flag, to)]);
+    assert!(made.status.success(), "{}", errors(&made));
+}
+
+fn import(from: &Path, directory: &DataDir, more: &[&str]) -> Output {
+    let arguments = [&["import"], more].concat();
+    flotilla(&arguments, &[("--from-etcd-snapshot", from), ("--data-dir", &directory.path())])
+}
+
+/// Everything of a path by name, and the revisions.
+fn all(client: &mut Connection, path: &str) -> BTreeMap<String, (Value, u64)> {
+    let list = client.get(path).expect(200);
+    let items = list["items"].as_array().expect("items").iter().map(|item| {
+        let (mut item, at) = (item.clone(), revision(item));
+        item["metadata"]["resourceVersion"].take();
+        (item["metadata"]["name"].as_str().expect("a name").to_owned(), (item, at))
+    });
+    items.collect()
+}
+
+fn without_revisions(all: BTreeMap<String, (Value, u64)>) -> BTreeMap<String, Value> {
+    all.into_iter().map(|(name, (object, _))| (name, object)).collect()
+}
+
+/// Objects of built-in kinds and of a custom resource.
+fn fill(client: &mut Connection) {
+    for number in 0..40 {
+        let bytes = if number == 7 { 200_000 } else { 1_000 };
+        client.post(CONFIG_MAPS, &config_map(&format!("kept-{number:03}"), &"x".repeat(bytes))).expect(201);
+    }
+    let names = json!({"plural": "things", "singular": "thing", "kind": "Thing", "listKind": "ThingList"});
+    let schema = json!({"openAPIV3Schema": {"type": "object", "x-kubernetes-preserve-unknown-fields": true}});
+    let versions = json!([{"name": "v1", "served": true, "storage": true, "schema": schema}]);
+    let spec = json!({"group": "move.example.com", "scope": "Namespaced", "names": names, "versions": versions});
+    client.post(DEFINITIONS, &json!({"metadata": {"name": "things.move.example.com"}, "spec": spec})).expect(201);
+    let thing = json!({
+        "apiVersion": "move.example.com/v1", "kind": "Thing", "metadata": {"name": "a"}, "z": 1, "a": {"c": [1.5]}
+    });
+    let made = (0..1_000).any(|_| {
+        std::thread::sleep(std::time::Duration::from_millis(20));
+        client.post(THINGS, &thing).status == 201
+    });
+    assert!(made, "the definition is established");
+    let pod = json!({"metadata": {"name": "a"}, "spec": {"containers": [{"name": "c", "image": "i"}]}});
+    client.post(PODS, &pod).expect(201);
+    let event = json!({
+        "metadata": {"name": "e"}, "eventTime": "2026-01-01T00:00:00.000000Z", "action": "a", "reason": "r",
+        "reportingController": "c.example.com/c", "reportingInstance": "i", "type": "Normal"
+    });
+    client.post(EVENTS, &event).expect(201);
+}
+
+#[test]
+fn what_goes_out_as_a_snapshot_of_etcd_comes_in_again() {
+    let (first, second) = (DataDir::new(), DataDir::new());
+    let server = first.start();
+    let mut client = server.connect();
+    fill(&mut client);
+    let paths = [CONFIG_MAPS, THINGS, DEFINITIONS, PODS, EVENTS, "/apis/rbac.authorization.k8s.io/v1/clusterroles"];
+    let before = paths.map(|path| without_revisions(all(&mut client, path)));
+    let last = revision(&client.get(CONFIG_MAPS).expect(200));
+    let snapshot = beside(&first, "snapshot.db");
+    export(&server, "--to-etcd-snapshot", &snapshot);
+    assert_eq!(fs::metadata(&snapshot).expect("a file").permissions().mode() & 0o777, 0o600);
+    assert!(!beside(&first, "snapshot.db.backup").exists() && !beside(&first, "snapshot.db.tmp").exists());
+    server.kill();
+
+    let tried = import(&snapshot, &second, &["--dry-run"]);
+    let told = String::from_utf8_lossy(&tried.stdout).into_owned();
+    assert!(tried.status.success() && told.contains("nothing was written"), "{told}{}", errors(&tried));
+    assert!(!second.path().exists());
+    let imported = import(&snapshot, &second, &[]);
+    let told = String::from_utf8_lossy(&imported.stdout).into_owned();
+    assert!(imported.status.success(), "{}", errors(&imported));
+    assert!(told.contains("flotilla serve --data-dir"), "{told}");
+    let line = |name: &str| told.lines().find(|line| line.split_whitespace().next() == Some(name)).map(str::to_owned);
+    let counts = |name: &str| line(name).map(|line| line.split_whitespace().skip(1).map(str::to_owned).collect());
+    assert_eq!(counts("move.example.com/things"), Some(vec!["1".to_owned(), "0".to_owned()]), "{told}");
+    assert!(line("all").is_some_and(|line| line.ends_with(" 0")), "{told}");
+
+    // Authorities are no objects: the root certificate of every namespace would be another with others.
+    let authorities = first.path().join("pki");
+    let server = second.start_with(&["--pki-dir", authorities.to_str().expect("a text")]);
+    let mut client = server.connect();
+    assert!((0..1_000).any(|_| {
+        std::thread::sleep(std::time::Duration::from_millis(20));
+        client.get(THINGS).status == 200
+    }));
+    for (path, before) in paths.iter().zip(before) {
+        let after = all(&mut client, path);
+        let least = after.values().map(|(_, at)| *at).min().expect("objects");
+        assert!(least > last, "{path}: {least} is not above {last}");
+        assert!(without_revisions(after) == before, "{path}");
+    }
+    assert_eq!(server.terminate().code(), Some(0));
+}
+
+#[test]
+fn nothing_is_made_of_a_snapshot_that_is_not_whole() {
+    let (first, second) = (DataDir::new(), DataDir::new());
+    let server = first.start();
+    server.connect().post(CONFIG_MAPS, &config_map("a", "1")).expect(201);
+    let snapshot = beside(&first, "snapshot.db");
+    export(&server, "--to-etcd-snapshot", &snapshot);
+    let whole = fs::read(&snapshot).expect("a snapshot");
+    let broken = beside(&first, "broken.db");
+    let refused = |bytes: &[u8], why: &str| {
+        fs::write(&broken, bytes).expect("a file");
+        let refused = import(&broken, &second, &[]);
+        assert_eq!(refused.status.code(), Some(1));
+        assert!(errors(&refused).contains(why) && !second.path().exists(), "{}", errors(&refused));
+    };
+    refused(&whole[..whole.len() / 2], "more pages than there are");
+    refused(&whole[..whole.len() - 32], "has no hash at its end");
+    let mut changed = whole.clone();
+    changed[whole.len() / 2] ^= 1;
+    refused(&changed, "does not match the hash at its end");
+    refused(b"something else", "this is no snapshot of etcd");
+    assert!(import(&snapshot, &first, &[]).status.code() == Some(1), "the directory is in use");
+    assert!(import(&snapshot, &second, &[]).status.success());
+    assert!(errors(&import(&snapshot, &second, &[])).contains("is not empty"));
+    assert_eq!(server.connect().get(&config_map_path("a")).status, 200);
+}
+
+#[test]
+fn what_goes_out_as_yaml_is_there_by_resource_and_namespace() {
+    let directory = DataDir::new();
+    let server = directory.start();
+    let mut client = server.connect();
+    fill(&mut client);
+    let to = beside(&directory, "yaml");
+    export(&server, "--to-yaml", &to);
+    let text = |path: &str| fs::read_to_string(to.join(path)).unwrap_or_else(|error| panic!("{path}: {error}"));
+    let documents = text("core/configmaps/default.yaml");
+    let count = documents.lines().filter(|line| *line == "---").count();
+    assert_eq!(count, 41, "the root certificate is among them");
+    assert!(documents.contains("name: kept-039") && !documents.contains("resourceVersion:"));
+    assert!(text("move.example.com/things/default.yaml").contains("kind: Thing"));
+    assert!(text("core/namespaces.yaml").contains("name: kube-system"));
+    let kubeconfig = server.data().join("admin.kubeconfig");
+    let again = flotilla(&["export"], &[("--kubeconfig", &kubeconfig), ("--to-yaml", &to)]);
+    assert_eq!(again.status.code(), Some(1), "what is there stays");
+    assert!(text("core/namespaces.yaml").contains("name: default"));
+    assert!(!beside(&directory, "yaml.tmp").exists() && !beside(&directory, "yaml.backup").exists());
+}
