@@ -18,7 +18,7 @@
 //! - Reading and writing objects, each asking the other: `admission`, `registry`, `aggregation`
 //! - What is shown of objects: `representation`, `watch`, `openapi`
 //! - What every cluster has and what keeps it so: `bootstrap`, `administration`, `backup`, `given`, `watchdog`, `boot`,
-//!   `controllers`
+//!   `controllers`, `moving`
 //! - HTTP: `gateway`
 //! - Other ways to start it: `etcd`, `kube_apiserver`
 

@@ -39,8 +39,6 @@ use crate::registry::subresources::remote::Kubelets;
 use crate::served::Resources;
 use crate::status::qualified;
 use crate::streams::Passing;
-use crate::registry::{Registry, Resources};
-use crate::status::{ApiError, qualified};
 use crate::watchdog::{self, Watchdog, Work};
 
 /// What all requests share.

@@ -16,7 +16,7 @@ use super::report::Report;
 use super::stored::{self, ENCRYPTED};
 use crate::custom::{self, Definition};
 use crate::limits;
-use crate::registry::Resources;
+use crate::served::Resources;
 
 /// Why a snapshot cannot be read.
 #[derive(Debug, thiserror::Error)]

@@ -18,7 +18,7 @@ use super::{older, stored};
 use crate::administration::{Client, ClientError, Kubeconfig, KubeconfigError};
 use crate::custom::{self, Definition};
 use crate::limits;
-use crate::registry::{Resources, Served};
+use crate::served::{Resources, Served};
 
 /// Resources that are lists of what is computed, or of what another resource has as well: group, plural name.
 const NOT_KEPT: [(&str, &str); 2] = [("", "componentstatuses"), ("events.k8s.io", "events")];

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use flotilla_cluster::TableId;
 
-use crate::registry::{Resources, Served};
+use crate::served::{Resources, Served};
 
 /// Resources whose folder is not their plural name: group, plural name, folder
 /// (k8s.io/kubernetes 1.36, `SpecialDefaultResourcePrefixes`).

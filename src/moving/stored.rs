@@ -6,7 +6,8 @@ use flotilla_proto::value::Value;
 use flotilla_proto::{conform, json, protobuf};
 
 use super::{definitions, older};
-use crate::registry::{Served, adopt};
+use crate::registry::adopt;
+use crate::served::Served;
 
 /// What every value begins with that is encrypted.
 pub(super) const ENCRYPTED: &[u8] = b"k8s:enc:";

@@ -5,8 +5,8 @@ use flotilla_proto::schema::Kind;
 use flotilla_proto::value::Value;
 
 use super::encode;
-use super::served::Served;
 use crate::kinds::conversion;
+use crate::served::Served;
 use crate::status::{ApiError, ApiResult};
 
 impl Served {
