@@ -45,7 +45,10 @@ mod tests {
 
     fn with(patch: &str, object: Option<&Value>) -> Result<Option<Value>, String> {
         let verdict = Verdict { patch: patch.into(), patch_type: "JSONPatch".into(), ..Verdict::default() };
-        patched("w", &verdict, object).map_err(|failure| failure.into_error().message)
+        patched("w", &verdict, object).map_err(|failure| match failure {
+            Failure::Calling(message, _) => message,
+            Failure::Refused(error) | Failure::Internal(error) => error.message,
+        })
     }
 
     #[test]
