@@ -13,7 +13,7 @@ const SEALED: [(&str, u8, &str); 7] = [
     ("aescbc", 24, "BwcHBwcHBwcHBwcHBwcHB9fsayjbQ0VvKNCc/NR7RzpWmyoqxd2IFofSyBiLspK1wOcXc24JjBJ5z/zWnvS4qA=="),
     ("aescbc", 32, "BwcHBwcHBwcHBwcHBwcHBzVxdvUGG5KmPTn8N3SZwquKLNhWT5ZQMJ4g0bkaDbSWJW2hwJqT1iII5ZRX+04VkQ=="),
     ("aesgcm", 16, "CQkJCQkJCQkJCQkJsLT6Kpjs8xnjDgxBK/GSjHd6yZAtIGxxCjxg6U966H66qq8aMMaXP4Qxvv+A+8puHTgBMxIBIiU="),
-    ("aesgcm", 24, "CQkJCQkJCQkJCQkJAkzoH94w6ycI1+Ci9Ru/+sJFJyJArvfq0PXBzpAbngNxxKMI7Yym9cy9w8M5neNukQkZlOE8gw=="),
+    ("aesgcm", 24, "CQkJCQkJCQkJCQkJCQJM6B/eMOsnCNfgovUbv/rCRSciQK736tD1wc6QG54DccSjCO2MpvXMvcPDOZ3jbpEJGZThPIM="),
     ("aesgcm", 32, "CQkJCQkJCQkJCQkJYBYFV9usnohV5rsDN6g8o/WXuYeEWwAUF20rw8pK68BLJGZJGIEl7H0HfeOMtmdb1DlMYwBETek="),
     (
         "secretbox",

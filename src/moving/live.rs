@@ -1,6 +1,7 @@
 //! The objects of a running API server, page by page, as the store is to keep them.
 
 use std::collections::{BTreeMap, VecDeque};
+use std::error::Error as _;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -124,7 +125,8 @@ impl Live {
                 Ok(resources) => resources,
                 Err(error) => {
                     // Another server that answers for this version is not there.
-                    self.report.refused(&group_version, &group_version, &error.to_string());
+                    let why = error.source().map_or_else(|| error.to_string(), |source| source.to_string());
+                    self.report.refused(&group_version, &group_version, &why);
                     continue;
                 }
             };

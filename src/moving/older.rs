@@ -54,9 +54,10 @@ pub(super) fn kind(group: &str, version: &str, name: &str) -> Option<&'static Ki
 }
 
 /// Writes down what an older version left to its readers.
-pub(super) fn make_explicit(api_version: &str, object: &mut Value) {
+pub(super) fn make_explicit(object: &mut Value) {
     // An empty selector chose nothing in this version, and chooses everything in the next one.
-    if api_version == "policy/v1beta1" && object.map_at(&["spec", "selector"]).is_some_and(|map| map.is_empty()) {
+    let is_older = object.str_at(&["apiVersion"]) == "policy/v1beta1";
+    if is_older && object.map_at(&["spec", "selector"]).is_some_and(|map| map.is_empty()) {
         let key = "pdb.kubernetes.io/deprecated-v1beta1-empty-selector-match";
         object.set_at(&["spec", "selector"], value!({"matchExpressions": [{"key": key, "operator": "Exists"}]}));
     }

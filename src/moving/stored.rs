@@ -74,7 +74,7 @@ pub(super) fn object(served: &Served, bytes: &[u8]) -> Result<Value, StoredError
         of = kind(served, object.str_at(&["apiVersion"]), object.str_at(&["kind"]))?;
         conform::conform(&of.of, &mut object).map_err(|error| undecodable(&error))?;
     }
-    older::make_explicit(&object.str_at(&["apiVersion"]).to_owned(), &mut object);
+    older::make_explicit(&mut object);
     Ok(served.converted_to_stored(of, object))
 }
 
