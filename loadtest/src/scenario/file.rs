@@ -409,7 +409,7 @@ fn scale(scenario: &mut Scenario, factor: f64) {
 impl Scenario {
     /// How long all phases are together.
     pub fn seconds(&self) -> f64 {
-        self.phases.iter().map(|phase| phase.seconds).sum()
+        self.phases.iter().fold(0.0, |sum, phase| sum + phase.seconds)
     }
 
     fn check(&self) -> Result<(), Error> {

@@ -34,9 +34,11 @@ pub async fn prepare(run: &Rc<Run>, name: String, how: &Reflector) -> Result<Tas
     run.followers.borrow_mut().extend(group.followers.iter().cloned());
     let mut tasks = JoinSet::new();
     if !how.herd {
-        group.begin(&mut tasks, Instant::now());
-        let start = Instant::now();
-        while group.followers.iter().any(|follower| !follower.watched.borrow().is_synced) {
+        let (start, before) = (Instant::now(), run.watches.get());
+        let is_open = || run.watches.get() >= before + group.followers.len() as u64;
+        let is_synced = || group.followers.iter().all(|follower| follower.watched.borrow().is_synced);
+        group.begin(&mut tasks, start);
+        while !(is_open() && is_synced()) {
             if start.elapsed() > limits::START_WAIT {
                 let first = run.checked.violations.borrow().examples.first().cloned().unwrap_or_default();
                 return Err(Error::Start(format!("watches of {name} do not begin: {first}")));
