@@ -13,6 +13,7 @@ use tokio::time::Instant;
 use super::{Remote, identity};
 use crate::access::User;
 use crate::limits;
+use crate::metrics::families;
 use crate::outbound::{self, service};
 use crate::registry::{Registry, now, stored_value};
 
@@ -37,6 +38,11 @@ impl Found {
     /// That this server answers itself.
     pub fn local() -> Self {
         Self { status: "True", reason: "Local", message: "Local APIServices are always available".into() }
+    }
+
+    /// Why the server is missing that an APIService says to be there.
+    pub fn is_lost(&self, object: &Value) -> Option<&'static str> {
+        (self.status != "True" && is_available(object)).then_some(self.reason)
     }
 
     /// Whether the server is there, or will be looked at again only when something changes.
@@ -69,6 +75,12 @@ impl Found {
         status.set_at(&["conditions"], conditions);
         Some(status)
     }
+}
+
+/// Whether an APIService says that its server is there.
+pub fn is_available(object: &Value) -> bool {
+    let mut conditions = object.list_at(&["status", "conditions"]).iter();
+    conditions.any(|of| of.str_at(&["type"]) == "Available" && of.str_at(&["status"]) == "True")
 }
 
 /// Looks whether a server is there.
@@ -134,7 +146,12 @@ async fn discover(registry: &Registry, remote: &Remote) -> Result<(), String> {
     let request = ask_as_checker(&url, "").map_err(|error| failing(error.to_string()))?;
     let deadline = Instant::now() + limits::AGGREGATED_CHECK_TIMEOUT;
     let answer = registry.outbound.send(&peer, request, deadline).await;
-    let answer = answer.map_err(|error| failing(format!("Get \"{url}\": {error}")))?;
+    let answer = answer.map_err(|error| {
+        if error.is_of_nameless() {
+            registry.metrics.meter().counter(families::AGGREGATED_NAMELESS, &[]).increment(1);
+        }
+        failing(format!("Get \"{url}\": {error}"))
+    })?;
     match answer.status().as_u16() {
         200..300 => Ok(()),
         code => Err(failing(format!("bad status from {url}: {code}"))),

@@ -12,7 +12,7 @@ use crate::aggregation::{self, documents::Listed};
 use crate::bootstrap::TextError;
 use crate::custom::{self, Definitions};
 use crate::discovery::{self, Documents};
-use crate::openapi::{Custom, OpenApi};
+use crate::openapi::{Custom, OpenApi, Remote};
 use crate::registry::{Registry, Served};
 
 /// Discovery and OpenAPI as they are now.
@@ -73,9 +73,7 @@ impl Published {
         let (published, registry) = (Arc::clone(self), Arc::clone(registry));
         let publish = move |remotes: &[Listed]| {
             published.rebuild(|further| further[1] = remotes.iter().map(elsewhere).collect());
-            let documents = remotes.iter().filter(|listed| !listed.openapi.is_empty());
-            let documents = documents.map(|listed| (listed.remote.path()[1..].to_owned(), listed.openapi.clone()));
-            published.openapi.store(Arc::new(published.openapi.load().with_remote(documents.collect())));
+            published.openapi.store(Arc::new(published.openapi.load().with_remote(said(remotes))));
         };
         actix_web::rt::spawn(aggregation::documents::keep(registry, publish))
     }
@@ -118,6 +116,18 @@ fn listed(served: &[Arc<Served>]) -> Vec<discovery::Served> {
         }
     }
     versions
+}
+
+/// What other servers say in OpenAPI.
+fn said(remotes: &[Listed]) -> Remote {
+    let mut all = Remote::default();
+    for listed in remotes {
+        all.index.extend(listed.openapi.iter().cloned());
+        if !listed.swagger.as_ref().is_none_or(|swagger| all.swagger.add(swagger)) {
+            tracing::warn!(api_service = listed.remote.name, "there is no room for its part of /openapi/v2");
+        }
+    }
+    all
 }
 
 /// A group version of another server.

@@ -8,6 +8,7 @@
 
 pub mod access;
 pub mod admission;
+mod aggregation;
 pub mod clients;
 mod exposition;
 pub mod families;
@@ -48,6 +49,9 @@ impl std::fmt::Debug for Metrics {
 impl Default for Metrics {
     fn default() -> Self {
         let meter = Meter::default();
+        for family in families::FROM_THE_START {
+            meter.counter(family, &[]).increment(0);
+        }
         Self {
             process: process::Process::begin(),
             requests: requests::Requests::new(&meter, limits::REQUEST_SERIES),
@@ -81,6 +85,7 @@ impl Metrics {
         let mut page = Page(self.meter.render());
         self.process.write(&mut page);
         store::write(registry, &mut page);
+        aggregation::write(registry, &mut page);
         more(&mut page);
         exposition::sorted(&page.0)
     }

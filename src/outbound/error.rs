@@ -1,5 +1,8 @@
 //! What can go wrong with another server, in Go's words.
 
+/// What is said of a certificate without alternative names.
+pub(super) const NAMELESS: &str = "certificate relies on legacy Common Name field, use SANs instead";
+
 /// Why a server did not answer. The text is what Go's client says, without the method and URL before it.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Error {
@@ -30,6 +33,11 @@ pub enum Error {
 }
 
 impl Error {
+    /// Whether the certificate of the peer names nobody, but for the old field that is not looked at.
+    pub fn is_of_nameless(&self) -> bool {
+        matches!(self, Self::Handshake(why) if why.ends_with(NAMELESS))
+    }
+
     /// Whether no request can have reached the peer.
     pub const fn is_before_request(&self) -> bool {
         !matches!(self, Self::Broken(_) | Self::Deadline | Self::TooLarge(_))

@@ -6,5 +6,6 @@
 pub mod admission;
 pub mod conversion;
 mod hook;
+mod typed;
 
 pub use hook::{CallError, Hook};
