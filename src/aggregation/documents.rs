@@ -33,8 +33,8 @@ pub struct Listed {
     pub resources: Vec<Value>,
     /// Whether the server did not tell them lately.
     pub stale: bool,
-    /// Its documents of OpenAPI v3, that of the version and perhaps one of the group: their paths as the index has them,
-    /// and where they are, relative to this server.
+    /// Its documents of OpenAPI v3, that of the version and perhaps one of the group: their paths as the index has
+    /// them, and where they are, relative to this server.
     pub openapi: Vec<(String, String)>,
     /// Its part of OpenAPI v2.
     pub swagger: Option<Arc<Swagger>>,

@@ -81,8 +81,8 @@ impl Aggregation {
         Self { identity: Shown { given, made: Some(made), kept: Mutex::default() }, ..Self::default() }
     }
 
-    /// Who answers for what a path names, or has a document of OpenAPI v3, if that is another server. The path need not be decoded: groups and versions
-    /// have no escapes.
+    /// Who answers for what a path names, or has that document of OpenAPI v3, if that is another server. The path need
+    /// not be decoded: groups and versions have no escapes.
     pub fn of_path(&self, path: &str) -> Option<Arc<Remote>> {
         if self.is_empty.load(Ordering::Acquire) {
             return None;

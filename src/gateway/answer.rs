@@ -18,7 +18,6 @@ use flotilla_proto::value::Value;
 use flotilla_proto::{catalogue, json, protobuf, value, yaml};
 
 use super::negotiate::{Form, Media, Representation};
-use crate::field::quote;
 use crate::limits;
 use crate::printing;
 use crate::registry::{self, Entity, Registry, Served};
@@ -84,7 +83,8 @@ pub fn append_warnings(response: &mut actix_web::HttpResponseBuilder, warnings: 
         });
     }
     for warning in told {
-        if let Ok(header) = HeaderValue::from_str(&format!("299 - {}", quote(warning))) {
+        let text = warning.replace('\\', r"\\").replace('"', "\\\"");
+        if let Ok(header) = HeaderValue::from_str(&format!("299 - \"{text}\"")) {
             response.append_header((WARNING, header));
         }
     }

@@ -122,7 +122,8 @@ impl OpenApi {
         let entry = |path: &str, document: &Document| value!({"serverRelativeURL": (format!("/openapi/v3/{path}?hash={}", document.hash()))});
         let own = self.documents.iter().filter(|(path, _)| !self.remote.index.contains_key(*path));
         let own = own.map(|(path, of)| (path.as_str(), entry(path, of)));
-        let remote = self.remote.index.iter().map(|(path, url)| (path.as_str(), value!({"serverRelativeURL": (&**url)})));
+        let remote =
+            self.remote.index.iter().map(|(path, url)| (path.as_str(), value!({"serverRelativeURL": (&**url)})));
         let all: BTreeMap<&str, Value> = own.chain(remote).collect();
         let paths: Map = all.into_iter().collect();
         let modified = ("last-modified", http_date(self.since, "GMT").into());

@@ -228,8 +228,7 @@ impl Registry {
 /// What those outside are told of the options where the kind deletes nothing but the object that it has found: of
 /// Namespaces and definitions of custom resources, whose deletion goes on for long.
 fn with_own_uid(target: Target<'_>, uid: &str, options: &DeleteOptions) -> Option<DeleteOptions> {
-    const KINDS: [(&str, &str); 2] =
-        [("", "namespaces"), ("apiextensions.k8s.io", "customresourcedefinitions")];
+    const KINDS: [(&str, &str); 2] = [("", "namespaces"), ("apiextensions.k8s.io", "customresourcedefinitions")];
     let is_such = KINDS.contains(&(target.served.group(), &*target.served.resource.name));
     (is_such && options.uid.is_none()).then(|| DeleteOptions { uid: Some(uid.to_owned()), ..options.clone() })
 }

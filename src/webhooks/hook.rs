@@ -154,7 +154,8 @@ impl Hook {
                 continue;
             }
             let code = answer.status().as_u16();
-            let media = answer.headers().get(CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or("").to_owned();
+            let media =
+                answer.headers().get(CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or("").to_owned();
             let reading = tokio::time::timeout_at(deadline, outbound::read(answer.into_body(), bytes_max)).await;
             let body = reading.unwrap_or(Err(outbound::Error::Deadline)).map_err(|error| {
                 let why = "unexpected error when reading response body. Please retry. Original error:";
@@ -258,11 +259,9 @@ fn check_kind(document: &Value, asked: &Value) -> Result<(), String> {
     let group = own_version.split('/').next().unwrap_or_default();
     let is_other_review = kind == own_kind && ["v1", "v1beta1"].iter().any(|own| version == format!("{group}/{own}"));
     Err(match is_other_review || (&*version, &*kind) == ("v1", "Status") {
-        true => format!(
-            "converting ({}.{kind}) to ({}.{own_kind}): unknown conversion",
-            last(&version),
-            last(own_version)
-        ),
+        true => {
+            format!("converting ({}.{kind}) to ({}.{own_kind}): unknown conversion", last(&version), last(own_version))
+        }
         false => {
             let (kind, version) = (quote(&kind), quote(&version));
             format!("no kind {kind} is registered for version {version} in scheme \"pkg/runtime/scheme.go:111\"")
@@ -350,7 +349,8 @@ mod tests {
         let other = r#"{"apiVersion": "admission.k8s.io/v1beta1", "kind": "AdmissionReview"}"#;
         let converting = "converting (v1beta1.AdmissionReview) to (v1.AdmissionReview): unknown conversion";
         assert_eq!(told(200, other).message, converting);
-        let unknown = "no kind \"X\" is registered for version \"admission.k8s.io/v1\" in scheme \"pkg/runtime/scheme.go:111\"";
+        let unknown =
+            "no kind \"X\" is registered for version \"admission.k8s.io/v1\" in scheme \"pkg/runtime/scheme.go:111\"";
         assert_eq!(told(200, r#"{"kind": "X"}"#).message, unknown);
         let nothing = document(200, "", &Bytes::from_static(b"null"), &asked).unwrap();
         assert_eq!(nothing, Value::object());

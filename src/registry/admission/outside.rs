@@ -198,12 +198,7 @@ impl Registry {
     }
 
     /// Has those outside change what a write is about, finishes that, and has them look at it.
-    async fn decide(
-        &self,
-        asked: Asked<'_>,
-        caller: &mut Caller,
-        finish: impl FnOnce(&mut Value),
-    ) -> ApiResult<Value> {
+    async fn decide(&self, asked: Asked<'_>, caller: &mut Caller, finish: impl FnOnce(&mut Value)) -> ApiResult<Value> {
         let finished = Asked { options: asked.options.clone(), ..asked };
         let mut object = self.mutate_outside(asked, caller, async |_, _| Ok(())).await?;
         finish(&mut object);

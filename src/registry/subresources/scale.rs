@@ -183,7 +183,8 @@ impl Registry {
         options: &WriteOptions,
         caller: &mut Caller,
     ) -> ApiResult<Entity> {
-        let written = self.update(of.parent, &mut Rescale { of, change, options, owners: Value::Null }, options, caller).await?;
+        let written =
+            self.update(of.parent, &mut Rescale { of, change, options, owners: Value::Null }, options, caller).await?;
         of.shown(self, &written.entity).await
     }
 }

@@ -1,7 +1,7 @@
 //! What a webhook says, and whether that is an answer at all.
 
-use base64::{DecodeError, Engine as _};
 use base64::engine::general_purpose::STANDARD;
+use base64::{DecodeError, Engine as _};
 use flotilla_proto::value::{Map, Value};
 
 use crate::field::quote;
