@@ -16,6 +16,7 @@ use flotilla_proto::value::Value;
 use flotilla_proto::{catalogue, json, protobuf, yaml};
 
 use crate::field::quote;
+use super::negotiate::{Form, Media, Representation};
 use crate::limits;
 use crate::request::{Form, Media, Representation};
 use crate::status::ApiError;
@@ -64,11 +65,11 @@ pub fn compress(bytes: &[u8]) -> Option<Bytes> {
 }
 
 /// Adds a `Warning` header a text (RFC 7234, section 5.5): each text once, and shortened where they are too long
-/// together.
+/// together. Texts with characters of control, as webhooks may say them, are left out.
 pub fn append_warnings(response: &mut actix_web::HttpResponseBuilder, warnings: &[String]) {
     let mut seen = HashSet::with_capacity(warnings.len());
     let texts = warnings.iter().map(String::as_str);
-    let mut told: Vec<&str> = texts.filter(|warning| !warning.is_empty() && seen.insert(*warning)).collect();
+    let mut told: Vec<&str> = texts.filter(|warning| is_sayable(warning) && seen.insert(*warning)).collect();
     let length = |text: &str| text.chars().count();
     if told.iter().map(|text| length(text)).sum::<usize>() > limits::WARNINGS_CHARACTERS {
         let mut room = limits::WARNINGS_CHARACTERS;
@@ -80,10 +81,16 @@ pub fn append_warnings(response: &mut actix_web::HttpResponseBuilder, warnings: 
         });
     }
     for warning in told {
-        if let Ok(header) = HeaderValue::from_str(&format!("299 - {}", quote(warning))) {
+        let text = warning.replace('\\', r"\\").replace('"', "\\\"");
+        if let Ok(header) = HeaderValue::from_str(&format!("299 - \"{text}\"")) {
             response.append_header((WARNING, header));
         }
     }
+}
+
+/// Whether a text may stand in a header.
+fn is_sayable(text: &str) -> bool {
+    !text.is_empty() && !text.chars().any(char::is_control)
 }
 
 /// At most so many characters of a text.

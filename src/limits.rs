@@ -91,6 +91,9 @@ pub const ADMISSION_ANSWER_BYTES: usize = 16 << 20;
 /// Validating webhooks that are asked about one write at the same time.
 pub const WEBHOOKS_AT_ONCE: usize = 64;
 
+/// How often a webhook is asked again that asks for patience, within its time; as clients of Kubernetes do it.
+pub const WEBHOOK_RETRIES: usize = 10;
+
 /// Objects that a webhook is asked to convert at a time.
 pub const CONVERSION_OBJECTS: usize = 500;
 
@@ -406,6 +409,8 @@ pub const AGGREGATED_VERSIONS: usize = 1_000;
 pub const AGGREGATED_CHECK_TIMEOUT: Duration = Duration::from_secs(5);
 /// Bytes of what an aggregated server tells of itself; more is not listed.
 pub const AGGREGATED_DISCOVERY_BYTES: usize = 8 << 20;
+/// Bytes that all aggregated servers together may add to the document of OpenAPI v2.
+pub const AGGREGATED_OPENAPI_BYTES: usize = 32 << 20;
 /// How often aggregated servers are asked what they have.
 pub const AGGREGATED_DISCOVERY_INTERVAL: Duration = Duration::from_secs(60);
 /// Aggregated servers that are asked at a time.

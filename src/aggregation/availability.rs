@@ -16,6 +16,9 @@ use crate::limits;
 use crate::outbound;
 use crate::registry::{Registry, now, services, stored_value};
 use crate::status::{ApiError, ApiResult};
+use crate::metrics::families;
+use crate::outbound::{self, service};
+use crate::registry::{Registry, now, stored_value};
 
 /// How often a server is asked at the same time; one answer is enough.
 const ATTEMPTS: usize = 5;
@@ -38,6 +41,11 @@ impl Found {
     /// That this server answers itself.
     pub fn local() -> Self {
         Self { status: "True", reason: "Local", message: "Local APIServices are always available".into() }
+    }
+
+    /// Why the server is missing that an APIService says to be there.
+    pub fn is_lost(&self, object: &Value) -> Option<&'static str> {
+        (self.status != "True" && is_available(object)).then_some(self.reason)
     }
 
     /// Whether the server is there, or will be looked at again only when something changes.
@@ -70,6 +78,12 @@ impl Found {
         status.set_at(&["conditions"], conditions);
         Some(status)
     }
+}
+
+/// Whether an APIService says that its server is there.
+pub fn is_available(object: &Value) -> bool {
+    let mut conditions = object.list_at(&["status", "conditions"]).iter();
+    conditions.any(|of| of.str_at(&["type"]) == "Available" && of.str_at(&["status"]) == "True")
 }
 
 /// Looks whether a server is there.
@@ -135,7 +149,12 @@ async fn discover(registry: &Registry, remote: &Remote) -> Result<(), String> {
     let request = ask_as_checker(&url, "").map_err(|error| failing(error.message))?;
     let deadline = Instant::now() + limits::AGGREGATED_CHECK_TIMEOUT;
     let answer = registry.outbound.send(&peer, request, deadline).await;
-    let answer = answer.map_err(|error| failing(format!("Get \"{url}\": {error}")))?;
+    let answer = answer.map_err(|error| {
+        if error.is_of_nameless() {
+            registry.metrics.meter().counter(families::AGGREGATED_NAMELESS, &[]).increment(1);
+        }
+        failing(format!("Get \"{url}\": {error}"))
+    })?;
     match answer.status().as_u16() {
         200..300 => Ok(()),
         code => Err(failing(format!("bad status from {url}: {code}"))),

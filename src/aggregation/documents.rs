@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
+use flotilla_proto::catalogue;
 use flotilla_proto::json;
 use flotilla_proto::value;
 use flotilla_proto::value::Value;
@@ -13,6 +14,7 @@ use tokio::time::Instant;
 
 use super::{Remote, availability};
 use crate::limits;
+use crate::openapi::Swagger;
 use crate::outbound::{self, Error};
 use crate::registry::Registry;
 
@@ -31,8 +33,11 @@ pub struct Listed {
     pub resources: Vec<Value>,
     /// Whether the server did not tell them lately.
     pub stale: bool,
-    /// Where its document of OpenAPI v3 is, relative to this server; empty when there is none.
-    pub openapi: String,
+    /// Its documents of OpenAPI v3, that of the version and perhaps one of the group: their paths as the index has
+    /// them, and where they are, relative to this server.
+    pub openapi: Vec<(String, String)>,
+    /// Its part of OpenAPI v2.
+    pub swagger: Option<Arc<Swagger>>,
 }
 
 /// Keeps what is listed up to date, for ever; `publish` is told of all that is listed whenever that changes.
@@ -58,7 +63,7 @@ pub async fn keep(registry: Arc<Registry>, publish: impl Fn(&[Listed])) {
         if is_due {
             all_due = Instant::now() + limits::AGGREGATED_DISCOVERY_INTERVAL;
         }
-        tell(&before, &known, &publish);
+        tell(&registry, &before, &known, &publish);
         let before = known.clone();
         let mut told = stream::iter(asked.into_iter().map(|remote| ask(&registry, remote)))
             .buffer_unordered(limits::AGGREGATED_DISCOVERY_ASKED);
@@ -66,7 +71,7 @@ pub async fn keep(registry: Arc<Registry>, publish: impl Fn(&[Listed])) {
             known.insert(listed.remote.name.clone(), listed);
         }
         drop(told);
-        tell(&before, &known, &publish);
+        tell(&registry, &before, &known, &publish);
         let retries = known.values().any(|listed| listed.stale && listed.remote.is_available);
         let again = if retries { all_due.min(Instant::now() + RETRY) } else { all_due };
         tokio::select! {
@@ -76,14 +81,21 @@ pub async fn keep(registry: Arc<Registry>, publish: impl Fn(&[Listed])) {
     }
 }
 
-fn tell(before: &BTreeMap<String, Listed>, known: &BTreeMap<String, Listed>, publish: &impl Fn(&[Listed])) {
+fn tell(
+    registry: &Registry,
+    before: &BTreeMap<String, Listed>,
+    known: &BTreeMap<String, Listed>,
+    publish: &impl Fn(&[Listed]),
+) {
     if before != known {
-        publish(&known.values().cloned().collect::<Vec<_>>());
+        let all: Vec<Listed> = known.values().cloned().collect();
+        registry.aggregation.set_documents(&all);
+        publish(&all);
     }
 }
 
 fn stale(remote: &Arc<Remote>) -> Listed {
-    Listed { remote: Arc::clone(remote), resources: Vec::new(), stale: true, openapi: String::new() }
+    Listed { remote: Arc::clone(remote), resources: Vec::new(), stale: true, openapi: Vec::new(), swagger: None }
 }
 
 /// Asks a server what it has.
@@ -94,7 +106,8 @@ async fn ask(registry: &Registry, remote: Arc<Remote>) -> Listed {
     match resources(registry, &remote).await {
         Ok(resources) => {
             let openapi = openapi(registry, &remote).await.unwrap_or_default();
-            Listed { resources, stale: false, openapi, remote }
+            let swagger = swagger(registry, &remote).await.map(Arc::new);
+            Listed { resources, stale: false, openapi, swagger, remote }
         }
         Err(why) => {
             tracing::debug!(api_service = %remote.name, why, "an aggregated server does not tell what it has");
@@ -213,14 +226,24 @@ fn of_legacy(document: &Value) -> Vec<Value> {
     resources.collect()
 }
 
-/// Where the document of OpenAPI v3 of a group version is.
-async fn openapi(registry: &Registry, remote: &Remote) -> Option<String> {
+/// Where the documents of OpenAPI v3 of a group version and of its group are.
+async fn openapi(registry: &Registry, remote: &Remote) -> Option<Vec<(String, String)>> {
     let (_, _, index) = fetch(registry, remote, "/openapi/v3", "application/json").await.ok()?;
-    let path = remote.path();
-    let url = index.at(&["paths", &path[1..], "serverRelativeURL"]).as_str()?;
-    // It must lead to that document and to nothing else.
-    let rest = url.strip_prefix("/openapi/v3")?.strip_prefix(&path)?;
-    (rest.is_empty() || rest.starts_with('?')).then(|| url.to_owned())
+    let of_group = format!("/apis/{}", remote.group);
+    let of_group = catalogue::group(&remote.group).is_none().then_some(of_group); // groups that are built in have one
+    let found = std::iter::once(remote.path()).chain(of_group).filter_map(|path| {
+        let url = index.at(&["paths", &path[1..], "serverRelativeURL"]).as_str()?;
+        // It must lead to that document and to nothing else.
+        let rest = url.strip_prefix("/openapi/v3")?.strip_prefix(&path)?;
+        (rest.is_empty() || rest.starts_with('?')).then(|| (path[1..].to_owned(), url.to_owned()))
+    });
+    Some(found.collect())
+}
+
+/// What a server says of its group version in OpenAPI v2.
+async fn swagger(registry: &Registry, remote: &Remote) -> Option<Swagger> {
+    let (code, _, document) = fetch(registry, remote, "/openapi/v2", "application/json").await.ok()?;
+    (code == 200).then(|| Swagger::below(&document, &format!("{}/", remote.path())))
 }
 
 #[cfg(test)]

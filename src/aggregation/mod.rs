@@ -9,6 +9,7 @@
 pub mod availability;
 pub mod documents;
 mod identity;
+pub mod measured;
 pub mod pass;
 mod remote;
 
@@ -43,6 +44,8 @@ pub struct Aggregation {
     is_empty: AtomicBool,
     /// By group and version.
     remotes: RwLock<BTreeMap<(String, String), Arc<Remote>>>,
+    /// Who has the documents of OpenAPI v3 that others have, by their paths in the index.
+    documents: RwLock<BTreeMap<String, Arc<Remote>>>,
     changes: watch::Sender<u64>,
     identity: Shown,
 }
@@ -66,6 +69,7 @@ impl Default for Aggregation {
         Self {
             is_empty: AtomicBool::new(true),
             remotes: RwLock::default(),
+            documents: RwLock::default(),
             changes: watch::Sender::new(0),
             identity: Shown::default(),
         }
@@ -78,15 +82,26 @@ impl Aggregation {
         Self { identity: Shown { given, made: Some(made), kept: Mutex::default() }, ..Self::default() }
     }
 
-    /// Who answers for what a path names, if that is another server. The path need not be decoded: groups and versions
-    /// have no escapes.
+    /// Who answers for what a path names, or has that document of OpenAPI v3, if that is another server. The path need
+    /// not be decoded: groups and versions have no escapes.
     pub fn of_path(&self, path: &str) -> Option<Arc<Remote>> {
         if self.is_empty.load(Ordering::Acquire) {
             return None;
         }
+        if let Some(document) = path.strip_prefix("/openapi/v3/") {
+            return self.documents.read().get(document).cloned();
+        }
         let mut segments = path.strip_prefix("/apis/")?.splitn(3, '/');
         let (group, version) = (segments.next()?, segments.next().filter(|version| !version.is_empty())?);
         self.remotes.read().get(&(group.to_owned(), version.to_owned())).cloned()
+    }
+
+    fn set_documents(&self, listed: &[documents::Listed]) {
+        let of = |listed: &documents::Listed| {
+            let remote = Arc::clone(&listed.remote);
+            listed.openapi.iter().map(move |(path, _)| (path.clone(), Arc::clone(&remote))).collect::<Vec<_>>()
+        };
+        *self.documents.write() = listed.iter().flat_map(of).collect();
     }
 
     /// All of them, by group and version.

@@ -6,6 +6,9 @@ use flotilla_proto::value::Value;
 
 use crate::outbound::{Identity, Peer, Secure, Trust};
 use crate::registry::{Registry, services};
+use super::availability;
+use crate::outbound::{Identity, Peer, Secure, Trust, service};
+use crate::registry::Registry;
 
 /// The port of services that do not say which.
 const PORT: u16 = 443;
@@ -50,7 +53,6 @@ impl Remote {
         }
         let bundle = STANDARD.decode(spec.str_at(&["caBundle"])).unwrap_or_default();
         let trust = if spec.is_true_at(&["insecureSkipTLSVerify"]) { Trust::Anybody } else { Trust::bundle(bundle) };
-        let mut conditions = object.list_at(&["status", "conditions"]).iter();
         Some(Self {
             name: object.str_at(&["metadata", "name"]).to_owned(),
             group: spec.str_at(&["group"]).to_owned(),
@@ -60,7 +62,7 @@ impl Remote {
             port: service.int_at(&["port"]).and_then(|port| u16::try_from(port).ok()).unwrap_or(PORT),
             group_priority: spec.int_at(&["groupPriorityMinimum"]).unwrap_or(0),
             version_priority: spec.int_at(&["versionPriority"]).unwrap_or(0),
-            is_available: conditions.any(|of| of.str_at(&["type"]) == "Available" && of.str_at(&["status"]) == "True"),
+            is_available: availability::is_available(object),
             trust,
         })
     }

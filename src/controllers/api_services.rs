@@ -11,6 +11,7 @@ use super::queue::{Queue, Then};
 use crate::aggregation::availability::{self, Found};
 use crate::aggregation::{GROUP, RESOURCE, Remote};
 use crate::follow::follow;
+use crate::metrics::families;
 use crate::metrics::queues::QueueMetrics;
 use crate::registry::Target;
 use crate::served::Served;
@@ -68,6 +69,10 @@ async fn keep(agent: &Agent, own: &Arc<Served>, name: String) -> ApiResult<Then>
         None => (Found::local(), Then::Rest),
         Some(remote) => (availability::look(&agent.registry, &remote).await, Then::Again(availability::LOOK_INTERVAL)),
     };
+    if let Some(reason) = found.is_lost(&object) {
+        let labels = [("name", &*name), ("reason", reason)];
+        agent.registry.metrics.meter().counter(families::AGGREGATED_LOST, &labels).increment(1);
+    }
     if found.status(&object).is_some() {
         let change = |object: &mut Value| {
             if let Some(status) = found.status(object) {

@@ -16,6 +16,8 @@ use crate::enablement::Enablement;
 use crate::openapi::{Custom, OpenApi};
 use crate::registry::Registry;
 use crate::served::Served;
+use crate::openapi::{Custom, OpenApi, Remote};
+use crate::registry::{Registry, Served};
 
 /// Discovery and OpenAPI as they are now.
 #[derive(Debug)]
@@ -75,9 +77,7 @@ impl Published {
         let (published, registry) = (Arc::clone(self), Arc::clone(registry));
         let publish = move |remotes: &[Listed]| {
             published.rebuild(|further| further[1] = remotes.iter().map(elsewhere).collect());
-            let documents = remotes.iter().filter(|listed| !listed.openapi.is_empty());
-            let documents = documents.map(|listed| (listed.remote.path()[1..].to_owned(), listed.openapi.clone()));
-            published.openapi.store(Arc::new(published.openapi.load().with_remote(documents.collect())));
+            published.openapi.store(Arc::new(published.openapi.load().with_remote(said(remotes))));
         };
         actix_web::rt::spawn(aggregation::documents::keep(registry, publish))
     }
@@ -120,6 +120,18 @@ fn listed(served: &[Arc<Served>]) -> Vec<discovery::Served> {
         }
     }
     versions
+}
+
+/// What other servers say in OpenAPI.
+fn said(remotes: &[Listed]) -> Remote {
+    let mut all = Remote::default();
+    for listed in remotes {
+        all.index.extend(listed.openapi.iter().cloned());
+        if !listed.swagger.as_ref().is_none_or(|swagger| all.swagger.add(swagger)) {
+            tracing::warn!(api_service = listed.remote.name, "there is no room for its part of /openapi/v2");
+        }
+    }
+    all
 }
 
 /// A group version of another server.

@@ -21,7 +21,7 @@ use super::published::Published;
 use crate::access::tokens::{Issuer, jwks_uri};
 use crate::access::{Authenticator, rbac};
 use crate::admission::Plugin;
-use crate::aggregation::Aggregation;
+use crate::aggregation::{Aggregation, measured};
 use crate::ahead;
 use crate::boot::{Boot, StartError};
 use crate::drain::Drain;
@@ -180,6 +180,7 @@ impl Gateway {
             page.gauge("flotilla_answers_ahead_bytes", help).sample(&[], ahead::held() as f64);
             let help = "Requests in progress and open watches. There are no goroutines here: what they would do goes on at once.";
             page.gauge("go_goroutines", help).sample(&[], self.flow.total() as f64);
+            measured::write(&self.registry, page);
             surroundings::write(page, &self.data_dir, self.pki.expirations());
         })
     }

@@ -45,6 +45,9 @@ impl std::fmt::Debug for Metrics {
 impl Default for Metrics {
     fn default() -> Self {
         let meter = Meter::default();
+        for family in families::FROM_THE_START {
+            meter.counter(family, &[]).increment(0);
+        }
         Self {
             process: process::Process::begin(),
             requests: requests::Requests::new(&meter, limits::REQUEST_SERIES),

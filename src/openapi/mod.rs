@@ -10,6 +10,7 @@ mod parameters;
 mod paths;
 mod prose;
 mod protobuf;
+mod remote;
 mod roots;
 mod schemas;
 mod serve;
@@ -22,6 +23,7 @@ use flotilla_proto::schema::Text;
 use flotilla_proto::value::Value;
 
 pub use custom::Custom;
+pub use remote::{Remote, Swagger};
 pub use serve::OpenApi;
 
 /// Where types of `meta/v1` are published.

@@ -14,6 +14,7 @@ use parking_lot::Mutex;
 
 use super::custom::Custom;
 use super::document::{Content, Subject};
+use super::remote::Remote;
 use super::{v2, write};
 use crate::discovery::{Answer, Body, Request, hash};
 use crate::enablement::Enablement;
@@ -29,8 +30,8 @@ const IMMUTABLE_FOR: Duration = Duration::from_secs(365 * 24 * 3600);
 pub struct OpenApi {
     /// Documents of v3 by their path.
     documents: BTreeMap<String, Arc<Document>>,
-    /// Where documents of v3 are that other servers have, by their path.
-    remote: Arc<BTreeMap<String, String>>,
+    /// What other servers have.
+    remote: Arc<Remote>,
     v2_hash: OnceLock<String>,
     kept: Mutex<Kept>,
     since: SystemTime,
@@ -87,13 +88,13 @@ impl OpenApi {
         Self::of(documents.collect(), Arc::default())
     }
 
-    fn of(documents: BTreeMap<String, Arc<Document>>, remote: Arc<BTreeMap<String, String>>) -> Self {
+    fn of(documents: BTreeMap<String, Arc<Document>>, remote: Arc<Remote>) -> Self {
         Self { documents, remote, v2_hash: OnceLock::new(), kept: Mutex::default(), since: wall_clock::now() }
     }
 
-    /// The same documents, and others in the index that other servers have.
+    /// The same documents, with what other servers have.
     #[must_use]
-    pub fn with_remote(&self, remote: BTreeMap<String, String>) -> Self {
+    pub fn with_remote(&self, remote: Remote) -> Self {
         Self::of(self.documents.clone(), Arc::new(remote))
     }
 
@@ -119,9 +120,10 @@ impl OpenApi {
 
     fn index(&self) -> Answer {
         let entry = |path: &str, document: &Document| value!({"serverRelativeURL": (format!("/openapi/v3/{path}?hash={}", document.hash()))});
-        let own = self.documents.iter().filter(|(path, _)| !self.remote.contains_key(*path));
+        let own = self.documents.iter().filter(|(path, _)| !self.remote.index.contains_key(*path));
         let own = own.map(|(path, of)| (path.as_str(), entry(path, of)));
-        let remote = self.remote.iter().map(|(path, url)| (path.as_str(), value!({"serverRelativeURL": (&**url)})));
+        let remote =
+            self.remote.index.iter().map(|(path, url)| (path.as_str(), value!({"serverRelativeURL": (&**url)})));
         let all: BTreeMap<&str, Value> = own.chain(remote).collect();
         let paths: Map = all.into_iter().collect();
         let modified = ("last-modified", http_date(self.since, "GMT").into());
@@ -177,8 +179,8 @@ impl OpenApi {
     fn v2_bytes(&self, form: Form) -> Bytes {
         let content = || v2::merge(self.documents.values().map(|document| document.content()));
         self.kept("v2", form, || match form {
-            Form::Json => write::v2_json(&content()),
-            Form::Protobuf => write::v2_protobuf(&content()),
+            Form::Json => write::v2_json(&content(), &self.remote.swagger),
+            Form::Protobuf => write::v2_protobuf(&content(), &self.remote.swagger),
         })
     }
 

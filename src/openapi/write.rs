@@ -8,6 +8,7 @@ use flotilla_proto::value::{Map, Value};
 
 use super::document::Content;
 use super::protobuf::{self, Kind, Message};
+use super::remote::Swagger;
 use super::{v2, v3};
 
 /// Appends `"NAME":{ENTRIES}` without what stands around it.
@@ -55,18 +56,31 @@ pub(super) fn v3_json(content: &Content) -> Vec<u8> {
     out
 }
 
-/// The v2 document as JSON.
-pub(super) fn v2_json(content: &Content) -> Vec<u8> {
+/// What stands in one map or only in the other.
+fn added(
+    own: impl Iterator<Item = (String, Value)>,
+    has: impl Fn(&str) -> bool,
+    further: &BTreeMap<String, Value>,
+) -> impl Iterator<Item = (String, Value)> {
+    let further = further.iter().filter(move |(name, _)| !has(name));
+    own.chain(further.map(|(name, value)| (name.clone(), value.clone())))
+}
+
+/// The v2 document as JSON, with what others have.
+pub(super) fn v2_json(content: &Content, further: &Swagger) -> Vec<u8> {
     let mut out = vec![b'{'];
     members(&v2::head(), &mut out);
     let mut shared = BTreeMap::new();
     let paths = content.items.iter().map(|(path, item)| (path.clone(), v2::item(item, &mut shared)));
-    object("paths", paths, &mut out);
+    object("paths", added(paths, |path| content.items.contains_key(path), &further.paths), &mut out);
     out.push(b',');
     let definitions = content.schemas.iter().map(|(name, schema)| (name.clone(), v2::definition(name, schema)));
-    object("definitions", definitions, &mut out);
+    let is_own = |name: &str| content.schemas.contains_key(name);
+    object("definitions", added(definitions, is_own, &further.definitions), &mut out);
     out.push(b',');
-    object("parameters", shared.into_iter(), &mut out);
+    let mut parameters = further.parameters.clone();
+    parameters.extend(shared);
+    object("parameters", parameters.into_iter(), &mut out);
     out.push(b',');
     members(&v2::tail(), &mut out);
     out.pop();
@@ -106,8 +120,8 @@ pub(super) fn v3_protobuf(content: &Content) -> Vec<u8> {
     out
 }
 
-/// The v2 document as protobuf (`openapi.v2.Document`).
-pub(super) fn v2_protobuf(content: &Content) -> Vec<u8> {
+/// The v2 document as protobuf (`openapi.v2.Document`), with what others have.
+pub(super) fn v2_protobuf(content: &Content, further: &Swagger) -> Vec<u8> {
     use protobuf::v2 as messages;
     let (head, tail) = (v2::head(), v2::tail());
     let mut out = Vec::new();
@@ -115,10 +129,14 @@ pub(super) fn v2_protobuf(content: &Content) -> Vec<u8> {
     one(2, &messages::INFO, head.at(&["info"]), &mut out);
     let mut shared = BTreeMap::new();
     let paths = content.items.iter().map(|(path, item)| (path.clone(), v2::item(item, &mut shared)));
+    let paths = added(paths, |path| content.items.contains_key(path), &further.paths);
     map(8, 2, Kind::One(&messages::PATH_ITEM), paths, &mut out);
     let definitions = content.schemas.iter().map(|(name, schema)| (name.clone(), v2::definition(name, schema)));
+    let definitions = added(definitions, |name| content.schemas.contains_key(name), &further.definitions);
     map(9, 1, Kind::One(&messages::SCHEMA), definitions, &mut out);
-    map(10, 1, messages::PARAMETER, shared.into_iter(), &mut out);
+    let mut parameters = further.parameters.clone();
+    parameters.extend(shared);
+    map(10, 1, messages::PARAMETER, parameters.into_iter(), &mut out);
     for requirement in tail.list_at(&["security"]) {
         let strings = |(name, list): (&str, &Value)| {
             let mut inner = Map::new();

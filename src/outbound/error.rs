@@ -2,6 +2,9 @@
 
 use http::header::{HeaderMap, UPGRADE};
 
+/// What is said of a certificate without alternative names.
+pub(super) const NAMELESS: &str = "certificate relies on legacy Common Name field, use SANs instead";
+
 /// Why a server did not answer. The text is what Go's client says, without the method and URL before it.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Error {
@@ -36,6 +39,11 @@ impl Error {
     pub fn switched(headers: &HeaderMap) -> Self {
         let protocol = headers.get(UPGRADE).map_or_else(String::new, |value| format!("{value:?}"));
         Self::Broken(format!("backend tried to switch protocol {protocol} when \"\" was requested"))
+    }
+
+    /// Whether the certificate of the peer names nobody, but for the old field that is not looked at.
+    pub fn is_of_nameless(&self) -> bool {
+        matches!(self, Self::Handshake(why) if why.ends_with(NAMELESS))
     }
 
     /// Whether no request can have reached the peer.

@@ -9,6 +9,7 @@ use time::OffsetDateTime;
 use time::format_description::well_known::Rfc3339;
 
 use super::Error;
+use super::error::NAMELESS;
 
 /// Why a handshake with the peer of this name failed.
 pub fn handshake(error: &io::Error, name: &ServerName<'_>, ends: &str) -> String {
@@ -56,7 +57,7 @@ fn wrong_name(presented: &[String], wanted: &str) -> String {
     let is_address = wanted.parse::<std::net::IpAddr>().is_ok();
     let valid = of_kind(if is_address { "IpAddress(" } else { "DnsName(" });
     if presented.is_empty() && !is_address {
-        return "certificate relies on legacy Common Name field, use SANs instead".into();
+        return NAMELESS.into();
     }
     match (valid.is_empty(), is_address) {
         (true, true) => format!("cannot validate certificate for {wanted} because it doesn't contain any IP SANs"),

@@ -243,6 +243,9 @@ pub const COUNTERS: &[(&str, &str)] = &[
     (MATCH_CONDITION_ERRORS, "Match conditions of webhooks and policies that could not be evaluated."),
     (MATCH_CONDITION_EXCLUSIONS, "Writes that a webhook or a policy was not asked about, for its match conditions."),
     (CONVERSIONS, "Requests to webhooks that convert custom resources, by what came of them."),
+    (WEBHOOK_NAMELESS, "Webhooks not asked because their certificates have no alternative names."),
+    (AGGREGATED_NAMELESS, "Aggregated servers not asked because their certificates have no alternative names."),
+    (AGGREGATED_LOST, "Times that those who answer for a group version went missing, by reason."),
     (CLIENT_REQUESTS, "Requests of the embedded controllers; they take no way over the network."),
 ];
 
@@ -254,6 +257,15 @@ pub const GAUGES: &[(&str, &str)] = &[
     (OUTBOUND_REQUESTS, "Requests of this server to others that are under way or wait."),
 ];
 
+/// Counters without labels that are shown before anything was counted.
+pub const FROM_THE_START: &[&str] = &[WEBHOOK_NAMELESS, AGGREGATED_NAMELESS];
+
+/// Certificates of webhooks without names.
+pub const WEBHOOK_NAMELESS: &str = "apiserver_webhooks_x509_missing_san_total";
+/// Certificates of aggregated servers without names.
+pub const AGGREGATED_NAMELESS: &str = "apiserver_kube_aggregator_x509_missing_san_total";
+/// Aggregated servers that went missing.
+pub const AGGREGATED_LOST: &str = "aggregator_unavailable_apiservice_total";
 /// Requests to webhooks about writes.
 pub const WEBHOOK_REQUESTS: &str = "apiserver_admission_webhook_request_total";
 /// Writes that webhooks refused.

@@ -138,7 +138,8 @@ impl Registry {
             if let (Grace::Set { seconds, .. }, false) = (grace(target.served, &old, options), is_marked) {
                 options.grace_seconds = Some(seconds);
             }
-            Box::pin(self.decide_deletion(target, current, options, caller)).await?;
+            let told = with_own_uid(target, &uid, options);
+            Box::pin(self.decide_deletion(target, current, told.as_ref().unwrap_or(options), caller)).await?;
         }
         match step {
             Step::Wait => Ok(Some(Deleted::marked(Entity::Stored(current.clone()), uid, false))),
@@ -223,6 +224,14 @@ impl Registry {
 }
 
 /// Refuses deletions that would break the cluster.
+/// What those outside are told of the options where the kind deletes nothing but the object that it has found: of
+/// Namespaces and definitions of custom resources, whose deletion goes on for long.
+fn with_own_uid(target: Target<'_>, uid: &str, options: &DeleteOptions) -> Option<DeleteOptions> {
+    const KINDS: [(&str, &str); 2] = [("", "namespaces"), ("apiextensions.k8s.io", "customresourcedefinitions")];
+    let is_such = KINDS.contains(&(target.served.group(), &*target.served.resource.name));
+    (is_such && options.uid.is_none()).then(|| DeleteOptions { uid: Some(uid.to_owned()), ..options.clone() })
+}
+
 fn admit_delete(target: Target<'_>) -> ApiResult<()> {
     if is_namespace(target.served) && PROTECTED_NAMESPACES.contains(&target.name) {
         let why = "this namespace may not be deleted";

@@ -46,6 +46,11 @@ pub trait Change: Send {
         None
     }
 
+    /// The owners of fields that the document has which the client changes, while it can still be changed.
+    fn owners(&self) -> &Value {
+        &Value::Null
+    }
+
     /// Takes over into the object what has become of its document.
     fn take_over(&self, _document: &Value, _object: &mut Value) {}
 }
@@ -323,6 +328,11 @@ impl Registry {
         caller: &mut Caller,
     ) -> ApiResult<()> {
         if let (Some(document), Some(before)) = (change.document(new), change.document(old)) {
+            let mut document = document;
+            let owners = change.owners();
+            if !owners.is_null() {
+                document.set_at(&["metadata", "managedFields"], owners.clone());
+            }
             let asked = Asked::update(target, &document, &before, options);
             let mutated = self.mutate_outside(asked, caller, async |_, _| Ok(())).await?;
             change.take_over(&mutated, new);

@@ -1,7 +1,8 @@
 //! Frames of SPDY/3.1, as far as a client needs them that opens streams to a node.
 //!
-//! Headers are sent in blocks that are not compressed, which every reader of the format takes, and those of answers are
-//! passed over: nothing in them says more than that the stream is open. So no dictionary is needed here.
+//! Headers are sent in blocks that are not compressed, which every reader of the format takes, each flushed so that
+//! readers need nothing behind it. Those of answers are passed over: nothing in them says more than that the stream is
+//! open. So no dictionary is needed here.
 
 use bytes::{Buf as _, BufMut as _, Bytes, BytesMut};
 
@@ -21,6 +22,11 @@ const HEAD: usize = 8;
 
 /// The beginning of headers in zlib's form (RFC 1950): deflate, with the dictionary of this checksum.
 const ZLIB_HEAD: [u8; 6] = [0x78, 0xbb, 0xe3, 0xc6, 0xa7, 0xc2];
+
+/// An empty block of deflate, as a flush leaves it (RFC 1951, section 3.2.4, and `Z_SYNC_FLUSH` of zlib). Go's reader
+/// looks for the beginning of the next block before it gives out a whole one, and is of no use any more when the frame
+/// ends there: the streams after the first would never be opened.
+const FLUSH: [u8; 5] = [0, 0, 0, 0xff, 0xff];
 
 /// What a node says.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -57,6 +63,7 @@ pub fn open(stream: u32, headers: &[(&str, &str)], is_first: bool) -> Bytes {
     packed.put_u16_le(length);
     packed.put_u16_le(!length);
     packed.put_slice(&block);
+    packed.put_slice(&FLUSH);
     let mut out = control(SYN_STREAM, 10 + packed.len());
     out.put_u32(stream);
     out.put_u32(0);
@@ -155,6 +162,7 @@ mod tests {
             inflate.decompress(packed, &mut block, FlushDecompress::Sync).unwrap();
             let block = &block[..(inflate.total_out() - before) as usize];
             assert_eq!(block, b"\0\0\0\x01\0\0\0\x0astreamtype\0\0\0\x05stdin");
+            assert!(packed.ends_with(&FLUSH), "a reader could not tell that nothing follows");
         }
     }
 }

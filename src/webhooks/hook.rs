@@ -8,12 +8,16 @@ use bytes::Bytes;
 use flotilla_golang::url::{Url, path_escape};
 use flotilla_proto::json;
 use flotilla_proto::value::Value;
-use http::Request;
-use http::header::{ACCEPT, CONTENT_TYPE, HOST, USER_AGENT};
+use http::header::{ACCEPT, CONTENT_TYPE, HOST, RETRY_AFTER, USER_AGENT};
+use http::{Request, Response};
 use tokio::time::Instant;
 
+use super::typed;
 use crate::field::quote;
 use crate::outbound::{self, Outbound, Peer, Secure, Trust};
+use crate::limits;
+use crate::outbound::{self, Answer, Outbound, Peer, Secure, Trust, service};
+use crate::registry::Registry;
 use crate::version;
 
 /// The port of Services that do not say which.
@@ -54,11 +58,13 @@ pub struct CallError {
     pub message: String,
     /// The code of its answer, or 503.
     pub code: u16,
+    /// Whether its certificate names nobody.
+    pub is_of_nameless: bool,
 }
 
 impl CallError {
     fn unreachable(message: String) -> Self {
-        Self { message, code: 503 }
+        Self { message, code: 503, is_of_nameless: false }
     }
 }
 
@@ -119,7 +125,8 @@ impl Hook {
         Ok(Peer { host, port, guarded: false, secure: Some(secure) })
     }
 
-    /// Asks the webhook, which is told how long it has; answers with a JSON document of at most so many bytes.
+    /// Asks the webhook, which is told how long it has; answers with the review that it sends back, of at most so many
+    /// bytes. One that asks for patience (`Retry-After`) is asked again, as clients of Kubernetes do.
     ///
     /// # Errors
     /// When it cannot be reached in time, or answers with anything else.
@@ -134,25 +141,50 @@ impl Hook {
         let url = self.url(timeout);
         let failed = |why: String| CallError::unreachable(format!("Post {}: {why}", quote(&url)));
         let peer = peer.map_err(failed)?;
-        let authority = url.trim_start_matches("https://").split('/').next().unwrap_or_default();
         let mut body = json::to_vec(review);
         body.push(b'\n');
-        let request = Request::post(&url)
+        let (body, deadline) = (Bytes::from(body), Instant::now() + timeout);
+        let mut retries = 0..limits::WEBHOOK_RETRIES;
+        loop {
+            let answer = self.post(outbound, &peer, &url, body.clone(), deadline).await?;
+            let patience = patience(&answer).filter(|_| retries.next().is_some());
+            if let Some(patience) = patience {
+                drop(answer);
+                let waiting = tokio::time::timeout_at(deadline, tokio::time::sleep(patience)).await;
+                waiting.map_err(|_| failed(outbound::Error::Deadline.to_string()))?;
+                continue;
+            }
+            let code = answer.status().as_u16();
+            let media =
+                answer.headers().get(CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or("").to_owned();
+            let reading = tokio::time::timeout_at(deadline, outbound::read(answer.into_body(), bytes_max)).await;
+            let body = reading.unwrap_or(Err(outbound::Error::Deadline)).map_err(|error| {
+                let why = "unexpected error when reading response body. Please retry. Original error:";
+                CallError::unreachable(format!("{why} {error}"))
+            })?;
+            return document(code, &media, &body, review);
+        }
+    }
+
+    async fn post(
+        &self,
+        outbound: &Outbound,
+        peer: &Peer,
+        url: &str,
+        body: Bytes,
+        deadline: Instant,
+    ) -> Result<Response<Answer>, CallError> {
+        let failed = |why: String| CallError::unreachable(format!("Post {}: {why}", quote(url)));
+        let authority = url.trim_start_matches("https://").split('/').next().unwrap_or_default();
+        let request = Request::post(url)
             .header(HOST, authority)
             .header(ACCEPT, "application/json, */*")
             .header(CONTENT_TYPE, "application/json")
             .header(USER_AGENT, user_agent())
             .body(outbound::full(body))
             .map_err(|error| failed(error.to_string()))?;
-        let deadline = Instant::now() + timeout;
-        let answer = outbound.send(&peer, request, deadline).await.map_err(|error| failed(error.to_string()))?;
-        let code = answer.status().as_u16();
-        let reading = tokio::time::timeout_at(deadline, outbound::read(answer.into_body(), bytes_max)).await;
-        let body = reading.unwrap_or(Err(outbound::Error::Deadline)).map_err(|error| {
-            let why = "unexpected error when reading response body. Please retry. Original error:";
-            CallError::unreachable(format!("{why} {error}"))
-        })?;
-        document(code, &body)
+        let asked = outbound.send(peer, request, deadline).await;
+        asked.map_err(|error| CallError { is_of_nameless: error.is_of_nameless(), ..failed(error.to_string()) })
     }
 }
 
@@ -179,31 +211,63 @@ fn clean(path: &str) -> String {
     format!("/{}", parts.iter().map(|part| path_escape(part)).collect::<Vec<_>>().join("/"))
 }
 
-/// The document that an answer is.
-fn document(code: u16, body: &Bytes) -> Result<Value, CallError> {
+/// How long a webhook wants not to be asked, where it says so.
+fn patience(answer: &Response<Answer>) -> Option<Duration> {
+    let code = answer.status().as_u16();
+    let stated = answer.headers().get(RETRY_AFTER)?.to_str().ok()?.parse().ok()?;
+    (code == 429 || code >= 500).then(|| Duration::from_secs(stated))
+}
+
+/// The review that an answer to a review is. Its kind and version may be missing: whoever asked judges that.
+fn document(code: u16, media: &str, body: &Bytes, asked: &Value) -> Result<Value, CallError> {
     if !(200..=206).contains(&code) {
         return Err(refused(code, body));
     }
     let failed = |why: String| CallError::unreachable(why);
     if body.is_empty() {
-        return Err(failed(format!("0-length response with status code: {code} and content type: ")));
+        return Err(failed(format!("0-length response with status code: {code} and content type: {media}")));
     }
     let parse_error =
         |why: &dyn std::fmt::Display| failed(format!("couldn't get version/kind; json parse error: {why}"));
     let document = json::parse(body).map_err(|error| parse_error(&error))?;
+    if document.is_null() {
+        return Ok(Value::object());
+    }
     if document.as_object().is_none() {
-        return Err(parse_error(
-            &"json: cannot unmarshal into Go value of type struct { APIVersion string; Kind string }",
-        ));
+        let kind = typed::kind(&document);
+        return Err(parse_error(&format_args!("json: cannot unmarshal {kind} into Go value of type {TYPE_META}")));
     }
-    if document.str_at(&["kind"]).is_empty() {
-        let text = String::from_utf8_lossy(body);
-        return Err(failed(format!("Object 'Kind' is missing in '{}'", text.trim_end())));
-    }
-    if document.str_at(&["kind"]) == "Status" && document.str_at(&["status"]) == "Failure" {
-        return Err(stated(&document, 500));
-    }
+    check_kind(&document, asked).map_err(failed)?;
     Ok(document)
+}
+
+/// What Go calls the type by which it finds out what a document is.
+const TYPE_META: &str =
+    r#"struct { APIVersion string "json:\"apiVersion,omitempty\""; Kind string "json:\"kind,omitempty\"" }"#;
+
+/// Whether a document is of the kind and version of the review that was asked, as far as it states any.
+fn check_kind(document: &Value, asked: &Value) -> Result<(), String> {
+    let or = |field: &str| match document.str_at(&[field]) {
+        "" => asked.str_at(&[field]).to_owned(),
+        stated => stated.to_owned(),
+    };
+    let (version, kind) = (or("apiVersion"), or("kind"));
+    let (own_version, own_kind) = (asked.str_at(&["apiVersion"]), asked.str_at(&["kind"]));
+    if (&*version, &*kind) == (own_version, own_kind) {
+        return Ok(());
+    }
+    let last = |version: &str| version.rsplit('/').next().unwrap_or_default().to_owned();
+    let group = own_version.split('/').next().unwrap_or_default();
+    let is_other_review = kind == own_kind && ["v1", "v1beta1"].iter().any(|own| version == format!("{group}/{own}"));
+    Err(match is_other_review || (&*version, &*kind) == ("v1", "Status") {
+        true => {
+            format!("converting ({}.{kind}) to ({}.{own_kind}): unknown conversion", last(&version), last(own_version))
+        }
+        false => {
+            let (kind, version) = (quote(&kind), quote(&version));
+            format!("no kind {kind} is registered for version {version} in scheme \"pkg/runtime/scheme.go:111\"")
+        }
+    })
 }
 
 /// What an answer says that is a Status itself.
@@ -212,7 +276,7 @@ fn stated(status: &Value, code: u16) -> CallError {
     let message =
         if message.is_empty() { "an error on the server has prevented the request from succeeding" } else { message };
     let stated = status.int_at(&["code"]).and_then(|code| u16::try_from(code).ok());
-    CallError { message: message.into(), code: stated.filter(|code| *code > 0).unwrap_or(code) }
+    CallError { message: message.into(), code: stated.filter(|code| *code > 0).unwrap_or(code), is_of_nameless: false }
 }
 
 /// What clients of Kubernetes say of an answer that is none.
@@ -243,7 +307,7 @@ fn refused(code: u16, body: &Bytes) -> CallError {
         500.. => format!("an error on the server ({}) has prevented the request from succeeding", quote(text)),
         _ => format!("the server responded with the status code {code} but did not return more information"),
     };
-    CallError { message, code }
+    CallError { message, code, is_of_nameless: false }
 }
 
 fn is_text(body: &[u8]) -> bool {
@@ -269,7 +333,10 @@ mod tests {
 
     #[test]
     fn answers_that_are_no_documents() {
-        let told = |code: u16, body: &'static str| document(code, &Bytes::from_static(body.as_bytes())).unwrap_err();
+        let asked = value!({"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview"});
+        let told = |code: u16, body: &'static str| {
+            document(code, "text/plain", &Bytes::from_static(body.as_bytes()), &asked).unwrap_err()
+        };
         let of_500 = told(500, "oh no\n");
         assert_eq!(of_500.message, "an error on the server (\"oh no\") has prevented the request from succeeding");
         assert_eq!(of_500.code, 500);
@@ -277,7 +344,17 @@ mod tests {
         assert_eq!(told(302, "").message, redirect);
         let html = "couldn't get version/kind; json parse error: invalid character '<' looking for beginning of value";
         assert_eq!(told(200, "<html>").message, html);
-        assert_eq!(told(200, "").message, "0-length response with status code: 200 and content type: ");
+        assert_eq!(told(200, "").message, "0-length response with status code: 200 and content type: text/plain");
+        let list = "json: cannot unmarshal array into Go value of type struct { APIVersion string ";
+        assert!(told(200, "[]").message.contains(list));
+        let other = r#"{"apiVersion": "admission.k8s.io/v1beta1", "kind": "AdmissionReview"}"#;
+        let converting = "converting (v1beta1.AdmissionReview) to (v1.AdmissionReview): unknown conversion";
+        assert_eq!(told(200, other).message, converting);
+        let unknown =
+            "no kind \"X\" is registered for version \"admission.k8s.io/v1\" in scheme \"pkg/runtime/scheme.go:111\"";
+        assert_eq!(told(200, r#"{"kind": "X"}"#).message, unknown);
+        let nothing = document(200, "", &Bytes::from_static(b"null"), &asked).unwrap();
+        assert_eq!(nothing, Value::object());
         assert_eq!(told(403, r#"{"kind": "Status", "message": "no", "code": 418}"#).code, 418);
     }
 }

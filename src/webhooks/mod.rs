@@ -5,5 +5,6 @@
 
 pub mod conversion;
 mod hook;
+mod typed;
 
 pub use hook::{CallError, Hook};

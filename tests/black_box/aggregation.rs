@@ -80,8 +80,18 @@ fn api_server(exchange: &mut Exchange, heads: &Heads) -> io::Result<()> {
         }
         "/openapi/v3" => {
             let url = json!({"serverRelativeURL": "/openapi/v3/apis/remote.example/v1?hash=X"});
-            let index = json!({"paths": {"apis/remote.example/v1": url, "apis/apps/v1": url}});
-            exchange.answer("200 OK", json, &index.to_string())
+            let group = json!({"serverRelativeURL": "/openapi/v3/apis/remote.example?hash=Y"});
+            let paths = json!({"apis/remote.example/v1": url, "apis/remote.example": group, "apis/apps/v1": url});
+            exchange.answer("200 OK", json, &json!({"paths": paths}).to_string())
+        }
+        "/openapi/v3/apis/remote.example" => exchange.answer("200 OK", json, "{\"openapi\": \"of the group\"}"),
+        "/openapi/v2" => {
+            let schema = json!({"$ref": "#/definitions/example.Thing"});
+            let item = json!({"get": {"responses": {"200": {"description": "OK", "schema": schema}}}});
+            let definitions = json!({"example.Thing": {"type": "object"}, "example.Other": {"type": "object"}});
+            let paths = json!({"/apis/remote.example/v1/things": item, "/apis/apps/v1/evil": item});
+            let document = json!({"swagger": "2.0", "paths": paths, "definitions": definitions});
+            exchange.answer("200 OK", json, &document.to_string())
         }
         "/openapi/v3/apis/remote.example/v1" => exchange.answer("200 OK", json, "{\"openapi\": \"3.0.0\"}"),
         _ if line.contains("watch=1") => {
@@ -367,6 +377,14 @@ fn what_another_server_has_is_listed() {
     assert_eq!(index["apis/remote.example/v1"]["serverRelativeURL"], "/openapi/v3/apis/remote.example/v1?hash=X");
     assert_ne!(index["apis/apps/v1"]["serverRelativeURL"], index["apis/remote.example/v1"]["serverRelativeURL"]);
     assert_eq!(client.get("/openapi/v3/apis/remote.example/v1?hash=X").expect(200)["openapi"], "3.0.0");
+    assert_eq!(index["apis/remote.example"]["serverRelativeURL"], "/openapi/v3/apis/remote.example?hash=Y");
+    assert_eq!(client.get("/openapi/v3/apis/remote.example?hash=Y").expect(200)["openapi"], "of the group");
+    let merged = client.get("/openapi/v2").expect(200);
+    assert!(merged["paths"]["/apis/remote.example/v1/things"].is_object(), "merged into this server's");
+    assert_eq!(merged["definitions"]["example.Thing"], json!({"type": "object"}));
+    assert!(merged["paths"]["/apis/apps/v1/evil"].is_null(), "nobody speaks of what is another's");
+    assert!(merged["definitions"]["example.Other"].is_null(), "nothing needs it");
+    assert!(merged["paths"]["/api/v1/pods"].is_object());
     let open = backend.open();
     let things = format!("{GROUP}/things?watch=1");
     let mut watch = server.connect().watch(&things).expect("a connection").expect("a watch");
@@ -405,6 +423,11 @@ fn a_server_that_is_not_there_hurts_only_its_own_group() {
         (&*refused.text(), refused.header("content-type")),
         ("service unavailable\n", Some("text/plain; charset=utf-8"))
     );
+    assert_eq!(client.get("/openapi/v3/apis/nowhere.example/v1").status, 404, "it has told of no document");
+    let measured = client.get("/metrics").text();
+    let missing = "aggregator_unavailable_apiservice{name=\"v1.nowhere.example\"} 1\n";
+    assert!(measured.contains(missing) && measured.contains("apiserver_webhooks_x509_missing_san_total 0\n"));
+    assert!(measured.contains("aggregator_unavailable_apiservice{name=\"v1.apps\"} 0\n"));
     // It answers, but with garbage: it is there, and nobody knows what it has.
     register(&mut client, &backend);
     await_reason(&mut client, "Passed");
@@ -415,6 +438,9 @@ fn a_server_that_is_not_there_hurts_only_its_own_group() {
     let message = failed["message"].as_str().expect("a message");
     assert!(message.starts_with("failing or missing response from https://127.0.0.1:"), "{message}");
     assert!(message.ends_with(": 500"), "{message}");
+    let lost =
+        "aggregator_unavailable_apiservice_total{name=\"v1.remote.example\",reason=\"FailedDiscoveryCheck\"} 1\n";
+    assert!(client.get("/metrics").text().contains(lost));
     // Namespaces go although nobody knows what that server has in them.
     client
         .post("/api/v1/namespaces", &json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "x"}}))

@@ -94,7 +94,9 @@ fn process(exchange: &mut Exchange) -> io::Result<()> {
         match first {
             0x8003_0001 => {
                 let number = u32::from_be_bytes(data[..4].try_into().expect("a number"));
-                let text = String::from_utf8_lossy(&data).into_owned();
+                // A reader of Go gives headers out when it has seen the flush behind them, and opens no stream before.
+                let headers = data.strip_suffix(&[0, 0, 0, 0xff, 0xff]).expect("headers that are flushed");
+                let text = String::from_utf8_lossy(headers).into_owned();
                 let kinds = ["error", "stdin", "stdout", "stderr", "resize"];
                 opened.push(*kinds.iter().find(|kind| text.ends_with(*kind)).expect("a kind"));
                 exchange.send(&spdy_reply(number))?;

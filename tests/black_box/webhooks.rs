@@ -1,5 +1,6 @@
 //! Webhooks that are asked about writes: on every verb, with what they say, and with what may be wrong with them.
 
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
@@ -281,13 +282,19 @@ type Answers = fn(&Value) -> Reply;
 
 #[test]
 fn a_webhook_that_fails_refuses_or_is_passed_over() {
-    let faults: [(Answers, &str, bool); 8] = [
+    let faults: [(Answers, &str, bool); 10] = [
         (|_| Reply::Hang, "context deadline exceeded", true),
         (|_| Reply::Close, "EOF", true),
         (|_| Reply::of("500 Internal Server Error", "", "oh no"), "an error on the server (\"oh no\")", true),
         (|_| Reply::of("302 Found", "Location: https://127.0.0.1:1/\r\n", ""), "status code 302", true),
         (|_| Reply::of("200 OK", "Content-Type: text/html\r\n", "<html>"), "invalid character '<'", true),
         (|review| answer(review, true, json!({"uid": "x"})), "got \"x\"", true),
+        (
+            |review| answer(review, true, json!({"allowed": "yes"})),
+            "cannot unmarshal string into Go struct field",
+            true,
+        ),
+        (|_| Reply::Document(json!({"kind": "X"})), "no kind \"X\" is registered for version", true),
         (|review| answer(review, true, json!({"patch": "W10="})), "but not response.patchType", true),
         (
             |review| answer(review, true, patch(&json!([{"op": "remove", "path": "/metadata/none"}]))),
@@ -341,4 +348,64 @@ fn a_webhook_changes_nothing_by_which_an_object_is_known() {
         refused.expect(code);
     }
     assert_eq!(client.get(&format!("{MAPS}/a")).expect(200), made);
+}
+
+#[test]
+fn a_webhook_that_asks_for_patience_is_asked_again() {
+    let times = AtomicUsize::new(0);
+    let webhook = but_probes(move |review| match times.fetch_add(1, Ordering::SeqCst) {
+        0 => Reply::of("503 Service Unavailable", "Retry-After: 0\r\n", ""),
+        1 => Reply::of("429 Too Many Requests", "Retry-After: 0\r\n", ""),
+        _ => answer(review, true, json!({"warnings": ["said", "a\nb"]})),
+    });
+    let data = DataDir::new();
+    let server = data.start();
+    let mut client = server.connect();
+    configure(&mut client, MUTATING, "m", &[hook("m.example.com", &json!([]), json!({}))], &webhook);
+    let made = client.post(MAPS, &map("a"));
+    assert_eq!((made.status, asked(&webhook).len()), (201, 3), "{}", made.text());
+    assert_eq!(made.header("warning"), Some("299 - \"said\""));
+}
+
+#[test]
+fn those_outside_see_what_a_write_is_about_as_it_is_then() {
+    let (data, webhook) = (DataDir::new(), but_probes(|review| answer(review, true, json!({}))));
+    let server = data.start();
+    let mut client = server.connect();
+    let rules = json!([{"operations": ["*"], "apiGroups": ["*"], "apiVersions": ["*"],
+        "resources": ["namespaces", "serviceaccounts/token", "deployments/scale"]}]);
+    configure(&mut client, MUTATING, "m", &[hook("m.example.com", &rules, json!({}))], &webhook);
+    configure(&mut client, VALIDATING, "v", &[hook("v.example.com", &rules, json!({}))], &webhook);
+    let seen = |operation: &str, subresource: &str, phase: &str| {
+        let all = webhook.asked().into_iter().filter(|(path, _)| path.starts_with(phase));
+        let mut requests = all.map(|(_, review)| review["request"].clone());
+        let part = if subresource.is_empty() { Value::Null } else { json!(subresource) };
+        let found = requests.find(|of| of["operation"] == operation && of["subResource"] == part && !is_probe_of(of));
+        found.expect("a review")
+    };
+    let space = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "x"}});
+    let space = client.post("/api/v1/namespaces", &space).expect(201);
+    client.delete("/api/v1/namespaces/x").expect(200);
+    assert_eq!(seen("DELETE", "", "/v")["options"]["preconditions"]["uid"], space["metadata"]["uid"]);
+    let account = json!({"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": "s"}});
+    let account = client.post("/api/v1/namespaces/default/serviceaccounts", &account).expect(201);
+    client.post("/api/v1/namespaces/default/serviceaccounts/s/token", &json!({})).expect(201);
+    assert!(seen("CREATE", "token", "/m")["object"]["metadata"]["uid"].is_null());
+    let finished = &seen("CREATE", "token", "/v")["object"]["metadata"];
+    assert_eq!((&finished["name"], &finished["uid"]), (&json!("s"), &account["metadata"]["uid"]));
+    let other = json!({"metadata": {"uid": "u"}});
+    client.post("/api/v1/namespaces/default/serviceaccounts/s/token", &other).expect(409);
+    let deployments = "/apis/apps/v1/namespaces/default/deployments";
+    let template = json!({"metadata": {"labels": {"a": "b"}}, "spec": {"containers": [{"name": "c", "image": "i"}]}});
+    let spec = json!({"selector": {"matchLabels": {"a": "b"}}, "template": template});
+    client.post(deployments, &json!({"metadata": {"name": "d"}, "spec": spec})).expect(201);
+    let (path, merge) = (format!("{deployments}/d/scale"), "application/merge-patch+json");
+    client.request("PATCH", &path, merge, br#"{"spec": {"replicas": 2}}"#).expect(200);
+    let owners = &seen("UPDATE", "scale", "/m")["object"]["metadata"]["managedFields"];
+    assert_eq!((&owners[0]["operation"], &owners[0]["subresource"]), (&json!("Update"), &json!("scale")));
+    assert!(seen("UPDATE", "scale", "/v")["object"]["metadata"]["managedFields"].is_null());
+}
+
+fn is_probe_of(request: &Value) -> bool {
+    request["name"].as_str().is_some_and(|name| name.starts_with(PROBE))
 }

@@ -69,6 +69,12 @@ fn check_target(account: &Account, request: &Value) -> ApiResult<()> {
         let why = "the namespace of the provided object does not match the namespace sent on the request";
         return Err(ApiError::bad_request(why));
     }
+    let uid = request.str_at(&["metadata", "uid"]);
+    if !uid.is_empty() && uid != account.uid {
+        let own = &account.uid;
+        let why = format!("the UID in the token request ({uid}) does not match the UID of the service account ({own})");
+        return Err(ApiError::conflict("authentication.k8s.io", "TokenRequest", &account.name, &why));
+    }
     let name = request.str_at(&["metadata", "name"]);
     if !name.is_empty() && name != account.name {
         let mut errors = Errors::default();

@@ -107,10 +107,13 @@ impl Webhook {
         let review = asked.review(version, &uid);
         let (timeout, peer) = (self.timeout.min(left), self.hook.peer(registry.resolver()));
         let answer = self.hook.ask(&registry.outbound, peer, &review, timeout, limits::ADMISSION_ANSWER_BYTES).await;
+        if answer.as_ref().is_err_and(|error| error.is_of_nameless) {
+            registry.metrics.meter().counter(families::WEBHOOK_NAMELESS, &[]).increment(1);
+        }
         let answer =
             answer.map_err(|error| failed(format!("failed to call webhook: {}", error.message), error.code))?;
         let verdict = Verdict::read(&answer, version, &uid, self.mutating);
-        verdict.map_err(|why| failed(format!("received invalid webhook response: {why}"), 503))
+        verdict.map_err(|unread| failed(unread.message(), 503))
     }
 
     fn measure(&self, registry: &Registry, operation: &str, took: Duration, failure: Option<&Failure>) {

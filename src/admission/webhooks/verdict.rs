@@ -1,11 +1,77 @@
 //! What a webhook says, and whether that is an answer at all.
 
-use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
+use base64::{DecodeError, Engine as _};
 use flotilla_proto::value::{Map, Value};
 
 use crate::field::quote;
 use crate::status::{ApiError, Details};
+use crate::webhooks::typed::{self, Member};
+
+/// Why an answer is none.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Unread {
+    /// It is not made as a review is.
+    Malformed(String),
+    /// It is a review, but no answer.
+    Invalid(String),
+}
+
+impl Unread {
+    /// What is told of it.
+    pub fn message(self) -> String {
+        match self {
+            Self::Malformed(why) => format!("failed to call webhook: {why}"),
+            Self::Invalid(why) => format!("received invalid webhook response: {why}"),
+        }
+    }
+}
+
+/// The types that members of a review have.
+const MEMBERS: &[Member] = &[
+    of_response(&["response"], "AdmissionReview", "v1.AdmissionResponse", is_object),
+    of_response(&["response", "uid"], "AdmissionResponse", "types.UID", is_text),
+    of_response(&["response", "allowed"], "AdmissionResponse", "bool", is_switch),
+    of_response(&["response", "status"], "AdmissionResponse", "v1.Status", is_object),
+    of_response(&["response", "status", "status"], "Status", "string", is_text),
+    of_response(&["response", "status", "message"], "Status", "string", is_text),
+    of_response(&["response", "status", "reason"], "Status", "v1.StatusReason", is_text),
+    of_response(&["response", "status", "code"], "Status", "int32", is_number),
+    of_response(&["response", "patch"], "AdmissionResponse", "[]uint8", is_text),
+    of_response(&["response", "patchType"], "AdmissionResponse", "v1.PatchType", is_text),
+    of_response(&["response", "auditAnnotations"], "AdmissionResponse", "map[string]string", is_object),
+    of_response(&["response", "warnings"], "AdmissionResponse", "[]string", is_list),
+    of_response(&["response", "warnings", "[]"], "AdmissionResponse", "string", is_text),
+];
+
+const fn of_response(
+    path: &'static [&'static str],
+    of: &'static str,
+    called: &'static str,
+    takes: fn(&Value) -> bool,
+) -> Member {
+    Member { path, of, called, takes }
+}
+
+fn is_object(value: &Value) -> bool {
+    value.as_object().is_some()
+}
+
+fn is_text(value: &Value) -> bool {
+    value.as_str().is_some()
+}
+
+fn is_switch(value: &Value) -> bool {
+    value.as_bool().is_some()
+}
+
+fn is_list(value: &Value) -> bool {
+    value.as_array().is_some()
+}
+
+fn is_number(value: &Value) -> bool {
+    matches!(value, Value::Int(number) if i32::try_from(*number).is_ok())
+}
 
 /// What a webhook says of a write.
 #[derive(Debug, Clone, PartialEq, Default)]
@@ -29,7 +95,20 @@ impl Verdict {
     ///
     /// # Errors
     /// What of it is not as it must be, in the reference's words.
-    pub fn read(answer: &Value, version: &str, uid: &str, mutating: bool) -> Result<Self, String> {
+    pub fn read(answer: &Value, version: &str, uid: &str, mutating: bool) -> Result<Self, Unread> {
+        typed::check(answer, MEMBERS).map_err(Unread::Malformed)?;
+        let patch = answer.str_at(&["response", "patch"]);
+        let patch = STANDARD.decode(patch).map_err(|error| {
+            let at = match error {
+                DecodeError::InvalidByte(at, _) | DecodeError::InvalidLastSymbol(at, _) => at,
+                DecodeError::InvalidLength(_) | DecodeError::InvalidPadding => patch.len(),
+            };
+            Unread::Malformed(format!("illegal base64 data at input byte {at}"))
+        })?;
+        Self::judge(answer, patch, version, uid, mutating).map_err(Unread::Invalid)
+    }
+
+    fn judge(answer: &Value, patch: Vec<u8>, version: &str, uid: &str, mutating: bool) -> Result<Self, String> {
         let Some(response) = answer.map_at(&["response"]) else { return Err("webhook response was absent".into()) };
         let text = |field: &str| response.get(field).and_then(Value::as_str).unwrap_or("");
         if version == "v1" {
@@ -39,10 +118,10 @@ impl Verdict {
             let (api_version, kind) = (answer.str_at(&["apiVersion"]), answer.str_at(&["kind"]));
             if (api_version, kind) != ("admission.k8s.io/v1", "AdmissionReview") {
                 let expected = "admission.k8s.io/v1, Kind=AdmissionReview";
+                let api_version = if api_version.is_empty() { "/" } else { api_version };
                 return Err(format!("expected webhook response of {expected}, got {api_version}, Kind={kind}"));
             }
         }
-        let patch = STANDARD.decode(text("patch")).map_err(|error| format!("illegal base64 data: {error}"))?;
         let stated_type = response.get("patchType").filter(|stated| !stated.is_null());
         let (patch, patch_type) = match (version, mutating) {
             ("v1", _) => {
@@ -107,12 +186,15 @@ mod tests {
     fn read(response: Value, version: &str, mutating: bool) -> Result<Verdict, String> {
         let api_version = format!("admission.k8s.io/{version}");
         let answer = value!({"kind": "AdmissionReview", "apiVersion": api_version, "response": response});
-        Verdict::read(&answer, version, "u", mutating)
+        Verdict::read(&answer, version, "u", mutating).map_err(Unread::message)
     }
 
     #[test]
     fn answers_are_checked() {
-        let refused = |response: Value, mutating: bool| read(response, "v1", mutating).unwrap_err();
+        let refused = |response: Value, mutating: bool| {
+            let why = read(response, "v1", mutating).unwrap_err();
+            why.trim_start_matches("received invalid webhook response: ").to_owned()
+        };
         assert_eq!(refused(Value::Null, true), "webhook response was absent");
         assert_eq!(refused(value!({"uid": "x"}), true), "expected response.uid=\"u\", got \"x\"");
         let alone = value!({"uid": "u", "patch": "W10="});
@@ -122,7 +204,21 @@ mod tests {
         let other =
             Verdict::read(&value!({"kind": "A", "apiVersion": "b/c", "response": {"uid": "u"}}), "v1", "u", true);
         let expected = "expected webhook response of admission.k8s.io/v1, Kind=AdmissionReview, got b/c, Kind=A";
-        assert_eq!(other.unwrap_err(), expected);
+        assert_eq!(other.unwrap_err(), Unread::Invalid(expected.into()));
+    }
+
+    #[test]
+    fn answers_of_other_types_are_none() {
+        let refused = |response: Value| read(response, "v1", true).unwrap_err();
+        let of = |what: &str| format!("failed to call webhook: json: cannot unmarshal {what}");
+        let allowed = of("string into Go struct field AdmissionResponse.response.allowed of type bool");
+        assert_eq!(refused(value!({"uid": "u", "allowed": "yes"})), allowed);
+        let warning = of("number into Go struct field AdmissionResponse.response.warnings of type string");
+        assert_eq!(refused(value!({"uid": "u", "allowed": true, "warnings": [1]})), warning);
+        let code = of("string into Go struct field Status.response.status.code of type int32");
+        assert_eq!(refused(value!({"uid": "u", "status": {"code": "x"}})), code);
+        let patch = "failed to call webhook: illegal base64 data at input byte 0";
+        assert_eq!(refused(value!({"uid": "u", "allowed": true, "patch": "%%%"})), patch);
     }
 
     #[test]

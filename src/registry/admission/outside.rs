@@ -10,6 +10,8 @@ use flotilla_proto::value::Value;
 
 use super::super::{DeleteOptions, Registry, Target, WriteOptions, convert, owners, stored_tree};
 use crate::admission::{Attributes, GroupVersionKind, GroupVersionResource, Operation, Subject};
+use super::super::{DeleteOptions, Registry, Target, WriteOptions, convert, owners, stored_tree, subresources};
+use crate::admission::{Attributes, GroupVersionKind, GroupVersionResource, Operation};
 use crate::fieldmanager;
 use crate::request::Caller;
 use crate::status::ApiResult;
@@ -205,7 +207,7 @@ impl Registry {
             options: Some(options.to_value()),
             dry_run: options.dry_run,
         };
-        self.decide(asked, caller).await.map(drop)
+        self.decide(asked, caller, |_| ()).await.map(drop)
     }
 
     /// Has those outside decide about a document to act on, or the options of a connection, which they may change.
@@ -223,7 +225,8 @@ impl Registry {
         if self.is_changed_outside(what, Some(document), None, caller)
             || self.is_refused_outside(what, Some(document), None, caller)
         {
-            *document = self.decide(Asked::create(target, document, options), caller).await?;
+            let asked = Asked::create(target, document, options);
+            *document = self.decide(asked, caller, |document| subresources::complete(self, target, document)).await?;
         }
         Ok(())
     }
@@ -235,12 +238,14 @@ impl Registry {
     pub async fn decide_connection(&self, target: Target<'_>, options: &Value, caller: &mut Caller) -> ApiResult<()> {
         let object = Some(options);
         let asked = Asked { target, operation: Operation::Connect, object, old: None, options: None, dry_run: false };
-        self.decide(asked, caller).await.map(drop)
+        self.decide(asked, caller, |_| ()).await.map(drop)
     }
 
-    async fn decide(&self, asked: Asked<'_>, caller: &mut Caller) -> ApiResult<Value> {
+    /// Has those outside change what a write is about, finishes that, and has them look at it.
+    async fn decide(&self, asked: Asked<'_>, caller: &mut Caller, finish: impl FnOnce(&mut Value)) -> ApiResult<Value> {
         let finished = Asked { options: asked.options.clone(), ..asked };
-        let object = self.mutate_outside(asked, caller, async |_, _| Ok(())).await?;
+        let mut object = self.mutate_outside(asked, caller, async |_, _| Ok(())).await?;
+        finish(&mut object);
         let object_seen = finished.object.map(|_| &object);
         self.validate_outside(Asked { object: object_seen, ..finished }, caller).await?;
         Ok(object)

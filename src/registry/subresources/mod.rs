@@ -159,6 +159,13 @@ pub fn door(served: &Served, subresource: &str) -> Door {
     found.map_or(Door::Object, |at| DOORS[at].3)
 }
 
+/// Completes a document to act on that nobody changes any more, for those who look at it.
+pub fn complete(registry: &Registry, target: Target<'_>, document: &mut Value) {
+    if (target.served.group(), &*target.served.resource.name, target.subresource) == ("", "serviceaccounts", "token") {
+        token::complete(registry, target, document);
+    }
+}
+
 /// What is answered where an action has nothing to show.
 pub fn done() -> Value {
     value!({"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success", "code": 201})

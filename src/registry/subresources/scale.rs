@@ -183,7 +183,8 @@ impl Registry {
         options: &WriteOptions,
         caller: &mut Caller,
     ) -> ApiResult<Entity> {
-        let written = self.update(of.parent, &mut Rescale { of, change, options }, options, caller).await?;
+        let written =
+            self.update(of.parent, &mut Rescale { of, change, options, owners: Value::Null }, options, caller).await?;
         of.shown(self, &written.entity).await
     }
 }
@@ -193,6 +194,8 @@ struct Rescale<'a, 'c> {
     of: ScaleOf<'a>,
     change: &'c mut (dyn Change + 'c),
     options: &'a WriteOptions,
+    /// Who owns the fields of the Scale after the change.
+    owners: Value,
 }
 
 impl Change for Rescale<'_, '_> {
@@ -230,6 +233,7 @@ impl Change for Rescale<'_, '_> {
         if !stated.is_empty() {
             parent.set_at(&["metadata", "resourceVersion"], stated);
         }
+        self.owners = new.at(&["metadata", "managedFields"]).clone();
         let api_version = current.str_at(&["apiVersion"]);
         let fields = new.at(&["metadata", "managedFields"]);
         let merged = |paths: ownership_of_replicas::Paths<'_>| {
@@ -252,6 +256,10 @@ impl Change for Rescale<'_, '_> {
 
     fn document(&self, object: &Value) -> Option<Value> {
         Some(scale_of(object, self.of.paths))
+    }
+
+    fn owners(&self) -> &Value {
+        &self.owners
     }
 
     fn take_over(&self, scale: &Value, object: &mut Value) {

@@ -1,10 +1,24 @@
 //! `token`: a token for a service account (TokenRequest of `authentication.k8s.io`).
 
+use flotilla_proto::value::Value;
+
 use super::{Acted, Call, Pending};
 use crate::access::tokens::request::fulfil;
 use crate::access::tokens::{Account, StoreObjects};
-use crate::registry::stored_value;
+use crate::registry::{Registry, Target, now, stored_value};
 use crate::wall_clock;
+
+/// Gives a request the metadata of the account that it is for, unless it states them: so those see it who only look.
+pub(super) fn complete(registry: &Registry, target: Target<'_>, request: &mut Value) {
+    let Some(account) = registry.current(target.served, target.namespace, target.name) else { return };
+    let uid = stored_value(&account).map(|account| account.str_at(&["metadata", "uid"]).to_owned()).unwrap_or_default();
+    for (member, value) in [("name", target.name), ("namespace", target.namespace), ("uid", &*uid)] {
+        if request.str_at(&["metadata", member]).is_empty() {
+            request.set_at(&["metadata", member], value);
+        }
+    }
+    request.set_at(&["metadata", "creationTimestamp"], now().to_string());
+}
 
 /// POST to a service account's `token`.
 pub(super) fn issue(call: Call<'_>) -> Pending<'_, Acted> {
