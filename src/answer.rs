@@ -15,8 +15,6 @@ use flotilla_proto::schema::Kind;
 use flotilla_proto::value::Value;
 use flotilla_proto::{catalogue, json, protobuf, yaml};
 
-use crate::field::quote;
-use super::negotiate::{Form, Media, Representation};
 use crate::limits;
 use crate::request::{Form, Media, Representation};
 use crate::status::ApiError;

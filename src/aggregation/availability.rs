@@ -13,12 +13,10 @@ use tokio::time::Instant;
 use super::{Remote, identity};
 use crate::access::User;
 use crate::limits;
-use crate::outbound;
+use crate::outbound::{self};
+use crate::prometheus::families;
 use crate::registry::{Registry, now, services, stored_value};
 use crate::status::{ApiError, ApiResult};
-use crate::metrics::families;
-use crate::outbound::{self, service};
-use crate::registry::{Registry, now, stored_value};
 
 /// How often a server is asked at the same time; one answer is enough.
 const ATTEMPTS: usize = 5;

@@ -4,11 +4,9 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use flotilla_proto::value::Value;
 
+use super::availability;
 use crate::outbound::{Identity, Peer, Secure, Trust};
 use crate::registry::{Registry, services};
-use super::availability;
-use crate::outbound::{Identity, Peer, Secure, Trust, service};
-use crate::registry::Registry;
 
 /// The port of services that do not say which.
 const PORT: u16 = 443;

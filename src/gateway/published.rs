@@ -13,11 +13,9 @@ use crate::custom::{self, Definitions};
 use crate::discovery::{self, Documents};
 use crate::embedded::TextError;
 use crate::enablement::Enablement;
-use crate::openapi::{Custom, OpenApi};
+use crate::openapi::{Custom, OpenApi, Remote};
 use crate::registry::Registry;
 use crate::served::Served;
-use crate::openapi::{Custom, OpenApi, Remote};
-use crate::registry::{Registry, Served};
 
 /// Discovery and OpenAPI as they are now.
 #[derive(Debug)]

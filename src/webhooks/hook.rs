@@ -14,10 +14,8 @@ use tokio::time::Instant;
 
 use super::typed;
 use crate::field::quote;
-use crate::outbound::{self, Outbound, Peer, Secure, Trust};
 use crate::limits;
-use crate::outbound::{self, Answer, Outbound, Peer, Secure, Trust, service};
-use crate::registry::Registry;
+use crate::outbound::{self, Answer, Outbound, Peer, Secure, Trust};
 use crate::version;
 
 /// The port of Services that do not say which.

@@ -5,6 +5,6 @@
 
 pub mod conversion;
 mod hook;
-mod typed;
+pub mod typed;
 
 pub use hook::{CallError, Hook};

@@ -8,10 +8,8 @@ use std::sync::Arc;
 use flotilla_cluster::Object;
 use flotilla_proto::value::Value;
 
-use super::super::{DeleteOptions, Registry, Target, WriteOptions, convert, owners, stored_tree};
-use crate::admission::{Attributes, GroupVersionKind, GroupVersionResource, Operation, Subject};
 use super::super::{DeleteOptions, Registry, Target, WriteOptions, convert, owners, stored_tree, subresources};
-use crate::admission::{Attributes, GroupVersionKind, GroupVersionResource, Operation};
+use crate::admission::{Attributes, GroupVersionKind, GroupVersionResource, Operation, Subject};
 use crate::fieldmanager;
 use crate::request::Caller;
 use crate::status::ApiResult;
