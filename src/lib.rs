@@ -14,9 +14,9 @@
 //! - Tasks and connections: `follow`, `drain`, `ahead`, `transport`, `outbound`, `webhooks`
 //! - Kinds: `expressions`, `custom`, `kinds`, `served`, `selector`
 //! - Requests: `access`, `request`, `answer`, `streams`
-//! - What is told of the server: `discovery`, `metrics`
+//! - What is told of the server and its API: `discovery`, `openapi`, `metrics`
 //! - Reading and writing objects, each asking the other: `admission`, `registry`, `aggregation`
-//! - What is shown of objects: `representation`, `watch`, `openapi`
+//! - What is shown of objects: `representation`, `watch`
 //! - What every cluster has and what keeps it so: `bootstrap`, `administration`, `backup`, `given`, `watchdog`, `boot`,
 //!   `controllers`, `moving`
 //! - HTTP: `gateway`

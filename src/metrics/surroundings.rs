@@ -1,9 +1,10 @@
 //! What a server depends on and may run out of: disk, certificates, the right time.
 
 use std::path::Path;
-use std::time::{SystemTime, UNIX_EPOCH};
+use std::time::UNIX_EPOCH;
 
 use crate::prometheus::Page;
+use crate::wall_clock;
 
 /// Appends the disk that a directory is on, when certificates expire, in seconds of Unix time, and the clock. What the
 /// operating system does not tell is left out.
@@ -20,7 +21,7 @@ pub fn write(page: &mut Page, directory: &Path, expirations: impl Iterator<Item 
     for (certificate, at) in expirations {
         samples.sample(&[("certificate", certificate)], at as f64);
     }
-    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs_f64();
+    let now = wall_clock::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs_f64();
     let help =
         "The clock of this server, in seconds since 1970: how it differs from the time of the look is its offset.";
     page.gauge("flotilla_clock_seconds", help).sample(&[], now);

@@ -54,7 +54,13 @@ impl Registry {
                 (deleted, caller.warnings, caller.annotations)
             }
         });
-        deletions.buffered(limits::COLLECTION_DELETIONS).for_each(|done| ready(take(done))).await;
+        deletions
+            .buffered(limits::COLLECTION_DELETIONS)
+            .for_each(|done| {
+                take(done);
+                ready(())
+            })
+            .await;
         caller.warnings.extend(told.warnings);
         caller.annotations.extend(told.annotations);
         all?;
