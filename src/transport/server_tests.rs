@@ -49,7 +49,7 @@ async fn read(sent: String, until: &'static str) -> String {
         let mut stream = StreamOwned::new(session, std::net::TcpStream::connect(address).unwrap());
         stream.write_all(sent.as_bytes()).unwrap();
         let (mut all, mut byte) = (Vec::new(), [0]);
-        while !(!until.is_empty() && all.ends_with(until.as_bytes())) && matches!(stream.read(&mut byte), Ok(1)) {
+        while (until.is_empty() || !all.ends_with(until.as_bytes())) && matches!(stream.read(&mut byte), Ok(1)) {
             all.extend(byte);
         }
         String::from_utf8(all).unwrap()
