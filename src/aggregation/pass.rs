@@ -42,7 +42,9 @@ pub async fn answer(
     if is_upgrade {
         return match upgrade::ask(passing, &to, method(passing), headers).await {
             Ok(Alone::Switched(head, peer)) => upgrade::switch(passing, &head, peer),
-            Ok(Alone::Answered(answer)) => upgrade::refused(passing, answer),
+            Ok(Alone::Answered(answer)) => {
+                upgrade::refused(passing, answer).or_else(|error| Ok(refusal(503, &error.message)))
+            }
             Err(error) => Ok(refusal(503, &error.message)),
         };
     }
