@@ -148,7 +148,7 @@ impl Normal {
                 }
                 let inner = line.trim();
                 let is_prose = INDENTED.is_match(line) && !line.contains("\t<") && !inner.starts_with("enum:");
-                if !prose && !line.is_empty() && !(fields && is_prose) {
+                if !(prose || line.is_empty() || fields && is_prose) {
                     let line =
                         if fields && inner.starts_with("enum:") { format!("  {inner}") } else { line.to_owned() };
                     parts.push(Part::Line(self.one(&line)));

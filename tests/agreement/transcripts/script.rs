@@ -185,10 +185,7 @@ impl Place {
         let (output, errors) = (gathered(child.stdout.take()), gathered(child.stderr.take()));
         let deadline = Instant::now() + LIMIT;
         let end = ended(&mut child, deadline)?;
-        let read = |from: &Receiver<Vec<u8>>| match from.recv_timeout(deadline - Instant::now().min(deadline)) {
-            Ok(bytes) => Some(bytes),
-            Err(_) => None,
-        };
+        let read = |from: &Receiver<Vec<u8>>| from.recv_timeout(deadline - Instant::now().min(deadline)).ok();
         let whole = (end, read(&output), read(&errors));
         if let (Some(end), Some(output), Some(errors)) = &whole {
             return Ok((escaped(output), escaped(errors), end.clone()));
