@@ -12,6 +12,7 @@ mod conversion;
 mod crash;
 mod custom;
 mod damage;
+mod dearest;
 mod details;
 mod disk;
 mod dividing;

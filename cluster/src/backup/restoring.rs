@@ -16,7 +16,7 @@ use crate::limits::RESTORE_CHUNKS_IN_FLIGHT;
 use crate::machine::Machine;
 use crate::{
     Draft, Expectation, Key, Mutation, Object, OpenError, Options, Outcome, Revision, Store, TableId, Write,
-    WriteError, boot,
+    WriteError, lock,
 };
 
 /// A file that is in a data directory as long as it holds a part of a backup.
@@ -92,7 +92,7 @@ pub async fn restore(options: Options, from: &Path) -> Result<Restored, RestoreE
     if above >= Revision::LAST {
         return Err(RestoreError::Exhausted(last));
     }
-    let lock = boot::lock(&options)?;
+    let lock = lock::lock(&options)?;
     let directory = options.directory.clone();
     refuse_content(&directory)?;
     let made = make(Options { above, ..options }, lock, open(from)?).await;
