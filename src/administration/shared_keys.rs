@@ -30,8 +30,7 @@ pub struct SharedKeys {
     /// Where to write a kubeconfig with all rights [default: `admin.kubeconfig` in the directory].
     #[arg(long, value_name = "FILE")]
     admin_kubeconfig: Option<PathBuf>,
-    /// In a pod: keep them in this Secret of its namespace, and the kubeconfig in one with `-admin` appended to the
-    /// name. A Secret that is there stays as it is.
+    /// In a pod: keep them, and the kubeconfig, in this Secret of its namespace. A Secret that is there stays as it is.
     #[arg(long, value_name = "NAME")]
     to_secret: Option<String>,
 }
@@ -73,15 +72,13 @@ impl SharedKeys {
             println!("{} holds what the servers share; {} has all rights", self.dir.display(), kubeconfig.display());
             return Ok(());
         };
+        // One Secret of all, so that no end of this process leaves a part.
         let mut files = Map::new();
+        files.insert("admin.kubeconfig", STANDARD.encode(read_credential(&kubeconfig)?));
         for file in pki::SHARED_FILES.iter().chain(&[crate::access::tokens::KEY_FILE]) {
             files.insert(*file, STANDARD.encode(read_credential(&self.dir.join(file))?));
         }
-        if pod.keep(name, files)? {
-            let text = STANDARD.encode(read_credential(&kubeconfig)?);
-            pod.keep(&format!("{name}-admin"), Map::from_iter([("admin.kubeconfig", Value::from(text))]))?;
-        }
-        Ok(())
+        pod.keep(name, files)
     }
 }
 
@@ -108,8 +105,8 @@ impl Pod {
         Ok(Self { client, namespace: file("namespace")?.trim().to_owned() })
     }
 
-    /// Keeps files in a Secret. Returns whether it was made now: `false` where one of this name is there.
-    fn keep(&self, name: &str, files: Map) -> Result<bool, SharedKeysError> {
+    /// Keeps files in a Secret, unless one of this name is there.
+    fn keep(&self, name: &str, files: Map) -> Result<(), SharedKeysError> {
         let labels = value!({"app.kubernetes.io/name": "flotilla"});
         let secret = value!({
             "apiVersion": "v1", "kind": "Secret", "type": "Opaque",
@@ -119,7 +116,7 @@ impl Pod {
         let made = self.client.create(&path, &secret);
         let made = made.map_err(|source| SharedKeysError::Secret { name: name.into(), source })?;
         println!("Secret {}/{name} {}", self.namespace, if made { "made" } else { "is there already" });
-        Ok(made)
+        Ok(())
     }
 }
 
