@@ -116,6 +116,20 @@ pub struct Answer {
     pub total: Duration,
 }
 
+impl Answer {
+    /// This answer to a call, if it is a success or one of the `allowed`; anything else is an error.
+    pub fn expected(self, call: &Call, allowed: &[u16]) -> Result<Self, Error> {
+        if self.status.is_success() || allowed.contains(&self.status.as_u16()) {
+            return Ok(self);
+        }
+        Err(Error::Refused {
+            what: format!("{} {}", call.method, call.path),
+            status: self.status,
+            body: String::from_utf8_lossy(&self.body[..self.body.len().min(500)]).into_owned(),
+        })
+    }
+}
+
 /// Opens connections to one server.
 #[derive(Clone)]
 pub struct Connector {
@@ -316,14 +330,6 @@ impl Client {
 
     /// As [`Client::call`], for requests that a run depends on: any status but success and `allowed` is an error.
     pub async fn must(&mut self, call: &Call, allowed: &[u16]) -> Result<Answer, Error> {
-        let answer = self.call(call).await?;
-        if answer.status.is_success() || allowed.contains(&answer.status.as_u16()) {
-            return Ok(answer);
-        }
-        Err(Error::Refused {
-            what: format!("{} {}", call.method, call.path),
-            status: answer.status,
-            body: String::from_utf8_lossy(&answer.body[..answer.body.len().min(500)]).into_owned(),
-        })
+        self.call(call).await?.expected(call, allowed)
     }
 }

@@ -327,15 +327,7 @@ impl Run {
 
     /// Asks for something that the run depends on.
     pub async fn must(&self, call: &Call, allowed: &[u16]) -> Result<Answer, Error> {
-        let answer = self.pool.call(call).await?;
-        if answer.status.is_success() || allowed.contains(&answer.status.as_u16()) {
-            return Ok(answer);
-        }
-        Err(Error::Refused {
-            what: format!("{} {}", call.method, call.path),
-            status: answer.status,
-            body: String::from_utf8_lossy(&answer.body[..answer.body.len().min(500)]).into_owned(),
-        })
+        self.pool.call(call).await?.expected(call, allowed)
     }
 
     /// A path with names in the place of words in braces.

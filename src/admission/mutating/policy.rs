@@ -118,7 +118,11 @@ mod tests {
     use super::*;
 
     fn patched(mutation: Value) -> Result<Value, String> {
-        let policy = MutatingPolicy::read(&value!({"metadata": {"name": "p"}, "spec": {"mutations": [mutation]}}));
+        patched_by(&MutatingPolicy::read(&value!({"metadata": {"name": "p"}, "spec": {"mutations": [mutation]}})))
+    }
+
+    /// What the first mutation of a policy makes of a ConfigMap.
+    fn patched_by(policy: &MutatingPolicy) -> Result<Value, String> {
         let (object, none) = (value!({"apiVersion": "v1", "kind": "ConfigMap", "data": {"a": "b"}}), Value::Null);
         let inputs = Inputs {
             object: &object,
@@ -175,19 +179,7 @@ mod tests {
             let spec = value!({"variables": variables, "mutations": [mutation]});
             MutatingPolicy::read(&value!({"metadata": {"name": "p"}, "spec": spec}))
         };
-        let why = |policy: &MutatingPolicy| {
-            let (object, none) = (value!({"apiVersion": "v1", "kind": "ConfigMap"}), Value::Null);
-            let inputs = Inputs {
-                object: &object,
-                old_object: &none,
-                request: &none,
-                namespace: &none,
-                params: &none,
-                authorizer: None,
-            };
-            let of = &catalogue::kind("", "v1", "ConfigMap").unwrap().of;
-            policy.mutations[0].patched(policy.spec(), inputs, of, &mut Effort::default()).unwrap_err()
-        };
+        let why = |policy: &MutatingPolicy| patched_by(policy).unwrap_err();
         let nested = |before: usize| format!("{}variables.v{before}{}", "[".repeat(100), "]".repeat(100));
         let deep = why(&policy(&nested, 60));
         assert!(deep.contains("its value nests more than 512 levels deep"), "{deep}");
