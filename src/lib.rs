@@ -15,7 +15,8 @@
 //! - Kinds: `expressions`, `custom`, `kinds`, `served`, `selector`
 //! - Requests: `access`, `request`, `answer`, `streams`
 //! - What is told of the server and its API: `discovery`, `openapi`, `metrics`
-//! - Reading and writing objects, each asking the other: `admission`, `registry`, `aggregation`
+//! - Reading and writing objects, each asking the other: `admission`, `registry`
+//! - Other API servers: `aggregation`
 //! - What is shown of objects: `representation`, `watch`
 //! - What every cluster has and what keeps it so: `bootstrap`, `administration`, `backup`, `given`, `watchdog`, `boot`,
 //!   `controllers`, `moving`

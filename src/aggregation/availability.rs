@@ -10,7 +10,7 @@ use http::Request;
 use http::header::{HOST, HeaderMap};
 use tokio::time::Instant;
 
-use super::{Remote, identity};
+use super::{Aggregation, Remote, identity};
 use crate::access::User;
 use crate::limits;
 use crate::outbound::{self};
@@ -85,11 +85,11 @@ pub fn is_available(object: &Value) -> bool {
 }
 
 /// Looks whether a server is there.
-pub async fn look(registry: &Registry, remote: &Remote) -> Found {
-    if let Some(found) = of_service(registry, remote) {
+pub async fn look(aggregation: &Aggregation, remote: &Remote) -> Found {
+    if let Some(found) = of_service(&aggregation.registry, remote) {
         return found;
     }
-    let mut attempts: FuturesUnordered<_> = (0..ATTEMPTS).map(|_| discover(registry, remote)).collect();
+    let mut attempts: FuturesUnordered<_> = (0..ATTEMPTS).map(|_| discover(aggregation, remote)).collect();
     let mut last = String::new();
     while let Some(outcome) = attempts.next().await {
         match outcome {
@@ -140,8 +140,9 @@ fn is_served_by(slice: &Value, port_name: &str) -> bool {
 }
 
 /// Asks a server for its group version.
-async fn discover(registry: &Registry, remote: &Remote) -> Result<(), String> {
-    let peer = remote.peer(registry, registry.aggregation.identity())?;
+async fn discover(aggregation: &Aggregation, remote: &Remote) -> Result<(), String> {
+    let registry = &aggregation.registry;
+    let peer = remote.peer(registry, aggregation.identity())?;
     let url = format!("https://{}{}", peer.address(), remote.path());
     let failing = |why: String| format!("failing or missing response from {url}: {why}");
     let request = ask_as_checker(&url, "").map_err(|error| failing(error.message))?;

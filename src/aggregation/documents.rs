@@ -12,11 +12,10 @@ use futures_util::{StreamExt as _, stream};
 use http::header::CONTENT_TYPE;
 use tokio::time::Instant;
 
-use super::{Remote, availability};
+use super::{Aggregation, Remote, availability};
 use crate::limits;
 use crate::openapi::Swagger;
 use crate::outbound::{self, Error};
-use crate::registry::Registry;
 
 /// Asks for all that a server has in one document.
 const ACCEPT: &str = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList,\
@@ -41,14 +40,14 @@ pub struct Listed {
 }
 
 /// Keeps what is listed up to date, for ever; `publish` is told of all that is listed whenever that changes.
-pub async fn keep(registry: Arc<Registry>, publish: impl Fn(&[Listed])) {
-    let mut changes = registry.aggregation.changes();
+pub async fn keep(aggregation: Arc<Aggregation>, publish: impl Fn(&[Listed])) {
+    let mut changes = aggregation.changes();
     let mut known: BTreeMap<String, Listed> = BTreeMap::new();
     let mut all_due = Instant::now() + limits::AGGREGATED_DISCOVERY_INTERVAL;
     loop {
         changes.borrow_and_update();
         let before = known.clone();
-        let remotes = registry.aggregation.all();
+        let remotes = aggregation.all();
         known.retain(|name, _| remotes.iter().any(|remote| remote.name == *name));
         let is_due = Instant::now() >= all_due;
         let mut asked = Vec::new();
@@ -63,15 +62,15 @@ pub async fn keep(registry: Arc<Registry>, publish: impl Fn(&[Listed])) {
         if is_due {
             all_due = Instant::now() + limits::AGGREGATED_DISCOVERY_INTERVAL;
         }
-        tell(&registry, &before, &known, &publish);
+        tell(&aggregation, &before, &known, &publish);
         let before = known.clone();
-        let mut told = stream::iter(asked.into_iter().map(|remote| ask(&registry, remote)))
+        let mut told = stream::iter(asked.into_iter().map(|remote| ask(&aggregation, remote)))
             .buffer_unordered(limits::AGGREGATED_DISCOVERY_ASKED);
         while let Some(listed) = told.next().await {
             known.insert(listed.remote.name.clone(), listed);
         }
         drop(told);
-        tell(&registry, &before, &known, &publish);
+        tell(&aggregation, &before, &known, &publish);
         let retries = known.values().any(|listed| listed.stale && listed.remote.is_available);
         let again = if retries { all_due.min(Instant::now() + RETRY) } else { all_due };
         tokio::select! {
@@ -82,14 +81,14 @@ pub async fn keep(registry: Arc<Registry>, publish: impl Fn(&[Listed])) {
 }
 
 fn tell(
-    registry: &Registry,
+    aggregation: &Aggregation,
     before: &BTreeMap<String, Listed>,
     known: &BTreeMap<String, Listed>,
     publish: &impl Fn(&[Listed]),
 ) {
     if before != known {
         let all: Vec<Listed> = known.values().cloned().collect();
-        registry.aggregation.set_documents(&all);
+        aggregation.known.set_documents(&all);
         publish(&all);
     }
 }
@@ -99,14 +98,14 @@ fn stale(remote: &Arc<Remote>) -> Listed {
 }
 
 /// Asks a server what it has.
-async fn ask(registry: &Registry, remote: Arc<Remote>) -> Listed {
+async fn ask(aggregation: &Aggregation, remote: Arc<Remote>) -> Listed {
     if !remote.is_available {
         return stale(&remote);
     }
-    match resources(registry, &remote).await {
+    match resources(aggregation, &remote).await {
         Ok(resources) => {
-            let openapi = openapi(registry, &remote).await.unwrap_or_default();
-            let swagger = swagger(registry, &remote).await.map(Arc::new);
+            let openapi = openapi(aggregation, &remote).await.unwrap_or_default();
+            let swagger = swagger(aggregation, &remote).await.map(Arc::new);
             Listed { resources, stale: false, openapi, swagger, remote }
         }
         Err(why) => {
@@ -117,13 +116,13 @@ async fn ask(registry: &Registry, remote: Arc<Remote>) -> Listed {
 }
 
 /// A document of a server: its media type and itself.
-async fn fetch(registry: &Registry, remote: &Remote, path: &str, accept: &str) -> Result<(u16, String, Value), String> {
-    let peer = remote.peer(registry, registry.aggregation.identity())?;
+async fn fetch(aggregation: &Aggregation, remote: &Remote, path: &str, accept: &str) -> Result<(u16, String, Value), String> {
+    let peer = remote.peer(&aggregation.registry, aggregation.identity())?;
     let request = availability::ask_as_checker(&format!("https://{}{path}", peer.address()), accept);
     let request = request.map_err(|error| error.message)?;
     let deadline = Instant::now() + limits::AGGREGATED_CHECK_TIMEOUT;
     let fetching = async {
-        let answer = registry.outbound.send(&peer, request, deadline).await?;
+        let answer = aggregation.registry.outbound.send(&peer, request, deadline).await?;
         let code = answer.status().as_u16();
         let media = answer.headers().get(CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or("").to_owned();
         let body = outbound::read(answer.into_body(), limits::AGGREGATED_DISCOVERY_BYTES).await?;
@@ -138,9 +137,9 @@ async fn fetch(registry: &Registry, remote: &Remote, path: &str, accept: &str) -
 }
 
 /// The resources of a group version, out of the one document that has all, or out of its own.
-async fn resources(registry: &Registry, remote: &Remote) -> Result<Vec<Value>, String> {
+async fn resources(aggregation: &Aggregation, remote: &Remote) -> Result<Vec<Value>, String> {
     let (code, media, document) =
-        fetch(registry, remote, "/apis", ACCEPT).await.or_else(|why| match why.starts_with("invalid character") {
+        fetch(aggregation, remote, "/apis", ACCEPT).await.or_else(|why| match why.starts_with("invalid character") {
             true => Ok((200, String::new(), Value::Null)),
             false => Err(why),
         })?;
@@ -151,7 +150,7 @@ async fn resources(registry: &Registry, remote: &Remote) -> Result<Vec<Value>, S
         503 => return Err("503".into()),
         _ => {}
     }
-    let (code, _, document) = fetch(registry, remote, &remote.path(), "application/json").await?;
+    let (code, _, document) = fetch(aggregation, remote, &remote.path(), "application/json").await?;
     if code != 200 || document.str_at(&["kind"]) != "APIResourceList" {
         return Err(format!("no list of resources: {code}"));
     }
@@ -227,8 +226,8 @@ fn of_legacy(document: &Value) -> Vec<Value> {
 }
 
 /// Where the documents of OpenAPI v3 of a group version and of its group are.
-async fn openapi(registry: &Registry, remote: &Remote) -> Option<Vec<(String, String)>> {
-    let (_, _, index) = fetch(registry, remote, "/openapi/v3", "application/json").await.ok()?;
+async fn openapi(aggregation: &Aggregation, remote: &Remote) -> Option<Vec<(String, String)>> {
+    let (_, _, index) = fetch(aggregation, remote, "/openapi/v3", "application/json").await.ok()?;
     let of_group = format!("/apis/{}", remote.group);
     let of_group = catalogue::group(&remote.group).is_none().then_some(of_group); // groups that are built in have one
     let found = std::iter::once(remote.path()).chain(of_group).filter_map(|path| {
@@ -241,8 +240,8 @@ async fn openapi(registry: &Registry, remote: &Remote) -> Option<Vec<(String, St
 }
 
 /// What a server says of its group version in OpenAPI v2.
-async fn swagger(registry: &Registry, remote: &Remote) -> Option<Swagger> {
-    let (code, _, document) = fetch(registry, remote, "/openapi/v2", "application/json").await.ok()?;
+async fn swagger(aggregation: &Aggregation, remote: &Remote) -> Option<Swagger> {
+    let (code, _, document) = fetch(aggregation, remote, "/openapi/v2", "application/json").await.ok()?;
     (code == 200).then(|| Swagger::below(&document, &format!("{}/", remote.path())))
 }
 

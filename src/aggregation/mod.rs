@@ -9,19 +9,20 @@
 pub mod availability;
 pub mod documents;
 mod identity;
+mod known;
 pub mod measured;
 pub mod pass;
 mod remote;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use flotilla_cluster::Interest;
-use parking_lot::{Mutex, RwLock};
+use parking_lot::Mutex;
 use tokio::sync::watch;
 
+use self::known::Known;
 use crate::follow::{Seen, follow};
 use crate::limits;
 use crate::outbound::{CredentialFiles, Identity};
@@ -38,20 +39,14 @@ pub const RESOURCE: &str = "apiservices";
 /// How long the certificate that is shown to other servers is used before it is looked at again.
 const IDENTITY_TIME: Duration = Duration::from_secs(600);
 
-/// The servers that answer for group versions of their own.
+/// The servers that answer for group versions of their own, as the objects of a registry name them.
 pub struct Aggregation {
-    /// Whether there are none: then nobody looks further.
-    is_empty: AtomicBool,
-    /// By group and version.
-    remotes: RwLock<BTreeMap<(String, String), Arc<Remote>>>,
-    /// Who has the documents of OpenAPI v3 that others have, by their paths in the index.
-    documents: RwLock<BTreeMap<String, Arc<Remote>>>,
-    changes: watch::Sender<u64>,
+    registry: Arc<Registry>,
+    known: Known,
     identity: Shown,
 }
 
 /// The certificate that other servers are shown.
-#[derive(Default)]
 struct Shown {
     given: CredentialFiles,
     made: Option<Arc<Pki>>,
@@ -64,54 +59,27 @@ impl std::fmt::Debug for Aggregation {
     }
 }
 
-impl Default for Aggregation {
-    fn default() -> Self {
-        Self {
-            is_empty: AtomicBool::new(true),
-            remotes: RwLock::default(),
-            documents: RwLock::default(),
-            changes: watch::Sender::new(0),
-            identity: Shown::default(),
-        }
-    }
-}
-
 impl Aggregation {
-    /// None yet. Other servers are shown a certificate of these files, or else the one that is made here.
-    pub fn new(given: CredentialFiles, made: Arc<Pki>) -> Self {
-        Self { identity: Shown { given, made: Some(made), kept: Mutex::default() }, ..Self::default() }
+    /// Knows no server yet. Other servers are shown the certificate in the files `given`. If these name none, they are
+    /// shown the one that `made` issues; `None` issues none.
+    pub fn new(registry: Arc<Registry>, given: CredentialFiles, made: Option<Arc<Pki>>) -> Self {
+        Self { registry, known: Known::default(), identity: Shown { given, made, kept: Mutex::default() } }
     }
 
     /// Who answers for what a path names, or has that document of OpenAPI v3, if that is another server. The path need
     /// not be decoded: groups and versions have no escapes.
     pub fn of_path(&self, path: &str) -> Option<Arc<Remote>> {
-        if self.is_empty.load(Ordering::Acquire) {
-            return None;
-        }
-        if let Some(document) = path.strip_prefix("/openapi/v3/") {
-            return self.documents.read().get(document).cloned();
-        }
-        let mut segments = path.strip_prefix("/apis/")?.splitn(3, '/');
-        let (group, version) = (segments.next()?, segments.next().filter(|version| !version.is_empty())?);
-        self.remotes.read().get(&(group.to_owned(), version.to_owned())).cloned()
-    }
-
-    fn set_documents(&self, listed: &[documents::Listed]) {
-        let of = |listed: &documents::Listed| {
-            let remote = Arc::clone(&listed.remote);
-            listed.openapi.iter().map(move |(path, _)| (path.clone(), Arc::clone(&remote))).collect::<Vec<_>>()
-        };
-        *self.documents.write() = listed.iter().flat_map(of).collect();
+        self.known.of_path(path)
     }
 
     /// All of them, by group and version.
     pub fn all(&self) -> Vec<Arc<Remote>> {
-        self.remotes.read().values().cloned().collect()
+        self.known.all()
     }
 
     /// Told whenever one comes, goes, or changes.
     pub fn changes(&self) -> watch::Receiver<u64> {
-        self.changes.subscribe()
+        self.known.changes()
     }
 
     /// What this server proves itself with to other servers.
@@ -138,16 +106,15 @@ impl Aggregation {
     }
 
     /// Follows what is stored, for ever.
-    pub async fn follow(registry: Arc<Registry>) {
-        let Some(served) = registry.resources.of_resource(GROUP, RESOURCE) else { return };
-        let own = &registry.aggregation;
+    pub async fn follow(self: Arc<Self>) {
+        let Some(served) = self.registry.resources.of_resource(GROUP, RESOURCE) else { return };
         // What a list found is taken in as a whole, since others may be gone.
         let mut listed: Option<BTreeMap<(String, String), Arc<Remote>>> = None;
-        follow(&registry.table(&served), Interest::default(), |seen| match seen {
+        follow(&self.registry.table(&served), Interest::default(), |seen| match seen {
             Seen::Begin => listed = Some(BTreeMap::new()),
             Seen::Listed(_) => {
                 if let Some(all) = listed.take() {
-                    own.change(|remotes| *remotes = all);
+                    self.known.change(|remotes| *remotes = all);
                 }
             }
             seen => {
@@ -161,48 +128,10 @@ impl Aggregation {
                 };
                 match &mut listed {
                     Some(all) => set(all),
-                    None => own.change(set),
+                    None => self.known.change(set),
                 }
             }
         })
         .await;
-    }
-
-    fn change(&self, change: impl FnOnce(&mut BTreeMap<(String, String), Arc<Remote>>)) {
-        let mut remotes = self.remotes.write();
-        let before = remotes.clone();
-        change(&mut remotes);
-        self.is_empty.store(remotes.is_empty(), Ordering::Release);
-        if *remotes != before {
-            self.changes.send_modify(|times| *times += 1);
-        }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use flotilla_proto::value;
-
-    use super::*;
-
-    #[test]
-    fn whose_a_path_is() {
-        let own = Aggregation::default();
-        let service = value!({"metadata": {"name": "v1.a.example"}, "spec": {
-            "group": "a.example", "version": "v1", "service": {"namespace": "n", "name": "s"}}});
-        let remote = Arc::new(Remote::of(&service).unwrap());
-        assert!(own.of_path("/apis/a.example/v1").is_none());
-        own.change(|remotes| drop(remotes.insert(remote::split_name("v1.a.example").unwrap(), remote)));
-        for path in ["/apis/a.example/v1", "/apis/a.example/v1/", "/apis/a.example/v1/things/x"] {
-            assert!(own.of_path(path).is_some(), "{path}");
-        }
-        for path in ["/apis/a.example", "/apis/a.example/", "/apis/a.example/v2/x", "/api/v1", "/apis"] {
-            assert!(own.of_path(path).is_none(), "{path}");
-        }
-        let before = *own.changes().borrow();
-        own.change(|_| {});
-        assert_eq!(*own.changes().borrow(), before, "nothing changed");
-        own.change(BTreeMap::clear);
-        assert!(own.of_path("/apis/a.example/v1").is_none() && *own.changes().borrow() > before);
     }
 }

@@ -5,18 +5,17 @@ use http::header::{HOST, HeaderMap, HeaderName, HeaderValue, LOCATION};
 use http::{Method, Request};
 use tokio::time::Instant;
 
-use super::{Remote, identity};
+use super::{Aggregation, Remote, identity};
 use crate::access::User;
 use crate::answer::{self, CACHING};
 use crate::limits;
 use crate::outbound::{self, Alone, Answer, Error, Peer};
-use crate::registry::Registry;
 use crate::status::ApiResult;
 use crate::streams::{Destination, Manner, Passing, forwarded, proxy, upgrade};
 
 /// Has another server answer a request, whose user may make it. `lasts` says that the answer has no end of its own.
 pub async fn answer(
-    registry: &Registry,
+    aggregation: &Aggregation,
     remote: &Remote,
     passing: &Passing<'_>,
     user: &User,
@@ -26,7 +25,7 @@ pub async fn answer(
     if !remote.is_available {
         return Ok(refusal(503, "service unavailable"));
     }
-    let Ok(peer) = remote.peer(registry, registry.aggregation.identity()) else {
+    let Ok(peer) = remote.peer(&aggregation.registry, aggregation.identity()) else {
         return Ok(refusal(503, "service unavailable"));
     };
     let Passing { request, path, query, .. } = *passing;

@@ -31,7 +31,7 @@ pub async fn run(agent: Rc<Agent>, measured: QueueMetrics) -> ApiResult<()> {
     let [own_table, service_table, slice_table] = [&own, &services, &slices].map(|of| agent.registry.table(of));
     // What concerns a Service concerns the API services that it stands for.
     let concern = |namespace: &str, name: &str| {
-        for remote in agent.registry.aggregation.all() {
+        for remote in agent.settings.aggregation.all() {
             if remote.namespace == namespace && remote.service == name {
                 queue.add(remote.name.clone());
             }
@@ -50,7 +50,7 @@ pub async fn run(agent: Rc<Agent>, measured: QueueMetrics) -> ApiResult<()> {
         }),
         follow(&slice_table, Interest::default(), |seen| {
             let Some(object) = seen.live().or(seen.deleted()) else { return };
-            if agent.registry.aggregation.all().is_empty() {
+            if agent.settings.aggregation.all().is_empty() {
                 return;
             }
             if let Ok(slice) = crate::registry::stored_value(object) {
@@ -67,7 +67,7 @@ async fn keep(agent: &Agent, own: &Arc<Served>, name: String) -> ApiResult<Then>
     let Some(object) = agent.get(target)? else { return Ok(Then::Rest) };
     let (found, then) = match Remote::of(&object) {
         None => (Found::local(), Then::Rest),
-        Some(remote) => (availability::look(&agent.registry, &remote).await, Then::Again(availability::LOOK_INTERVAL)),
+        Some(remote) => (availability::look(&agent.settings.aggregation, &remote).await, Then::Again(availability::LOOK_INTERVAL)),
     };
     if let Some(reason) = found.is_lost(&object) {
         let labels = [("name", &*name), ("reason", reason)];

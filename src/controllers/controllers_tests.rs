@@ -10,6 +10,7 @@ use crate::config::PortRange;
 use crate::drain::DrainBegin;
 use crate::enablement::Enablement;
 use crate::limits;
+use crate::outbound::CredentialFiles;
 use crate::registry::{DeleteOptions, Propagation, Target};
 use crate::scratch::Scratch;
 use crate::served::Served;
@@ -40,8 +41,18 @@ impl Cluster {
             enablement: Enablement::default(),
             now: crate::registry::now().to_string(),
         };
-        let settings =
-            Settings { publishes: true, embedded: true, member, issuer, root_ca, advertised, bootstrap, host };
+        let aggregation = Arc::new(Aggregation::new(Arc::clone(&registry), CredentialFiles::default(), None));
+        let settings = Settings {
+            publishes: true,
+            embedded: true,
+            member,
+            issuer,
+            root_ca,
+            advertised,
+            bootstrap,
+            aggregation,
+            host,
+        };
         let (begin, drain) = Drain::new();
         let controllers = start(&registry, &settings, &drain);
         Self { agent: Agent::new(registry, settings), _dir: dir, controllers, _begin: begin }

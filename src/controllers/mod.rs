@@ -49,6 +49,7 @@ use tokio::sync::watch;
 
 use self::agent::Agent;
 use crate::access::tokens::Issuer;
+use crate::aggregation::Aggregation;
 use crate::bootstrap::BootstrapInput;
 use crate::drain::Drain;
 use crate::metrics::queues::QueueMetrics;
@@ -75,6 +76,8 @@ pub struct Settings {
     pub publishes: bool,
     /// What of the configuration shows in the objects that every cluster has.
     pub bootstrap: BootstrapInput,
+    /// The servers that answer for group versions of their own.
+    pub aggregation: Arc<Aggregation>,
     /// Address and port of this server, under which what controllers ask is counted.
     pub host: String,
 }

@@ -7,6 +7,7 @@ use std::sync::{Arc, OnceLock};
 
 use flotilla_cluster::Standing;
 
+use crate::aggregation::Aggregation;
 use crate::boot::{Boot, StartError};
 use crate::bootstrap::{self, BootstrapInput, FrontProxy, Seed, SeedError};
 use crate::config::EndpointReconciler;
@@ -26,7 +27,11 @@ impl Beginning {
     ///
     /// # Errors
     /// When an object that must exist cannot be written by a server that is alone.
-    pub(super) async fn start(boot: &Boot, registry: &Arc<Registry>) -> Result<Self, StartError> {
+    pub(super) async fn start(
+        boot: &Boot,
+        registry: &Arc<Registry>,
+        aggregation: &Arc<Aggregation>,
+    ) -> Result<Self, StartError> {
         let beginning = Self::default();
         let input = bootstrap_input(boot);
         let settings = Settings {
@@ -37,6 +42,7 @@ impl Beginning {
             advertised: (boot.config.advertised(), boot.address.port()).into(),
             publishes: boot.config.endpoint_reconciler_type != EndpointReconciler::None,
             bootstrap: input.clone(),
+            aggregation: Arc::clone(aggregation),
             host: boot.address.to_string(),
         };
         let (registry, drain) = (Arc::clone(registry), boot.drain.clone());

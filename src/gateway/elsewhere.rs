@@ -31,7 +31,7 @@ pub(super) async fn answer(
     let registry = &gateway.registry;
     let passing = gateway.passing(head);
     let passing = Passing { drain: passing.drain.filter(|_| lasts || passing.is_upgrade()), ..passing };
-    let answering = pass::answer(registry, remote, &passing, &caller.user, lasts, payload);
+    let answering = pass::answer(&gateway.aggregation, remote, &passing, &caller.user, lasts, payload);
     if lasts {
         return answering.await;
     }

@@ -198,7 +198,7 @@ async fn route(
         Ok(impersonation) => caller.impersonation = impersonation,
         Err(error) => return answer::respond_error(&error, head.for_errors(), &caller.warnings),
     }
-    if let Some(remote) = gateway.registry.aggregation.of_path(head.path) {
+    if let Some(remote) = gateway.aggregation.of_path(head.path) {
         let answered = Box::pin(elsewhere::answer(gateway, head, &remote, payload, &mut caller, course)).await;
         return answered.unwrap_or_else(|error| answer::respond_error(&error, head.for_errors(), &caller.warnings));
     }

@@ -8,7 +8,8 @@ use flotilla_proto::catalogue;
 use flotilla_proto::schema::{Ref, Resource, Text};
 use parking_lot::Mutex;
 
-use crate::aggregation::{self, documents::Listed};
+use crate::aggregation::documents::{self, Listed};
+use crate::aggregation::Aggregation;
 use crate::custom::{self, Definitions};
 use crate::discovery::{self, Documents};
 use crate::embedded::TextError;
@@ -71,13 +72,13 @@ impl Published {
     }
 
     /// Lists what other servers have, now and as that changes, for ever.
-    pub fn follow_remotes(self: &Arc<Self>, registry: &Arc<Registry>) -> JoinHandle<()> {
-        let (published, registry) = (Arc::clone(self), Arc::clone(registry));
+    pub fn follow_remotes(self: &Arc<Self>, aggregation: &Arc<Aggregation>) -> JoinHandle<()> {
+        let (published, aggregation) = (Arc::clone(self), Arc::clone(aggregation));
         let publish = move |remotes: &[Listed]| {
             published.rebuild(|further| further[1] = remotes.iter().map(elsewhere).collect());
             published.openapi.store(Arc::new(published.openapi.load().with_remote(said(remotes))));
         };
-        actix_web::rt::spawn(aggregation::documents::keep(registry, publish))
+        actix_web::rt::spawn(documents::keep(aggregation, publish))
     }
 
     fn rebuild(&self, change: impl FnOnce(&mut [Vec<discovery::Served>; 2])) {

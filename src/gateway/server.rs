@@ -46,6 +46,8 @@ use crate::watchdog::{self, Watchdog, Work};
 pub struct Gateway {
     /// Objects.
     pub registry: Arc<Registry>,
+    /// Other servers that answer for group versions.
+    pub aggregation: Arc<Aggregation>,
     /// Finds users.
     pub authenticator: Arc<Authenticator>,
     /// Issues tokens of service accounts.
@@ -100,9 +102,9 @@ impl Gateway {
         registry.authorizer = boot.authorizer.clone();
         registry.routes_by_endpoints = boot.config.enable_aggregator_routing;
         registry.kubelets = Kubelets::of(&boot.config);
-        let given = CredentialFiles::new(boot.config.proxy_files(), None);
-        registry.aggregation = Aggregation::new(given, Arc::clone(&boot.pki));
         let registry = Arc::new(registry);
+        let shown = CredentialFiles::new(boot.config.proxy_files(), None);
+        let aggregation = Arc::new(Aggregation::new(Arc::clone(&registry), shown, Some(Arc::clone(&boot.pki))));
         capabilities::decide(boot.config.allow_privileged);
         let address = format!("{}:{}", boot.config.advertised(), boot.address.port());
         let published = Published::new(address, &Arc::new(boot.config.runtime_config.clone()))?;
@@ -111,10 +113,10 @@ impl Gateway {
         registry.authorizer.rbac.is_complete().await;
         let _ = registry.resources.changes().wait_for(|times| *times > 0).await; // what is stored is served
         registry.admission.is_complete(outside.len()).await;
-        let beginning = Beginning::start(boot, &registry).await?;
+        let beginning = Beginning::start(boot, &registry, &aggregation).await?;
         following.extend(outside);
-        following.push(actix_web::rt::spawn(Aggregation::follow(Arc::clone(&registry))));
-        following.push(published.follow_remotes(&registry));
+        following.push(actix_web::rt::spawn(Arc::clone(&aggregation).follow()));
+        following.push(published.follow_remotes(&aggregation));
         following.push(examine(&registry));
         let health = beginning.health(boot);
         let known = Arc::downgrade(&registry);
@@ -127,6 +129,7 @@ impl Gateway {
         let streams = boot.drain.or_removed(registry.store.standing());
         Ok(Arc::new(Self {
             registry,
+            aggregation,
             authenticator: Arc::clone(&boot.authenticator),
             following: following.into_iter().map(Following).collect(),
             issuer: boot.issuer.clone(),

@@ -54,7 +54,6 @@ pub use update::Change;
 
 use crate::access::Authorizer;
 use crate::admission::Admission;
-use crate::aggregation::Aggregation;
 use crate::config::PortRange;
 use crate::metrics::Metrics;
 use crate::outbound::Outbound;
@@ -82,8 +81,6 @@ pub struct Registry {
     pub admission: Admission,
     /// Asks other servers.
     pub outbound: Outbound,
-    /// Who answers for group versions of their own.
-    pub aggregation: Aggregation,
     /// How kubelets are reached.
     pub kubelets: subresources::remote::Kubelets,
     /// Whether Services are reached at their endpoints rather than at their cluster address.
@@ -156,7 +153,6 @@ impl Registry {
             metrics: Arc::default(),
             admission: Admission::default(),
             outbound: Outbound::default(),
-            aggregation: Aggregation::default(),
             kubelets: subresources::remote::Kubelets::default(),
             routes_by_endpoints: false,
             unreadable: unreadable::Unreadable::default(),

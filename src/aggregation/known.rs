@@ -1,0 +1,108 @@
+//! The servers that answer for group versions of their own, by what is asked of them.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use parking_lot::RwLock;
+use tokio::sync::watch;
+
+use super::Remote;
+use super::documents::Listed;
+
+/// The servers that are known now.
+#[derive(Debug)]
+pub(super) struct Known {
+    /// Whether there are none: then nobody looks further.
+    is_empty: AtomicBool,
+    /// By group and version.
+    remotes: RwLock<BTreeMap<(String, String), Arc<Remote>>>,
+    /// Who has the documents of OpenAPI v3 that others have, by their paths in the index.
+    documents: RwLock<BTreeMap<String, Arc<Remote>>>,
+    changes: watch::Sender<u64>,
+}
+
+impl Default for Known {
+    fn default() -> Self {
+        Self {
+            is_empty: AtomicBool::new(true),
+            remotes: RwLock::default(),
+            documents: RwLock::default(),
+            changes: watch::Sender::new(0),
+        }
+    }
+}
+
+impl Known {
+    /// Who answers for a path: see [`super::Aggregation::of_path`].
+    pub(super) fn of_path(&self, path: &str) -> Option<Arc<Remote>> {
+        if self.is_empty.load(Ordering::Acquire) {
+            return None;
+        }
+        if let Some(document) = path.strip_prefix("/openapi/v3/") {
+            return self.documents.read().get(document).cloned();
+        }
+        let mut segments = path.strip_prefix("/apis/")?.splitn(3, '/');
+        let (group, version) = (segments.next()?, segments.next().filter(|version| !version.is_empty())?);
+        self.remotes.read().get(&(group.to_owned(), version.to_owned())).cloned()
+    }
+
+    /// All of them, by group and version.
+    pub(super) fn all(&self) -> Vec<Arc<Remote>> {
+        self.remotes.read().values().cloned().collect()
+    }
+
+    /// Told whenever one comes, goes, or changes.
+    pub(super) fn changes(&self) -> watch::Receiver<u64> {
+        self.changes.subscribe()
+    }
+
+    /// Takes in which documents of OpenAPI v3 they have.
+    pub(super) fn set_documents(&self, listed: &[Listed]) {
+        let of = |listed: &Listed| {
+            let remote = Arc::clone(&listed.remote);
+            listed.openapi.iter().map(move |(path, _)| (path.clone(), Arc::clone(&remote))).collect::<Vec<_>>()
+        };
+        *self.documents.write() = listed.iter().flat_map(of).collect();
+    }
+
+    /// Changes which there are.
+    pub(super) fn change(&self, change: impl FnOnce(&mut BTreeMap<(String, String), Arc<Remote>>)) {
+        let mut remotes = self.remotes.write();
+        let before = remotes.clone();
+        change(&mut remotes);
+        self.is_empty.store(remotes.is_empty(), Ordering::Release);
+        if *remotes != before {
+            self.changes.send_modify(|times| *times += 1);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use flotilla_proto::value;
+
+    use super::*;
+    use crate::aggregation::remote::split_name;
+
+    #[test]
+    fn whose_a_path_is() {
+        let known = Known::default();
+        let service = value!({"metadata": {"name": "v1.a.example"}, "spec": {
+            "group": "a.example", "version": "v1", "service": {"namespace": "n", "name": "s"}}});
+        let remote = Arc::new(Remote::of(&service).unwrap());
+        assert!(known.of_path("/apis/a.example/v1").is_none());
+        known.change(|remotes| drop(remotes.insert(split_name("v1.a.example").unwrap(), remote)));
+        for path in ["/apis/a.example/v1", "/apis/a.example/v1/", "/apis/a.example/v1/things/x"] {
+            assert!(known.of_path(path).is_some(), "{path}");
+        }
+        for path in ["/apis/a.example", "/apis/a.example/", "/apis/a.example/v2/x", "/api/v1", "/apis"] {
+            assert!(known.of_path(path).is_none(), "{path}");
+        }
+        let before = *known.changes().borrow();
+        known.change(|_| {});
+        assert_eq!(*known.changes().borrow(), before, "nothing changed");
+        known.change(BTreeMap::clear);
+        assert!(known.of_path("/apis/a.example/v1").is_none() && *known.changes().borrow() > before);
+    }
+}
