@@ -1,14 +1,10 @@
 //! Starting a store: its directory, its log, its groups, and the thread that they share.
 
 use std::collections::BTreeMap;
-use std::fs::{DirBuilder, File, Permissions, TryLockError};
-use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt, PermissionsExt};
-use std::path::Path;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
 
-use actix::{Actor, Addr, System};
 use futures_util::future::{self, LocalBoxFuture};
 use tokio::sync::{oneshot, watch};
 use tokio::task::JoinHandle;
@@ -16,69 +12,33 @@ use tokio::time::Instant;
 
 use crate::chance;
 use crate::clock::HybridClock;
-use crate::group::{Applier, GroupClock, Proposer, Tables, Times, close_on_demand};
-use crate::limits::{LOCK_INTERVAL, LOCK_WAIT, PEER_VERSION, STOP_WAIT, TRIM_INTERVAL};
+use crate::group::{Tables, Times, close_on_demand};
+use crate::limits::{PEER_VERSION, STOP_WAIT, TRIM_INTERVAL};
 use crate::machine::Machine;
+use crate::peer::sight::Sight;
 use crate::peer::{Hello, Network, Peers, Transport, TransportOptions};
-use crate::raft::{Node, NodeOptions, Proposals, Replica};
+use crate::raft::Node;
 use crate::replica::alone;
 use crate::replica::balance;
-use crate::replica::closer::Closer;
 use crate::replica::dividing;
 use crate::replica::exchange::Exchange;
 use crate::replica::formation;
-use crate::replica::groups::{Group, Groups};
+use crate::replica::groups::Groups;
 use crate::replica::identity::{FORFEITED, Identity, IdentityFile, SINGLE_NAME};
-use crate::replica::leader::Leader;
 use crate::replica::mapping;
 use crate::replica::placement::Placement;
 use crate::replica::pulse;
-use crate::replica::reads::Reads;
 use crate::replica::room;
-use crate::replica::sight::Sight;
+use crate::replica::running::Running;
 use crate::replica::standing::{self, Standing};
+use crate::replica::starter::Starter;
 use crate::replica::succession;
-use crate::shard_map::{DEFAULT_GROUP, ShardMap, Slot, group_slot};
-use crate::snapshot::Snapshots;
-use crate::store::Running;
+use crate::roster::Replica;
+use crate::shard_map::{DEFAULT_GROUP, ShardMap, group_slot};
 use crate::task::Task;
 use crate::wal::disk::Disk;
 use crate::wal::{self, Wal, WalError, WalOptions};
 use crate::{Founder, Membership, OpenError, Options};
-
-/// Takes hold of the data directory, until the file is dropped. A process that was killed lets go of it only when it
-/// has given back its memory, which is waited for.
-pub(crate) fn lock(options: &Options) -> Result<File, OpenError> {
-    let directory = &options.directory;
-    let failed = |source| OpenError::Directory { directory: directory.clone(), source };
-    DirBuilder::new().recursive(true).mode(0o700).create(directory).map_err(failed)?;
-    make_private(directory);
-    let path = directory.join("lock");
-    let file = File::options().create(true).write(true).truncate(false).mode(0o600).open(&path).map_err(failed)?;
-    make_private(&path);
-    let began = std::time::Instant::now();
-    loop {
-        match file.try_lock() {
-            Ok(()) => return Ok(file),
-            Err(TryLockError::WouldBlock) if began.elapsed() < LOCK_WAIT => std::thread::sleep(LOCK_INTERVAL),
-            Err(TryLockError::WouldBlock) => return Err(OpenError::Locked { directory: directory.clone() }),
-            Err(TryLockError::Error(source)) => return Err(failed(source)),
-        }
-    }
-}
-
-/// Takes from others what they may do with a file or directory: who may open the lock, may hold it.
-fn make_private(path: &Path) {
-    let Ok(found) = std::fs::metadata(path) else { return };
-    let mode = found.permissions().mode();
-    if mode & 0o077 == 0 {
-        return;
-    }
-    match std::fs::set_permissions(path, Permissions::from_mode(mode & !0o077)) {
-        Ok(()) => tracing::info!(path = %path.display(), "others may not use this any more: it is the server's own"),
-        Err(error) => tracing::warn!(path = %path.display(), %error, "others may use what is the server's own"),
-    }
-}
 
 /// Runs a store until it is stopped. Everything of it but the log's writer lives on this thread, so that a write
 /// passes from one part to the next without waking another thread.
@@ -310,69 +270,6 @@ impl<'a> Here<'a> {
 
 fn elapsed_ms(since: Instant) -> u64 {
     since.elapsed().as_millis() as u64
-}
-
-/// Starts groups, before and while the store is open.
-pub(crate) struct Starter {
-    machine: Machine,
-    pub(crate) options: Options,
-    pub(crate) tables: Arc<Tables>,
-    pub(crate) groups: Groups,
-    wal: Wal,
-    /// Id of this replica.
-    pub(crate) id: u64,
-    peers: Option<Arc<dyn Peers>>,
-    on_lost: Arc<dyn Fn() + Send + Sync>,
-}
-
-impl Starter {
-    /// The group with a number, started if it was not.
-    pub(crate) async fn start(&self, slot: Slot) -> Result<Arc<Group>, OpenError> {
-        let clock = self.tables.clock(slot);
-        if let Some(group) = self.groups.get(clock.name()) {
-            return Ok(group);
-        }
-        let directory = self.options.directory.join("snapshots").join(&**clock.name());
-        let snapshots = Snapshots::open(self.machine.disk.clone(), directory)?;
-        let started = self.start_with(&clock, snapshots).await;
-        let failed = |source| OpenError::Group { group: clock.name().to_string(), source };
-        Ok(self.groups.insert(clock.name().clone(), started.map_err(failed)?))
-    }
-
-    async fn start_with(
-        &self,
-        clock: &Arc<GroupClock>,
-        snapshots: Snapshots,
-    ) -> Result<Group, Box<dyn std::error::Error + Send + Sync>> {
-        let Starter { options, tables, wal, id, peers, .. } = self;
-        let thread = System::current().arbiter().clone();
-        let applier = Applier::new(thread, clock.clone(), tables.clone(), options);
-        let node_options = NodeOptions {
-            node: *id,
-            group: wal.group(clock.name()),
-            name: clock.name().clone(),
-            wal: wal.clone(),
-            peers: peers.clone(),
-            applier,
-            snapshots,
-            snapshot_log_bytes: options.snapshot_log_bytes,
-            is_survivor: options.is_survivor,
-            on_fatal: options.on_fatal.clone(),
-            on_lost: self.on_lost.clone(),
-        };
-        let (node, proposals) = Node::start(node_options).await?;
-        let proposer: Addr<Proposer<Proposals>> = Proposer::new(proposals, clock.clone()).start();
-        let (leads, led) = watch::channel(false);
-        let genesis = clock.hybrid().now().max(options.above);
-        actix::spawn(node.clone().keep_time());
-        actix::spawn(node.clone().follow_leadership(proposer.clone(), leads, genesis));
-        let leader = Leader::new(node, *id, clock.clone(), proposer.clone(), peers.clone());
-        clock.serve(match leader.has_others() {
-            true => Closer::new(leader.clone()).start().recipient(),
-            false => proposer.recipient(),
-        });
-        Ok(Group { reads: Reads::start(leader.clone()), leader, leads: led })
-    }
 }
 
 /// What is to be done from time to time.

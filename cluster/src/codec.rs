@@ -9,7 +9,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 use compact_str::CompactString;
 
-use crate::group::{Action, Batch, Command, Filling, Operation, ShardId, Step};
+use crate::entry::{Action, Batch, Command, Filling, Operation, ShardId, Step};
 use crate::object::{Attempt, Term};
 use crate::{Expectation, Key, Layout, Object, Revision, TableId, Terms};
 

@@ -31,6 +31,21 @@
 //! - Within a shard revisions rise with the log; what a closed revision shows never changes.
 //! - No lock is held across an await, and none for longer than a bounded chunk of work.
 //! - Every bound is in [`limits`].
+//!
+//! # Order
+//!
+//! A module imports only modules that are named before it here; `tests/layers.rs` of the workspace checks that.
+//!
+//! - Bounds, names and values: `limits`, `chance`, `chunk`, `progress`, `task`, `revision`, `key`, `marks`, `roster`,
+//!   `object`, `write`
+//! - The log on the disk, how tables are divided, what a store is opened with: `wal`, `shard_map`, `options`, `lock`
+//! - Clocks, other replicas, and the machine below all of this: `clock`, `peer`, `machine`
+//! - What is agreed upon: `entry`, `codec`
+//! - Tables and who is told of their changes, each asking the other: `table`, `watch`
+//! - What is replicated together: `group`
+//! - Agreement: `snapshot`, `raft`
+//! - This replica among the others: `replica`
+//! - The store: `boot`, `backup`, `store`, `members`, `preferences`, `shards`
 
 /// Whether a mistake is made that simulations must find: never but in such a simulation.
 #[cfg(test)]
@@ -52,9 +67,11 @@ mod chance;
 mod chunk;
 mod clock;
 mod codec;
+mod entry;
 mod group;
 mod key;
 pub mod limits;
+mod lock;
 mod machine;
 mod marks;
 mod members;
@@ -67,6 +84,7 @@ mod progress;
 mod raft;
 mod replica;
 mod revision;
+mod roster;
 mod shard_map;
 mod shards;
 #[cfg(test)]

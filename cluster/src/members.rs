@@ -13,8 +13,9 @@ use crate::limits::{
 use crate::peer::{Hello, Lane, Peers, Target};
 use crate::raft::{GroupStatus, Unchanged};
 use crate::replica::mapping;
+use crate::replica::running::Running;
 use crate::shard_map::{DEFAULT_GROUP, Slot, group_name};
-use crate::store::{Running, Store};
+use crate::store::Store;
 use crate::{Expectation, ReadError, Revision};
 
 /// A cluster as one replica sees it.

@@ -7,7 +7,8 @@ use std::time::Duration;
 
 use parking_lot::Mutex;
 
-use crate::machine::{Machine, WallClock};
+use crate::clock::WallClock;
+use crate::machine::Machine;
 use crate::wal::disk::Disk as _;
 use crate::wal::simulated_disk::SimulatedDisk;
 use crate::{

@@ -116,7 +116,12 @@ async fn ask(aggregation: &Aggregation, remote: Arc<Remote>) -> Listed {
 }
 
 /// A document of a server: its media type and itself.
-async fn fetch(aggregation: &Aggregation, remote: &Remote, path: &str, accept: &str) -> Result<(u16, String, Value), String> {
+async fn fetch(
+    aggregation: &Aggregation,
+    remote: &Remote,
+    path: &str,
+    accept: &str,
+) -> Result<(u16, String, Value), String> {
     let peer = remote.peer(&aggregation.registry, aggregation.identity())?;
     let request = availability::ask_as_checker(&format!("https://{}{path}", peer.address()), accept);
     let request = request.map_err(|error| error.message)?;
@@ -138,11 +143,12 @@ async fn fetch(aggregation: &Aggregation, remote: &Remote, path: &str, accept: &
 
 /// The resources of a group version, out of the one document that has all, or out of its own.
 async fn resources(aggregation: &Aggregation, remote: &Remote) -> Result<Vec<Value>, String> {
-    let (code, media, document) =
-        fetch(aggregation, remote, "/apis", ACCEPT).await.or_else(|why| match why.starts_with("invalid character") {
+    let (code, media, document) = fetch(aggregation, remote, "/apis", ACCEPT).await.or_else(|why| {
+        match why.starts_with("invalid character") {
             true => Ok((200, String::new(), Value::Null)),
             false => Err(why),
-        })?;
+        }
+    })?;
     match code {
         200 if media.contains("g=apidiscovery.k8s.io") && media.contains("as=APIGroupDiscoveryList") => {
             return Ok(of_aggregated(&document, remote));

@@ -67,7 +67,9 @@ async fn keep(agent: &Agent, own: &Arc<Served>, name: String) -> ApiResult<Then>
     let Some(object) = agent.get(target)? else { return Ok(Then::Rest) };
     let (found, then) = match Remote::of(&object) {
         None => (Found::local(), Then::Rest),
-        Some(remote) => (availability::look(&agent.settings.aggregation, &remote).await, Then::Again(availability::LOOK_INTERVAL)),
+        Some(remote) => {
+            (availability::look(&agent.settings.aggregation, &remote).await, Then::Again(availability::LOOK_INTERVAL))
+        }
     };
     if let Some(reason) = found.is_lost(&object) {
         let labels = [("name", &*name), ("reason", reason)];

@@ -8,8 +8,8 @@ use flotilla_proto::catalogue;
 use flotilla_proto::schema::{Ref, Resource, Text};
 use parking_lot::Mutex;
 
-use crate::aggregation::documents::{self, Listed};
 use crate::aggregation::Aggregation;
+use crate::aggregation::documents::{self, Listed};
 use crate::custom::{self, Definitions};
 use crate::discovery::{self, Documents};
 use crate::embedded::TextError;

@@ -13,10 +13,10 @@ use futures_util::{StreamExt, TryStreamExt, stream};
 
 use super::{BackupHeader, BackupReadError, BackupReader, BackupSummary};
 use crate::limits::RESTORE_CHUNKS_IN_FLIGHT;
+use crate::lock::lock;
 use crate::machine::Machine;
 use crate::{
-    Draft, Expectation, Key, Mutation, Object, OpenError, Options, Outcome, Revision, Store, TableId, Write,
-    WriteError, boot,
+    Draft, Expectation, Key, Mutation, Object, OpenError, Options, Outcome, Revision, Store, TableId, Write, WriteError,
 };
 
 /// A file that is in a data directory as long as it holds a part of a backup.
@@ -112,10 +112,10 @@ where
     if options.above >= Revision::LAST {
         return Err(RestoreError::Exhausted(options.above));
     }
-    let lock = boot::lock(&options)?;
+    let held = lock(&options)?;
     let directory = options.directory.clone();
     refuse_content(&directory)?;
-    let made = make(options, lock, drafts).await;
+    let made = make(options, held, drafts).await;
     if made.is_err() {
         clear(&directory);
     }

@@ -7,10 +7,10 @@ use futures_util::future::try_join_all;
 use tokio::time::Instant;
 
 use super::{BackupHeader, FORMAT, KIND_END, KIND_HEADER, KIND_OBJECTS, MAGIC};
+use crate::clock::WallClock;
 use crate::codec::{put_long, put_object, put_text};
 use crate::group::Tables;
 use crate::limits::{BACKUP_ATTEMPTS, BACKUP_CHUNK_BYTES, BACKUP_TIMEOUT, CLOSING_TIMEOUT, SCAN_UNDER_LOCK_MAX};
-use crate::machine::WallClock;
 use crate::{
     Compacted, Cursor, Object, ReadError, Revision, Selection, Snapshot, SnapshotError, Store, TableId, chunk,
 };

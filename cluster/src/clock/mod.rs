@@ -10,7 +10,9 @@
 //! Between two frames the clocks of others go on as this one does, as far as machines count seconds alike
 //! ([`CLOCK_DRIFT_PARTS`]). So a promise is mostly known without asking for it.
 
+mod group;
 mod promises;
+mod wall;
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -20,10 +22,11 @@ use parking_lot::Mutex;
 use tokio::sync::Notify;
 use tokio::time::{Instant, timeout_at};
 
+pub(crate) use self::group::{Close, GroupClock};
 use self::promises::{Due, Promises};
+pub(crate) use self::wall::WallClock;
 use crate::Revision;
 use crate::limits::CLOCK_LEAD_MAX;
-use crate::machine::WallClock;
 
 /// The clock of this replica; all its groups assign revisions by it. Cheap to clone.
 #[derive(Clone)]

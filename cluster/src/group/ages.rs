@@ -96,7 +96,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn revisions_are_out_of_date_although_nothing_happens() {
-        let clock = HybridClock::new(crate::machine::WallClock::new(|| 1_790_000_000_000)); // it stands still
+        let clock = HybridClock::new(crate::clock::WallClock::new(|| 1_790_000_000_000)); // it stands still
         let (mut times, told) = (Times::new(clock.clone(), AGE), clock.now());
         for second in 0..400 {
             times.pass(Instant::now());

@@ -7,8 +7,10 @@ use std::time::Duration;
 use actix::{Addr, ArbiterHandle};
 use tokio::time::Instant;
 
+use super::Tables;
 use super::ages::Ages;
-use super::{Batch, GroupClock, ShardId, Step, Tables};
+use crate::clock::GroupClock;
+use crate::entry::{Batch, ShardId, Step};
 use crate::limits::SHARED_ENCODING_AGE;
 use crate::shard_map::takes_writes;
 use crate::table::Extent;

@@ -4,10 +4,10 @@ use std::cell::Cell;
 use std::collections::BTreeMap;
 use std::rc::Rc;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 
-use super::{GroupClock, Tables};
+use super::Tables;
 use crate::Revision;
+use crate::clock::GroupClock;
 use crate::limits::{CLOSING_INTERVAL, CLOSING_RETRY_INTERVAL};
 use crate::shard_map::Slot;
 
@@ -18,7 +18,7 @@ pub(crate) async fn close_on_demand(tables: Arc<Tables>) {
     loop {
         tables.demands().notified().await;
         for clock in tables.clocks() {
-            let wanted = Revision::new(clock.wanted.load(Ordering::Acquire));
+            let wanted = clock.wanted();
             let busy = closing.entry(clock.slot()).or_default();
             if wanted > clock.closed() && !busy.replace(true) {
                 actix::spawn(close(clock, wanted, busy.clone()));
@@ -34,7 +34,5 @@ async fn close(clock: Arc<GroupClock>, wanted: Revision, busy: Rc<Cell<bool>>) {
         tokio::time::sleep(CLOSING_RETRY_INTERVAL).await;
     }
     busy.set(false);
-    if Revision::new(clock.wanted.load(Ordering::Acquire)) > clock.closed() {
-        clock.demands.notify_one(); // what was wanted meanwhile, or still is
-    }
+    clock.demand_again(); // what was wanted meanwhile, or still is
 }

@@ -4,21 +4,15 @@
 mod admission;
 mod ages;
 mod applier;
-mod batch;
-mod clock;
 mod closer;
 mod proposer;
 mod sequencer;
-mod step;
 mod tables;
 
 pub(crate) use self::admission::{Admission, Permit};
 pub(crate) use self::ages::Times;
 pub(crate) use self::applier::{Applier, Captured, Outcomes};
-pub(crate) use self::batch::{Batch, Command, Operation};
-pub(crate) use self::clock::{Close, GroupClock};
 pub(crate) use self::closer::close_on_demand;
 pub(crate) use self::proposer::{Advance, Lead, Log, Propose, Proposer, Replies};
 pub(crate) use self::sequencer::Sequencer;
-pub(crate) use self::step::{Action, Filling, ShardId, Step};
 pub(crate) use self::tables::Tables;

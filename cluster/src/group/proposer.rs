@@ -7,7 +7,9 @@ use actix::{Actor, ActorFutureExt, AsyncContext, Context, Handler, Message, Wrap
 use tokio::sync::oneshot;
 
 use super::applier::Outcomes;
-use super::{Action, Batch, Close, Command, GroupClock, Operation, Permit, Sequencer, Step};
+use super::{Permit, Sequencer};
+use crate::clock::{Close, GroupClock};
+use crate::entry::{Action, Batch, Command, Operation, Step};
 use crate::limits::{BATCH_BYTES_MAX, BATCH_WRITES_MAX, BATCHES_IN_FLIGHT_MAX, GROUP_CLOSES_MAX, GROUP_WRITES_MAX};
 use crate::object::Attempt;
 use crate::shard_map::Epoch;

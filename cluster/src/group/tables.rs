@@ -9,8 +9,9 @@ use dashmap::DashMap;
 use parking_lot::RwLock;
 use tokio::sync::{Notify, watch};
 
-use super::{GroupClock, ShardId};
+use crate::clock::GroupClock;
 use crate::clock::HybridClock;
+use crate::entry::ShardId;
 use crate::shard_map::{self, MAP_TABLE, ShardMap, Slot, group_name, takes_writes};
 use crate::table::shard::Shard;
 use crate::table::{Division, Divisions, Place};

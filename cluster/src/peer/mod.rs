@@ -15,6 +15,7 @@ mod outbox;
 mod presence;
 mod served;
 mod session;
+pub(crate) mod sight;
 mod timing;
 mod transport;
 mod wire;

@@ -6,8 +6,8 @@ use std::sync::Arc;
 
 use parking_lot::Mutex;
 
-use super::types::Replica;
 use crate::peer::Target;
+use crate::roster::Replica;
 
 /// Where members are reached now. Openraft keeps the links that it has when an address changes.
 #[derive(Clone, Default)]

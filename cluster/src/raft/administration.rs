@@ -12,12 +12,13 @@ use tokio::time::Instant;
 
 use super::node::{Node, described};
 use super::status::Member;
-use super::types::{LogIdentity, Replica, TypeConfig};
+use super::types::{LogIdentity, TypeConfig};
 use super::wire;
 use crate::limits::{
     ATTEMPT_INTERVAL, CATCH_UP_INTERVAL, CATCH_UP_SILENCE_MAX, CATCH_UP_TIMEOUT, CHANGES_BEGUN_MAX, TRANSFER_PATIENCE,
     TRANSFER_TIMEOUT, TRANSFER_WAIT,
 };
+use crate::roster::Replica;
 
 /// What is told of an admission that somebody else has ended.
 pub(crate) const GONE: &str = "the new member was removed meanwhile";

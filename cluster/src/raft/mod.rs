@@ -46,4 +46,3 @@ pub(crate) use self::proposals::Proposals;
 pub(crate) use self::resting::Settling;
 pub(crate) use self::starting::NodeOptions;
 pub use self::status::{GroupStatus, Lag, Member};
-pub(crate) use self::types::Replica;

@@ -24,10 +24,11 @@ use super::exclusion::Excluded;
 use super::rest::Rest;
 use super::snapshot_sending;
 use super::state_machine::SnapshotFile;
-use super::types::{Entry, LogIdentity, Replica, TypeConfig};
+use super::types::{Entry, LogIdentity, TypeConfig};
 use super::wire;
 use crate::limits::{APPEND_BYTES_IN_FLIGHT_MAX, APPEND_TIMEOUT, APPENDS_IN_FLIGHT_MAX, PEER_RETRY_INTERVAL};
 use crate::peer::{Lane, PeerError, Peers, Target};
+use crate::roster::Replica;
 
 /// Makes the links of one group to its other replicas.
 pub(super) struct Network {

@@ -22,10 +22,13 @@ use super::snapshot_sending::Receiver;
 use super::snapshotting::Due;
 use super::state_machine::StateMachine;
 use super::status::Member;
-use super::types::{LeaderId, Replica, TypeConfig};
-use crate::group::{Batch, GroupClock, Lead, Proposer};
+use super::types::{LeaderId, TypeConfig};
+use crate::clock::GroupClock;
+use crate::entry::Batch;
+use crate::group::{Lead, Proposer};
 use crate::limits::{LEADER_BEGIN_INTERVAL, LEADER_TIMEOUT};
 use crate::peer::Peers;
+use crate::roster::Replica;
 use crate::{ReadError, Revision};
 
 pub(super) type GroupRaft = Raft<TypeConfig, StateMachine>;

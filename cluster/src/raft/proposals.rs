@@ -5,7 +5,8 @@ use tokio::sync::oneshot;
 use super::node::Node;
 use super::resting::rouse;
 use super::types::{LeaderId, Reaction, TypeConfig};
-use crate::group::{Batch, Log, Replies};
+use crate::entry::Batch;
+use crate::group::{Log, Replies};
 use crate::{Revision, WriteError};
 
 /// Proposes batches to a group.

@@ -16,7 +16,7 @@ use super::node::{GroupRaft, Node};
 use super::rest::{Phase, Rest};
 use super::wire;
 use crate::limits::{ELECTION_TIMEOUT, EXCLUDED_INTERVAL, HEARTBEAT_INTERVAL, REST_AFTER};
-use crate::replica::sight::Sight;
+use crate::peer::sight::Sight;
 
 /// A group that its leader wants to rest.
 pub(crate) struct Settling {

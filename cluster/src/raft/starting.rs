@@ -15,11 +15,12 @@ use super::proposals::Proposals;
 use super::snapshot_sending::Receiver;
 use super::state_machine::StateMachine;
 use super::survival;
-use super::types::{Replica, log_ref};
+use super::types::log_ref;
 use crate::group::Applier;
 use crate::limits::{OPENING_PROGRESS_INTERVAL, SNAPSHOT_SPARE_SEGMENTS};
 use crate::peer::Peers;
 use crate::progress::Progress;
+use crate::roster::Replica;
 use crate::snapshot::Snapshots;
 use crate::wal::{GroupId, Wal};
 

@@ -11,9 +11,11 @@ use openraft::{EntryPayload, Membership, OptionalSend, RaftSnapshotBuilder};
 use parking_lot::Mutex;
 use tokio::sync::watch;
 
-use super::types::{self, Applied, LogIdentity, Replica, StoredMembership, TypeConfig, log_ref};
-use crate::group::{Applier, Batch, Captured};
+use super::types::{self, Applied, LogIdentity, StoredMembership, TypeConfig, log_ref};
+use crate::entry::Batch;
+use crate::group::{Applier, Captured};
 use crate::limits::{APPLY_ENTRIES_MAX, SNAPSHOT_WRITE_TIMEOUT};
+use crate::roster::Replica;
 use crate::snapshot::{Loaded, Meta, Outgoing, Pace, Snapshots};
 
 /// A snapshot: a file of this replica.

@@ -11,7 +11,8 @@ use openraft::{EntryPayload, Membership};
 
 use super::log_store::LogStore;
 use super::state_machine::StateMachine;
-use super::types::{Entry, LeaderId, Replica, log_ref};
+use super::types::{Entry, LeaderId, log_ref};
+use crate::roster::Replica;
 use crate::wal::{Ballot, LogRef};
 
 /// Makes a replica the only member of a group, and everything in its log count, also what no quorum is known to have:

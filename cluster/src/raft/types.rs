@@ -11,7 +11,9 @@ use openraft::{EntryPayload, LogId, Membership, OptionalSend, RaftTypeConfig};
 
 use crate::Revision;
 use crate::codec::{Decoder, put_batch, put_long, put_text};
-use crate::group::{Batch, Outcomes};
+use crate::entry::Batch;
+use crate::group::Outcomes;
+use crate::roster::Replica;
 use crate::wal::{Ballot, LogRef};
 
 #[cfg(not(test))]
@@ -50,21 +52,6 @@ pub(super) type Entry = <TypeConfig as RaftTypeConfig>::Entry;
 pub(super) type Vote = VoteOf<TypeConfig>;
 pub(super) type LogIdentity = LogIdOf<TypeConfig>;
 pub(super) type StoredMembership = StoredMembershipOf<TypeConfig>;
-
-/// A member as the log knows it.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Replica {
-    /// Its name, as it is told to people.
-    pub name: String,
-    /// Where other replicas reach it, `HOST:PORT`.
-    pub address: String,
-}
-
-impl fmt::Display for Replica {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}={}", self.name, self.address)
-    }
-}
 
 /// What applying an entry came to: an outcome for each of its commands.
 #[derive(Debug, Default)]

@@ -13,7 +13,8 @@ use super::gathering::Found;
 use super::groups::{Group, Groups};
 use crate::limits::OUTLOOK_INTERVAL;
 use crate::peer::{Hello, Peers};
-use crate::raft::{Node, Replica};
+use crate::raft::Node;
+use crate::roster::Replica;
 use crate::{Initial, OpenError};
 
 /// Has every group of which this replica is the only member say what it is called and where others reach it: who joins

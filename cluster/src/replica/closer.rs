@@ -3,7 +3,7 @@
 use actix::{Actor, Context, Handler};
 
 use super::leader::Leader;
-use crate::group::Close;
+use crate::clock::Close;
 use crate::limits::GROUP_CLOSES_MAX;
 
 /// Passes on what is asked of a group's clock.

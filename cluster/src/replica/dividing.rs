@@ -18,8 +18,9 @@ use tokio::time::{Instant, sleep, timeout};
 
 use super::groups::{Group, Groups};
 use super::mapping;
-use crate::boot::Starter;
-use crate::group::{Action, Filling, Operation, ShardId, Step, Tables};
+use super::starter::Starter;
+use crate::entry::{Action, Filling, Operation, ShardId, Step};
+use crate::group::Tables;
 use crate::limits::{
     DIVIDING_INTERVAL, DIVIDING_RETRY_INTERVAL, FILLING_BYTES_MAX, FILLING_HOLD, FILLING_INTERVAL, FILLING_LAG_MS,
     FILLING_OBJECTS_MAX, SCAN_UNDER_LOCK_MAX,

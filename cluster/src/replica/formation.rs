@@ -18,7 +18,8 @@ use super::gathering::{Found, Gathering, Misplaced, gathering};
 use super::identity::IdentityFile;
 use crate::limits::{FORMATION_INTERVAL, HELLO_TIMEOUT, MEMBERS_FOUND_MAX};
 use crate::peer::{Hello, Peers};
-use crate::raft::{Node, Replica};
+use crate::raft::Node;
+use crate::roster::Replica;
 use crate::{Initial, chance};
 
 /// Takes part in forming a cluster, until the default group has members as far as this replica knows.

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use crate::Initial;
 use crate::peer::Hello;
-use crate::raft::Replica;
+use crate::roster::Replica;
 
 /// Who answers at the initial addresses.
 #[derive(Clone, Debug, Default)]

@@ -12,9 +12,9 @@ use tokio::time::Instant;
 
 use super::balance;
 use super::placement::Placement;
-use super::sight::Sight;
 use crate::limits::{HEARING_INTERVAL, HELLO_TIMEOUT, HEMMED_PATIENCE, MAJORITY_PATIENCE};
 use crate::peer::Peers;
+use crate::peer::sight::Sight;
 use crate::raft::Node;
 
 /// What this replica hears of the others, beside what they hear.

@@ -12,7 +12,9 @@ use tokio::time::Instant;
 
 use super::repeats::Repeats;
 use super::write_messages::{put_write, write_error};
-use crate::group::{Admission, Advance, Close, GroupClock, Propose, Proposer, Step};
+use crate::clock::{Close, GroupClock};
+use crate::entry::Step;
+use crate::group::{Admission, Advance, Propose, Proposer};
 use crate::limits::{LEADER_CALL_TIMEOUT, LEADER_RETRY_INTERVAL, LEADER_WAIT, WRITE_TIMEOUT};
 use crate::object::Attempt;
 use crate::peer::{Lane, PeerError, Peers, Target};

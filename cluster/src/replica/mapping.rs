@@ -7,12 +7,13 @@ use std::sync::Arc;
 use tokio::time::{Instant, sleep};
 
 use super::groups::{Group, Groups};
-use crate::boot::Starter;
+use super::starter::Starter;
+use super::writing::make;
 use crate::group::Tables;
 use crate::limits::{ATTEMPT_INTERVAL, DIVIDING_RETRY_INTERVAL, FORMATION_POLL_INTERVAL, GROUP_FORMATION_WAIT};
-use crate::raft::{Member, Node, Replica};
+use crate::raft::{Member, Node};
+use crate::roster::Replica;
 use crate::shard_map::{DEFAULT_GROUP, MAP_KEY, MAP_TABLE, ShardMap, group_name};
-use crate::store::make;
 use crate::task::Task;
 use crate::{Expectation, Interest, Key, Mutation, OpenError, Outcome, Table, TableId, Write, WriteError};
 

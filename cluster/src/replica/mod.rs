@@ -8,7 +8,7 @@
 //! lead, [`balance`] spreads leaders, and [`succession`] follows those that go; [`standing`] tells whether it is a
 //! member; [`reads`] gathers reads that need to know how far a replica must be, so that one question serves them all;
 //! [`room`] lets others lead while the disk is full; [`pulse`] is the one clock of all groups, which lets those rest in
-//! which nothing happens as long as [`sight`] shows who is there.
+//! which nothing happens as long as [`crate::peer::sight`] shows who is there.
 
 mod administering;
 pub(crate) mod alone;
@@ -49,9 +49,11 @@ mod rest_tests;
 pub(crate) mod room;
 #[cfg(test)]
 mod room_tests;
-pub(crate) mod sight;
+pub(crate) mod running;
 #[cfg(test)]
 mod snapshot_tests;
 pub(crate) mod standing;
+pub(crate) mod starter;
 pub(crate) mod succession;
 mod write_messages;
+pub(crate) mod writing;

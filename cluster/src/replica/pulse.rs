@@ -17,9 +17,9 @@ use tokio::time::{Instant, sleep_until};
 
 use super::hearing::Hearing;
 use super::placement::Placement;
-use super::sight::Sight;
 use super::succession;
 use crate::limits::{HEARTBEAT_INTERVAL, PULSE_INTERVAL, REST_INTERVAL, REST_TIMEOUT};
+use crate::peer::sight::Sight;
 use crate::peer::{Lane, Peers, Target};
 use crate::raft::{Node, Settling, know_members};
 use crate::shard_map::DEFAULT_GROUP;

@@ -8,7 +8,7 @@ use tokio::time::Instant;
 
 use super::groups::Group;
 use super::mapping;
-use crate::boot::Starter;
+use super::starter::Starter;
 use crate::limits::READY_WARNING_INTERVAL;
 use crate::raft::{Node, Votes};
 use crate::shard_map::{DEFAULT_GROUP, group_name};

@@ -17,8 +17,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::placement::Placement;
-use super::sight::Sight;
 use crate::limits::{MISSING_INTERVAL, PEER_SILENCE_MAX, SUCCESSION_CHECK_TIMEOUT, SUCCESSION_INTERVAL};
+use crate::peer::sight::Sight;
 use crate::peer::{Network, Peers};
 use crate::raft::{Member, Node};
 

@@ -14,7 +14,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use crate::limits::{DIVISIONS_MAX, GROUPS_MAX, SHARDS_MAX};
-use crate::raft::Replica;
+use crate::roster::Replica;
 use crate::{Draft, Layout, Options, Revision, TableId};
 
 /// Name of the group of every table that is not spread over data groups.

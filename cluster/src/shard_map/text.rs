@@ -6,7 +6,7 @@ use std::fmt::Write as _;
 use super::{Division, Placement, ShardMap, Slot};
 use crate::TableId;
 use crate::limits::{GROUPS_MAX, SHARDS_MAX};
-use crate::raft::Replica;
+use crate::roster::Replica;
 
 /// What follows the revision at the beginning of the map.
 const HEAD: &str = "flotilla shards 2";

@@ -20,7 +20,8 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
-use crate::group::{Captured, ShardId};
+use crate::entry::ShardId;
+use crate::group::Captured;
 use crate::limits::{SNAPSHOT_WRITE_BYTES, SNAPSHOT_WRITE_INTERVAL};
 use crate::table::shard::Content;
 use crate::wal::disk::{Disk, aside};

@@ -8,7 +8,7 @@ use super::{FORMAT, KIND_CHANGES, KIND_END, KIND_META, KIND_OBJECTS, KIND_SHARD,
 use crate::TableId;
 use crate::chunk;
 use crate::codec::Decoder;
-use crate::group::ShardId;
+use crate::entry::ShardId;
 use crate::limits::OPENING_PROGRESS_INTERVAL;
 use crate::progress;
 use crate::table::shard::Content;

@@ -9,7 +9,8 @@ use super::{
 };
 use crate::chunk;
 use crate::codec::{put_blob, put_long, put_object, put_operation, put_text};
-use crate::group::{Captured, Operation, ShardId};
+use crate::entry::{Operation, ShardId};
+use crate::group::Captured;
 use crate::limits::SNAPSHOT_CHUNK_BYTES;
 use crate::table::shard::Capture;
 use crate::table::stage::StageContent;

@@ -13,18 +13,17 @@ use crate::backup::check_finished;
 use crate::boot;
 use crate::clock::HybridClock;
 use crate::group::Tables;
-use crate::limits::OBJECT_BYTES_MAX;
+use crate::lock::lock;
 use crate::machine::Machine;
-use crate::peer::Peers;
 use crate::raft::{GroupStatus, Node};
+#[cfg(test)]
 use crate::replica::attempts::Attempts;
-use crate::replica::groups::Groups;
-use crate::replica::identity::IdentityFile;
-use crate::replica::placement::Placement;
+use crate::replica::running::Running;
 use crate::replica::standing::Standing;
-use crate::shard_map::{DEFAULT_GROUP, MAP_TABLE, Slot, group_name};
-use crate::wal::{Wal, WalUsage};
-use crate::{Mutation, OpenError, Options, Outcome, Table, TableId, Tenure, Write, WriteError};
+use crate::replica::writing::make;
+use crate::shard_map::{DEFAULT_GROUP, Slot, group_name};
+use crate::wal::WalUsage;
+use crate::{OpenError, Options, Outcome, Table, TableId, Tenure, Write, WriteError};
 
 /// A handle on the store of this replica. Cheap to clone; usable from any thread and runtime. The store ends with its
 /// last handle, or by [`Store::shutdown`].
@@ -38,21 +37,6 @@ struct Shared {
     running: Running,
     /// Ends it, and tells when it has ended.
     end: Mutex<Option<(oneshot::Sender<()>, oneshot::Receiver<()>)>>,
-}
-
-/// What was started on the thread of the store.
-pub(crate) struct Running {
-    /// Id of this replica.
-    pub(crate) id: u64,
-    pub(crate) identity: Arc<IdentityFile>,
-    /// How other replicas are reached; none when there are to be none.
-    pub(crate) peers: Option<Arc<dyn Peers>>,
-    pub(crate) groups: Groups,
-    pub(crate) wal: Wal,
-    /// What it is to lead.
-    pub(crate) placement: Arc<Placement>,
-    /// What this replica is to its cluster.
-    pub(crate) standing: watch::Receiver<Standing>,
 }
 
 /// What a store is doing, for metrics.
@@ -83,7 +67,7 @@ impl Store {
     /// # Errors
     /// The directory cannot be used, is used by another process, or holds what is damaged or of a later release.
     pub async fn open(options: Options) -> Result<Store, OpenError> {
-        let lock = boot::lock(&options)?;
+        let lock = lock(&options)?;
         check_finished(&options.directory)?;
         let machine = if options.unsafe_no_fsync { Machine::throwaway() } else { Machine::local() };
         Store::open_on(machine, Some(lock), options).await
@@ -285,48 +269,5 @@ impl Store {
         let Some((stop, ended)) = self.shared.end.lock().take() else { return };
         let _ = stop.send(());
         let _ = ended.await;
-    }
-}
-
-/// Makes one conditional write, and waits until it is durable and visible here.
-pub(crate) async fn make(
-    tables: &Tables,
-    groups: &Groups,
-    write: Write,
-    tenure: Option<Tenure>,
-) -> Result<Outcome, WriteError> {
-    let bytes = check(&write)? + write.key.as_str().len();
-    // Before that it is not known where the table is to be, and what is written elsewhere is never seen.
-    if write.table.as_str() != MAP_TABLE && !tables.is_founded() {
-        return Err(WriteError::Unavailable);
-    }
-    let table = tables.table(&write.table);
-    let home = table.home(write.key.as_str());
-    let group = groups.get(home.clock.name()).ok_or(WriteError::Unavailable)?;
-    // Whoever may be asked to repeat a write keeps it.
-    if group.leader.has_others() || table.after(home.epoch).is_some() {
-        return Attempts::new(groups, table, write).make(bytes, tenure).await;
-    }
-    let outcome = group.leader.propose(write, None, (home.epoch, home.shard), bytes, None).await;
-    outcome.map_err(|error| if error == WriteError::Moved { WriteError::Unavailable } else { error })
-}
-
-/// Checks what every replica must be able to take. The size of the object.
-fn check(write: &Write) -> Result<usize, WriteError> {
-    let short = |text: &str| text.len() <= usize::from(u16::MAX);
-    if !short(write.key.as_str()) || !short(write.table.as_str()) {
-        return Err(WriteError::Malformed);
-    }
-    let Mutation::Put(draft) = &write.mutation else { return Ok(0) };
-    let bytes = draft.bytes.len();
-    if bytes > OBJECT_BYTES_MAX {
-        return Err(WriteError::TooLarge { bytes, bytes_max: OBJECT_BYTES_MAX });
-    }
-    let fits = |terms: &[crate::Term]| {
-        terms.len() <= usize::from(u16::MAX) && terms.iter().all(|(name, value)| short(name) && short(value))
-    };
-    match draft.layout.fits(bytes) && fits(draft.terms.labels()) && fits(draft.terms.fields()) {
-        true => Ok(bytes),
-        false => Err(WriteError::Malformed),
     }
 }

@@ -6,7 +6,7 @@ use futures_util::future::{select_all, try_join_all};
 use tokio::time::Instant;
 
 use super::Store;
-use crate::group::GroupClock;
+use crate::clock::GroupClock;
 use crate::limits::{CLOSING_TIMEOUT, LOCAL_READ_WAIT, REACHING_INTERVAL};
 use crate::replica::groups::Group;
 use crate::shard_map::{DEFAULT_GROUP, MAP_KEY, group_name};

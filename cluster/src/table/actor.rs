@@ -7,7 +7,7 @@ use tokio::time::Instant;
 
 use super::division::Division;
 use super::shard::Shard;
-use crate::group::{Action, Batch, Step};
+use crate::entry::{Action, Batch, Step};
 use crate::limits::MAILBOX_MESSAGES_MAX;
 use crate::{Object, Outcome, Revision};
 

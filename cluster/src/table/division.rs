@@ -5,7 +5,7 @@ use std::sync::Arc;
 use super::log::Stretch;
 use super::merge;
 use super::shard::Shard;
-use crate::group::GroupClock;
+use crate::clock::GroupClock;
 use crate::shard_map::{Epoch, shard_of, takes_writes};
 use crate::{Change, Compacted, Revision};
 

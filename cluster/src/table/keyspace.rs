@@ -10,7 +10,7 @@ use super::change::{Change, ChangeKind};
 use super::counts::Counts;
 use super::index::Index;
 use super::versions::Versions;
-use crate::group::{Command, Operation};
+use crate::entry::{Command, Operation};
 use crate::{Compacted, Expectation, Key, Marks, Object, Outcome, Revision, Scope};
 
 /// Objects by key, with the versions that the history window keeps.

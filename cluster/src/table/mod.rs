@@ -40,7 +40,7 @@ pub use self::cursor::Cursor;
 pub(crate) use self::division::{Division, Divisions, Extent, Place};
 pub(crate) use self::log::Stretch;
 pub use self::snapshot::{Selection, Snapshot};
-use crate::group::GroupClock;
+use crate::clock::GroupClock;
 use crate::shard_map::{Epoch, Slot};
 use crate::watch::{Interest, Subscribers, Subscription};
 use crate::{Compacted, Revision, TableId};

@@ -13,7 +13,7 @@ use super::horizon::Horizon;
 use super::keyspace::{Keyspace, Scan};
 use super::log::{ChangeLog, Stretch};
 use super::stage::{Stage, StageContent};
-use crate::group::{Command, Operation};
+use crate::entry::{Command, Operation};
 use crate::limits::{APPLY_UNDER_LOCK_MAX, CHANGES_UNDER_LOCK_MAX, SCAN_UNDER_LOCK_MAX};
 use crate::{Compacted, Key, Object, Outcome, Revision, Scope};
 

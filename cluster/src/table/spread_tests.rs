@@ -8,8 +8,9 @@ use tokio::time::Instant;
 
 use super::shard::Shard;
 use super::{Change, ChangeKind, Division, Place, Selection, Snapshot, Table};
+use crate::clock::GroupClock;
 use crate::clock::HybridClock;
-use crate::group::{Command, GroupClock, Operation};
+use crate::entry::{Command, Operation};
 use crate::shard_map::Slot;
 use crate::watch::{Interest, Subscription};
 use crate::{Draft, Expectation, Key, Layout, Marks, Outcome, Revision, Scope, TableId, Terms};

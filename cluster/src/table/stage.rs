@@ -8,7 +8,7 @@ use tokio::time::Instant;
 
 use super::log::ChangeLog;
 use super::shard::Shard;
-use crate::group::{Filling, Operation};
+use crate::entry::{Filling, Operation};
 use crate::limits::APPLY_UNDER_LOCK_MAX;
 use crate::{Object, Revision};
 

@@ -9,8 +9,9 @@ use tokio::time::Instant;
 use super::log::Stretch;
 use super::shard::{Content, Shard};
 use super::{Change, ChangeKind, Division, Place, Selection, Table};
+use crate::clock::GroupClock;
 use crate::clock::HybridClock;
-use crate::group::{Command, GroupClock, Operation};
+use crate::entry::{Command, Operation};
 use crate::watch::Interest;
 use crate::{Draft, Expectation, Key, Layout, Marks, Object, Outcome, Revision, Scope, SnapshotError, TableId, Terms};
 

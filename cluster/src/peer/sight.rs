@@ -7,8 +7,8 @@ use std::time::Duration;
 use parking_lot::Mutex;
 use tokio::time::Instant;
 
+use super::{Contact, Contacts};
 use crate::limits::{PEER_SILENCE_MAX, PULSE_INTERVAL};
-use crate::peer::{Contact, Contacts};
 
 /// The connections with a member over which it is heard of.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -7,7 +7,7 @@ use std::time::Duration;
 use actix::{Message, Recipient};
 use tokio::sync::{Notify, oneshot};
 
-use crate::clock::HybridClock;
+use super::HybridClock;
 use crate::limits::{CLOSING_TIMEOUT, FRESHNESS_PARTS};
 use crate::shard_map::Slot;
 use crate::{ReadError, Revision};
@@ -34,9 +34,9 @@ pub(crate) struct GroupClock {
     /// Where the group is asked to close: the proposer here, once there is one.
     closer: OnceLock<Recipient<Close>>,
     /// Up to where subscribers wait for the group to close.
-    pub(super) wanted: AtomicU64,
+    wanted: AtomicU64,
     /// Told whenever the revision that subscribers wait for rises; shared by all groups.
-    pub(super) demands: Arc<Notify>,
+    demands: Arc<Notify>,
 }
 
 impl GroupClock {
@@ -152,6 +152,18 @@ impl GroupClock {
             Ok(())
         };
         tokio::time::timeout(CLOSING_TIMEOUT, closing).await.unwrap_or(Err(ReadError::Unavailable))
+    }
+
+    /// The largest revision that somebody wants this group to be closed at.
+    pub(crate) fn wanted(&self) -> Revision {
+        Revision::new(self.wanted.load(Ordering::Acquire))
+    }
+
+    /// Asks once more for what is wanted, if it is not closed by now.
+    pub(crate) fn demand_again(&self) {
+        if self.wanted() > self.closed() {
+            self.demands.notify_one();
+        }
     }
 
     /// Wants the group to be closed up to a revision soon, without waiting for it.

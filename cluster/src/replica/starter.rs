@@ -1,0 +1,83 @@
+//! Starting groups, before and while the store is open.
+
+use std::sync::Arc;
+
+use actix::{Actor, Addr, System};
+use tokio::sync::watch;
+
+use super::closer::Closer;
+use super::groups::{Group, Groups};
+use super::leader::Leader;
+use super::reads::Reads;
+use crate::clock::GroupClock;
+use crate::group::{Applier, Proposer, Tables};
+use crate::machine::Machine;
+use crate::peer::Peers;
+use crate::raft::{Node, NodeOptions, Proposals};
+use crate::shard_map::Slot;
+use crate::snapshot::Snapshots;
+use crate::wal::Wal;
+use crate::{OpenError, Options};
+
+/// Starts the groups that this replica takes part in.
+pub(crate) struct Starter {
+    pub(crate) machine: Machine,
+    pub(crate) options: Options,
+    pub(crate) tables: Arc<Tables>,
+    pub(crate) groups: Groups,
+    pub(crate) wal: Wal,
+    /// Id of this replica.
+    pub(crate) id: u64,
+    pub(crate) peers: Option<Arc<dyn Peers>>,
+    pub(crate) on_lost: Arc<dyn Fn() + Send + Sync>,
+}
+
+impl Starter {
+    /// The group with a number, started if it was not.
+    pub(crate) async fn start(&self, slot: Slot) -> Result<Arc<Group>, OpenError> {
+        let clock = self.tables.clock(slot);
+        if let Some(group) = self.groups.get(clock.name()) {
+            return Ok(group);
+        }
+        let directory = self.options.directory.join("snapshots").join(&**clock.name());
+        let snapshots = Snapshots::open(self.machine.disk.clone(), directory)?;
+        let started = self.start_with(&clock, snapshots).await;
+        let failed = |source| OpenError::Group { group: clock.name().to_string(), source };
+        Ok(self.groups.insert(clock.name().clone(), started.map_err(failed)?))
+    }
+
+    async fn start_with(
+        &self,
+        clock: &Arc<GroupClock>,
+        snapshots: Snapshots,
+    ) -> Result<Group, Box<dyn std::error::Error + Send + Sync>> {
+        let Starter { options, tables, wal, id, peers, .. } = self;
+        let thread = System::current().arbiter().clone();
+        let applier = Applier::new(thread, clock.clone(), tables.clone(), options);
+        let node_options = NodeOptions {
+            node: *id,
+            group: wal.group(clock.name()),
+            name: clock.name().clone(),
+            wal: wal.clone(),
+            peers: peers.clone(),
+            applier,
+            snapshots,
+            snapshot_log_bytes: options.snapshot_log_bytes,
+            is_survivor: options.is_survivor,
+            on_fatal: options.on_fatal.clone(),
+            on_lost: self.on_lost.clone(),
+        };
+        let (node, proposals) = Node::start(node_options).await?;
+        let proposer: Addr<Proposer<Proposals>> = Proposer::new(proposals, clock.clone()).start();
+        let (leads, led) = watch::channel(false);
+        let genesis = clock.hybrid().now().max(options.above);
+        actix::spawn(node.clone().keep_time());
+        actix::spawn(node.clone().follow_leadership(proposer.clone(), leads, genesis));
+        let leader = Leader::new(node, *id, clock.clone(), proposer.clone(), peers.clone());
+        clock.serve(match leader.has_others() {
+            true => Closer::new(leader.clone()).start().recipient(),
+            false => proposer.recipient(),
+        });
+        Ok(Group { reads: Reads::start(leader.clone()), leader, leads: led })
+    }
+}

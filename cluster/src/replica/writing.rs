@@ -1,0 +1,51 @@
+//! Making a write, whoever leads its group.
+
+use super::attempts::Attempts;
+use super::groups::Groups;
+use crate::group::Tables;
+use crate::limits::OBJECT_BYTES_MAX;
+use crate::shard_map::MAP_TABLE;
+use crate::{Mutation, Outcome, Tenure, Write, WriteError};
+
+/// Makes one conditional write, and waits until it is durable and visible here.
+pub(crate) async fn make(
+    tables: &Tables,
+    groups: &Groups,
+    write: Write,
+    tenure: Option<Tenure>,
+) -> Result<Outcome, WriteError> {
+    let bytes = check(&write)? + write.key.as_str().len();
+    // Before that it is not known where the table is to be, and what is written elsewhere is never seen.
+    if write.table.as_str() != MAP_TABLE && !tables.is_founded() {
+        return Err(WriteError::Unavailable);
+    }
+    let table = tables.table(&write.table);
+    let home = table.home(write.key.as_str());
+    let group = groups.get(home.clock.name()).ok_or(WriteError::Unavailable)?;
+    // Whoever may be asked to repeat a write keeps it.
+    if group.leader.has_others() || table.after(home.epoch).is_some() {
+        return Attempts::new(groups, table, write).make(bytes, tenure).await;
+    }
+    let outcome = group.leader.propose(write, None, (home.epoch, home.shard), bytes, None).await;
+    outcome.map_err(|error| if error == WriteError::Moved { WriteError::Unavailable } else { error })
+}
+
+/// Checks what every replica must be able to take. The size of the object.
+fn check(write: &Write) -> Result<usize, WriteError> {
+    let short = |text: &str| text.len() <= usize::from(u16::MAX);
+    if !short(write.key.as_str()) || !short(write.table.as_str()) {
+        return Err(WriteError::Malformed);
+    }
+    let Mutation::Put(draft) = &write.mutation else { return Ok(0) };
+    let bytes = draft.bytes.len();
+    if bytes > OBJECT_BYTES_MAX {
+        return Err(WriteError::TooLarge { bytes, bytes_max: OBJECT_BYTES_MAX });
+    }
+    let fits = |terms: &[crate::Term]| {
+        terms.len() <= usize::from(u16::MAX) && terms.iter().all(|(name, value)| short(name) && short(value))
+    };
+    match draft.layout.fits(bytes) && fits(draft.terms.labels()) && fits(draft.terms.fields()) {
+        true => Ok(bytes),
+        false => Err(WriteError::Malformed),
+    }
+}
