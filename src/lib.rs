@@ -49,6 +49,7 @@ pub mod gateway;
 pub mod given;
 pub mod kinds;
 pub mod kube_apiserver;
+pub mod large_pages;
 pub mod limits;
 pub mod metrics;
 pub mod moving;

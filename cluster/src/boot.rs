@@ -1,26 +1,25 @@
 //! Starting a store: its directory, its log, its groups, and the thread that they share.
 
+use std::cell::Cell;
 use std::collections::BTreeMap;
-use std::fs::{DirBuilder, File, Permissions, TryLockError};
-use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt, PermissionsExt};
-use std::path::Path;
+use std::io;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
 
 use actix::{Actor, Addr, System};
 use futures_util::future::{self, LocalBoxFuture};
-use tokio::sync::{oneshot, watch};
+use tokio::sync::{mpsc, oneshot, watch};
 use tokio::task::JoinHandle;
 use tokio::time::Instant;
 
 use crate::chance;
 use crate::clock::HybridClock;
 use crate::group::{Applier, GroupClock, Proposer, Tables, Times, close_on_demand};
-use crate::limits::{LOCK_INTERVAL, LOCK_WAIT, PEER_VERSION, STOP_WAIT, TRIM_INTERVAL};
+use crate::limits::{PEER_VERSION, STOP_WAIT, TRIM_INTERVAL};
 use crate::machine::Machine;
 use crate::peer::{Hello, Network, Peers, Transport, TransportOptions};
-use crate::raft::{Node, NodeOptions, Proposals, Replica};
+use crate::raft::{Node, NodeOptions, Proposals, Replica, StateMachine};
 use crate::replica::alone;
 use crate::replica::balance;
 use crate::replica::closer::Closer;
@@ -42,43 +41,9 @@ use crate::shard_map::{DEFAULT_GROUP, ShardMap, Slot, group_slot};
 use crate::snapshot::Snapshots;
 use crate::store::Running;
 use crate::task::Task;
-use crate::wal::disk::Disk;
-use crate::wal::{self, Wal, WalError, WalOptions};
+use crate::wal::disk::{Disk, aside};
+use crate::wal::{self, Announced, Announcer, Recovered, Wal, WalError, WalOptions};
 use crate::{Founder, Membership, OpenError, Options};
-
-/// Takes hold of the data directory, until the file is dropped. A process that was killed lets go of it only when it
-/// has given back its memory, which is waited for.
-pub(crate) fn lock(options: &Options) -> Result<File, OpenError> {
-    let directory = &options.directory;
-    let failed = |source| OpenError::Directory { directory: directory.clone(), source };
-    DirBuilder::new().recursive(true).mode(0o700).create(directory).map_err(failed)?;
-    make_private(directory);
-    let path = directory.join("lock");
-    let file = File::options().create(true).write(true).truncate(false).mode(0o600).open(&path).map_err(failed)?;
-    make_private(&path);
-    let began = std::time::Instant::now();
-    loop {
-        match file.try_lock() {
-            Ok(()) => return Ok(file),
-            Err(TryLockError::WouldBlock) if began.elapsed() < LOCK_WAIT => std::thread::sleep(LOCK_INTERVAL),
-            Err(TryLockError::WouldBlock) => return Err(OpenError::Locked { directory: directory.clone() }),
-            Err(TryLockError::Error(source)) => return Err(failed(source)),
-        }
-    }
-}
-
-/// Takes from others what they may do with a file or directory: who may open the lock, may hold it.
-fn make_private(path: &Path) {
-    let Ok(found) = std::fs::metadata(path) else { return };
-    let mode = found.permissions().mode();
-    if mode & 0o077 == 0 {
-        return;
-    }
-    match std::fs::set_permissions(path, Permissions::from_mode(mode & !0o077)) {
-        Ok(()) => tracing::info!(path = %path.display(), "others may not use this any more: it is the server's own"),
-        Err(error) => tracing::warn!(path = %path.display(), %error, "others may use what is the server's own"),
-    }
-}
 
 /// Runs a store until it is stopped. Everything of it but the log's writer lives on this thread, so that a write
 /// passes from one part to the next without waking another thread.
@@ -155,12 +120,22 @@ async fn start(machine: &Machine, options: &Options, tables: &Arc<Tables>) -> Re
         return Err(OpenError::Unidentified { path: IdentityFile::path(&options.directory) });
     }
     let here = Here::open(disk.clone(), options)?;
-    let wal = Wal::open(disk.clone(), wal_options, &[DEFAULT_GROUP.into()])?;
+    let (log, told) = read_log(disk.clone(), wal_options.clone());
+    let ahead = {
+        let (options, tables, disk) = (options.clone(), tables.clone(), disk.clone());
+        actix::spawn(async move {
+            let mut machine = open_machine(&tables.clock(0), &options, &tables, disk).await?;
+            machine.follow(told).await?;
+            Ok(machine)
+        })
+    };
+    let log = log.await.map_err(failed)??;
+    tracing::info!(entries = log.entries(), elapsed_ms = elapsed_ms(began), "read the write-ahead log");
+    let wal = Wal::start(disk.clone(), wal_options, log)?;
     if wal.is_new() && !here.identity.get().cluster.is_empty() {
         return Err(WalError::Missing { path: directory }.into()); // it voted in what it has no record of
     }
     here.begin_cluster(&wal)?;
-    tracing::info!(entries = wal.usage().entries, elapsed_ms = elapsed_ms(began), "read the write-ahead log");
     let (id, groups) = (here.identity.get().id, Groups::default());
     let placement = Arc::new(Placement::new(id, here.hello.clone(), groups.clone(), tables.clone()));
     let sight = Arc::<Sight>::default();
@@ -169,7 +144,8 @@ async fn start(machine: &Machine, options: &Options, tables: &Arc<Tables>) -> Re
     let peers = transport.clone().map(|transport| transport as Arc<dyn Peers>);
     let (machine, options, tables) = (machine.clone(), options.clone(), tables.clone());
     let on_lost = here.when_lost(options.on_fatal.clone());
-    let starter = Starter { machine, options, tables, groups, wal, id, peers, on_lost };
+    let ahead = Cell::new(Some(ahead));
+    let starter = Starter { machine, options, tables, groups, wal, id, peers, on_lost, ahead };
     let default = starter.start(0).await?;
     default.leader.node().recovered().await;
     mapping::look(&starter.tables);
@@ -323,6 +299,38 @@ pub(crate) struct Starter {
     pub(crate) id: u64,
     peers: Option<Arc<dyn Peers>>,
     on_lost: Arc<dyn Fn() + Send + Sync>,
+    /// The state of the default group, made while the log is being read.
+    ahead: Cell<Option<JoinHandle<Result<StateMachine, Failure>>>>,
+}
+
+type Failure = Box<dyn std::error::Error + Send + Sync>;
+
+/// Reads the log, where that holds nobody up. What is known to be committed of the default group is told meanwhile.
+fn read_log(
+    disk: Arc<dyn Disk>,
+    options: WalOptions,
+) -> (impl Future<Output = io::Result<Result<Recovered, WalError>>>, mpsc::UnboundedReceiver<Announced>) {
+    let (announcer, told) = Announcer::new();
+    let reading = async move {
+        let reader = disk.clone();
+        let read = move || Recovered::read(&*reader, &options, &[DEFAULT_GROUP.into()], Some(announcer));
+        aside(&*disk, read).await
+    };
+    (reading, told)
+}
+
+/// The state of a group as its newest snapshot has it.
+async fn open_machine(
+    clock: &Arc<GroupClock>,
+    options: &Options,
+    tables: &Arc<Tables>,
+    disk: Arc<dyn Disk>,
+) -> Result<StateMachine, Failure> {
+    let directory = options.directory.join("snapshots").join(&**clock.name());
+    let snapshots = Snapshots::open(disk, directory)?;
+    let thread = System::current().arbiter().clone();
+    let applier = Applier::new(thread, clock.clone(), tables.clone(), options);
+    Ok(StateMachine::open(applier, snapshots).await?)
 }
 
 impl Starter {
@@ -332,29 +340,24 @@ impl Starter {
         if let Some(group) = self.groups.get(clock.name()) {
             return Ok(group);
         }
-        let directory = self.options.directory.join("snapshots").join(&**clock.name());
-        let snapshots = Snapshots::open(self.machine.disk.clone(), directory)?;
-        let started = self.start_with(&clock, snapshots).await;
+        let started = self.start_with(&clock).await;
         let failed = |source| OpenError::Group { group: clock.name().to_string(), source };
         Ok(self.groups.insert(clock.name().clone(), started.map_err(failed)?))
     }
 
-    async fn start_with(
-        &self,
-        clock: &Arc<GroupClock>,
-        snapshots: Snapshots,
-    ) -> Result<Group, Box<dyn std::error::Error + Send + Sync>> {
+    async fn start_with(&self, clock: &Arc<GroupClock>) -> Result<Group, Failure> {
         let Starter { options, tables, wal, id, peers, .. } = self;
-        let thread = System::current().arbiter().clone();
-        let applier = Applier::new(thread, clock.clone(), tables.clone(), options);
+        let machine = match self.ahead.take().filter(|_| clock.slot() == 0) {
+            Some(ahead) => ahead.await??,
+            None => open_machine(clock, options, tables, self.machine.disk.clone()).await?,
+        };
         let node_options = NodeOptions {
             node: *id,
             group: wal.group(clock.name()),
             name: clock.name().clone(),
             wal: wal.clone(),
             peers: peers.clone(),
-            applier,
-            snapshots,
+            machine,
             snapshot_log_bytes: options.snapshot_log_bytes,
             is_survivor: options.is_survivor,
             on_fatal: options.on_fatal.clone(),

@@ -55,6 +55,7 @@ mod codec;
 mod group;
 mod key;
 pub mod limits;
+mod lock;
 mod machine;
 mod marks;
 mod members;
@@ -65,6 +66,8 @@ mod peer;
 mod preferences;
 mod progress;
 mod raft;
+#[cfg(test)]
+mod replay_tests;
 mod replica;
 mod revision;
 mod shard_map;

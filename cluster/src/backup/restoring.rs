@@ -16,7 +16,7 @@ use crate::limits::RESTORE_CHUNKS_IN_FLIGHT;
 use crate::machine::Machine;
 use crate::{
     Draft, Expectation, Key, Mutation, Object, OpenError, Options, Outcome, Revision, Store, TableId, Write,
-    WriteError, boot,
+    WriteError, lock,
 };
 
 /// A file that is in a data directory as long as it holds a part of a backup.
@@ -112,7 +112,7 @@ where
     if options.above >= Revision::LAST {
         return Err(RestoreError::Exhausted(options.above));
     }
-    let lock = boot::lock(&options)?;
+    let lock = lock::lock(&options)?;
     let directory = options.directory.clone();
     refuse_content(&directory)?;
     let made = make(options, lock, drafts).await;

@@ -13,7 +13,7 @@ use super::check_finished;
 use crate::replica::identity::FORFEIT;
 use crate::wal::disk::LocalDisk;
 use crate::wal::missing_end;
-use crate::{OpenError, Options, Store, boot};
+use crate::{OpenError, Options, Store, lock};
 
 /// What a data directory has of a store: in directories, and the file that says whose it is.
 const DIRECTORIES: [&str; 2] = [LOG, "snapshots"];
@@ -71,7 +71,7 @@ pub async fn salvage(
     if directory.join(FORFEIT).exists() {
         tracing::warn!("this member had found that it lacks entries which it had acknowledged: so does the backup");
     }
-    let _lock = boot::lock(&Options::new(directory))?;
+    let _lock = lock::lock(&Options::new(directory))?;
     warn_of_missing_log(directory);
     let failed = |source| SalvageError::Copy { directory: directory.to_owned(), copy: copy.to_owned(), source };
     create(copy).map_err(failed)?;

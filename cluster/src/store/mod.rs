@@ -10,7 +10,6 @@ use parking_lot::Mutex;
 use tokio::sync::{oneshot, watch};
 
 use crate::backup::check_finished;
-use crate::boot;
 use crate::clock::HybridClock;
 use crate::group::Tables;
 use crate::limits::OBJECT_BYTES_MAX;
@@ -25,6 +24,7 @@ use crate::replica::standing::Standing;
 use crate::shard_map::{DEFAULT_GROUP, MAP_TABLE, Slot, group_name};
 use crate::wal::{Wal, WalUsage};
 use crate::{Mutation, OpenError, Options, Outcome, Table, TableId, Tenure, Write, WriteError};
+use crate::{boot, lock};
 
 /// A handle on the store of this replica. Cheap to clone; usable from any thread and runtime. The store ends with its
 /// last handle, or by [`Store::shutdown`].
@@ -83,7 +83,7 @@ impl Store {
     /// # Errors
     /// The directory cannot be used, is used by another process, or holds what is damaged or of a later release.
     pub async fn open(options: Options) -> Result<Store, OpenError> {
-        let lock = boot::lock(&options)?;
+        let lock = lock::lock(&options)?;
         check_finished(&options.directory)?;
         let machine = if options.unsafe_no_fsync { Machine::throwaway() } else { Machine::local() };
         Store::open_on(machine, Some(lock), options).await

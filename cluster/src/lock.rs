@@ -1,0 +1,42 @@
+//! Holding a data directory.
+
+use std::fs::{DirBuilder, File, Permissions, TryLockError};
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt, PermissionsExt};
+use std::path::Path;
+
+use crate::limits::{LOCK_INTERVAL, LOCK_WAIT};
+use crate::{OpenError, Options};
+
+/// Takes hold of the data directory, until the file is dropped. A process that was killed lets go of it only when it
+/// has given back its memory, which is waited for.
+pub(crate) fn lock(options: &Options) -> Result<File, OpenError> {
+    let directory = &options.directory;
+    let failed = |source| OpenError::Directory { directory: directory.clone(), source };
+    DirBuilder::new().recursive(true).mode(0o700).create(directory).map_err(failed)?;
+    make_private(directory);
+    let path = directory.join("lock");
+    let file = File::options().create(true).write(true).truncate(false).mode(0o600).open(&path).map_err(failed)?;
+    make_private(&path);
+    let began = std::time::Instant::now();
+    loop {
+        match file.try_lock() {
+            Ok(()) => return Ok(file),
+            Err(TryLockError::WouldBlock) if began.elapsed() < LOCK_WAIT => std::thread::sleep(LOCK_INTERVAL),
+            Err(TryLockError::WouldBlock) => return Err(OpenError::Locked { directory: directory.clone() }),
+            Err(TryLockError::Error(source)) => return Err(failed(source)),
+        }
+    }
+}
+
+/// Takes from others what they may do with a file or directory: who may open the lock, may hold it.
+fn make_private(path: &Path) {
+    let Ok(found) = std::fs::metadata(path) else { return };
+    let mode = found.permissions().mode();
+    if mode & 0o077 == 0 {
+        return;
+    }
+    match std::fs::set_permissions(path, Permissions::from_mode(mode & !0o077)) {
+        Ok(()) => tracing::info!(path = %path.display(), "others may not use this any more: it is the server's own"),
+        Err(error) => tracing::warn!(path = %path.display(), %error, "others may use what is the server's own"),
+    }
+}
