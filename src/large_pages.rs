@@ -3,8 +3,8 @@
 //! The system gives memory a page at a time, when it is used for the first time. For all that a large store has, that
 //! is more work than anything else of a start. Pages of 2 MiB cost a fifth of it, but what is not used of them is held
 //! all the same. So the allocator asks for them wherever it can, and the process has them refused (prctl(2),
-//! `PR_SET_THP_DISABLE`) but for that time, in which memory is filled from one end to the other. What was given stays as
-//! it is. Where the system gives no such pages, nothing of this has an effect.
+//! `PR_SET_THP_DISABLE`) but for that time, in which memory is filled from one end to the other. What was given stays
+//! as it is. Where the system gives no such pages, nothing of this has an effect.
 
 use std::fs;
 use std::path::Path;

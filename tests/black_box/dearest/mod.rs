@@ -5,8 +5,8 @@
 //! byte. The dearest are changed a little and tried again. How fast the machine is does not matter: the time is
 //! compared with that of a plain object of the same size, sent to the same server.
 //!
-//! What is refused as a finding: an input of which a byte is much dearer than one of a plain object, and one whose bytes
-//! get dearer the more of them there are, so that cost is not linear in what is sent.
+//! What is refused as a finding: an input of which a byte is much dearer than one of a plain object, and one of which a
+//! byte gets dearer the more of them there are, so that cost is not linear in what is sent.
 //!
 //! A few hundred inputs are tried by default. `FLOTILLA_DEAREST_SECONDS=1800 cargo test --release --test black_box
 //! dearest -- --nocapture` searches for so long, with bodies of up to 3 MB; `FLOTILLA_DEAREST_SEED=N` begins elsewhere.
