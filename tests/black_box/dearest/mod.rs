@@ -29,6 +29,8 @@ const TRIES: usize = 300;
 const SIZES: [usize; 3] = [4_000, 16_000, 64_000];
 /// How large those of a long search are.
 const LONG_SIZES: [usize; 4] = [10_000, 100_000, 1_000_000, 2_900_000];
+/// What counts at least, so that what every request costs is none of its bytes' fault.
+const BYTES_MIN: usize = 4_000;
 /// What a path or a header may take.
 const LINE_BYTES_MAX: usize = 60_000;
 /// How many times as dear as a byte of a plain object another byte may be. A name of three bytes can be a field with an
@@ -85,7 +87,7 @@ impl Search<'_> {
             Ok(answer) => assert!(answer.status != 500 || answer.text().contains("\"Status\""), "{}", answer.text()),
             Err(_) => self.client = self.server.connect(), // it closes connections that ask for too much
         }
-        (self.server.processor_time().saturating_sub(before), bytes)
+        (self.server.processor_time().saturating_sub(before), bytes.max(BYTES_MIN))
     }
 
     /// The least time of several, for each byte.
