@@ -145,10 +145,11 @@ impl Search<'_> {
         if score > DEARER_MAX * plain {
             return Some(format!("{tried:?}: {:.0} times as dear as a plain object", score / plain));
         }
-        let (small, large) = (self.cost_of(way, recipe, *size / 4), self.cost_of(way, recipe, *size));
+        let larger = (4 * size).min(LONG_SIZES[LONG_SIZES.len() - 1]);
+        let (small, large) = (self.cost_of(way, recipe, *size), self.cost_of(way, recipe, larger));
         let steeper = (large.0.as_nanos() as f64 / large.1 as f64) / (small.0.as_nanos() as f64 / small.1 as f64);
         let is_told = small.0 > NOISE && steeper > STEEPER_MAX;
-        is_told.then(|| format!("{tried:?}: a byte is {steeper:.1} times as dear as in a quarter of it"))
+        is_told.then(|| format!("{tried:?}: a byte of {larger} is {steeper:.1} times as dear"))
     }
 
     fn cost_of(&mut self, way: &Way, recipe: &Recipe, size: usize) -> (Duration, usize) {
