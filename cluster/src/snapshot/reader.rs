@@ -1,6 +1,7 @@
 //! Reading a snapshot.
 
 use std::collections::BTreeMap;
+use std::panic::resume_unwind;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::mpsc::{self, SyncSender};
@@ -98,7 +99,7 @@ impl Decoders {
     fn give(&mut self, offset: u64, shard: usize, chunk: Chunk) {
         self.given += 1;
         let thread = &self.threads[self.given % SNAPSHOT_DECODERS];
-        let _ = thread.send((offset, shard, chunk)); // one that has ended is found to have when it is joined
+        let _ = thread.send((offset, shard, chunk)); // one that has panicked has all of this panic when it is joined
     }
 }
 
@@ -115,7 +116,8 @@ fn decoding<T>(read: impl FnOnce(&mut Decoders) -> T) -> (T, Parts) {
         let mut decoders = Decoders { threads, given: 0 };
         let result = read(&mut decoders);
         drop(decoders);
-        let made = running.into_iter().flat_map(|thread| thread.join().unwrap_or_default());
+        // Without what one of them had to decode, the snapshot would seem to be whole and have a part missing.
+        let made = running.into_iter().flat_map(|thread| thread.join().unwrap_or_else(|panic| resume_unwind(panic)));
         (result, made.collect())
     })
 }
