@@ -7,7 +7,7 @@
 //! A module imports only modules that are named before it here; `tests/layers.rs` checks that.
 //!
 //! - Facts, errors and bounds: `limits`, `wall_clock`, `version`, `api_version`, `field`, `status`, `unreadable`,
-//!   `enablement`, `catalogued`, `embedded`
+//!   `enablement`, `catalogued`, `embedded`, `large_pages`
 //! - What is configured: `config`, `pki`
 //! - Trees of objects: `patch`, `fieldmanager`, `printing`, `rules`
 //! - What is measured: `prometheus`

@@ -309,7 +309,7 @@ type Failure = Box<dyn std::error::Error + Send + Sync>;
 fn read_log(
     disk: Arc<dyn Disk>,
     options: WalOptions,
-) -> (impl Future<Output = io::Result<Result<Recovered, WalError>>>, mpsc::UnboundedReceiver<Announced>) {
+) -> (impl Future<Output = io::Result<Result<Recovered, WalError>>>, mpsc::Receiver<Announced>) {
     let (announcer, told) = Announcer::new();
     let reading = async move {
         let reader = disk.clone();

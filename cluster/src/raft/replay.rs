@@ -29,7 +29,7 @@ impl StateMachine {
     ///
     /// # Errors
     /// The log cannot be read, or takes back what it said was committed.
-    pub(crate) async fn follow(&mut self, told: mpsc::UnboundedReceiver<Announced>) -> io::Result<()> {
+    pub(crate) async fn follow(&mut self, told: mpsc::Receiver<Announced>) -> io::Result<()> {
         let ahead = Ahead { told, queue: Queue::after(self.last().map(|last| log_ref(&last))) };
         self.take_all(stream::unfold(ahead, async |mut ahead| Some((ahead.next().await?, ahead)))).await
     }
@@ -123,7 +123,7 @@ impl Queue {
 
 /// Entries of a log that is being read.
 struct Ahead {
-    told: mpsc::UnboundedReceiver<Announced>,
+    told: mpsc::Receiver<Announced>,
     queue: Queue,
 }
 

@@ -7,6 +7,7 @@ use tokio::sync::mpsc;
 use super::ledger::{Ledger, Position};
 use super::record::{self, LogRef, Record};
 use super::{Segment, Segments, WalError};
+use crate::limits::{ANNOUNCED_ENTRIES_MAX, ANNOUNCED_MESSAGES_MAX};
 
 /// An entry on disk.
 pub(crate) struct Place {
@@ -49,16 +50,17 @@ pub(crate) enum Announced {
 }
 
 /// Tells of the entries of one group once they are known to be committed. Only where they lie is told: they are likely
-/// still in the system's cache when they are read again.
+/// still in the system's cache when they are read again. While too much waits to be taken nothing is told: the ledger
+/// has it all, and the rest follows with a later record, or is read once the log is open.
 pub(crate) struct Announcer {
-    tell: mpsc::UnboundedSender<Announced>,
+    tell: mpsc::Sender<Announced>,
     /// Index of the next entry to be told of.
     next: u64,
 }
 
 impl Announcer {
-    pub(crate) fn new() -> (Announcer, mpsc::UnboundedReceiver<Announced>) {
-        let (tell, told) = mpsc::unbounded_channel();
+    pub(crate) fn new() -> (Announcer, mpsc::Receiver<Announced>) {
+        let (tell, told) = mpsc::channel(ANNOUNCED_MESSAGES_MAX + 1); // one more, for what makes the others void
         (Announcer { tell, next: 0 }, told)
     }
 
@@ -66,18 +68,26 @@ impl Announcer {
     pub(super) fn note(&mut self, record: &Record<'_>, ledger: &Ledger, segments: &Segments) {
         match record {
             Record::Committed(at) if ledger.slot(at.index).is_some_and(|slot| slot.at == *at) => {
-                let first = self.next.max(ledger.first_index().unwrap_or(0));
-                let slots = (first..=at.index).filter_map(|index| ledger.slot(index));
-                let places = slots.filter_map(|slot| Place::of(slot.at, slot.position?, segments)).collect::<Vec<_>>();
-                self.next = self.next.max(at.index + 1);
-                if !places.is_empty() {
-                    let _ = self.tell.send(Announced::Entries(places)); // nobody may want to know any more
-                }
+                self.tell_up_to(at.index, ledger, segments);
             }
+            // What is void once stays so: the receiver gives up at the first of these.
             Record::Truncate(last) if last.map_or(0, |last| last + 1) < self.next => {
-                let _ = self.tell.send(Announced::Void);
+                let _ = self.tell.try_send(Announced::Void);
             }
             _ => {}
+        }
+    }
+
+    fn tell_up_to(&mut self, last: u64, ledger: &Ledger, segments: &Segments) {
+        self.next = self.next.max(ledger.first_index().unwrap_or(0));
+        while self.next <= last && self.tell.capacity() > 1 {
+            let end = last.min(self.next + ANNOUNCED_ENTRIES_MAX as u64 - 1);
+            let slots = (self.next..=end).filter_map(|index| ledger.slot(index));
+            let places = slots.filter_map(|slot| Place::of(slot.at, slot.position?, segments)).collect::<Vec<_>>();
+            self.next = end + 1;
+            if !places.is_empty() {
+                let _ = self.tell.try_send(Announced::Entries(places)); // nobody may want to know any more
+            }
         }
     }
 }
