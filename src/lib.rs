@@ -7,7 +7,7 @@
 //! A module imports only modules that are named before it here; `tests/layers.rs` checks that.
 //!
 //! - Facts, errors and bounds: `limits`, `wall_clock`, `version`, `api_version`, `field`, `status`, `unreadable`,
-//!   `enablement`, `catalogued`, `embedded`
+//!   `enablement`, `catalogued`, `embedded`, `large_pages`
 //! - What is configured: `config`, `pki`
 //! - Trees of objects: `patch`, `fieldmanager`, `printing`, `rules`
 //! - What is measured: `prometheus`
@@ -50,6 +50,7 @@ pub mod gateway;
 pub mod given;
 pub mod kinds;
 pub mod kube_apiserver;
+pub mod large_pages;
 pub mod limits;
 pub mod metrics;
 pub mod moving;

@@ -7,6 +7,9 @@ use std::time::Duration;
 /// Bytes of a request body, as the reference has them: 3 MiB. More is answered with 413.
 pub const BODY_BYTES: usize = 3_145_728;
 
+/// Bytes below the data directory from which on a store is opened in large pages of memory.
+pub const LARGE_PAGES_FROM_BYTES: u64 = 256 << 20;
+
 /// Bytes of memory that the errors of one object take, with their paths and the values that they show: about as much
 /// goes into the message and into the causes of the answer. The reference tells all of them.
 pub const ERROR_BYTES: usize = 1 << 20;

@@ -1,12 +1,14 @@
 //! Starting a store: its directory, its log, its groups, and the thread that they share.
 
+use std::cell::Cell;
 use std::collections::BTreeMap;
+use std::io;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::future::{self, LocalBoxFuture};
-use tokio::sync::{oneshot, watch};
+use tokio::sync::{mpsc, oneshot, watch};
 use tokio::task::JoinHandle;
 use tokio::time::Instant;
 
@@ -31,13 +33,13 @@ use crate::replica::pulse;
 use crate::replica::room;
 use crate::replica::running::Running;
 use crate::replica::standing::{self, Standing};
-use crate::replica::starter::Starter;
+use crate::replica::starter::{Starter, open_machine};
 use crate::replica::succession;
 use crate::roster::Replica;
 use crate::shard_map::{DEFAULT_GROUP, ShardMap, group_slot};
 use crate::task::Task;
-use crate::wal::disk::Disk;
-use crate::wal::{self, Wal, WalError, WalOptions};
+use crate::wal::disk::{Disk, aside};
+use crate::wal::{self, Announced, Announcer, Recovered, Wal, WalError, WalOptions};
 use crate::{Founder, Membership, OpenError, Options};
 
 /// Runs a store until it is stopped. Everything of it but the log's writer lives on this thread, so that a write
@@ -115,12 +117,22 @@ async fn start(machine: &Machine, options: &Options, tables: &Arc<Tables>) -> Re
         return Err(OpenError::Unidentified { path: IdentityFile::path(&options.directory) });
     }
     let here = Here::open(disk.clone(), options)?;
-    let wal = Wal::open(disk.clone(), wal_options, &[DEFAULT_GROUP.into()])?;
+    let (log, told) = read_log(disk.clone(), wal_options.clone());
+    let ahead = {
+        let (options, tables, disk) = (options.clone(), tables.clone(), disk.clone());
+        actix::spawn(async move {
+            let mut machine = open_machine(&tables.clock(0), &options, &tables, disk).await?;
+            machine.follow(told).await?;
+            Ok(machine)
+        })
+    };
+    let log = log.await.map_err(failed)??;
+    tracing::info!(entries = log.entries(), elapsed_ms = elapsed_ms(began), "read the write-ahead log");
+    let wal = Wal::start(disk.clone(), wal_options, log)?;
     if wal.is_new() && !here.identity.get().cluster.is_empty() {
         return Err(WalError::Missing { path: directory }.into()); // it voted in what it has no record of
     }
     here.begin_cluster(&wal)?;
-    tracing::info!(entries = wal.usage().entries, elapsed_ms = elapsed_ms(began), "read the write-ahead log");
     let (id, groups) = (here.identity.get().id, Groups::default());
     let placement = Arc::new(Placement::new(id, here.hello.clone(), groups.clone(), tables.clone()));
     let sight = Arc::<Sight>::default();
@@ -129,7 +141,8 @@ async fn start(machine: &Machine, options: &Options, tables: &Arc<Tables>) -> Re
     let peers = transport.clone().map(|transport| transport as Arc<dyn Peers>);
     let (machine, options, tables) = (machine.clone(), options.clone(), tables.clone());
     let on_lost = here.when_lost(options.on_fatal.clone());
-    let starter = Starter { machine, options, tables, groups, wal, id, peers, on_lost };
+    let ahead = Cell::new(Some(ahead));
+    let starter = Starter { machine, options, tables, groups, wal, id, peers, on_lost, ahead };
     let default = starter.start(0).await?;
     default.leader.node().recovered().await;
     mapping::look(&starter.tables);
@@ -270,6 +283,20 @@ impl<'a> Here<'a> {
 
 fn elapsed_ms(since: Instant) -> u64 {
     since.elapsed().as_millis() as u64
+}
+
+/// Reads the log, where that holds nobody up. What is known to be committed of the default group is told meanwhile.
+fn read_log(
+    disk: Arc<dyn Disk>,
+    options: WalOptions,
+) -> (impl Future<Output = io::Result<Result<Recovered, WalError>>>, mpsc::Receiver<Announced>) {
+    let (announcer, told) = Announcer::new();
+    let reading = async move {
+        let reader = disk.clone();
+        let read = move || Recovered::read(&*reader, &options, &[DEFAULT_GROUP.into()], Some(announcer));
+        aside(&*disk, read).await
+    };
+    (reading, told)
 }
 
 /// What is to be done from time to time.

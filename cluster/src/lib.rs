@@ -82,6 +82,8 @@ mod peer;
 mod preferences;
 mod progress;
 mod raft;
+#[cfg(test)]
+mod replay_tests;
 mod replica;
 mod revision;
 mod roster;

@@ -61,6 +61,16 @@ pub const SNAPSHOT_CHUNK_BYTES: usize = 1 << 20;
 pub const SNAPSHOT_RETRY_INTERVAL: Duration = Duration::from_secs(2);
 /// How long that is at most.
 pub const SNAPSHOT_RETRY_INTERVAL_MAX: Duration = Duration::from_secs(64);
+/// Bytes of entries after which what is applied together when a store is opened takes no further entry.
+pub const REPLAY_CHUNK_BYTES: usize = 8 << 20;
+/// How many of these are read and decoded, or wait to be applied.
+pub const REPLAY_CHUNKS_MAX: usize = 4;
+/// How many messages about entries wait for whoever applies them while the log is being read.
+pub const ANNOUNCED_MESSAGES_MAX: usize = 64;
+/// Entries of one of these: about 60 bytes of memory each.
+pub const ANNOUNCED_ENTRIES_MAX: usize = 1_024;
+/// Threads that decode a snapshot while it is being read.
+pub const SNAPSHOT_DECODERS: usize = 2;
 /// Bytes of a snapshot that are written and made durable at once.
 pub const SNAPSHOT_WRITE_BYTES: usize = 4 << 20;
 /// How often that is done for a snapshot that nobody waits for: 16 MiB/s, twice that after a minute, and so on.

@@ -16,6 +16,11 @@ impl Progress {
         Progress { what, total, told: Instant::now(), every }
     }
 
+    /// There is so much to do, as is known by now.
+    pub(crate) fn know(&mut self, total: u64) {
+        self.total = total;
+    }
+
     /// Tells that so much is done, unless something was told a moment ago; whether it did.
     pub(crate) fn at(&mut self, done: u64) -> bool {
         let tells = self.told.elapsed() >= self.every;

@@ -85,11 +85,14 @@ enum Command {
         #[arg(long, default_value_t = 0.0)]
         baseline_mb: f64,
     },
-    /// Create pods for the other rows, and tell how the server's memory grows.
+    /// Create pods for the other rows, or other objects, and tell how the server's memory grows.
     Seed {
         /// How many.
         #[arg(long, default_value_t = 10_000)]
         pods: usize,
+        /// ConfigMaps of so many bytes instead, to measure starts with.
+        #[arg(long, value_parser = clap::value_parser!(u32).range(500..=1_000_000))]
+        bytes: Option<u32>,
     },
     /// Delete everything that the harness made.
     Clean,
@@ -111,6 +114,9 @@ enum Command {
     },
     /// Start a server, measure the time until /readyz answers, and stop it again.
     Start {
+        /// Stop it with SIGKILL, so that the next start is one after a crash.
+        #[arg(long)]
+        kill: bool,
         /// The server's command line, after `--`.
         #[arg(last = true, required = true)]
         command: Vec<String>,
@@ -164,10 +170,11 @@ pub async fn run(args: Args) -> Result<bool, Error> {
     let connector = Arc::new(Connector::new(kubeconfig::load(&args.kubeconfig)?, protocol)?);
     let (clients, connections) = (args.clients.map(usize::from), usize::from(args.connections));
     let figures = match &args.command {
-        Command::Seed { pods } => {
-            seed::pods(*pods, &args.namespace, clients.unwrap_or(16), connections, &connector, &processes).await?
+        Command::Seed { pods, bytes } => {
+            let seeds = seed::Seeds { count: *pods, bytes: bytes.map(|bytes| bytes as usize) };
+            seed::objects(seeds, &args.namespace, clients.unwrap_or(16), connections, &connector, &processes).await?
         }
-        Command::Start { command } => start::run(command, &connector).await?,
+        Command::Start { kill, command } => start::run(command, *kill, &connector).await?,
         Command::Clean => {
             seed::clean(&format!("{}-posted", args.namespace), &connector).await?;
             scenario::clean(&connector, &args.namespace).await?;

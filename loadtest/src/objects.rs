@@ -2,6 +2,9 @@
 
 use std::fmt::Write as _;
 
+/// Bytes of a stored ConfigMap besides its value.
+const CONFIG_MAP_BYTES: usize = 500;
+
 /// Part of names that no object has.
 pub const MISSING: &str = "missing-on-purpose";
 
@@ -21,6 +24,20 @@ pub fn pod_name(number: usize) -> String {
 /// Path of the config maps of a namespace.
 pub fn config_maps(namespace: &str) -> String {
     format!("/api/v1/namespaces/{namespace}/configmaps")
+}
+
+/// JSON of a ConfigMap that takes about so many bytes once the server has added managed fields.
+pub fn config_map(number: usize, bytes: usize) -> String {
+    let value = "x".repeat(bytes.saturating_sub(CONFIG_MAP_BYTES));
+    format!(
+        concat!(
+            r#"{{"apiVersion":"v1","kind":"ConfigMap","metadata":{{"name":"map-{number:07}","#,
+            r#""labels":{{"app":"app-{app}"}}}},"data":{{"value":"{value}"}}}}"#,
+        ),
+        number = number,
+        app = number % 500,
+        value = value,
+    )
 }
 
 /// Path of the leases of a namespace.

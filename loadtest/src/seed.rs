@@ -32,9 +32,31 @@ pub async fn namespace(client: &mut Client, name: &str) -> Result<(), Error> {
     Ok(())
 }
 
-/// Creates `count` pods; those that exist already count as created. Tells how the server's memory grew per pod.
-pub async fn pods(
-    count: usize,
+/// What is created.
+#[derive(Clone, Copy, Debug)]
+pub struct Seeds {
+    /// How many.
+    pub count: usize,
+    /// ConfigMaps of about so many bytes; pods when it is not said.
+    pub bytes: Option<usize>,
+}
+
+impl Seeds {
+    fn path(self, namespace: &str) -> String {
+        if self.bytes.is_some() { objects::config_maps(namespace) } else { objects::pods(namespace) }
+    }
+
+    fn object(self, number: usize) -> String {
+        match self.bytes {
+            Some(bytes) => objects::config_map(number, bytes),
+            None => objects::pod(&objects::pod_name(number), number),
+        }
+    }
+}
+
+/// Creates objects; those that exist already count as created. Tells how the server's memory grew per object.
+pub async fn objects(
+    seeds: Seeds,
     name: &str,
     clients: usize,
     connections: usize,
@@ -48,24 +70,24 @@ pub async fn pods(
         connections,
         duration: Duration::from_secs(24 * 3600),
         warmup: Duration::ZERO,
-        requests_max: count as u64,
+        requests_max: seeds.count as u64,
         requests_per_operation: 1,
     };
     let next = Rc::new(Cell::new(0));
-    let path = objects::pods(name);
+    let path = seeds.path(name);
     let mut figures = run("seed", &load, connector, processes, &|_| -> Box<dyn Operation> {
         let (next, path) = (next.clone(), path.clone());
         Box::new(move || {
             let number = next.get();
             next.set(number + 1);
-            Call::with_json(Method::POST, path.clone(), objects::pod(&objects::pod_name(number), number))
+            Call::with_json(Method::POST, path.clone(), seeds.object(number))
         })
     })
     .await?;
     if !processes.pids.is_empty() {
         let after = processes.resident_kib()?;
         figures.resident_kib = Some(after);
-        figures.resident_kib_per_pod = Some((after as f64 - before as f64) / count.max(1) as f64);
+        figures.resident_kib_per_pod = Some((after as f64 - before as f64) / seeds.count.max(1) as f64);
     }
     Ok(figures)
 }

@@ -9,8 +9,8 @@ use crate::limits;
 use crate::process::Processes;
 use crate::report::Figures;
 
-/// Starts `command`, asks `/readyz` until it answers 200, and stops the process again.
-pub async fn run(command: &[String], connector: &Arc<Connector>) -> Result<Figures, Error> {
+/// Starts `command`, asks `/readyz` until it answers 200, and stops the process again, or kills it.
+pub async fn run(command: &[String], kills: bool, connector: &Arc<Connector>) -> Result<Figures, Error> {
     let (program, arguments) = command.split_first().ok_or(Error::Start("no command".into()))?;
     if connector.open().await.is_ok() {
         return Err(Error::Start("another server answers at this address already".into()));
@@ -20,6 +20,9 @@ pub async fn run(command: &[String], connector: &Arc<Connector>) -> Result<Figur
     let ready = wait(connector, start, &mut child).await;
     let processes = Processes { pids: vec![child.id()] };
     let usage = processes.cpu_seconds().ok().zip(processes.resident_kib().ok());
+    if kills {
+        child.kill()?;
+    }
     stop(&mut child)?;
     let seconds = ready?.as_secs_f64();
     Ok(Figures {

@@ -13,6 +13,7 @@ mod conversion;
 mod crash;
 mod custom;
 mod damage;
+mod dearest;
 mod deployed;
 mod details;
 mod disk;

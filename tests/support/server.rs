@@ -274,6 +274,15 @@ impl Server {
         self.memory_bytes("VmHWM:")
     }
 
+    /// Processor time that its threads have taken; of those that have ended, nothing.
+    #[allow(dead_code, reason = "not every program of tests measures")]
+    pub fn processor_time(&self) -> Duration {
+        let threads = fs::read_dir(format!("/proc/{}/task", self.running.child.id())).expect("proc(5)");
+        let taken = threads.flatten().filter_map(|thread| fs::read_to_string(thread.path().join("schedstat")).ok());
+        let nanoseconds = |text: String| text.split_ascii_whitespace().next()?.parse::<u64>().ok();
+        Duration::from_nanos(taken.filter_map(nanoseconds).sum())
+    }
+
     /// How many sockets it has open.
     pub fn sockets(&self) -> usize {
         let descriptors = fs::read_dir(format!("/proc/{}/fd", self.running.child.id())).expect("proc(5)");

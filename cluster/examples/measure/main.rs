@@ -1,15 +1,20 @@
 //! Measures the store: CPU per write, latency, reads, start, memory. Run with `--release`, pinned to one core, for a
-//! directory; with `reopen` after it, measures only the start with what the last run left there, with `shards` only a
-//! table of several shards against one of one.
+//! directory; with `reopen` after it, measures only the start with what the last run left there, in large pages or in
+//! small ones (`reopen-in-small-pages`), with `load` only leaves much there for that, as if the process were killed,
+//! with `shards` only a table of several shards against one of one.
 
+mod load;
 mod shards;
+
+/// As the server has.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use flotilla_cluster::{
-    Draft, Expectation, Key, Layout, Mutation, Options, Outcome, Revision, Scope, Selection, Store, TableId, Terms,
-    Write,
+    Draft, Expectation, Key, Layout, Mutation, Outcome, Revision, Scope, Selection, Store, TableId, Terms, Write,
 };
 
 fn draft(bytes: usize) -> Draft {
@@ -127,14 +132,21 @@ fn read(store: &Store, table: &str) {
 async fn main() {
     let directory = std::env::args().nth(1).unwrap_or_else(|| "/tmp/flotilla-measure".into());
     let mode = std::env::args().nth(2).unwrap_or_default();
-    let reopen = mode == "reopen";
+    let reopen = mode == "reopen" || mode == "reopen-in-small-pages";
+    if mode == "reopen-in-small-pages" {
+        rustix::thread::disable_transparent_huge_pages(true).unwrap();
+    }
+    tracing_subscriber::fmt().with_env_filter("flotilla_cluster=info").with_writer(std::io::stderr).init();
     if !reopen {
         let _ = std::fs::remove_dir_all(&directory);
     }
     if mode == "shards" {
         return shards::compare(&directory).await;
     }
-    let options = || Options::new(&directory);
+    if mode == "load" {
+        return load::leave(&directory).await;
+    }
+    let options = || load::options(&directory);
     let open = async |what: &str| {
         let (began, cpu_before, before) = (Instant::now(), cpu(), resident());
         let store = Arc::new(Store::open(options()).await.unwrap());

@@ -99,6 +99,11 @@ impl GroupClock {
         }
     }
 
+    /// Whether it is known where the log of the group began.
+    pub(crate) fn is_begun(&self) -> bool {
+        self.begun.load(Ordering::Acquire) > 0
+    }
+
     /// The log of the group began here, as a snapshot says that stands for its beginning.
     pub(crate) fn begin(&self, revision: Revision) {
         let _ = self.begun.compare_exchange(0, revision.get(), Ordering::AcqRel, Ordering::Acquire);

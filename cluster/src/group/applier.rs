@@ -37,6 +37,8 @@ struct Present {
     table: Arc<Table>,
     shard: Arc<Shard>,
     actor: Addr<ShardActor>,
+    /// Bytes of history that it keeps.
+    history_bytes_max: usize,
 }
 
 /// The commands of some batches for one shard: of each the batch, and its place in it.
@@ -80,7 +82,7 @@ impl Applier {
             let division = divisions.iter().find(|division| division.epoch() == id.epoch);
             let history_bytes_max = self.history_bytes_max / division.map_or(1, |division| division.places().len());
             let actor = ShardActor::spawn(&self.thread, shard.clone(), history_bytes_max);
-            Present { table, shard, actor }
+            Present { table, shard, actor, history_bytes_max }
         })
     }
 
@@ -105,7 +107,22 @@ impl Applier {
     ///
     /// # Errors
     /// A shard actor ended.
-    pub(crate) async fn apply(&mut self, batches: Vec<Batch>) -> Result<Vec<Outcomes>, ShardEnded> {
+    pub(crate) async fn apply(&mut self, mut batches: Vec<Batch>) -> Result<Vec<Outcomes>, ShardEnded> {
+        // The first entry that tells of a revision says where the log begins, and so the history of tables that come
+        // into being later. It is applied alone, so that this is the same however much is applied together.
+        let first = batches.iter().position(|batch| batch.last().is_some());
+        match first.filter(|_| !self.clock.is_begun()) {
+            Some(first) => {
+                let rest = batches.split_off(first + 1);
+                let mut outcomes = self.apply_together(batches).await?;
+                outcomes.extend(self.apply_together(rest).await?);
+                Ok(outcomes)
+            }
+            None => self.apply_together(batches).await,
+        }
+    }
+
+    async fn apply_together(&mut self, batches: Vec<Batch>) -> Result<Vec<Outcomes>, ShardEnded> {
         if batches.iter().all(|batch| batch.step().is_none()) {
             return self.write(batches.into()).await;
         }
@@ -122,7 +139,7 @@ impl Applier {
 
     /// Has a shard take a step.
     async fn take(&mut self, step: Arc<Step>, close: Option<Revision>) -> Result<(), ShardEnded> {
-        let Present { table, shard, actor } = self.present(&step.shard);
+        let Present { table, shard, actor, .. } = self.present(&step.shard);
         let divisions = table.divisions();
         let before = divisions.iter().take_while(|division| division.epoch() < step.shard.epoch).last().cloned();
         let taken = actor.send(Take { step: step.clone(), close, before });
@@ -220,6 +237,13 @@ impl Applier {
     /// Memory of all objects of the group now, in bytes.
     pub(crate) fn object_bytes(&self) -> usize {
         self.tables.shards_of(self.clock.slot()).iter().map(|(_, shard)| shard.object_bytes()).sum()
+    }
+
+    /// Drops history that there is no room for, at once: while nobody reads.
+    pub(crate) fn bound_history(&mut self) {
+        for Present { table, shard, history_bytes_max, .. } in self.present.values() {
+            while shard.trim(Revision::ZERO, *history_bytes_max, table.revision(), Instant::now()) {}
+        }
     }
 
     /// Drops history that nobody may ask for any more.

@@ -88,6 +88,11 @@ impl LogStore {
         self.wal.entry_at(self.group, from.index).is_some_and(|own| own != from)
     }
 
+    /// The number of the group.
+    pub(super) fn group(&self) -> GroupId {
+        self.group
+    }
+
     /// What the log says of the group, besides its entries.
     pub(super) fn state(&self) -> GroupState {
         self.wal.state(self.group)

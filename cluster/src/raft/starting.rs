@@ -16,12 +16,10 @@ use super::snapshot_sending::Receiver;
 use super::state_machine::StateMachine;
 use super::survival;
 use super::types::log_ref;
-use crate::group::Applier;
 use crate::limits::{OPENING_PROGRESS_INTERVAL, SNAPSHOT_SPARE_SEGMENTS};
 use crate::peer::Peers;
 use crate::progress::Progress;
 use crate::roster::Replica;
-use crate::snapshot::Snapshots;
 use crate::wal::{GroupId, Wal};
 
 /// What a group is started with.
@@ -32,8 +30,8 @@ pub(crate) struct NodeOptions {
     pub(crate) wal: Wal,
     /// How other replicas are reached; none when there are to be none.
     pub(crate) peers: Option<Arc<dyn Peers>>,
-    pub(crate) applier: Applier,
-    pub(crate) snapshots: Snapshots,
+    /// What its newest snapshot has, or more.
+    pub(crate) machine: StateMachine,
     pub(crate) snapshot_log_bytes: u64,
     /// Whether this replica goes on alone, whatever the log says of others.
     pub(crate) is_survivor: bool,
@@ -59,25 +57,25 @@ pub(super) fn refused(error: impl std::fmt::Display) -> StartError {
 }
 
 impl Node {
-    /// Starts a group: restores its newest snapshot and begins to follow its log.
+    /// Starts a group: applies what its log has, and begins to follow that.
     pub(crate) async fn start(options: NodeOptions) -> Result<(Node, Proposals), StartError> {
-        let NodeOptions { node, group, name, wal, peers, applier, snapshots, .. } = options;
+        let NodeOptions { node, group, name, wal, peers, mut machine, .. } = options;
         let config = Arc::new(config(&name, peers.is_some()).validate().map_err(refused)?);
-        let receiver = Receiver::new(snapshots.clone(), SNAPSHOT_SPARE_SEGMENTS * wal.segment_bytes());
+        let receiver = Receiver::new(machine.snapshots().clone(), SNAPSHOT_SPARE_SEGMENTS * wal.segment_bytes());
         let log = LogStore::new(wal, group);
-        let clock = applier.clock().clone();
-        let machine = StateMachine::open(applier, snapshots).await?;
+        let clock = machine.applier().clock().clone();
         let applied = machine.progress();
         if log.state().purged.is_some_and(|purged| purged.index > *applied.borrow()) {
             return Err(StartError::NoSnapshot);
         }
-        if let Some(last) = machine.last() {
+        if let Some(last) = machine.restored() {
             log.follow_snapshot(log_ref(&last)).await?;
         }
         log.last_revision()?.into_iter().for_each(|last| clock.hybrid().learn(last));
         if options.is_survivor {
             survival::be_alone(&log, &machine, node).await?;
         }
+        machine.catch_up(&log).await?;
         let (excluded, rest, addresses) = (Excluded::default(), log.rest().clone(), Addresses::default());
         let network = Network {
             peers: peers.clone(),

@@ -4,14 +4,14 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use futures_util::{Stream, StreamExt};
+use futures_util::{Stream, StreamExt, stream};
 use openraft::alias::{SnapshotMetaOf, SnapshotOf};
 use openraft::storage::{ApplyResponder, EntryResponder, RaftStateMachine};
 use openraft::{EntryPayload, Membership, OptionalSend, RaftSnapshotBuilder};
 use parking_lot::Mutex;
 use tokio::sync::watch;
 
-use super::types::{self, Applied, LogIdentity, StoredMembership, TypeConfig, log_ref};
+use super::types::{self, Applied, Entry, LogIdentity, StoredMembership, TypeConfig, log_ref};
 use crate::entry::Batch;
 use crate::group::{Applier, Captured};
 use crate::limits::{APPLY_ENTRIES_MAX, SNAPSHOT_WRITE_TIMEOUT};
@@ -113,7 +113,8 @@ impl StateMachine {
         let mut machine =
             StateMachine { applier, last: None, membership, snapshots, current: None, unannounced: false, progress };
         if let Some(path) = newest {
-            let loaded = machine.snapshots.load(&path).map_err(io::Error::other)?;
+            let (snapshots, from) = (machine.snapshots.clone(), path.clone());
+            let loaded = machine.snapshots.aside(move || snapshots.load(&from)).await?.map_err(io::Error::other)?;
             machine.restore(loaded, path).await?;
         }
         Ok(machine)
@@ -152,6 +153,22 @@ impl StateMachine {
     /// The last entry that is applied.
     pub(super) fn last(&self) -> Option<LogIdentity> {
         self.last
+    }
+
+    /// The last entry that the newest snapshot has.
+    pub(super) fn restored(&self) -> Option<LogIdentity> {
+        self.current.as_ref().and_then(|(meta, _)| meta.last_log_id)
+    }
+
+    pub(super) fn snapshots(&self) -> &Snapshots {
+        &self.snapshots
+    }
+
+    /// Applies entries that nobody waits for, and drops history that there is no room for.
+    pub(super) async fn replay(&mut self, entries: Vec<Entry>) -> io::Result<()> {
+        self.apply(stream::iter(entries.into_iter().map(|entry| Ok((entry, None))))).await?;
+        self.applier.bound_history();
+        Ok(())
     }
 
     /// Who is in the group by what is applied.

@@ -12,6 +12,7 @@ use openraft::{EntryPayload, Membership};
 use super::node::Node;
 use super::snapshot_sending::Receiver;
 use super::starting::NodeOptions;
+use super::state_machine::StateMachine;
 use super::types::{self, Entry, StoredMembership};
 use crate::clock::HybridClock;
 use crate::group::{Applier, Captured, Tables};
@@ -128,8 +129,7 @@ async fn start(disk: &SimulatedDisk, wal: &Wal) -> Node {
         name: "default".into(),
         wal: wal.clone(),
         peers: None,
-        applier,
-        snapshots: snapshots(disk),
+        machine: StateMachine::open(applier, snapshots(disk)).await.unwrap(),
         snapshot_log_bytes: 1 << 30,
         is_survivor: false,
         on_fatal: Arc::new(|reason| panic!("{reason}")),

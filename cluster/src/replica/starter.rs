@@ -1,9 +1,11 @@
 //! Starting groups, before and while the store is open.
 
+use std::cell::Cell;
 use std::sync::Arc;
 
 use actix::{Actor, Addr, System};
 use tokio::sync::watch;
+use tokio::task::JoinHandle;
 
 use super::closer::Closer;
 use super::groups::{Group, Groups};
@@ -13,10 +15,11 @@ use crate::clock::GroupClock;
 use crate::group::{Applier, Proposer, Tables};
 use crate::machine::Machine;
 use crate::peer::Peers;
-use crate::raft::{Node, NodeOptions, Proposals};
+use crate::raft::{Node, NodeOptions, Proposals, StateMachine};
 use crate::shard_map::Slot;
 use crate::snapshot::Snapshots;
 use crate::wal::Wal;
+use crate::wal::disk::Disk;
 use crate::{OpenError, Options};
 
 /// Starts the groups that this replica takes part in.
@@ -30,6 +33,25 @@ pub(crate) struct Starter {
     pub(crate) id: u64,
     pub(crate) peers: Option<Arc<dyn Peers>>,
     pub(crate) on_lost: Arc<dyn Fn() + Send + Sync>,
+    /// The state of the default group, made while the log is being read.
+    pub(crate) ahead: Cell<Option<JoinHandle<Result<StateMachine, Failure>>>>,
+}
+
+/// Why a group could not be started.
+pub(crate) type Failure = Box<dyn std::error::Error + Send + Sync>;
+
+/// The state of a group as its newest snapshot has it.
+pub(crate) async fn open_machine(
+    clock: &Arc<GroupClock>,
+    options: &Options,
+    tables: &Arc<Tables>,
+    disk: Arc<dyn Disk>,
+) -> Result<StateMachine, Failure> {
+    let directory = options.directory.join("snapshots").join(&**clock.name());
+    let snapshots = Snapshots::open(disk, directory)?;
+    let thread = System::current().arbiter().clone();
+    let applier = Applier::new(thread, clock.clone(), tables.clone(), options);
+    Ok(StateMachine::open(applier, snapshots).await?)
 }
 
 impl Starter {
@@ -39,29 +61,24 @@ impl Starter {
         if let Some(group) = self.groups.get(clock.name()) {
             return Ok(group);
         }
-        let directory = self.options.directory.join("snapshots").join(&**clock.name());
-        let snapshots = Snapshots::open(self.machine.disk.clone(), directory)?;
-        let started = self.start_with(&clock, snapshots).await;
+        let started = self.start_with(&clock).await;
         let failed = |source| OpenError::Group { group: clock.name().to_string(), source };
         Ok(self.groups.insert(clock.name().clone(), started.map_err(failed)?))
     }
 
-    async fn start_with(
-        &self,
-        clock: &Arc<GroupClock>,
-        snapshots: Snapshots,
-    ) -> Result<Group, Box<dyn std::error::Error + Send + Sync>> {
+    async fn start_with(&self, clock: &Arc<GroupClock>) -> Result<Group, Failure> {
         let Starter { options, tables, wal, id, peers, .. } = self;
-        let thread = System::current().arbiter().clone();
-        let applier = Applier::new(thread, clock.clone(), tables.clone(), options);
+        let machine = match self.ahead.take().filter(|_| clock.slot() == 0) {
+            Some(ahead) => ahead.await??,
+            None => open_machine(clock, options, tables, self.machine.disk.clone()).await?,
+        };
         let node_options = NodeOptions {
             node: *id,
             group: wal.group(clock.name()),
             name: clock.name().clone(),
             wal: wal.clone(),
             peers: peers.clone(),
-            applier,
-            snapshots,
+            machine,
             snapshot_log_bytes: options.snapshot_log_bytes,
             is_survivor: options.is_survivor,
             on_fatal: options.on_fatal.clone(),

@@ -99,6 +99,7 @@ fn who_began_to_lead_when_nothing_could_be_written_leads_once_it_can() {
         world.calm_disk(other);
         world.hosts[other].crash(Crash::Kill);
         world.hosts[other].start();
+        assert!(world.wait(PATIENCE_MS, |world| world.hosts[other].door.is_open()));
         let (later, leader) = settled(&mut world, &[next, other], term);
         assert_eq!(leader, ids[next], "seed {seed}: another one leads in term {later}");
         world.wait(CALM_MS, |_| false);

@@ -1,20 +1,23 @@
 //! Reading a snapshot.
 
 use std::collections::BTreeMap;
+use std::panic::resume_unwind;
 use std::path::Path;
 use std::sync::Arc;
+use std::sync::mpsc::{self, SyncSender};
+use std::thread;
 
 use super::{FORMAT, KIND_CHANGES, KIND_END, KIND_META, KIND_OBJECTS, KIND_SHARD, Loaded, MAGIC, Meta};
-use crate::TableId;
 use crate::chunk;
 use crate::codec::Decoder;
-use crate::entry::ShardId;
-use crate::limits::OPENING_PROGRESS_INTERVAL;
+use crate::entry::{Operation, ShardId};
+use crate::limits::{OPENING_PROGRESS_INTERVAL, SNAPSHOT_DECODERS};
 use crate::progress;
 use crate::table::shard::Content;
 use crate::table::stage::{Progress, StageContent};
 use crate::wal::disk::{Disk, DiskFile};
 use crate::wal::{LogRef, WalError};
+use crate::{Key, Object, Revision, TableId};
 
 /// Reads the whole file, from front to back.
 pub(super) fn load(disk: &dyn Disk, path: &Path) -> Result<Loaded, WalError> {
@@ -33,55 +36,158 @@ pub(super) fn load(disk: &dyn Disk, path: &Path) -> Result<Loaded, WalError> {
     if version < FORMAT {
         return Err(damaged(8, "its format is of a release before the first"));
     }
-    let mut loading =
-        Loading { loaded: Loaded { meta: Meta::default(), shards: BTreeMap::new() }, shard: None, count: 0 };
-    let (mut offset, mut chunk) = (header.len() as u64, Vec::new());
     let size = file.size().map_err(failed)?;
     let mut progress = progress::Progress::of("reading the bytes of a snapshot", size, OPENING_PROGRESS_INTERVAL);
-    loop {
-        progress.at(offset);
-        let content = read_chunk(&*file, offset, &mut chunk).map_err(failed)?;
-        let content = content.ok_or_else(|| damaged(offset, "a chunk does not match its checksum"))?;
-        match loading.take(content) {
-            Some(true) => return Ok(loading.loaded),
-            Some(false) => {}
-            None => return Err(damaged(offset, "a chunk cannot be read")),
+    let (mut loading, mut offset) = (Loading::default(), header.len() as u64);
+    let read = decoding(|decoders| {
+        loop {
+            progress.at(offset);
+            let chunk = read_chunk(&*file, offset, size).map_err(failed)?;
+            let chunk = chunk.ok_or_else(|| damaged(offset, CHECKSUM))?;
+            let next = offset + (chunk::HEAD_BYTES + chunk.content.len()) as u64;
+            match loading.take(offset, chunk, decoders) {
+                Ok(true) => return Ok(()),
+                Ok(false) => offset = next,
+                Err(what) => return Err(damaged(offset, what)),
+            }
         }
-        offset += 8 + content.len() as u64;
+    });
+    let (read, parts) = read;
+    // What is wrong first is told: what comes after it may only seem to be.
+    if let Some((offset, what)) = parts.iter().find_map(|(offset, part)| Some((*offset, part.as_ref().err()?))) {
+        return Err(damaged(offset, what));
+    }
+    read?;
+    Ok(loading.finish(parts.into_values().filter_map(Result::ok)))
+}
+
+const CHECKSUM: &str = "a chunk does not match its checksum";
+const UNREADABLE: &str = "a chunk cannot be read";
+
+/// A chunk as it was read, unchecked.
+struct Chunk {
+    checksum: u32,
+    content: Vec<u8>,
+}
+
+impl Chunk {
+    fn checked(&self) -> Result<Decoder<'_>, &'static str> {
+        match crc32c::crc32c(&self.content) == self.checksum {
+            true => Ok(Decoder::new(&self.content)),
+            false => Err(CHECKSUM),
+        }
     }
 }
 
-/// The content of the chunk at an offset; none when it does not match its checksum.
-fn read_chunk<'a>(file: &dyn DiskFile, offset: u64, buffer: &'a mut Vec<u8>) -> std::io::Result<Option<&'a [u8]>> {
+/// What a shard has by one chunk.
+enum Part {
+    Objects(usize, Vec<Arc<Object>>),
+    Changes(usize, Vec<(Key, Revision, Operation)>),
+}
+
+/// By where their chunks begin.
+type Parts = BTreeMap<u64, Result<Part, &'static str>>;
+
+/// Threads that decode chunks, in turn.
+struct Decoders {
+    threads: Vec<SyncSender<(u64, usize, Chunk)>>,
+    given: usize,
+}
+
+impl Decoders {
+    /// Has a chunk of a shard decoded.
+    fn give(&mut self, offset: u64, shard: usize, chunk: Chunk) {
+        self.given += 1;
+        let thread = &self.threads[self.given % SNAPSHOT_DECODERS];
+        let _ = thread.send((offset, shard, chunk)); // one that has panicked has all of this panic when it is joined
+    }
+}
+
+/// Reads with threads that decode; what they made of all chunks that they were given.
+fn decoding<T>(read: impl FnOnce(&mut Decoders) -> T) -> (T, Parts) {
+    thread::scope(|scope| {
+        let decoder = |_| {
+            let (give, given) = mpsc::sync_channel(1);
+            let decode =
+                move || given.into_iter().map(|(offset, shard, chunk)| (offset, part(shard, &chunk))).collect();
+            (give, scope.spawn::<_, Vec<_>>(decode))
+        };
+        let (threads, running): (Vec<_>, Vec<_>) = (0..SNAPSHOT_DECODERS).map(decoder).unzip();
+        let mut decoders = Decoders { threads, given: 0 };
+        let result = read(&mut decoders);
+        drop(decoders);
+        // Without what one of them had to decode, the snapshot would seem to be whole and have a part missing.
+        let made = running.into_iter().flat_map(|thread| thread.join().unwrap_or_else(|panic| resume_unwind(panic)));
+        (result, made.collect())
+    })
+}
+
+/// What a chunk of objects or changes says.
+fn part(shard: usize, chunk: &Chunk) -> Result<Part, &'static str> {
+    let mut decoder = chunk.checked()?;
+    let kind = decoder.byte();
+    let mut decode = || {
+        if kind == Some(KIND_OBJECTS) {
+            let mut objects = Vec::new();
+            while !decoder.is_empty() {
+                objects.push(Arc::new(decoder.object()?));
+            }
+            return Some(Part::Objects(shard, objects));
+        }
+        let mut changes = Vec::new();
+        while !decoder.is_empty() {
+            changes.push(decoder.operation()?);
+        }
+        Some(Part::Changes(shard, changes))
+    };
+    decode().ok_or(UNREADABLE)
+}
+
+/// The chunk at an offset; none when it would reach beyond the end of the file.
+fn read_chunk(file: &dyn DiskFile, offset: u64, size: u64) -> std::io::Result<Option<Chunk>> {
     let mut head = [0; chunk::HEAD_BYTES];
     if file.read_at(offset, &mut head)? < head.len() {
         return Ok(None);
     }
     let (length, checksum) = chunk::head(head);
-    if length as u64 > file.size()? {
+    if length as u64 > size {
         return Ok(None); // the length itself is damaged
     }
-    buffer.resize(length, 0);
-    let read = file.read_at(offset + 8, buffer)?;
-    Ok((read == length && crc32c::crc32c(buffer) == checksum).then_some(buffer))
+    let mut content = vec![0; length];
+    let read = file.read_at(offset + chunk::HEAD_BYTES as u64, &mut content)?;
+    Ok((read == length).then_some(Chunk { checksum, content }))
 }
 
+#[derive(Default)]
 struct Loading {
-    loaded: Loaded,
-    shard: Option<ShardId>,
+    meta: Meta,
+    shards: Vec<(ShardId, Content)>,
     count: u64,
 }
 
 impl Loading {
-    /// Takes in a chunk; whether it was the last. None when it cannot be read.
-    fn take(&mut self, chunk: &[u8]) -> Option<bool> {
-        let mut decoder = Decoder::new(chunk);
+    /// Takes in a chunk; whether it was the last.
+    fn take(&mut self, offset: u64, chunk: Chunk, decoders: &mut Decoders) -> Result<bool, &'static str> {
+        match (chunk.content.first(), self.shards.len().checked_sub(1)) {
+            (Some(&(KIND_OBJECTS | KIND_CHANGES)), Some(shard)) => decoders.give(offset, shard, chunk),
+            _ => {
+                if let Some(count) = self.note(&mut chunk.checked()?).ok_or(UNREADABLE)? {
+                    return if count == self.count { Ok(true) } else { Err(UNREADABLE) };
+                }
+            }
+        }
+        self.count += 1;
+        Ok(false)
+    }
+
+    /// Takes note of what is short; how many chunks there are before it when it is the last.
+    fn note(&mut self, decoder: &mut Decoder<'_>) -> Option<Option<u64>> {
         match decoder.byte()? {
             KIND_META => {
                 let known = decoder.byte()? != 0;
                 let last = LogRef { term: decoder.long()?, node: decoder.long()?, index: decoder.long()? };
                 let (begun, base, membership) = (decoder.revision()?, decoder.revision()?, decoder.blob()?.to_vec());
-                self.loaded.meta = Meta { last: known.then_some(last), membership, begun, base };
+                self.meta = Meta { last: known.then_some(last), membership, begun, base };
             }
             KIND_SHARD => {
                 let shard =
@@ -90,25 +196,23 @@ impl Loading {
                 let filled = Progress { step: decoder.long()?, through: decoder.optional_revision()? };
                 let (opened, ended) = (decoder.optional_revision()?, decoder.optional_revision()?);
                 let stage = StageContent { filled, opened, ended };
-                self.loaded.shards.insert(shard.clone(), Content { floor, stage, ..Content::default() });
-                self.shard = Some(shard);
+                self.shards.push((shard, Content { floor, stage, ..Content::default() }));
             }
-            KIND_OBJECTS => {
-                let content = self.loaded.shards.get_mut(self.shard.as_ref()?)?;
-                while !decoder.is_empty() {
-                    content.objects.push(Arc::new(decoder.object()?));
-                }
-            }
-            KIND_CHANGES => {
-                let content = self.loaded.shards.get_mut(self.shard.as_ref()?)?;
-                while !decoder.is_empty() {
-                    content.changes.push(decoder.operation()?);
-                }
-            }
-            KIND_END => return (decoder.long()? == self.count).then_some(true),
+            KIND_END => return Some(Some(decoder.long()?)),
             _ => return None,
         }
-        self.count += 1;
-        Some(false)
+        Some(None)
+    }
+
+    /// The snapshot, of which these are the parts in their order.
+    fn finish(self, parts: impl Iterator<Item = Part>) -> Loaded {
+        let Loading { meta, mut shards, .. } = self;
+        for part in parts {
+            match part {
+                Part::Objects(shard, objects) => shards[shard].1.objects.extend(objects),
+                Part::Changes(shard, changes) => shards[shard].1.changes.extend(changes),
+            }
+        }
+        Loaded { meta, shards: shards.into_iter().collect() }
     }
 }

@@ -17,8 +17,8 @@ use crate::entry::{Command, Operation};
 use crate::limits::{APPLY_UNDER_LOCK_MAX, CHANGES_UNDER_LOCK_MAX, SCAN_UNDER_LOCK_MAX};
 use crate::{Compacted, Key, Object, Outcome, Revision, Scope};
 
-/// The shared state of one shard. Only its actor calls the methods that change it, but for [`Shard::adopt`]: whoever
-/// has it write waits for its answers.
+/// The shared state of one shard. Only its actor calls the methods that change it, but for [`Shard::adopt`], and for
+/// [`Shard::trim`] while a store is opened: whoever has it write waits for its answers.
 ///
 /// Locks are taken one at a time and never held across an await; the order of effects is: the keyspace, the change
 /// log, the revision of the last change, and then the closed revision, which is that of the shard's group, so that

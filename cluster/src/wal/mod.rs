@@ -18,6 +18,7 @@ mod error;
 mod frame;
 mod ledger;
 mod pages;
+mod place;
 mod reach;
 mod record;
 mod recovery;
@@ -51,8 +52,9 @@ pub(crate) use self::drive::{Drive, Threads};
 pub use self::error::WalError;
 use self::ledger::Ledger;
 pub(crate) use self::pages::Pages;
+pub(crate) use self::place::{Announced, Announcer, Place};
 pub(crate) use self::record::{Ballot, LogRef, Record};
-pub(crate) use self::recovery::{is_begun, missing_end};
+pub(crate) use self::recovery::{Recovered, is_begun, missing_end};
 use crate::limits::WAL_FRAME_BYTES;
 
 /// Frames begin at multiples of this, so that no header straddles two sectors.
@@ -78,6 +80,13 @@ pub(crate) struct WalOptions {
     pub(crate) drive: Arc<dyn Drive>,
 }
 
+impl WalOptions {
+    /// Size of each segment: pages, and some of them.
+    fn whole_segment_bytes(&self) -> u64 {
+        self.segment_bytes.max(4 * PAGE as u64).next_multiple_of(PAGE as u64)
+    }
+}
+
 /// What waits for the writer.
 struct Queue {
     /// Whole drafts, and last the one that is being filled.
@@ -96,6 +105,9 @@ struct Segment {
     file: Arc<dyn DiskFile>,
 }
 
+/// The segments by their numbers.
+type Segments = BTreeMap<u64, Arc<Segment>>;
+
 /// What the writer, the preparer and the readers share.
 struct Shared {
     options: WalOptions,
@@ -105,7 +117,7 @@ struct Shared {
     queue: Mutex<Queue>,
     queued: Condvar,
     ledgers: Mutex<Vec<Ledger>>,
-    segments: Mutex<BTreeMap<u64, Segment>>,
+    segments: Mutex<Segments>,
     spare: segment::Spare,
     /// Bytes that are left in the active segment.
     active_left: AtomicU64,
@@ -137,10 +149,15 @@ pub(crate) struct Wal {
 impl Wal {
     /// Opens the log of a directory, for these groups, whose places in `groups` are their numbers from now on. Groups
     /// that it has entries of besides are numbered after them.
-    pub(crate) fn open(disk: Arc<dyn Disk>, mut options: WalOptions, groups: &[Arc<str>]) -> Result<Wal, WalError> {
-        options.segment_bytes = options.segment_bytes.max(4 * PAGE as u64).next_multiple_of(PAGE as u64);
-        let names: Vec<String> = groups.iter().map(|group| group.to_string()).collect();
-        let recovered = recovery::recover(&*disk, &options, names)?;
+    #[cfg(test)]
+    pub(crate) fn open(disk: Arc<dyn Disk>, options: WalOptions, groups: &[Arc<str>]) -> Result<Wal, WalError> {
+        let recovered = Recovered::read(&*disk, &options, groups, None)?;
+        Wal::start(disk, options, recovered)
+    }
+
+    /// Goes on with a log that was read.
+    pub(crate) fn start(disk: Arc<dyn Disk>, mut options: WalOptions, recovered: Recovered) -> Result<Wal, WalError> {
+        options.segment_bytes = options.whole_segment_bytes();
         let is_new = recovered.is_new;
         let queue = Queue {
             drafts: [Draft::new(Vec::new())].into(),
@@ -283,20 +300,13 @@ impl Wal {
         buffer: &mut Vec<u8>,
         decode: impl FnOnce(LogRef, &[u8]) -> T,
     ) -> Result<Option<T>, WalError> {
-        let Some(slot) = self.shared.ledgers.lock()[group as usize].slot(index) else { return Ok(None) };
-        let Some(position) = slot.position else { return Ok(None) };
-        let (file, path) = match self.shared.segments.lock().get(&position.segment) {
-            Some(segment) => (segment.file.clone(), segment.path.clone()),
-            None => return Ok(None), // purged meanwhile
-        };
-        let length = position.length as usize;
-        buffer.resize(length.max(buffer.len()), 0);
-        let bytes = &mut buffer[..length];
-        let read = file.read_at(position.offset, bytes);
-        read.map_err(|source| WalError::Io { path: path.clone(), source })?;
-        let what = "an entry does not match its checksum";
-        let body = record::reread(bytes, slot.at);
-        Ok(Some(decode(slot.at, body.ok_or(WalError::Damaged { path, offset: position.offset, what })?)))
+        self.place(group, index).map(|place| place.read(buffer, decode)).transpose()
+    }
+
+    /// Where an entry lies; none when the log has no such entry or it is not on disk yet.
+    pub(crate) fn place(&self, group: GroupId, index: u64) -> Option<Place> {
+        let slot = self.shared.ledgers.lock()[group as usize].slot(index)?;
+        Place::of(slot.at, slot.position?, &self.shared.segments.lock())
     }
 
     /// Bytes of the log, of any groups, that cannot be given back because of the oldest entry of a group.

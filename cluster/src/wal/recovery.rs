@@ -12,16 +12,16 @@ use super::pages::Pages;
 use super::record::Record;
 use super::segment::{self, Headed, SEGMENT_HEADER};
 use super::writer::Active;
-use super::{PAGE, Segment, WalError, WalOptions, reach};
+use super::{Announcer, PAGE, Segment, Segments, WalError, WalOptions, reach};
 use crate::limits::{OPENING_PROGRESS_INTERVAL, WAL_READ_BYTES};
 use crate::progress::Progress;
 
 /// What the log adds up to.
-pub(super) struct Recovered {
+pub(crate) struct Recovered {
     /// The groups that were asked for, and then those of which there are records besides.
     pub(super) names: Vec<String>,
     pub(super) ledgers: Vec<Ledger>,
-    pub(super) segments: BTreeMap<u64, Segment>,
+    pub(super) segments: Segments,
     pub(super) active: Active,
     /// Whether there was no log yet.
     pub(super) is_new: bool,
@@ -31,8 +31,27 @@ fn failed(path: &Path) -> impl Fn(io::Error) -> WalError + '_ {
     |source| WalError::Io { path: path.to_path_buf(), source }
 }
 
+impl Recovered {
+    /// Reads the log of these groups and of any others. Of the first of them `announcer` is told what is committed
+    /// while more is read.
+    pub(crate) fn read(
+        disk: &dyn Disk,
+        options: &WalOptions,
+        groups: &[Arc<str>],
+        announcer: Option<Announcer>,
+    ) -> Result<Recovered, WalError> {
+        let names = groups.iter().map(|group| group.to_string()).collect();
+        recover(disk, options, Reader::new(names, announcer))
+    }
+
+    /// How many entries the log has that no snapshot supersedes.
+    pub(crate) fn entries(&self) -> usize {
+        self.ledgers.iter().map(Ledger::len).sum()
+    }
+}
+
 /// Reads all segments, cuts off what was never completed, and refuses what is damaged. What is found is durable.
-pub(super) fn recover(disk: &dyn Disk, options: &WalOptions, names: Vec<String>) -> Result<Recovered, WalError> {
+fn recover(disk: &dyn Disk, options: &WalOptions, mut reader: Reader) -> Result<Recovered, WalError> {
     let directory = &options.directory;
     disk.create_directory(directory).map_err(failed(directory))?;
     let paths = disk.list(directory).map_err(failed(directory))?;
@@ -42,8 +61,6 @@ pub(super) fn recover(disk: &dyn Disk, options: &WalOptions, names: Vec<String>)
     let mut numbers: Vec<u64> = paths.iter().filter_map(|path| segment::number(path)).collect();
     numbers.sort_unstable();
     check_reach(disk, directory, numbers.last().copied())?;
-    let mut reader = Reader::new(names);
-    let mut segments = BTreeMap::new();
     let (mut active, mut last, mut buffer) = (None, None, Vec::new());
     let what = "reading the segments of the write-ahead log";
     let mut progress = Progress::of(what, numbers.len() as u64, OPENING_PROGRESS_INTERVAL);
@@ -55,6 +72,8 @@ pub(super) fn recover(disk: &dyn Disk, options: &WalOptions, names: Vec<String>)
         }
         let file: Arc<dyn DiskFile> = disk.open(&path).map_err(failed(&path))?.into();
         let is_last = place + 1 == numbers.len();
+        let segment = Segment { path: path.clone(), file: file.clone() };
+        reader.segments.insert(*number, segment.into());
         let End { offset, size, frame } = read_segment(&mut reader, &mut buffer, &*file, &path, *number, is_last)?;
         if is_last {
             last = Some((file.clone(), path.clone(), offset, frame));
@@ -62,14 +81,13 @@ pub(super) fn recover(disk: &dyn Disk, options: &WalOptions, names: Vec<String>)
             file.read_at(offset - page.len() as u64, &mut page).map_err(failed(&path))?;
             let sequence = reader.sequence;
             let page = Pages::of(&page);
-            active = Some(Active { number: *number, file: file.clone(), offset, size, sequence, page });
+            active = Some(Active { number: *number, file, offset, size, sequence, page });
         }
-        segments.insert(*number, Segment { path, file });
     }
     if let Some((_, path, offset, _)) = &last {
         check_end(disk, directory, reader.sequence, path, *offset)?;
     }
-    let (names, ledgers) = reader.finish(directory)?;
+    let (names, ledgers, mut segments) = reader.finish(directory)?;
     if let Some((file, path, end, frame)) = last {
         make_durable(&*file, end, &frame).map_err(failed(&path))?;
         // Nor may be its name, or that of the note beside the directory.
@@ -137,11 +155,12 @@ pub(crate) fn missing_end(disk: &dyn Disk, directory: &Path) -> io::Result<Optio
     Ok(reached.map(|reached| segment::path(directory, reached)))
 }
 
-fn first_segment(disk: &dyn Disk, options: &WalOptions, segments: &mut BTreeMap<u64, Segment>) -> io::Result<Active> {
-    let (directory, number, size) = (&options.directory, 1, options.segment_bytes);
+fn first_segment(disk: &dyn Disk, options: &WalOptions, segments: &mut Segments) -> io::Result<Active> {
+    let (directory, number, size) = (&options.directory, 1, options.whole_segment_bytes());
     let blank = segment::prepare(disk, directory, size, 0)?;
     let file: Arc<dyn DiskFile> = blank.number(disk, directory, number)?.into();
-    segments.insert(number, Segment { path: segment::path(directory, number), file: file.clone() });
+    let segment = Segment { path: segment::path(directory, number), file: file.clone() };
+    segments.insert(number, segment.into());
     let page = Pages::of(&segment::header(number, size));
     Ok(Active { number, file, offset: SEGMENT_HEADER as u64, size, sequence: 0, page })
 }
@@ -195,7 +214,8 @@ fn read_segment(
             }
             Found::End => break,
             Found::Torn if is_last => {
-                tracing::warn!(segment = %path.display(), offset, "cutting off a frame that was never completed");
+                let bytes = window.written_from(offset).map_err(failed(path))?;
+                tracing::warn!(segment = %path.display(), offset, bytes, "cutting off a frame that was never completed");
                 let zeros = vec![0; window.size - offset];
                 file.write_at(offset as u64, &zeros).and_then(|()| file.sync()).map_err(failed(path))?;
                 break;
@@ -251,6 +271,12 @@ impl<'a> Window<'a> {
         Ok(frame::look(self.bytes(offset, usize::MAX)?, offset as u64, number, expected))
     }
 
+    /// How many bytes from an offset on reach to the last that was written.
+    fn written_from(&mut self, offset: usize) -> io::Result<usize> {
+        let bytes = self.bytes(offset, usize::MAX)?;
+        Ok(bytes.iter().rposition(|byte| *byte != 0).map_or(0, |last| last + 1))
+    }
+
     /// Whether nothing was written from an offset on.
     fn is_blank_from(&mut self, offset: usize) -> io::Result<bool> {
         for offset in (offset..self.size).step_by(WAL_READ_BYTES) {
@@ -262,12 +288,19 @@ impl<'a> Window<'a> {
     }
 }
 
+/// The names of the groups, what there is of each, and the segments.
+type Sums = (Vec<String>, Vec<Ledger>, Segments);
+
 /// Adds up the records of the log.
 struct Reader {
     names: Vec<String>,
     /// The places among `names` of the numbers that groups have in the segment that is being read.
     groups: BTreeMap<u16, usize>,
     ledgers: Vec<Ledger>,
+    /// The segments so far.
+    segments: Segments,
+    /// Told of the first of the groups.
+    announcer: Option<Announcer>,
     /// Number of the last frame.
     sequence: u64,
     /// Whether any frame was read; the first tells where the log begins.
@@ -275,9 +308,9 @@ struct Reader {
 }
 
 impl Reader {
-    fn new(names: Vec<String>) -> Reader {
-        let ledgers = vec![Ledger::default(); names.len()];
-        Reader { names, groups: BTreeMap::new(), ledgers, sequence: 0, begun: false }
+    fn new(names: Vec<String>, announcer: Option<Announcer>) -> Reader {
+        let (ledgers, segments) = (vec![Ledger::default(); names.len()], Segments::new());
+        Reader { names, groups: BTreeMap::new(), ledgers, segments, announcer, sequence: 0, begun: false }
     }
 
     /// Number of the frame that comes next. That of the oldest frame is unknown: those before it were given back.
@@ -310,14 +343,19 @@ impl Reader {
             let position = Position { segment, offset: start + at as u64, length: length as u32 };
             let noted = self.ledgers[place].note(&record, Some(position));
             noted.map_err(|_| (at, "an entry does not follow the one before it"))?;
+            if place == 0
+                && let Some(announcer) = &mut self.announcer
+            {
+                announcer.note(&record, &self.ledgers[place], &self.segments);
+            }
             at += length;
         }
         Ok(())
     }
 
-    fn finish(self, directory: &Path) -> Result<(Vec<String>, Vec<Ledger>), WalError> {
+    fn finish(self, directory: &Path) -> Result<Sums, WalError> {
         match self.ledgers.iter().all(Ledger::is_whole) {
-            true => Ok((self.names, self.ledgers)),
+            true => Ok((self.names, self.ledgers, self.segments)),
             false => {
                 let (path, what) = (directory.to_path_buf(), "the oldest entries are missing");
                 Err(WalError::Damaged { path, offset: 0, what })

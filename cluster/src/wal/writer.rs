@@ -246,7 +246,7 @@ impl Writer {
         let sequence = self.active.sequence;
         let (offset, page) = (SEGMENT_HEADER as u64, Pages::of(&segment::header(number, size)));
         self.active = Active { number, file: file.clone(), offset, size, sequence, page };
-        shared.segments.lock().insert(number, Segment { path: segment::path(directory, number), file });
+        shared.segments.lock().insert(number, Segment { path: segment::path(directory, number), file }.into());
         shared.spare.want();
         self.begin_segment()
     }

@@ -43,7 +43,8 @@ pub async fn set_up(run: &Rc<Run>, setup: &Setup, connector: &std::sync::Arc<Con
     made::nodes(run, setup.nodes).await?;
     if setup.pods > 0 && run.part.number == 1 {
         let nobody = Processes::default();
-        let figures = seed::pods(setup.pods, &run.namespace, 16, 4, connector, &nobody).await?;
+        let pods = seed::Seeds { count: setup.pods, bytes: None };
+        let figures = seed::objects(pods, &run.namespace, 16, 4, connector, &nobody).await?;
         if let Some(error) = figures.first_error.filter(|_| figures.errors > 0) {
             return Err(Error::Start(format!("pods of the setup: {error}")));
         }

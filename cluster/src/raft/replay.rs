@@ -1,0 +1,144 @@
+//! Applying what the log of a group has, before the group is followed.
+//!
+//! openraft would apply it, too, but one piece after the other: read, decoded, applied. Here some threads read and
+//! decode what comes next while the store's thread applies what comes before. The group in which most tables are does
+//! not even wait until the log was read: it takes what is known to be committed of it meanwhile.
+
+use std::collections::VecDeque;
+use std::io;
+
+use futures_util::{Stream, StreamExt, stream};
+use tokio::sync::mpsc;
+
+use super::log_store::LogStore;
+use super::state_machine::StateMachine;
+use super::types::{self, Entry, log_ref};
+use crate::limits::{OPENING_PROGRESS_INTERVAL, REPLAY_CHUNK_BYTES, REPLAY_CHUNKS_MAX};
+use crate::progress::Progress;
+use crate::wal::{Announced, LogRef, Place, WalError};
+
+/// Entries that are read, decoded and applied together.
+struct Chunk {
+    places: Vec<Place>,
+    /// How many entries there are in all, as far as is known by now.
+    known: u64,
+}
+
+impl StateMachine {
+    /// Applies what is told of the group's log while that is being read, as far as it follows from what there is.
+    ///
+    /// # Errors
+    /// The log cannot be read, or takes back what it said was committed.
+    pub(crate) async fn follow(&mut self, told: mpsc::Receiver<Announced>) -> io::Result<()> {
+        let ahead = Ahead { told, queue: Queue::after(self.last().map(|last| log_ref(&last))) };
+        self.take_all(stream::unfold(ahead, async |mut ahead| Some((ahead.next().await?, ahead)))).await
+    }
+
+    /// Applies what else of the log is known to be committed.
+    ///
+    /// # Errors
+    /// The log cannot be read.
+    pub(super) async fn catch_up(&mut self, log: &LogStore) -> io::Result<()> {
+        let Some(committed) = log.state().committed.filter(|committed| log.wal().has(log.group(), *committed)) else {
+            return Ok(());
+        };
+        let first = self.last().map_or(0, |last| last.index() + 1);
+        let places = log.present(first..committed.index + 1).map_while(|index| log.wal().place(log.group(), index));
+        let mut queue = Queue::after(self.last().map(|last| log_ref(&last)));
+        queue.add(places);
+        self.take_all(stream::iter(std::iter::from_fn(move || queue.chunk().map(Ok)))).await
+    }
+
+    async fn take_all(&mut self, chunks: impl Stream<Item = io::Result<Chunk>>) -> io::Result<()> {
+        let snapshots = self.snapshots().clone();
+        let read = async |chunk: io::Result<Chunk>| {
+            let Chunk { places, known } = chunk?;
+            Ok::<_, io::Error>((snapshots.aside(move || decoded(&places)).await??, known))
+        };
+        let what = "applying the entries of the write-ahead log";
+        let mut progress = Progress::of(what, 0, OPENING_PROGRESS_INTERVAL);
+        let chunks = chunks.map(read).buffered(REPLAY_CHUNKS_MAX);
+        futures_util::pin_mut!(chunks);
+        while let Some(chunk) = chunks.next().await {
+            let (entries, known) = chunk?;
+            self.replay(entries).await?;
+            progress.know(known);
+            progress.at(self.last().map_or(0, |last| last.index() + 1));
+        }
+        Ok(())
+    }
+}
+
+fn decoded(places: &[Place]) -> io::Result<Vec<Entry>> {
+    let mut buffer = Vec::new();
+    let mut read = |place: &Place| -> Result<Option<Entry>, WalError> { place.read(&mut buffer, types::read_entry) };
+    let unreadable = |at: LogRef| io::Error::other(format!("the entry {at} cannot be read"));
+    let entry = |place| read(place).map_err(io::Error::other)?.ok_or_else(|| unreadable(place.at));
+    places.iter().map(entry).collect()
+}
+
+/// Entries that are to be applied, in order and without a gap.
+struct Queue {
+    /// What is there already.
+    last: Option<LogRef>,
+    waiting: VecDeque<Place>,
+    /// Their bytes.
+    bytes: usize,
+    /// Index of what comes next.
+    next: u64,
+    /// The log does not lead to what is there, or goes on elsewhere: whoever follows it sees to that.
+    ended: bool,
+}
+
+impl Queue {
+    fn after(last: Option<LogRef>) -> Queue {
+        let next = last.map_or(0, |last| last.index + 1);
+        Queue { last, waiting: VecDeque::new(), bytes: 0, next, ended: false }
+    }
+
+    fn add(&mut self, places: impl IntoIterator<Item = Place>) {
+        for place in places {
+            let is_other = self.last.is_some_and(|last| place.at.index == last.index && place.at != last);
+            self.ended |= is_other || place.at.index > self.next;
+            if !self.ended && place.at.index == self.next {
+                self.next += 1;
+                self.bytes += place.length();
+                self.waiting.push_back(place);
+            }
+        }
+    }
+
+    fn chunk(&mut self) -> Option<Chunk> {
+        let (mut places, mut bytes) = (Vec::new(), 0);
+        while bytes < REPLAY_CHUNK_BYTES
+            && let Some(place) = self.waiting.pop_front()
+        {
+            bytes += place.length();
+            places.push(place);
+        }
+        self.bytes -= bytes;
+        (!places.is_empty()).then_some(Chunk { places, known: self.next })
+    }
+}
+
+/// Entries of a log that is being read.
+struct Ahead {
+    told: mpsc::Receiver<Announced>,
+    queue: Queue,
+}
+
+impl Ahead {
+    /// What comes next, once there is enough of it or no more.
+    async fn next(&mut self) -> Option<io::Result<Chunk>> {
+        while !self.queue.ended && self.queue.bytes < REPLAY_CHUNK_BYTES {
+            match self.told.recv().await {
+                Some(Announced::Entries(places)) => self.queue.add(places),
+                Some(Announced::Void) => {
+                    return Some(Err(io::Error::other("the log takes back what it said was committed")));
+                }
+                None => break,
+            }
+        }
+        self.queue.chunk().map(Ok)
+    }
+}

@@ -1,0 +1,93 @@
+//! Entries by where they lie, and those that may be applied while the log is still being read.
+
+use std::sync::Arc;
+
+use tokio::sync::mpsc;
+
+use super::ledger::{Ledger, Position};
+use super::record::{self, LogRef, Record};
+use super::{Segment, Segments, WalError};
+use crate::limits::{ANNOUNCED_ENTRIES_MAX, ANNOUNCED_MESSAGES_MAX};
+
+/// An entry on disk.
+pub(crate) struct Place {
+    pub(crate) at: LogRef,
+    segment: Arc<Segment>,
+    position: Position,
+}
+
+impl Place {
+    /// Where an entry lies; none when its segment was given back.
+    pub(super) fn of(at: LogRef, position: Position, segments: &Segments) -> Option<Place> {
+        let segment = segments.get(&position.segment)?.clone();
+        Some(Place { at, segment, position })
+    }
+
+    /// How many bytes it takes.
+    pub(crate) fn length(&self) -> usize {
+        self.position.length as usize
+    }
+
+    /// Reads it with `decode`, through a buffer that grows as needed.
+    pub(crate) fn read<T>(&self, buffer: &mut Vec<u8>, decode: impl FnOnce(LogRef, &[u8]) -> T) -> Result<T, WalError> {
+        let (length, path) = (self.length(), || self.segment.path.clone());
+        buffer.resize(length.max(buffer.len()), 0);
+        let bytes = &mut buffer[..length];
+        let read = self.segment.file.read_at(self.position.offset, bytes);
+        read.map_err(|source| WalError::Io { path: path(), source })?;
+        let what = "an entry does not match its checksum";
+        let damaged = || WalError::Damaged { path: path(), offset: self.position.offset, what };
+        Ok(decode(self.at, record::reread(bytes, self.at).ok_or_else(damaged)?))
+    }
+}
+
+/// What is told of a group while the log is being read.
+pub(crate) enum Announced {
+    /// The next entries that are known to be committed, so that nothing takes them back.
+    Entries(Vec<Place>),
+    /// Something did all the same: what was made of them is void.
+    Void,
+}
+
+/// Tells of the entries of one group once they are known to be committed. Only where they lie is told: they are likely
+/// still in the system's cache when they are read again. While too much waits to be taken nothing is told: the ledger
+/// has it all, and the rest follows with a later record, or is read once the log is open.
+pub(crate) struct Announcer {
+    tell: mpsc::Sender<Announced>,
+    /// Index of the next entry to be told of.
+    next: u64,
+}
+
+impl Announcer {
+    pub(crate) fn new() -> (Announcer, mpsc::Receiver<Announced>) {
+        let (tell, told) = mpsc::channel(ANNOUNCED_MESSAGES_MAX + 1); // one more, for what makes the others void
+        (Announcer { tell, next: 0 }, told)
+    }
+
+    /// A record of the group was read, which its ledger knows of already.
+    pub(super) fn note(&mut self, record: &Record<'_>, ledger: &Ledger, segments: &Segments) {
+        match record {
+            Record::Committed(at) if ledger.slot(at.index).is_some_and(|slot| slot.at == *at) => {
+                self.tell_up_to(at.index, ledger, segments);
+            }
+            // What is void once stays so: the receiver gives up at the first of these.
+            Record::Truncate(last) if last.map_or(0, |last| last + 1) < self.next => {
+                let _ = self.tell.try_send(Announced::Void);
+            }
+            _ => {}
+        }
+    }
+
+    fn tell_up_to(&mut self, last: u64, ledger: &Ledger, segments: &Segments) {
+        self.next = self.next.max(ledger.first_index().unwrap_or(0));
+        while self.next <= last && self.tell.capacity() > 1 {
+            let end = last.min(self.next + ANNOUNCED_ENTRIES_MAX as u64 - 1);
+            let slots = (self.next..=end).filter_map(|index| ledger.slot(index));
+            let places = slots.filter_map(|slot| Place::of(slot.at, slot.position?, segments)).collect::<Vec<_>>();
+            self.next = end + 1;
+            if !places.is_empty() {
+                let _ = self.tell.try_send(Announced::Entries(places)); // nobody may want to know any more
+            }
+        }
+    }
+}

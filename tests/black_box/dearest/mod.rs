@@ -1,0 +1,191 @@
+//! What costs most for each byte that is sent.
+//!
+//! A search for inputs that are dear: bodies, patches, selectors, schemas, queries and headers are built by small
+//! recipes ([`recipe`]), sent in many ways ([`ways`]), and scored by the processor time that the server spends on a
+//! byte. The dearest are changed a little and tried again. How fast the machine is does not matter: the time is
+//! compared with that of a plain object of the same size, sent to the same server.
+//!
+//! What is refused as a finding: an input of which a byte is much dearer than one of a plain object, and one of which a
+//! byte gets dearer the more of them there are, so that cost is not linear in what is sent.
+//!
+//! A few hundred inputs are tried by default. `FLOTILLA_DEAREST_SECONDS=1800 cargo test --release --test black_box
+//! dearest -- --nocapture` searches for so long, with bodies of up to 3 MB; `FLOTILLA_DEAREST_SEED=N` begins elsewhere.
+
+mod beside;
+mod recipe;
+mod ways;
+
+use std::fmt;
+use std::time::{Duration, Instant};
+
+use self::recipe::{Random, Recipe};
+use self::ways::{Place, WAYS, Way};
+use crate::support::{Connection, DataDir, Server};
+use crate::unreadable::define_widgets;
+
+/// Inputs that are tried when it is not said for how long.
+const TRIES: usize = 300;
+/// How large these are, in bytes.
+const SIZES: [usize; 3] = [4_000, 16_000, 64_000];
+/// How large those of a long search are.
+const LONG_SIZES: [usize; 4] = [10_000, 100_000, 1_000_000, 2_900_000];
+/// What counts at least, so that what every request costs is none of its bytes' fault.
+const BYTES_MIN: usize = 4_000;
+/// What a path or a header may take.
+const LINE_BYTES_MAX: usize = 60_000;
+/// How many times as dear as a byte of a plain object another byte may be. A name of three bytes can be a field with an
+/// owner, an error with its path, a rule with a cost; more than that follows from no byte.
+const DEARER_MAX: f64 = 60.0;
+/// How much dearer a byte may be in an input that is four times as large.
+const STEEPER_MAX: f64 = 2.0;
+/// The dearest inputs, from which the search goes on.
+const KEPT: usize = 24;
+/// How often what seems dear is sent: the machine does other things, too, so that the cheapest time counts.
+const LOOKS: usize = 5;
+/// Time below which nothing is told from noise.
+const NOISE: Duration = Duration::from_millis(2);
+
+/// An input, and how dear it was.
+#[derive(Clone)]
+struct Tried {
+    way: &'static Way,
+    recipe: Recipe,
+    size: usize,
+    /// Processor time for each byte, in nanoseconds.
+    score: f64,
+}
+
+impl fmt::Debug for Tried {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Tried { way, recipe, size, score } = self;
+        write!(f, "{score:.0} ns a byte of {size}: {} {} with {recipe:?}", way.method, way.path)
+    }
+}
+
+/// The server, and what it has been found to take.
+struct Search<'a> {
+    server: &'a Server,
+    client: Connection,
+    random: Random,
+    sizes: &'a [usize],
+    kept: Vec<Tried>,
+    tries: usize,
+}
+
+impl Search<'_> {
+    /// Processor time that the server takes for an input, and the bytes of it.
+    fn cost(&mut self, way: &Way, recipe: &Recipe, size: usize) -> (Duration, usize) {
+        let size = if way.place == Place::Body { size } else { size.min(LINE_BYTES_MAX) };
+        let filling = recipe.fill(size);
+        let (path, header, body) = way.put(&filling);
+        let bytes = path.len() + header.as_ref().map_or(0, |(_, value)| value.len()) + body.len();
+        let mut headers = vec![("Content-Type", way.media)];
+        headers.extend(header.as_ref().map(|(name, value)| (*name, value.as_str())));
+        let before = self.server.processor_time();
+        match self.client.call(way.method, &path, &headers, body.as_bytes()) {
+            // Some patches are refused with 500 in the reference, too, and said why.
+            Ok(answer) => assert!(answer.status != 500 || answer.text().contains("\"Status\""), "{}", answer.text()),
+            Err(_) => self.client = self.server.connect(), // it closes connections that ask for too much
+        }
+        (self.server.processor_time().saturating_sub(before), bytes.max(BYTES_MIN))
+    }
+
+    /// The least time of several, for each byte.
+    fn score(&mut self, way: &Way, recipe: &Recipe, size: usize, looks: usize) -> f64 {
+        let times: Vec<_> = (0..looks).map(|_| self.cost(way, recipe, size)).collect();
+        let (least, bytes) = times.into_iter().min().unwrap_or_default();
+        least.as_nanos() as f64 / bytes.max(1) as f64
+    }
+
+    /// Tries one input more: a new one, or a change of one of the dearest.
+    fn step(&mut self) {
+        let (way, recipe, size) = match self.random.below(4) {
+            0 => (&WAYS[self.tries % WAYS.len()], Recipe::draw(&mut self.random), self.size()),
+            _ if self.kept.is_empty() => (&WAYS[self.tries % WAYS.len()], Recipe::draw(&mut self.random), self.size()),
+            choice => {
+                let Tried { way, recipe, size, .. } = self.kept[self.random.below(self.kept.len())].clone();
+                let way = if choice == 1 { &WAYS[self.random.below(WAYS.len())] } else { way };
+                (way, recipe.changed(&mut self.random), size)
+            }
+        };
+        self.tries += 1;
+        let first = self.score(way, &recipe, size, 1);
+        if self.kept.len() == KEPT && self.kept.iter().all(|kept| first <= kept.score) {
+            return;
+        }
+        let score = self.score(way, &recipe, size, LOOKS);
+        self.keep(Tried { way, recipe, size, score });
+    }
+
+    fn size(&mut self) -> usize {
+        self.sizes[self.random.below(self.sizes.len())]
+    }
+
+    /// Keeps the dearest, of each way not more than a few.
+    fn keep(&mut self, tried: Tried) {
+        const OF_A_WAY: usize = 3;
+        let is_same = |kept: &Tried| std::ptr::eq(kept.way, tried.way);
+        let same = self.kept.iter().filter(|kept| is_same(kept)).count();
+        if same >= OF_A_WAY || self.kept.len() >= KEPT {
+            let among = |kept: &&(usize, &Tried)| same < OF_A_WAY || is_same(kept.1);
+            let cheapest = self.kept.iter().enumerate().filter(|kept| among(&kept));
+            match cheapest.min_by(|one, other| one.1.score.total_cmp(&other.1.score)) {
+                Some((at, kept)) if kept.score < tried.score => drop(self.kept.swap_remove(at)),
+                _ => return,
+            }
+        }
+        self.kept.push(tried);
+    }
+
+    /// What is wrong with one of the dearest.
+    fn finding(&mut self, tried: &Tried, plain: f64) -> Option<String> {
+        let Tried { way, recipe, size, .. } = tried;
+        // Others may have had the processor: what is dear is so whenever it is looked at.
+        let score = self.score(way, recipe, *size, LOOKS).min(tried.score);
+        if score > DEARER_MAX * plain {
+            return Some(format!("{tried:?}: {:.0} times as dear as a plain object", score / plain));
+        }
+        let larger = (4 * size).min(LONG_SIZES[LONG_SIZES.len() - 1]);
+        let (small, large) = (self.cost_of(way, recipe, *size), self.cost_of(way, recipe, larger));
+        let steeper = (large.0.as_nanos() as f64 / large.1 as f64) / (small.0.as_nanos() as f64 / small.1 as f64);
+        let is_told = small.0 > NOISE && steeper > STEEPER_MAX;
+        is_told.then(|| format!("{tried:?}: a byte of {larger} is {steeper:.1} times as dear"))
+    }
+
+    fn cost_of(&mut self, way: &Way, recipe: &Recipe, size: usize) -> (Duration, usize) {
+        (0..LOOKS).map(|_| self.cost(way, recipe, size)).min().unwrap_or_default()
+    }
+}
+
+fn number(variable: &str) -> Option<u64> {
+    std::env::var(variable).ok()?.parse().ok()
+}
+
+#[test]
+fn the_dearest_input_is_not_much_dearer_than_a_plain_one() {
+    let seconds = number("FLOTILLA_DEAREST_SECONDS");
+    let sizes: &[usize] = if seconds.is_some() { &LONG_SIZES } else { &SIZES };
+    let directory = DataDir::new();
+    let server = directory.start_with(&["--embedded-controllers=false"]);
+    let mut client = server.connect();
+    define_widgets(&mut client);
+    ways::prepare(&mut client);
+    let random = Random::new(number("FLOTILLA_DEAREST_SEED").unwrap_or(1));
+    let mut search = Search { server: &server, client, random, sizes, kept: Vec::new(), tries: 0 };
+    let began = Instant::now();
+    let goes_on = |tries: usize| match seconds {
+        Some(seconds) => began.elapsed() < Duration::from_secs(seconds),
+        None => tries < TRIES,
+    };
+    while goes_on(search.tries) {
+        search.step();
+    }
+    assert!(!server.messages().contains("panicked at"), "{}", server.messages());
+    let plain = search.score(&WAYS[0], &Recipe::plain(), sizes[sizes.len() - 1], LOOKS);
+    let mut kept = std::mem::take(&mut search.kept);
+    kept.sort_by(|one, other| other.score.total_cmp(&one.score));
+    eprintln!("{} inputs; {plain:.0} ns a byte of a plain object; the dearest:", search.tries);
+    kept.iter().take(12).for_each(|tried| eprintln!("{tried:?}"));
+    let findings: Vec<_> = kept.iter().filter_map(|tried| search.finding(tried, plain)).collect();
+    assert!(findings.is_empty(), "{}", findings.join("\n"));
+}
