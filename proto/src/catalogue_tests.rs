@@ -215,3 +215,56 @@ fn errors_name_the_structs_in_between() {
          of type string"
     );
 }
+
+/// The amounts of a quota whose body states an amount in this way.
+fn amounts(mut quota: crate::value::Value) -> Result<String, crate::conform::Error> {
+    let of = &kind("", "v1", "ResourceQuota").expect("a kind").of;
+    crate::conform::conform(of, &mut quota)?;
+    Ok(quota.str_at(&["spec", "hard", "a"]).to_owned())
+}
+
+#[test]
+fn quantities_that_are_numbers_keep_their_text() {
+    let json = |stated: &str| {
+        let text = format!(r#"{{"spec":{{"hard":{{"a":{stated}}}}}}}"#);
+        amounts(crate::json::parse_tracking(text.as_bytes()).expect("JSON").value)
+    };
+    let yaml = |stated: &str| {
+        let text = format!("spec:\n  hard:\n    a: {stated}\n");
+        amounts(crate::yaml::parse(text.as_bytes()).expect("YAML").value)
+    };
+    for (stated, in_json, in_yaml) in [
+        ("1e3", "1e3", "1k"),
+        ("1E3", "1E3", "1k"),
+        ("1.500", "1.500", "1500m"),
+        ("1.0", "1", "1"),
+        ("1e30", "1e30", "1e+30"),
+        ("5e-1", "500e-3", "500m"),
+        ("1e-400", "1e-3", "0"),
+        ("9223372036854775808", "9223372036854775808", "9223372036854775808"),
+        ("18446744073709551615", "18446744073709551615", "18446744073709551615"),
+        ("18446744073709551616", "18446744073709551616", "18446744073709552k"),
+        ("123456789012345678901234567890", "123456789012345678901234567890", "123456789012345680e12"),
+    ] {
+        assert_eq!(json(stated).as_deref(), Ok(in_json), "{stated} in JSON");
+        assert_eq!(yaml(stated).as_deref(), Ok(in_yaml), "{stated} in YAML");
+    }
+    // A number means what the same text means in quotes.
+    let mut seed = 7_u64;
+    let mut digits = |most: u64| {
+        seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        let (length, of) = (1 + (seed >> 33) % most, seed >> 11);
+        (0..length).map(|n| char::from_digit(((of >> (n % 40)) % 10) as u32, 10).unwrap_or('0')).collect::<String>()
+    };
+    for round in 0..5_000 {
+        let sign = if round % 7 == 0 { "-" } else { "" };
+        let mut number = format!("{sign}{}{}", 1 + round % 9, digits(24));
+        if round % 2 == 0 {
+            number = format!("{number}.{}", digits(24));
+        }
+        if round % 3 == 0 {
+            number = format!("{number}{}{}", ["e", "E", "e+", "e-"][round % 4], digits(2));
+        }
+        assert_eq!(json(&number), json(&format!("\"{number}\"")), "{number}");
+    }
+}

@@ -73,6 +73,7 @@ impl Custom {
     /// The metadata cannot be read, or that of an object within.
     pub fn conform(&self, object: &mut Value) -> Result<Vec<String>, conform::Error> {
         let mut unknown = self.conform_metadata(object)?;
+        object.settle();
         let Some(schema) = self.stated_schema(object) else { return Ok(unknown) };
         unknown.extend(prune(schema, object, true));
         drop_nulls(schema, object);

@@ -117,10 +117,11 @@ pub fn decode(body: &[u8], media: Media, served: &Served, validation: FieldValid
         value.set_at(&["apiVersion"], expected.api_version());
     }
     let refused = |why: &dyn std::fmt::Display| told.refuse(expected, why);
-    let (literals, deep) = (raw.literals, raw.deep);
     let conformed = served.conform(&mut value, &Value::Null);
-    let mut unknown = conformed.map_err(|error| refused(&literal(error, &literals)))?;
-    if deep && let Some(hole) = value.hole() {
+    let mut unknown = conformed.map_err(|error| refused(&error))?;
+    if raw.deep
+        && let Some(hole) = value.hole()
+    {
         return Err(refused(&json::Error::from(hole)));
     }
     if media == Media::Protobuf {
@@ -184,23 +185,10 @@ struct Raw {
     value: Value,
     /// What strict decoding says of repeated keys.
     duplicates: Vec<String>,
-    /// Numbers that the body writes otherwise than the server: as the server does, and as the body does.
-    literals: Vec<(String, String)>,
     /// Whether something lay too deep to be kept.
     deep: bool,
     /// The first number that no tree keeps.
     overflow: Option<String>,
-}
-
-/// The error with the number as it stands in the body.
-fn literal(mut error: conform::Error, literals: &[(String, String)]) -> conform::Error {
-    if let conform::Error::Type { found, .. } = &mut error
-        && let Some(number) = found.strip_prefix("number ")
-        && let Some((_, stated)) = literals.iter().find(|(written, _)| written == number)
-    {
-        *found = format!("number {stated}");
-    }
-    error
 }
 
 /// Decodes a protobuf body as the kind that it states, or as the expected one.
@@ -257,8 +245,8 @@ fn raw(body: &[u8], media: Media, expected: &Kind) -> ApiResult<Raw> {
                 .map_err(|error| unrecognized(format!("couldn't get version/kind; json parse error: {error}")))?;
             let told = |path: String| format!("duplicate field {}", quote(&path));
             let duplicates = parsed.duplicates.into_iter().map(told).collect();
-            let json::Parsed { value, literals, deep, overflow, .. } = parsed;
-            Raw { value, duplicates, literals, deep, overflow }
+            let json::Parsed { value, deep, overflow, .. } = parsed;
+            Raw { value, duplicates, deep, overflow }
         }
         Media::Yaml => {
             let parsed = yaml::parse(body).map_err(|error| unrecognized(error.to_string()))?;

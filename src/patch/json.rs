@@ -1,7 +1,7 @@
 //! JSON Patch (RFC 6902) with the reference's leniency: `replace` and `test` on an absent member are no error, indices
 //! may be negative, and what stands before a pointer's first slash is ignored.
 
-use flotilla_proto::json::{DEPTH_MAX, parse, to_vec};
+use flotilla_proto::json::{DEPTH_MAX, parse_tracking, to_vec};
 use flotilla_proto::value::{Hole, Map, Value};
 
 use super::{decoding, rejected, unmarshal};
@@ -118,8 +118,11 @@ impl Operations {
     /// # Errors
     /// It is none, in the reference's words.
     pub fn parse(text: &[u8]) -> Result<Self, String> {
-        let body = parse(text).map_err(|error| error.to_string())?;
-        Self::read(body, false).map(|(operations, _)| operations).map_err(|error| error.message)
+        let parsed = parse_tracking(text).map_err(|error| error.to_string())?;
+        if parsed.deep || parsed.overflow.is_some() {
+            return parsed.whole().map(|_| Self(Vec::new())).map_err(|error| error.to_string());
+        }
+        Self::read(parsed.value, false).map(|(operations, _)| operations).map_err(|error| error.message)
     }
 
     /// Whether there is nothing to be done.

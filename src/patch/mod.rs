@@ -74,13 +74,16 @@ impl Patch {
             }
             parsed => Ok(parsed),
         };
-        let parsed = text::parse_tracking(body).and_then(kept).map_err(|error| match format {
+        let mut parsed = text::parse_tracking(body).and_then(kept).map_err(|error| match format {
             Format::Json if checked => decoding(&error),
             Format::Merge if checked => decoding(&error),
             Format::Merge => ApiError::bad_request(merge::INVALID),
             _ => ApiError::bad_request(error.to_string()),
         })?;
         let has_holes = parsed.overflow.is_some();
+        if format == Format::Strategic {
+            parsed.value.settle(); // this one is decoded before it is applied
+        }
         let mut complaints: Vec<String> = match checked {
             true => parsed.duplicates.iter().map(|path| format!("duplicate field {}", quote(path))).collect(),
             false => Vec::new(),

@@ -74,6 +74,21 @@ fn json_patch_follows_the_reference() {
 }
 
 #[test]
+fn numbers_keep_their_text_but_in_strategic_patches() {
+    let with = |number: &str| format!(r#"{{"spec":{{"replicas":{number}}}}}"#);
+    let written = |format, patch: &str| {
+        let made = patched(format, r#"{"spec":{}}"#, patch).expect(patch);
+        String::from_utf8(text::to_vec(&made)).expect("JSON")
+    };
+    for number in ["1e3", "1.50", "18446744073709551616"] {
+        let json = format!(r#"[{{"op":"add","path":"/spec/replicas","value":{number}}}]"#);
+        assert_eq!(written(Format::Json, &json), with(number));
+        assert_eq!(written(Format::Merge, &with(number)), with(number));
+    }
+    assert_eq!(written(Format::Strategic, &with("1e3")), with("1000"));
+}
+
+#[test]
 fn json_patch_is_bounded() {
     let many =
         format!("[{}]", vec![r#"{"op":"test","path":"/a"}"#; crate::limits::JSON_PATCH_OPERATIONS + 1].join(","));

@@ -22,8 +22,9 @@ impl Registry {
         caller: &mut Caller,
     ) -> ApiResult<Written> {
         let undecodable = |why: String| ApiError::bad_request(format!("error decoding YAML: {why}"));
-        let parsed =
+        let mut parsed =
             yaml::parse(body).map_err(|error| undecodable(format!("error converting YAML to JSON: {error}")))?;
+        parsed.value.settle();
         if !matches!(parsed.value, Value::Object(_) | Value::Null) {
             let found = parsed.value.type_name();
             let target = "Go value of type map[string]interface {}";

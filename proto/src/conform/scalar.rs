@@ -25,6 +25,10 @@ pub(super) fn scalar(shape: &Shape, value: &mut Value, place: &Place<'_>) -> Res
         Shape::Uint(_) => integer(value, 0, i64::MAX, place, "uint64"),
         Shape::Double => match value {
             Value::Int(_) | Value::Float(_) => Ok(()),
+            Value::Hole(Hole::Literal(_)) => {
+                value.settle();
+                Ok(())
+            }
             Value::Hole(Hole::Number(text)) => Err(out_of_range(text, place, "float64")),
             _ => Err(mismatch(value, place, || "float64".into())),
         },
@@ -85,7 +89,7 @@ fn integer(value: &mut Value, low: i64, high: i64, place: &Place<'_>, wanted: &s
             let text = crate::json::to_vec(value);
             Err(out_of_range(&String::from_utf8_lossy(&text), place, wanted))
         }
-        Value::Hole(Hole::Number(text)) => Err(out_of_range(text, place, wanted)),
+        Value::Hole(Hole::Number(text) | Hole::Literal(text)) => Err(out_of_range(text, place, wanted)),
         _ => Err(mismatch(value, place, || wanted.into())),
     }
 }
@@ -126,7 +130,7 @@ fn amount(value: &mut Value) -> Result<(), Error> {
     let stated = match &*value {
         Value::Str(text) => Cow::from(text.trim()),
         Value::Int(_) | Value::Float(_) => String::from_utf8_lossy(&crate::json::to_vec(value)).into_owned().into(),
-        Value::Hole(Hole::Number(text)) => Cow::from(text.as_str()),
+        Value::Hole(Hole::Number(text) | Hole::Literal(text)) => Cow::from(text.as_str()),
         _ => return Err(quantity::Error::Form.into()),
     };
     let written = quantity::written(&stated)?;
@@ -164,8 +168,9 @@ fn duration(value: &mut Value, place: &Place<'_>) -> Result<(), Error> {
     Ok(())
 }
 
-/// Free-form values keep what they hold; maps in them sort, as Go's do.
+/// Free-form values keep what they hold, numbers by their value.
 fn free_form(kind: AnyKind, value: &mut Value, place: &Place<'_>) -> Result<(), Error> {
+    value.settle();
     let fits = match kind {
         // Converted from JSON by a decoder of its own. What else is free-form is kept as text until somebody reads it.
         AnyKind::Json => match value.hole() {

@@ -96,6 +96,7 @@ fn write_scalar(value: &Value, out: &mut Vec<u8>) {
         Value::Bool(false) => out.extend_from_slice(b"false"),
         Value::Int(number) => write_int(*number, out),
         Value::Float(number) => write_float(number.get(), out),
+        Value::Hole(Hole::Literal(text)) => out.extend_from_slice(text.as_bytes()),
         Value::Str(text) => write_str(text, out),
         _ => out.extend_from_slice(b"null"),
     }

@@ -273,7 +273,8 @@ fn free_form(kind: AnyKind, bytes: &[u8], depth: usize) -> Result<Value, Error> 
 /// JSON in a message. Numbers that no tree keeps are left to the rules of a kind where it is an object of somebody
 /// else.
 fn json(kind: AnyKind, text: &[u8]) -> Result<Value, Error> {
-    let parsed = json::parse_tracking(text)?;
+    let mut parsed = json::parse_tracking(text)?;
+    parsed.value.settle();
     match kind {
         AnyKind::RawExtension if !parsed.deep => Ok(parsed.value),
         _ => Ok(parsed.whole()?),

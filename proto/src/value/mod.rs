@@ -164,9 +164,37 @@ impl Value {
         }
     }
 
-    /// The first place in it at which something was not kept.
+    /// Makes numbers of the literals in it. What has none is left as it is, and goes on sharing its maps.
+    pub fn settle(&mut self) {
+        if self.has_literals() {
+            self.settle_each();
+        }
+    }
+
+    fn has_literals(&self) -> bool {
+        match self {
+            Self::Hole(Hole::Literal(_)) => true,
+            Self::Array(items) => items.iter().any(Self::has_literals),
+            Self::Object(map) => map.values().any(Self::has_literals),
+            _ => false,
+        }
+    }
+
+    fn settle_each(&mut self) {
+        match self {
+            Self::Hole(Hole::Literal(text)) => {
+                *self = text.parse().ok().and_then(Float::new).map_or(Self::Null, Self::Float);
+            }
+            Self::Array(items) => items.iter_mut().for_each(Self::settle_each),
+            Self::Object(map) => map.iter_mut().for_each(|(_, value)| value.settle_each()),
+            _ => {}
+        }
+    }
+
+    /// The first place in it at which something cannot be kept.
     pub fn hole(&self) -> Option<&Hole> {
         match self {
+            Self::Hole(Hole::Literal(_)) => None,
             Self::Hole(hole) => Some(hole),
             Self::Array(items) => items.iter().find_map(Self::hole),
             Self::Object(map) => map.values().find_map(Self::hole),
@@ -205,7 +233,7 @@ impl Value {
         match self {
             Self::Null => "null",
             Self::Bool(_) => "bool",
-            Self::Int(_) | Self::Float(_) | Self::Hole(Hole::Number(_)) => "number",
+            Self::Int(_) | Self::Float(_) | Self::Hole(Hole::Number(_) | Hole::Literal(_)) => "number",
             Self::Str(_) => "string",
             Self::Array(_) => "array",
             Self::Object(_) | Self::Hole(Hole::Deep) => "object",

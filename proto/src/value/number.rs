@@ -18,14 +18,16 @@ impl Float {
     }
 }
 
-/// What a text has and no tree can keep. A tree that is written has `null` there, so that what was written can always
-/// be read.
+/// What a text has and a tree does not keep. Where a tree is written, what cannot be read again is `null`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Hole {
     /// Something that lies too deep.
     Deep,
     /// A number beyond those that 64 bits hold, as it stands in the text.
     Number(Str),
+    /// A number that the text states otherwise than it would be written, as it stands in the text: quantities keep
+    /// that. Whoever reads the number by its value calls [`Value::settle`](super::Value::settle).
+    Literal(Str),
 }
 
 #[cfg(test)]

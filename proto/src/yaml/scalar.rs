@@ -4,7 +4,7 @@ use flotilla_golang::strconv::quote;
 
 use super::events::OWN_TAGS;
 use crate::base64;
-use crate::value::{Float, Str, Value};
+use crate::value::{Float, Hole, Str, Value};
 
 /// What a scalar is.
 pub enum Scalar {
@@ -81,6 +81,7 @@ fn plain(text: &str) -> Option<Read> {
     }
     let bare = text.replace('_', "");
     match number(&bare)? {
+        number @ Value::Hole(_) => value(number, "int"),
         number @ Value::Int(_) if !bare.contains(['.', 'e', 'E']) || bare.contains(['x', 'X']) => value(number, "int"),
         Value::Int(number) => Some((Scalar::Whole(number), "float")),
         number => value(number, "float"),
@@ -106,11 +107,13 @@ fn number(text: &str) -> Option<Value> {
     {
         return Some(Value::Int(if negative { -number } else { number }));
     }
-    // What only fits without a sign comes out of JSON as a float.
-    if let Some((radix, digits)) = radix.filter(|_| !negative)
-        && let Ok(number) = u64::from_str_radix(digits, radix)
-    {
-        return Float::new(number as f64).map(Value::Float);
+    // What only fits without a sign comes out of JSON as a float, but for what keeps its digits.
+    let unsigned = match radix {
+        Some((radix, digits)) => u64::from_str_radix(digits, radix).ok(),
+        None => digits.parse().ok(),
+    };
+    if let Some(number) = unsigned.filter(|&number| !negative && i64::try_from(number).is_err()) {
+        return Some(Value::Hole(Hole::Literal(number.to_string().into())));
     }
     if !digits.is_empty() && digits.bytes().all(|b| b.is_ascii_digit()) {
         return text.parse().map(Value::Int).ok().or_else(|| float(text).map(Value::Float));
@@ -137,6 +140,7 @@ pub fn key(value: &Value) -> Option<Str> {
         Value::Bool(flag) => Str::from(if *flag { "true" } else { "false" }),
         Value::Int(number) => Str::from(number.to_string()),
         Value::Float(number) => Str::from(shortest(number.get())),
+        Value::Hole(Hole::Literal(text)) => float(text).map(|number| Str::from(shortest(number.get())))?,
         Value::Null | Value::Array(_) | Value::Object(_) | Value::Hole(_) => return None,
     })
 }
@@ -151,7 +155,7 @@ pub fn go_syntax(value: &Value) -> String {
             let members = map.iter().map(|(key, value)| format!("{}:{}", quote(key), go_syntax(value)));
             format!("map[interface {{}}]interface {{}}{{{}}}", joined(members.collect()))
         }
-        Value::Null | Value::Hole(_) => "interface {}(nil)".to_owned(),
+        Value::Null | Value::Hole(Hole::Deep | Hole::Number(_)) => "interface {}(nil)".to_owned(),
         scalar => key(scalar).unwrap_or_default().to_string(),
     }
 }

@@ -171,8 +171,9 @@ impl Registry {
         if of.parent.served.custom.is_some() {
             return Err(ApiError::unknown(UNAPPLIED)); // the reference cannot either
         }
-        let parsed =
+        let mut parsed =
             yaml::parse(body).map_err(|error| ApiError::bad_request(format!("error decoding YAML: {error}")))?;
+        parsed.value.settle();
         self.rescale(of, &mut Apply::new(of.target(), parsed.value, options), options, caller).await
     }
 

@@ -47,7 +47,7 @@ impl From<&Hole> for Error {
     fn from(hole: &Hole) -> Self {
         match hole {
             Hole::Deep => Self::TooDeep,
-            Hole::Number(text) => Self::Number(text.to_string()),
+            Hole::Number(text) | Hole::Literal(text) => Self::Number(text.to_string()),
         }
     }
 }
@@ -73,8 +73,8 @@ pub struct Parsed {
     pub value: Value,
     /// Paths of keys that stand more than once in their object, as in `spec.containers[0].name`; see [`Complaints`].
     pub duplicates: Vec<String>,
-    /// Numbers that stand in the text otherwise than they are written: as they are written, and as they stand there.
-    pub literals: Vec<(String, String)>,
+    /// Whether numbers in it stand in the text otherwise than they would be written: see [`Hole::Literal`].
+    pub has_literals: bool,
     /// Whether something lay too deep to be kept. [`Value::hole`] tells whether its place is still in a tree.
     pub deep: bool,
     /// The first number that no tree can keep, as it stands in the text; likewise.
@@ -82,7 +82,7 @@ pub struct Parsed {
 }
 
 impl Parsed {
-    /// The value, where all of the text was kept.
+    /// The value, where all of the text was kept, with numbers by their value.
     ///
     /// # Errors
     /// [`Error::Number`] or [`Error::TooDeep`].
@@ -90,7 +90,12 @@ impl Parsed {
         match self {
             Self { overflow: Some(number), .. } => Err(Error::Number(number)),
             Self { deep: true, .. } => Err(Error::TooDeep),
-            Self { value, .. } => Ok(value),
+            Self { mut value, has_literals, .. } => {
+                if has_literals {
+                    value.settle();
+                }
+                Ok(value)
+            }
         }
     }
 }
@@ -103,7 +108,8 @@ pub fn parse(text: &[u8]) -> Result<Value, Error> {
     run(text, READ_DEPTH_MAX)?.whole()
 }
 
-/// Parses one JSON text of a client, and reports repeated keys and what was not kept.
+/// Parses one JSON text of a client, and reports repeated keys and what was not kept. Numbers are kept as they stand in
+/// the text.
 pub fn parse_tracking(text: &[u8]) -> Result<Parsed, Error> {
     run(text, DEPTH_MAX)
 }
@@ -141,7 +147,7 @@ struct Parser<'a> {
     /// The members of all open objects.
     members: Vec<(Str, Value)>,
     duplicates: Complaints,
-    literals: Vec<(String, String)>,
+    has_literals: bool,
     /// How deep containers are kept.
     depth_max: usize,
     deep: bool,
@@ -158,7 +164,7 @@ impl<'a> Parser<'a> {
             items: Vec::new(),
             members: Vec::new(),
             duplicates: Complaints::default(),
-            literals: Vec::new(),
+            has_literals: false,
             depth_max,
             deep: false,
             overflow: None,
@@ -177,8 +183,8 @@ impl<'a> Parser<'a> {
         if self.at < self.bytes.len() {
             return Err(self.invalid("after top-level value"));
         }
-        let Self { duplicates, literals, deep, overflow, .. } = self;
-        Ok(Parsed { value, duplicates: duplicates.into_vec(), literals, deep, overflow })
+        let Self { duplicates, has_literals, deep, overflow, .. } = self;
+        Ok(Parsed { value, duplicates: duplicates.into_vec(), has_literals, deep, overflow })
     }
 
     /// Reads a scalar or an empty container, or opens a container (`None`).

@@ -4,9 +4,6 @@ use super::{Error, Parser};
 use crate::json::{self, scan};
 use crate::value::{Float, Hole, Str, Value};
 
-/// How many numbers are remembered as they stand in the text: enough to show the first one that is wrong.
-const LITERALS_MAX: usize = 64;
-
 impl Parser<'_> {
     pub(super) fn literal(&mut self, word: &'static str, context: &'static str, value: Value) -> Result<Value, Error> {
         // Go names the letter that it expected; the first three words cover every position that differs.
@@ -143,10 +140,11 @@ impl Parser<'_> {
         let number = Value::Float(number);
         let mut written = Vec::new();
         json::write(&number, &mut written);
-        if written != text.as_bytes() && self.literals.len() < LITERALS_MAX {
-            self.literals.push((String::from_utf8_lossy(&written).into_owned(), text.to_owned()));
+        if written == text.as_bytes() {
+            return Ok(number);
         }
-        Ok(number)
+        self.has_literals = true;
+        Ok(Value::Hole(Hole::Literal(text.into())))
     }
 
     fn digits(&mut self) {
