@@ -17,8 +17,8 @@
 //! - What is told of the server and its API: `discovery`, `openapi`, `metrics`
 //! - Reading and writing objects, each asking the other: `admission`, `registry`, `aggregation`
 //! - What is shown of objects: `representation`, `watch`
-//! - What every cluster has and what keeps it so: `bootstrap`, `administration`, `backup`, `given`, `watchdog`, `boot`,
-//!   `controllers`, `moving`
+//! - What every cluster has and what keeps it so: `bootstrap`, `administration`, `overview`, `backup`, `given`,
+//!   `watchdog`, `boot`, `controllers`, `moving`
 //! - HTTP: `gateway`
 //! - Other ways to start it: `etcd`, `kube_apiserver`
 
@@ -54,6 +54,7 @@ pub mod metrics;
 pub mod moving;
 pub mod openapi;
 pub mod outbound;
+pub mod overview;
 pub mod patch;
 pub mod pki;
 pub mod printing;
