@@ -1,6 +1,7 @@
 //! The command line.
 
 mod roles;
+mod written;
 
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -18,6 +19,7 @@ use flotilla::config::{self, Config, ConfigError, LogFormat};
 use flotilla::drain::{Drain, DrainBegin};
 use flotilla::gateway::Gateway;
 use flotilla::moving::{Export, Import};
+use flotilla::overview::{Doctor, Status};
 use flotilla::version;
 
 /// Exit code for a server that could not start, or failed.
@@ -56,6 +58,29 @@ enum Command {
     ///
     /// Any member can be asked, also about others. Every command can be repeated safely. It exits with 1 when it fails.
     Cluster(Box<Cluster>),
+    /// Show how a member and its cluster are: members and leaders, lag, requests with their latency, watches, disk.
+    ///
+    /// It is put together from `/flotilla/v1/cluster`, `/readyz` and `/metrics` of the member that the kubeconfig
+    /// names, so that a server pays for it only while somebody looks. Latencies are of all requests since the member
+    /// started, and as exact as the buckets of their histogram.
+    Status(Box<Status>),
+    /// Check a data directory, certificates, clocks and whether members reach each other, and say what to do.
+    ///
+    /// Nothing is changed. It exits with 1 when something is broken; what only comes nearer is a warning.
+    Doctor(Box<Doctor>),
+    /// Write what makes a shell complete this command line to standard output.
+    ///
+    /// For bash: `flotilla completion bash > /etc/bash_completion.d/flotilla`.
+    Completion {
+        /// The shell.
+        shell: clap_complete::Shell,
+    },
+    /// Write a manual page of every command into a directory.
+    Man {
+        /// The directory; it must be there.
+        #[arg(value_name = "DIR")]
+        directory: PathBuf,
+    },
     /// Save everything that a cluster stores, as of one moment, while it goes on.
     ///
     /// Any member can be asked; or the data directory of one that is stopped is read. The file is checked while it is
@@ -119,6 +144,14 @@ pub fn run() -> ExitCode {
     match (cli.command, matches.subcommand()) {
         (Command::Serve(serve), Some((_, matches))) => begin(&serve, matches, &[]),
         (Command::Cluster(cluster), _) => end(cluster.run()),
+        (Command::Status(status), _) => end(status.run()),
+        (Command::Doctor(doctor), _) => match doctor.run() {
+            Ok(true) => ExitCode::SUCCESS,
+            Ok(false) => ExitCode::from(FAILED),
+            Err(error) => fail(&error, FAILED),
+        },
+        (Command::Completion { shell }, _) => end(written::completion(shell)),
+        (Command::Man { directory }, _) => end(written::manual(&directory)),
         (Command::Backup(backup), _) => end(backup.run()),
         (Command::Pki(keys), _) => end(keys.run()),
         (Command::Restore(restore), _) => end(restore.run()),

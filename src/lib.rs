@@ -18,8 +18,8 @@
 //! - Reading and writing objects, each asking the other: `admission`, `registry`
 //! - Other API servers: `aggregation`
 //! - What is shown of objects: `representation`, `watch`
-//! - What every cluster has and what keeps it so: `bootstrap`, `administration`, `backup`, `given`, `watchdog`, `boot`,
-//!   `controllers`, `moving`
+//! - What every cluster has and what keeps it so: `bootstrap`, `administration`, `overview`, `backup`, `given`,
+//!   `watchdog`, `boot`, `controllers`, `moving`
 //! - HTTP: `gateway`
 //! - Other ways to start it: `etcd`, `kube_apiserver`
 
@@ -56,6 +56,7 @@ pub mod metrics;
 pub mod moving;
 pub mod openapi;
 pub mod outbound;
+pub mod overview;
 pub mod patch;
 pub mod pki;
 pub mod printing;

@@ -204,6 +204,9 @@ pub const BACKUPS: usize = 2;
 /// Bytes of an answer to a command about the cluster that are read.
 pub const ADMINISTRATION_ANSWER_BYTES: u64 = 4 * 1_048_576;
 
+/// Bytes of `/metrics` that `flotilla status` and `flotilla doctor` read; more is an error of theirs.
+pub const METRICS_ANSWER_BYTES: u64 = 64 * 1_048_576;
+
 /// Shortest time after which a watch without `timeoutSeconds` ends; the longest is twice that.
 pub const WATCH_TIMEOUT_MIN: Duration = Duration::from_secs(1_800);
 

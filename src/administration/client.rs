@@ -61,6 +61,14 @@ pub enum ClientError {
         /// What of the request it does not know: `members`, `groups`, or nothing.
         unknown: String,
     },
+    /// What it answers is more than is read.
+    #[error("what {server} answers at {path} is too long")]
+    TooLong {
+        /// Its URL.
+        server: String,
+        /// Of what.
+        path: String,
+    },
     /// What answers is no server of this kind.
     #[error("{server} answers with {code}, and not as a flotilla server does")]
     Foreign {
@@ -148,6 +156,23 @@ impl Client {
         Err(self.refusal(code, &body))
     }
 
+    /// The text at a path, such as that of `/metrics`, and the HTTP status code with which it came.
+    ///
+    /// # Errors
+    /// See [`ClientError`]. A code that tells of a failure is none.
+    pub fn text(&self, path: &str) -> Result<(u16, String), ClientError> {
+        let mut request = self.agent.get(format!("{}{path}", self.server));
+        if let Some(token) = &self.token {
+            request = request.header("Authorization", format!("Bearer {token}"));
+        }
+        let (code, body) = self.up_to(request.call(), limits::METRICS_ANSWER_BYTES)?;
+        if body.len() as u64 == limits::METRICS_ANSWER_BYTES {
+            return Err(ClientError::TooLong { server: self.server.clone(), path: path.to_owned() });
+        }
+        let text = String::from_utf8(body).map_err(|_| self.refusal(code, b""))?;
+        Ok((code, text))
+    }
+
     /// Asks for a change, of a path below [`CLUSTER_PATH`].
     ///
     /// # Errors
@@ -184,11 +209,16 @@ impl Client {
 
     /// The code and the body of an answer.
     fn whole(&self, answered: Result<Response<Body>, ureq::Error>) -> Result<(u16, Vec<u8>), ClientError> {
+        self.up_to(answered, limits::ADMINISTRATION_ANSWER_BYTES)
+    }
+
+    /// The code of an answer, and so many bytes of its body at most.
+    fn up_to(&self, answered: Result<Response<Body>, ureq::Error>, limit: u64) -> Result<(u16, Vec<u8>), ClientError> {
         let unreachable = |source| ClientError::Unreachable { server: self.server.clone(), source: Box::new(source) };
         let answer = answered.map_err(unreachable)?;
         let (code, mut body) = (answer.status().as_u16(), Vec::new());
         let reader = answer.into_body().into_reader();
-        let read = reader.take(limits::ADMINISTRATION_ANSWER_BYTES).read_to_end(&mut body);
+        let read = reader.take(limit).read_to_end(&mut body);
         read.map_err(|error| unreachable(error.into()))?;
         Ok((code, body))
     }

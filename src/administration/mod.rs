@@ -11,3 +11,4 @@ pub use client::{Client, ClientError};
 pub use commands::{Cluster, CommandError};
 pub use kubeconfig::{Kubeconfig, KubeconfigError};
 pub use shared_keys::{SharedKeys, SharedKeysError};
+pub use shown::{cluster as cluster_tables, table};

@@ -68,8 +68,8 @@ fn yes(is: bool) -> String {
     if is { "yes" } else { "no" }.to_owned()
 }
 
-/// Columns as wide as their widest cell, three spaces apart.
-fn table<const N: usize>(titles: [&str; N], rows: &[[String; N]]) -> String {
+/// A table as text: columns as wide as their widest cell, three spaces apart.
+pub fn table<const N: usize>(titles: [&str; N], rows: &[[String; N]]) -> String {
     let widest = |column: usize| rows.iter().map(|row| row[column].chars().count()).max().unwrap_or(0);
     let widths: [usize; N] = std::array::from_fn(|column| widest(column).max(titles[column].len()) + 3);
     let line = |cells: [&str; N]| {

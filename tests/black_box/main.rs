@@ -34,6 +34,7 @@ mod moving;
 mod node_ports;
 mod numbers;
 mod operating;
+mod overview;
 mod paging;
 mod policies;
 mod preferring;

@@ -1,0 +1,307 @@
+//! `flotilla doctor`.
+
+use std::fs::{self, File};
+use std::io::{self, Write};
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+
+use clap::Args;
+use rustls::pki_types::CertificateDer;
+use rustls::pki_types::pem::PemObject;
+use serde::Serialize;
+use x509_parser::prelude::{FromDer, X509Certificate};
+
+use super::status::{Output, Overview, StatusError, unix_seconds};
+use crate::administration::{Client, Kubeconfig};
+use crate::pki::{LEAF_RENEWAL, read_credential};
+use crate::{config, wall_clock};
+
+/// How far clocks may be apart, in seconds.
+const CLOCK_OFFSET: f64 = 1.0;
+/// Part of a disk that is to be free.
+const DISK_FREE: f64 = 0.1;
+/// Entries of a log that a member may lack for a moment.
+const LAG_ENTRIES: f64 = 10_000.0;
+
+/// Check a data directory, certificates, clocks and whether members reach each other.
+#[derive(Debug, Args)]
+pub struct Doctor {
+    /// Data directory to look at; without it, the usual one if it is there.
+    #[arg(long, value_name = "DIR")]
+    data_dir: Option<PathBuf>,
+    /// Kubeconfig that says where a member serves and who asks [default: that of the data directory]
+    #[arg(long, value_name = "FILE")]
+    kubeconfig: Option<PathBuf>,
+    /// Ask no server: look only at files.
+    #[arg(long)]
+    offline: bool,
+    /// How it is written.
+    #[arg(long, short, value_name = "FORM", default_value = "text")]
+    output: Output,
+}
+
+/// How something that was looked at is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+enum Verdict {
+    /// As it should be.
+    Good,
+    /// It will be broken, or may be.
+    Warning,
+    /// It is broken.
+    Broken,
+}
+
+/// What was found.
+#[derive(Debug, PartialEq, Serialize)]
+struct Finding {
+    verdict: Verdict,
+    found: String,
+    /// What to do; empty when nothing is to be done.
+    advice: String,
+}
+
+impl Doctor {
+    /// Looks, and tells what it finds. Returns whether nothing is broken.
+    ///
+    /// # Errors
+    /// When standard output cannot be written to.
+    pub fn run(&self) -> Result<bool, StatusError> {
+        let directory = self.data_dir.clone().unwrap_or_else(config::default_data_dir);
+        let mut findings = Vec::new();
+        if self.data_dir.is_some() || directory.exists() {
+            files(&directory, &mut findings);
+        }
+        let usual = || match self.data_dir {
+            Some(_) => directory.join("admin.kubeconfig"),
+            None => config::usual_kubeconfig(),
+        };
+        if !self.offline {
+            server(&self.kubeconfig.clone().unwrap_or_else(usual), &mut findings);
+        }
+        let text = match self.output {
+            Output::Json => serde_json::to_string_pretty(&findings).map_err(io::Error::from)? + "\n",
+            Output::Text => findings.iter().map(Finding::shown).collect(),
+        };
+        let mut out = io::stdout().lock();
+        match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
+            Err(error) if error.kind() != io::ErrorKind::BrokenPipe => return Err(error.into()),
+            _ => {}
+        }
+        Ok(findings.iter().all(|finding| finding.verdict != Verdict::Broken))
+    }
+}
+
+impl Finding {
+    fn good(found: impl Into<String>) -> Self {
+        Self { verdict: Verdict::Good, found: found.into(), advice: String::new() }
+    }
+
+    fn bad(verdict: Verdict, found: impl Into<String>, advice: &str) -> Self {
+        Self { verdict, found: found.into(), advice: advice.into() }
+    }
+
+    fn shown(&self) -> String {
+        let Self { verdict, found, advice } = self;
+        let word = match verdict {
+            Verdict::Good => "good",
+            Verdict::Warning => "WARNING",
+            Verdict::Broken => "BROKEN",
+        };
+        let advice = if advice.is_empty() { String::new() } else { format!("{:10}{advice}\n", "") };
+        format!("{word:10}{found}\n{advice}")
+    }
+}
+
+/// A data directory and the certificates in it.
+fn files(directory: &Path, findings: &mut Vec<Finding>) {
+    let shown = directory.display();
+    let mode = match fs::metadata(directory) {
+        Ok(found) if found.is_dir() => found.permissions().mode(),
+        Ok(_) => {
+            let advice = "Name the directory that the server has as --data-dir.";
+            findings.push(Finding::bad(Verdict::Broken, format!("{shown} is no directory"), advice));
+            return;
+        }
+        Err(error) => {
+            let advice = "Name the directory that the server has as --data-dir, and run this as its user.";
+            findings.push(Finding::bad(Verdict::Broken, format!("{shown} cannot be read: {error}"), advice));
+            return;
+        }
+    };
+    findings.push(match mode & 0o077 {
+        0 => Finding::good(format!("{shown} is its owner's alone")),
+        _ => Finding::bad(
+            Verdict::Warning,
+            format!("others may use {shown}, which holds Secrets and keys"),
+            "chmod 700 it; the server does so when it starts.",
+        ),
+    });
+    let log = fs::read_dir(directory.join("wal")).is_ok_and(|mut entries| entries.next().is_some());
+    findings.push(match log {
+        true => Finding::good(format!("{shown} has a log")),
+        false => Finding::bad(
+            Verdict::Broken,
+            format!("{shown} has no log"),
+            "No server has started on it, or the log was lost: see docs/backup.md, or let the member join anew.",
+        ),
+    });
+    if let Ok(lock) = File::open(directory.join("lock")) {
+        let held = lock.try_lock_shared().is_err();
+        findings.push(Finding::good(if held { "a server runs on it" } else { "no server runs on it" }));
+    }
+    if let Ok(disk) = rustix::fs::statvfs(directory) {
+        findings.push(room(disk.f_bavail as f64 * disk.f_frsize as f64, disk.f_blocks as f64 * disk.f_frsize as f64));
+    }
+    let entries = fs::read_dir(directory.join("pki")).into_iter().flatten().flatten().map(|entry| entry.path());
+    let mut paths: Vec<_> = entries.filter(|path| path.extension().is_some_and(|it| it == "crt")).collect();
+    paths.sort();
+    let now = unix_seconds(wall_clock::now());
+    for path in paths {
+        let pem = read_credential(&path).map_err(|error| error.to_string());
+        let first = pem.and_then(|pem| CertificateDer::from_pem_slice(pem.as_bytes()).map_err(|e| e.to_string()));
+        findings.push(certificate(&path.display().to_string(), first.as_deref().map_err(String::as_str), now));
+    }
+}
+
+/// How long a certificate is valid yet.
+fn certificate(name: &str, der: Result<&[u8], &str>, now: i64) -> Finding {
+    let parsed = der.map_err(str::to_owned).and_then(|der| {
+        X509Certificate::from_der(der).map(|(_, it)| it.validity().not_after.timestamp()).map_err(|e| e.to_string())
+    });
+    match parsed {
+        Ok(end) => validity(name, end - now),
+        Err(error) => Finding::bad(
+            Verdict::Broken,
+            format!("{name} holds no certificate: {error}"),
+            "Restore it from a copy of `pki`. Of the server's own, remove the .crt: it is made again of its key.",
+        ),
+    }
+}
+
+/// What it means that a certificate ends in so many seconds.
+fn validity(name: &str, left: i64) -> Finding {
+    let days = left.div_euclid(86_400);
+    let soon = i64::try_from(LEAF_RENEWAL.as_secs()).unwrap_or(i64::MAX);
+    let advice = "See docs/runbooks/FlotillaCertificateEndsSoon.md: a server renews its own when it starts and runs.";
+    match left {
+        ..=0 => Finding::bad(Verdict::Broken, format!("{name} has ended"), advice),
+        left if left < soon => Finding::bad(Verdict::Warning, format!("{name} ends in {days} days"), advice),
+        _ => Finding::good(format!("{name} is valid for {days} days")),
+    }
+}
+
+/// Room on a disk, in bytes.
+fn room(free: f64, size: f64) -> Finding {
+    let text = format!("{:.1} of {:.1} GiB are free on the disk", free / GIB, size / GIB);
+    match free >= size * DISK_FREE {
+        true => Finding::good(text),
+        false => Finding::bad(Verdict::Warning, text, "See docs/runbooks/FlotillaDiskNearlyFull.md."),
+    }
+}
+
+const GIB: f64 = 1_073_741_824.0;
+
+/// A server, and its cluster as it sees it.
+fn server(kubeconfig: &Path, findings: &mut Vec<Finding>) {
+    let read = match Kubeconfig::read(kubeconfig) {
+        Ok(read) => read,
+        Err(error) => {
+            let advice = "Name a kubeconfig with --kubeconfig, or pass --offline.";
+            findings.push(Finding::bad(Verdict::Broken, with_causes(&error), advice));
+            return;
+        }
+    };
+    let now = unix_seconds(wall_clock::now());
+    if let Some((chain, _)) = &read.certificate
+        && let Some(first) = chain.first()
+    {
+        findings.push(certificate("the user's certificate in the kubeconfig", Ok(first), now));
+    }
+    let name = read.server.clone();
+    match Client::new(read).map_err(StatusError::from).and_then(|client| Overview::look(&client)) {
+        Ok(overview) => judge(&name, &overview, findings),
+        Err(error) => findings.push(Finding::bad(
+            Verdict::Broken,
+            with_causes(&error),
+            "Look whether the server runs and what its log says: see docs/runbooks/FlotillaDown.md.",
+        )),
+    }
+}
+
+/// What a member tells.
+fn judge(name: &str, overview: &Overview, findings: &mut Vec<Finding>) {
+    findings.push(match overview.ready {
+        true => Finding::good(format!("{name} is ready")),
+        false => {
+            let advice = "It starts, stops, or reaches no majority: `/readyz?verbose` says which check fails.";
+            Finding::bad(Verdict::Broken, format!("{name} is not ready"), advice)
+        }
+    });
+    for member in &overview.cluster.members {
+        let name = &member.name;
+        findings.push(match (member.reachable, member.votes) {
+            (false, _) => {
+                let advice = "See docs/runbooks/FlotillaMemberUnreachable.md.";
+                Finding::bad(Verdict::Broken, format!("the member {name} is not reachable"), advice)
+            }
+            (true, false) => {
+                let advice = "It is being sent what it lacks: wait.";
+                Finding::bad(Verdict::Warning, format!("the member {name} has no vote yet"), advice)
+            }
+            (true, true) => Finding::good(format!("the member {name} is reachable")),
+        });
+    }
+    if overview.cluster.members.len() == 2 {
+        let advice = "Let another one join: two tolerate the failure of none.";
+        findings.push(Finding::bad(Verdict::Warning, "there are two members", advice));
+    }
+    for group in overview.cluster.groups.iter().filter(|group| group.leader.is_empty()) {
+        let advice = "See docs/runbooks/FlotillaNoLeader.md.";
+        findings.push(Finding::bad(Verdict::Broken, format!("nobody leads the group {}", group.name), advice));
+    }
+    for lag in overview.lags.iter().filter(|lag| lag.entries > LAG_ENTRIES) {
+        let found = format!("{} lacks {:.0} entries of the group {}", lag.member, lag.entries, lag.group);
+        findings.push(Finding::bad(Verdict::Warning, found, "See docs/runbooks/FlotillaReplicaLags.md."));
+    }
+    if let Some(offset) = overview.clock_offset_seconds {
+        findings.push(match offset.abs() <= CLOCK_OFFSET {
+            true => Finding::good("its clock agrees with this machine's"),
+            false => {
+                let found = format!("its clock is {offset:+.1} s off this machine's");
+                Finding::bad(Verdict::Warning, found, "See docs/runbooks/FlotillaClockOff.md.")
+            }
+        });
+    }
+    if let (Some(free), Some(size)) = (overview.disk_free_bytes, overview.disk_size_bytes) {
+        findings.push(room(free, size));
+    }
+}
+
+/// What went wrong, and why.
+fn with_causes(error: &dyn std::error::Error) -> String {
+    let causes = std::iter::successors(error.source(), |error| error.source());
+    causes.fold(error.to_string(), |text, cause| format!("{text}: {cause}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ends_and_room_are_judged() {
+        let verdict = |left| validity("it", left).verdict;
+        assert_eq!(
+            [verdict(0), verdict(86_400), verdict(86_400 * 90)],
+            [Verdict::Broken, Verdict::Warning, Verdict::Good]
+        );
+        assert_eq!([room(5.0, 100.0).verdict, room(50.0, 100.0).verdict], [Verdict::Warning, Verdict::Good]);
+        assert_eq!(certificate("it", Ok(b"none"), 0).verdict, Verdict::Broken);
+    }
+
+    #[test]
+    fn advice_stands_below_what_was_found() {
+        assert_eq!(Finding::good("a").shown(), "good      a\n");
+        assert_eq!(Finding::bad(Verdict::Broken, "b", "Do c.").shown(), "BROKEN    b\n          Do c.\n");
+    }
+}

@@ -1,0 +1,89 @@
+//! `flotilla status`, `flotilla doctor`, and what is made of the command line.
+
+use std::fs;
+use std::path::Path;
+use std::process::{Command, Output};
+
+use serde_json::{Value, json};
+
+use crate::cluster::{Places, until};
+use crate::support::{DataDir, Server};
+
+fn flotilla(arguments: &[&str]) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_flotilla")).args(arguments).output().expect("the program can be run")
+}
+
+/// What a command about a server writes as JSON, and whether it succeeds.
+fn told(server: &Server, arguments: &[&str]) -> (Value, bool) {
+    let kubeconfig = server.data().join("admin.kubeconfig").display().to_string();
+    let output = flotilla(&[arguments, &["-o", "json", "--kubeconfig", &kubeconfig]].concat());
+    let error = String::from_utf8_lossy(&output.stderr);
+    (
+        serde_json::from_slice(&output.stdout).unwrap_or_else(|_| panic!("{arguments:?}: {error}")),
+        output.status.success(),
+    )
+}
+
+/// What a doctor found of a verdict.
+fn found<'a>(findings: &'a Value, verdict: &str) -> Vec<&'a str> {
+    let all = findings.as_array().expect("findings").iter();
+    all.filter(|finding| finding["verdict"] == verdict).filter_map(|finding| finding["found"].as_str()).collect()
+}
+
+#[test]
+fn status_shows_a_server_and_its_requests() {
+    let directory = DataDir::new();
+    let server = directory.start();
+    server.connect().get("/api/v1/namespaces/default/configmaps").expect(200);
+    let (status, _) = told(&server, &["status"]);
+    assert_eq!((&status["ready"], &status["lags"]), (&json!(true), &json!([])));
+    assert_eq!(status["cluster"]["groups"][0]["name"], "default");
+    let requests = status["requests"].as_array().expect("requests");
+    let lists = requests.iter().find(|it| it["verb"] == "LIST" && it["resource"] == "configmaps").expect("the list");
+    assert!(lists["count"].as_f64() >= Some(1.0) && lists["p99"].as_f64() >= lists["p50"].as_f64(), "{lists}");
+    let kubeconfig = server.data().join("admin.kubeconfig").display().to_string();
+    let text = flotilla(&["status", "--kubeconfig", &kubeconfig]);
+    assert!(String::from_utf8_lossy(&text.stdout).contains("LEADS"), "a table for people");
+}
+
+#[test]
+fn a_doctor_finds_what_is_broken_in_a_directory() {
+    let directory = DataDir::new();
+    let server = directory.start();
+    let data = server.data().display().to_string();
+    let (findings, success) = told(&server, &["doctor", "--data-dir", &data]);
+    assert!(success, "{findings}");
+    assert!(found(&findings, "good").contains(&"a server runs on it"), "{findings}");
+    fs::write(server.data().join("pki/other.crt"), "none").expect("a file");
+    let (findings, success) = told(&server, &["doctor", "--offline", "--data-dir", &data]);
+    assert!(!success);
+    let broken = found(&findings, "broken");
+    assert!(broken.len() == 1 && broken[0].contains("other.crt"), "{findings}");
+}
+
+#[test]
+fn a_doctor_finds_a_member_that_is_away() {
+    let places = Places::new();
+    let [first, second, third] = places.start_all();
+    let data = first.data().display().to_string();
+    let look = || told(&first, &["doctor", "--data-dir", &data]).0;
+    until("all are there", || found(&look(), "broken").is_empty());
+    drop(third);
+    until("one is away", || found(&look(), "broken").contains(&"the member c is not reachable"));
+    drop(second);
+}
+
+#[test]
+fn the_command_line_has_completions_and_manual_pages() {
+    let bash = flotilla(&["completion", "bash"]);
+    assert!(bash.status.success() && String::from_utf8_lossy(&bash.stdout).contains("flotilla__"));
+    let directory = DataDir::new();
+    fs::create_dir_all(directory.path()).expect("a directory");
+    let pages = directory.path().join("man");
+    fs::create_dir(&pages).expect("a directory");
+    assert!(flotilla(&["man", &pages.display().to_string()]).status.success());
+    for page in ["flotilla.1", "flotilla-doctor.1"] {
+        let text = fs::read_to_string(Path::new(&pages).join(page)).expect("a page");
+        assert!(text.contains(".SH SYNOPSIS"), "{page}");
+    }
+}
