@@ -32,6 +32,11 @@ impl Aside {
         Self { path: path.to_owned(), file: None, count: 0 }
     }
 
+    /// Removes what a process has left that was killed while it wrote the same file.
+    pub(super) fn clear(path: &Path) {
+        let _ = fs::remove_file(Self::new(path).unfinished());
+    }
+
     /// Adds a key. There may be Secrets among them, so that nobody else may read the file.
     pub(super) fn add(&mut self, key: &str, revision: i64, why: &str, value: &[u8]) -> io::Result<()> {
         let file = match &mut self.file {

@@ -109,17 +109,65 @@ pub async fn found<E>(options: Options, drafts: impl Iterator<Item = Result<Draf
 where
     RestoreError: From<E>,
 {
-    if options.above >= Revision::LAST {
-        return Err(RestoreError::Exhausted(options.above));
-    }
     let lock = boot::lock(&options)?;
     let directory = options.directory.clone();
-    refuse_content(&directory)?;
+    refuse_content(&directory, &[])?;
+    mark(&directory).map_err(|source| OpenError::Directory { directory: directory.clone(), source })?;
     let made = make(options, lock, drafts).await;
-    if made.is_err() {
-        clear(&directory);
+    if made.is_err() && clear(&directory) {
+        let _ = unmark(&directory); // a mark that stays is safe
     }
     made
+}
+
+/// A data directory in which a store is going to be made, of objects that are collected in a file in it. No store is
+/// opened in it meanwhile. It can be left at any time, also by a process that is killed, and taken up again.
+#[derive(Debug)]
+pub struct Unfinished {
+    lock: File,
+    directory: PathBuf,
+}
+
+impl Unfinished {
+    /// Takes a data directory that is empty or not there, or that was begun before. `collected` is the name of the file
+    /// in it that its user makes; it stays until the store is made.
+    ///
+    /// # Errors
+    /// See [`RestoreError`]. A directory that holds something else is refused.
+    pub fn begin(directory: &Path, collected: &str) -> Result<Self, RestoreError> {
+        let lock = boot::lock(&Options::new(directory))?;
+        let failed = |source| OpenError::Directory { directory: directory.to_owned(), source };
+        let has = |name: &str| directory.join(name).exists();
+        if has(UNFINISHED) && has(collected) {
+            clear(directory); // what a process has made that was killed meanwhile
+        }
+        refuse_content(directory, &[UNFINISHED, collected])?;
+        if !has(UNFINISHED) {
+            // A file of this name in a directory that is not marked is somebody else's.
+            refuse_content(directory, &[])?;
+            mark(directory).map_err(failed)?;
+        }
+        Ok(Self { lock, directory: directory.to_owned() })
+    }
+
+    /// Makes the store, as [`found`] does. After an error the directory is still unfinished, without a store.
+    ///
+    /// # Errors
+    /// See [`RestoreError`].
+    pub async fn found<E>(
+        self,
+        options: Options,
+        drafts: impl Iterator<Item = Result<Drafts, E>>,
+    ) -> Result<(), RestoreError>
+    where
+        RestoreError: From<E>,
+    {
+        let made = make(Options { directory: self.directory.clone(), ..options }, self.lock, drafts).await;
+        if made.is_err() {
+            clear(&self.directory);
+        }
+        made
+    }
 }
 
 /// Refuses a data directory that holds a part of a backup.
@@ -134,12 +182,13 @@ fn open(path: &Path) -> Result<BackupReader<BufReader<File>>, BackupReadError> {
     BackupReader::open(BufReader::new(File::open(path)?))
 }
 
-fn refuse_content(directory: &Path) -> Result<(), RestoreError> {
+/// Refuses a directory with anything in it but files of these names.
+fn refuse_content(directory: &Path, allowed: &[&str]) -> Result<(), RestoreError> {
     let failed = |source| OpenError::Directory { directory: directory.to_path_buf(), source };
     for entry in std::fs::read_dir(directory).map_err(failed)? {
         let found = entry.map_err(failed)?.file_name();
         // A file system of its own has the second from the beginning.
-        if found != "lock" && found != "lost+found" {
+        if found != "lock" && found != "lost+found" && !allowed.iter().any(|name| found == *name) {
             let found = found.to_string_lossy().into_owned();
             return Err(RestoreError::NotEmpty { directory: directory.to_path_buf(), found });
         }
@@ -147,6 +196,7 @@ fn refuse_content(directory: &Path) -> Result<(), RestoreError> {
     Ok(())
 }
 
+/// Makes a store in a directory that is marked, and takes the mark away when it is complete.
 async fn make<E>(
     options: Options,
     lock: File,
@@ -155,9 +205,11 @@ async fn make<E>(
 where
     RestoreError: From<E>,
 {
+    if options.above >= Revision::LAST {
+        return Err(RestoreError::Exhausted(options.above));
+    }
     let directory = options.directory.clone();
     let failed = |source| OpenError::Directory { directory: directory.clone(), source };
-    mark(&directory).map_err(failed)?;
     let store = Store::open_on(Machine::local(), Some(lock), options).await?;
     let filled = fill(&store, drafts).await;
     let complete = match filled {
@@ -218,8 +270,8 @@ fn unmark(directory: &Path) -> io::Result<()> {
     File::open(directory)?.sync_all()
 }
 
-/// Takes away what was made in a directory that was empty before. What stays is refused by the mark, which goes last.
-fn clear(directory: &Path) {
+/// Takes away what was made in a directory that is marked. Returns whether all of it is gone.
+fn clear(directory: &Path) -> bool {
     for name in CONTENT {
         let path = directory.join(name);
         let removed = if path.is_dir() { std::fs::remove_dir_all(&path) } else { std::fs::remove_file(&path) };
@@ -227,8 +279,8 @@ fn clear(directory: &Path) {
             && error.kind() != io::ErrorKind::NotFound
         {
             tracing::warn!(path = %path.display(), %error, "what was restored in part cannot be removed");
-            return;
+            return false;
         }
     }
-    let _ = unmark(directory); // a mark that stays is safe
+    true
 }
