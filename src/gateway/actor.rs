@@ -38,7 +38,7 @@ impl Actor for GatewayActor {
     }
 }
 
-/// Asks who answers a request.
+/// Asks what a request asks for.
 pub(super) struct Route {
     /// How it asks.
     pub(super) method: Method,
@@ -58,9 +58,14 @@ impl Handler<Route> for GatewayActor {
     type Result = MessageResult<Route>;
 
     fn handle(&mut self, Route { method, uri, target, watch }: Route, _: &mut Context<Self>) -> MessageResult<Route> {
-        let resources = &self.gateway.registry.resources;
-        let path = target.as_ref().map_or(uri.path(), |target| &target.path);
-        let route = || Ok(routing::route(resources, method.as_str(), path, watch));
+        let Gateway { aggregation, registry, .. } = &**self.gateway;
+        let (method, path) = (method.as_str(), target.as_ref().map_or(uri.path(), |target| &target.path));
+        let route = || {
+            Ok(match aggregation.of_path(path) {
+                Some(remote) => routing::elsewhere(remote, method, path, watch),
+                None => routing::route(&registry.resources, method, path, watch),
+            })
+        };
         MessageResult(unless_it_panics(route))
     }
 }

@@ -8,21 +8,15 @@ use actix_web::body::BodyStream;
 use futures_util::stream;
 
 use super::Gateway;
-use super::attempt::Course;
-use super::flow::Lane;
-use super::handler::Head;
-use crate::answer;
+use super::head::Head;
 use crate::status::{ApiError, ApiResult};
 
 /// Answers a request of somebody who may make it. A client that goes away ends it, and one that is too slow for the
 /// state to be held has its answer broken off: a backup is whole only if it says so itself.
-pub(super) async fn respond(gateway: &Gateway, head: &Head<'_>, course: &mut Course) -> ApiResult<HttpResponse> {
+pub(super) async fn respond(gateway: &Gateway, head: &Head<'_>) -> ApiResult<HttpResponse> {
     if head.method != "GET" {
         let message = "the server does not allow this method on the requested resource";
         return Err(ApiError::new(405, "MethodNotAllowed", message));
-    }
-    if !course.enter(gateway, Lane::Exempt { mutating: false }) {
-        return Ok(answer::too_many_requests());
     }
     gateway.beginning.check(&gateway.registry, false)?;
     // Each keeps history from being given back as long as it lasts.

@@ -18,7 +18,7 @@ use crate::registry::{FieldValidation, Incoming};
 use crate::served::Served;
 use crate::status::{ApiError, ApiResult, Details};
 
-use super::former;
+use super::past_versions;
 use crate::request::Media;
 
 /// Reads a whole body; 413 once it is longer than its limit.
@@ -305,7 +305,7 @@ fn check_kind(value: &Value, told: &Told, expected: &Kind) -> ApiResult<()> {
     let known = catalogue::kind(group, version, kind);
     let served = catalogue::group(group).is_some_and(|of| of.versions.iter().any(|of| of.name == version));
     let registered =
-        scheme(group) == scheme(&expected.group) && (known.is_some() || former::is_known(stated, kind, served));
+        scheme(group) == scheme(&expected.group) && (known.is_some() || past_versions::is_known(stated, kind, served));
     if !registered {
         let why = format!(
             "no kind {} is registered for version {} in scheme \"pkg/runtime/scheme.go:111\"",

@@ -4,6 +4,7 @@ use flotilla_proto::json::Part;
 use flotilla_proto::value::Value;
 
 use super::Gateway;
+use super::head::Head;
 use super::routing::{self, RequestInfo, Routed};
 use crate::custom;
 use crate::limits;
@@ -26,7 +27,7 @@ pub(super) fn may_be_defined(info: &RequestInfo) -> bool {
 ///
 /// # Errors
 /// It cannot be told now whether there is one, or what it says is not served here in time.
-pub(super) async fn look_again(gateway: &Gateway, info: RequestInfo, method: &str, watch: bool) -> ApiResult<Routed> {
+pub(super) async fn look_again(gateway: &Gateway, info: RequestInfo, head: &Head<'_>) -> ApiResult<Routed> {
     let resources = &gateway.registry.resources;
     let find = || resources.find(&info.of.group, &info.of.version, &info.of.resource);
     let mut changes = resources.changes();
@@ -47,7 +48,7 @@ pub(super) async fn look_again(gateway: &Gateway, info: RequestInfo, method: &st
     if known.is_none() {
         return Err(ApiError::unavailable("this server does not serve yet what is defined", 1));
     }
-    Ok(routing::objects(known, false, info.of, method, watch))
+    Ok(routing::objects(known, false, info.of, head.method, head.watches()))
 }
 
 /// Whether a definition is stored that serves what a request names.

@@ -2,12 +2,11 @@
 
 use actix_web::http::StatusCode;
 use actix_web::http::header::{CONTENT_TYPE, IF_NONE_MATCH};
-use actix_web::{HttpRequest, HttpResponse, web};
+use actix_web::{HttpResponse, web};
 
-use super::attempt::Course;
-use super::handler::Head;
-use super::routing::Routed;
-use super::{Gateway, backup, members};
+use super::Gateway;
+use super::exchange::Progress;
+use super::head::Head;
 use crate::access::tokens;
 use crate::answer;
 use crate::discovery;
@@ -18,27 +17,8 @@ use crate::request::Media;
 use crate::request::path;
 use crate::status::{ApiError, ApiResult};
 
-/// Answers a request of somebody who may make it.
-pub(super) async fn respond(
-    gateway: &web::Data<Gateway>,
-    head: &Head<'_>,
-    of: Routed,
-    request: &HttpRequest,
-    payload: web::Payload,
-    caller: &Caller,
-    course: &mut Course,
-) -> ApiResult<HttpResponse> {
-    match of {
-        Routed::Metrics => measured(gateway, head, false, caller).await,
-        Routed::HealthMetrics => measured(gateway, head, true, caller).await,
-        Routed::Cluster(asked) => Box::pin(members::respond(gateway, head, &asked, payload, course)).await,
-        Routed::Backup => Box::pin(backup::respond(gateway, head, course)).await,
-        _ => document(gateway, head, request, caller, course),
-    }
-}
-
 /// Answers with what was measured. It is written elsewhere, since it grows with what is served.
-async fn measured(
+pub(super) async fn measured(
     gateway: &web::Data<Gateway>,
     head: &Head<'_>,
     health: bool,
@@ -76,16 +56,17 @@ fn counted(path: &str) -> Option<Route> {
 }
 
 /// Answers what is not about objects: discovery, health, documents; 404 for the rest.
-fn document(
+pub(super) fn document(
     gateway: &Gateway,
     head: &Head<'_>,
-    request: &HttpRequest,
     caller: &Caller,
-    course: &mut Course,
+    progress: &mut Progress,
 ) -> ApiResult<HttpResponse> {
     let path = path::decode(head.path);
-    course.route = counted(&path).filter(|_| head.method == "GET");
-    let if_none_match = request.headers().get(IF_NONE_MATCH).and_then(|value| value.to_str().ok());
+    if let Some(route) = counted(&path).filter(|_| head.method == "GET") {
+        progress.counts_as(gateway, route);
+    }
+    let if_none_match = head.request.headers().get(IF_NONE_MATCH).and_then(|value| value.to_str().ok());
     let asked = discovery::Request {
         method: head.method,
         path: &path,

@@ -1,27 +1,29 @@
 //! HTTP: from a request to what it asks for, and from a result to an answer.
 
 mod actor;
-mod admittance;
-mod attempt;
 mod audit;
 mod backup;
 mod beginning;
 pub mod body;
+mod counted;
 mod definitions;
 mod deprecation;
 mod documents;
-mod doors;
-mod elsewhere;
-pub mod flow;
-mod former;
+mod exchange;
 mod handler;
+mod head;
 pub mod lists;
 mod members;
 mod messages;
+mod past_versions;
 mod published;
+mod remote;
 mod resources;
 mod routing;
+pub mod seats;
 mod server;
+mod stages;
+mod subresources;
 mod uploads;
 mod watches;
 

@@ -9,17 +9,15 @@ use flotilla_proto::value;
 use flotilla_proto::value::Value;
 
 use super::actor::{Collect, GatewayActor, unrouted};
-use super::admittance::{asked_timeout, connects, enter, route};
-use super::attempt::{self, Course};
-use super::flow::Lane;
-use super::handler::Head;
+use super::exchange::Progress;
+use super::head::Head;
 use super::routing::{RequestInfo, allows, method_not_allowed, subresource};
 use super::uploads::{Body, arrive};
-use super::{Gateway, body, deprecation, lists, watches};
+use super::{Gateway, body, counted, deprecation, lists, watches};
 use crate::access::{Attributes, ResourceAttributes};
 use crate::answer::{self, respond};
 use crate::patch::Format;
-use crate::registry::subresources::{self, Door};
+use crate::registry::subresources::{self, Handler};
 use crate::registry::{DeleteOptions, Entity, Incoming, Listing, PatchBody, Target, WriteOptions, Written};
 use crate::representation;
 use crate::representation::Show;
@@ -46,25 +44,17 @@ pub(super) struct Request<'r> {
     pub(super) caller: &'r mut Caller,
 }
 
-/// Answers a request about objects.
-pub async fn answer(
+/// Answers a request about objects of a user who may make it.
+pub(super) async fn answer(
     gateway: &web::Data<Gateway>,
     router: &Addr<GatewayActor>,
     head: &Head<'_>,
     info: RequestInfo,
     payload: web::Payload,
     caller: &mut Caller,
-    course: &mut Course,
+    progress: &mut Progress,
 ) -> ApiResult<HttpResponse> {
-    let longest = attempt::longest(asked_timeout(head)?);
-    let long_running = info.verb == Some(Verb::Watch) || connects(&info.of);
-    if !long_running && !enter(gateway, &info, caller, course) {
-        return Ok(answer::too_many_requests());
-    }
     let RequestInfo { of, verb, served } = info;
-    let allowed = authorize(gateway, head, &of, verb, caller);
-    gateway.registry.metrics.access.decided(allowed.is_ok(), course.authenticated.elapsed());
-    allowed?;
     gateway.beginning.check(&gateway.registry, verb.is_none_or(Verb::writes))?;
     let served = served?;
     let routed = verb.is_some_and(|verb| verb == Verb::Watch || allows(&served, &of, verb));
@@ -72,7 +62,7 @@ pub async fn answer(
     let verb = verb.filter(|verb| allows(&served, &of, *verb)).or_else(|| is_passed_on(&of, head).then_some(Verb::Get));
     let verb = verb.ok_or_else(|| method_not_allowed(&served, &of, head))?;
     caller.verb = verb.name();
-    course.route = Some(route(&served, Some(head), &of, verb));
+    progress.counts_as(gateway, counted::route(&served, head, &of, verb));
     watchdog::note(Work::new(Stage::Answering, head.method, Some(&served)));
     let request = Request {
         gateway,
@@ -84,40 +74,22 @@ pub async fn answer(
         subresource: of.subresource.as_deref().unwrap_or(""),
         caller,
     };
-    if verb == Verb::Watch && matches!(subresources::door(&request.served, request.subresource), Door::Object) {
-        if !course.enter(gateway, Lane::Watch) {
-            return Ok(answer::too_many_requests());
-        }
+    if verb == Verb::Watch && matches!(subresources::handler(&request.served, request.subresource), Handler::Object) {
         return Box::pin(request.watch(of.watch)).await;
     }
-    if long_running {
-        if !course.enter(gateway, Lane::Watch) {
-            return Ok(answer::too_many_requests());
-        }
+    if progress.ends.is_none() {
         return Box::pin(request.answer(verb, &of, Body::Coming(payload))).await;
     }
-    let ends = course.began + longest;
-    request.caller.ends = Some(ends);
-    course.ends = Some(ends);
-    let answered = async {
-        if !verb.writes() {
-            return request.read(verb, &of).await;
-        }
-        match arrive(gateway, &request.caller.user.name, payload, course).await {
-            Some(body) => Box::pin(request.answer(verb, &of, body)).await,
-            None => Ok(answer::too_many_requests()),
-        }
-    };
-    match tokio::time::timeout_at(ends.into(), answered).await {
-        Ok(answered) => answered,
-        Err(_) => {
-            course.terminated(gateway, 504);
-            Ok(answer::timed_out(gateway.registry.store.may_have_others()))
-        }
+    if !verb.writes() {
+        return request.read(verb, &of).await;
+    }
+    match arrive(gateway, &request.caller.user.name, payload, progress).await {
+        Some(body) => Box::pin(request.answer(verb, &of, body)).await,
+        None => Ok(answer::too_many_requests()),
     }
 }
 
-/// Lets a request about objects pass or not.
+/// Asks whether a user may do what a request for objects asks for.
 pub(super) fn authorize(
     gateway: &Gateway,
     head: &Head<'_>,
@@ -150,11 +122,7 @@ pub(super) fn authorize(
         name: only.as_deref().or(of.name.as_deref()).unwrap_or(""),
         fields,
     });
-    caller.authorize(&gateway.registry.authorizer, &attributes).or_else(|refused| {
-        // Where the roles are not known, neither is who may not.
-        gateway.beginning.check(&gateway.registry, false)?;
-        Err(refused)
-    })
+    caller.authorize(&gateway.registry.authorizer, &attributes)
 }
 
 /// The one name that a field selector chooses: reading that much takes no more than the permission for that object.
@@ -177,21 +145,21 @@ fn is_passed_on(of: &ResourcePath, head: &Head<'_>) -> bool {
 impl<'r> Request<'r> {
     /// Does what only reads and is not a watch.
     async fn read(self, verb: Verb, of: &ResourcePath) -> ApiResult<HttpResponse> {
-        match (subresources::door(&self.served, self.subresource), verb) {
-            (Door::Object, Verb::Get) => self.get().await,
+        match (subresources::handler(&self.served, self.subresource), verb) {
+            (Handler::Object, Verb::Get) => self.get().await,
             _ => Box::pin(self.answer(verb, of, Body::none())).await,
         }
     }
 
     /// Does what is not a watch.
     async fn answer(mut self, verb: Verb, of: &ResourcePath, body: Body) -> ApiResult<HttpResponse> {
-        let door = subresources::door(&self.served, self.subresource);
+        let handler = subresources::handler(&self.served, self.subresource);
         if verb.writes() {
-            self.prepare_to_decide(verb, door).await?;
+            self.prepare_to_decide(verb, handler).await?;
         }
-        match door {
-            Door::Object => {}
-            door => return self.through(door, verb, of, body).await,
+        match handler {
+            Handler::Object => {}
+            handler => return self.through(handler, verb, of, body).await,
         }
         match verb {
             Verb::Get => self.get().await,
@@ -207,14 +175,15 @@ impl<'r> Request<'r> {
 
     /// Defaults, admission and refusals are decided by what is here: that must not be older than what the client may
     /// have been told elsewhere, unless the store is to prove that it was not.
-    async fn prepare_to_decide(&mut self, verb: Verb, door: Door) -> ApiResult<()> {
+    async fn prepare_to_decide(&mut self, verb: Verb, handler: Handler) -> ApiResult<()> {
         let registry = &self.gateway.registry;
-        let changes_one = matches!(verb, Verb::Update | Verb::Patch | Verb::Delete) && matches!(door, Door::Object);
+        let changes_one =
+            matches!(verb, Verb::Update | Verb::Patch | Verb::Delete) && matches!(handler, Handler::Object);
         if changes_one && registry.is_proved_by_writing(self.target()) {
             self.caller.behind = true;
             return Ok(());
         }
-        if verb == Verb::Create && matches!(door, Door::Object) {
+        if verb == Verb::Create && matches!(handler, Handler::Object) {
             self.caller.tenure = registry.tenure(self.target());
             if self.caller.tenure.is_some() {
                 return Ok(());

@@ -1,14 +1,17 @@
-//! Who answers a request: what its method and path come to, and whether there is such a thing.
+//! Routing: finds what a request asks for by its method and path.
 
 use std::sync::Arc;
 
 use compact_str::CompactString;
 use flotilla_proto::schema::Subresource;
 
-use super::handler::Head;
+use super::head::Head;
 use super::members;
+use super::seats::Lane;
+use crate::aggregation::Remote;
 use crate::backup::BACKUP_PATH;
 use crate::field::quote;
+use crate::request::Caller;
 use crate::request::path::{self, ResourcePath, Target};
 use crate::request::verb::Verb;
 use crate::served::{Resources, Served};
@@ -19,25 +22,72 @@ const METRICS: &str = "/metrics";
 /// Where it tells what the checks of health say, in the same form.
 const HEALTH_METRICS: &str = "/metrics/slis";
 
-/// Who answers a request.
+/// What a request asks for.
 #[derive(Debug)]
 pub(super) enum Routed {
-    /// Those who know objects.
+    /// Objects of a resource that is served here, or of a built-in group without such a resource.
     Objects(RequestInfo),
-    /// Nobody, as far as is known here: it is about objects that are not built in, and not defined.
+    /// Objects of a resource that is neither built in nor defined, as far as this replica knows.
     Unserved(RequestInfo),
-    /// Nobody: it watches, but no resource.
+    /// Something that another API server answers.
+    Remote {
+        /// The server.
+        remote: Arc<Remote>,
+        /// The resource and verb, if the path names one.
+        named: Option<(ResourcePath, Option<Verb>)>,
+    },
+    /// A watch of no resource.
     WatchOfNothing,
     /// What was measured.
     Metrics,
     /// The results of the checks of health, as measurements.
     HealthMetrics,
-    /// The administration of the cluster: what of it.
+    /// A part of the administration of the cluster, by name.
     Cluster(CompactString),
     /// A backup.
     Backup,
-    /// Discovery, health, and other documents, if any.
+    /// Discovery, health, or another document, if there is one of this path.
     Document,
+}
+
+impl Routed {
+    /// The resource that the path names, and the verb of the method on it; `None` for paths that name no resource.
+    pub(super) fn resource(&self) -> Option<(&ResourcePath, Option<Verb>)> {
+        match self {
+            Self::Objects(info) | Self::Unserved(info) => Some((&info.of, info.verb)),
+            Self::Remote { named, .. } => named.as_ref().map(|(of, verb)| (of, *verb)),
+            _ => None,
+        }
+    }
+
+    /// Whether the answer has no end of its own: a watch, or a connection to something else.
+    pub(super) fn lasts(&self) -> bool {
+        self.resource().is_some_and(|(of, verb)| verb == Some(Verb::Watch) || of.connects())
+    }
+
+    /// Whether the option `timeout` counts.
+    pub(super) fn is_timed(&self) -> bool {
+        matches!(self, Self::Objects(_) | Self::Unserved(_) | Self::Remote { .. })
+    }
+
+    /// The kind of seat that the request takes; `None` for documents, which take no time.
+    pub(super) fn lane(&self, method: &str, caller: &Caller) -> Option<Lane> {
+        let reads = matches!(method, "GET" | "HEAD");
+        match self {
+            _ if self.lasts() => Some(Lane::Watch),
+            Self::Objects(info) | Self::Unserved(info) => {
+                Some(Lane::with_an_end(info.verb.is_none_or(Verb::writes), caller))
+            }
+            Self::Remote { named: Some((_, verb)), .. } => {
+                Some(Lane::with_an_end(verb.is_none_or(Verb::writes), caller))
+            }
+            Self::Remote { named: None, .. } => Some(Lane::with_an_end(!reads, caller)),
+            // Whoever administers a cluster must get through to an overloaded server.
+            Self::Cluster(_) => Some(Lane::Exempt { mutating: !reads }),
+            Self::Backup => Some(Lane::Exempt { mutating: false }),
+            Self::WatchOfNothing | Self::Metrics | Self::HealthMetrics | Self::Document => None,
+        }
+    }
 }
 
 /// What a request about objects asks for.
@@ -51,7 +101,16 @@ pub(super) struct RequestInfo {
     pub(super) served: ApiResult<Arc<Served>>,
 }
 
-/// Finds who answers a request for a path that is not decoded yet; `watch` is what its query says.
+/// Finds what a request asks for that another server answers. The path is not decoded yet; `watch` is what the query says.
+pub(super) fn elsewhere(remote: Arc<Remote>, method: &str, path: &str, watch: bool) -> Routed {
+    let named = match path::parse(&path::decode(path)) {
+        Target::Resource(of) => Some((Verb::of(method, watch, &of), of)),
+        Target::Other | Target::WatchOfNothing => None,
+    };
+    Routed::Remote { remote, named: named.map(|(verb, of)| (of, verb)) }
+}
+
+/// Finds what a request asks for that this server answers. The path is not decoded yet; `watch` is what the query says.
 pub(super) fn route(resources: &Resources, method: &str, path: &str, watch: bool) -> Routed {
     let decoded = path::decode(path);
     match path::parse(&decoded) {
@@ -70,7 +129,8 @@ pub(super) fn route(resources: &Resources, method: &str, path: &str, watch: bool
     }
 }
 
-/// Finds who answers a request for objects of a resource, if it is known; whether not even its group is built in.
+/// Finds what a request for objects asks for. `served` is the resource, if it is known; `is_nowhere` says that not even
+/// its group is built in.
 pub(super) fn objects(
     served: Option<Arc<Served>>,
     is_nowhere: bool,

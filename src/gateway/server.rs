@@ -14,10 +14,11 @@ use tokio::sync::Semaphore;
 
 use super::actor::GatewayActor;
 use super::beginning::Beginning;
-use super::flow::Flow;
-use super::handler::{self, Head};
+use super::handler;
+use super::head::Head;
 use super::members::Turns;
 use super::published::Published;
+use super::seats::Seats;
 use crate::access::tokens::{Issuer, jwks_uri};
 use crate::access::{Authenticator, rbac};
 use crate::admission::Plugin;
@@ -61,7 +62,7 @@ pub struct Gateway {
     /// What `/healthz` and its like tell.
     pub health: Health,
     /// How many requests are in progress, and may be.
-    pub flow: Flow,
+    pub seats: Seats,
     /// Changes of the cluster that are made through this server.
     pub(super) turns: Turns,
     /// How many more backups may be taken at the same time.
@@ -141,7 +142,7 @@ impl Gateway {
                 .unwrap_or_else(|| jwks_uri((boot.config.advertised(), boot.address.port()).into())),
             published,
             health,
-            flow: Flow::new(boot.config.max_requests_inflight, boot.config.max_mutating_requests_inflight),
+            seats: Seats::new(boot.config.max_requests_inflight, boot.config.max_mutating_requests_inflight),
             turns: Turns::default(),
             backups: Arc::new(Semaphore::new(limits::BACKUPS)),
             streams,
@@ -154,7 +155,7 @@ impl Gateway {
 
     /// Whether no request is in progress.
     pub fn is_idle(&self) -> bool {
-        self.flow.is_idle()
+        self.seats.is_idle()
     }
 
     /// A request, to be passed on until the server is to stop.
@@ -176,13 +177,13 @@ impl Gateway {
         metrics.render(store, resources, |page| {
             let help = "Most requests in progress at a time since the last look.";
             let mut samples = page.gauge("apiserver_current_inflight_requests", help);
-            let [read_only, mutating] = self.flow.take_peaks();
+            let [read_only, mutating] = self.seats.take_peaks();
             samples.sample(&[("request_kind", "mutating")], mutating as f64);
             samples.sample(&[("request_kind", "readOnly")], read_only as f64);
             let help = "Bytes of answers that were made and not taken by their clients yet.";
             page.gauge("flotilla_answers_ahead_bytes", help).sample(&[], ahead::held() as f64);
             let help = "Requests in progress and open watches. There are no goroutines here: what they would do goes on at once.";
-            page.gauge("go_goroutines", help).sample(&[], self.flow.total() as f64);
+            page.gauge("go_goroutines", help).sample(&[], self.seats.total() as f64);
             measured::write(&self.registry, page);
             surroundings::write(page, &self.data_dir, self.pki.expirations());
         })

@@ -11,8 +11,8 @@ use bytes::Bytes;
 use compact_str::CompactString;
 use parking_lot::Mutex;
 
-use super::attempt::Course;
-use super::flow::Lane;
+use super::exchange::Progress;
+use super::seats::Lane;
 use super::{Gateway, body};
 use crate::limits;
 use crate::status::{ApiError, ApiResult};
@@ -104,22 +104,31 @@ impl Drop for Upload {
 
 /// Waits for the body of a request that has its place. Where it is not there yet, the place is given to others
 /// meanwhile; `None` when the user sends too many at a time, or there is no place when it has come.
-pub(super) async fn arrive(gateway: &Gateway, user: &str, payload: web::Payload, course: &mut Course) -> Option<Body> {
+pub(super) async fn arrive(
+    gateway: &Gateway,
+    user: &str,
+    payload: web::Payload,
+    progress: &mut Progress,
+) -> Option<Body> {
     let mut reading = pin!(body::read(payload));
     if let Poll::Ready(read) = poll_fn(|cx| Poll::Ready(reading.as_mut().poll(cx))).await {
         return Some(Body::Read(read));
     }
-    let Some(lane) = course.lane().filter(|lane| !matches!(lane, Lane::Exempt { .. })) else {
+    let Some(lane) = progress.lane().filter(|lane| !matches!(lane, Lane::Exempt { .. })) else {
         return Some(Body::Read(reading.await));
     };
-    let Some(upload) = gateway.flow.uploads.enter(user) else {
-        course.terminated(gateway, 429);
+    let Some(upload) = gateway.seats.uploads.enter(user) else {
+        progress.terminated(gateway, 429);
         return None;
     };
-    course.leave(gateway);
+    progress.leave_seat(gateway);
     let read = reading.await;
     drop(upload);
-    course.enter(gateway, lane).then_some(Body::Read(read))
+    if !progress.take_seat(gateway, lane) {
+        progress.terminated(gateway, 429);
+        return None;
+    }
+    Some(Body::Read(read))
 }
 
 #[cfg(test)]

@@ -4,6 +4,9 @@ use std::borrow::Cow;
 
 use compact_str::CompactString;
 
+/// Subresources through which something behind an object is reached.
+const CONNECTS: [&str; 5] = ["attach", "exec", "log", "portforward", "proxy"];
+
 /// The two kinds of paths.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Target {
@@ -34,6 +37,13 @@ pub struct ResourcePath {
     pub subresource: Option<CompactString>,
     /// What follows the subresource, with slashes: the path of a proxy request.
     pub rest: Option<CompactString>,
+}
+
+impl ResourcePath {
+    /// Whether the path reaches something behind an object, such as a container, for as long as the client wants.
+    pub fn connects(&self) -> bool {
+        self.subresource.as_deref().is_some_and(|name| CONNECTS.contains(&name))
+    }
 }
 
 /// Reads a decoded path. One that does not begin with a slash, as that of `CONNECT` or `OPTIONS *`, names no object.

@@ -1,7 +1,7 @@
 //! What is reached by a path of its own but is no stored object: parts of objects, actions on them, connections to what
 //! runs behind them, and questions that are only asked.
 //!
-//! [`door`] says how a path is served. Parts without an entry in the table (`status`, `resize`, ...) read and write
+//! [`handler`] says how a path is served. Parts without an entry in the table (`status`, `resize`, ...) read and write
 //! the object itself, by the rules that its strategy has for them.
 
 mod binding;
@@ -39,7 +39,7 @@ use crate::streams::Destination;
 
 /// How a path is served.
 #[derive(Debug, Clone, Copy)]
-pub enum Door {
+pub enum Handler {
     /// As the object itself.
     Object,
     /// As a `Scale` of the object.
@@ -56,7 +56,7 @@ pub enum Door {
 
 /// Who finds users, and issues tokens.
 #[derive(Debug, Clone, Copy)]
-pub struct Powers<'a> {
+pub struct Tokens<'a> {
     /// Finds users.
     pub authenticator: &'a Authenticator,
     /// Issues tokens of service accounts.
@@ -69,7 +69,7 @@ pub struct Call<'a> {
     /// Objects.
     pub registry: &'a Registry,
     /// Users and tokens.
-    pub powers: Powers<'a>,
+    pub tokens: Tokens<'a>,
     /// What the path names.
     pub target: Target<'a>,
     /// The document, decoded.
@@ -121,42 +121,42 @@ pub type Connection = for<'a> fn(Connect<'a>) -> Pending<'a, Connected>;
 /// All objects of a resource, as they are at the moment.
 pub type Shown = for<'a> fn(&'a Registry) -> LocalBoxFuture<'a, Vec<Value>>;
 
-type Entry = (&'static str, &'static str, &'static str, Door);
+type Entry = (&'static str, &'static str, &'static str, Handler);
 
 /// Group, resource, subresource; an empty subresource is the resource itself.
-static DOORS: &[Entry] = &[
-    ("", "bindings", "", Door::Act(binding::bind_by_name)),
-    ("", "componentstatuses", "", Door::Shown(component_status::all)),
-    ("", "nodes", "proxy", Door::Connect(node_proxy::connect)),
-    ("", "pods", "attach", Door::Stream(exec::connect)),
-    ("", "pods", "binding", Door::Act(binding::bind)),
-    ("", "pods", "eviction", Door::Act(eviction::evict)),
-    ("", "pods", "exec", Door::Stream(exec::connect)),
-    ("", "pods", "log", Door::Connect(log::connect)),
-    ("", "pods", "portforward", Door::Stream(port_forward::connect)),
-    ("", "pods", "proxy", Door::Connect(pod_proxy::connect)),
-    ("", "replicationcontrollers", "scale", Door::Scale),
-    ("", "serviceaccounts", "token", Door::Act(token::issue)),
-    ("", "services", "proxy", Door::Connect(service_proxy::connect)),
-    ("apps", "deployments", "scale", Door::Scale),
-    ("apps", "replicasets", "scale", Door::Scale),
-    ("apps", "statefulsets", "scale", Door::Scale),
-    ("authentication.k8s.io", "selfsubjectreviews", "", Door::Act(reviews::own_user)),
-    ("authentication.k8s.io", "tokenreviews", "", Door::Act(reviews::token)),
-    ("authorization.k8s.io", "localsubjectaccessreviews", "", Door::Act(reviews::local_access)),
-    ("authorization.k8s.io", "selfsubjectaccessreviews", "", Door::Act(reviews::own_access)),
-    ("authorization.k8s.io", "selfsubjectrulesreviews", "", Door::Act(reviews::own_rules)),
-    ("authorization.k8s.io", "subjectaccessreviews", "", Door::Act(reviews::access)),
+static HANDLERS: &[Entry] = &[
+    ("", "bindings", "", Handler::Act(binding::bind_by_name)),
+    ("", "componentstatuses", "", Handler::Shown(component_status::all)),
+    ("", "nodes", "proxy", Handler::Connect(node_proxy::connect)),
+    ("", "pods", "attach", Handler::Stream(exec::connect)),
+    ("", "pods", "binding", Handler::Act(binding::bind)),
+    ("", "pods", "eviction", Handler::Act(eviction::evict)),
+    ("", "pods", "exec", Handler::Stream(exec::connect)),
+    ("", "pods", "log", Handler::Connect(log::connect)),
+    ("", "pods", "portforward", Handler::Stream(port_forward::connect)),
+    ("", "pods", "proxy", Handler::Connect(pod_proxy::connect)),
+    ("", "replicationcontrollers", "scale", Handler::Scale),
+    ("", "serviceaccounts", "token", Handler::Act(token::issue)),
+    ("", "services", "proxy", Handler::Connect(service_proxy::connect)),
+    ("apps", "deployments", "scale", Handler::Scale),
+    ("apps", "replicasets", "scale", Handler::Scale),
+    ("apps", "statefulsets", "scale", Handler::Scale),
+    ("authentication.k8s.io", "selfsubjectreviews", "", Handler::Act(reviews::own_user)),
+    ("authentication.k8s.io", "tokenreviews", "", Handler::Act(reviews::token)),
+    ("authorization.k8s.io", "localsubjectaccessreviews", "", Handler::Act(reviews::local_access)),
+    ("authorization.k8s.io", "selfsubjectaccessreviews", "", Handler::Act(reviews::own_access)),
+    ("authorization.k8s.io", "selfsubjectrulesreviews", "", Handler::Act(reviews::own_rules)),
+    ("authorization.k8s.io", "subjectaccessreviews", "", Handler::Act(reviews::access)),
 ];
 
 /// How a resource, or a part of it, is served.
-pub fn door(served: &Served, subresource: &str) -> Door {
+pub fn handler(served: &Served, subresource: &str) -> Handler {
     if served.custom.is_some() {
-        return if subresource == "scale" { Door::Scale } else { Door::Object };
+        return if subresource == "scale" { Handler::Scale } else { Handler::Object };
     }
     let wanted = (served.group(), &*served.resource.name, subresource);
-    let found = DOORS.binary_search_by(|(group, resource, part, _)| (*group, *resource, *part).cmp(&wanted));
-    found.map_or(Door::Object, |at| DOORS[at].3)
+    let found = HANDLERS.binary_search_by(|(group, resource, part, _)| (*group, *resource, *part).cmp(&wanted));
+    found.map_or(Handler::Object, |at| HANDLERS[at].3)
 }
 
 /// Completes a document to act on that nobody changes any more, for those who look at it.
@@ -181,9 +181,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn doors_are_sorted_and_known_to_discovery() {
-        assert!(DOORS.is_sorted_by_key(|(group, resource, part, _)| (*group, *resource, *part)));
-        for (group, resource, part, _) in DOORS {
+    fn handlers_are_sorted_and_known_to_discovery() {
+        assert!(HANDLERS.is_sorted_by_key(|(group, resource, part, _)| (*group, *resource, *part)));
+        for (group, resource, part, _) in HANDLERS {
             let of = flotilla_proto::catalogue::resource(group, "v1", resource).unwrap();
             assert!(part.is_empty() || of.subresources.iter().any(|sub| sub.name == *part), "{resource}/{part}");
         }

@@ -16,11 +16,11 @@ pub(super) fn own_user(mut call: Call<'_>) -> Pending<'_, Acted> {
 /// `TokenReview`.
 pub(super) fn token(mut call: Call<'_>) -> Pending<'_, Acted> {
     Box::pin(async move {
-        let reviewed = review::token_review(call.powers.authenticator, &mut call.body)?;
+        let reviewed = review::token_review(call.tokens.authenticator, &mut call.body)?;
         if reviewed.is_err_and(|refused| refused.by_objects) {
             // What the token is bound to may be in groups that this replica is behind with.
             call.registry.catch_up().await?;
-            let _ = review::token_review(call.powers.authenticator, &mut call.body)?;
+            let _ = review::token_review(call.tokens.authenticator, &mut call.body)?;
         }
         Ok(Acted::Document(call.body))
     })

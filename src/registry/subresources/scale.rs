@@ -99,7 +99,7 @@ impl<'a> Paths<'a> {
 pub struct ScaleOf<'a> {
     /// The object's resource, with the subresource.
     pub parent: Target<'a>,
-    /// The resource as it is seen through this door: its kind is Scale.
+    /// The resource as it is seen through this path: its kind is Scale.
     pub part: &'a Served,
     /// Where the object keeps what it shows.
     pub paths: &'a Paths<'a>,

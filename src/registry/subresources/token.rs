@@ -23,7 +23,7 @@ pub(super) fn complete(registry: &Registry, target: Target<'_>, request: &mut Va
 /// POST to a service account's `token`.
 pub(super) fn issue(call: Call<'_>) -> Pending<'_, Acted> {
     Box::pin(async move {
-        let Call { registry, powers, target, mut body, .. } = call;
+        let Call { registry, tokens, target, mut body, .. } = call;
         let object = registry.get(target.served, target.namespace, target.name, None).await?;
         let account = Account {
             namespace: target.namespace.to_owned(),
@@ -31,8 +31,8 @@ pub(super) fn issue(call: Call<'_>) -> Pending<'_, Acted> {
             uid: stored_value(&object)?.str_at(&["metadata", "uid"]).to_owned(),
         };
         let objects = StoreObjects::new(&registry.store);
-        let audiences = powers.authenticator.audiences();
-        fulfil(powers.issuer, &objects, audiences, &account, &mut body, wall_clock::now())?;
+        let audiences = tokens.authenticator.audiences();
+        fulfil(tokens.issuer, &objects, audiences, &account, &mut body, wall_clock::now())?;
         Ok(Acted::Document(body))
     })
 }

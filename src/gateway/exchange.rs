@@ -1,11 +1,12 @@
-//! A request from its first to its last byte: the place that it takes, and what is measured of it.
+//! A request and its answer, from the first byte to the last: the seat that they take, and what is measured of them.
 
 use std::cell::RefCell;
 use std::error::Error;
 use std::pin::Pin;
 use std::rc::Rc;
+use std::sync::Arc;
 use std::task::{Context, Poll, ready};
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use actix_web::body::{BodySize, BoxBody, MessageBody};
 use actix_web::rt::task::JoinHandle;
@@ -14,80 +15,108 @@ use bytes::Bytes;
 use metrics::Gauge;
 
 use super::Gateway;
-use super::flow::Lane;
+use super::seats::Lane;
 use crate::ahead::Ahead;
 use crate::limits;
 use crate::metrics::requests::Route;
+use crate::served::Served;
 use crate::transport::{Outlet, Wait};
 use crate::watchdog::{Stage, Work, during};
 
-/// What is known of a request so far.
-pub(super) struct Course {
+/// What the stages of a request have found out so far. Whatever observes requests hangs on its methods.
+pub(super) struct Progress {
     /// When the request came.
     pub(super) began: Instant,
     /// When its user was found.
-    pub(super) authenticated: Instant,
-    /// When it is given up.
+    pub(super) identified: Instant,
+    /// When it is given up; `None` for one that lasts as long as its client wants.
     pub(super) ends: Option<Instant>,
-    /// What it is for, once that is known and to be counted.
-    pub(super) route: Option<Route>,
+    /// What it is counted as; `None` until that is known, and for what is not counted.
+    route: Option<Route>,
     lane: Option<Lane>,
     open: Option<Gauge>,
 }
 
-impl Course {
+impl Progress {
     fn begin() -> Self {
         let now = Instant::now();
-        Self { began: now, authenticated: now, ends: None, route: None, lane: None, open: None }
+        Self { began: now, identified: now, ends: None, route: None, lane: None, open: None }
     }
 
-    /// Takes a place; false when there is none, which is counted.
-    pub(super) fn enter(&mut self, gateway: &Gateway, lane: Lane) -> bool {
-        if !gateway.flow.enter(lane) {
-            self.terminated(gateway, 429);
-            return false;
+    /// Records whether the user was found, whose name this is.
+    pub(super) fn identified(&mut self, gateway: &Gateway, user: Option<&str>) {
+        self.identified = Instant::now();
+        let (access, took) = (&gateway.registry.metrics.access, self.identified - self.began);
+        match user {
+            Some(name) => access.authenticated(name, took),
+            None => access.unknown(took),
         }
-        self.lane = Some(lane);
-        if lane == Lane::Watch
-            && let Some(route) = &self.route
-        {
-            let metrics = &gateway.registry.metrics;
-            let open = metrics.requests.long_running(metrics.meter(), route);
-            open.increment(1.0);
-            self.open = Some(open);
-        }
-        true
     }
 
-    /// Gives the place of a request with an end to others, and lasts from now on as a watch does; false when there are
+    /// Records whether the user may do what the request asks for.
+    pub(super) fn authorized(&self, gateway: &Gateway, allowed: bool) {
+        gateway.registry.metrics.access.decided(allowed, self.identified.elapsed());
+    }
+
+    /// Takes a seat among the requests in progress; false when there is none.
+    #[must_use]
+    pub(super) fn take_seat(&mut self, gateway: &Gateway, lane: Lane) -> bool {
+        let entered = gateway.seats.enter(lane);
+        if entered {
+            self.lane = Some(lane);
+        }
+        entered
+    }
+
+    /// Gives the seat of a request with an end to others, and takes one of those that have none; false when there are
     /// too many of these.
-    pub(super) fn lasts(&mut self, gateway: &Gateway) -> bool {
+    #[must_use]
+    pub(super) fn last(&mut self, gateway: &Gateway) -> bool {
         let before = self.lane.take();
-        let entered = self.enter(gateway, Lane::Watch);
-        before.into_iter().for_each(|lane| gateway.flow.leave(lane));
+        let entered = self.take_seat(gateway, Lane::Watch);
+        before.into_iter().for_each(|lane| gateway.seats.leave(lane));
         if entered {
             self.ends = None;
         }
         entered
     }
 
-    /// The place that it has.
+    /// The kind of seat that it has.
     pub(super) fn lane(&self) -> Option<Lane> {
         self.lane
     }
 
-    /// Gives the place back.
-    pub(super) fn leave(&mut self, gateway: &Gateway) {
+    /// Gives the seat back.
+    pub(super) fn leave_seat(&mut self, gateway: &Gateway) {
         if let Some(lane) = self.lane.take() {
-            gateway.flow.leave(lane);
+            gateway.seats.leave(lane);
         }
     }
 
-    /// The server refused, or gave up, to protect itself.
+    /// Records what the request is counted as, once it ends. One that has no end of its own is counted from now on.
+    pub(super) fn counts_as(&mut self, gateway: &Gateway, route: Route) {
+        if self.lane == Some(Lane::Watch) {
+            let metrics = &gateway.registry.metrics;
+            let open = metrics.requests.long_running(metrics.meter(), &route);
+            open.increment(1.0);
+            self.open = Some(open);
+        }
+        self.route = Some(route);
+    }
+
+    /// Records that the server refused the request, or gave it up, to protect itself.
     pub(super) fn terminated(&mut self, gateway: &Gateway, code: u16) {
         if let Some(route) = self.route.take() {
             let metrics = &gateway.registry.metrics;
             metrics.requests.terminated(metrics.meter(), &route, code);
+        }
+    }
+
+    /// The resource whose objects the request is about.
+    fn served(&self) -> Option<&Arc<Served>> {
+        match &self.route {
+            Some(Route::Resource { served, .. }) => Some(served),
+            _ => None,
         }
     }
 
@@ -99,26 +128,26 @@ impl Course {
     }
 }
 
-/// A request that is being answered. It gives its place back when it ends, however that comes.
-pub(super) struct Attempt {
+/// A request that is being answered. Its seat is given back when this is dropped.
+pub(super) struct Exchange {
     pub(super) gateway: web::Data<Gateway>,
-    pub(super) course: Course,
+    pub(super) progress: Progress,
 }
 
-impl Attempt {
+impl Exchange {
     pub(super) fn begin(gateway: web::Data<Gateway>) -> Self {
-        Self { gateway, course: Course::begin() }
+        Self { gateway, progress: Progress::begin() }
     }
 
-    /// Ends with an answer. One whose body is large, or still to be made, lasts until that has been taken by the
-    /// connection.
+    /// Ends with an answer. Where its body is large, or still to be made, the exchange ends when the connection has
+    /// taken the last of it.
     pub(super) fn answer(mut self, response: HttpResponse, outlet: Outlet) -> HttpResponse {
         let code = response.status().as_u16();
         let size = response.body().size();
         match size {
-            BodySize::None => self.course.answered(&self.gateway, code, 0),
+            BodySize::None => self.progress.answered(&self.gateway, code, 0),
             BodySize::Sized(bytes) if bytes <= limits::LIST_CHUNK_BYTES as u64 => {
-                self.course.answered(&self.gateway, code, bytes);
+                self.progress.answered(&self.gateway, code, bytes);
             }
             BodySize::Sized(_) | BodySize::Stream => {
                 return response.map_body(|_, body| BoxBody::new(Streamed::of(self, code, size, body, outlet)));
@@ -127,25 +156,26 @@ impl Attempt {
         response
     }
 
-    /// A client that does not take its answer has its place no longer than any other, and soon nothing else.
+    /// Bounds how long a client may take to read its answer: at `ends` the seat is given back and the rest of the body
+    /// is dropped, and the connection is closed [`limits::READER_STALL`] later.
     fn expire(&mut self, ends: Instant, body: Rc<RefCell<Source>>, outlet: Outlet) -> JoinHandle<()> {
-        let mut place = Self::begin(self.gateway.clone());
-        place.course.lane = self.course.lane.take();
+        let mut seat = Self::begin(self.gateway.clone());
+        seat.progress.lane = self.progress.lane.take();
         actix_web::rt::spawn(async move {
             tokio::time::sleep_until(ends.into()).await;
-            drop(place);
+            drop(seat);
             body.replace(Source::Over);
-            // Who goes on taking is told meanwhile, and this is not reached.
+            // A client that reads on ends the body with an error before this, and aborts this task.
             tokio::time::sleep(limits::READER_STALL).await;
             outlet.close();
         })
     }
 }
 
-impl Drop for Attempt {
+impl Drop for Exchange {
     fn drop(&mut self) {
-        self.course.leave(&self.gateway);
-        if let Some(open) = &self.course.open {
+        self.progress.leave_seat(&self.gateway);
+        if let Some(open) = &self.progress.open {
             open.decrement(1.0);
         }
     }
@@ -184,14 +214,14 @@ struct Streamed {
     code: u16,
     bytes: u64,
     expiry: Option<JoinHandle<()>>,
-    attempt: Attempt,
+    exchange: Exchange,
     outlet: Outlet,
     wait: Wait,
     work: Work,
 }
 
 impl Streamed {
-    fn of(mut attempt: Attempt, code: u16, size: BodySize, body: BoxBody, outlet: Outlet) -> Self {
+    fn of(mut exchange: Exchange, code: u16, size: BodySize, body: BoxBody, outlet: Outlet) -> Self {
         let source = match body.try_into_bytes() {
             Ok(bytes) if bytes.is_unique() => {
                 let mut ahead = Ahead::default();
@@ -201,14 +231,10 @@ impl Streamed {
             Ok(bytes) => Source::Made(BoxBody::new(bytes)),
             Err(body) => Source::Made(body),
         };
-        let served = match &attempt.course.route {
-            Some(Route::Resource { served, .. }) => Some(served),
-            _ => None,
-        };
-        let work = Work::new(Stage::Sending, "GET", served);
+        let work = Work::new(Stage::Sending, "GET", exchange.progress.served());
         let body = Rc::new(RefCell::new(source));
-        let expiry = attempt.course.ends.map(|ends| attempt.expire(ends, Rc::clone(&body), outlet.clone()));
-        Self { body, size, code, bytes: 0, expiry, attempt, outlet, wait: Wait::default(), work }
+        let expiry = exchange.progress.ends.map(|ends| exchange.expire(ends, Rc::clone(&body), outlet.clone()));
+        Self { body, size, code, bytes: 0, expiry, exchange, outlet, wait: Wait::default(), work }
     }
 }
 
@@ -222,7 +248,7 @@ impl MessageBody for Streamed {
     fn poll_next(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Result<Bytes, Self::Error>>> {
         let streamed = &mut *self;
         ready!(streamed.outlet.poll_room(&mut streamed.wait, cx));
-        if streamed.attempt.course.ends.is_some_and(|ends| ends <= Instant::now()) {
+        if streamed.exchange.progress.ends.is_some_and(|ends| ends <= Instant::now()) {
             streamed.body.replace(Source::Over);
         }
         let next = during(&mut streamed.work, || streamed.body.borrow_mut().poll_next(cx));
@@ -239,12 +265,7 @@ impl Drop for Streamed {
         if let Some(expiry) = &self.expiry {
             expiry.abort();
         }
-        let Attempt { gateway, course } = &mut self.attempt;
-        course.answered(gateway, self.code, self.bytes);
+        let Exchange { gateway, progress } = &mut self.exchange;
+        progress.answered(gateway, self.code, self.bytes);
     }
-}
-
-/// The longest time of a request: what the client asks for, if that is less than what every request gets.
-pub(super) fn longest(asked: Option<Duration>) -> Duration {
-    asked.map_or(limits::REQUEST_TIMEOUT, |asked| asked.min(limits::REQUEST_TIMEOUT))
 }

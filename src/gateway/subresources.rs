@@ -13,7 +13,9 @@ use crate::admission::Operation;
 use crate::answer::{self, respond};
 use crate::printing;
 use crate::registry::subresources::scale::{Paths, ScaleOf};
-use crate::registry::subresources::{self, Acted, Action, Call, Connect, Connected, Connection, Door, Powers, Shown};
+use crate::registry::subresources::{
+    self, Acted, Action, Call, Connect, Connected, Connection, Handler, Shown, Tokens,
+};
 use crate::registry::{Entity, Listing, PatchBody, Target, WriteOptions, ownership, place};
 use crate::representation;
 use crate::request::path::ResourcePath;
@@ -23,25 +25,25 @@ use crate::status::{ApiError, ApiResult};
 use crate::streams;
 
 impl Request<'_> {
-    /// Answers through a door other than the object itself.
+    /// Answers through a handler other than the object itself.
     pub(super) async fn through(
         self,
-        door: Door,
+        handler: Handler,
         verb: Verb,
         of: &ResourcePath,
         body: Body,
     ) -> ApiResult<HttpResponse> {
-        match door {
-            Door::Act(action) => self.act(action, body).await,
-            Door::Connect(connection) => self.connect(connection, of, body).await,
-            Door::Stream(connection) => {
+        match handler {
+            Handler::Act(action) => self.act(action, body).await,
+            Handler::Connect(connection) => self.connect(connection, of, body).await,
+            Handler::Stream(connection) => {
                 self.may_create()?;
                 self.connect(connection, of, body).await
             }
-            Door::Scale => self.scale(verb, body).await,
-            Door::Shown(shown) if verb == Verb::List => self.shown_list(shown).await,
-            Door::Shown(shown) => self.shown_one(shown).await,
-            Door::Object => Err(ApiError::no_such_path()),
+            Handler::Scale => self.scale(verb, body).await,
+            Handler::Shown(shown) if verb == Verb::List => self.shown_list(shown).await,
+            Handler::Shown(shown) => self.shown_one(shown).await,
+            Handler::Object => Err(ApiError::no_such_path()),
         }
     }
 
@@ -62,10 +64,10 @@ impl Request<'_> {
         ownership::record(part, self.subresource, &options, None, &mut document, decoded.untracked);
         self.gateway.registry.decide_action(target, &mut document, &options, self.caller).await?;
         let gateway = self.gateway;
-        let powers = Powers { authenticator: &gateway.authenticator, issuer: &gateway.issuer };
+        let tokens = Tokens { authenticator: &gateway.authenticator, issuer: &gateway.issuer };
         let registry = &gateway.registry;
         let acted =
-            action(Call { registry, powers, target, body: document, options: &options, caller: &mut *self.caller })
+            action(Call { registry, tokens, target, body: document, options: &options, caller: &mut *self.caller })
                 .await?;
         let encoded = match acted {
             Acted::Done => answer::encode_status(&subresources::done(), representation),

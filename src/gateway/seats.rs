@@ -1,4 +1,4 @@
-//! How many requests are in progress, and how many may be.
+//! Seats: how many requests are in progress, and how many may be.
 //!
 //! Reads, writes and watches have a bound each, as in the reference without priority and fairness. Members of
 //! `system:masters` are held by none of the first two, so that administrators get through to an overloaded server; what
@@ -8,8 +8,10 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use super::uploads::Uploads;
 use crate::limits;
+use crate::pki::MASTERS;
+use crate::request::Caller;
 
-/// What a request takes part in.
+/// The kinds of seats.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Lane {
     /// Requests that only read.
@@ -23,6 +25,17 @@ pub enum Lane {
     },
     /// Watches.
     Watch,
+}
+
+impl Lane {
+    /// The lane of a request that has an end of its own.
+    pub(super) fn with_an_end(mutating: bool, caller: &Caller) -> Self {
+        match mutating {
+            _ if caller.user.is_member(MASTERS) => Self::Exempt { mutating },
+            true => Self::Mutating,
+            false => Self::ReadOnly,
+        }
+    }
 }
 
 /// A number with a bound.
@@ -56,7 +69,7 @@ impl Bounded {
 
 /// Requests in progress.
 #[derive(Debug)]
-pub struct Flow {
+pub struct Seats {
     read_only: Bounded,
     mutating: Bounded,
     exempt_read_only: Bounded,
@@ -68,7 +81,7 @@ pub struct Flow {
     peaks: [AtomicUsize; 2],
 }
 
-impl Flow {
+impl Seats {
     /// At most so many reads and writes of those who are not exempt.
     pub fn new(read_only: usize, mutating: usize) -> Self {
         Self {
@@ -92,13 +105,7 @@ impl Flow {
         }
     }
 
-    /// Whether a request could begin now.
-    pub fn has_room(&self, lane: Lane) -> bool {
-        let lane = self.lane(lane);
-        lane.now() < lane.most
-    }
-
-    /// Begins a request; false when there are too many. One that was let in must [`Flow::leave`].
+    /// Begins a request; false when there are too many. One that was let in must [`Seats::leave`].
     #[must_use]
     pub fn enter(&self, lane: Lane) -> bool {
         if !self.lane(lane).enter() {
@@ -152,33 +159,33 @@ mod tests {
 
     #[test]
     fn every_lane_has_its_own_bound() {
-        let flow = Flow::new(2, 1);
-        assert!(flow.enter(Lane::ReadOnly) && flow.enter(Lane::ReadOnly));
-        assert!(!flow.enter(Lane::ReadOnly), "two are the most");
-        assert!(flow.enter(Lane::Mutating), "writes do not wait for reads");
-        assert!(!flow.enter(Lane::Mutating));
-        assert!(flow.enter(Lane::Exempt { mutating: false }) && flow.enter(Lane::Watch));
-        flow.leave(Lane::ReadOnly);
-        assert!(flow.enter(Lane::ReadOnly), "who leaves makes room");
-        assert_eq!(flow.take_peaks(), [3, 1]);
-        flow.leave(Lane::ReadOnly);
-        flow.leave(Lane::ReadOnly);
-        assert_eq!(flow.take_peaks(), [3, 1], "the most since the last look");
-        assert_eq!(flow.take_peaks(), [1, 1]);
-        assert!(!flow.is_idle());
-        flow.leave(Lane::Exempt { mutating: false });
-        flow.leave(Lane::Mutating);
-        assert!(!flow.is_idle(), "a watch is open");
-        flow.leave(Lane::Watch);
-        assert!(flow.is_idle());
+        let seats = Seats::new(2, 1);
+        assert!(seats.enter(Lane::ReadOnly) && seats.enter(Lane::ReadOnly));
+        assert!(!seats.enter(Lane::ReadOnly), "two are the most");
+        assert!(seats.enter(Lane::Mutating), "writes do not wait for reads");
+        assert!(!seats.enter(Lane::Mutating));
+        assert!(seats.enter(Lane::Exempt { mutating: false }) && seats.enter(Lane::Watch));
+        seats.leave(Lane::ReadOnly);
+        assert!(seats.enter(Lane::ReadOnly), "who leaves makes room");
+        assert_eq!(seats.take_peaks(), [3, 1]);
+        seats.leave(Lane::ReadOnly);
+        seats.leave(Lane::ReadOnly);
+        assert_eq!(seats.take_peaks(), [3, 1], "the most since the last look");
+        assert_eq!(seats.take_peaks(), [1, 1]);
+        assert!(!seats.is_idle());
+        seats.leave(Lane::Exempt { mutating: false });
+        seats.leave(Lane::Mutating);
+        assert!(!seats.is_idle(), "a watch is open");
+        seats.leave(Lane::Watch);
+        assert!(seats.is_idle());
     }
 
     #[test]
     fn watches_are_bounded() {
-        let flow = Flow::new(1, 1);
-        assert!((0..limits::WATCHES).all(|_| flow.enter(Lane::Watch)));
-        assert!(!flow.enter(Lane::Watch));
-        flow.leave(Lane::Watch);
-        assert!(flow.enter(Lane::Watch));
+        let seats = Seats::new(1, 1);
+        assert!((0..limits::WATCHES).all(|_| seats.enter(Lane::Watch)));
+        assert!(!seats.enter(Lane::Watch));
+        seats.leave(Lane::Watch);
+        assert!(seats.enter(Lane::Watch));
     }
 }

@@ -1,5 +1,6 @@
-//! Versions of kinds that are not served any more, or not unless asked for, and that the reference still knows: bodies
-//! that state them are told apart from bodies of no kind at all.
+//! API versions of kinds that Kubernetes 1.36 can still decode but does not serve, or serves only on demand.
+//!
+//! A body that states one of them gets another error than a body that states no known kind.
 
 /// Kinds by API version; their lists are known too.
 const KINDS: &[(&str, &[&str])] = &[
@@ -74,12 +75,12 @@ const EVERYWHERE: [&str; 4] = ["DeleteOptions", "ListOptions", "Status", "WatchE
 
 /// Whether a kind is known in a version, though not served in it. `served` says whether the version is served at all.
 pub fn is_known(api_version: &str, kind: &str, served: bool) -> bool {
-    let former = KINDS.iter().find(|(version, _)| *version == api_version);
+    let past = KINDS.iter().find(|(version, _)| *version == api_version);
     if EVERYWHERE.contains(&kind) {
-        return served || former.is_some();
+        return served || past.is_some();
     }
     let single = kind.strip_suffix("List").unwrap_or(kind);
-    former.is_some_and(|(_, kinds)| kinds.iter().any(|known| *known == kind || *known == single))
+    past.is_some_and(|(_, kinds)| kinds.iter().any(|known| *known == kind || *known == single))
 }
 
 #[cfg(test)]
@@ -87,7 +88,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn former_versions_have_kinds() {
+    fn past_versions_have_kinds() {
         assert!(is_known("apps/v1beta1", "Deployment", false));
         assert!(is_known("extensions/v1beta1", "IngressList", false));
         assert!(is_known("apps/v1", "Status", true));

@@ -1,0 +1,94 @@
+//! The head of a request.
+
+use std::sync::Arc;
+
+use actix_web::HttpRequest;
+use actix_web::http::header::{ACCEPT, ACCEPT_ENCODING, CONTENT_TYPE, HeaderName, USER_AGENT};
+
+use crate::request::negotiate::{Form, Media, Offer, Representation, negotiate, negotiate_custom, wants_pretty};
+use crate::request::query::Query;
+use crate::served::Served;
+use crate::status::ApiResult;
+use crate::transport::{ConnectionId, Target};
+
+/// The parts of a request's head that decide how it is answered.
+pub struct Head<'r> {
+    /// Method, as it was sent.
+    pub method: &'r str,
+    /// Path with its leading slash, not decoded.
+    pub path: &'r str,
+    /// Query without the question mark.
+    pub query_text: &'r str,
+    /// Query.
+    pub query: Query<'r>,
+    /// Header `Accept`.
+    pub accept: &'r str,
+    /// Header `Content-Type`.
+    pub content_type: &'r str,
+    /// Whether JSON is indented.
+    pub pretty: bool,
+    /// Whether the client takes gzip.
+    pub gzip: bool,
+    /// The connection that the request came by.
+    pub connection: ConnectionId,
+    /// Path and query where the URI does not state them.
+    pub(super) target: Option<&'r Arc<Target>>,
+    /// All of the request.
+    pub request: &'r HttpRequest,
+}
+
+impl<'r> Head<'r> {
+    /// `target` has path and query where the URI of the request does not state them.
+    pub(super) fn of(request: &'r HttpRequest, target: Option<&'r Arc<Target>>) -> Self {
+        let (path, query_text) = match target {
+            Some(target) => (&*target.path, &*target.query),
+            None => (request.path(), request.query_string()),
+        };
+        let query = Query::parse(query_text);
+        Self {
+            method: request.method().as_str(),
+            path,
+            query_text,
+            accept: header(request, &ACCEPT),
+            content_type: header(request, &CONTENT_TYPE),
+            pretty: wants_pretty(query.get("pretty"), header(request, &USER_AGENT)),
+            gzip: takes_gzip(header(request, &ACCEPT_ENCODING)),
+            target,
+            request,
+            connection: request.conn_data().copied().unwrap_or_default(),
+            query,
+        }
+    }
+
+    /// Whether the query asks for a watch.
+    pub(super) fn watches(&self) -> bool {
+        self.query.flag("watch").unwrap_or(false)
+    }
+
+    /// The representation that the client wants of what a route offers.
+    pub fn representation(&self, offer: Offer) -> ApiResult<Representation> {
+        negotiate(self.accept, offer, self.pretty)
+    }
+
+    /// As [`Head::representation`], of an object of this resource.
+    pub fn representation_of(&self, served: &Served, offer: Offer) -> ApiResult<Representation> {
+        if served.custom.is_some() {
+            return negotiate_custom(self.accept, offer, self.pretty);
+        }
+        self.representation(offer)
+    }
+
+    /// How errors are shown: as the client wants what has one form only, or as JSON where that cannot be had.
+    pub fn for_errors(&self) -> Representation {
+        let fallback = Representation { media: Media::Json, form: Form::Object, pretty: self.pretty };
+        self.representation(Offer::Plain).unwrap_or(fallback)
+    }
+}
+
+fn header<'r>(request: &'r HttpRequest, name: &HeaderName) -> &'r str {
+    request.headers().get(name).and_then(|value| value.to_str().ok()).unwrap_or("")
+}
+
+fn takes_gzip(accept_encoding: &str) -> bool {
+    accept_encoding.split(',').any(|coding| coding.trim() == "gzip") // with a quality it is another word to the reference
+}

@@ -1,0 +1,33 @@
+//! Requests that another API server answers.
+
+use actix_web::http::StatusCode;
+use actix_web::{HttpResponse, web};
+
+use super::Gateway;
+use super::exchange::Progress;
+use super::head::Head;
+use crate::aggregation::{Remote, pass};
+use crate::answer;
+use crate::request::Caller;
+use crate::status::ApiResult;
+use crate::streams::Passing;
+
+/// Has another server answer a request, whose user may make it.
+pub(super) async fn answer(
+    gateway: &Gateway,
+    head: &Head<'_>,
+    remote: &Remote,
+    payload: web::Payload,
+    caller: &Caller,
+    progress: &mut Progress,
+) -> ApiResult<HttpResponse> {
+    let lasts = progress.ends.is_none();
+    let passing = gateway.passing(head);
+    let passing = Passing { drain: passing.drain.filter(|_| lasts || passing.is_upgrade()), ..passing };
+    let answered = pass::answer(&gateway.aggregation, remote, &passing, &caller.user, lasts, payload).await?;
+    // The seat that the request had until here is one of those with an end.
+    if !lasts && answered.status() == StatusCode::SWITCHING_PROTOCOLS && !progress.last(gateway) {
+        return Ok(answer::too_many_requests());
+    }
+    Ok(answered)
+}

@@ -1,0 +1,292 @@
+//! The stages of a request, in the order in which it passes them:
+//!
+//! 1. [`identify`]: who sends it? Refused with 401.
+//! 2. [`impersonate`]: for whom does that user want to act?
+//! 3. [`route`]: what does it ask for?
+//! 4. [`bound`]: how long may it take?
+//! 5. [`take_seat`]: may one more request be in progress? Refused with 429.
+//! 6. [`authorize`]: may the user do this? Refused with 403.
+//! 7. [`serve`]: the answer.
+//!
+//! A stage passes a request on or refuses it, and answers nothing itself: [`pass`] makes every refusal an answer, and
+//! every answer leaves through [`super::handler::handle`], which gives it its `Audit-Id`, counts it and frees the seat.
+//! Metrics learn of a request from [`Progress`], to which each stage reports.
+
+use std::pin::pin;
+use std::sync::Arc;
+use std::time::Duration;
+
+use actix::Addr;
+use actix_web::http::header::{AUTHORIZATION, USER_AGENT};
+use actix_web::{HttpRequest, HttpResponse, web};
+use flotilla_cluster::Standing;
+use flotilla_proto::duration;
+
+use super::actor::{GatewayActor, Route, unrouted};
+use super::exchange::{Exchange, Progress};
+use super::head::Head;
+use super::routing::{RequestInfo, Routed};
+use super::seats::Lane;
+use super::{Gateway, backup, counted, definitions, documents, members, remote, resources};
+use crate::access::{Attributes, Authenticated, ConnectionIdentity, Impersonation, TrustedProxy};
+use crate::answer;
+use crate::discovery;
+use crate::field::quote;
+use crate::limits;
+use crate::request::{Caller, path};
+use crate::status::{ApiError, ApiResult};
+use crate::streams::websocket;
+use crate::wall_clock;
+
+/// Why a stage does not pass a request on.
+enum Refusal {
+    /// For the reason that this `Status` states.
+    Status(ApiError),
+    /// Too many requests are in progress.
+    NoSeat,
+}
+
+impl From<ApiError> for Refusal {
+    fn from(error: ApiError) -> Self {
+        Self::Status(error)
+    }
+}
+
+/// Has a request pass all stages.
+///
+/// Every request pays for the memory that this future takes, when it is made and moved. It holds what reading an object
+/// takes; anything larger has its own future in a box.
+pub(super) async fn pass(
+    head: &Head<'_>,
+    payload: web::Payload,
+    router: &Addr<GatewayActor>,
+    exchange: &mut Exchange,
+) -> HttpResponse {
+    let Exchange { gateway, progress } = exchange;
+    let mut caller = match identify(gateway, head, progress).await {
+        Ok(caller) => caller,
+        Err(error) => return answer::respond_error(&error, head.for_errors(), &[]),
+    };
+    match pass_further(gateway, router, head, payload, &mut caller, progress).await {
+        Ok(response) => response,
+        Err(Refusal::Status(error)) => answer::respond_error(&error, head.for_errors(), &caller.warnings),
+        Err(Refusal::NoSeat) => answer::too_many_requests(),
+    }
+}
+
+/// The stages of a request whose user is known.
+async fn pass_further(
+    gateway: &web::Data<Gateway>,
+    router: &Addr<GatewayActor>,
+    head: &Head<'_>,
+    payload: web::Payload,
+    caller: &mut Caller,
+    progress: &mut Progress,
+) -> Result<HttpResponse, Refusal> {
+    caller.impersonation = impersonate(head.request)?;
+    let routed = route(router, head).await?;
+    bound(head, &routed, caller, progress)?;
+    take_seat(gateway, head, &routed, caller, progress).await?;
+    authorize(gateway, head, &routed, caller, progress)?;
+    Ok(serve(gateway, router, head, routed, payload, caller, progress).await?)
+}
+
+/// Finds the user: the one that a trusted proxy names, or else the one whose credentials the request has.
+async fn identify(gateway: &Gateway, head: &Head<'_>, progress: &mut Progress) -> ApiResult<Caller> {
+    let found = match proxied(gateway, head.request) {
+        Some(found) => found,
+        None => authenticate(gateway, head.request, progress).await?,
+    };
+    let agent = head.request.headers().get(USER_AGENT).map(|value| String::from_utf8_lossy(value.as_bytes()));
+    let mut caller = Caller::new(found.user, agent.as_deref().unwrap_or(""));
+    caller.warnings.extend(found.warning.map(str::to_owned));
+    Ok(caller)
+}
+
+/// The user whom a trusted proxy names.
+fn proxied(gateway: &Gateway, request: &HttpRequest) -> Option<Authenticated> {
+    let proxy = gateway.authenticator.proxy()?;
+    request.conn_data::<TrustedProxy>().filter(|trusted| trusted.is_valid(wall_clock::now()))?;
+    proxy.user(request.headers()).map(|user| Authenticated { user: Arc::new(user), warning: None })
+}
+
+/// Finds the user by certificate or token. Where a token is bound to an object that is unknown here, this replica first
+/// catches up: another one may have issued it a moment ago.
+async fn authenticate(gateway: &Gateway, request: &HttpRequest, progress: &mut Progress) -> ApiResult<Authenticated> {
+    let identity = request.conn_data::<ConnectionIdentity>().cloned().unwrap_or_default();
+    let header = request.headers().get(AUTHORIZATION).map(|value| value.as_bytes());
+    let subprotocol = if header.is_none() { websocket::token(request) } else { None };
+    let credentials = header.or(subprotocol.as_deref());
+    let authenticate = || gateway.authenticator.authenticate(&identity, credentials);
+    let found = match authenticate() {
+        Err(_) if *gateway.registry.store.standing().borrow() != Standing::Member && credentials.is_some() => {
+            // Its account may be among what is not here yet.
+            return Err(ApiError::unavailable("this server cannot tell yet who asks", 1));
+        }
+        Err(refused) if refused.by_objects => {
+            if !progress.take_seat(gateway, Lane::ReadOnly) {
+                return Err(ApiError::unavailable("too many requests wait to be authenticated", 1));
+            }
+            let caught_up = tokio::time::timeout(limits::REVISION_WAIT, gateway.registry.catch_up()).await;
+            progress.leave_seat(gateway);
+            caught_up.map_err(|_| ApiError::unavailable("this server cannot tell now who asks", 1))??;
+            authenticate()
+        }
+        found => found,
+    };
+    progress.identified(gateway, found.as_ref().ok().map(|found| &*found.user.name));
+    Ok(found?)
+}
+
+/// Reads for whom the user wants to act. [`authorize`] decides whether that is allowed.
+fn impersonate(request: &HttpRequest) -> ApiResult<Option<Impersonation>> {
+    Impersonation::parse(request.headers().iter().map(|(name, value)| (name.as_str(), value.as_bytes())))
+}
+
+/// Finds what the request asks for.
+async fn route(router: &Addr<GatewayActor>, head: &Head<'_>) -> ApiResult<Routed> {
+    let asked = Route {
+        method: head.request.method().clone(),
+        uri: head.request.uri().clone(),
+        target: head.target.cloned(),
+        watch: head.watches(),
+    };
+    router.send(asked).await.map_err(unrouted).flatten()
+}
+
+/// Bounds the time of a request that has an end of its own. Documents are made at once and need no bound.
+fn bound(head: &Head<'_>, routed: &Routed, caller: &mut Caller, progress: &mut Progress) -> ApiResult<()> {
+    if routed.is_timed() {
+        let longest = asked_timeout(head)?.map_or(limits::REQUEST_TIMEOUT, |asked| asked.min(limits::REQUEST_TIMEOUT));
+        progress.ends = (!routed.lasts()).then(|| progress.began + longest);
+        caller.ends = progress.ends;
+    }
+    Ok(())
+}
+
+/// Reads the option `timeout`; `None` where the client states none, or none above zero.
+///
+/// # Errors
+/// 400 for one that is no duration.
+fn asked_timeout(head: &Head<'_>) -> ApiResult<Option<Duration>> {
+    let text = head.query.text("timeout");
+    if text.is_empty() {
+        return Ok(None);
+    }
+    if let Some(nanos) = duration::parse(text) {
+        return Ok(u64::try_from(nanos).ok().filter(|nanos| *nanos > 0).map(Duration::from_nanos));
+    }
+    let number = text.bytes().all(|b| b.is_ascii_digit() || b == b'.');
+    let why = if number { "missing unit in duration" } else { "invalid duration" };
+    let message = format!("invalid timeout specified in the request URL - time: {why} {}", quote(text));
+    Err(ApiError::bad_request(message))
+}
+
+/// Takes a seat among the requests in progress. Nobody waits for one yet: where there is none, the client tries again.
+async fn take_seat(
+    gateway: &Gateway,
+    head: &Head<'_>,
+    routed: &Routed,
+    caller: &Caller,
+    progress: &mut Progress,
+) -> Result<(), Refusal> {
+    let Some(lane) = routed.lane(head.method, caller) else { return Ok(()) };
+    if progress.take_seat(gateway, lane) {
+        return Ok(());
+    }
+    if let Routed::Objects(RequestInfo { of, verb: Some(verb), served: Ok(served) }) = routed {
+        progress.counts_as(gateway, counted::route(served, head, of, *verb));
+        progress.terminated(gateway, 429);
+    }
+    Err(Refusal::NoSeat)
+}
+
+/// Asks whether the user may do this, as the user for whom they act if that is allowed.
+fn authorize(
+    gateway: &Gateway,
+    head: &Head<'_>,
+    routed: &Routed,
+    caller: &mut Caller,
+    progress: &Progress,
+) -> ApiResult<()> {
+    let allowed = match routed.resource() {
+        Some((of, verb)) => resources::authorize(gateway, head, of, verb, caller),
+        // The reference cannot even say what it would authorize.
+        None if matches!(routed, Routed::WatchOfNothing) => return Ok(()),
+        None => {
+            let (verb, path) = (head.method.to_lowercase(), path::decode(head.path));
+            caller.authorize(&gateway.registry.authorizer, &Attributes::Path { verb: &verb, path: &path })
+        }
+    };
+    progress.authorized(gateway, allowed.is_ok());
+    allowed.or_else(|refused| {
+        // A server that does not know the roles yet does not know either who lacks one.
+        gateway.beginning.check(&gateway.registry, false)?;
+        Err(refused)
+    })
+}
+
+/// Answers a request of a user who may make it, within its time.
+async fn serve(
+    gateway: &web::Data<Gateway>,
+    router: &Addr<GatewayActor>,
+    head: &Head<'_>,
+    routed: Routed,
+    payload: web::Payload,
+    caller: &mut Caller,
+    progress: &mut Progress,
+) -> ApiResult<HttpResponse> {
+    let Some(ends) = progress.ends else {
+        return Box::pin(answer(gateway, router, head, routed, payload, caller, progress)).await;
+    };
+    let answered = {
+        let answering = pin!(answer(gateway, router, head, routed, payload, caller, progress));
+        tokio::time::timeout_at(ends.into(), answering).await
+    };
+    answered.unwrap_or_else(|_| {
+        progress.terminated(gateway, 504);
+        Ok(answer::timed_out(gateway.registry.store.may_have_others()))
+    })
+}
+
+/// Has whoever knows what is asked for answer.
+async fn answer(
+    gateway: &web::Data<Gateway>,
+    router: &Addr<GatewayActor>,
+    head: &Head<'_>,
+    routed: Routed,
+    payload: web::Payload,
+    caller: &mut Caller,
+    progress: &mut Progress,
+) -> ApiResult<HttpResponse> {
+    let routed = match routed {
+        Routed::Unserved(info) if definitions::may_be_defined(&info) => {
+            Box::pin(definitions::look_again(gateway, info, head)).await?
+        }
+        routed => routed,
+    };
+    match routed {
+        Routed::Objects(info) => resources::answer(gateway, router, head, info, payload, caller, progress).await,
+        Routed::Unserved(_) => Ok(documents::respond_document(discovery::Answer::not_found(), &caller.warnings)),
+        Routed::Remote { remote, .. } => {
+            Box::pin(remote::answer(gateway, head, &remote, payload, caller, progress)).await
+        }
+        Routed::WatchOfNothing => Ok(answer::respond_text(500, &watch_of_nothing(head))),
+        Routed::Metrics => documents::measured(gateway, head, false, caller).await,
+        Routed::HealthMetrics => documents::measured(gateway, head, true, caller).await,
+        Routed::Cluster(asked) => Box::pin(members::respond(gateway, head, &asked, payload)).await,
+        Routed::Backup => Box::pin(backup::respond(gateway, head)).await,
+        Routed::Document => documents::document(gateway, head, caller, progress),
+    }
+}
+
+/// The text that answers `/watch` with nothing behind it. It shows the request, escaped for HTML.
+fn watch_of_nothing(head: &Head<'_>) -> String {
+    let query = if head.query_text.is_empty() { String::new() } else { format!("?{}", head.query_text) };
+    let request = format!("{}{query}", head.path).replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;");
+    let quoted = crate::field::quote(&request);
+    format!(
+        "Internal Server Error: {quoted}: failed to create RequestInfo: unable to determine kind and namespace from \
+         url, {request}\n"
+    )
+}
