@@ -7,6 +7,9 @@ use std::time::Duration;
 /// Bytes of a request body, as the reference has them: 3 MiB. More is answered with 413.
 pub const BODY_BYTES: usize = 3_145_728;
 
+/// Bytes of a body and of the object that it changes from which on a request is answered aside from the workers.
+pub const LARGE_REQUEST_BYTES: usize = 64 << 10;
+
 /// Bytes below the data directory from which on a store is opened in large pages of memory.
 pub const LARGE_PAGES_FROM_BYTES: u64 = 256 << 20;
 

@@ -66,7 +66,7 @@ pub(super) fn document(
     if let Some(route) = counted(&path).filter(|_| head.method == "GET") {
         progress.counts_as(gateway, route);
     }
-    let if_none_match = head.request.headers().get(IF_NONE_MATCH).and_then(|value| value.to_str().ok());
+    let if_none_match = head.request()?.headers().get(IF_NONE_MATCH).and_then(|value| value.to_str().ok());
     let asked = discovery::Request {
         method: head.method,
         path: &path,

@@ -37,7 +37,7 @@ pub(super) async fn handle(
     let mut exchange = Exchange::begin(gateway);
     let answered = {
         let mut work = Work::new(Stage::Arriving, head.method, None);
-        let passing = stages::pass(&head, payload, &router, &mut exchange);
+        let passing = stages::pass(&request, &head, payload, &router, &mut exchange);
         let mut passing = pin!(AssertUnwindSafe(passing).catch_unwind());
         poll_fn(|cx| during(&mut work, || passing.as_mut().poll(cx))).await
     };

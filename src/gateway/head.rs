@@ -8,7 +8,7 @@ use actix_web::http::header::{ACCEPT, ACCEPT_ENCODING, CONTENT_TYPE, HeaderName,
 use crate::request::negotiate::{Form, Media, Offer, Representation, negotiate, negotiate_custom, wants_pretty};
 use crate::request::query::Query;
 use crate::served::Served;
-use crate::status::ApiResult;
+use crate::status::{ApiError, ApiResult};
 use crate::transport::{ConnectionId, Target};
 
 /// The parts of a request's head that decide how it is answered.
@@ -33,8 +33,7 @@ pub struct Head<'r> {
     pub connection: ConnectionId,
     /// Path and query where the URI does not state them.
     pub(super) target: Option<&'r Arc<Target>>,
-    /// All of the request.
-    pub request: &'r HttpRequest,
+    request: Option<&'r HttpRequest>,
 }
 
 impl<'r> Head<'r> {
@@ -54,10 +53,18 @@ impl<'r> Head<'r> {
             pretty: wants_pretty(query.get("pretty"), header(request, &USER_AGENT)),
             gzip: takes_gzip(header(request, &ACCEPT_ENCODING)),
             target,
-            request,
+            request: Some(request),
             connection: request.conn_data().copied().unwrap_or_default(),
             query,
         }
+    }
+
+    /// The request itself.
+    ///
+    /// # Errors
+    /// 500 on another thread than the one that has its connection: what is answered there needs nothing but the head.
+    pub(super) fn request(&self) -> ApiResult<&'r HttpRequest> {
+        self.request.ok_or_else(|| ApiError::internal("the request is answered apart from its connection"))
     }
 
     /// Whether the query asks for a watch.
@@ -82,6 +89,49 @@ impl<'r> Head<'r> {
     pub fn for_errors(&self) -> Representation {
         let fallback = Representation { media: Media::Json, form: Form::Object, pretty: self.pretty };
         self.representation(Offer::Plain).unwrap_or(fallback)
+    }
+}
+
+/// A head that another thread may have.
+pub(super) struct MovedHead {
+    method: String,
+    path: String,
+    query: String,
+    accept: String,
+    content_type: String,
+    pretty: bool,
+    gzip: bool,
+    connection: ConnectionId,
+}
+
+impl MovedHead {
+    pub(super) fn of(head: &Head<'_>) -> Self {
+        Self {
+            method: head.method.into(),
+            path: head.path.into(),
+            query: head.query_text.into(),
+            accept: head.accept.into(),
+            content_type: head.content_type.into(),
+            pretty: head.pretty,
+            gzip: head.gzip,
+            connection: head.connection,
+        }
+    }
+
+    pub(super) fn head(&self) -> Head<'_> {
+        Head {
+            method: &self.method,
+            path: &self.path,
+            query_text: &self.query,
+            query: Query::parse(&self.query),
+            accept: &self.accept,
+            content_type: &self.content_type,
+            pretty: self.pretty,
+            gzip: self.gzip,
+            connection: self.connection,
+            target: None,
+            request: None,
+        }
     }
 }
 

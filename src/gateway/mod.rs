@@ -1,6 +1,7 @@
 //! HTTP: from a request to what it asks for, and from a result to an answer.
 
 mod actor;
+mod aside;
 mod audit;
 mod backup;
 mod beginning;

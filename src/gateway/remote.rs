@@ -22,7 +22,7 @@ pub(super) async fn answer(
     progress: &mut Progress,
 ) -> ApiResult<HttpResponse> {
     let lasts = progress.ends.is_none();
-    let passing = gateway.passing(head);
+    let passing = gateway.passing(head)?;
     let passing = Passing { drain: passing.drain.filter(|_| lasts || passing.is_upgrade()), ..passing };
     let answered = pass::answer(&gateway.aggregation, remote, &passing, &caller.user, lasts, payload).await?;
     // The seat that the request had until here is one of those with an end.

@@ -84,6 +84,7 @@ pub(super) async fn answer(
         return request.read(verb, &of).await;
     }
     match arrive(gateway, &request.caller.user.name, payload, progress).await {
+        Some(body) if request.is_large(verb, &body) => Box::pin(request.answer_aside(verb, of.clone(), body)).await,
         Some(body) => Box::pin(request.answer(verb, &of, body)).await,
         None => Ok(answer::too_many_requests()),
     }
@@ -152,7 +153,7 @@ impl<'r> Request<'r> {
     }
 
     /// Does what is not a watch.
-    async fn answer(mut self, verb: Verb, of: &ResourcePath, body: Body) -> ApiResult<HttpResponse> {
+    pub(super) async fn answer(mut self, verb: Verb, of: &ResourcePath, body: Body) -> ApiResult<HttpResponse> {
         let handler = subresources::handler(&self.served, self.subresource);
         if verb.writes() {
             self.prepare_to_decide(verb, handler).await?;
@@ -259,7 +260,7 @@ impl<'r> Request<'r> {
             listing.select_name(self.name)?;
         }
         let show = Show { representation, include: self.include(), gzip: false };
-        let Head { request, connection, .. } = *self.head;
+        let (request, connection) = (self.head.request()?, self.head.connection);
         let asked = watches::Asked { namespace: self.namespace, listing, connection, request };
         watches::respond(self.gateway, &self.served, asked, show, &self.caller.warnings).await
     }

@@ -13,6 +13,7 @@ use actix_web::web::{self, ServiceConfig};
 use tokio::sync::Semaphore;
 
 use super::actor::GatewayActor;
+use super::aside::Aside;
 use super::beginning::Beginning;
 use super::handler;
 use super::head::Head;
@@ -38,7 +39,7 @@ use crate::registry::Registry;
 use crate::registry::plugins::Plugins;
 use crate::registry::subresources::remote::Kubelets;
 use crate::served::Resources;
-use crate::status::qualified;
+use crate::status::{ApiResult, qualified};
 use crate::streams::Passing;
 use crate::watchdog::{self, Watchdog, Work};
 
@@ -70,6 +71,8 @@ pub struct Gateway {
     /// Tells watches to end: the server is going down, or is told of no change any more.
     pub streams: Drain,
     pub(super) beginning: Beginning,
+    /// Threads that answer large requests.
+    pub(super) aside: Aside,
     watchdog: Watchdog,
     pki: Arc<Pki>,
     data_dir: PathBuf,
@@ -147,6 +150,7 @@ impl Gateway {
             backups: Arc::new(Semaphore::new(limits::BACKUPS)),
             streams,
             beginning,
+            aside: Aside::start(boot.config.worker_count()),
             watchdog: boot.watchdog.clone(),
             pki: Arc::clone(&boot.pki),
             data_dir: boot.config.data_dir.clone(),
@@ -158,16 +162,19 @@ impl Gateway {
         self.seats.is_idle()
     }
 
-    /// A request, to be passed on until the server is to stop.
-    pub(super) fn passing<'r>(&'r self, head: &Head<'r>) -> Passing<'r> {
-        Passing {
+    /// A request that is passed on to another server, at most until this one stops.
+    ///
+    /// # Errors
+    /// As for [`Head::request`].
+    pub(super) fn passing<'r>(&'r self, head: &Head<'r>) -> ApiResult<Passing<'r>> {
+        Ok(Passing {
             outbound: &self.registry.outbound,
-            request: head.request,
+            request: head.request()?,
             path: head.path,
             query: head.query_text,
             proxy: self.authenticator.proxy().map(|proxy| &**proxy),
             drain: Some(&self.streams),
-        }
+        })
     }
 
     /// What was measured, in the text form of Prometheus.

@@ -57,17 +57,18 @@ impl From<ApiError> for Refusal {
 /// Every request pays for the memory that this future takes, when it is made and moved. It holds what reading an object
 /// takes; anything larger has its own future in a box.
 pub(super) async fn pass(
+    request: &HttpRequest,
     head: &Head<'_>,
     payload: web::Payload,
     router: &Addr<GatewayActor>,
     exchange: &mut Exchange,
 ) -> HttpResponse {
     let Exchange { gateway, progress } = exchange;
-    let mut caller = match identify(gateway, head, progress).await {
+    let mut caller = match identify(gateway, request, progress).await {
         Ok(caller) => caller,
         Err(error) => return answer::respond_error(&error, head.for_errors(), &[]),
     };
-    match pass_further(gateway, router, head, payload, &mut caller, progress).await {
+    match pass_further(gateway, router, (request, head), payload, &mut caller, progress).await {
         Ok(response) => response,
         Err(Refusal::Status(error)) => answer::respond_error(&error, head.for_errors(), &caller.warnings),
         Err(Refusal::NoSeat) => answer::too_many_requests(),
@@ -78,13 +79,13 @@ pub(super) async fn pass(
 async fn pass_further(
     gateway: &web::Data<Gateway>,
     router: &Addr<GatewayActor>,
-    head: &Head<'_>,
+    (request, head): (&HttpRequest, &Head<'_>),
     payload: web::Payload,
     caller: &mut Caller,
     progress: &mut Progress,
 ) -> Result<HttpResponse, Refusal> {
-    caller.impersonation = impersonate(head.request)?;
-    let routed = route(router, head).await?;
+    caller.impersonation = impersonate(request)?;
+    let routed = route(router, request, head).await?;
     bound(head, &routed, caller, progress)?;
     take_seat(gateway, head, &routed, caller, progress).await?;
     authorize(gateway, head, &routed, caller, progress)?;
@@ -92,12 +93,12 @@ async fn pass_further(
 }
 
 /// Finds the user: the one that a trusted proxy names, or else the one whose credentials the request has.
-async fn identify(gateway: &Gateway, head: &Head<'_>, progress: &mut Progress) -> ApiResult<Caller> {
-    let found = match proxied(gateway, head.request) {
+async fn identify(gateway: &Gateway, request: &HttpRequest, progress: &mut Progress) -> ApiResult<Caller> {
+    let found = match proxied(gateway, request) {
         Some(found) => found,
-        None => authenticate(gateway, head.request, progress).await?,
+        None => authenticate(gateway, request, progress).await?,
     };
-    let agent = head.request.headers().get(USER_AGENT).map(|value| String::from_utf8_lossy(value.as_bytes()));
+    let agent = request.headers().get(USER_AGENT).map(|value| String::from_utf8_lossy(value.as_bytes()));
     let mut caller = Caller::new(found.user, agent.as_deref().unwrap_or(""));
     caller.warnings.extend(found.warning.map(str::to_owned));
     Ok(caller)
@@ -144,10 +145,10 @@ fn impersonate(request: &HttpRequest) -> ApiResult<Option<Impersonation>> {
 }
 
 /// Finds what the request asks for.
-async fn route(router: &Addr<GatewayActor>, head: &Head<'_>) -> ApiResult<Routed> {
+async fn route(router: &Addr<GatewayActor>, request: &HttpRequest, head: &Head<'_>) -> ApiResult<Routed> {
     let asked = Route {
-        method: head.request.method().clone(),
-        uri: head.request.uri().clone(),
+        method: request.method().clone(),
+        uri: request.uri().clone(),
         target: head.target.cloned(),
         watch: head.watches(),
     };

@@ -103,7 +103,9 @@ impl Request<'_> {
         }
         match connection(Connect { registry, target, query: &self.head.query, rest }).await? {
             Connected::Nothing => Ok(HttpResponse::NoContent().insert_header(answer::CACHING).finish()),
-            Connected::To(destination) => streams::pass(gateway.passing(self.head), &destination, body.coming()?).await,
+            Connected::To(destination) => {
+                streams::pass(gateway.passing(self.head)?, &destination, body.coming()?).await
+            }
         }
     }
 

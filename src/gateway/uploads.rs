@@ -42,6 +42,14 @@ impl Body {
         }
     }
 
+    /// How many bytes there are; 0 where they are not there yet.
+    pub(super) fn len(&self) -> usize {
+        match self {
+            Self::Read(read) => read.as_ref().map_or(0, Bytes::len),
+            Self::Coming(_) => 0,
+        }
+    }
+
     /// What is to be passed on.
     ///
     /// # Errors
