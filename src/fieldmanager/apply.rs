@@ -170,8 +170,11 @@ fn check_configuration(target: &Target<'_>, live: &Value, applied: &Value) -> Ap
 
 /// The entry of all that is set in an object that was not tracked so far.
 fn before_first_apply(target: &Target<'_>, write: &Write<'_>, live: &Value) -> ApiResult<Entries> {
-    let mut change = compare(target.of, &conform::zero(target.of), live)
-        .map_err(|error| ApiError::unknown(format!("failed to create manager for existing fields: {error}")))?;
+    let mut change = compare(target.of, &conform::zero(target.of), live).map_err(|error| {
+        let why = complaints(target.of, live, true).unwrap_or_else(|| error.to_string());
+        let what = format!("failed to convert new object ({}) to smd typed: {why}", target.object(live));
+        ApiError::unknown(format!("failed to create manager for existing fields: {what}"))
+    })?;
     target.reset.iter().for_each(|path| change.forget(path));
     let (set, version) = (change.touched(), target.api_version());
     let mut entries = Entries::default();

@@ -68,6 +68,19 @@ fn data_without_a_schema_is_owned_by_its_members() {
 }
 
 #[test]
+fn what_is_there_and_cannot_be_told_apart_is_named() {
+    let of = of_spec(
+        r#"{"type": "object", "properties": {"a": {"type": "string"}, "ll": {"type": "array",
+        "x-kubernetes-list-type": "set", "items": {"type": "array", "items": {"type": "string"}}}}}"#,
+    );
+    let live = object(r#"{"metadata": {"name": "c", "namespace": "n"}, "spec": {"ll": [["a"], ["b"]]}}"#);
+    let why = applied(&of, "m", Some(&live), r#"{"a": "b"}"#).unwrap_err();
+    let what = "failed to convert new object (n/c; x.example/v1, Kind=Free) to smd typed: .spec.ll: element 0: not \
+                supported: associative list with lists as elements";
+    assert_eq!(why, format!("failed to create manager for existing fields: {what}"));
+}
+
+#[test]
 fn what_a_schema_does_not_take_is_refused() {
     let of = of_spec(
         r#"{"type": "object", "properties": {

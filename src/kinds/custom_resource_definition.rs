@@ -55,6 +55,13 @@ pub static STRATEGY: Strategy = Strategy {
 };
 
 fn default(object: &mut Value) {
+    if let Some(Value::Array(versions)) = object.get_mut("spec").and_then(|spec| spec.get_mut("versions")) {
+        for version in versions {
+            if let Some(schema) = version.get_mut("schema").and_then(|schema| schema.get_mut("openAPIV3Schema")) {
+                parts::arrange_schema(schema);
+            }
+        }
+    }
     if let Some(spec) = object.get_mut("spec").and_then(Value::as_object_mut) {
         if let Some(names) = defaulting::object(spec, "names") {
             let kind = names.get("kind").and_then(Value::as_str).unwrap_or("").to_owned();
@@ -354,6 +361,21 @@ mod tests {
                     .to_owned()
             ]
         );
+    }
+
+    #[test]
+    fn free_values_of_schemas_stand_in_order() {
+        let mut one = definition();
+        let items = value!({"required": ["k"], "properties": {"z": {"type": "string"}, "k": {"enum": ["b"],
+            "type": "string"}}, "type": "object"});
+        let part = value!({"items": items, "default": {"z": 1, "a": [{"y": 1, "b": 2}]}});
+        let schema = value!({"properties": {"spec": part}});
+        one.set_at(&["spec", "versions"], value!([{"name": "v1", "schema": {"openAPIV3Schema": schema}}]));
+        default(&mut one);
+        let text = String::from_utf8(flotilla_proto::json::to_vec(one.at(&["spec", "versions"]))).expect("UTF-8");
+        let items = r#"{"type":"object","required":["k"],"properties":{"k":{"type":"string","enum":["b"]},"z":{"type":"string"}}}"#;
+        assert!(text.contains(&format!("\"items\":{items}")), "{text}");
+        assert!(text.contains(r#""default":{"a":[{"b":2,"y":1}],"z":1}"#), "{text}");
     }
 
     #[test]

@@ -405,7 +405,8 @@ fn set_finalizers(served: &Served, object: &mut Value, propagation: Option<Propa
     }
     if kept.is_empty() {
         object.remove_at(&["metadata", "finalizers"]);
-    } else {
+    } else if orphan != has(ORPHAN) || foreground != has(FOREGROUND) {
+        // Those that are the same ones as before keep their order.
         object.set_at(&["metadata", "finalizers"], kept);
     }
 }

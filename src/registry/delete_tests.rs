@@ -29,6 +29,20 @@ fn a_deletion_that_was_begun_is_finished_by_the_next() {
     assert!(matches!(step(Some(30), value!([]), Some(0)), Step::Mark(_, true)));
 }
 
+#[test]
+fn finalizers_that_stay_the_same_keep_their_order() {
+    let maps = Resources::builtin().find("", "v1", "configmaps").unwrap();
+    let after = |finalizers: Value, propagation| {
+        let mut map = value!({"metadata": {"name": "a", "finalizers": finalizers}});
+        set_finalizers(&maps, &mut map, propagation);
+        map.at(&["metadata", "finalizers"]).clone()
+    };
+    let foreground = value!(["kubernetes", FOREGROUND, "a/b", "a/c"]);
+    assert_eq!(after(foreground.clone(), None), foreground);
+    assert_eq!(after(foreground.clone(), Some(Propagation::Foreground)), foreground);
+    assert_eq!(after(foreground, Some(Propagation::Orphan)), value!(["kubernetes", "a/b", "a/c", ORPHAN]));
+}
+
 fn caller() -> Caller {
     Caller::new(Arc::new(User::default()), "test")
 }

@@ -131,6 +131,41 @@ fn members_of_custom_resources_are_sorted() {
 }
 
 #[test]
+fn schemas_of_definitions_stand_in_the_order_of_their_type() {
+    let directory = DataDir::new();
+    let (_server, mut client) = start(&directory);
+    let list = r#"{"items":{"required":["k"],"properties":{"z":{"type":"string"},"k":{"enum":["b"],"type":"string"}},
+        "default":{"z":"1","k":"b"},"type":"object"},"type":"array"}"#;
+    let map = r#"{"additionalProperties":{"properties":{"z":{"type":"string"},"a":{"type":"string"}},"type":"object"},
+        "type":"object"}"#;
+    let body = format!(
+        r#"{{"metadata":{{"name":"free.example.com"}},"spec":{{"group":"example.com","scope":"Namespaced",
+        "names":{{"plural":"free","kind":"Free"}},"versions":[{{"name":"v1","served":true,"storage":true,"schema":
+        {{"openAPIV3Schema":{{"properties":{{"l":{list},"m":{map}}},"type":"object"}}}}}}]}}}}"#
+    );
+    let definitions = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
+    let text = client.request("POST", definitions, JSON, body.as_bytes()).text();
+    let items = r#"{"type":"object","default":{"k":"b","z":"1"},"required":["k"],"properties":{"k":"#.to_owned()
+        + r#"{"type":"string","enum":["b"]},"z":{"type":"string"}}}"#;
+    let additional = r#"{"type":"object","properties":{"a":{"type":"string"},"z":{"type":"string"}}}"#;
+    let properties =
+        format!(r#"{{"l":{{"type":"array","items":{items}}},"m":{{"type":"object","additionalProperties":"#);
+    let schema = format!(r#"{{"type":"object","properties":{properties}{additional}}}}}}}"#);
+    assert!(text.contains(&schema), "{schema} in {text}");
+}
+
+#[test]
+fn finalizers_that_stay_the_same_keep_their_order() {
+    let directory = DataDir::new();
+    let (_server, mut client) = start(&directory);
+    let finalizers = json!(["kubernetes", "foregroundDeletion", "a/b", "a/c"]);
+    let map = json!({"metadata": {"name": "held", "finalizers": finalizers}});
+    client.post(&format!("{NAMESPACE}/configmaps"), &map).expect(201);
+    let marked = client.delete(&format!("{NAMESPACE}/configmaps/held")).expect(200);
+    assert_eq!(marked["metadata"]["finalizers"], finalizers);
+}
+
+#[test]
 fn strict_decoding_complains_in_the_order_of_the_body() {
     let directory = DataDir::new();
     let (_server, mut client) = start(&directory);

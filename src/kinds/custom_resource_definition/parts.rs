@@ -1,5 +1,8 @@
 //! The parts of a schema, under the names that OpenAPI gives them.
 
+use flotilla_proto::catalogue;
+use flotilla_proto::order;
+use flotilla_proto::schema::Type;
 use flotilla_proto::value::{Map, Value};
 
 /// The keyword for fields that no property names.
@@ -94,4 +97,46 @@ pub fn is_expressible(schema: &Value) -> bool {
             || !branches(schema, "items").is_empty()
             || schema.at(&[PRESERVE]).as_bool() == Some(false)
     })
+}
+
+/// Puts what is kept as free JSON of a schema into the order in which Kubernetes writes it: the values by key, since
+/// they go through Go's maps, and schemas that may also be something else by their type.
+pub fn arrange_schema(schema: &mut Value) {
+    let is_schema = |of: &&&'static Type| of.openapi.ends_with(".apiextensions.v1.JSONSchemaProps");
+    arrange(catalogue::types().iter().find(is_schema).copied(), schema);
+}
+
+fn arrange(of: Option<&Type>, schema: &mut Value) {
+    let Value::Object(map) = schema else { return };
+    for (key, part) in map.iter_mut() {
+        match key {
+            "default" | "example" | "enum" => part.sort_members(),
+            "items" if part.as_array().is_some() => each(part, |part| arrange_free(of, part)),
+            "items" | ADDITIONAL | "additionalItems" => arrange_free(of, part),
+            "dependencies" => each(part, |part| arrange_free(of, part)),
+            "allOf" | "anyOf" | "oneOf" | "properties" | "patternProperties" | "definitions" => {
+                each(part, |part| arrange(of, part));
+            }
+            "not" => arrange(of, part),
+            _ => {}
+        }
+    }
+}
+
+fn arrange_free(of: Option<&Type>, schema: &mut Value) {
+    if let Some(of) = of {
+        order::reorder(of, schema);
+    }
+    arrange(of, schema);
+}
+
+fn each(parts: &mut Value, mut visit: impl FnMut(&mut Value)) {
+    match parts {
+        Value::Object(map) => {
+            map.sort();
+            map.iter_mut().for_each(|(_, part)| visit(part));
+        }
+        Value::Array(items) => items.iter_mut().for_each(visit),
+        _ => {}
+    }
 }
