@@ -9,7 +9,8 @@ use clap::{Args, Subcommand, ValueEnum};
 use serde::Serialize;
 
 use super::client::{Changed, Client, ClientError};
-use super::kubeconfig::{Kubeconfig, KubeconfigError};
+use super::kubeconfig::Kubeconfig;
+use crate::pki::KubeconfigError;
 use super::messages::{self, ClusterView, Divide, Drain, Join, Named, Preference, Transfer};
 use super::shown;
 use crate::config::{self, Shards, ShardsError, is_member_address, is_member_name};

@@ -11,7 +11,8 @@ use clap::Args;
 use flotilla_cluster::{BackupError, BackupHeader, BackupReadError, BackupReader, BackupSummary, SalvageError};
 
 use super::BACKUP_PATH;
-use crate::administration::{Client, ClientError, Kubeconfig, KubeconfigError};
+use crate::administration::{Client, ClientError, Kubeconfig};
+use crate::pki::KubeconfigError;
 use crate::config;
 
 /// Saves everything that a cluster stores.

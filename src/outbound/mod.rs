@@ -32,7 +32,7 @@ pub use alone::{Alone, Switched};
 pub use body::{Body, empty, full, read, read_beginning, streamed};
 pub use dial::{check_proxyable, dial};
 pub use error::Error;
-pub use files::CredentialFiles;
+pub use files::{CredentialFiles, Reread};
 pub use guarded::Answer;
 pub use long::LongTarget;
 pub use peer::{Identity, Peer, Secure, Trust};

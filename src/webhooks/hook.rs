@@ -12,7 +12,7 @@ use http::header::{ACCEPT, CONTENT_TYPE, HOST, RETRY_AFTER, USER_AGENT};
 use http::{Request, Response};
 use tokio::time::Instant;
 
-use super::typed;
+use super::{User, typed};
 use crate::field::quote;
 use crate::limits;
 use crate::outbound::{self, Answer, Outbound, Peer, Secure, Trust};
@@ -123,8 +123,19 @@ impl Hook {
         Ok(Peer { host, port, guarded: false, secure: Some(secure) })
     }
 
-    /// Asks the webhook, which is told how long it has; answers with the review that it sends back, of at most so many
-    /// bytes. One that asks for patience (`Retry-After`) is asked again, as clients of Kubernetes do.
+    /// Host and port by which the user is found that it is asked as. `None` when it is nowhere.
+    pub fn target(&self) -> Option<String> {
+        match &self.place {
+            Place::Service { namespace, name, port } => Some(format!("{name}.{namespace}.svc:{port}")),
+            Place::Host { authority, .. } if has_port(authority) => Some(authority.clone()),
+            Place::Host { authority, .. } => Some(format!("{authority}:{PORT}")),
+            Place::Nowhere(_) => None,
+        }
+    }
+
+    /// Asks the webhook, as a user where there is one, and tells it how long it has. Answers with the review that it
+    /// sends back, of at most so many bytes. One that asks for patience (`Retry-After`) is asked again, as clients of
+    /// Kubernetes do.
     ///
     /// # Errors
     /// When it cannot be reached in time, or answers with anything else.
@@ -132,19 +143,23 @@ impl Hook {
         &self,
         outbound: &Outbound,
         peer: Result<Peer, String>,
+        user: Option<&User>,
         review: &Value,
         timeout: Duration,
         bytes_max: usize,
     ) -> Result<Value, CallError> {
         let url = self.url(timeout);
         let failed = |why: String| CallError::unreachable(format!("Post {}: {why}", quote(&url)));
-        let peer = peer.map_err(failed)?;
+        let mut peer = peer.map_err(failed)?;
+        if let Some(user) = user {
+            user.identify(&mut peer);
+        }
         let mut body = json::to_vec(review);
         body.push(b'\n');
         let (body, deadline) = (Bytes::from(body), Instant::now() + timeout);
         let mut retries = 0..limits::WEBHOOK_RETRIES;
         loop {
-            let answer = self.post(outbound, &peer, &url, body.clone(), deadline).await?;
+            let answer = self.post(outbound, &peer, user, &url, body.clone(), deadline).await?;
             let patience = patience(&answer).filter(|_| retries.next().is_some());
             if let Some(patience) = patience {
                 drop(answer);
@@ -168,19 +183,23 @@ impl Hook {
         &self,
         outbound: &Outbound,
         peer: &Peer,
+        user: Option<&User>,
         url: &str,
         body: Bytes,
         deadline: Instant,
     ) -> Result<Response<Answer>, CallError> {
         let failed = |why: String| CallError::unreachable(format!("Post {}: {why}", quote(url)));
         let authority = url.trim_start_matches("https://").split('/').next().unwrap_or_default();
-        let request = Request::post(url)
+        let mut request = Request::post(url)
             .header(HOST, authority)
             .header(ACCEPT, "application/json, */*")
             .header(CONTENT_TYPE, "application/json")
             .header(USER_AGENT, user_agent())
             .body(outbound::full(body))
             .map_err(|error| failed(error.to_string()))?;
+        if let Some(user) = user {
+            user.sign(request.headers_mut());
+        }
         let asked = outbound.send(peer, request, deadline).await;
         asked.map_err(|error| CallError { is_of_nameless: error.is_of_nameless(), ..failed(error.to_string()) })
     }
@@ -188,6 +207,11 @@ impl Hook {
 
 fn user_agent() -> String {
     format!("kube-apiserver-admission/{}", version::GIT_VERSION)
+}
+
+/// Whether an authority states a port.
+fn has_port(authority: &str) -> bool {
+    authority.rsplit_once(':').is_some_and(|(_, port)| !port.is_empty() && !port.ends_with(']'))
 }
 
 /// Whether a host is this machine.
