@@ -398,6 +398,8 @@ pub const SPDY_FRAME_BYTES: usize = 1 << 20;
 pub const STREAM_FRAMES: usize = 16;
 /// How often a server that speaks SPDY is shown that this one is still there, as the reference does it.
 pub const SPDY_PING_INTERVAL: Duration = Duration::from_secs(5);
+/// The highest code that streams are counted by; what a node says beyond counts as this one.
+pub const STATUS_CODE_MAX: u16 = 600;
 /// How long a server may take to agree to a stream of SPDY, as the reference has it.
 pub const SPDY_STREAM_TIMEOUT: Duration = Duration::from_secs(30);
 /// Bytes that a process may say of how it ended.

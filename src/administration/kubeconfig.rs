@@ -28,7 +28,10 @@ impl Kubeconfig {
     /// # Errors
     /// See [`KubeconfigError`].
     pub fn read(path: &Path) -> Result<Self, KubeconfigError> {
-        let file = KubeconfigFile::read(path)?;
+        let file = KubeconfigFile::read(path).map_err(|error| match error {
+            KubeconfigError::Read(why) => KubeconfigError::ReadByCommand(why),
+            other => other,
+        })?;
         let context = file.named("contexts", "context", file.root.str_at(&["current-context"]))?;
         let cluster = file.named("clusters", "cluster", context.str_at(&["cluster"]))?;
         let user = file.named("users", "user", context.str_at(&["user"]))?;
@@ -97,7 +100,7 @@ mod tests {
             users: [{name: u, user: {token: secret}}]\n";
         let path = dir.join("config");
         std::fs::write(&path, text).unwrap();
-        assert!(Kubeconfig::read(&path).unwrap_err().to_string().starts_with("the kubeconfig cannot be read"));
+        assert!(Kubeconfig::read(&path).unwrap_err().to_string().starts_with("the kubeconfig cannot be read; --kubeconfig"));
         let authority = rcgen::generate_simple_self_signed(vec!["ca".into()]).unwrap();
         std::fs::write(dir.join("ca.crt"), authority.cert.pem()).unwrap();
         let read = Kubeconfig::read(&path).unwrap();

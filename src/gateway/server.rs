@@ -165,6 +165,7 @@ impl Gateway {
             request: head.request,
             path: head.path,
             query: head.query_text,
+            meter: self.registry.metrics.shared_meter(),
             proxy: self.authenticator.proxy().map(|proxy| &**proxy),
             drain: Some(&self.streams),
         }

@@ -13,8 +13,11 @@ use super::{PkiError, read_credential};
 #[derive(Debug, thiserror::Error)]
 pub enum KubeconfigError {
     /// It, or a file that it names, cannot be read.
-    #[error("the kubeconfig cannot be read; --kubeconfig names another")]
+    #[error("the kubeconfig cannot be read")]
     Read(#[source] PkiError),
+    /// The same of one that a command reads.
+    #[error("the kubeconfig cannot be read; --kubeconfig names another")]
+    ReadByCommand(#[source] PkiError),
     /// It is no YAML.
     #[error("the kubeconfig {path} is no YAML")]
     Yaml {
@@ -50,7 +53,13 @@ impl<'a> KubeconfigFile<'a> {
         let text = read_credential(path).map_err(KubeconfigError::Read)?;
         let parsed = yaml::parse(text.as_bytes());
         let root = parsed.map_err(|source| KubeconfigError::Yaml { path: path.to_owned(), source })?.value;
-        Ok(Self { path, root })
+        let file = Self { path, root };
+        let is_or_misses = |field: &str, own: &str| ["", own].contains(&file.root.str_at(&[field]));
+        let is_one = file.root.is_null() || file.root.as_object().is_some();
+        if !is_one || !is_or_misses("kind", "Config") || !is_or_misses("apiVersion", "v1") {
+            return Err(file.lacks("kind: it must be \"Config\" of \"v1\""));
+        }
+        Ok(file)
     }
 
     /// The error that something is missing.

@@ -7,6 +7,7 @@ use base64::engine::general_purpose::STANDARD;
 use bytes::Bytes;
 use flotilla_golang::url::{Url, path_escape};
 use flotilla_proto::json;
+use flotilla_proto::yaml;
 use flotilla_proto::value::Value;
 use http::header::{ACCEPT, CONTENT_TYPE, HOST, RETRY_AFTER, USER_AGENT};
 use http::{Request, Response};
@@ -128,6 +129,8 @@ impl Hook {
         match &self.place {
             Place::Service { namespace, name, port } => Some(format!("{name}.{namespace}.svc:{port}")),
             Place::Host { authority, .. } if has_port(authority) => Some(authority.clone()),
+            // As Go joins them: what has brackets gets them once more.
+            Place::Host { authority, .. } if authority.contains(':') => Some(format!("[{authority}]:{PORT}")),
             Place::Host { authority, .. } => Some(format!("{authority}:{PORT}")),
             Place::Nowhere(_) => None,
         }
@@ -243,7 +246,7 @@ fn patience(answer: &Response<Answer>) -> Option<Duration> {
 /// The review that an answer to a review is. Its kind and version may be missing: whoever asked judges that.
 fn document(code: u16, media: &str, body: &Bytes, asked: &Value) -> Result<Value, CallError> {
     if !(200..=206).contains(&code) {
-        return Err(refused(code, body));
+        return Err(refused(code, media, body));
     }
     let failed = |why: String| CallError::unreachable(why);
     if body.is_empty() {
@@ -251,7 +254,11 @@ fn document(code: u16, media: &str, body: &Bytes, asked: &Value) -> Result<Value
     }
     let parse_error =
         |why: &dyn std::fmt::Display| failed(format!("couldn't get version/kind; json parse error: {why}"));
-    let document = json::parse(body).map_err(|error| parse_error(&error))?;
+    // As the reference, which looks at no media type here: what does not begin as an object of JSON is YAML.
+    let document = match body.trim_ascii_start().starts_with(b"{") {
+        true => json::parse(body).map_err(|error| parse_error(&error))?,
+        false => yaml::parse(body).map_err(|error| failed(error.to_string()))?.value,
+    };
     if document.is_null() {
         return Ok(Value::object());
     }
@@ -302,7 +309,7 @@ fn stated(status: &Value, code: u16) -> CallError {
 }
 
 /// What clients of Kubernetes say of an answer that is none.
-fn refused(code: u16, body: &Bytes) -> CallError {
+fn refused(code: u16, media: &str, body: &Bytes) -> CallError {
     if let Ok(status) = json::parse(body)
         && status.str_at(&["kind"]) == "Status"
         && status.str_at(&["status"]) != "Success"
@@ -310,7 +317,7 @@ fn refused(code: u16, body: &Bytes) -> CallError {
         return stated(&status, code);
     }
     let beginning = String::from_utf8_lossy(&body[..body.len().min(TEXT_BYTES)]);
-    let text = if is_text(body) { beginning.trim() } else { "unknown" };
+    let text = if is_text(media) { beginning.trim() } else { "unknown" };
     let message = match code {
         400 => "the server rejected our request for an unknown reason".into(),
         401 => "the server has asked for the client to provide credentials".into(),
@@ -332,8 +339,9 @@ fn refused(code: u16, body: &Bytes) -> CallError {
     CallError { message, code, is_of_nameless: false }
 }
 
-fn is_text(body: &[u8]) -> bool {
-    std::str::from_utf8(&body[..body.len().min(TEXT_BYTES)]).map_or_else(|error| error.error_len().is_none(), |_| true)
+/// Whether an answer of a media type is for people to read, as one is that states none.
+fn is_text(media: &str) -> bool {
+    media.is_empty() || media.trim_start().to_ascii_lowercase().starts_with("text/")
 }
 
 #[cfg(test)]
@@ -354,6 +362,13 @@ mod tests {
     }
 
     #[test]
+    fn by_what_the_user_is_found() {
+        let target = |url: &str| Hook::of(&value!({"url": url})).target().unwrap();
+        assert_eq!((target("https://a.example"), target("https://a:1/x")), ("a.example:443".into(), "a:1".into()));
+        assert_eq!((target("https://[::1]:443"), target("https://[::1]/")), ("[::1]:443".into(), "[[::1]]:443".into()));
+    }
+
+    #[test]
     fn answers_that_are_no_documents() {
         let asked = value!({"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview"});
         let told = |code: u16, body: &'static str| {
@@ -364,8 +379,10 @@ mod tests {
         assert_eq!(of_500.code, 500);
         let redirect = "the server responded with the status code 302 but did not return more information";
         assert_eq!(told(302, "").message, redirect);
-        let html = "couldn't get version/kind; json parse error: invalid character '<' looking for beginning of value";
-        assert_eq!(told(200, "<html>").message, html);
+        assert!(told(200, "<html>").message.contains("json: cannot unmarshal string into Go value of type struct"));
+        assert_eq!(refused(500, "application/json", &Bytes::from_static(b"{}")).message.matches("unknown").count(), 1);
+        let written = document(200, "", &Bytes::from_static(b"kind: AdmissionReview"), &asked).unwrap();
+        assert_eq!(written.str_at(&["kind"]), "AdmissionReview");
         assert_eq!(told(200, "").message, "0-length response with status code: 200 and content type: text/plain");
         let list = "json: cannot unmarshal array into Go value of type struct { APIVersion string ";
         assert!(told(200, "[]").message.contains(list));

@@ -7,16 +7,19 @@ use std::path::Path;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use bytes::Bytes;
-use flotilla_proto::value::Value;
+use flotilla_proto::value::{Map, Value};
 use http::header::{AUTHORIZATION, HeaderMap, HeaderName, HeaderValue};
 
-use crate::outbound::{Identity, Peer, Reread};
+use crate::outbound::{Identity, Peer, Reread, escape_name};
 use crate::pki::{KubeconfigError, KubeconfigFile, read_credential};
 
 /// As whom a webhook is asked, in the name of another user.
 const IMPERSONATE: HeaderName = HeaderName::from_static("impersonate-user");
+const IMPERSONATE_UID: HeaderName = HeaderName::from_static("impersonate-uid");
+const IMPERSONATE_GROUP: HeaderName = HeaderName::from_static("impersonate-group");
+const IMPERSONATE_EXTRA: &str = "impersonate-extra-";
 /// The port of webhooks that do not say which.
-const DEFAULT_PORT: &str = ":443";
+const DEFAULT_PORT: &str = "443";
 
 /// The users of a kubeconfig.
 #[derive(Debug, Default)]
@@ -71,7 +74,7 @@ impl Users {
     /// The user for a webhook at `host:port`: the one of that name, or of `*.` and the end of it; for the port 443 also
     /// without the port; then `*`, then that of the current context. `None` when there is none: nothing is shown then.
     pub fn of(&self, target: &str) -> Option<&User> {
-        let portless = target.strip_suffix(DEFAULT_PORT);
+        let portless = split(target).filter(|(_, port)| *port == DEFAULT_PORT).map(|(host, _)| host);
         let named = [Some(target), portless].into_iter().flatten().find_map(|name| self.named(name));
         let named = named.or_else(|| self.by_name.get("*"));
         named.or_else(|| self.by_name.get(self.current.as_deref()?))
@@ -119,10 +122,7 @@ impl User {
             let value = format!("Basic {}", STANDARD.encode(format!("{basic}:{password}")));
             headers.insert(AUTHORIZATION, header(&value).ok_or_else(|| lacks("password"))?);
         }
-        let other = user.str_at(&["as"]);
-        if !other.is_empty() {
-            headers.insert(IMPERSONATE, header(other).ok_or_else(|| lacks("as"))?);
-        }
+        impersonate(user, &mut headers).map_err(lacks)?;
         if let Some(Credential::Here(token)) = &token {
             bearer(token).ok_or_else(|| lacks("token"))?;
         }
@@ -142,6 +142,43 @@ impl User {
         if let Some(value) = self.token.as_ref().and_then(|token| bearer(&token.get())) {
             headers.insert(AUTHORIZATION, value);
         }
+    }
+}
+
+/// Adds the headers by which a webhook is asked in the name of another user. The error is the field that cannot stand in
+/// one. Who is not named has no groups either, as in the reference.
+fn impersonate(user: &Value, headers: &mut HeaderMap) -> Result<(), &'static str> {
+    let texts = |of: &Value| of.as_array().into_iter().flatten().filter_map(Value::as_str).map(str::to_owned).collect();
+    let name = user.str_at(&["as"]);
+    if name.is_empty() {
+        return Ok(());
+    }
+    headers.insert(IMPERSONATE, header(name).ok_or("as")?);
+    let uid = user.str_at(&["as-uid"]);
+    if !uid.is_empty() {
+        headers.insert(IMPERSONATE_UID, header(uid).ok_or("as-uid")?);
+    }
+    let groups: Vec<String> = texts(user.at(&["as-groups"]));
+    for group in groups {
+        headers.append(IMPERSONATE_GROUP, header(&group).ok_or("as-groups")?);
+    }
+    for (key, values) in user.at(&["as-user-extra"]).as_object().into_iter().flat_map(Map::iter) {
+        let name = format!("{IMPERSONATE_EXTRA}{}", escape_name(key));
+        let name = HeaderName::from_bytes(name.as_bytes()).map_err(|_| "as-user-extra")?;
+        let values: Vec<String> = texts(values);
+        for value in values {
+            headers.append(&name, header(&value).ok_or("as-user-extra")?);
+        }
+    }
+    Ok(())
+}
+
+/// Host and port, as Go splits them: an address of IPv6 loses its brackets. `None` where there are not both.
+fn split(target: &str) -> Option<(&str, &str)> {
+    let (host, port) = target.rsplit_once(':')?;
+    match host.strip_prefix('[') {
+        Some(rest) => rest.strip_suffix(']').filter(|inner| !inner.contains(['[', ']'])).map(|inner| (inner, port)),
+        None => (!host.contains([':', '[', ']'])).then_some((host, port)),
     }
 }
 
@@ -196,9 +233,43 @@ mod tests {
             ("x.y.svc:443", "*.svc"),
             ("x.y.svc:8443", "*"),
             ("127.0.0.1:443", "*"),
+            ("[2001:db8::2]:443", "*"),
         ] {
             assert_eq!(shown(users.of(target)), format!("Bearer {name}"), "{target}");
         }
+    }
+
+    #[test]
+    fn addresses_of_ipv6_have_brackets_only_with_a_port() {
+        let names = ["2001:db8::1", "[2001:db8::1]:8443", "[[2001:db8::2]]:443"];
+        let users: Vec<String> = names.iter().map(|n| format!("{{name: '{n}', user: {{token: '{n}'}}}}")).collect();
+        let users = read(&format!("users: [{}]", users.join(", "))).unwrap();
+        assert_eq!(shown(users.of("[2001:db8::1]:443")), "Bearer 2001:db8::1");
+        assert_eq!(shown(users.of("[2001:db8::1]:8443")), "Bearer [2001:db8::1]:8443");
+        assert_eq!(shown(users.of("[[2001:db8::2]]:443")), "Bearer [[2001:db8::2]]:443");
+        assert!(users.of("[[2001:db8::1]]:443").is_none() && users.of("[2001:db8::1]:1443").is_none());
+    }
+
+    #[test]
+    fn all_is_said_of_another_user() {
+        let other = "{as: x, as-uid: u, as-groups: [a, b], as-user-extra: {example.org/k: [v, w]}}";
+        let users = read(&format!("users: [{{name: '*', user: {other}}}]")).unwrap();
+        let headers = &users.of("h:1").unwrap().headers;
+        let all = |name: &str| headers.get_all(name).iter().map(|value| value.to_str().unwrap()).collect::<Vec<_>>();
+        assert_eq!((all("impersonate-user"), all("impersonate-uid")), (vec!["x"], vec!["u"]));
+        assert_eq!(all("impersonate-group"), ["a", "b"]);
+        assert_eq!(all("impersonate-extra-example.org%2fk"), ["v", "w"]);
+        assert!(read("users: [{name: '*', user: {as-groups: [a]}}]").unwrap().of("h:1").unwrap().headers.is_empty());
+    }
+
+    #[test]
+    fn what_is_no_kubeconfig_is_refused() {
+        for text in ["one,two", "[]", "kind: Pod", "{apiVersion: v2, kind: Config}"] {
+            let error = read(text).unwrap_err().to_string();
+            assert!(error.contains("no usable kind"), "{text}: {error}");
+        }
+        read("").unwrap();
+        read("{apiVersion: v1, kind: Config}").unwrap();
     }
 
     #[test]
@@ -222,6 +293,7 @@ mod tests {
             ("{client-certificate-data: '?'}", "client-certificate"),
             ("{tokenFile: none}", "cannot be read"),
             ("{token: \"a\\nb\"}", "token"),
+            ("{as: x, as-groups: [\"a\\nb\"]}", "as-groups"),
         ] {
             let error = read(&format!("users: [{{name: u, user: {user}}}]")).unwrap_err().to_string();
             assert!(error.contains(part), "{user}: {error}");
