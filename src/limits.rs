@@ -388,6 +388,8 @@ pub const EXAMINE_PAUSE: Duration = Duration::from_millis(50);
 pub const STAND_IN_CONNECTIONS: usize = 256;
 /// Bytes that are kept of a connection that was handed over to another protocol, until somebody takes them.
 pub const TAKEN_OVER_BYTES: usize = 65_536;
+/// How often it is looked whether a client has hung up of which nothing is read since nobody takes what it sent.
+pub const HANG_UP_INTERVAL: Duration = Duration::from_secs(5);
 /// Bytes that are passed on at a time between a client and another server.
 pub const STREAM_CHUNK_BYTES: usize = 32_768;
 /// Bytes of a message of a WebSocket, all its frames together; a client that sends more is left.

@@ -100,7 +100,9 @@ mod tests {
             users: [{name: u, user: {token: secret}}]\n";
         let path = dir.join("config");
         std::fs::write(&path, text).unwrap();
-        assert!(Kubeconfig::read(&path).unwrap_err().to_string().starts_with("the kubeconfig cannot be read; --kubeconfig"));
+        assert!(
+            Kubeconfig::read(&path).unwrap_err().to_string().starts_with("the kubeconfig cannot be read; --kubeconfig")
+        );
         let authority = rcgen::generate_simple_self_signed(vec!["ca".into()]).unwrap();
         std::fs::write(dir.join("ca.crt"), authority.cert.pem()).unwrap();
         let read = Kubeconfig::read(&path).unwrap();

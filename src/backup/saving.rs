@@ -12,8 +12,8 @@ use flotilla_cluster::{BackupError, BackupHeader, BackupReadError, BackupReader,
 
 use super::BACKUP_PATH;
 use crate::administration::{Client, ClientError, Kubeconfig};
-use crate::pki::KubeconfigError;
 use crate::config;
+use crate::pki::KubeconfigError;
 
 /// Saves everything that a cluster stores.
 #[derive(Debug, Args)]

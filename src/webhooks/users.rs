@@ -145,8 +145,8 @@ impl User {
     }
 }
 
-/// Adds the headers by which a webhook is asked in the name of another user. The error is the field that cannot stand in
-/// one. Who is not named has no groups either, as in the reference.
+/// Adds the headers by which a webhook is asked in the name of another user. The error is the field that cannot stand
+/// in one. Who is not named has no groups either, as in the reference.
 fn impersonate(user: &Value, headers: &mut HeaderMap) -> Result<(), &'static str> {
     let texts = |of: &Value| of.as_array().into_iter().flatten().filter_map(Value::as_str).map(str::to_owned).collect();
     let name = user.str_at(&["as"]);

@@ -141,8 +141,12 @@ fn nothing_is_told_to_webhooks_that_are_somebody_else() {
         }
         for path in [MUTATING, VALIDATING] {
             let message = fail_by(&mut client, path, config.clone());
-            let begins = "Internal error occurred: failed calling webhook \"x.example.com\": failed to call webhook: Post ";
-            assert!(message.starts_with(begins) && message.contains("tls: failed to verify certificate: x509: "), "{message}");
+            let begins =
+                "Internal error occurred: failed calling webhook \"x.example.com\": failed to call webhook: Post ";
+            assert!(
+                message.starts_with(begins) && message.contains("tls: failed to verify certificate: x509: "),
+                "{message}"
+            );
             assert!(message.contains(told), "{told} is not in {message}");
         }
         assert!(webhook.asked().is_empty(), "it is not who it should be: {told}");

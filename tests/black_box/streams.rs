@@ -206,6 +206,8 @@ fn a_node_that_stops_reading_stops_its_client_alone() {
         let sent = (0..2_000).take_while(|_| stream.send(&part).is_ok()).count();
         assert!(sent < 1_000, "{sent} parts of 60 kB were taken, which nobody reads");
         client.get("/api/v1/namespaces/default/pods/p").expect(200);
+        // Its end would be the last thing that is read, which is never come to.
+        stream.abort();
     }
     wait_until("no socket", || server.sockets() <= sockets);
     may_read.store(true, Ordering::SeqCst);

@@ -56,7 +56,10 @@ fn webhooks_are_shown_who_asks_and_others_are_not() {
     client.post(MAPS, &map("a")).expect(201);
     for asker in askers(&webhook, "/m") {
         assert_eq!(asker.header("authorization"), ["Bearer secret"], "{asker:?}");
-        assert_eq!((asker.header("impersonate-user"), asker.header("impersonate-group")), (vec!["jane"], vec!["g", "h"]));
+        assert_eq!(
+            (asker.header("impersonate-user"), asker.header("impersonate-group")),
+            (vec!["jane"], vec!["g", "h"])
+        );
         assert_eq!(asker.certificate, None, "{asker:?}");
     }
     let shown = Some(certificate.der().to_vec());
@@ -76,7 +79,10 @@ fn users_that_cannot_be_used_end_the_start() {
     let folder = data.path().with_file_name("files");
     fs::create_dir_all(&folder).expect("a directory");
     for (user, told) in [
-        (json!({"exec": {"command": "x", "apiVersion": "client.authentication.k8s.io/v1"}}), "exec is not supported here"),
+        (
+            json!({"exec": {"command": "x", "apiVersion": "client.authentication.k8s.io/v1"}}),
+            "exec is not supported here",
+        ),
         (json!({"auth-provider": {"name": "x"}}), "auth-provider is not supported here"),
         (json!({"tokenFile": "absent"}), "the kubeconfig cannot be read"),
         (json!({"client-certificate-data": "YQ=="}), "client-key is missing"),

@@ -341,7 +341,11 @@ fn a_webhook_that_fails_refuses_or_is_passed_over() {
         (|_| Reply::Close, "EOF", true),
         (|_| Reply::of("500 Internal Server Error", "", "oh no"), "an error on the server (\"oh no\")", true),
         (|_| Reply::of("302 Found", "Location: https://127.0.0.1:1/\r\n", ""), "status code 302", true),
-        (|_| Reply::of("200 OK", "Content-Type: text/html\r\n", "<html>"), "cannot unmarshal string into Go value", true),
+        (
+            |_| Reply::of("200 OK", "Content-Type: text/html\r\n", "<html>"),
+            "cannot unmarshal string into Go value",
+            true,
+        ),
         (|_| Reply::Endless(50 << 20), "response body too large", true),
         (
             |review| answer(review, true, json!({"auditAnnotations": {"a": 1}})),

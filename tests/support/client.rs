@@ -100,6 +100,11 @@ impl Connection {
         self.stream.sock.set_write_timeout(Some(timeout)).expect("a socket");
     }
 
+    /// Ends the connection at once, whatever of what was sent is still under way.
+    pub fn abort(self) {
+        socket2::SockRef::from(&self.stream.sock).set_linger(Some(Duration::ZERO)).expect("a socket");
+    }
+
     /// Sends bytes as they are.
     pub fn send(&mut self, bytes: &[u8]) -> io::Result<()> {
         self.stream.write_all(bytes)?;

@@ -13,9 +13,7 @@ use rustls::client::danger::HandshakeSignatureValid;
 use rustls::crypto::{WebPkiSupportedAlgorithms, verify_tls12_signature, verify_tls13_signature};
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, UnixTime};
 use rustls::server::danger::{ClientCertVerified, ClientCertVerifier};
-use rustls::{
-    DigitallySignedStruct, DistinguishedName, ServerConfig, ServerConnection, SignatureScheme, StreamOwned,
-};
+use rustls::{DigitallySignedStruct, DistinguishedName, ServerConfig, ServerConnection, SignatureScheme, StreamOwned};
 use serde_json::{Value, json};
 
 /// How long a webhook that hangs does so: longer than any test waits for it.
@@ -182,12 +180,7 @@ impl Webhook {
     }
 }
 
-fn serve(
-    socket: TcpStream,
-    config: Arc<ServerConfig>,
-    seen: &Seen,
-    answer: &(dyn Fn(&Value) -> Reply + Send + Sync),
-) {
+fn serve(socket: TcpStream, config: Arc<ServerConfig>, seen: &Seen, answer: &(dyn Fn(&Value) -> Reply + Send + Sync)) {
     let Ok(session) = ServerConnection::new(config) else { return };
     let mut stream = StreamOwned::new(session, socket);
     while let Some((head, path, body)) = read_request(&mut stream) {

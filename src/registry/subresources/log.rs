@@ -35,9 +35,7 @@ pub(super) fn connect(request: Connect<'_>) -> Pending<'_, Connected> {
         let path =
             remote::kubelet_path(&["containerLogs", target.namespace, target.name, &container], parameters(query)?);
         let mut peer = kubelet.peer(&registry.kubelets, false);
-        if is_untrusted
-            && let Some(secure) = &mut peer.secure
-        {
+        if is_untrusted && let Some(secure) = &mut peer.secure {
             secure.trust = Trust::Anybody;
         }
         let follow = query.flag("follow").unwrap_or(false);
