@@ -28,10 +28,14 @@ impl Kubeconfig {
     /// # Errors
     /// See [`KubeconfigError`].
     pub fn read(path: &Path) -> Result<Self, KubeconfigError> {
-        let file = KubeconfigFile::read(path).map_err(|error| match error {
+        Self::of(path).map_err(|error| match error {
             KubeconfigError::Read(why) => KubeconfigError::ReadByCommand(why),
             other => other,
-        })?;
+        })
+    }
+
+    fn of(path: &Path) -> Result<Self, KubeconfigError> {
+        let file = KubeconfigFile::read(path)?;
         let context = file.named("contexts", "context", file.root.str_at(&["current-context"]))?;
         let cluster = file.named("clusters", "cluster", context.str_at(&["cluster"]))?;
         let user = file.named("users", "user", context.str_at(&["user"]))?;
