@@ -17,6 +17,7 @@ use crate::access::nodes::{Nodes, StoreRelations};
 use crate::access::rbac::Rule;
 use crate::access::tokens::{Issuer, KeyError, KeySet, ServiceAccountTokens, SpareKey, StoreObjects};
 use crate::access::{Authenticator, Authorizer, BootstrapTokens, Modes, TokenFile, Ways, connection};
+use crate::admission::Configuration;
 use crate::bootstrap::{self, SeedError};
 use crate::config::{AuthorizationMode, Config, ConfigError, InitialCluster};
 use crate::drain::Drain;
@@ -116,6 +117,8 @@ pub struct Boot {
     pub issuer: Issuer,
     /// Decides what a user may do.
     pub authorizer: Authorizer,
+    /// What admission plugins are told.
+    pub admission: Arc<Configuration>,
     /// Tells when to stop.
     pub drain: Drain,
     /// Notices threads that do not come back.
@@ -158,6 +161,7 @@ impl Boot {
             })),
             issuer: Issuer::new(signing, config.service_account_issuer.first().cloned().unwrap_or_default()),
             authorizer: Authorizer::new(nodes(&store)?, Modes::of(&config.authorization_mode)),
+            admission: Arc::new(given.admission),
             config: Arc::new(config),
             store,
             listener,

@@ -8,6 +8,7 @@ use std::sync::Arc;
 
 use crate::access::tokens::{KeySet, SigningKey};
 use crate::access::{FrontProxy, TokenFile};
+use crate::admission::Configuration;
 use crate::config::{Config, ConfigError};
 use crate::pki::{client_authorities, serving_certificate};
 
@@ -22,6 +23,8 @@ pub struct Given {
     pub signing: Option<SigningKey>,
     /// Further keys that those may be signed with.
     pub keys: KeySet,
+    /// What admission plugins are told.
+    pub admission: Configuration,
 }
 
 impl Given {
@@ -47,12 +50,14 @@ impl Given {
         }
         let signing = config.service_account_signing_key_file.as_deref().map(SigningKey::read).transpose();
         let keys = KeySet::read(&config.service_account_key_file);
+        let admission = config.admission_control_config_file.as_deref().map(Configuration::read).transpose();
         let tokens = config.token_auth_file.as_deref().map(TokenFile::open).transpose();
         Ok(Self {
             proxy: FrontProxy::from_config(config).map_err(wrong("requestheader-client-ca-file"))?,
             tokens: tokens.map_err(wrong("token-auth-file"))?.unwrap_or_default(),
             signing: signing.map_err(wrong("service-account-signing-key-file"))?,
             keys: keys.map_err(wrong("service-account-key-file"))?,
+            admission: admission.map_err(wrong("admission-control-config-file"))?.unwrap_or_default(),
         })
     }
 }

@@ -391,6 +391,8 @@ pub const EXAMINE_PAUSE: Duration = Duration::from_millis(50);
 pub const STAND_IN_CONNECTIONS: usize = 256;
 /// Bytes that are kept of a connection that was handed over to another protocol, until somebody takes them.
 pub const TAKEN_OVER_BYTES: usize = 65_536;
+/// How often it is looked whether a client has hung up of which nothing is read since nobody takes what it sent.
+pub const HANG_UP_INTERVAL: Duration = Duration::from_secs(5);
 /// Bytes that are passed on at a time between a client and another server.
 pub const STREAM_CHUNK_BYTES: usize = 32_768;
 /// Bytes of a message of a WebSocket, all its frames together; a client that sends more is left.
@@ -401,6 +403,8 @@ pub const SPDY_FRAME_BYTES: usize = 1 << 20;
 pub const STREAM_FRAMES: usize = 16;
 /// How often a server that speaks SPDY is shown that this one is still there, as the reference does it.
 pub const SPDY_PING_INTERVAL: Duration = Duration::from_secs(5);
+/// The highest code that streams are counted by; what a node says beyond counts as this one.
+pub const STATUS_CODE_MAX: u16 = 600;
 /// How long a server may take to agree to a stream of SPDY, as the reference has it.
 pub const SPDY_STREAM_TIMEOUT: Duration = Duration::from_secs(30);
 /// Bytes that a process may say of how it ended.

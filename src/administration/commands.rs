@@ -9,10 +9,11 @@ use clap::{Args, Subcommand, ValueEnum};
 use serde::Serialize;
 
 use super::client::{Changed, Client, ClientError};
-use super::kubeconfig::{Kubeconfig, KubeconfigError};
+use super::kubeconfig::Kubeconfig;
 use super::messages::{self, ClusterView, Divide, Drain, Join, Named, Preference, Transfer};
 use super::shown;
 use crate::config::{self, Shards, ShardsError, is_member_address, is_member_name};
+use crate::pki::KubeconfigError;
 
 /// A command about a cluster.
 #[derive(Debug, Args)]

@@ -1,16 +1,13 @@
 //! What a kubeconfig says about its current context (Kubernetes documentation, "Organizing Cluster Access Using
 //! kubeconfig Files"): where the server is, whom to trust, and who asks.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
-use base64::Engine;
-use base64::engine::general_purpose::STANDARD;
 use flotilla_proto::value::Value;
-use flotilla_proto::yaml;
 use rustls::pki_types::CertificateDer;
 use rustls::pki_types::pem::PemObject;
 
-use crate::pki::{PkiError, read_credential};
+use crate::pki::{KubeconfigError, KubeconfigFile};
 
 /// The current context of a kubeconfig.
 #[derive(Debug)]
@@ -25,40 +22,20 @@ pub struct Kubeconfig {
     pub token: Option<String>,
 }
 
-/// Why a kubeconfig cannot be used.
-#[derive(Debug, thiserror::Error)]
-pub enum KubeconfigError {
-    /// It, or a file that it names, cannot be read.
-    #[error("the kubeconfig cannot be read; --kubeconfig names another")]
-    Read(#[source] PkiError),
-    /// It is no YAML.
-    #[error("the kubeconfig {path} is no YAML")]
-    Yaml {
-        /// The file.
-        path: PathBuf,
-        /// What is wrong.
-        source: yaml::Error,
-    },
-    /// Something is missing in it, or is not of the form that it must have.
-    #[error("the kubeconfig {path} has no usable {what}")]
-    Lacks {
-        /// The file.
-        path: PathBuf,
-        /// What it lacks.
-        what: String,
-    },
-}
-
 impl Kubeconfig {
     /// Reads a file.
     ///
     /// # Errors
     /// See [`KubeconfigError`].
     pub fn read(path: &Path) -> Result<Self, KubeconfigError> {
-        let text = read_credential(path).map_err(KubeconfigError::Read)?;
-        let parsed = yaml::parse(text.as_bytes());
-        let root = parsed.map_err(|source| KubeconfigError::Yaml { path: path.to_owned(), source })?.value;
-        let file = File { path, root };
+        Self::of(path).map_err(|error| match error {
+            KubeconfigError::Read(why) => KubeconfigError::ReadByCommand(why),
+            other => other,
+        })
+    }
+
+    fn of(path: &Path) -> Result<Self, KubeconfigError> {
+        let file = KubeconfigFile::read(path)?;
         let context = file.named("contexts", "context", file.root.str_at(&["current-context"]))?;
         let cluster = file.named("clusters", "cluster", context.str_at(&["cluster"]))?;
         let user = file.named("users", "user", context.str_at(&["user"]))?;
@@ -68,11 +45,11 @@ impl Kubeconfig {
         }
         Ok(Self {
             server: server.trim_end_matches('/').to_owned(),
-            authorities: file.certificates(cluster, "certificate-authority")?,
+            authorities: certificates(&file, cluster, "certificate-authority")?,
             certificate: match file.pem(user, "client-certificate")? {
                 Some(_) => {
                     let key = file.pem(user, "client-key")?.ok_or_else(|| file.lacks("client-key"))?;
-                    Some((file.certificates(user, "client-certificate")?, key))
+                    Some((certificates(&file, user, "client-certificate")?, key))
                 }
                 None => None,
             },
@@ -81,43 +58,14 @@ impl Kubeconfig {
     }
 }
 
-/// A kubeconfig that was read.
-struct File<'a> {
-    path: &'a Path,
-    root: Value,
-}
-
-impl File<'_> {
-    fn lacks(&self, what: &str) -> KubeconfigError {
-        KubeconfigError::Lacks { path: self.path.to_owned(), what: what.to_owned() }
-    }
-
-    /// What a list of named things has under a name.
-    fn named(&self, list: &str, kind: &str, name: &str) -> Result<&Value, KubeconfigError> {
-        let mut entries = self.root.list_at(&[list]).iter();
-        let found = entries.find(|entry| entry.str_at(&["name"]) == name).and_then(|entry| entry.get(kind));
-        found.ok_or_else(|| self.lacks(&format!("{kind} {name:?}")))
-    }
-
-    /// The PEM text of a field: in place as `NAME-data`, or in a file that the field names.
-    fn pem(&self, of: &Value, name: &str) -> Result<Option<Vec<u8>>, KubeconfigError> {
-        let data = of.str_at(&[&format!("{name}-data")]);
-        if !data.is_empty() {
-            return STANDARD.decode(data).map(Some).map_err(|_| self.lacks(name));
-        }
-        let named = of.str_at(&[name]);
-        if named.is_empty() {
-            return Ok(None);
-        }
-        let path = self.path.parent().unwrap_or(Path::new("")).join(named);
-        read_credential(&path).map(|text| Some(text.into_bytes())).map_err(KubeconfigError::Read)
-    }
-
-    fn certificates(&self, of: &Value, name: &str) -> Result<Vec<CertificateDer<'static>>, KubeconfigError> {
-        let pem = self.pem(of, name)?.ok_or_else(|| self.lacks(name))?;
-        let certificates: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(&pem).collect();
-        certificates.ok().filter(|found| !found.is_empty()).ok_or_else(|| self.lacks(name))
-    }
+fn certificates(
+    file: &KubeconfigFile<'_>,
+    of: &Value,
+    name: &str,
+) -> Result<Vec<CertificateDer<'static>>, KubeconfigError> {
+    let pem = file.pem(of, name)?.ok_or_else(|| file.lacks(name))?;
+    let certificates: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(&pem).collect();
+    certificates.ok().filter(|found| !found.is_empty()).ok_or_else(|| file.lacks(name))
 }
 
 #[cfg(test)]
@@ -156,7 +104,9 @@ mod tests {
             users: [{name: u, user: {token: secret}}]\n";
         let path = dir.join("config");
         std::fs::write(&path, text).unwrap();
-        assert!(Kubeconfig::read(&path).unwrap_err().to_string().starts_with("the kubeconfig cannot be read"));
+        assert!(
+            Kubeconfig::read(&path).unwrap_err().to_string().starts_with("the kubeconfig cannot be read; --kubeconfig")
+        );
         let authority = rcgen::generate_simple_self_signed(vec!["ca".into()]).unwrap();
         std::fs::write(dir.join("ca.crt"), authority.cert.pem()).unwrap();
         let read = Kubeconfig::read(&path).unwrap();

@@ -9,6 +9,6 @@ mod shown;
 
 pub use client::{Client, ClientError};
 pub use commands::{Cluster, CommandError};
-pub use kubeconfig::{Kubeconfig, KubeconfigError};
+pub use kubeconfig::Kubeconfig;
 pub use shared_keys::{SharedKeys, SharedKeysError};
 pub use shown::{cluster as cluster_tables, table};

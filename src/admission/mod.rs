@@ -21,6 +21,7 @@
 
 mod attributes;
 pub mod conditions;
+mod configuration;
 mod effort;
 pub mod following;
 mod index;
@@ -33,6 +34,7 @@ pub mod validating;
 mod webhooks;
 
 pub use attributes::{Attributes, GroupVersionKind, GroupVersionResource, Seen, Told};
+pub use configuration::{Configuration, ConfigurationError};
 pub use effort::Effort;
 pub use index::{Concerns, Index, Indexed};
 pub use matching::{Criteria, Matched, Version};
@@ -93,6 +95,8 @@ pub struct Admission {
     pub mutating_webhooks: Webhooks,
     /// Webhooks that refuse writes.
     pub validating_webhooks: Webhooks,
+    /// What the plugins are told.
+    pub configuration: Arc<Configuration>,
 }
 
 impl Default for Admission {
@@ -105,6 +109,7 @@ impl Default for Admission {
             published: watch::Sender::new(0),
             mutating_webhooks: Webhooks::default(),
             validating_webhooks: Webhooks::default(),
+            configuration: Arc::default(),
         }
     }
 }

@@ -4,6 +4,7 @@
 use http::header::{HeaderMap, HeaderName, HeaderValue};
 
 use crate::access::{User, says_who_asks};
+use crate::outbound;
 use crate::status::ApiResult;
 use crate::streams::forwarded;
 
@@ -29,22 +30,10 @@ pub fn set(headers: &mut HeaderMap, user: &User) -> ApiResult<()> {
         add("x-remote-group", group)?;
     }
     for (key, values) in user.extra.iter() {
-        let name = format!("x-remote-extra-{}", escape(key));
+        let name = format!("x-remote-extra-{}", outbound::escape_name(key));
         values.iter().try_for_each(|value| add(&name, value))?;
     }
     Ok(())
-}
-
-/// A text as a part of the name of a header: what may not stand there is written as `%` and two digits.
-fn escape(text: &str) -> String {
-    let is_legal = |byte: u8| byte.is_ascii_alphanumeric() || b"!#$&'*+-.^_`|~".contains(&byte);
-    text.bytes().fold(String::new(), |mut out, byte| {
-        match is_legal(byte) {
-            true => out.push(byte.into()),
-            false => out.push_str(&format!("%{byte:02X}")),
-        }
-        out
-    })
 }
 
 #[cfg(test)]

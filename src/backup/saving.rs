@@ -11,8 +11,9 @@ use clap::Args;
 use flotilla_cluster::{BackupError, BackupHeader, BackupReadError, BackupReader, BackupSummary, SalvageError};
 
 use super::BACKUP_PATH;
-use crate::administration::{Client, ClientError, Kubeconfig, KubeconfigError};
+use crate::administration::{Client, ClientError, Kubeconfig};
 use crate::config;
+use crate::pki::KubeconfigError;
 
 /// Saves everything that a cluster stores.
 #[derive(Debug, Args)]

@@ -302,6 +302,14 @@ pub struct Config {
     #[serde(default)]
     pub disable_admission_plugins: Vec<String>,
 
+    /// File with configurations of admission plugins (AdmissionConfiguration of apiserver.config.k8s.io).
+    ///
+    /// What counts of it is as whom webhooks are asked: the kubeconfigs of MutatingAdmissionWebhook and
+    /// ValidatingAdmissionWebhook. The server does not start with what it cannot do.
+    #[arg(long, value_name = "FILE")]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub admission_control_config_file: Option<PathBuf>,
+
     /// Whether this server keeps the endpoints of the Service `kubernetes`: lease or master-count, or none.
     #[arg(long, value_name = "TYPE", value_enum, default_value_t = EndpointReconciler::Lease)]
     pub endpoint_reconciler_type: EndpointReconciler,

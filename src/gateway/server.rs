@@ -103,6 +103,7 @@ impl Gateway {
         registry.resources = Resources::enabled(&boot.config.runtime_config);
         registry.accounts_are_made = boot.config.embedded_controllers;
         registry.plugins = Plugins::new(&boot.config.enable_admission_plugins, &boot.config.disable_admission_plugins);
+        registry.admission.configuration = Arc::clone(&boot.admission);
         registry.authorizer = boot.authorizer.clone();
         registry.routes_by_endpoints = boot.config.enable_aggregator_routing;
         registry.kubelets = Kubelets::of(&boot.config);
@@ -172,6 +173,7 @@ impl Gateway {
             request: head.request()?,
             path: head.path,
             query: head.query_text,
+            meter: self.registry.metrics.shared_meter(),
             proxy: self.authenticator.proxy().map(|proxy| &**proxy),
             drain: Some(&self.streams),
         })

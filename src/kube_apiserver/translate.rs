@@ -179,7 +179,8 @@ fn listening(given: &Given, to: &mut Translation, wrong: &mut Vec<String>) {
 }
 
 /// Flags whose options here have the same name and take the same values.
-const SAME: [&str; 37] = [
+const SAME: [&str; 38] = [
+    "admission-control-config-file",
     "advertise-address",
     "client-ca-file",
     "config",

@@ -17,6 +17,8 @@ mod store;
 pub mod surroundings;
 pub mod watches;
 
+use std::sync::Arc;
+
 use flotilla_cluster::Store;
 
 use crate::limits;
@@ -25,7 +27,7 @@ use crate::served::Resources;
 
 /// Everything that is measured in this server.
 pub struct Metrics {
-    meter: Meter,
+    meter: Arc<Meter>,
     process: process::Process,
     /// Requests.
     pub requests: requests::Requests,
@@ -44,7 +46,7 @@ impl std::fmt::Debug for Metrics {
 
 impl Default for Metrics {
     fn default() -> Self {
-        let meter = Meter::default();
+        let meter = Arc::<Meter>::default();
         for family in families::FROM_THE_START {
             meter.counter(family, &[]).increment(0);
         }
@@ -61,7 +63,12 @@ impl Default for Metrics {
 
 impl Metrics {
     /// Where series of other parts are made.
-    pub const fn meter(&self) -> &Meter {
+    pub fn meter(&self) -> &Meter {
+        &self.meter
+    }
+
+    /// The same, for those who count after this is gone.
+    pub const fn shared_meter(&self) -> &Arc<Meter> {
         &self.meter
     }
 

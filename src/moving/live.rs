@@ -16,9 +16,10 @@ use super::aside::Aside;
 use super::places::Places;
 use super::report::Report;
 use super::{older, stored};
-use crate::administration::{Client, ClientError, Kubeconfig, KubeconfigError};
+use crate::administration::{Client, ClientError, Kubeconfig};
 use crate::custom::{self, Definition};
 use crate::limits;
+use crate::pki::KubeconfigError;
 use crate::served::{Resources, Served};
 
 /// Resources that are lists of what is computed, or of what another resource has as well: group, plural name.

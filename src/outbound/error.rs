@@ -41,6 +41,11 @@ impl Error {
         Self::Broken(format!("backend tried to switch protocol {protocol} when \"\" was requested"))
     }
 
+    /// Whether the peer did not prove who it is.
+    pub fn is_of_certificate(&self) -> bool {
+        matches!(self, Self::Handshake(why) if why.contains("x509:"))
+    }
+
     /// Whether the certificate of the peer names nobody, but for the old field that is not looked at.
     pub fn is_of_nameless(&self) -> bool {
         matches!(self, Self::Handshake(why) if why.ends_with(NAMELESS))

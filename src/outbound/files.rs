@@ -37,18 +37,19 @@ impl CredentialFiles {
 
 /// A file that is read again when it changed.
 #[derive(Debug)]
-struct Reread {
+pub struct Reread {
     path: PathBuf,
     kept: Mutex<(Option<SystemTime>, Bytes)>,
 }
 
 impl Reread {
-    fn new(path: &Path) -> Self {
+    /// The file at a path; nothing is read yet.
+    pub fn new(path: &Path) -> Self {
         Self { path: path.to_owned(), kept: Mutex::default() }
     }
 
     /// What is in the file; what was there before when it cannot be read now.
-    fn get(&self) -> Bytes {
+    pub fn get(&self) -> Bytes {
         let changed = fs::metadata(&self.path).and_then(|metadata| metadata.modified()).ok();
         let mut kept = self.kept.lock();
         if changed.is_some() && kept.0 != changed {

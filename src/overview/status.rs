@@ -10,7 +10,8 @@ use serde::Serialize;
 use super::requests::{self, Requests};
 use super::samples;
 use crate::administration::messages::ClusterView;
-use crate::administration::{Client, ClientError, Kubeconfig, KubeconfigError, cluster_tables, table};
+use crate::administration::{Client, ClientError, Kubeconfig, cluster_tables, table};
+use crate::pki::KubeconfigError;
 use crate::{config, wall_clock};
 
 /// Types of requests that are shown as text.

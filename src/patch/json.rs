@@ -16,6 +16,8 @@ pub struct Operations(Vec<Operation>);
 #[derive(Debug, Clone)]
 pub(super) struct Operation {
     pub(super) verb: Verb,
+    /// How it is called, where that is none of them.
+    pub(super) unknown: Option<String>,
     pub(super) path: Option<String>,
     pub(super) from: Option<String>,
     value: Option<Value>,
@@ -209,7 +211,8 @@ impl Operation {
             Some(Value::Str(text)) => Some(text.to_string()),
             _ => None,
         };
-        let verb = match text("op").as_deref() {
+        let op = text("op");
+        let verb = match op.as_deref() {
             Some("add") => Verb::Add,
             Some("remove") => Verb::Remove,
             Some("replace") => Verb::Replace,
@@ -218,7 +221,8 @@ impl Operation {
             Some("test") => Verb::Test,
             _ => Verb::Unknown,
         };
-        Self { verb, path: text("path"), from: text("from"), value: map.remove("value") }
+        let unknown = op.filter(|_| verb == Verb::Unknown);
+        Self { verb, unknown, path: text("path"), from: text("from"), value: map.remove("value") }
     }
 
     fn apply(&self, document: &mut Value, work: &mut Work) -> Step<()> {

@@ -59,7 +59,7 @@ impl Operation {
                     },
                 }
             }
-            Verb::Unknown => "Unexpected kind: unknown".into(),
+            Verb::Unknown => format!("Unexpected kind: {}", self.unknown.as_deref().unwrap_or("unknown")),
         }
     }
 }

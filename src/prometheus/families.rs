@@ -246,6 +246,11 @@ pub const COUNTERS: &[(&str, &str)] = &[
     (WEBHOOK_NAMELESS, "Webhooks not asked because their certificates have no alternative names."),
     (AGGREGATED_NAMELESS, "Aggregated servers not asked because their certificates have no alternative names."),
     (AGGREGATED_LOST, "Times that those who answer for a group version went missing, by reason."),
+    (STREAMS_TRANSLATED, "Streams of processes that were translated from WebSocket to SPDY, by how they ended."),
+    (STREAMS_TUNNELLED, "Requests for ports with SPDY inside a WebSocket, by the code that answered them."),
+    (STREAMS_ROUTED, "Requests for processes and ports, by who understands WebSockets: the node or this server."),
+    (LOGS, "Requests for logs, by whether the node must prove who it is."),
+    (LOGS_UNTRUSTED, "Requests for logs that failed since the node did not prove who it is."),
     (CLIENT_REQUESTS, "Requests of the embedded controllers; they take no way over the network."),
 ];
 
@@ -258,7 +263,7 @@ pub const GAUGES: &[(&str, &str)] = &[
 ];
 
 /// Counters without labels that are shown before anything was counted.
-pub const FROM_THE_START: &[&str] = &[WEBHOOK_NAMELESS, AGGREGATED_NAMELESS];
+pub const FROM_THE_START: &[&str] = &[WEBHOOK_NAMELESS, AGGREGATED_NAMELESS, LOGS_UNTRUSTED];
 
 /// Certificates of webhooks without names.
 pub const WEBHOOK_NAMELESS: &str = "apiserver_webhooks_x509_missing_san_total";
@@ -266,6 +271,16 @@ pub const WEBHOOK_NAMELESS: &str = "apiserver_webhooks_x509_missing_san_total";
 pub const AGGREGATED_NAMELESS: &str = "apiserver_kube_aggregator_x509_missing_san_total";
 /// Aggregated servers that went missing.
 pub const AGGREGATED_LOST: &str = "aggregator_unavailable_apiservice_total";
+/// Streams that were translated.
+pub const STREAMS_TRANSLATED: &str = "apiserver_stream_translator_requests_total";
+/// Streams inside WebSockets.
+pub const STREAMS_TUNNELLED: &str = "apiserver_stream_tunnel_requests_total";
+/// Requests for streams.
+pub const STREAMS_ROUTED: &str = "apiserver_websocket_streaming_requests_total";
+/// Requests for logs.
+pub const LOGS: &str = "kube_apiserver_pod_logs_insecure_backend_total";
+/// Nodes whose logs are not believed.
+pub const LOGS_UNTRUSTED: &str = "kube_apiserver_pod_logs_backend_tls_failure_total";
 /// Requests to webhooks about writes.
 pub const WEBHOOK_REQUESTS: &str = "apiserver_admission_webhook_request_total";
 /// Writes that webhooks refused.

@@ -20,6 +20,12 @@ pub struct Meter {
     histograms: Histograms,
 }
 
+impl std::fmt::Debug for Meter {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Meter").finish_non_exhaustive()
+    }
+}
+
 impl Default for Meter {
     fn default() -> Self {
         let recorder = PrometheusBuilder::new().build_recorder();

@@ -3,8 +3,9 @@
 use flotilla_proto::catalogue;
 use flotilla_proto::value::Value;
 
-use super::{Registry, Served, convert, encode};
+use super::{Registry, Served, convert, encode, type_meta};
 use crate::admission::GroupVersionKind;
+use crate::field::quote;
 use crate::kinds::conversion;
 use crate::status::{ApiError, ApiResult};
 
@@ -48,11 +49,42 @@ impl Registry {
     /// # Errors
     /// 500: it is no object of the kind.
     pub fn decode_mutated(&self, version: &Served, mut object: Value, before: &Value) -> ApiResult<(Value, bool)> {
+        state_kind(version, &mut object, before)?;
         version.conform(&mut object, before).map_err(ApiError::internal)?;
         let is_changed = object != *before;
         if is_changed {
             convert::default(version, &mut object)?;
         }
         Ok((object, is_changed))
+    }
+}
+
+/// Has an object say what it is, if it does not; it must not say that it is something else than `before`. Custom
+/// resources have rules of their own.
+fn state_kind(version: &Served, object: &mut Value, before: &Value) -> ApiResult<()> {
+    if version.custom.is_some() || object.as_object().is_none() {
+        return Ok(());
+    }
+    for field in ["apiVersion", "kind"] {
+        if object.str_at(&[field]).is_empty() && matches!(object.at(&[field]), Value::Null | Value::Str(_)) {
+            object.set_at(&[field], before.at(&[field]).clone());
+        }
+    }
+    let of = |object: &Value| (object.str_at(&["apiVersion"]).to_owned(), object.str_at(&["kind"]).to_owned());
+    let ((stated, kind), (own, own_kind)) = (of(object), of(before));
+    if (&stated, &kind) == (&own, &own_kind) {
+        return Ok(());
+    }
+    let parts = |of: &str| of.split_once('/').map_or((String::new(), of.to_owned()), |(a, b)| (a.into(), b.into()));
+    let ((group, number), (own_group, own_number)) = (parts(&stated), parts(&own));
+    match (catalogue::kind(&group, &number, &kind), catalogue::kind(&own_group, &own_number, &own_kind)) {
+        (Some(_), Some(expected)) => {
+            Err(ApiError::new(500, "", type_meta::unknown_conversion(&number, &kind, expected)))
+        }
+        _ => Err(ApiError::internal(format!(
+            "no kind {} is registered for version {} in scheme \"pkg/runtime/scheme.go:111\"",
+            quote(&kind),
+            quote(&stated)
+        ))),
     }
 }

@@ -381,7 +381,9 @@ impl Registry {
             }
             return Ok(());
         }
-        Err(ApiError::invalid(&served.stored.group, &served.kind().name, target.name, &errors.0))
+        // A webhook may have given it another name, which is what is wrong then.
+        let name = if target.subresource.is_empty() { new.str_at(&["metadata", "name"]) } else { target.name };
+        Err(ApiError::invalid(&served.stored.group, &served.kind().name, name, &errors.0))
     }
 
     /// Stores a changed object: nothing if it did not change, its removal if it was only waiting for its finalizers.

@@ -129,14 +129,17 @@ pub fn copy(from: &HeaderMap, to: &mut ClientHeaders) {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
+
     use actix_web::test::TestRequest;
 
     use super::*;
     use crate::outbound::Outbound;
 
     fn passed_on(request: TestRequest, of: fn(&Passing<'_>) -> ApiResult<HeaderMap>) -> ApiResult<HeaderMap> {
-        let (request, outbound) = (request.to_http_request(), Outbound::default());
-        of(&Passing { outbound: &outbound, request: &request, path: "/", query: "", proxy: None, drain: None })
+        let (request, outbound, meter) = (request.to_http_request(), Outbound::default(), Arc::default());
+        let (path, query, proxy, drain) = ("/", "", None, None);
+        of(&Passing { outbound: &outbound, request: &request, meter: &meter, path, query, proxy, drain })
     }
 
     #[test]

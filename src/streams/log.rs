@@ -12,6 +12,7 @@ use super::{Destination, Passing, one_way, refusal, websocket};
 use crate::answer::CACHING;
 use crate::limits;
 use crate::outbound::{self, Alone, Answer, Error};
+use crate::prometheus::families;
 use crate::status::{ApiError, ApiResult};
 use crate::version;
 
@@ -24,7 +25,12 @@ pub async fn answer(passing: Passing<'_>, to: &Destination, pod: &str, follow: b
     let failed = |why: &dyn std::fmt::Display| ApiError::unknown(format!("Get \"{uri}\": {why}"));
     let request = Request::get(&uri).header(USER_AGENT, format!("kube-apiserver/{}", version::GIT_VERSION));
     let request = request.body(outbound::empty()).map_err(|error| failed(&error))?;
-    let answer = passing.meanwhile(ask(&passing, to, request, follow)).await?.map_err(|error| failed(&error))?;
+    let answer = passing.meanwhile(ask(&passing, to, request, follow)).await?.map_err(|error| {
+        if error.is_of_certificate() {
+            passing.meter.counter(families::LOGS_UNTRUSTED, &[]).increment(1);
+        }
+        failed(&error)
+    })?;
     let code = answer.status().as_u16();
     if (300..400).contains(&code) && answer.headers().contains_key("location") {
         return Err(failed(&"redirects forbidden"));

@@ -20,6 +20,7 @@ pub mod upgrade;
 pub mod websocket;
 
 use std::error::Error;
+use std::sync::Arc;
 
 use crate::drain::Drain;
 use actix_web::body::BodyStream;
@@ -30,7 +31,9 @@ use bytes::Bytes;
 use futures_util::{Stream, StreamExt as _};
 
 use crate::access::FrontProxy;
+use crate::limits;
 use crate::outbound::{Outbound, Peer};
+use crate::prometheus::Meter;
 use crate::status::{ApiError, ApiResult};
 use crate::transport::ClientSide;
 
@@ -92,6 +95,8 @@ pub struct Passing<'r> {
     pub path: &'r str,
     /// Its query without the question mark.
     pub query: &'r str,
+    /// Where streams are counted.
+    pub meter: &'r Arc<Meter>,
     /// Proxies that this server believes who asks: in headers that nobody behind it may take from a client.
     pub proxy: Option<&'r FrontProxy>,
     /// Tells when to end what has no end of its own.
@@ -191,6 +196,12 @@ where
     // What follows is no body of HTTP: no sizes of parts may stand in it.
     response.head_mut().no_chunking(true);
     response
+}
+
+/// Counts a stream by the code that it ended or was answered with.
+fn count(meter: &Meter, family: &'static str, code: u16) {
+    let code = code.min(limits::STATUS_CODE_MAX).to_string();
+    meter.counter(family, &[("code", &*code)]).increment(1);
 }
 
 /// What a client sends.

@@ -4,6 +4,7 @@
 //! told at once that it is connected, and everything that goes wrong afterwards by the stream of errors.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use actix_web::HttpResponse;
 use bytes::{BufMut as _, Bytes, BytesMut};
@@ -19,9 +20,10 @@ use super::duplex::Attached;
 use super::link::{self, Frames, Reading};
 use super::spdy::{self, Received};
 use super::websocket::{self, Message, Messages};
-use super::{ClientBytes, Destination, Passing, Process, switched, upgrade};
+use super::{ClientBytes, Destination, Passing, Process, count, switched, upgrade};
 use crate::limits;
 use crate::outbound::{self, Alone, Outbound, Switched};
+use crate::prometheus::{Meter, families};
 use crate::status::{ApiError, ApiResult};
 
 /// The protocol in which clients can close what the process reads.
@@ -47,11 +49,15 @@ pub fn suits(protocol: &str) -> bool {
 pub fn answer(passing: &Passing<'_>, to: &Destination, process: Process) -> ApiResult<HttpResponse> {
     let response = match websocket::accept(passing.request, Some(PROTOCOL)) {
         Ok(response) => response,
-        Err(refusal) => return Ok(*refusal),
+        Err(refusal) => {
+            count(passing.meter, families::STREAMS_TRANSLATED, 400);
+            return Ok(*refusal);
+        }
     };
     let client = passing.client_bytes()?;
     let (out, mut sent) = mpsc::channel(limits::STREAM_FRAMES);
-    let session = Session { outbound: passing.outbound.clone(), to: to.clone(), process, out };
+    let (outbound, outcome) = (passing.outbound.clone(), Outcome::begin(passing.meter));
+    let session = Session { outbound, to: to.clone(), process, out, outcome };
     let attached = Attached(actix_web::rt::spawn(session.run(client)));
     let frames = stream::poll_fn(move |cx| {
         let _ = &attached; // the session ends with the answer
@@ -67,10 +73,37 @@ struct Session {
     to: Destination,
     process: Process,
     out: mpsc::Sender<Bytes>,
+    outcome: Outcome,
+}
+
+/// How a stream ended, which is counted when it is over: one that was broken off as an error of this server.
+struct Outcome {
+    meter: Arc<Meter>,
+    code: u16,
+}
+
+impl Outcome {
+    fn begin(meter: &Arc<Meter>) -> Self {
+        Self { meter: Arc::clone(meter), code: 500 }
+    }
+
+    /// The process ended, or could not be had: this is what the client is told. That it failed is not the stream's
+    /// fault.
+    fn ended(&mut self, status: &Value) {
+        let has_run = status.str_at(&["status"]) == "Success" || status.str_at(&["reason"]) == "NonZeroExitCode";
+        let stated = status.int_at(&["code"]).and_then(|code| u16::try_from(code).ok());
+        self.code = if has_run { 200 } else { stated.unwrap_or(500) };
+    }
+}
+
+impl Drop for Outcome {
+    fn drop(&mut self) {
+        count(&self.meter, families::STREAMS_TRANSLATED, self.code);
+    }
 }
 
 impl Session {
-    async fn run(self, client: ClientBytes) {
+    async fn run(mut self, client: ClientBytes) {
         let first = match self.process {
             Process { stdout: true, .. } => STDOUT,
             Process { stderr: true, .. } => STDERR,
@@ -94,6 +127,7 @@ impl Session {
                 None => return,
             },
         };
+        self.outcome.ended(&status);
         let _ = self.send(ERROR, &json::to_vec(&stripped(status))).await;
     }
 

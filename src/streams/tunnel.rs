@@ -9,9 +9,10 @@ use tokio::sync::mpsc;
 
 use super::duplex::{Beside, Duplex};
 use super::websocket::{self, Message, Messages};
-use super::{Destination, Passing, forwarded, switched, upgrade};
+use super::{Destination, Passing, count, forwarded, switched, upgrade};
 use crate::limits;
 use crate::outbound::Alone;
+use crate::prometheus::families;
 use crate::status::ApiResult;
 
 /// What stands before the name of a protocol of SPDY that is spoken within a WebSocket.
@@ -27,14 +28,21 @@ pub fn suits(protocol: &str) -> bool {
 pub async fn answer(passing: &Passing<'_>, to: &Destination) -> ApiResult<HttpResponse> {
     let (head, peer) = match upgrade::ask(passing, to, Method::POST, headers(passing)?).await? {
         Alone::Switched(head, peer) => (head, peer),
-        Alone::Answered(answer) => return upgrade::refused(passing, answer),
+        Alone::Answered(answer) => {
+            count(passing.meter, families::STREAMS_TUNNELLED, answer.status().as_u16());
+            return upgrade::refused(passing, answer);
+        }
     };
     let agreed = head.headers.get(VERSION).and_then(|value| value.to_str().ok()).map(str::trim);
     let protocol = agreed.filter(|agreed| !agreed.is_empty()).map(|agreed| format!("{PREFIX}{agreed}"));
     let response = match websocket::accept(passing.request, protocol.as_deref()) {
         Ok(response) => response,
-        Err(refusal) => return Ok(*refusal),
+        Err(refusal) => {
+            count(passing.meter, families::STREAMS_TUNNELLED, 500);
+            return Ok(*refusal);
+        }
     };
+    count(passing.meter, families::STREAMS_TUNNELLED, 101);
     let messages = Messages::new(passing.client_bytes()?);
     let (pongs, own) = mpsc::channel::<Bytes>(limits::STREAM_FRAMES);
     let client = stream::unfold((messages, pongs), async |(mut messages, pongs)| {

@@ -103,6 +103,18 @@ impl ReadSide {
         self.taken.borrow().is_taken
     }
 
+    /// Whether nothing more is read until somebody takes what there is.
+    pub(super) fn is_full(&self) -> bool {
+        let taken = self.taken.borrow();
+        taken.is_taken && !taken.has_ended && taken.bytes.len() >= limits::TAKEN_OVER_BYTES
+    }
+
+    /// The client is gone, whatever of it was not read.
+    pub(super) fn end(&self) {
+        self.taken.borrow_mut().end();
+        self.gone.send_replace(true);
+    }
+
     /// Reads for HTTP, which gets nothing any more once the connection was taken over.
     pub(super) fn poll_read(
         &self,

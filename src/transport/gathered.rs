@@ -5,13 +5,16 @@
 //! each of a hundred watches. So a flush only promises: the task has itself woken once more, and what was written is
 //! sent when it reads again, behind whatever else was ready meanwhile. Much is sent at once, without waiting.
 
+use std::future::Future as _;
 use std::io::{self, IoSlice, Write};
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
 
 use actix_tls::accept::rustls_0_23::TlsStream;
 use actix_web::rt::net::TcpStream;
-use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use futures_util::FutureExt as _;
+use tokio::io::{AsyncRead, AsyncWrite, Interest, ReadBuf};
+use tokio::time::{Sleep, sleep};
 
 use super::client_side::{ClientSide, ReadSide};
 use super::connections::Connections;
@@ -42,6 +45,8 @@ pub struct Gathered {
     outlet: Outlet,
     /// What handlers see of it.
     reads: ReadSide,
+    /// When to look whether a client has hung up of which nothing is read.
+    look: Option<Pin<Box<Sleep>>>,
 }
 
 impl Gathered {
@@ -55,7 +60,7 @@ impl Gathered {
         }
         let http1 = http2.is_none().then(Inbound::new);
         let (outlet, reads) = (Outlet::default(), ReadSide::new());
-        Self { tls, http2, http1, tail: Vec::new(), held: 0, promised: false, outlet, reads }
+        Self { tls, http2, http1, tail: Vec::new(), held: 0, promised: false, outlet, reads, look: None }
     }
 
     /// The TLS stream.
@@ -81,6 +86,27 @@ impl Gathered {
     /// Whether HTTP/2 was agreed on.
     pub fn is_http2(&self) -> bool {
         self.http2.is_some()
+    }
+
+    /// Looks now and then whether a client has hung up while nothing is read of it: since whoever took the connection
+    /// over takes nothing, the end would never be come to.
+    fn look_for_end(&mut self, cx: &mut Context<'_>) {
+        loop {
+            let look = self.look.get_or_insert_with(|| Box::pin(sleep(limits::HANG_UP_INTERVAL)));
+            if look.as_mut().poll(cx).is_pending() {
+                return;
+            }
+            self.look = None;
+            let has_hung_up = match self.tls.get_ref().0.ready(Interest::READABLE).now_or_never() {
+                Some(Ok(state)) => state.is_read_closed(),
+                Some(Err(_)) => true,
+                None => false,
+            };
+            if has_hung_up {
+                self.reads.end();
+                return;
+            }
+        }
     }
 
     /// Takes what is written: full records are encrypted, the rest waits for more.
@@ -182,7 +208,12 @@ impl AsyncRead for Gathered {
             if this.reads.is_taken_over() {
                 inbound.leave();
             }
-            return this.reads.poll_read(cx, Heads { inbound, tls: &mut this.tls }, buf);
+            let read = this.reads.poll_read(cx, Heads { inbound, tls: &mut this.tls }, buf);
+            match this.reads.is_full() {
+                true => this.look_for_end(cx),
+                false => this.look = None,
+            }
+            return read;
         }
         let Some(farewell) = &mut this.http2 else { return Poll::Ready(Ok(())) };
         farewell.advance(cx);

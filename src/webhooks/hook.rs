@@ -8,11 +8,12 @@ use bytes::Bytes;
 use flotilla_golang::url::{Url, path_escape};
 use flotilla_proto::json;
 use flotilla_proto::value::Value;
+use flotilla_proto::yaml;
 use http::header::{ACCEPT, CONTENT_TYPE, HOST, RETRY_AFTER, USER_AGENT};
 use http::{Request, Response};
 use tokio::time::Instant;
 
-use super::typed;
+use super::{User, typed};
 use crate::field::quote;
 use crate::limits;
 use crate::outbound::{self, Answer, Outbound, Peer, Secure, Trust};
@@ -123,8 +124,21 @@ impl Hook {
         Ok(Peer { host, port, guarded: false, secure: Some(secure) })
     }
 
-    /// Asks the webhook, which is told how long it has; answers with the review that it sends back, of at most so many
-    /// bytes. One that asks for patience (`Retry-After`) is asked again, as clients of Kubernetes do.
+    /// Host and port by which the user is found that it is asked as. `None` when it is nowhere.
+    pub fn target(&self) -> Option<String> {
+        match &self.place {
+            Place::Service { namespace, name, port } => Some(format!("{name}.{namespace}.svc:{port}")),
+            Place::Host { authority, .. } if has_port(authority) => Some(authority.clone()),
+            // As Go joins them: what has brackets gets them once more.
+            Place::Host { authority, .. } if authority.contains(':') => Some(format!("[{authority}]:{PORT}")),
+            Place::Host { authority, .. } => Some(format!("{authority}:{PORT}")),
+            Place::Nowhere(_) => None,
+        }
+    }
+
+    /// Asks the webhook, as a user where there is one, and tells it how long it has. Answers with the review that it
+    /// sends back, of at most so many bytes. One that asks for patience (`Retry-After`) is asked again, as clients of
+    /// Kubernetes do.
     ///
     /// # Errors
     /// When it cannot be reached in time, or answers with anything else.
@@ -132,19 +146,23 @@ impl Hook {
         &self,
         outbound: &Outbound,
         peer: Result<Peer, String>,
+        user: Option<&User>,
         review: &Value,
         timeout: Duration,
         bytes_max: usize,
     ) -> Result<Value, CallError> {
         let url = self.url(timeout);
         let failed = |why: String| CallError::unreachable(format!("Post {}: {why}", quote(&url)));
-        let peer = peer.map_err(failed)?;
+        let mut peer = peer.map_err(failed)?;
+        if let Some(user) = user {
+            user.identify(&mut peer);
+        }
         let mut body = json::to_vec(review);
         body.push(b'\n');
         let (body, deadline) = (Bytes::from(body), Instant::now() + timeout);
         let mut retries = 0..limits::WEBHOOK_RETRIES;
         loop {
-            let answer = self.post(outbound, &peer, &url, body.clone(), deadline).await?;
+            let answer = self.post(outbound, &peer, user, &url, body.clone(), deadline).await?;
             let patience = patience(&answer).filter(|_| retries.next().is_some());
             if let Some(patience) = patience {
                 drop(answer);
@@ -168,19 +186,23 @@ impl Hook {
         &self,
         outbound: &Outbound,
         peer: &Peer,
+        user: Option<&User>,
         url: &str,
         body: Bytes,
         deadline: Instant,
     ) -> Result<Response<Answer>, CallError> {
         let failed = |why: String| CallError::unreachable(format!("Post {}: {why}", quote(url)));
         let authority = url.trim_start_matches("https://").split('/').next().unwrap_or_default();
-        let request = Request::post(url)
+        let mut request = Request::post(url)
             .header(HOST, authority)
             .header(ACCEPT, "application/json, */*")
             .header(CONTENT_TYPE, "application/json")
             .header(USER_AGENT, user_agent())
             .body(outbound::full(body))
             .map_err(|error| failed(error.to_string()))?;
+        if let Some(user) = user {
+            user.sign(request.headers_mut());
+        }
         let asked = outbound.send(peer, request, deadline).await;
         asked.map_err(|error| CallError { is_of_nameless: error.is_of_nameless(), ..failed(error.to_string()) })
     }
@@ -188,6 +210,11 @@ impl Hook {
 
 fn user_agent() -> String {
     format!("kube-apiserver-admission/{}", version::GIT_VERSION)
+}
+
+/// Whether an authority states a port.
+fn has_port(authority: &str) -> bool {
+    authority.rsplit_once(':').is_some_and(|(_, port)| !port.is_empty() && !port.ends_with(']'))
 }
 
 /// Whether a host is this machine.
@@ -219,7 +246,7 @@ fn patience(answer: &Response<Answer>) -> Option<Duration> {
 /// The review that an answer to a review is. Its kind and version may be missing: whoever asked judges that.
 fn document(code: u16, media: &str, body: &Bytes, asked: &Value) -> Result<Value, CallError> {
     if !(200..=206).contains(&code) {
-        return Err(refused(code, body));
+        return Err(refused(code, media, body));
     }
     let failed = |why: String| CallError::unreachable(why);
     if body.is_empty() {
@@ -227,7 +254,11 @@ fn document(code: u16, media: &str, body: &Bytes, asked: &Value) -> Result<Value
     }
     let parse_error =
         |why: &dyn std::fmt::Display| failed(format!("couldn't get version/kind; json parse error: {why}"));
-    let document = json::parse(body).map_err(|error| parse_error(&error))?;
+    // As the reference, which looks at no media type here: what does not begin as an object of JSON is YAML.
+    let document = match body.trim_ascii_start().starts_with(b"{") {
+        true => json::parse(body).map_err(|error| parse_error(&error))?,
+        false => yaml::parse(body).map_err(|error| failed(error.to_string()))?.value,
+    };
     if document.is_null() {
         return Ok(Value::object());
     }
@@ -278,7 +309,7 @@ fn stated(status: &Value, code: u16) -> CallError {
 }
 
 /// What clients of Kubernetes say of an answer that is none.
-fn refused(code: u16, body: &Bytes) -> CallError {
+fn refused(code: u16, media: &str, body: &Bytes) -> CallError {
     if let Ok(status) = json::parse(body)
         && status.str_at(&["kind"]) == "Status"
         && status.str_at(&["status"]) != "Success"
@@ -286,7 +317,7 @@ fn refused(code: u16, body: &Bytes) -> CallError {
         return stated(&status, code);
     }
     let beginning = String::from_utf8_lossy(&body[..body.len().min(TEXT_BYTES)]);
-    let text = if is_text(body) { beginning.trim() } else { "unknown" };
+    let text = if is_text(media) { beginning.trim() } else { "unknown" };
     let message = match code {
         400 => "the server rejected our request for an unknown reason".into(),
         401 => "the server has asked for the client to provide credentials".into(),
@@ -308,8 +339,9 @@ fn refused(code: u16, body: &Bytes) -> CallError {
     CallError { message, code, is_of_nameless: false }
 }
 
-fn is_text(body: &[u8]) -> bool {
-    std::str::from_utf8(&body[..body.len().min(TEXT_BYTES)]).map_or_else(|error| error.error_len().is_none(), |_| true)
+/// Whether an answer of a media type is for people to read, as one is that states none.
+fn is_text(media: &str) -> bool {
+    media.is_empty() || media.trim_start().to_ascii_lowercase().starts_with("text/")
 }
 
 #[cfg(test)]
@@ -330,6 +362,13 @@ mod tests {
     }
 
     #[test]
+    fn by_what_the_user_is_found() {
+        let target = |url: &str| Hook::of(&value!({"url": url})).target().unwrap();
+        assert_eq!((target("https://a.example"), target("https://a:1/x")), ("a.example:443".into(), "a:1".into()));
+        assert_eq!((target("https://[::1]:443"), target("https://[::1]/")), ("[::1]:443".into(), "[[::1]]:443".into()));
+    }
+
+    #[test]
     fn answers_that_are_no_documents() {
         let asked = value!({"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview"});
         let told = |code: u16, body: &'static str| {
@@ -340,8 +379,10 @@ mod tests {
         assert_eq!(of_500.code, 500);
         let redirect = "the server responded with the status code 302 but did not return more information";
         assert_eq!(told(302, "").message, redirect);
-        let html = "couldn't get version/kind; json parse error: invalid character '<' looking for beginning of value";
-        assert_eq!(told(200, "<html>").message, html);
+        assert!(told(200, "<html>").message.contains("json: cannot unmarshal string into Go value of type struct"));
+        assert_eq!(refused(500, "application/json", &Bytes::from_static(b"{}")).message.matches("unknown").count(), 1);
+        let written = document(200, "", &Bytes::from_static(b"kind: AdmissionReview"), &asked).unwrap();
+        assert_eq!(written.str_at(&["kind"]), "AdmissionReview");
         assert_eq!(told(200, "").message, "0-length response with status code: 200 and content type: text/plain");
         let list = "json: cannot unmarshal array into Go value of type struct { APIVersion string ";
         assert!(told(200, "[]").message.contains(list));

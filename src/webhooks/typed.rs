@@ -26,19 +26,22 @@ pub const fn kind(value: &Value) -> &'static str {
     }
 }
 
-/// Whether the members of a document have their types; `[]` at the end of a path means each item.
+/// Whether the members of a document have their types; `[]` at the end of a path means each item, `{}` each value.
 ///
 /// # Errors
 /// What Go says of the first that has not.
 pub fn check(document: &Value, members: &[Member]) -> Result<(), String> {
     for member in members {
-        let (names, each) = match member.path.split_last() {
-            Some((&"[]", names)) => (names, true),
-            _ => (member.path, false),
-        };
+        let (last, above) = member.path.split_last().map_or(("", &[][..]), |(last, above)| (*last, above));
+        let names = if matches!(last, "[]" | "{}") { above } else { member.path };
         let found = document.at(names);
-        let values = if each { found.as_array().unwrap_or_default() } else { std::slice::from_ref(found) };
-        if let Some(wrong) = values.iter().find(|value| !value.is_null() && !(member.takes)(value)) {
+        let is_wrong = |value: &&Value| !value.is_null() && !(member.takes)(value);
+        let wrong = match last {
+            "[]" => found.as_array().unwrap_or_default().iter().find(is_wrong),
+            "{}" => found.as_object().and_then(|map| map.iter().map(|(_, value)| value).find(is_wrong)),
+            _ => Some(found).filter(is_wrong),
+        };
+        if let Some(wrong) = wrong {
             let (kind, of, called) = (kind(wrong), member.of, member.called);
             let path = names.join(".");
             return Err(format!("json: cannot unmarshal {kind} into Go struct field {of}.{path} of type {called}"));

@@ -318,6 +318,28 @@ fn streams_take_the_place_of_no_request() {
 }
 
 #[test]
+fn every_verb_is_passed_on() {
+    let (_data, _server, mut client, _backend, heads) = with_server();
+    let (all, one) = (format!("{GROUP}/namespaces/default/things"), things("a"));
+    for (method, path, body) in [
+        ("GET", format!("{all}?limit=5&labelSelector=a%3Db"), ""),
+        ("POST", all.clone(), "{}"),
+        ("GET", one.clone(), ""),
+        ("PUT", format!("{one}?dryRun=All"), "{\"a\": 1}"),
+        ("PATCH", format!("{one}/status"), "[]"),
+        ("DELETE", one, "{\"kind\": \"DeleteOptions\"}"),
+        ("DELETE", format!("{all}?fieldSelector=a%3Db"), ""),
+    ] {
+        let answer = client.request(method, &path, "application/json-patch+json", body.as_bytes());
+        assert_eq!((answer.status, answer.text()), (418, format!("{method} {path} {body}")));
+        let [head] = &asked(&heads)[..] else { panic!("asked once: {method} {path}") };
+        let head = head.to_lowercase();
+        assert!(head.contains("x-remote-user: kubernetes-admin\r\n"), "{head}");
+        assert!(head.contains("content-type: application/json-patch+json\r\n"), "{head}");
+    }
+}
+
+#[test]
 fn requests_are_passed_on_in_the_name_of_their_user() {
     let (_data, server, mut client, _backend, heads) = with_server();
     let things = format!("{GROUP}/namespaces/default/things");

@@ -41,6 +41,7 @@ fn files_that_flags_name_and_that_are_wrong() {
         }
     }
     for path in [&wrong, &absent] {
+        is_misuse(&directory, &["--admission-control-config-file", path], &["admission", path]);
         let flags = ["--tls-cert-file", path, "--tls-private-key-file", path];
         is_misuse(&directory, &flags, &["configuration: tls-cert-file", path]);
     }

@@ -130,7 +130,7 @@ fn a_webhook_that_fails_hurts_only_what_needs_it() {
         (|_| Reply::Close, "EOF"),
         (|_| Reply::of("500 Internal Server Error", "", "oh no"), "an error on the server (\"oh no\") has prevented"),
         (|_| Reply::of("302 Found", "Location: https://127.0.0.1:1/\r\n", ""), "status code 302 but did not return"),
-        (|_| Reply::of("200 OK", "Content-Type: text/html\r\n", "<html>"), "invalid character '<' looking for"),
+        (|_| Reply::of("200 OK", "Content-Type: text/html\r\n", "<html>"), "cannot unmarshal string into Go value"),
         (|_| Reply::Endless(100 << 20), "response body too large"),
         (|review| Reply::Document(with(review, |answer| answer["response"]["uid"] = "x".into())), "got \"x\""),
         (

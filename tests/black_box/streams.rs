@@ -2,6 +2,8 @@
 
 use std::fs;
 use std::io;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
@@ -10,13 +12,13 @@ use serde_json::{Value, json};
 use crate::support::frames::{client_frame, server_frame, spdy_data, spdy_frame, spdy_reply, websocket_headers};
 use crate::support::{Backend, Connection, DataDir, Exchange, Server};
 
-const POD: &str = "/api/v1/namespaces/default/pods/p";
+pub const POD: &str = "/api/v1/namespaces/default/pods/p";
 const PATIENCE: Duration = Duration::from_secs(60);
-const SPDY: [(&str, &str); 3] =
+pub const SPDY: [(&str, &str); 3] =
     [("Connection", "Upgrade"), ("Upgrade", "SPDY/3.1"), ("X-Stream-Protocol-Version", "v4.channel.k8s.io")];
 
 /// A server with a pod on a node, and a client of it.
-fn with_pod(data: &DataDir, kubelet: &Backend) -> (Server, Connection) {
+pub fn with_pod(data: &DataDir, kubelet: &Backend) -> (Server, Connection) {
     let authority = data.path().with_file_name("kubelet.crt");
     fs::write(&authority, kubelet.certificate()).expect("a file");
     let server = data.start_with(&["--kubelet-certificate-authority", authority.to_str().expect("a path")]);
@@ -163,6 +165,125 @@ fn nothing_is_left_of_clients_that_vanish() {
     assert!(open.is_empty(), "{open:?}");
 }
 
+/// A node that agrees to a process and then reads nothing until it may.
+fn deaf_node(may_read: Arc<AtomicBool>) -> Backend {
+    Backend::start(move |exchange| {
+        let is_translated = exchange.head.contains("v5.channel.k8s.io");
+        exchange.switch("Upgrade: SPDY/3.1\r\nX-Stream-Protocol-Version: v4.channel.k8s.io\r\n")?;
+        for _ in 0..if is_translated { 3 } else { 0 } {
+            let (_, _, data) = spdy_frame(exchange)?;
+            exchange.send(&spdy_reply(u32::from_be_bytes(data[..4].try_into().expect("a number"))))?;
+        }
+        while !may_read.load(Ordering::SeqCst) {
+            sleep(Duration::from_millis(20));
+        }
+        loop {
+            exchange.read_some()?;
+        }
+    })
+}
+
+#[test]
+fn a_node_that_stops_reading_stops_its_client_alone() {
+    let may_read = Arc::new(AtomicBool::new(false));
+    let (data, node) = (DataDir::new(), deaf_node(Arc::clone(&may_read)));
+    let (server, mut client) = with_pod(&data, &node);
+    let (sockets, open, path) = (server.sockets(), node.open(), format!("{POD}/exec?command=x&stdin=1&stdout=1"));
+    for is_websocket in [false, true] {
+        let mut stream = server.connect();
+        let part = match is_websocket {
+            false => {
+                assert_eq!(stream.upgrade("POST", &path, &SPDY).expect("a stream").status, 101);
+                vec![7; 60_000]
+            }
+            true => {
+                let headers = websocket_headers("v5.channel.k8s.io");
+                assert_eq!(stream.upgrade("GET", &path, &headers).expect("a stream").status, 101);
+                client_frame(2, &[0; 60_000])
+            }
+        };
+        stream.limit_writes(Duration::from_secs(3));
+        let sent = (0..2_000).take_while(|_| stream.send(&part).is_ok()).count();
+        assert!(sent < 1_000, "{sent} parts of 60 kB were taken, which nobody reads");
+        client.get("/api/v1/namespaces/default/pods/p").expect(200);
+        // Its end would be the last thing that is read, which is never come to.
+        stream.abort();
+    }
+    wait_until("no socket", || server.sockets() <= sockets);
+    may_read.store(true, Ordering::SeqCst);
+    wait_until("no connection with the node", || node.open() <= open);
+}
+
+#[test]
+fn a_log_that_never_ends_ends_with_its_client() {
+    let node = Backend::start(|exchange| {
+        exchange.send(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n")?;
+        let chunk = [&b"4000\r\n"[..], &[b'x'; 0x4000], b"\r\n"].concat();
+        loop {
+            exchange.send(&chunk)?;
+        }
+    });
+    let data = DataDir::new();
+    let (server, mut client) = with_pod(&data, &node);
+    let (sockets, open) = (server.sockets(), node.open());
+    for options in ["follow=1", "follow=0"] {
+        let mut reader = server.connect();
+        assert_eq!(reader.upgrade("GET", &format!("{POD}/log?{options}"), &[]).expect("a log").status, 200);
+        reader.read_bytes(1_000_000).expect("a log");
+        drop(reader);
+        wait_until("no connection with the node", || node.open() <= open);
+    }
+    wait_until("no socket", || server.sockets() <= sockets);
+    let metrics = client.get("/metrics").text();
+    assert!(metrics.contains("flotilla_outbound_requests 0\n"), "a request to the node is left");
+}
+
+#[test]
+fn streams_are_counted() {
+    let (data, node) = (DataDir::new(), Backend::start(kubelet));
+    let (server, mut client) = with_pod(&data, &node);
+    let end = |path: &str, protocol: &str, frame: &[u8]| {
+        let mut stream = server.connect();
+        assert_eq!(stream.upgrade("GET", path, &websocket_headers(protocol)).expect("a stream").status, 101);
+        stream.send(&client_frame(2, frame)).expect("a client can send");
+        while server_frame(&mut stream).is_ok_and(|(kind, _)| kind != 8 && protocol.starts_with("v5")) {}
+    };
+    end(&format!("{POD}/exec?command=x&stdin=1&stdout=1"), "v5.channel.k8s.io", &[255, 0]);
+    end(&format!("{POD}/exec?command=refused&stdout=1"), "v5.channel.k8s.io", b"");
+    end(&format!("{POD}/portforward?ports=80"), "SPDY/3.1+portforward.k8s.io", b"hello");
+    client.get(&format!("{POD}/log"));
+    client.get(&format!("{POD}/log?insecureSkipTLSVerifyBackend=true"));
+    for line in [
+        "apiserver_stream_translator_requests_total{code=\"200\"} 1",
+        "apiserver_stream_translator_requests_total{code=\"500\"} 1",
+        "apiserver_stream_tunnel_requests_total{code=\"101\"} 1",
+        "apiserver_websocket_streaming_requests_total{proxy_type=\"translated_at_apiserver\",subresource=\"exec\"} 2",
+        "kube_apiserver_pod_logs_insecure_backend_total{usage=\"enforce_tls\"} 1",
+        "kube_apiserver_pod_logs_insecure_backend_total{usage=\"skip_tls_allowed\"} 1",
+        "kube_apiserver_pod_logs_backend_tls_failure_total 0",
+    ] {
+        let has = |client: &mut Connection| client.get("/metrics").text().lines().any(|own| own == line);
+        wait_until(line, || has(&mut client));
+    }
+}
+
+#[test]
+fn a_node_that_is_somebody_else_is_told_nothing() {
+    let (data, node, other) = (DataDir::new(), Backend::start(kubelet), Backend::start(|_| Ok(())));
+    let (server, mut client) = with_pod(&data, &other);
+    let port = json!({"status": {"daemonEndpoints": {"kubeletEndpoint": {"Port": node.port()}}}}).to_string();
+    client.request("PATCH", "/api/v1/nodes/n/status", "application/merge-patch+json", port.as_bytes()).expect(200);
+    let told = "tls: failed to verify certificate: x509: certificate signed by unknown authority";
+    let refused = client.get(&format!("{POD}/log")).expect(500);
+    assert!(refused["message"].as_str().is_some_and(|text| text.ends_with(told)), "{refused}");
+    let mut stream = server.connect();
+    assert_eq!(stream.upgrade("POST", &format!("{POD}/exec?command=x"), &SPDY).expect("an answer").status, 500);
+    let failures = "kube_apiserver_pod_logs_backend_tls_failure_total 1\n";
+    assert!(client.get("/metrics").text().contains(failures));
+    client.get(&format!("{POD}/log?insecureSkipTLSVerifyBackend=true"));
+    assert!(client.get("/metrics").text().contains(failures), "who need not prove anything fails at nothing");
+}
+
 #[test]
 fn bytes_of_spdy_are_passed_on() {
     let (data, node) = (DataDir::new(), Backend::start(kubelet));
@@ -272,6 +393,37 @@ fn proxies_lead_to_no_part_of_this_machine() {
     client.request("PATCH", &format!("{POD}/status"), "application/merge-patch+json", status.as_bytes()).expect(200);
     let refused = client.get(&format!("{POD}/proxy/")).expect(400);
     assert_eq!(refused["message"], "address not allowed");
+    let merge = "application/merge-patch+json";
+    let addresses = ["169.254.169.254", "::1", "fe80::1", "::ffff:127.0.0.1", "0.0.0.0", "224.0.0.1", "localhost"];
+    for address in addresses {
+        let status = json!({"status": {"addresses": [{"type": "Hostname", "address": address}]}}).to_string();
+        client.request("PATCH", "/api/v1/nodes/n/status", merge, status.as_bytes()).expect(200);
+        for name in ["n", "n:80", "https:n:443"] {
+            let refused = client.get(&format!("/api/v1/nodes/{name}/proxy/healthz")).expect(400);
+            assert_eq!(refused["message"], "address not allowed", "{address} {name}");
+        }
+        let status = json!({"status": {"podIP": address, "podIPs": [{"ip": address}]}}).to_string();
+        if client.request("PATCH", &format!("{POD}/status"), merge, status.as_bytes()).status == 200 {
+            for name in ["p", "p:80", "https:p:443"] {
+                let refused = client.get(&format!("/api/v1/namespaces/default/pods/{name}/proxy/")).expect(400);
+                assert_eq!(refused["message"], "address not allowed", "{address} {name}");
+            }
+        }
+        // What nobody may be proxied to is no endpoint in the first place.
+        let subsets = json!([{"addresses": [{"ip": address}], "ports": [{"port": 80}]}]);
+        let endpoints = json!({"apiVersion": "v1", "kind": "Endpoints", "metadata": {"name": "e"}, "subsets": subsets});
+        client.post("/api/v1/namespaces/default/endpoints", &endpoints).expect(422);
+    }
+    // An endpoint that is no pod's address, or not any more, leads nowhere either.
+    let spec = json!({"ports": [{"port": 80}]});
+    let service = json!({"apiVersion": "v1", "kind": "Service", "metadata": {"name": "s"}, "spec": spec});
+    client.post("/api/v1/namespaces/default/services", &service).expect(201);
+    let target = json!({"kind": "Pod", "namespace": "default", "name": "p"});
+    let subsets = json!([{"addresses": [{"ip": "192.0.2.9", "targetRef": target}], "ports": [{"port": 80}]}]);
+    let endpoints = json!({"apiVersion": "v1", "kind": "Endpoints", "metadata": {"name": "s"}, "subsets": subsets});
+    client.post("/api/v1/namespaces/default/endpoints", &endpoints).expect(201);
+    let refused = client.get("/api/v1/namespaces/default/services/s/proxy/").expect(503);
+    assert_eq!(refused["message"], "no endpoints available for service \"s\"");
 }
 
 #[test]

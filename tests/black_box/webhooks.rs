@@ -10,23 +10,23 @@ use serde_json::{Value, json};
 
 use crate::support::{Connection, DataDir, Reply, Webhook};
 
-const MUTATING: &str = "/apis/admissionregistration.k8s.io/v1/mutatingwebhookconfigurations";
-const VALIDATING: &str = "/apis/admissionregistration.k8s.io/v1/validatingwebhookconfigurations";
-const MAPS: &str = "/api/v1/namespaces/default/configmaps";
+pub const MUTATING: &str = "/apis/admissionregistration.k8s.io/v1/mutatingwebhookconfigurations";
+pub const VALIDATING: &str = "/apis/admissionregistration.k8s.io/v1/validatingwebhookconfigurations";
+pub const MAPS: &str = "/api/v1/namespaces/default/configmaps";
 const PODS: &str = "/api/v1/namespaces/default/pods";
 const PATIENCE: Duration = Duration::from_secs(60);
 /// Names of objects by which tests find out whether a configuration counts yet.
 const PROBE: &str = "probe-";
 
 /// An answer to a review, with further members.
-fn answer(review: &Value, allowed: bool, more: Value) -> Reply {
+pub fn answer(review: &Value, allowed: bool, more: Value) -> Reply {
     let mut response = json!({"uid": review["request"]["uid"], "allowed": allowed});
     let members = response.as_object_mut().expect("an object");
     members.extend(more.as_object().expect("an object").clone());
     Reply::Document(json!({"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "response": response}))
 }
 
-fn patch(operations: &Value) -> Value {
+pub fn patch(operations: &Value) -> Value {
     json!({"patchType": "JSONPatch", "patch": STANDARD.encode(operations.to_string())})
 }
 
@@ -35,7 +35,7 @@ fn is_probe(review: &Value) -> bool {
 }
 
 /// A webhook of a configuration that sees what `rules` say, and maps besides, which probes are.
-fn hook(name: &str, rules: &Value, more: Value) -> Value {
+pub fn hook(name: &str, rules: &Value, more: Value) -> Value {
     let mut all = vec![json!({
         "operations": ["CREATE"], "apiGroups": [""], "apiVersions": ["v1"], "resources": ["configmaps"]
     })];
@@ -48,16 +48,16 @@ fn hook(name: &str, rules: &Value, more: Value) -> Value {
     hook
 }
 
-fn rule(operations: &[&str], groups: &[&str], resources: &[&str]) -> Value {
+pub fn rule(operations: &[&str], groups: &[&str], resources: &[&str]) -> Value {
     json!([{"operations": operations, "apiGroups": groups, "apiVersions": ["*"], "resources": resources}])
 }
 
-fn map(name: &str) -> Value {
+pub fn map(name: &str) -> Value {
     json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name}})
 }
 
 /// Writes a configuration and waits until its webhook is asked.
-fn configure(client: &mut Connection, path: &str, name: &str, hooks: &[Value], webhook: &Webhook) {
+pub fn configure(client: &mut Connection, path: &str, name: &str, hooks: &[Value], webhook: &Webhook) {
     let own = format!("/{name}");
     let mut hooks = hooks.to_vec();
     hooks.iter_mut().for_each(|hook| hook["clientConfig"] = webhook.config(&own));
@@ -74,13 +74,13 @@ fn configure(client: &mut Connection, path: &str, name: &str, hooks: &[Value], w
 }
 
 /// What a webhook was asked, but for probes.
-fn asked(webhook: &Webhook) -> Vec<Value> {
+pub fn asked(webhook: &Webhook) -> Vec<Value> {
     let reviews = webhook.asked().into_iter().map(|(_, review)| review);
     reviews.filter(|review| !is_probe(review)).map(|review| review["request"].clone()).collect()
 }
 
 /// Answers probes, and has the rest answered.
-fn but_probes(answers: impl Fn(&Value) -> Reply + Send + Sync + 'static) -> Webhook {
+pub fn but_probes(answers: impl Fn(&Value) -> Reply + Send + Sync + 'static) -> Webhook {
     Webhook::start(move |review| if is_probe(review) { answer(review, true, json!({})) } else { answers(review) })
 }
 
@@ -277,17 +277,81 @@ fn a_webhook_sees_objects_in_the_version_that_it_names() {
     assert_eq!(seen["object"]["apiVersion"], "autoscaling/v1");
 }
 
+#[test]
+fn the_old_object_is_what_is_stored() {
+    let (data, webhook) = (DataDir::new(), but_probes(|review| answer(review, true, json!({}))));
+    let server = data.start();
+    let mut client = server.connect();
+    let rules = rule(&["UPDATE", "DELETE"], &[""], &["configmaps"]);
+    configure(&mut client, MUTATING, "m", &[hook("m.example.com", &rules, json!({}))], &webhook);
+    configure(&mut client, VALIDATING, "v", &[hook("v.example.com", &rules, json!({}))], &webhook);
+    let path = format!("{MAPS}/a");
+    let (merge, apply) = ("application/merge-patch+json", "application/apply-patch+yaml");
+    let put = json!({"apiVersion": "v1", "kind": "ConfigMap", "data": {"forged": "yes"},
+        "metadata": {"name": "a", "labels": {"forged": "yes"}, "generation": 7, "managedFields": []}});
+    let applied = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a"}, "data": {"c": "d"}});
+    for (method, at, media, body) in [
+        ("PUT", &*path, "application/json", put.to_string()),
+        ("PATCH", &path, merge, json!({"data": {"a": "b"}}).to_string()),
+        ("PATCH", &format!("{path}?fieldManager=x"), apply, applied.to_string()),
+        ("DELETE", &path, "application/json", String::new()),
+        ("DELETE", MAPS, "application/json", String::new()),
+    ] {
+        let mut fresh = map("a");
+        fresh["data"] = json!({"k": "v"});
+        client.post(MAPS, &fresh);
+        let (stored, before) = (client.get(&path).expect(200), asked(&webhook).len());
+        client.request(method, at, media, body.as_bytes()).expect(200);
+        let all = asked(&webhook);
+        let own = all[before..].iter().filter(|request| request["oldObject"]["metadata"]["name"] == "a");
+        let old: Vec<&Value> = own.map(|request| &request["oldObject"]).collect();
+        assert_eq!(old, [&stored, &stored], "{method} {at}");
+    }
+}
+
+#[test]
+fn a_webhook_may_leave_out_what_an_object_is_but_not_change_it() {
+    let webhook = but_probes(|review| match review["request"]["name"].as_str() {
+        Some("nameless") => answer(review, true, patch(&json!([{"op": "remove", "path": "/kind"}]))),
+        Some("other") => answer(review, true, patch(&json!([{"op": "replace", "path": "/kind", "value": "Secret"}]))),
+        Some("odd") => answer(review, true, patch(&json!([{"op": "frob", "path": "/data", "value": 1}]))),
+        _ => answer(review, true, patch(&json!([{"op": "replace", "path": "/apiVersion", "value": "apps/v1"}]))),
+    });
+    let data = DataDir::new();
+    let server = data.start();
+    let mut client = server.connect();
+    configure(&mut client, MUTATING, "m", &[hook("m.example.com", &json!([]), json!({}))], &webhook);
+    assert_eq!(client.post(MAPS, &map("nameless")).expect(201)["kind"], "ConfigMap");
+    let other = client.post(MAPS, &map("other")).expect(500);
+    let converting = "converting (v1.Secret) to (core.ConfigMap): unknown conversion";
+    assert_eq!((&other["message"], &other["reason"]), (&json!(converting), &Value::Null));
+    let version = client.post(MAPS, &map("version")).expect(500);
+    let unknown = "no kind \"ConfigMap\" is registered for version \"apps/v1\" in scheme \"pkg/runtime/scheme.go:111\"";
+    assert_eq!(version["message"], format!("Internal error occurred: {unknown}"));
+    assert_eq!(client.post(MAPS, &map("odd")).expect(500)["message"], "Internal error occurred: Unexpected kind: frob");
+}
+
 /// How a webhook answers a review.
 type Answers = fn(&Value) -> Reply;
 
 #[test]
 fn a_webhook_that_fails_refuses_or_is_passed_over() {
-    let faults: [(Answers, &str, bool); 10] = [
+    let faults: [(Answers, &str, bool); 12] = [
         (|_| Reply::Hang, "context deadline exceeded", true),
         (|_| Reply::Close, "EOF", true),
         (|_| Reply::of("500 Internal Server Error", "", "oh no"), "an error on the server (\"oh no\")", true),
         (|_| Reply::of("302 Found", "Location: https://127.0.0.1:1/\r\n", ""), "status code 302", true),
-        (|_| Reply::of("200 OK", "Content-Type: text/html\r\n", "<html>"), "invalid character '<'", true),
+        (
+            |_| Reply::of("200 OK", "Content-Type: text/html\r\n", "<html>"),
+            "cannot unmarshal string into Go value",
+            true,
+        ),
+        (|_| Reply::Endless(50 << 20), "response body too large", true),
+        (
+            |review| answer(review, true, json!({"auditAnnotations": {"a": 1}})),
+            "cannot unmarshal number into Go struct field AdmissionResponse.response.auditAnnotations of type string",
+            true,
+        ),
         (|review| answer(review, true, json!({"uid": "x"})), "got \"x\"", true),
         (
             |review| answer(review, true, json!({"allowed": "yes"})),

@@ -95,6 +95,16 @@ impl Connection {
         self.stream.conn.alpn_protocol()
     }
 
+    /// Has everything that is sent fail that is not taken in time.
+    pub fn limit_writes(&self, timeout: Duration) {
+        self.stream.sock.set_write_timeout(Some(timeout)).expect("a socket");
+    }
+
+    /// Ends the connection at once, whatever of what was sent is still under way.
+    pub fn abort(self) {
+        socket2::SockRef::from(&self.stream.sock).set_linger(Some(Duration::ZERO)).expect("a socket");
+    }
+
     /// Sends bytes as they are.
     pub fn send(&mut self, bytes: &[u8]) -> io::Result<()> {
         self.stream.write_all(bytes)?;

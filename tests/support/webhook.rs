@@ -9,8 +9,11 @@ use std::time::Duration;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use rcgen::{CertificateParams, KeyPair};
-use rustls::pki_types::PrivateKeyDer;
-use rustls::{ServerConfig, ServerConnection, StreamOwned};
+use rustls::client::danger::HandshakeSignatureValid;
+use rustls::crypto::{WebPkiSupportedAlgorithms, verify_tls12_signature, verify_tls13_signature};
+use rustls::pki_types::{CertificateDer, PrivateKeyDer, UnixTime};
+use rustls::server::danger::{ClientCertVerified, ClientCertVerifier};
+use rustls::{DigitallySignedStruct, DistinguishedName, ServerConfig, ServerConnection, SignatureScheme, StreamOwned};
 use serde_json::{Value, json};
 
 /// How long a webhook that hangs does so: longer than any test waits for it.
@@ -41,11 +44,80 @@ impl Reply {
 /// What a webhook was asked: the path with its query, and the review.
 pub type Asked = (String, Value);
 
+/// Who asked a webhook.
+#[derive(Debug, Clone)]
+pub struct Asker {
+    /// The first line and the headers.
+    pub head: String,
+    /// The certificate that was shown, in DER.
+    pub certificate: Option<Vec<u8>>,
+}
+
+impl Asker {
+    /// The values of a header.
+    pub fn header(&self, name: &str) -> Vec<&str> {
+        let pairs = self.head.lines().filter_map(|line| line.split_once(':'));
+        pairs.filter(|(own, _)| own.eq_ignore_ascii_case(name)).map(|(_, value)| value.trim()).collect()
+    }
+}
+
 /// A running webhook; it ends with the program.
 pub struct Webhook {
     address: SocketAddr,
     bundle: String,
-    asked: Arc<Mutex<Vec<Asked>>>,
+    seen: Arc<Seen>,
+}
+
+/// What a webhook remembers.
+#[derive(Default)]
+struct Seen {
+    asked: Mutex<Vec<Asked>>,
+    askers: Mutex<Vec<Asker>>,
+}
+
+/// Wants a certificate of clients, and takes any or none.
+#[derive(Debug)]
+struct AnyClient(WebPkiSupportedAlgorithms);
+
+impl ClientCertVerifier for AnyClient {
+    fn client_auth_mandatory(&self) -> bool {
+        false
+    }
+
+    fn root_hint_subjects(&self) -> &[DistinguishedName] {
+        &[]
+    }
+
+    fn verify_client_cert(
+        &self,
+        _: &CertificateDer<'_>,
+        _: &[CertificateDer<'_>],
+        _: UnixTime,
+    ) -> Result<ClientCertVerified, rustls::Error> {
+        Ok(ClientCertVerified::assertion())
+    }
+
+    fn verify_tls12_signature(
+        &self,
+        message: &[u8],
+        certificate: &CertificateDer<'_>,
+        signature: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, rustls::Error> {
+        verify_tls12_signature(message, certificate, signature, &self.0)
+    }
+
+    fn verify_tls13_signature(
+        &self,
+        message: &[u8],
+        certificate: &CertificateDer<'_>,
+        signature: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, rustls::Error> {
+        verify_tls13_signature(message, certificate, signature, &self.0)
+    }
+
+    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
+        self.0.supported_schemes()
+    }
 }
 
 impl Webhook {
@@ -65,21 +137,22 @@ impl Webhook {
         change(&mut params);
         let certificate = params.self_signed(&key).expect("a certificate");
         let provider = Arc::new(rustls::crypto::ring::default_provider());
+        let clients = AnyClient(provider.signature_verification_algorithms);
         let config = ServerConfig::builder_with_provider(provider).with_safe_default_protocol_versions();
         let key = PrivateKeyDer::try_from(key.serialize_der()).expect("a key");
-        let config = config.expect("TLS").with_no_client_auth();
+        let config = config.expect("TLS").with_client_cert_verifier(Arc::new(clients));
         let config = Arc::new(config.with_single_cert(vec![certificate.der().clone()], key).expect("TLS"));
         let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
         let address = listener.local_addr().expect("an address");
-        let (asked, answer) = (Arc::<Mutex<Vec<Asked>>>::default(), Arc::new(answer));
-        let seen = Arc::clone(&asked);
+        let (remembered, answer) = (Arc::<Seen>::default(), Arc::new(answer));
+        let seen = Arc::clone(&remembered);
         thread::spawn(move || {
             for socket in listener.incoming().flatten() {
                 let (config, seen, answer) = (Arc::clone(&config), Arc::clone(&seen), Arc::clone(&answer));
                 thread::spawn(move || serve(socket, config, &seen, &*answer));
             }
         });
-        Self { address, bundle: STANDARD.encode(certificate.pem()), asked }
+        Self { address, bundle: STANDARD.encode(certificate.pem()), seen: remembered }
     }
 
     /// The `clientConfig` by which it is reached.
@@ -98,21 +171,23 @@ impl Webhook {
 
     /// What it was asked so far, in order.
     pub fn asked(&self) -> Vec<Asked> {
-        self.asked.lock().expect("no test panics while it holds this").clone()
+        self.seen.asked.lock().expect("no test panics while it holds this").clone()
+    }
+
+    /// Who asked it, in the same order.
+    pub fn askers(&self) -> Vec<Asker> {
+        self.seen.askers.lock().expect("no test panics while it holds this").clone()
     }
 }
 
-fn serve(
-    socket: TcpStream,
-    config: Arc<ServerConfig>,
-    seen: &Mutex<Vec<Asked>>,
-    answer: &(dyn Fn(&Value) -> Reply + Send + Sync),
-) {
+fn serve(socket: TcpStream, config: Arc<ServerConfig>, seen: &Seen, answer: &(dyn Fn(&Value) -> Reply + Send + Sync)) {
     let Ok(session) = ServerConnection::new(config) else { return };
     let mut stream = StreamOwned::new(session, socket);
-    while let Some((path, body)) = read_request(&mut stream) {
+    while let Some((head, path, body)) = read_request(&mut stream) {
         let review = serde_json::from_slice(&body).unwrap_or(Value::Null);
-        seen.lock().expect("no test panics while it holds this").push((path, review.clone()));
+        let certificate = stream.conn.peer_certificates().and_then(|chain| chain.first()).map(|first| first.to_vec());
+        seen.askers.lock().expect("no test panics while it holds this").push(Asker { head, certificate });
+        seen.asked.lock().expect("no test panics while it holds this").push((path, review.clone()));
         let written = match answer(&review) {
             Reply::Document(document) => {
                 let body = document.to_string();
@@ -141,8 +216,8 @@ fn serve(
     }
 }
 
-/// The path and the body of the next request; `None` when there is none.
-fn read_request(stream: &mut StreamOwned<ServerConnection, TcpStream>) -> Option<(String, Vec<u8>)> {
+/// The head, the path and the body of the next request; `None` when there is none.
+fn read_request(stream: &mut StreamOwned<ServerConnection, TcpStream>) -> Option<(String, String, Vec<u8>)> {
     let (mut bytes, mut buffer) = (Vec::new(), [0; 16_384]);
     let head_end = loop {
         if let Some(at) = bytes.windows(4).position(|four| four == b"\r\n\r\n") {
@@ -164,5 +239,5 @@ fn read_request(stream: &mut StreamOwned<ServerConnection, TcpStream>) -> Option
             Ok(read) => body.extend_from_slice(&buffer[..read]),
         }
     }
-    Some((path, body))
+    Some((head, path, body))
 }

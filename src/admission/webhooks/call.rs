@@ -106,7 +106,10 @@ impl Webhook {
         let uid = uuid::Uuid::new_v4().to_string();
         let review = asked.review(version, &uid);
         let (timeout, peer) = (self.timeout.min(left), self.hook.peer(registry.resolver()));
-        let answer = self.hook.ask(&registry.outbound, peer, &review, timeout, limits::ADMISSION_ANSWER_BYTES).await;
+        let users = registry.admission.configuration.users(self.mutating);
+        let user = self.hook.target().and_then(|target| users.of(&target));
+        let bytes_max = limits::ADMISSION_ANSWER_BYTES;
+        let answer = self.hook.ask(&registry.outbound, peer, user, &review, timeout, bytes_max).await;
         if answer.as_ref().is_err_and(|error| error.is_of_nameless) {
             registry.metrics.meter().counter(families::WEBHOOK_NAMELESS, &[]).increment(1);
         }

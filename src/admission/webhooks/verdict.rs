@@ -40,6 +40,7 @@ const MEMBERS: &[Member] = &[
     of_response(&["response", "patch"], "AdmissionResponse", "[]uint8", is_text),
     of_response(&["response", "patchType"], "AdmissionResponse", "v1.PatchType", is_text),
     of_response(&["response", "auditAnnotations"], "AdmissionResponse", "map[string]string", is_object),
+    of_response(&["response", "auditAnnotations", "{}"], "AdmissionResponse", "string", is_text),
     of_response(&["response", "warnings"], "AdmissionResponse", "[]string", is_list),
     of_response(&["response", "warnings", "[]"], "AdmissionResponse", "string", is_text),
 ];
@@ -215,6 +216,8 @@ mod tests {
         assert_eq!(refused(value!({"uid": "u", "allowed": "yes"})), allowed);
         let warning = of("number into Go struct field AdmissionResponse.response.warnings of type string");
         assert_eq!(refused(value!({"uid": "u", "allowed": true, "warnings": [1]})), warning);
+        let annotation = of("number into Go struct field AdmissionResponse.response.auditAnnotations of type string");
+        assert_eq!(refused(value!({"uid": "u", "allowed": true, "auditAnnotations": {"a": 1}})), annotation);
         let code = of("string into Go struct field Status.response.status.code of type int32");
         assert_eq!(refused(value!({"uid": "u", "status": {"code": "x"}})), code);
         let patch = "failed to call webhook: illegal base64 data at input byte 0";

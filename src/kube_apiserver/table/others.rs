@@ -36,13 +36,7 @@ pub(super) const ADMISSION: Section = Section {
             "Admission plugins in order, in place of the default ones.",
             "the order of plugins cannot be chosen: use --enable-admission-plugins and --disable-admission-plugins",
         ),
-        refused(
-            "admission-control-config-file",
-            Kind::Text,
-            "",
-            "File with the configuration of admission plugins.",
-            "plugins would do otherwise than it says: it is not read",
-        ),
+        acts("admission-control-config-file", Kind::Text, "", "File with the configuration of admission plugins."),
         told(
             "default-not-ready-toleration-seconds",
             Kind::Int,

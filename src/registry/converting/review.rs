@@ -65,6 +65,7 @@ async fn converted(
     let answer = conversion.hook.ask(
         &asker.outbound,
         asker.peer.clone(),
+        None, // as in the reference, no kubeconfig says as whom
         &review,
         limits::CONVERSION_TIMEOUT,
         limits::CONVERSION_ANSWER_BYTES,

@@ -36,6 +36,7 @@ pub(super) fn connect(request: Connect<'_>) -> Pending<'_, Connected> {
         }
         let path = remote::kubelet_path(&[target.subresource, target.namespace, target.name, &container], parameters);
         let peer = kubelet.peer(&registry.kubelets, false);
+        remote::count(registry, target.subresource, kubelet.by_websocket);
         Ok(Connected::To(Box::new(Destination { peer, path, manner: Manner::Process(process) })))
     })
 }

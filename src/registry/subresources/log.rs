@@ -7,6 +7,7 @@ use super::remote;
 use super::{Connect, Connected, Pending};
 use crate::field::{Errors, Path};
 use crate::outbound::Trust;
+use crate::prometheus::families;
 use crate::registry::stored_value;
 use crate::request::query::Query;
 use crate::status::{ApiError, ApiResult};
@@ -21,6 +22,9 @@ const NUMBERS: [(&str, bool); 3] = [("tailLines", true), ("limitBytes", false), 
 pub(super) fn connect(request: Connect<'_>) -> Pending<'_, Connected> {
     Box::pin(async move {
         let Connect { registry, target, query, .. } = request;
+        let is_untrusted = query.flag("insecureSkipTLSVerifyBackend").unwrap_or(false);
+        let usage = if is_untrusted { "skip_tls_allowed" } else { "enforce_tls" };
+        registry.metrics.meter().counter(families::LOGS, &[("usage", usage)]).increment(1);
         check(query, target.name)?;
         let pod = stored_value(&*registry.get(target.served, target.namespace, target.name, None).await?)?;
         let container = container(&pod, query.text("container"))?;
@@ -31,9 +35,7 @@ pub(super) fn connect(request: Connect<'_>) -> Pending<'_, Connected> {
         let path =
             remote::kubelet_path(&["containerLogs", target.namespace, target.name, &container], parameters(query)?);
         let mut peer = kubelet.peer(&registry.kubelets, false);
-        if query.flag("insecureSkipTLSVerifyBackend").unwrap_or(false)
-            && let Some(secure) = &mut peer.secure
-        {
+        if is_untrusted && let Some(secure) = &mut peer.secure {
             secure.trust = Trust::Anybody;
         }
         let follow = query.flag("follow").unwrap_or(false);

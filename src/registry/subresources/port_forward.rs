@@ -16,6 +16,7 @@ pub(super) fn connect(request: Connect<'_>) -> Pending<'_, Connected> {
         let kubelet = remote::kubelet(registry, assigned(&pod, target.name)?, &target.served.resource.name)?;
         let parameters = if ports.is_empty() { Vec::new() } else { vec![("port", ports.join(","))] };
         let path = remote::kubelet_path(&["portForward", target.namespace, target.name], parameters);
+        remote::count(registry, target.subresource, kubelet.by_websocket);
         let manner = Manner::Ports { by_websocket: kubelet.by_websocket };
         Ok(Connected::To(Box::new(Destination { peer: kubelet.peer(&registry.kubelets, false), path, manner })))
     })

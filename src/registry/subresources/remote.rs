@@ -6,6 +6,7 @@ use flotilla_proto::value::Value;
 use super::core;
 use crate::config::{ADDRESS_TYPES, Config};
 use crate::outbound::{CredentialFiles, Peer, Secure, Trust};
+use crate::prometheus::families;
 use crate::registry::{Registry, stored_value};
 use crate::request::query::Query;
 use crate::status::{ApiError, ApiResult};
@@ -36,6 +37,13 @@ impl Default for Kubelets {
     fn default() -> Self {
         Self { address_types: ADDRESS_TYPES.map(String::from).into(), files: CredentialFiles::default() }
     }
+}
+
+/// Counts a request for a stream with a node, by who understands WebSockets.
+pub(super) fn count(registry: &Registry, subresource: &str, by_websocket: bool) {
+    let who = if by_websocket { "proxied_to_kubelet" } else { "translated_at_apiserver" };
+    let labels = [("proxy_type", who), ("subresource", subresource)];
+    registry.metrics.meter().counter(families::STREAMS_ROUTED, &labels).increment(1);
 }
 
 /// Where the kubelet of a node listens.

@@ -1,0 +1,230 @@
+//! The file of `--admission-control-config-file`: configurations of admission plugins (AdmissionConfiguration of
+//! `apiserver.config.k8s.io`).
+
+use std::path::{Path, PathBuf};
+
+use flotilla_proto::value::Value;
+use flotilla_proto::yaml;
+
+use crate::pki::{KubeconfigError, PkiError, read_credential};
+use crate::registry::plugins::{self, Presence};
+use crate::webhooks::Users;
+
+/// Versions of the file, and the kind that it has.
+const VERSIONS: [&str; 2] = ["apiserver.config.k8s.io/v1", "apiserver.k8s.io/v1alpha1"];
+const KIND: &str = "AdmissionConfiguration";
+/// Versions and kinds of what is said of webhooks.
+const OF_WEBHOOKS: [(&str, &str); 2] = [
+    ("apiserver.config.k8s.io/v1", "WebhookAdmissionConfiguration"),
+    ("apiserver.config.k8s.io/v1alpha1", "WebhookAdmission"),
+];
+
+/// What plugins are told.
+#[derive(Debug, Default)]
+pub struct Configuration {
+    mutating: Users,
+    validating: Users,
+}
+
+/// Why a configuration cannot be used.
+#[derive(Debug, thiserror::Error)]
+pub enum ConfigurationError {
+    /// A file cannot be read.
+    #[error(transparent)]
+    Read(#[from] PkiError),
+    /// A file is no YAML.
+    #[error("{path} is no YAML")]
+    Yaml {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong.
+        source: yaml::Error,
+    },
+    /// A file says something that is wrong, or that cannot be done here.
+    #[error("{path}: {why}")]
+    Wrong {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong.
+        why: String,
+    },
+    /// The kubeconfig for webhooks cannot be used.
+    #[error("{path}: the kubeconfig for webhooks")]
+    Kubeconfig {
+        /// The file that names it.
+        path: PathBuf,
+        /// What is wrong with it.
+        source: KubeconfigError,
+    },
+}
+
+impl Configuration {
+    /// Reads the file, and those that it names.
+    ///
+    /// # Errors
+    /// When one cannot be read, or asks for what cannot be done.
+    pub fn read(path: &Path) -> Result<Self, ConfigurationError> {
+        let document = Document::read(path)?;
+        let (version, kind) = (document.text("apiVersion"), document.text("kind"));
+        if !VERSIONS.contains(&version) || kind != KIND {
+            let why = format!("no kind {kind:?} is registered for version {version:?}: it must be {KIND:?}");
+            return Err(document.wrong(why));
+        }
+        let mut configuration = Self::default();
+        let mut seen: Vec<&str> = Vec::new();
+        for entry in document.root.list_at(&["plugins"]) {
+            let name = entry.str_at(&["name"]);
+            if seen.contains(&name) {
+                continue; // as in the reference, the first counts
+            }
+            seen.push(name);
+            if let Some(of_plugin) = document.of_plugin(entry)? {
+                configuration.take(name, &of_plugin)?;
+            }
+        }
+        Ok(configuration)
+    }
+
+    /// As whom the webhooks are asked that change objects, or those that look at them.
+    pub const fn users(&self, mutating: bool) -> &Users {
+        if mutating { &self.mutating } else { &self.validating }
+    }
+
+    fn take(&mut self, plugin: &str, document: &Document) -> Result<(), ConfigurationError> {
+        match plugin {
+            "MutatingAdmissionWebhook" => self.mutating = document.users()?,
+            "ValidatingAdmissionWebhook" => self.validating = document.users()?,
+            "PodSecurity" if document.demands_security() => {
+                return Err(document.wrong("PodSecurity: only the labels of namespaces count here".into()));
+            }
+            "ResourceQuota" if !document.root.list_at(&["limitedResources"]).is_empty() => {
+                return Err(document.wrong("ResourceQuota: limitedResources cannot be used here".into()));
+            }
+            "MutatingAdmissionPolicy" | "ValidatingAdmissionPolicy"
+                if !document.text("staticManifestsDir").is_empty() =>
+            {
+                return Err(document.wrong(format!("{plugin}: staticManifestsDir cannot be used here")));
+            }
+            name => match plugins::find(name) {
+                Some(Presence::Absent) => return Err(document.wrong(format!("plugin {name:?} is not here"))),
+                Some(_) => {}
+                None => {
+                    tracing::warn!(plugin = name, "no admission plugin has this name: its configuration is ignored")
+                }
+            },
+        }
+        Ok(())
+    }
+}
+
+/// A document, and the file that it stands in.
+struct Document {
+    path: PathBuf,
+    root: Value,
+}
+
+impl Document {
+    fn read(path: &Path) -> Result<Self, ConfigurationError> {
+        let text = read_credential(path)?;
+        let parsed = yaml::parse(text.as_bytes());
+        let root = parsed.map_err(|source| ConfigurationError::Yaml { path: path.to_owned(), source })?.value;
+        Ok(Self { path: path.to_owned(), root })
+    }
+
+    fn text(&self, field: &str) -> &str {
+        self.root.str_at(&[field])
+    }
+
+    fn wrong(&self, why: String) -> ConfigurationError {
+        ConfigurationError::Wrong { path: self.path.clone(), why }
+    }
+
+    /// What an entry says of its plugin: in place, or in a file that it names. `None` when it says nothing.
+    fn of_plugin(&self, entry: &Value) -> Result<Option<Self>, ConfigurationError> {
+        let inline = entry.at(&["configuration"]);
+        if !inline.is_null() {
+            return Ok(Some(Self { path: self.path.clone(), root: inline.clone() }));
+        }
+        match entry.str_at(&["path"]) {
+            "" => Ok(None),
+            path => Self::read(&self.path.parent().unwrap_or(Path::new("")).join(path)).map(Some),
+        }
+    }
+
+    /// The users of the kubeconfig that is named for webhooks.
+    fn users(&self) -> Result<Users, ConfigurationError> {
+        let (version, kind) = (self.text("apiVersion"), self.text("kind"));
+        if !OF_WEBHOOKS.contains(&(version, kind)) {
+            let why =
+                format!("no kind {kind:?} is registered for version {version:?}: it must be {:?}", OF_WEBHOOKS[0].1);
+            return Err(self.wrong(why));
+        }
+        if !self.text("staticManifestsDir").is_empty() {
+            return Err(self.wrong("staticManifestsDir cannot be used here".into()));
+        }
+        let named = self.text("kubeConfigFile");
+        if !Path::new(named).is_absolute() {
+            let why = format!("kubeConfigFile: Invalid value: {named:?}: must be an absolute file path");
+            return Err(self.wrong(why));
+        }
+        Users::read(Path::new(named))
+            .map_err(|source| ConfigurationError::Kubeconfig { path: self.path.clone(), source })
+    }
+
+    /// Whether more is said for PodSecurity than what holds without a configuration.
+    fn demands_security(&self) -> bool {
+        let is_stricter = |mode: &str| !matches!(self.root.str_at(&["defaults", mode]), "" | "privileged");
+        let exempts = |what: &str| !self.root.list_at(&["exemptions", what]).is_empty();
+        ["enforce", "audit", "warn"].into_iter().any(is_stricter)
+            || ["usernames", "runtimeClasses", "namespaces"].into_iter().any(exempts)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::scratch::Scratch;
+
+    fn read(plugins: &str) -> Result<Configuration, String> {
+        let dir = Scratch::new();
+        let kubeconfig = dir.join("kubeconfig");
+        std::fs::write(&kubeconfig, "users: [{name: '*', user: {token: t}}]").unwrap();
+        let webhooks = "apiVersion: apiserver.config.k8s.io/v1\nkind: WebhookAdmissionConfiguration\nkubeConfigFile: ";
+        std::fs::write(dir.join("webhooks"), format!("{webhooks}{}", kubeconfig.display())).unwrap();
+        let path = dir.join("configuration");
+        let head = "apiVersion: apiserver.config.k8s.io/v1\nkind: AdmissionConfiguration\nplugins:";
+        std::fs::write(&path, format!("{head} {plugins}")).unwrap();
+        Configuration::read(&path).map_err(|error| error.to_string())
+    }
+
+    #[test]
+    fn users_are_those_of_the_plugin() {
+        let read = read("[{name: ValidatingAdmissionWebhook, path: webhooks}]").unwrap();
+        assert!(read.users(false).of("h:1").is_some() && read.users(true).of("h:1").is_none());
+    }
+
+    #[test]
+    fn what_changes_nothing_is_taken() {
+        read("[{name: PodSecurity, configuration: {defaults: {enforce: privileged, enforce-version: latest}}}]")
+            .unwrap();
+        read("[{name: ResourceQuota, configuration: {limitedResources: []}}, {name: Priority}, {name: None}]").unwrap();
+    }
+
+    #[test]
+    fn what_cannot_be_done_is_refused() {
+        for (plugins, part) in [
+            ("[{name: EventRateLimit, configuration: {limits: []}}]", "\"EventRateLimit\" is not here"),
+            ("[{name: PodSecurity, configuration: {defaults: {enforce: baseline}}}]", "only the labels"),
+            ("[{name: PodSecurity, configuration: {exemptions: {namespaces: [a]}}}]", "only the labels"),
+            ("[{name: ResourceQuota, configuration: {limitedResources: [{resource: pods}]}}]", "limitedResources"),
+            ("[{name: MutatingAdmissionWebhook, configuration: {kind: X}}]", "no kind \"X\""),
+            ("[{name: MutatingAdmissionWebhook, path: none}]", "cannot use"),
+        ] {
+            let error = read(plugins).unwrap_err();
+            assert!(error.contains(part), "{plugins}: {error}");
+        }
+        let relative = "[{name: MutatingAdmissionWebhook, configuration: {apiVersion: apiserver.config.k8s.io/v1, \
+            kind: WebhookAdmissionConfiguration, kubeConfigFile: a}}]";
+        assert!(read(relative).unwrap_err().contains("must be an absolute file path"));
+    }
+}

@@ -1,0 +1,24 @@
+//! Names of headers that are made of what others say.
+
+/// A text as a part of the name of a header: what may not stand there is written as `%` and two digits.
+pub fn escape_name(text: &str) -> String {
+    let is_legal = |byte: u8| byte.is_ascii_alphanumeric() || b"!#$&'*+-.^_`|~".contains(&byte);
+    text.bytes().fold(String::new(), |mut out, byte| {
+        match is_legal(byte) {
+            true => out.push(byte.into()),
+            false => out.push_str(&format!("%{byte:02X}")),
+        }
+        out
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_may_not_stand_in_a_name_is_escaped() {
+        assert_eq!(escape_name("example.org/A%b"), "example.org%2FA%25b");
+        assert_eq!(escape_name("a: \u{e9}"), "a%3A%20%C3%A9");
+    }
+}

@@ -1,0 +1,109 @@
+//! Reading kubeconfigs (Kubernetes documentation, "Organizing Cluster Access Using kubeconfig Files").
+
+use std::path::{Path, PathBuf};
+
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use flotilla_proto::value::Value;
+use flotilla_proto::yaml;
+
+use super::{PkiError, read_credential};
+
+/// Why a kubeconfig cannot be used.
+#[derive(Debug, thiserror::Error)]
+pub enum KubeconfigError {
+    /// It, or a file that it names, cannot be read.
+    #[error("the kubeconfig cannot be read")]
+    Read(#[source] PkiError),
+    /// The same of one that a command reads.
+    #[error("the kubeconfig cannot be read; --kubeconfig names another")]
+    ReadByCommand(#[source] PkiError),
+    /// It is no YAML.
+    #[error("the kubeconfig {path} is no YAML")]
+    Yaml {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong.
+        source: yaml::Error,
+    },
+    /// Something is missing in it, or is not of the form that it must have.
+    #[error("the kubeconfig {path} has no usable {what}")]
+    Lacks {
+        /// The file.
+        path: PathBuf,
+        /// What it lacks.
+        what: String,
+    },
+}
+
+/// A kubeconfig that was read.
+#[derive(Debug)]
+pub struct KubeconfigFile<'a> {
+    path: &'a Path,
+    /// The document.
+    pub root: Value,
+}
+
+impl<'a> KubeconfigFile<'a> {
+    /// Reads a file.
+    ///
+    /// # Errors
+    /// When it cannot be read or is no YAML.
+    pub fn read(path: &'a Path) -> Result<Self, KubeconfigError> {
+        let text = read_credential(path).map_err(KubeconfigError::Read)?;
+        let parsed = yaml::parse(text.as_bytes());
+        let root = parsed.map_err(|source| KubeconfigError::Yaml { path: path.to_owned(), source })?.value;
+        let file = Self { path, root };
+        let is_or_misses = |field: &str, own: &str| ["", own].contains(&file.root.str_at(&[field]));
+        let is_one = file.root.is_null() || file.root.as_object().is_some();
+        if !is_one || !is_or_misses("kind", "Config") || !is_or_misses("apiVersion", "v1") {
+            return Err(file.lacks("kind: it must be \"Config\" of \"v1\""));
+        }
+        Ok(file)
+    }
+
+    /// The error that something is missing.
+    pub fn lacks(&self, what: &str) -> KubeconfigError {
+        KubeconfigError::Lacks { path: self.path.to_owned(), what: what.to_owned() }
+    }
+
+    /// What a list of named things has under a name.
+    ///
+    /// # Errors
+    /// When nothing there has the name.
+    pub fn named(&self, list: &str, kind: &str, name: &str) -> Result<&Value, KubeconfigError> {
+        let mut entries = self.root.list_at(&[list]).iter();
+        let found = entries.find(|entry| entry.str_at(&["name"]) == name).and_then(|entry| entry.get(kind));
+        found.ok_or_else(|| self.lacks(&format!("{kind} {name:?}")))
+    }
+
+    /// The bytes that stand in place, as `NAME-data`; `None` when there are none.
+    ///
+    /// # Errors
+    /// When they are no base64.
+    pub fn data(&self, of: &Value, name: &str) -> Result<Option<Vec<u8>>, KubeconfigError> {
+        match of.str_at(&[&format!("{name}-data")]) {
+            "" => Ok(None),
+            data => STANDARD.decode(data).map(Some).map_err(|_| self.lacks(name)),
+        }
+    }
+
+    /// The file that a field names, which is found beside the kubeconfig unless its path is absolute; `None` when the
+    /// field names none.
+    pub fn file(&self, of: &Value, name: &str) -> Option<PathBuf> {
+        let named = Some(of.str_at(&[name])).filter(|named| !named.is_empty())?;
+        Some(self.path.parent().unwrap_or(Path::new("")).join(named))
+    }
+
+    /// The text of a field: in place as `NAME-data`, or in a file that the field names; `None` when it has neither.
+    ///
+    /// # Errors
+    /// When it is no base64, or the file cannot be read.
+    pub fn pem(&self, of: &Value, name: &str) -> Result<Option<Vec<u8>>, KubeconfigError> {
+        if let Some(data) = self.data(of, name)? {
+            return Ok(Some(data));
+        }
+        let Some(path) = self.file(of, name) else { return Ok(None) };
+        read_credential(&path).map(|text| Some(text.into_bytes())).map_err(KubeconfigError::Read)
+    }
+}

@@ -1,0 +1,97 @@
+//! As whom webhooks are asked: users of a kubeconfig that `--admission-control-config-file` leads to.
+
+use std::fs;
+use std::path::Path;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use rcgen::{CertificateParams, KeyPair};
+use serde_json::json;
+
+use crate::support::{Asker, DataDir, Webhook};
+use crate::webhooks::{MAPS, MUTATING, VALIDATING, answer, but_probes, configure, hook, map};
+
+/// Writes the file of the flag, by which the two sorts of webhooks have kubeconfigs of their own.
+fn configuration(folder: &Path, mutating: &str, validating: &str) -> String {
+    let mut text = "apiVersion: apiserver.config.k8s.io/v1\nkind: AdmissionConfiguration\nplugins:\n".to_owned();
+    for (plugin, users) in [("MutatingAdmissionWebhook", mutating), ("ValidatingAdmissionWebhook", validating)] {
+        let kubeconfig = folder.join(plugin);
+        fs::write(&kubeconfig, format!("apiVersion: v1\nkind: Config\nusers: {users}\n")).expect("a file");
+        let named = "apiVersion: apiserver.config.k8s.io/v1, kind: WebhookAdmissionConfiguration, kubeConfigFile: ";
+        text.push_str(&format!("- name: {plugin}\n  configuration: {{{named}{}}}\n", kubeconfig.display()));
+    }
+    let path = folder.join("admission");
+    fs::write(&path, text).expect("a file");
+    path.display().to_string()
+}
+
+/// Who asked a webhook at this path.
+fn askers(webhook: &Webhook, path: &str) -> Vec<Asker> {
+    let (asked, askers) = (webhook.asked(), webhook.askers());
+    let both = asked.into_iter().zip(askers);
+    both.filter(|((own, _), _)| own.starts_with(path)).map(|(_, asker)| asker).collect()
+}
+
+#[test]
+fn webhooks_are_shown_who_asks_and_others_are_not() {
+    let start = || but_probes(|review| answer(review, true, json!({})));
+    let (webhook, other) = (start(), start());
+    let key = KeyPair::generate().expect("a key");
+    let certificate = CertificateParams::new(vec!["client".into()]).expect("a name");
+    let certificate = certificate.self_signed(&key).expect("a certificate");
+    let data = DataDir::new();
+    let folder = data.path().with_file_name("files");
+    fs::create_dir_all(&folder).expect("a directory");
+    fs::write(folder.join("token"), "secret\n").expect("a file");
+    let mutating = json!([{"name": format!("127.0.0.1:{}", webhook.port()),
+        "user": {"tokenFile": "token", "as": "jane", "as-groups": ["g", "h"]}}]);
+    let (pem, key) = (STANDARD.encode(certificate.pem()), STANDARD.encode(key.serialize_pem()));
+    let validating = json!([{"name": "*", "user": {"client-certificate-data": pem, "client-key-data": key}}]);
+    let file = configuration(&folder, &mutating.to_string(), &validating.to_string());
+    let server = data.start_with(&["--admission-control-config-file", &file]);
+    let mut client = server.connect();
+    configure(&mut client, MUTATING, "m", &[hook("m.example.com", &json!([]), json!({}))], &webhook);
+    configure(&mut client, MUTATING, "o", &[hook("o.example.com", &json!([]), json!({}))], &other);
+    configure(&mut client, VALIDATING, "v", &[hook("v.example.com", &json!([]), json!({}))], &webhook);
+    client.post(MAPS, &map("a")).expect(201);
+    for asker in askers(&webhook, "/m") {
+        assert_eq!(asker.header("authorization"), ["Bearer secret"], "{asker:?}");
+        assert_eq!(
+            (asker.header("impersonate-user"), asker.header("impersonate-group")),
+            (vec!["jane"], vec!["g", "h"])
+        );
+        assert_eq!(asker.certificate, None, "{asker:?}");
+    }
+    let shown = Some(certificate.der().to_vec());
+    for asker in askers(&webhook, "/v") {
+        assert_eq!((asker.header("authorization"), &asker.certificate), (vec![], &shown), "{}", asker.head);
+        assert!(!asker.head.to_lowercase().contains("impersonate"), "{}", asker.head);
+    }
+    for asker in askers(&other, "/o") {
+        assert_eq!((asker.header("authorization"), &asker.certificate), (vec![], &None), "{}", asker.head);
+    }
+    assert!([askers(&webhook, "/m"), askers(&webhook, "/v"), askers(&other, "/o")].iter().all(|all| !all.is_empty()));
+}
+
+#[test]
+fn users_that_cannot_be_used_end_the_start() {
+    let data = DataDir::new();
+    let folder = data.path().with_file_name("files");
+    fs::create_dir_all(&folder).expect("a directory");
+    for (user, told) in [
+        (
+            json!({"exec": {"command": "x", "apiVersion": "client.authentication.k8s.io/v1"}}),
+            "exec is not supported here",
+        ),
+        (json!({"auth-provider": {"name": "x"}}), "auth-provider is not supported here"),
+        (json!({"tokenFile": "absent"}), "the kubeconfig cannot be read"),
+        (json!({"client-certificate-data": "YQ=="}), "client-key is missing"),
+    ] {
+        let users = json!([{"name": "*", "user": user}]).to_string();
+        let file = configuration(&folder, &users, "[]");
+        let refusal = data.try_start_with(&["--admission-control-config-file", &file]).err().expect("a refusal");
+        assert_eq!(refusal.code, Some(2), "{}", refusal.messages);
+        assert!(refusal.messages.contains(told), "{told} is not in {}", refusal.messages);
+        assert!(!refusal.messages.contains("--kubeconfig"), "{}", refusal.messages);
+    }
+}
