@@ -24,6 +24,7 @@ mod ends;
 mod expiring;
 mod farewell;
 mod floods;
+mod following;
 mod found;
 mod growing;
 mod heads;
