@@ -179,7 +179,7 @@ fn listening(given: &Given, to: &mut Translation, wrong: &mut Vec<String>) {
 }
 
 /// Flags whose options here have the same name and take the same values.
-const SAME: [&str; 37] = [
+const SAME: [&str; 38] = [
     "advertise-address",
     "client-ca-file",
     "config",
@@ -188,6 +188,7 @@ const SAME: [&str; 37] = [
     "embedded-controllers",
     "enable-aggregator-routing",
     "enable-bootstrap-token-auth",
+    "end-with-parent",
     "endpoint-reconciler-type",
     "groups",
     "history-seconds",

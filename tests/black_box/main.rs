@@ -59,3 +59,4 @@ mod unreadable;
 mod upkeep;
 mod verbs;
 mod webhooks;
+mod whole_way;
