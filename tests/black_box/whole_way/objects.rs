@@ -3,12 +3,16 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
 use super::json::Json;
 use super::{MAPS, yaml};
 use crate::support::Connection;
+
+/// How long a server may take until it lists a resource.
+const PATIENCE: Duration = Duration::from_secs(60);
 
 /// Resources whose objects decide about the requests of others: with them the rest could not be made.
 const DECIDING: [&str; 6] = [
@@ -123,6 +127,18 @@ fn roots(client: &mut Connection) -> Vec<String> {
     std::iter::once("/api/v1".to_owned()).chain(preferred).collect()
 }
 
+/// A list; a server that has only begun to serve a custom resource says for a while that it cannot tell yet.
+fn listed(client: &mut Connection, path: &str) -> Value {
+    let deadline = Instant::now() + PATIENCE;
+    loop {
+        let answer = client.get(path);
+        if answer.status != 429 || Instant::now() > deadline {
+            return answer.expect(200);
+        }
+        std::thread::sleep(Duration::from_millis(100));
+    }
+}
+
 /// Reads all objects of a server.
 pub(super) fn everything(client: &mut Connection) -> Objects {
     let mut all = Objects::default();
@@ -138,7 +154,7 @@ pub(super) fn everything(client: &mut Connection) -> Objects {
             if !can_list || NOT_KEPT.contains(&&*path) {
                 continue;
             }
-            let mut list = client.get(&path).expect(200);
+            let mut list = listed(client, &path);
             for object in list["items"].as_array_mut().expect("items").iter_mut().map(Value::take) {
                 let of = |field: &str| object["metadata"][field].as_str().unwrap_or_default().to_owned();
                 let key = (path.clone(), of("namespace"), of("name"));
