@@ -1,5 +1,5 @@
-//! The whole way round with Kubernetes itself: what its API server has put into etcd comes in, is changed, goes out, and
-//! is served by its API server again.
+//! The whole way round with Kubernetes itself: what its API server has put into etcd comes in, is changed, goes out,
+//! and is served by its API server again.
 //!
 //! `FLOTILLA_REFERENCE_BIN` names a directory with the programs `etcd`, `etcdctl`, `etcdutl` (3.6) and `kube-apiserver`
 //! (1.36); docs/testing.md says how they are built. Without it the test says that it is skipped.
