@@ -166,7 +166,7 @@ pub(super) fn everything(client: &mut Connection) -> Objects {
 }
 
 /// Whether API servers write an object themselves whenever they start, so that it is no part of what moves.
-fn is_of_servers((path, namespace, name): &(String, String, String)) -> bool {
+fn is_of_servers((path, namespace, name): &(String, String, String), object: &Value) -> bool {
     match path.rsplit('/').next().unwrap_or_default() {
         // Where this server is, what it trusts, and that it is there.
         "leases" => namespace == "kube-system" && name.starts_with("apiserver-"),
@@ -174,8 +174,11 @@ fn is_of_servers((path, namespace, name): &(String, String, String)) -> bool {
         "configmaps" => namespace == "kube-system" && name == "extension-apiserver-authentication",
         // Who answers for built-in groups, and whether somebody does just now.
         "apiservices" => true,
-        // What was found out about addresses and ports while it started.
-        "events" => name.starts_with("kubernetes.") || name.contains('.') && namespace == "default",
+        // docs/moving.md: what was found out about addresses and ports while it started.
+        "events" => {
+            let by = object["source"]["component"].as_str().or(object["reportingComponent"].as_str());
+            matches!(by, Some("ipallocator-repair-controller" | "portallocator-repair-controller"))
+        }
         _ => false,
     }
 }
@@ -191,7 +194,8 @@ fn compared(object: &Value) -> Value {
 
 /// How what is there now differs from what was, a line each.
 pub(super) fn differences(before: &Objects, after: &Objects) -> Vec<String> {
-    let keys: BTreeSet<_> = before.0.keys().chain(after.0.keys()).filter(|key| !is_of_servers(key)).collect();
+    let all = before.0.iter().chain(&after.0);
+    let keys: BTreeSet<_> = all.filter(|(key, object)| !is_of_servers(key, object)).map(|(key, _)| key).collect();
     let mut found = Vec::new();
     for key in keys {
         let shown = format!("{} {}/{}", key.0, key.1, key.2);
@@ -201,7 +205,7 @@ pub(super) fn differences(before: &Objects, after: &Objects) -> Vec<String> {
                 place(&shown, &old, &new, &mut found);
             }
             (Some(_), None) => found.push(format!("{shown} is missing")),
-            _ => found.push(format!("{shown} was not there")),
+            (None, new) => found.push(format!("{shown} was not there: {}", new.unwrap_or(&Value::Null))),
         }
     }
     found
