@@ -62,6 +62,9 @@ pub enum BootError {
     /// The signals of the operating system cannot be received.
     #[error("cannot receive signals")]
     Signals(#[source] io::Error),
+    /// The end of the parent cannot be noticed.
+    #[error("--end-with-parent cannot be done")]
+    Parent(#[source] io::Error),
     /// What requests need cannot be made.
     #[error(transparent)]
     Start(#[from] StartError),

@@ -20,6 +20,7 @@ use flotilla::drain::{Drain, DrainBegin};
 use flotilla::gateway::Gateway;
 use flotilla::moving::{Export, Import};
 use flotilla::overview::{Doctor, Status};
+use flotilla::parent::Parent;
 use flotilla::version;
 
 /// Exit code for a server that could not start, or failed.
@@ -215,7 +216,8 @@ fn start(config: Config) -> ExitCode {
 
 async fn serve(config: Config) -> Result<(), BootError> {
     let (begin, drain) = Drain::new();
-    let signals = Signals::new().map_err(BootError::Signals)?;
+    let parent = config.end_with_parent.then(Parent::find).transpose().map_err(BootError::Parent)?;
+    let signals = Signals::new(parent).map_err(BootError::Signals)?;
     actix_web::rt::spawn(signals.drive(begin, config.shutdown_delay()));
     let boot = Boot::open(config, drain).await?;
     let gateway = Gateway::start(&boot).await?;
@@ -224,21 +226,32 @@ async fn serve(config: Config) -> Result<(), BootError> {
     boot.serve(routes, move || gateway.is_idle()).await
 }
 
-/// The signals that stop a server.
+/// What stops a server.
 struct Signals {
     terminate: Signal,
     interrupt: Signal,
+    /// Whose end stops it too, once.
+    parent: Option<Parent>,
 }
 
 impl Signals {
-    fn new() -> std::io::Result<Self> {
-        Ok(Self { terminate: signal(SignalKind::terminate())?, interrupt: signal(SignalKind::interrupt())? })
+    fn new(parent: Option<Parent>) -> std::io::Result<Self> {
+        let (terminate, interrupt) = (signal(SignalKind::terminate())?, signal(SignalKind::interrupt())?);
+        Ok(Self { terminate, interrupt, parent })
     }
 
     async fn next(&mut self) -> &'static str {
         tokio::select! {
             _ = self.terminate.recv() => "SIGTERM",
             _ = self.interrupt.recv() => "SIGINT",
+            () = Self::ended(&mut self.parent) => "the end of the parent",
+        }
+    }
+
+    async fn ended(parent: &mut Option<Parent>) {
+        match parent {
+            Some(found) if found.ended().await.is_ok() => *parent = None,
+            _ => std::future::pending().await,
         }
     }
 

@@ -7,7 +7,7 @@
 //! A module imports only modules that are named before it here; `tests/layers.rs` checks that.
 //!
 //! - Facts, errors and bounds: `limits`, `wall_clock`, `version`, `api_version`, `field`, `status`, `unreadable`,
-//!   `enablement`, `catalogued`, `embedded`, `large_pages`
+//!   `enablement`, `catalogued`, `embedded`, `large_pages`, `parent`
 //! - What is configured: `config`, `pki`
 //! - Trees of objects: `patch`, `fieldmanager`, `printing`, `rules`
 //! - What is measured: `prometheus`
@@ -57,6 +57,7 @@ pub mod moving;
 pub mod openapi;
 pub mod outbound;
 pub mod overview;
+pub mod parent;
 pub mod patch;
 pub mod pki;
 pub mod printing;

@@ -452,6 +452,24 @@ pub const MOVING_CHUNK_BYTES: usize = 256 << 10;
 pub const MOVING_PAGE_OBJECTS: usize = 200;
 /// Bytes of such a page; of a larger one the rest is missing, and it cannot be read.
 pub const MOVING_PAGE_BYTES: u64 = 1 << 30;
+/// How long a watch of an import lasts until it is begun again.
+pub const MOVING_WATCH_TIMEOUT: Duration = Duration::from_secs(300);
+/// Pause of an import before a watch that failed or ended is begun again.
+pub const MOVING_WATCH_PAUSE: Duration = Duration::from_secs(1);
+/// Changes of all watches of an import that wait to be written.
+pub const MOVING_CHANGES_WAITING: usize = 256;
+/// Bytes of such changes, as the server sends them; a larger one waits for all others.
+pub const MOVING_CHANGES_BYTES: usize = 32 << 20;
+/// Bytes of a change; after a larger one the resource is listed again.
+pub const MOVING_CHANGE_BYTES: usize = 32 << 20;
+/// How often an import makes durable what has come.
+pub const MOVING_SYNC_INTERVAL: Duration = Duration::from_secs(1);
+/// How often a list of an import is begun anew when the server has forgotten as of when it was.
+pub const MOVING_LIST_ATTEMPTS: usize = 5;
+/// Bytes of what has come and was changed since, beside those that still count, from which on they are left behind.
+pub const MOVING_OUTDATED_BYTES: u64 = 64 << 20;
+/// Stack of a thread that reads a watch of an import.
+pub const MOVING_WATCH_STACK: usize = 512 << 10;
 /// How often an import or export tells how far it is.
 pub const MOVING_PROGRESS_INTERVAL: Duration = Duration::from_secs(2);
 /// Keys that share one lease, as the reference has it.

@@ -104,7 +104,7 @@ mod write;
 
 pub use self::backup::{
     Backup, BackupError, BackupHeader, BackupReadError, BackupReader, BackupSummary, Drafts, RestoreError, Restored,
-    SalvageError, found, restore, salvage,
+    SalvageError, Unfinished, found, restore, salvage,
 };
 pub use self::key::{Key, Scope, TableId};
 pub use self::marks::Marks;

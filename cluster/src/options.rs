@@ -194,8 +194,11 @@ pub enum OpenError {
         /// The file.
         path: PathBuf,
     },
-    /// The data directory holds a part of a backup.
-    #[error("data directory {directory} holds a part of a backup only: remove it, and restore the backup again")]
+    /// The data directory holds a part of what it is going to hold.
+    #[error(
+        "data directory {directory} is not complete: give the command again that made it (flotilla import or restore), \
+         which was interrupted, or remove it"
+    )]
     Unfinished {
         /// The directory.
         directory: PathBuf,

@@ -138,7 +138,15 @@ impl Client {
     /// # Errors
     /// See [`ClientError`].
     pub fn download(&self, path: &str) -> Result<impl Read + use<>, ClientError> {
-        let mut request = self.agent.get(format!("{}{path}", self.server));
+        self.download_as(path, "*/*")
+    }
+
+    /// As [`Client::download`], in a form that an `Accept` header asks for.
+    ///
+    /// # Errors
+    /// See [`ClientError`].
+    pub fn download_as(&self, path: &str, accept: &str) -> Result<impl Read + use<>, ClientError> {
+        let mut request = self.agent.get(format!("{}{path}", self.server)).header("Accept", accept);
         if let Some(token) = &self.token {
             request = request.header("Authorization", format!("Bearer {token}"));
         }

@@ -321,6 +321,13 @@ pub struct Config {
           default_missing_value = "true", action = clap::ArgAction::Set)]
     pub unsafe_no_fsync: bool,
 
+    /// Stop, as after SIGTERM, when the process that has started the server ends, however that ends.
+    ///
+    /// For servers of tests, which are to leave nothing behind when the tests are killed.
+    #[arg(long, value_name = "BOOL", default_value_t = false, num_args = 0..=1, require_equals = true,
+          default_missing_value = "true", action = clap::ArgAction::Set)]
+    pub end_with_parent: bool,
+
     /// PEM file with the private key (EC P-256 or RSA) that signs service account tokens. Made when not given.
     #[arg(long, value_name = "FILE")]
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -11,7 +11,7 @@ use super::WHAT;
 const FLAGS: &str = include_str!("flags.txt");
 
 /// Those that act, and what for.
-const ACTING: [(&str, &str); 7] = [
+const ACTING: [(&str, &str); 8] = [
     ("listen-client-urls", "where clients are answered, http://localhost:2379 by default"),
     ("listen-client-http-urls", "where clients of HTTP are answered besides"),
     ("listen-metrics-urls", "where health and metrics are told besides"),
@@ -19,6 +19,7 @@ const ACTING: [(&str, &str); 7] = [
     ("name", "what the list of members says"),
     ("cert-file, key-file", "with what URLs of https are served"),
     ("trusted-ca-file, client-cert-auth", "whose client certificates are asked for there"),
+    ("end-with-parent", "whether to end with the process that has started this one; no flag of etcd"),
 ];
 
 /// What a command line and the environment say.

@@ -7,6 +7,7 @@ use std::sync::Arc;
 
 use actix_web::http::header::CONTENT_TYPE;
 use actix_web::{App, HttpRequest, HttpResponse, HttpServer, web};
+use flotilla_golang::strconv;
 use rustls::server::WebPkiClientVerifier;
 use rustls::{RootCertStore, ServerConfig};
 use serde_json::json;
@@ -14,10 +15,14 @@ use serde_json::json;
 use super::flags::Given;
 use super::{RELEASE, WHAT};
 use crate::limits;
+use crate::parent::Parent;
 use crate::pki::{client_authorities, provider, serving_certificate};
 
 /// Where etcd listens unless told otherwise.
 const CLIENTS: &str = "http://localhost:2379";
+
+/// The variable by which the API server takes its flag `--end-with-parent`.
+const END_WITH_PARENT: &str = "FLOTILLA_END_WITH_PARENT";
 
 /// What the answers say of this server.
 #[derive(Debug, Clone)]
@@ -50,7 +55,21 @@ pub(super) async fn serve(given: &Given) -> io::Result<()> {
         };
         eprintln!("flotilla etcd: answers at {url}");
     }
-    server.run().await
+    let serving = server.run();
+    if !ends_with_parent(given) {
+        return serving.await;
+    }
+    let parent = Parent::find()?;
+    tokio::select! {
+        served = serving => served,
+        ended = parent.ended() => ended,
+    }
+}
+
+/// Whether to end with the process that has started this one, as the API server does with the flag of that name.
+fn ends_with_parent(given: &Given) -> bool {
+    let variable = || std::env::var(END_WITH_PARENT).ok();
+    given.is("end-with-parent") || variable().is_some_and(|value| strconv::parse_bool(&value) == Ok(true))
 }
 
 /// Where a URL is listened on.

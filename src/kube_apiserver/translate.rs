@@ -179,7 +179,7 @@ fn listening(given: &Given, to: &mut Translation, wrong: &mut Vec<String>) {
 }
 
 /// Flags whose options here have the same name and take the same values.
-const SAME: [&str; 38] = [
+const SAME: [&str; 39] = [
     "admission-control-config-file",
     "advertise-address",
     "client-ca-file",
@@ -189,6 +189,7 @@ const SAME: [&str; 38] = [
     "embedded-controllers",
     "enable-aggregator-routing",
     "enable-bootstrap-token-auth",
+    "end-with-parent",
     "endpoint-reconciler-type",
     "groups",
     "history-seconds",

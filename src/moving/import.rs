@@ -1,19 +1,29 @@
 //! The command `flotilla import`.
 
 use std::collections::BTreeMap;
-use std::path::PathBuf;
+use std::fs;
+use std::path::{Path, PathBuf};
 
 use clap::Args;
-use flotilla_cluster::{Drafts, RestoreError, Revision};
+use flotilla_cluster::{Drafts, RestoreError, Revision, Unfinished};
 use flotilla_etcd_snapshot::Hash;
 
+use super::aside::Aside;
 use super::encryption::{EncryptionError, Keys};
+use super::following::{Following, FollowingError};
 use super::input::{Input, InputError};
+use super::journal;
 use super::live::{Live, LiveError};
+use super::orders::Orders;
 use super::report::Report;
 use crate::backup::Founding;
 
+/// The file in a data directory where it is collected what a running API server has.
+const JOURNAL: &str = "import";
+
 /// Makes a data directory out of what kube-apiserver keeps.
+///
+/// The same command goes on with an import that was interrupted, or begins it anew.
 #[derive(Debug, Args)]
 pub struct Import {
     #[command(flatten)]
@@ -36,6 +46,9 @@ pub struct Import {
     /// Nobody can tell then whether all of it is there.
     #[arg(long)]
     skip_hash_check: bool,
+    /// Take over from a running API server as soon as everything has come, and do not follow what changes.
+    #[arg(long, requires = "from_server", conflicts_with = "dry_run")]
+    once: bool,
     /// Only say what would come and what would not. Nothing is written.
     #[arg(long)]
     dry_run: bool,
@@ -50,7 +63,8 @@ struct Origin {
     from_etcd_snapshot: Option<PathBuf>,
     /// Kubeconfig of a running API server, and of somebody who may list everything, Secrets included.
     ///
-    /// Each resource comes as of one moment, but not all as of the same one: nobody should write meanwhile.
+    /// Once everything has come, changes are followed until SIGUSR1 to this process says to take over: nobody should
+    /// write to the server from then on. SIGINT and SIGTERM interrupt; the same command goes on.
     #[arg(long, value_name = "KUBECONFIG")]
     from_server: Option<PathBuf>,
 }
@@ -72,6 +86,9 @@ pub enum ImportError {
     /// The server cannot be asked.
     #[error("cannot import from the server")]
     Live(#[from] LiveError),
+    /// What the server has cannot be followed, or it was told to stop.
+    #[error("the import is not complete; the same command goes on with it")]
+    Following(#[from] FollowingError),
     /// The data directory cannot be made.
     #[error(transparent)]
     Found(#[from] RestoreError),
@@ -84,19 +101,53 @@ impl Import {
     /// # Errors
     /// See [`ImportError`].
     pub fn run(&self) -> Result<(), ImportError> {
+        let data_dir = &self.founding.data_dir;
         let aside = self.aside.clone().unwrap_or_else(|| self.usual_aside());
-        let aside = (!self.dry_run).then_some(&*aside);
+        let aside = (!self.dry_run).then(|| Aside::new(&aside, data_dir));
         if let Some(kubeconfig) = &self.from.from_server {
-            let mut live = Live::open(kubeconfig, aside)?;
-            let serve = self.make(live.revision(), live.drafts())?;
-            self.tell(serve, &live.report, live.put_aside.as_ref());
+            match self.dry_run {
+                true => self.try_live(kubeconfig)?,
+                false => self.follow(kubeconfig, aside)?,
+            }
         } else if let Some(path) = &self.from.from_etcd_snapshot {
             let keys = self.encryption_provider_config.as_deref().map(Keys::read).transpose()?.unwrap_or_default();
             let hash = if self.skip_hash_check { Hash::Skipped } else { Hash::Demanded };
             let opened = Input::open(path, hash, &self.etcd_prefix, keys, aside);
             let mut input = opened.map_err(|source| ImportError::Input { path: path.clone(), source })?;
             let serve = self.make(input.revision(), input.drafts())?;
+            input.complete();
             self.tell(serve, &input.report, input.put_aside.as_ref());
+        }
+        Ok(())
+    }
+
+    /// Says what would come of a server.
+    fn try_live(&self, kubeconfig: &Path) -> Result<(), ImportError> {
+        let mut live = Live::open(kubeconfig, None)?;
+        let serve = self.make(live.revision(), live.drafts())?;
+        self.tell(serve, &live.report, live.put_aside.as_ref());
+        Ok(())
+    }
+
+    /// Copies a server, follows it until told to take over, and makes the data directory then.
+    fn follow(&self, kubeconfig: &Path, aside: Option<Aside>) -> Result<(), ImportError> {
+        let orders = Orders::listen(self.once).map_err(FollowingError::Signals)?;
+        let collected = [JOURNAL, &*format!("{JOURNAL}.{}", journal::BESIDE)];
+        let unfinished = Unfinished::begin(&self.founding.data_dir, &collected)?;
+        let live = Live::open(kubeconfig, aside)?;
+        let journal = self.founding.data_dir.join(JOURNAL);
+        let mut following = Following::open(live, &journal, orders)?;
+        following.run()?;
+        let mut options = self.founding.options(&BTreeMap::new(), 0);
+        options.above = options.above.max(following.revision()).next();
+        let serve = self.founding.serve(&options);
+        actix_web::rt::System::new().block_on(unfinished.found(options, following.drafts()))?;
+        let removed = fs::remove_file(&journal);
+        let mut live = following.into_live();
+        live.complete();
+        self.tell(Some(serve), &live.report, live.put_aside.as_ref());
+        if let Err(error) = removed {
+            eprintln!("flotilla: {} is of no use any more, and cannot be removed: {error}", journal.display());
         }
         Ok(())
     }

@@ -66,7 +66,7 @@ pub(super) struct Input {
     keys: Keys,
     /// What came and what did not.
     pub(super) report: Report,
-    aside: Option<(PathBuf, Aside)>,
+    aside: Option<Aside>,
     /// The file of what was put aside, once it is complete, and how many keys it has.
     pub(super) put_aside: Option<(PathBuf, u64)>,
 }
@@ -78,7 +78,7 @@ impl Input {
         hash: Hash,
         prefix: &str,
         keys: Keys,
-        aside: Option<&Path>,
+        aside: Option<Aside>,
     ) -> Result<Self, InputError> {
         let snapshot = Snapshot::open(path, hash)?;
         let prefix = format!("/{}/", prefix.trim_matches('/'));
@@ -93,7 +93,6 @@ impl Input {
             return Err(InputError::Exhausted(last));
         }
         let (places, report) = (Places::builtin(), Report::default());
-        let aside = aside.map(|path| (path.to_owned(), Aside::new(path)));
         let mut input = Self { snapshot, current, last, prefix, places, keys, report, aside, put_aside: None };
         input.put_definitions_first();
         input.check_encryption()?;
@@ -191,20 +190,25 @@ impl Input {
             },
         };
         self.report.refused(&resource, &whole, &why);
-        if let Some((path, aside)) = &mut self.aside {
+        if let Some(aside) = &mut self.aside {
             let added = aside.add(&whole, live.mod_revision, &why, &value);
-            added.map_err(|source| InputError::Aside { path: path.clone(), source })?;
+            added.map_err(|source| InputError::Aside { path: aside.path().into(), source })?;
         }
         Ok(None)
     }
 
     /// Nothing follows: what was put aside is durable before the store counts.
     fn end(&mut self) -> Result<(), InputError> {
-        if let Some((path, aside)) = &mut self.aside {
+        if let Some(aside) = &mut self.aside {
             let finished = aside.finish();
-            self.put_aside = finished.map_err(|source| InputError::Aside { path: path.clone(), source })?;
+            self.put_aside = finished.map_err(|source| InputError::Aside { path: aside.path().into(), source })?;
         }
         Ok(())
+    }
+
+    /// The import is complete: what was put aside stays.
+    pub(super) fn complete(&mut self) {
+        self.aside.iter_mut().for_each(Aside::complete);
     }
 }
 

@@ -39,6 +39,7 @@ fn config_map(name: &str) -> Vec<u8> {
 }
 
 fn open(path: &Path, aside: Option<&Path>) -> Result<Input, InputError> {
+    let aside = aside.map(|path| Aside::new(path, &path.with_extension("new")));
     Input::open(path, Hash::Demanded, "/registry", Keys::default(), aside)
 }
 

@@ -1,6 +1,6 @@
 //! The objects of a running API server, page by page, as the store is to keep them.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::error::Error as _;
 use std::io::Read;
 use std::path::{Path, PathBuf};
@@ -66,36 +66,73 @@ impl From<LiveError> for RestoreError {
     }
 }
 
+impl LiveError {
+    /// The code with which the server refused, if it did.
+    pub(super) fn code(&self) -> Option<u16> {
+        match self {
+            Self::Client(ClientError::Refused { code, .. })
+            | Self::Path { source: ClientError::Refused { code, .. }, .. } => Some(*code),
+            _ => None,
+        }
+    }
+}
+
 /// A resource to list.
-struct Listed {
+#[derive(Clone, Debug)]
+pub(super) struct Listed {
     /// Where its objects are.
-    path: String,
+    pub(super) path: String,
     /// What each of them is, which lists do not say.
     api_version: String,
     kind: String,
     served: Arc<Served>,
 }
 
+impl Listed {
+    /// The table that is to keep them.
+    pub(super) fn table(&self) -> &str {
+        self.served.table.as_str()
+    }
+
+    /// An object of a list, which says what it is.
+    pub(super) fn stated(&self, mut object: Value) -> Value {
+        object.set_at(&["apiVersion"], self.api_version.as_str());
+        object.set_at(&["kind"], self.kind.as_str());
+        object
+    }
+}
+
+#[cfg(test)]
+impl Listed {
+    /// The config maps of a server.
+    pub(super) fn of_config_maps() -> Self {
+        let served = Resources::builtin().stored().into_iter().find(|served| served.table.as_str() == "configmaps");
+        let (path, api_version, kind) = ("/api/v1/configmaps".into(), "v1".into(), "ConfigMap".into());
+        Self { path, api_version, kind, served: served.expect("config maps are built in") }
+    }
+}
+
 /// A server whose objects are being read.
 pub(super) struct Live {
-    client: Client,
+    client: Arc<Client>,
     /// The revision as of which the server told its definitions, if it tells numbers.
     revision: Revision,
     waiting: VecDeque<Listed>,
+    /// Groups of which a version did not answer.
+    unanswered: BTreeSet<String>,
     /// What came and what did not.
     pub(super) report: Report,
-    aside: Option<(PathBuf, Aside)>,
+    aside: Option<Aside>,
     /// The file of what was put aside, once it is complete, and how many keys it has.
     pub(super) put_aside: Option<(PathBuf, u64)>,
 }
 
 impl Live {
     /// Asks a server what it has. Refused objects are written to `aside`.
-    pub(super) fn open(kubeconfig: &Path, aside: Option<&Path>) -> Result<Self, LiveError> {
-        let client = Client::new(Kubeconfig::read(kubeconfig)?)?;
-        let aside = aside.map(|path| (path.to_owned(), Aside::new(path)));
-        let (waiting, report) = (VecDeque::new(), Report::default());
-        let mut live = Self { client, revision: Revision::ZERO, waiting, report, aside, put_aside: None };
+    pub(super) fn open(kubeconfig: &Path, aside: Option<Aside>) -> Result<Self, LiveError> {
+        let client = Arc::new(Client::new(Kubeconfig::read(kubeconfig)?)?);
+        let (waiting, unanswered, report) = (VecDeque::new(), BTreeSet::new(), Report::default());
+        let mut live = Self { client, revision: Revision::ZERO, waiting, unanswered, report, aside, put_aside: None };
         live.discover()?;
         Ok(live)
     }
@@ -105,17 +142,39 @@ impl Live {
         self.revision
     }
 
-    fn get(&self, path: &str) -> Result<Value, LiveError> {
+    /// Whom it asks.
+    pub(super) fn client(&self) -> &Arc<Client> {
+        &self.client
+    }
+
+    /// The resources that are to come, definitions first.
+    pub(super) fn resources(&self) -> Vec<Listed> {
+        self.waiting.iter().cloned().collect()
+    }
+
+    /// Whether a version of a table's group did not answer, so that it may be there although it was not found.
+    pub(super) fn is_unanswered(&self, table: &str) -> bool {
+        self.unanswered.contains(table.split_once('/').map_or("", |(group, _)| group))
+    }
+
+    /// What is at a path.
+    pub(super) fn get(&self, path: &str) -> Result<Value, LiveError> {
+        self.get_as(path, "application/json")
+    }
+
+    /// What is at a path, in a form that an `Accept` header asks for.
+    pub(super) fn get_as(&self, path: &str, accept: &str) -> Result<Value, LiveError> {
         let answer = |why: String| LiveError::Answer { path: path.to_owned(), why };
         let failed = |source| LiveError::Path { path: path.to_owned(), source };
         let mut body = Vec::new();
-        let reader = self.client.download(path).map_err(failed)?;
+        let reader = self.client.download_as(path, accept).map_err(failed)?;
         reader.take(limits::MOVING_PAGE_BYTES).read_to_end(&mut body).map_err(|error| answer(error.to_string()))?;
         json::parse(&body).map_err(|error| answer(error.to_string()))
     }
 
     /// Finds out which resources there are, and in which version each is best read.
-    fn discover(&mut self) -> Result<(), LiveError> {
+    pub(super) fn discover(&mut self) -> Result<(), LiveError> {
+        (self.waiting, self.unanswered, self.report) = Default::default();
         let mut places = Places::builtin();
         self.define(&mut places)?;
         let mut found = BTreeMap::<(String, String), Vec<(String, String)>>::new();
@@ -128,6 +187,7 @@ impl Live {
                     // Another server that answers for this version is not there.
                     let why = error.source().map_or_else(|| error.to_string(), |source| source.to_string());
                     self.report.refused(&group_version, &group_version, &why);
+                    self.unanswered.insert(group.to_owned());
                     continue;
                 }
             };
@@ -193,36 +253,44 @@ impl Live {
         Paging { live: self, token: String::new(), told: Instant::now(), ended: false }
     }
 
-    fn draft(&mut self, listed: &Listed, mut object: Value, drafts: &mut Drafts) -> Result<(), LiveError> {
-        object.set_at(&["apiVersion"], listed.api_version.as_str());
-        object.set_at(&["kind"], listed.kind.as_str());
-        let named = |field| object.str_at(&["metadata", field]).to_owned();
-        let (namespace, name, table) = (named("namespace"), named("name"), &listed.served.table);
-        let original = json::to_vec(&object);
-        let why = match stored::draft(&listed.served, &namespace, &name, &original) {
+    /// Makes of an object what the store is to keep, or puts it aside.
+    pub(super) fn draft(
+        &mut self,
+        listed: &Listed,
+        (namespace, name): (&str, &str),
+        original: &[u8],
+        drafts: &mut Drafts,
+    ) -> Result<(), LiveError> {
+        let table = &listed.served.table;
+        let why = match stored::draft(&listed.served, namespace, name, original) {
             Ok(draft) => {
                 self.report.taken(table.as_str(), draft.bytes.len());
-                drafts.push((table.clone(), listed.served.key(&namespace, &name), draft));
+                drafts.push((table.clone(), listed.served.key(namespace, name), draft));
                 return Ok(());
             }
             Err(why) => why.to_string(),
         };
         let key = format!("{}/{namespace}/{name}", listed.path);
         self.report.refused(table.as_str(), &key, &why);
-        if let Some((path, aside)) = &mut self.aside {
-            let added = aside.add(&key, 0, &why, &original);
-            added.map_err(|source| LiveError::Aside { path: path.clone(), source })?;
+        if let Some(aside) = &mut self.aside {
+            let added = aside.add(&key, 0, &why, original);
+            added.map_err(|source| LiveError::Aside { path: aside.path().into(), source })?;
         }
         Ok(())
     }
 
     /// Nothing follows: what was put aside is durable before the store counts.
-    fn end(&mut self) -> Result<(), LiveError> {
-        if let Some((path, aside)) = &mut self.aside {
+    pub(super) fn end(&mut self) -> Result<(), LiveError> {
+        if let Some(aside) = &mut self.aside {
             let finished = aside.finish();
-            self.put_aside = finished.map_err(|source| LiveError::Aside { path: path.clone(), source })?;
+            self.put_aside = finished.map_err(|source| LiveError::Aside { path: aside.path().into(), source })?;
         }
         Ok(())
+    }
+
+    /// The import is complete: what was put aside stays.
+    pub(super) fn complete(&mut self) {
+        self.aside.iter_mut().for_each(Aside::complete);
     }
 }
 
@@ -244,7 +312,9 @@ impl Paging<'_> {
         let mut drafts = Vec::new();
         let items = page.get_mut("items").and_then(Value::as_array_mut).map(std::mem::take);
         for object in items.into_iter().flatten() {
-            self.live.draft(listed, object, &mut drafts)?;
+            let object = listed.stated(object);
+            let of = (object.str_at(&["metadata", "namespace"]), object.str_at(&["metadata", "name"]));
+            self.live.draft(listed, of, &json::to_vec(&object), &mut drafts)?;
         }
         if self.told.elapsed() >= limits::MOVING_PROGRESS_INTERVAL {
             self.told = Instant::now();

@@ -1,9 +1,16 @@
 //! In the place of kube-apiserver and etcd: the command lines of tools, and who may do what by them.
 
+use std::io::Read as _;
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
 use serde_json::{Value, json};
 
 use crate::support::Connection;
 use crate::support::called::{Called, Prepared, plain, send};
+
+/// How long a server may take to start or to end.
+const PATIENCE: Duration = Duration::from_secs(60);
 
 /// What tools start, by tool.
 fn lines() -> Vec<(&'static str, Vec<&'static str>)> {
@@ -136,6 +143,54 @@ fn a_certificate_is_made_where_none_is() {
     let server = &mut start(&prepared, "envtest", &[]);
     server.until(|| certs.join("apiserver.key").exists().then_some(()));
     server.until(|| certs.join("apiserver.crt").exists().then_some(()));
+}
+
+/// Starts a program as the child of a shell, waits until `is_up`, kills the shell, and waits until both have ended.
+fn end_with_shell(program: Command, is_up: impl Fn() -> bool) {
+    let mut shell = Command::new("sh");
+    shell.args(["-c", "\"$@\" & wait", "sh"]).arg(program.get_program()).args(program.get_args());
+    shell.stdin(Stdio::null()).stderr(Stdio::null()).stdout(Stdio::piped()).env("FLOTILLA_END_WITH_PARENT", "true");
+    let mut shell = shell.spawn().expect("sh can be run");
+    let deadline = Instant::now() + PATIENCE;
+    while !is_up() {
+        assert!(Instant::now() < deadline, "it does not answer");
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    shell.kill().expect("a child");
+    shell.wait().expect("a child");
+    let (sender, ended) = std::sync::mpsc::channel();
+    let mut output = shell.stdout.take().expect("a pipe");
+    // It ends when nobody has the other end of it any more.
+    std::thread::spawn(move || sender.send(output.read_to_end(&mut Vec::new())));
+    assert!(ended.recv_timeout(PATIENCE).is_ok(), "it goes on without its parent");
+}
+
+#[test]
+fn a_server_ends_with_the_process_that_has_started_it() {
+    let prepared = Prepared::new();
+    end_with_shell(prepared.command("kube-apiserver", &line_of("envtest")), || {
+        prepared.connect(None).is_ok_and(|mut connection| connection.get("/readyz").status == 200)
+    });
+    // What was written before is complete.
+    let mut server = prepared.start("kube-apiserver", &line_of("envtest"));
+    prepared.ready(&mut server, "admin");
+    assert!(server.terminate().success());
+    let (_, flags) = lines().into_iter().find(|(tool, _)| tool.starts_with("etcd")).expect("a line");
+    end_with_shell(prepared.command("etcd", &flags), || plain(prepared.ports[1], "/health").is_some());
+}
+
+#[test]
+fn a_server_goes_on_when_only_the_thread_ends_that_has_started_it() {
+    let prepared = Prepared::new();
+    let flags = [line_of("envtest"), vec!["--end-with-parent"]].concat();
+    let mut server = std::thread::scope(|scope| {
+        let started = scope.spawn(|| prepared.start("kube-apiserver", &flags));
+        started.join().expect("a server")
+    });
+    let mut client = prepared.ready(&mut server, "admin");
+    client.get("/api/v1/namespaces/kube-system").expect(200);
+    assert!(!server.messages().contains("the end of the parent"));
+    assert!(server.terminate().success());
 }
 
 #[test]

@@ -4,7 +4,8 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
-use std::process::{Command, Output};
+use std::process::{Command, Output, Stdio};
+use std::time::Duration;
 
 use serde_json::{Value, json};
 
@@ -66,7 +67,7 @@ fn fill(client: &mut Connection) {
         "apiVersion": "move.example.com/v1", "kind": "Thing", "metadata": {"name": "a"}, "z": 1, "a": {"c": [1.5]}
     });
     let made = (0..1_000).any(|_| {
-        std::thread::sleep(std::time::Duration::from_millis(20));
+        std::thread::sleep(Duration::from_millis(20));
         client.post(THINGS, &thing).status == 201
     });
     assert!(made, "the definition is established");
@@ -112,7 +113,7 @@ fn what_goes_out_as_a_snapshot_of_etcd_comes_in_again() {
     let server = second.start_with(&["--pki-dir", authorities.to_str().expect("a text")]);
     let mut client = server.connect();
     assert!((0..1_000).any(|_| {
-        std::thread::sleep(std::time::Duration::from_millis(20));
+        std::thread::sleep(Duration::from_millis(20));
         client.get(THINGS).status == 200
     }));
     for (path, before) in paths.iter().zip(before) {
@@ -149,6 +150,45 @@ fn nothing_is_made_of_a_snapshot_that_is_not_whole() {
     assert!(import(&snapshot, &second, &[]).status.success());
     assert!(errors(&import(&snapshot, &second, &[])).contains("is not empty"));
     assert_eq!(server.connect().get(&config_map_path("a")).status, 200);
+}
+
+/// Imports, and kills that once it has begun to write.
+fn kill_while_importing(from: &Path, to: &DataDir) {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_flotilla"));
+    command.args(["import", "--from-etcd-snapshot"]).arg(from).arg("--data-dir").arg(to.path());
+    let mut child = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().expect("flotilla can be run");
+    while child.try_wait().expect("a child").is_none() && !to.path().join("restoring").exists() {
+        std::thread::sleep(Duration::from_millis(1));
+    }
+    let _ = child.kill();
+    child.wait().expect("a child");
+}
+
+#[test]
+fn an_import_that_is_killed_leaves_nothing_that_looks_complete_and_is_done_again() {
+    let first = DataDir::new();
+    let server = first.start();
+    let mut client = server.connect();
+    for number in 0..100 {
+        client.post(CONFIG_MAPS, &config_map(&format!("kept-{number:03}"), &"x".repeat(200_000))).expect(201);
+    }
+    let before = without_revisions(all(&mut client, CONFIG_MAPS));
+    let snapshot = beside(&first, "snapshot.db");
+    export(&server, "--to-etcd-snapshot", &snapshot);
+    server.kill();
+    let killed = (0..20).map(|_| DataDir::new()).find(|second| {
+        kill_while_importing(&snapshot, second);
+        // Or else it was complete already.
+        second.path().join("restoring").exists()
+    });
+    let second = killed.expect("one of them was killed in the middle");
+    let told = second.try_start().err().expect("no server takes it").messages;
+    assert!(told.contains("is not complete") && told.contains("flotilla import"), "{told}");
+    let imported = import(&snapshot, &second, &[]);
+    assert!(imported.status.success(), "{}", errors(&imported));
+    let authorities = first.path().join("pki");
+    let server = second.start_with(&["--pki-dir", authorities.to_str().expect("a text")]);
+    assert!(without_revisions(all(&mut server.connect(), CONFIG_MAPS)) == before);
 }
 
 #[test]

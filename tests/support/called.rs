@@ -118,6 +118,19 @@ impl Prepared {
         command
     }
 
+    /// Another program, with flags.
+    pub fn other(&self, program: &Path, flags: &[&str]) -> Command {
+        let mut command = Command::new(program);
+        command.args(flags.iter().map(|flag| self.filled(flag))).stdin(Stdio::null());
+        command
+    }
+
+    /// Starts another program.
+    pub fn start_other(&self, program: &Path, flags: &[&str]) -> Called {
+        let name = program.file_name().expect("a name").to_string_lossy();
+        self.spawn(self.other(program, flags), &format!("other-{name}"))
+    }
+
     /// What the program says by another name, and how it ends.
     pub fn output(&self, name: &str, flags: &[&str]) -> Output {
         self.command(name, flags).stdin(Stdio::null()).output().expect("the program can be run")
@@ -125,9 +138,12 @@ impl Prepared {
 
     /// Starts the program by another name.
     pub fn start(&self, name: &str, flags: &[&str]) -> Called {
+        self.spawn(self.command(name, flags), name)
+    }
+
+    fn spawn(&self, mut command: Command, name: &str) -> Called {
         let messages = self.directory.path().join(format!("{name}.log"));
         let log = File::create(&messages).expect("a file for messages");
-        let mut command = self.command(name, flags);
         let command = command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(log);
         Called { child: command.spawn().expect("the program can be run"), messages }
     }

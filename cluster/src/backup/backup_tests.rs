@@ -288,7 +288,54 @@ async fn nothing_is_made_of_what_is_no_backup_or_where_something_is() {
     assert!(matches!(super::restore(double, &whole).await.unwrap_err(), RestoreError::Open(OpenError::Shards(_))));
     super::restore(wanting.clone(), &whole).await.unwrap();
     std::fs::write(wanting.directory.join("restoring"), "").unwrap();
-    assert!(matches!(Store::open(wanting).await.err(), Some(OpenError::Unfinished { .. })));
+    assert!(matches!(Store::open(wanting.clone()).await.err(), Some(OpenError::Unfinished { .. })));
+    // The same command does it anew.
+    super::restore(wanting.clone(), &whole).await.unwrap();
+    let store = Store::open(wanting.clone()).await.unwrap();
+    assert_eq!(store.tables().iter().map(|table| table.len()).sum::<u64>(), 60);
+    store.shutdown().await;
+    let again = super::restore(wanting, &whole).await.unwrap_err();
+    assert!(matches!(again, RestoreError::NotEmpty { .. }), "{again}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_is_collected_for_a_store_stays_until_it_is_made() {
+    let store = seeded().await;
+    let bytes = taken(&store).await;
+    store.shutdown().await;
+    let (_files, whole) = holding(&bytes);
+    let above = check(&bytes).unwrap().1.last.next();
+    let directory = tempfile::tempdir().unwrap();
+    let options = Options { above, ..options(&directory.path().join("new")) };
+    let collected = options.directory.join("import");
+    let begin = || Unfinished::begin(&options.directory, &["import", "import.tmp"]);
+    let backup = || drafts(BackupReader::open(&bytes[..]).unwrap());
+    std::fs::create_dir(&options.directory).unwrap();
+    std::fs::write(&collected, "somebody's").unwrap();
+    assert!(matches!(begin().unwrap_err(), RestoreError::NotEmpty { .. }), "what nobody has begun");
+    std::fs::remove_file(&collected).unwrap();
+
+    let begun = begin().unwrap();
+    assert!(matches!(begin().unwrap_err(), RestoreError::Open(OpenError::Locked { .. })));
+    drop(begun);
+    std::fs::write(&collected, "collected").unwrap();
+    std::fs::write(options.directory.join("import.tmp"), "by a process that was killed").unwrap();
+    std::fs::create_dir(options.directory.join("wal")).unwrap();
+    let other = super::restore(options.clone(), &whole).await.unwrap_err();
+    assert!(matches!(&other, RestoreError::Begun { found, .. } if found.starts_with("import")), "{other}");
+    assert!(matches!(Store::open(options.clone()).await.err(), Some(OpenError::Unfinished { .. })));
+
+    let begun = begin().unwrap();
+    assert!(!options.directory.join("wal").exists());
+    let twice = backup().chain(backup());
+    assert!(matches!(begun.found(options.clone(), twice).await.unwrap_err(), RestoreError::Twice { .. }));
+    assert!(matches!(Store::open(options.clone()).await.err(), Some(OpenError::Unfinished { .. })));
+    begin().unwrap().found(options.clone(), backup()).await.unwrap();
+    assert_eq!(std::fs::read_to_string(&collected).unwrap(), "collected");
+    assert!(matches!(begin().unwrap_err(), RestoreError::NotEmpty { .. }), "it is a store now");
+    let store = Store::open(options).await.unwrap();
+    check_restored(&store, &read(&bytes).1, above.previous()).await;
+    store.shutdown().await;
 }
 
 #[tokio::test]

@@ -38,6 +38,17 @@ pub enum RestoreError {
         /// One of what there is.
         found: String,
     },
+    /// Another command has begun to make a store in the directory, and what it has collected is there.
+    #[error(
+        "data directory {directory} has {found:?} of a command that was interrupted: go on with that one, or remove the \
+         directory"
+    )]
+    Begun {
+        /// The directory.
+        directory: PathBuf,
+        /// One of what there is.
+        found: String,
+    },
     /// A store cannot be made in the directory.
     #[error(transparent)]
     Open(#[from] OpenError),
@@ -101,7 +112,8 @@ pub async fn restore(options: Options, from: &Path) -> Result<Restored, RestoreE
 
 /// Makes a store of one replica out of objects, in a data directory that is empty or not there, and closes it again.
 /// Its revisions begin above `options.above`. The store can be opened only once the last object was taken without an
-/// error and all of them are durable; otherwise there is none.
+/// error and all of them are durable; otherwise there is none. What a process has left in the directory that was killed
+/// while it made a store is removed first.
 ///
 /// # Errors
 /// See [`RestoreError`]; what `drafts` says is [`RestoreError::Source`].
@@ -109,17 +121,56 @@ pub async fn found<E>(options: Options, drafts: impl Iterator<Item = Result<Draf
 where
     RestoreError: From<E>,
 {
-    if options.above >= Revision::LAST {
-        return Err(RestoreError::Exhausted(options.above));
-    }
+    check_left(&options)?;
     let held = lock(&options)?;
     let directory = options.directory.clone();
-    refuse_content(&directory)?;
+    begin(&directory, &[])?;
     let made = make(options, held, drafts).await;
-    if made.is_err() {
-        clear(&directory);
+    if made.is_err() && clear(&directory) {
+        let _ = unmark(&directory); // a mark that stays is safe
     }
     made
+}
+
+/// A data directory in which a store is going to be made, of objects that are collected in a file in it. No store is
+/// opened in it meanwhile. It can be left at any time, also by a process that is killed, and taken up again.
+#[derive(Debug)]
+pub struct Unfinished {
+    held: File,
+    directory: PathBuf,
+}
+
+impl Unfinished {
+    /// Takes a data directory that is empty or not there, or that was begun before. `collected` are the names of the
+    /// files in it that its user makes; they stay until the store is made.
+    ///
+    /// # Errors
+    /// See [`RestoreError`]. A directory that holds something else is refused.
+    pub fn begin(directory: &Path, collected: &[&str]) -> Result<Self, RestoreError> {
+        let held = lock(&Options::new(directory))?;
+        begin(directory, collected)?;
+        Ok(Self { held, directory: directory.to_owned() })
+    }
+
+    /// Makes the store, as [`found`] does. After an error the directory is still unfinished, without a store.
+    ///
+    /// # Errors
+    /// See [`RestoreError`].
+    pub async fn found<E>(
+        self,
+        options: Options,
+        drafts: impl Iterator<Item = Result<Drafts, E>>,
+    ) -> Result<(), RestoreError>
+    where
+        RestoreError: From<E>,
+    {
+        check_left(&options)?;
+        let made = make(Options { directory: self.directory.clone(), ..options }, self.held, drafts).await;
+        if made.is_err() {
+            clear(&self.directory);
+        }
+        made
+    }
 }
 
 /// Refuses a data directory that holds a part of a backup.
@@ -134,22 +185,47 @@ fn open(path: &Path) -> Result<BackupReader<BufReader<File>>, BackupReadError> {
     BackupReader::open(BufReader::new(File::open(path)?))
 }
 
-fn refuse_content(directory: &Path) -> Result<(), RestoreError> {
+fn check_left(options: &Options) -> Result<(), RestoreError> {
+    match options.above >= Revision::LAST {
+        true => Err(RestoreError::Exhausted(options.above)),
+        false => Ok(()),
+    }
+}
+
+/// Marks a directory as unfinished, which must be empty, or marked already: what a process has made in it that was
+/// killed meanwhile is removed then, but for the files of these names.
+fn begin(directory: &Path, collected: &[&str]) -> Result<(), RestoreError> {
+    let Some(found) = content(directory, &[])? else {
+        return Ok(mark(directory).map_err(|source| OpenError::Directory { directory: directory.into(), source })?);
+    };
+    // Without the mark a file of such a name is somebody else's.
+    if !directory.join(UNFINISHED).exists() {
+        return Err(RestoreError::NotEmpty { directory: directory.into(), found });
+    }
+    clear(directory);
+    match content(directory, &[&[UNFINISHED], collected].concat())? {
+        Some(found) => Err(RestoreError::Begun { directory: directory.into(), found }),
+        None => Ok(()),
+    }
+}
+
+/// Something that is in a directory and has none of these names.
+fn content(directory: &Path, expected: &[&str]) -> Result<Option<String>, OpenError> {
     let failed = |source| OpenError::Directory { directory: directory.to_path_buf(), source };
     for entry in std::fs::read_dir(directory).map_err(failed)? {
         let found = entry.map_err(failed)?.file_name();
         // A file system of its own has the second from the beginning.
-        if found != "lock" && found != "lost+found" {
-            let found = found.to_string_lossy().into_owned();
-            return Err(RestoreError::NotEmpty { directory: directory.to_path_buf(), found });
+        if found != "lock" && found != "lost+found" && !expected.iter().any(|name| found == *name) {
+            return Ok(Some(found.to_string_lossy().into_owned()));
         }
     }
-    Ok(())
+    Ok(None)
 }
 
+/// Makes a store in a directory that is marked, and takes the mark away when it is complete.
 async fn make<E>(
     options: Options,
-    lock: File,
+    held: File,
     drafts: impl Iterator<Item = Result<Drafts, E>>,
 ) -> Result<(), RestoreError>
 where
@@ -157,8 +233,7 @@ where
 {
     let directory = options.directory.clone();
     let failed = |source| OpenError::Directory { directory: directory.clone(), source };
-    mark(&directory).map_err(failed)?;
-    let store = Store::open_on(Machine::local(), Some(lock), options).await?;
+    let store = Store::open_on(Machine::local(), Some(held), options).await?;
     let filled = fill(&store, drafts).await;
     let complete = match filled {
         Ok(()) => store.write_snapshots().await.map_err(RestoreError::Complete),
@@ -218,8 +293,8 @@ fn unmark(directory: &Path) -> io::Result<()> {
     File::open(directory)?.sync_all()
 }
 
-/// Takes away what was made in a directory that was empty before. What stays is refused by the mark, which goes last.
-fn clear(directory: &Path) {
+/// Takes away what was made in a directory that is marked. Returns whether all of it is gone.
+fn clear(directory: &Path) -> bool {
     for name in CONTENT {
         let path = directory.join(name);
         let removed = if path.is_dir() { std::fs::remove_dir_all(&path) } else { std::fs::remove_file(&path) };
@@ -227,8 +302,8 @@ fn clear(directory: &Path) {
             && error.kind() != io::ErrorKind::NotFound
         {
             tracing::warn!(path = %path.display(), %error, "what was restored in part cannot be removed");
-            return;
+            return false;
         }
     }
-    let _ = unmark(directory); // a mark that stays is safe
+    true
 }

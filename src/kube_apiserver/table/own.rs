@@ -19,6 +19,7 @@ pub(super) const FLOTILLA: Section = Section {
             "false",
             "Run the controllers that a kube-controller-manager runs otherwise.",
         ),
+        own("end-with-parent", Kind::Bool, "false", "Stop when the process that has started the server ends."),
         own("groups", Kind::Int, "0", "Groups that replicate the resources of --shards."),
         own("history-seconds", Kind::Int, "300", "Seconds of history that is kept for watches and older snapshots."),
         own("initial-cluster", Kind::Text, "", "Members that form a cluster, and where each listens for the others."),

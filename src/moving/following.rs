@@ -1,0 +1,384 @@
+//! A running API server is copied, and followed until it is told that nobody writes to it any more.
+//!
+//! What comes is kept in a [`Journal`], so that an interrupted import goes on where it was: with the resources that
+//! were not listed to their end, and with the changes since of those that were. In the end the names and versions of
+//! all objects are compared with what has come, and what differs is listed again: the watches make this last step
+//! short, and it does not depend on how far they are.
+
+use std::collections::{BTreeSet, VecDeque};
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::mpsc::Receiver;
+use std::time::{Duration, Instant};
+
+use flotilla_cluster::{Drafts, Revision};
+use flotilla_proto::json;
+use flotilla_proto::value::Value;
+use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
+
+use super::journal::Journal;
+use super::live::{Listed, Live, LiveError};
+use super::orders::Orders;
+use super::watching::{Change, Sender, Shown, waiting, watch};
+use crate::limits;
+
+/// How long to wait for a change before it is looked whether something was told.
+const LOOK: Duration = Duration::from_millis(100);
+/// Asks for the metadata of a list alone.
+const METADATA: &str = "application/json;as=PartialObjectMetadataList;v=v1;g=meta.k8s.io";
+
+/// Why a server is not followed to the end. What has come is kept.
+#[derive(Debug, thiserror::Error)]
+pub enum FollowingError {
+    /// The server cannot be asked.
+    #[error(transparent)]
+    Live(#[from] LiveError),
+    /// What has come cannot be kept.
+    #[error("cannot write {path}")]
+    Journal {
+        /// The file.
+        path: PathBuf,
+        /// Why not.
+        source: io::Error,
+    },
+    /// What has come is of another cluster.
+    #[error("{path} has objects of another cluster, whose namespace kube-system has another UID")]
+    Foreign {
+        /// The file.
+        path: PathBuf,
+    },
+    /// A group that was there does not answer.
+    #[error("{table} has come, and its group does not answer any more")]
+    Unanswered {
+        /// The table.
+        table: String,
+    },
+    /// A list is forgotten by the server before it is read.
+    #[error("{path} cannot be listed to its end: the server forgets its state before")]
+    Forgotten {
+        /// The path.
+        path: String,
+    },
+    /// A thread or signals cannot be had.
+    #[error("signals or threads cannot be had")]
+    Signals(#[source] io::Error),
+    /// It was told to stop.
+    #[error("it was interrupted")]
+    Left,
+}
+
+impl From<FollowingError> for flotilla_cluster::RestoreError {
+    fn from(error: FollowingError) -> Self {
+        Self::Source(Box::new(error))
+    }
+}
+
+/// A server that is copied and followed.
+pub(super) struct Following {
+    live: Live,
+    journal: Journal,
+    path: PathBuf,
+    orders: Orders,
+    synced: Instant,
+    told: Instant,
+}
+
+impl Following {
+    /// Begins to copy a server, or goes on with what has come to a file.
+    pub(super) fn open(live: Live, path: &Path, orders: Orders) -> Result<Self, FollowingError> {
+        let failed = |source| FollowingError::Journal { path: path.to_owned(), source };
+        let mut journal = Journal::open(path).map_err(failed)?;
+        let known = journal.count_objects();
+        let cluster = live.get("/api/v1/namespaces/kube-system")?;
+        if !journal.is_of(cluster.str_at(&["metadata", "uid"])).map_err(failed)? {
+            return Err(FollowingError::Foreign { path: path.to_owned() });
+        }
+        if known > 0 {
+            eprintln!("flotilla: {known} objects had come before");
+        }
+        let now = Instant::now();
+        Ok(Self { live, journal, path: path.to_owned(), orders, synced: now, told: now })
+    }
+
+    /// Copies, follows, and compares in the end.
+    pub(super) fn run(&mut self) -> Result<(), FollowingError> {
+        let resources = self.live.resources();
+        for (at, listed) in resources.iter().enumerate() {
+            if self.journal.reached(listed.table()).is_none() {
+                self.list(listed)?;
+            }
+            self.progress(&format!("{} resources are left", resources.len() - at - 1));
+        }
+        self.sync()?;
+        self.follow(resources)?;
+        self.compare()?;
+        self.sync()
+    }
+
+    /// The last revision that the server has shown.
+    pub(super) fn revision(&self) -> Revision {
+        Revision::new(self.journal.last()).min(Revision::LAST).max(self.live.revision())
+    }
+
+    /// The server, with the report of what was taken over.
+    pub(super) fn into_live(self) -> Live {
+        self.live
+    }
+
+    /// Applies what watches show, until it is to be taken over.
+    fn follow(&mut self, resources: Vec<Listed>) -> Result<(), FollowingError> {
+        let (sender, changes) = waiting();
+        self.is_to_leave()?;
+        if self.orders.is_to_take_over() {
+            return Ok(());
+        }
+        for listed in resources {
+            self.watch(Arc::new(listed), &sender)?;
+        }
+        eprintln!(
+            "flotilla: {} objects have come, and changes are followed; SIGUSR1 to process {} says to take over",
+            self.journal.count_objects(),
+            std::process::id()
+        );
+        loop {
+            self.is_to_leave()?;
+            if self.orders.is_to_take_over() {
+                eprintln!("flotilla: taking over");
+                return self.rest(&changes);
+            }
+            if let Ok(change) = changes.recv_timeout(LOOK) {
+                self.apply(change, Some(&sender))?;
+                self.progress("changes are followed");
+            }
+            if self.synced.elapsed() >= limits::MOVING_SYNC_INTERVAL {
+                self.sync()?;
+            }
+        }
+    }
+
+    /// Applies what has been shown already; the watches end when nobody listens.
+    fn rest(&mut self, changes: &Receiver<Change>) -> Result<(), FollowingError> {
+        for _ in 0..limits::MOVING_CHANGES_WAITING {
+            let Ok(change) = changes.try_recv() else { break };
+            self.apply(change, None)?;
+        }
+        Ok(())
+    }
+
+    fn watch(&self, listed: Arc<Listed>, changes: &Sender) -> Result<(), FollowingError> {
+        let Some(version) = self.journal.reached(listed.table()) else { return Ok(()) };
+        let begun = watch(Arc::clone(self.live.client()), listed, version.to_owned(), changes.clone());
+        begun.map_err(FollowingError::Signals)
+    }
+
+    fn apply(
+        &mut self,
+        Change { of, shown, held: _held }: Change,
+        changes: Option<&Sender>,
+    ) -> Result<(), FollowingError> {
+        let table = of.table().to_owned();
+        let applied = match shown {
+            Shown::Put(object) => self.put(&of, object).and_then(|version| self.journal.reach(&table, &version)),
+            Shown::Deleted(object) => {
+                let (namespace, name, version) = named(&object);
+                self.journal.delete(&table, (&namespace, &name)).and_then(|()| self.journal.reach(&table, &version))
+            }
+            Shown::Reached(version) => self.journal.reach(&table, &version),
+            Shown::Lost => {
+                let lost = self.journal.lose(&table);
+                self.written(lost)?;
+                let Some(changes) = changes else { return Ok(()) };
+                self.list(&of)?;
+                return self.watch(of, changes);
+            }
+        };
+        self.written(applied)
+    }
+
+    /// Keeps an object; returns its version.
+    fn put(&mut self, listed: &Listed, object: Value) -> io::Result<String> {
+        let (namespace, name, version) = named(&object);
+        let of = (&*namespace, &*name);
+        if self.journal.version(listed.table(), of) != Some(&version) {
+            self.journal.put(listed.table(), of, &version, &json::to_vec(&listed.stated(object)))?;
+        }
+        Ok(version)
+    }
+
+    /// Lists a resource to its end, if it is still there.
+    fn list(&mut self, listed: &Listed) -> Result<(), FollowingError> {
+        for _ in 0..limits::MOVING_LIST_ATTEMPTS {
+            match self.list_once(listed) {
+                Err(FollowingError::Live(error)) if error.code() == Some(410) => {}
+                Err(FollowingError::Live(error)) if error.code() == Some(404) => {
+                    let gone = self.journal.give_up(listed.table());
+                    return self.written(gone);
+                }
+                listed => return listed,
+            }
+        }
+        Err(FollowingError::Forgotten { path: listed.path.clone() })
+    }
+
+    fn list_once(&mut self, listed: &Listed) -> Result<(), FollowingError> {
+        let table = listed.table();
+        let lost = self.journal.lose(table);
+        self.written(lost)?;
+        let mut unseen: BTreeSet<_> = self.journal.names(table).into_iter().collect();
+        let (mut token, mut version) = (String::new(), String::new());
+        loop {
+            self.is_to_leave()?;
+            let mut page = self.page(listed, &token, "application/json")?;
+            for object in page.get_mut("items").and_then(Value::as_array_mut).map(std::mem::take).unwrap_or_default() {
+                let (namespace, name, _) = named(&object);
+                unseen.remove(&(namespace, name));
+                let put = self.put(listed, object).map(drop);
+                self.written(put)?;
+            }
+            (token, version) = continued(&page).unwrap_or((String::new(), version));
+            self.progress(&format!("{table} is being listed"));
+            if token.is_empty() {
+                break;
+            }
+        }
+        for (namespace, name) in unseen {
+            let deleted = self.journal.delete(table, (&namespace, &name));
+            self.written(deleted)?;
+        }
+        let reached = self.journal.reach(table, &version);
+        self.written(reached)
+    }
+
+    fn page(&self, listed: &Listed, token: &str, accept: &str) -> Result<Value, FollowingError> {
+        let token = utf8_percent_encode(token, NON_ALPHANUMERIC);
+        let path = format!("{}?limit={}&continue={token}", listed.path, limits::MOVING_PAGE_OBJECTS);
+        Ok(self.live.get_as(&path, accept)?)
+    }
+
+    /// Lists again what is not as it has come. Resources may have come and gone meanwhile.
+    fn compare(&mut self) -> Result<(), FollowingError> {
+        self.live.discover()?;
+        let resources = self.live.resources();
+        let there: BTreeSet<&str> = resources.iter().map(Listed::table).collect();
+        let tables: Vec<String> = self.journal.tables().map(str::to_owned).collect();
+        for table in tables.into_iter().filter(|table| !there.contains(&**table)) {
+            if self.live.is_unanswered(&table) {
+                return Err(FollowingError::Unanswered { table });
+            }
+            let gone = self.journal.give_up(&table);
+            self.written(gone)?;
+        }
+        for listed in &resources {
+            self.is_to_leave()?;
+            if self.journal.reached(listed.table()).is_none() || !self.is_as_it_came(listed)? {
+                self.list(listed)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether a resource has the objects that have come, in their versions, and no others.
+    fn is_as_it_came(&self, listed: &Listed) -> Result<bool, FollowingError> {
+        let (mut token, mut count) = (String::new(), 0);
+        loop {
+            let page = match self.page(listed, &token, METADATA) {
+                Ok(page) => page,
+                // To list it again finds out what is so.
+                Err(FollowingError::Live(error)) if matches!(error.code(), Some(404 | 406 | 410)) => return Ok(false),
+                Err(error) => return Err(error),
+            };
+            for object in page.list_at(&["items"]) {
+                let (namespace, name, version) = named(object);
+                if self.journal.version(listed.table(), (&namespace, &name)) != Some(&version) {
+                    return Ok(false);
+                }
+                count += 1;
+            }
+            match continued(&page) {
+                Some((next, _)) if !next.is_empty() => token = next,
+                _ => return Ok(count == self.journal.names(listed.table()).len()),
+            }
+        }
+    }
+
+    /// All objects that have come, definitions first, some at a time.
+    pub(super) fn drafts(&mut self) -> impl Iterator<Item = Result<Drafts, FollowingError>> + '_ {
+        let resources = self.live.resources().into_iter();
+        let named = resources.map(|listed| (self.journal.names(listed.table()), listed));
+        let mut left: VecDeque<_> = named.collect();
+        let mut ended = false;
+        std::iter::from_fn(move || {
+            let (mut drafts, mut bytes) = (Vec::new(), 0);
+            while let Some((names, listed)) = left.front_mut() {
+                let Some(of) = names.pop() else {
+                    left.pop_front();
+                    continue;
+                };
+                match self.draft(listed, &of, &mut drafts) {
+                    Ok(length) => bytes += length,
+                    Err(error) => return Some(Err(error)),
+                }
+                if bytes >= limits::MOVING_CHUNK_BYTES {
+                    return Some(Ok(drafts));
+                }
+            }
+            if !drafts.is_empty() {
+                return Some(Ok(drafts));
+            }
+            match std::mem::replace(&mut ended, true) {
+                true => None,
+                false => self.live.end().err().map(|error| Err(error.into())),
+            }
+        })
+    }
+
+    /// Adds what the store is to keep of an object; returns how many bytes it had.
+    fn draft(&mut self, listed: &Listed, of: &(String, String), drafts: &mut Drafts) -> Result<usize, FollowingError> {
+        let read = self.journal.read(listed.table(), of);
+        let Some(bytes) = read.map_err(|source| self.failed(source))? else { return Ok(0) };
+        self.live.draft(listed, (&of.0, &of.1), &bytes, drafts)?;
+        Ok(bytes.len())
+    }
+
+    fn is_to_leave(&mut self) -> Result<(), FollowingError> {
+        if !self.orders.is_to_leave() {
+            return Ok(());
+        }
+        self.sync()?;
+        Err(FollowingError::Left)
+    }
+
+    fn sync(&mut self) -> Result<(), FollowingError> {
+        self.synced = Instant::now();
+        let synced = self.journal.sync();
+        self.written(synced)
+    }
+
+    fn written(&self, written: io::Result<()>) -> Result<(), FollowingError> {
+        written.map_err(|source| self.failed(source))
+    }
+
+    fn failed(&self, source: io::Error) -> FollowingError {
+        FollowingError::Journal { path: self.path.clone(), source }
+    }
+
+    fn progress(&mut self, what: &str) {
+        if self.told.elapsed() >= limits::MOVING_PROGRESS_INTERVAL {
+            self.told = Instant::now();
+            eprintln!("flotilla: {} objects have come, {what}", self.journal.count_objects());
+        }
+    }
+}
+
+/// Namespace, name and version of an object.
+fn named(object: &Value) -> (String, String, String) {
+    let of = |field| object.str_at(&["metadata", field]).to_owned();
+    (of("namespace"), of("name"), of("resourceVersion"))
+}
+
+/// Where a list goes on, and as of which version it is.
+fn continued(page: &Value) -> Option<(String, String)> {
+    let of = |field| page.str_at(&["metadata", field]).to_owned();
+    page.get("metadata").map(|_| (of("continue"), of("resourceVersion")))
+}

@@ -1,0 +1,291 @@
+//! What has come from a running API server, in one file: it survives that the import is interrupted.
+//!
+//! The file is a sequence of records, each with its length and checksum. What comes last counts; the end of a file that
+//! was cut off in the middle of a record is left out when it is read again.
+
+use std::collections::BTreeMap;
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, BufReader, BufWriter, Read, Write};
+use std::os::unix::fs::{FileExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+
+use serde::{Deserialize, Serialize};
+
+use crate::limits;
+
+/// The extension of the file that takes the place of the first one when that is written anew.
+pub(super) const BESIDE: &str = "tmp";
+/// Bytes before each record: its length and its checksum.
+const HEAD: usize = 8;
+
+/// A record, without the bytes of the object that may follow it.
+#[derive(Debug, Serialize, Deserialize)]
+enum Record {
+    /// Whose objects these are.
+    Of { cluster: String },
+    /// An object is there, as of a resourceVersion of its own; its bytes follow.
+    Put { table: String, namespace: String, name: String, version: String },
+    /// An object is not there.
+    Deleted { table: String, namespace: String, name: String },
+    /// Everything of a table has come, as of a resourceVersion.
+    Reached { table: String, version: String },
+    /// It is not known what has changed in a table: it is to be listed again.
+    Lost { table: String },
+    /// A table is not there any more.
+    Gone { table: String },
+}
+
+/// Where an object is in the file, and how many bytes its record has.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Place {
+    offset: u64,
+    length: u32,
+    record: u64,
+    version: String,
+}
+
+/// What has come of a table. Objects are by namespace and name.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+struct Came {
+    /// As of when all of it has come, if it has.
+    reached: Option<String>,
+    objects: BTreeMap<(String, String), Place>,
+}
+
+/// The file, and what is where in it.
+#[derive(Debug)]
+pub(super) struct Journal {
+    path: PathBuf,
+    file: BufWriter<File>,
+    written: u64,
+    /// Bytes of the records of objects that are there.
+    live: u64,
+    /// Bytes that need not count, beside those that do, before the file is written anew.
+    outdated: u64,
+    cluster: Option<String>,
+    tables: BTreeMap<String, Came>,
+}
+
+impl Journal {
+    /// Where a file is written anew.
+    fn beside(path: &Path) -> PathBuf {
+        path.with_extension(BESIDE)
+    }
+
+    /// Opens a file, or makes it. What cannot be read at its end is cut off.
+    pub(super) fn open(path: &Path) -> io::Result<Self> {
+        // Of a process that was killed while it wrote the file anew.
+        match fs::remove_file(Self::beside(path)) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
+            _ => Self::read_from(path),
+        }
+    }
+
+    fn read_from(path: &Path) -> io::Result<Self> {
+        let file = OpenOptions::new().read(true).write(true).create(true).truncate(false).mode(0o600).open(path)?;
+        let mut journal = Self {
+            path: path.to_owned(),
+            file: BufWriter::with_capacity(1 << 20, file.try_clone()?),
+            written: 0,
+            live: 0,
+            outdated: limits::MOVING_OUTDATED_BYTES,
+            cluster: None,
+            tables: BTreeMap::new(),
+        };
+        let mut reader = BufReader::with_capacity(1 << 20, &file);
+        let size = file.metadata()?.len();
+        while let Some((record, body)) = read(&mut reader, size - journal.written)? {
+            journal.count(record, body);
+        }
+        file.set_len(journal.written)?;
+        io::Seek::seek(&mut journal.file, io::SeekFrom::Start(journal.written))?;
+        Ok(journal)
+    }
+
+    /// Says whose objects these are; `false` if they are another cluster's.
+    pub(super) fn is_of(&mut self, cluster: &str) -> io::Result<bool> {
+        if self.cluster.is_none() {
+            self.add(&Record::Of { cluster: cluster.to_owned() }, b"")?;
+        }
+        Ok(self.cluster.as_deref() == Some(cluster))
+    }
+
+    /// Adds an object.
+    pub(super) fn put(&mut self, table: &str, of: (&str, &str), version: &str, object: &[u8]) -> io::Result<()> {
+        let (table, namespace, name) = (table.to_owned(), of.0.to_owned(), of.1.to_owned());
+        self.add(&Record::Put { table, namespace, name, version: version.to_owned() }, object)
+    }
+
+    /// Takes an object away.
+    pub(super) fn delete(&mut self, table: &str, (namespace, name): (&str, &str)) -> io::Result<()> {
+        let (table, namespace, name) = (table.to_owned(), namespace.to_owned(), name.to_owned());
+        self.add(&Record::Deleted { table, namespace, name }, b"")
+    }
+
+    /// All changes of a table up to a version have come.
+    pub(super) fn reach(&mut self, table: &str, version: &str) -> io::Result<()> {
+        self.add(&Record::Reached { table: table.to_owned(), version: version.to_owned() }, b"")
+    }
+
+    /// A table is to be listed again.
+    pub(super) fn lose(&mut self, table: &str) -> io::Result<()> {
+        self.add(&Record::Lost { table: table.to_owned() }, b"")
+    }
+
+    /// A table is not there any more.
+    pub(super) fn give_up(&mut self, table: &str) -> io::Result<()> {
+        self.add(&Record::Gone { table: table.to_owned() }, b"")
+    }
+
+    /// Up to which version all changes of a table have come, if it was listed.
+    pub(super) fn reached(&self, table: &str) -> Option<&str> {
+        self.tables.get(table)?.reached.as_deref()
+    }
+
+    /// The version of an object that has come.
+    pub(super) fn version(&self, table: &str, (namespace, name): (&str, &str)) -> Option<&str> {
+        let place = self.tables.get(table)?.objects.get(&(namespace.to_owned(), name.to_owned()))?;
+        Some(&place.version)
+    }
+
+    /// The tables of which something has come.
+    pub(super) fn tables(&self) -> impl Iterator<Item = &str> {
+        self.tables.keys().map(String::as_str)
+    }
+
+    /// The names of all objects of a table.
+    pub(super) fn names(&self, table: &str) -> Vec<(String, String)> {
+        self.tables.get(table).map(|came| came.objects.keys().cloned().collect()).unwrap_or_default()
+    }
+
+    /// How many objects there are.
+    pub(super) fn count_objects(&self) -> usize {
+        self.tables.values().map(|came| came.objects.len()).sum()
+    }
+
+    /// The largest resourceVersion that is a number.
+    pub(super) fn last(&self) -> u64 {
+        let versions = self
+            .tables
+            .values()
+            .flat_map(|came| came.reached.iter().chain(came.objects.values().map(|place| &place.version)));
+        versions.filter_map(|version| version.parse().ok()).max().unwrap_or(0)
+    }
+
+    /// The bytes of an object that has come; it must have been made durable.
+    pub(super) fn read(&self, table: &str, of: &(String, String)) -> io::Result<Option<Vec<u8>>> {
+        let Some(place) = self.tables.get(table).and_then(|came| came.objects.get(of)) else { return Ok(None) };
+        let mut bytes = vec![0; place.length as usize];
+        self.file.get_ref().read_exact_at(&mut bytes, place.offset)?;
+        Ok(Some(bytes))
+    }
+
+    /// Makes durable what was added. When most of the file does not count any more, it is written anew.
+    pub(super) fn sync(&mut self) -> io::Result<()> {
+        self.file.flush()?;
+        if self.written > 2 * self.live + self.outdated {
+            self.rewrite()?;
+        }
+        self.file.get_ref().sync_data()
+    }
+
+    /// Writes what counts to a new file, which takes the place of this one.
+    fn rewrite(&mut self) -> io::Result<()> {
+        let beside = Self::beside(&self.path);
+        let _ = fs::remove_file(&beside); // of an attempt that failed
+        let mut anew = Self { outdated: self.outdated, ..Self::read_from(&beside)? };
+        if let Some(cluster) = &self.cluster {
+            anew.is_of(cluster)?;
+        }
+        for (table, came) in &self.tables {
+            for (of, place) in &came.objects {
+                let bytes = self.read(table, of)?.unwrap_or_default();
+                anew.put(table, (&of.0, &of.1), &place.version, &bytes)?;
+            }
+            if let Some(version) = &came.reached {
+                anew.reach(table, version)?;
+            }
+        }
+        anew.file.flush()?;
+        anew.file.get_ref().sync_all()?;
+        fs::rename(&beside, &self.path)?;
+        if let Some(parent) = self.path.parent() {
+            File::open(parent)?.sync_all()?;
+        }
+        anew.path.clone_from(&self.path);
+        *self = anew;
+        Ok(())
+    }
+
+    fn add(&mut self, record: &Record, object: &[u8]) -> io::Result<()> {
+        let mut body = serde_json::to_vec(record)?;
+        body.push(b'\n');
+        body.extend_from_slice(object);
+        let length = u32::try_from(body.len()).map_err(|_| io::Error::from(io::ErrorKind::FileTooLarge))?;
+        self.file.write_all(&length.to_le_bytes())?;
+        self.file.write_all(&crc32c::crc32c(&body).to_le_bytes())?;
+        self.file.write_all(&body)?;
+        // What is counted is read as it will be read again.
+        if let Some(record) = parse(&body) {
+            self.count(record, body.len());
+        }
+        Ok(())
+    }
+
+    /// Notes a record that ends where the next one begins.
+    fn count(&mut self, (record, object): (Record, usize), body: usize) {
+        let whole = (HEAD + body) as u64;
+        let end = self.written + whole;
+        match record {
+            Record::Of { cluster } => self.cluster = Some(cluster),
+            Record::Put { table, namespace, name, version } => {
+                let place = Place { offset: end - object as u64, length: object as u32, record: whole, version };
+                self.live += whole;
+                let before = self.tables.entry(table).or_default().objects.insert((namespace, name), place);
+                self.live -= before.map_or(0, |place| place.record);
+            }
+            Record::Deleted { table, namespace, name } => {
+                let before = self.tables.get_mut(&table).and_then(|came| came.objects.remove(&(namespace, name)));
+                self.live -= before.map_or(0, |place| place.record);
+            }
+            Record::Reached { table, version } => self.tables.entry(table).or_default().reached = Some(version),
+            Record::Lost { table } => self.tables.entry(table).or_default().reached = None,
+            Record::Gone { table } => {
+                let gone = self.tables.remove(&table).unwrap_or_default();
+                self.live -= gone.objects.values().map(|place| place.record).sum::<u64>();
+            }
+        }
+        self.written = end;
+    }
+}
+
+/// A record, and how many bytes of an object follow it.
+fn parse(body: &[u8]) -> Option<(Record, usize)> {
+    let end = body.iter().position(|byte| *byte == b'\n')?;
+    Some((serde_json::from_slice(&body[..end]).ok()?, body.len() - end - 1))
+}
+
+/// The next record and the length of its body, of a file of which so many bytes are left. `None` stands for the end,
+/// also for one in the middle of a record.
+fn read(reader: &mut impl Read, left: u64) -> io::Result<Option<((Record, usize), usize)>> {
+    if left < HEAD as u64 {
+        return Ok(None);
+    }
+    let mut head = [0; HEAD];
+    reader.read_exact(&mut head)?;
+    let word = |at: usize| u32::from_le_bytes([head[at], head[at + 1], head[at + 2], head[at + 3]]);
+    let length = word(0) as usize;
+    if length as u64 > left - HEAD as u64 {
+        return Ok(None);
+    }
+    let mut body = vec![0; length];
+    reader.read_exact(&mut body)?;
+    if crc32c::crc32c(&body) != word(4) {
+        return Ok(None);
+    }
+    Ok(parse(&body).map(|record| (record, length)))
+}
+
+#[cfg(test)]
+#[path = "journal_tests.rs"]
+mod tests;

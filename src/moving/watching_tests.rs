@@ -1,0 +1,96 @@
+use std::cell::RefCell;
+use std::time::Instant;
+
+use super::*;
+
+fn watching(changes: Sender, pause: Duration) -> Watch {
+    Watch { of: Arc::new(Listed::of_config_maps()), version: "5".to_owned(), changes, pause }
+}
+
+fn gone() -> ClientError {
+    ClientError::Refused { code: 410, message: String::new(), unknown: String::new() }
+}
+
+fn event(of: &str, version: &str, text: &str) -> String {
+    let metadata = format!(r#"{{"name":"a","namespace":"b","resourceVersion":"{version}"}}"#);
+    format!(r#"{{"type":"{of}","object":{{"metadata":{metadata},"data":{{"a":"{text}"}}}}}}"#) + "\n"
+}
+
+/// The answers to one request after the other, and then that the place is lost; returns what was asked for.
+fn run(watch: Watch, answers: &[String]) -> (Vec<String>, Result<(), Unheard>) {
+    let asked = RefCell::new(Vec::new());
+    let result = watch.run(|path| {
+        let (_, version) = path.rsplit_once('=').unwrap();
+        asked.borrow_mut().push(version.to_owned());
+        answers.get(asked.borrow().len() - 1).map(|answer| io::Cursor::new(answer.clone())).ok_or_else(gone)
+    });
+    (asked.into_inner(), result)
+}
+
+#[test]
+fn a_watch_goes_on_where_it_was_and_not_at_once() {
+    let (sender, receiver) = waiting();
+    let pause = Duration::from_millis(30);
+    let began = Instant::now();
+    let answers = [
+        event("ADDED", "6", "x") + &event("BOOKMARK", "9", ""),
+        String::new(),
+        event("DELETED", "10", "") + &event("ADDED", "11", "x")[..20],
+        event("ADDED", "", "x"),
+        r#"{"type":"ERROR","object":{"code":500}}"#.to_owned(),
+    ];
+    let (asked, result) = run(watching(sender, pause), &answers);
+    assert!(result.is_ok());
+    assert_eq!(asked, ["5", "9", "9", "10", "10", "10"]);
+    assert!(began.elapsed() >= 5 * pause);
+    let shown: Vec<Shown> = receiver.iter().map(|change| change.shown).collect();
+    assert!(
+        matches!(&shown[..], [Shown::Put(_), Shown::Reached(to), Shown::Deleted(_), Shown::Lost] if to == "9"),
+        "{shown:?}"
+    );
+}
+
+#[test]
+fn a_place_in_the_history_is_lost_when_the_server_says_so_and_after_what_is_too_large() {
+    for answer in [
+        r#"{"type":"ERROR","object":{"code":410}}"#.to_owned(),
+        event("ADDED", "6", &"x".repeat(limits::MOVING_CHANGE_BYTES)),
+    ] {
+        let (sender, receiver) = waiting();
+        let (asked, result) = run(watching(sender, Duration::ZERO), &[answer]);
+        assert_eq!((asked.len(), result.is_ok()), (1, true));
+        let shown: Vec<Shown> = receiver.iter().map(|change| change.shown).collect();
+        assert!(matches!(shown[..], [Shown::Lost]));
+    }
+}
+
+#[test]
+fn changes_that_wait_are_bounded_in_bytes() {
+    let (sender, receiver) = waiting();
+    let part = limits::MOVING_CHANGES_BYTES / 4;
+    let answers = [(0..7).map(|at| event("ADDED", &(10 + at).to_string(), &"x".repeat(part))).collect()];
+    let room = Arc::clone(&sender.room);
+    let reading = std::thread::spawn(move || run(watching(sender, Duration::ZERO), &answers).1.is_ok());
+    let mut count = 0;
+    while let Ok(first) = receiver.recv() {
+        let mut waited: Vec<Change> = receiver.try_iter().collect();
+        waited.push(first);
+        let bytes: usize = waited.iter().map(|change| change.held.bytes).sum();
+        assert!(*room.left.lock() <= limits::MOVING_CHANGES_BYTES - bytes);
+        assert!(bytes <= limits::MOVING_CHANGES_BYTES && waited.len() <= 4, "three, and that the place is lost");
+        count += waited.len();
+    }
+    assert_eq!((count, *room.left.lock()), (8, limits::MOVING_CHANGES_BYTES));
+    assert!(reading.join().unwrap());
+}
+
+#[test]
+fn a_watch_that_waits_for_room_ends_when_nobody_listens() {
+    let (sender, receiver) = waiting();
+    let part = limits::MOVING_CHANGES_BYTES / 2;
+    let answers = [(0..7).map(|at| event("ADDED", &(10 + at).to_string(), &"x".repeat(part))).collect()];
+    let reading = std::thread::spawn(move || run(watching(sender, Duration::ZERO), &answers).1.is_err());
+    assert!(receiver.recv().is_ok());
+    drop(receiver);
+    assert!(reading.join().unwrap());
+}
