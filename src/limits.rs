@@ -204,9 +204,6 @@ pub const BACKUPS: usize = 2;
 /// Bytes of an answer to a command about the cluster that are read.
 pub const ADMINISTRATION_ANSWER_BYTES: u64 = 4 * 1_048_576;
 
-/// Bytes of `/metrics` that `flotilla status` and `flotilla doctor` read; more is an error of theirs.
-pub const METRICS_ANSWER_BYTES: u64 = 64 * 1_048_576;
-
 /// Shortest time after which a watch without `timeoutSeconds` ends; the longest is twice that.
 pub const WATCH_TIMEOUT_MIN: Duration = Duration::from_secs(1_800);
 
@@ -449,3 +446,54 @@ pub const MOVING_PAGE_BYTES: u64 = 1 << 30;
 pub const MOVING_PROGRESS_INTERVAL: Duration = Duration::from_secs(2);
 /// Keys that share one lease, as the reference has it.
 pub const MOVING_LEASE_KEYS: u64 = 1_000;
+
+/// Slow requests that are kept to be shown.
+pub const SLOW_REQUESTS: usize = 20;
+
+/// How long they are kept.
+pub const SLOW_REQUESTS_WINDOW: Duration = Duration::from_secs(600);
+
+/// Characters of the path of a slow request that are kept.
+pub const SLOW_REQUEST_PATH_CHARACTERS: usize = 256;
+
+/// Characters of the name of its client that are kept.
+pub const SLOW_REQUEST_CLIENT_CHARACTERS: usize = 96;
+
+/// Warnings of the log that are kept to be shown.
+pub const RECENT_WARNINGS: usize = 100;
+
+/// Characters of each of them.
+pub const RECENT_WARNING_CHARACTERS: usize = 600;
+
+/// Types of requests that an overview tells: the most frequent.
+pub const OVERVIEW_REQUESTS: usize = 100;
+
+/// Resources that an overview tells: those that take most memory.
+pub const OVERVIEW_RESOURCES: usize = 64;
+
+/// Watches that are behind and that an overview tells: those that are furthest.
+pub const OVERVIEW_WATCHES: usize = 10;
+
+/// Bytes of an overview that the commands of administrators read.
+pub const OVERVIEW_BYTES: u64 = 16 << 20;
+
+/// One-time links to the console that are not used yet; the oldest make room.
+pub const CONSOLE_LINKS: usize = 64;
+
+/// How long such a link can be used.
+pub const CONSOLE_LINK_LIFETIME: Duration = Duration::from_secs(300);
+
+/// Browsers that may see the console because of a link; the oldest make room.
+pub const CONSOLE_SESSIONS: usize = 256;
+
+/// How long such a browser may see it.
+pub const CONSOLE_SESSION_LIFETIME: Duration = Duration::from_secs(8 * 3_600);
+
+/// Consoles that are kept up to date at a time; more are answered with 429.
+pub const CONSOLE_STREAMS: usize = 16;
+
+/// How often a console is brought up to date.
+pub const CONSOLE_INTERVAL: Duration = Duration::from_secs(2);
+
+/// How long a console is kept up to date until it has to ask again, so that whoever may not see it any more does not.
+pub const CONSOLE_STREAM_LIFETIME: Duration = Duration::from_secs(300);

@@ -10,6 +10,7 @@ use rustls::crypto::{CryptoProvider, ring};
 use rustls::pki_types::PrivateKeyDer;
 use rustls::pki_types::pem::PemObject;
 use rustls::sign::CertifiedKey;
+use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use ureq::http::Response;
 use ureq::tls::{Certificate, ClientCert, PrivateKey, RootCerts, TlsConfig};
@@ -130,7 +131,7 @@ impl Client {
             request = request.header("Authorization", format!("Bearer {token}"));
         }
         let (code, body) = self.whole(request.call())?;
-        self.understood(code, &body)
+        self.decoded(code, &body)
     }
 
     /// Begins to fetch what is at a path, however long that takes and however much it is.
@@ -156,21 +157,38 @@ impl Client {
         Err(self.refusal(code, &body))
     }
 
-    /// The text at a path, such as that of `/metrics`, and the HTTP status code with which it came.
+    /// What JSON at a path says.
     ///
     /// # Errors
-    /// See [`ClientError`]. A code that tells of a failure is none.
-    pub fn text(&self, path: &str) -> Result<(u16, String), ClientError> {
+    /// See [`ClientError`].
+    pub fn read<T: DeserializeOwned>(&self, path: &str) -> Result<T, ClientError> {
         let mut request = self.agent.get(format!("{}{path}", self.server));
         if let Some(token) = &self.token {
             request = request.header("Authorization", format!("Bearer {token}"));
         }
-        let (code, body) = self.up_to(request.call(), limits::METRICS_ANSWER_BYTES)?;
-        if body.len() as u64 == limits::METRICS_ANSWER_BYTES {
+        let (code, body) = self.up_to(request.call(), limits::OVERVIEW_BYTES)?;
+        if body.len() as u64 == limits::OVERVIEW_BYTES {
             return Err(ClientError::TooLong { server: self.server.clone(), path: path.to_owned() });
         }
-        let text = String::from_utf8(body).map_err(|_| self.refusal(code, b""))?;
-        Ok((code, text))
+        self.decoded(code, &body)
+    }
+
+    /// Asks for something to be made, by a POST without a body to a path.
+    ///
+    /// # Errors
+    /// See [`ClientError`].
+    pub fn obtain<T: DeserializeOwned>(&self, path: &str) -> Result<T, ClientError> {
+        let mut request = self.agent.post(format!("{}{path}", self.server));
+        if let Some(token) = &self.token {
+            request = request.header("Authorization", format!("Bearer {token}"));
+        }
+        let (code, body) = self.whole(request.send_empty())?;
+        self.decoded(code, &body)
+    }
+
+    /// URL of the server.
+    pub fn server(&self) -> &str {
+        &self.server
     }
 
     /// Asks for a change, of a path below [`CLUSTER_PATH`].
@@ -186,7 +204,7 @@ impl Client {
         let (code, body) = self.whole(request.content_type("application/json").send(text))?;
         match code {
             504 => Ok(Changed::GoingOn),
-            _ => self.understood(code, &body).map(Changed::Done),
+            _ => self.decoded(code, &body).map(Changed::Done),
         }
     }
 
@@ -223,8 +241,8 @@ impl Client {
         Ok((code, body))
     }
 
-    fn understood(&self, code: u16, body: &[u8]) -> Result<ClusterView, ClientError> {
-        if code == 200 {
+    fn decoded<T: DeserializeOwned>(&self, code: u16, body: &[u8]) -> Result<T, ClientError> {
+        if matches!(code, 200 | 201) {
             return serde_json::from_slice(body).map_err(|_| self.refusal(code, b""));
         }
         Err(self.refusal(code, body))

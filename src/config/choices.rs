@@ -32,6 +32,18 @@ pub enum EndpointReconciler {
     None,
 }
 
+/// From where the console can be seen.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum ConsoleAccess {
+    /// From nowhere.
+    Off,
+    /// From this machine.
+    Loopback,
+    /// From wherever the API is reached.
+    Network,
+}
+
 /// A version of TLS, as Go calls it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum, Serialize, Deserialize)]
 pub enum TlsVersion {

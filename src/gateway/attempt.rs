@@ -5,9 +5,10 @@ use std::error::Error;
 use std::pin::Pin;
 use std::rc::Rc;
 use std::task::{Context, Poll, ready};
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, UNIX_EPOCH};
 
 use actix_web::body::{BodySize, BoxBody, MessageBody};
+use actix_web::http::header::USER_AGENT;
 use actix_web::rt::task::JoinHandle;
 use actix_web::{HttpResponse, web};
 use bytes::Bytes;
@@ -15,10 +16,13 @@ use metrics::Gauge;
 
 use super::Gateway;
 use super::flow::Lane;
+use super::handler::{Head, header};
 use crate::ahead::Ahead;
 use crate::limits;
 use crate::metrics::requests::Route;
+use crate::metrics::slowest::SlowRequest;
 use crate::transport::{Outlet, Wait};
+use crate::wall_clock;
 use crate::watchdog::{Stage, Work, during};
 
 /// What is known of a request so far.
@@ -91,10 +95,46 @@ impl Course {
         }
     }
 
-    fn answered(&mut self, gateway: &Gateway, code: u16, bytes: u64) {
+    /// What is told of it once its answer has been taken. Watches and connections pay nothing for that.
+    fn kept(&self, line: Line<'_>) -> Option<Box<(String, String)>> {
+        let is_told = self.route.as_ref().is_some_and(|route| !route.lasts());
+        is_told.then(|| Box::new((line.path.to_owned(), line.client.to_owned())))
+    }
+
+    fn answered(&mut self, gateway: &Gateway, code: u16, bytes: u64, line: Line<'_>) {
         if let Some(route) = self.route.take() {
-            let metrics = &gateway.registry.metrics;
-            metrics.requests.answered(metrics.meter(), &route, code, self.began.elapsed(), bytes);
+            let (metrics, took) = (&gateway.registry.metrics, self.began.elapsed());
+            metrics.requests.answered(metrics.meter(), &route, code, took, bytes);
+            if !route.lasts() {
+                metrics.slowest.ended(self.began + took, took, || line.slow(&route, took, code, bytes));
+            }
+        }
+    }
+}
+
+/// What of a request's head is told if it was slow.
+#[derive(Clone, Copy)]
+pub(super) struct Line<'r> {
+    path: &'r str,
+    client: &'r str,
+}
+
+impl<'r> Line<'r> {
+    pub(super) fn of(head: &Head<'r>) -> Self {
+        Self { path: head.path, client: header(head.request, &USER_AGENT) }
+    }
+
+    fn slow(self, route: &Route, took: Duration, code: u16, bytes: u64) -> SlowRequest {
+        let (verb, resource) = route.named();
+        SlowRequest {
+            at_seconds: wall_clock::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs_f64(),
+            seconds: took.as_secs_f64(),
+            verb: verb.to_owned(),
+            resource,
+            path: self.path.chars().take(limits::SLOW_REQUEST_PATH_CHARACTERS).collect(),
+            code,
+            bytes,
+            client: self.client.chars().take(limits::SLOW_REQUEST_CLIENT_CHARACTERS).collect(),
         }
     }
 }
@@ -112,16 +152,17 @@ impl Attempt {
 
     /// Ends with an answer. One whose body is large, or still to be made, lasts until that has been taken by the
     /// connection.
-    pub(super) fn answer(mut self, response: HttpResponse, outlet: Outlet) -> HttpResponse {
+    pub(super) fn answer(mut self, response: HttpResponse, outlet: Outlet, line: Line<'_>) -> HttpResponse {
         let code = response.status().as_u16();
         let size = response.body().size();
         match size {
-            BodySize::None => self.course.answered(&self.gateway, code, 0),
+            BodySize::None => self.course.answered(&self.gateway, code, 0, line),
             BodySize::Sized(bytes) if bytes <= limits::LIST_CHUNK_BYTES as u64 => {
-                self.course.answered(&self.gateway, code, bytes);
+                self.course.answered(&self.gateway, code, bytes, line);
             }
             BodySize::Sized(_) | BodySize::Stream => {
-                return response.map_body(|_, body| BoxBody::new(Streamed::of(self, code, size, body, outlet)));
+                let sent = Sent { code, size, line: self.course.kept(line) };
+                return response.map_body(|_, body| BoxBody::new(Streamed::of(self, sent, body, outlet)));
             }
         }
         response
@@ -177,11 +218,18 @@ impl Source {
     }
 }
 
+/// What is known of an answer whose body is taken part by part.
+struct Sent {
+    code: u16,
+    size: BodySize,
+    /// Path and client, where it may be told that it was slow.
+    line: Option<Box<(String, String)>>,
+}
+
 /// A body that is taken part by part.
 struct Streamed {
     body: Rc<RefCell<Source>>,
-    size: BodySize,
-    code: u16,
+    sent: Sent,
     bytes: u64,
     expiry: Option<JoinHandle<()>>,
     attempt: Attempt,
@@ -191,7 +239,7 @@ struct Streamed {
 }
 
 impl Streamed {
-    fn of(mut attempt: Attempt, code: u16, size: BodySize, body: BoxBody, outlet: Outlet) -> Self {
+    fn of(mut attempt: Attempt, sent: Sent, body: BoxBody, outlet: Outlet) -> Self {
         let source = match body.try_into_bytes() {
             Ok(bytes) if bytes.is_unique() => {
                 let mut ahead = Ahead::default();
@@ -208,7 +256,7 @@ impl Streamed {
         let work = Work::new(Stage::Sending, "GET", served);
         let body = Rc::new(RefCell::new(source));
         let expiry = attempt.course.ends.map(|ends| attempt.expire(ends, Rc::clone(&body), outlet.clone()));
-        Self { body, size, code, bytes: 0, expiry, attempt, outlet, wait: Wait::default(), work }
+        Self { body, sent, bytes: 0, expiry, attempt, outlet, wait: Wait::default(), work }
     }
 }
 
@@ -216,7 +264,7 @@ impl MessageBody for Streamed {
     type Error = Box<dyn Error>;
 
     fn size(&self) -> BodySize {
-        self.size
+        self.sent.size
     }
 
     fn poll_next(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Result<Bytes, Self::Error>>> {
@@ -239,8 +287,10 @@ impl Drop for Streamed {
         if let Some(expiry) = &self.expiry {
             expiry.abort();
         }
-        let Attempt { gateway, course } = &mut self.attempt;
-        course.answered(gateway, self.code, self.bytes);
+        let (Attempt { gateway, course }, sent) = (&mut self.attempt, &self.sent);
+        let (path, client) = sent.line.as_deref().map_or(("", ""), |(path, client)| (path, client));
+        let line = Line { path, client };
+        course.answered(gateway, sent.code, self.bytes, line);
     }
 }
 

@@ -7,7 +7,7 @@ use actix_web::{HttpRequest, HttpResponse, web};
 use super::attempt::Course;
 use super::handler::Head;
 use super::routing::Routed;
-use super::{Gateway, backup, members};
+use super::{Gateway, backup, console, members, overview};
 use crate::access::tokens;
 use crate::answer;
 use crate::discovery;
@@ -32,6 +32,8 @@ pub(super) async fn respond(
         Routed::Metrics => measured(gateway, head, false, caller).await,
         Routed::HealthMetrics => measured(gateway, head, true, caller).await,
         Routed::Cluster(asked) => Box::pin(members::respond(gateway, head, &asked, payload, course)).await,
+        Routed::Overview => Box::pin(overview::respond(gateway, head, course)).await,
+        Routed::Console(part) => Box::pin(console::respond(gateway, head, part, caller, course)).await,
         Routed::Backup => Box::pin(backup::respond(gateway, head, course)).await,
         _ => document(gateway, head, request, caller, course),
     }

@@ -14,10 +14,10 @@ use futures_util::FutureExt;
 
 use super::actor::{GatewayActor, Route, unrouted};
 use super::admittance::enter;
-use super::attempt::{Attempt, Course};
+use super::attempt::{Attempt, Course, Line};
 use super::flow::Lane;
 use super::routing::{RequestInfo, Routed};
-use super::{Gateway, audit, definitions, documents, elsewhere, resources};
+use super::{Gateway, audit, console, definitions, documents, elsewhere, resources};
 use crate::access::{Attributes, Authenticated, ConnectionIdentity, Impersonation, TrustedProxy};
 use crate::answer;
 use crate::discovery;
@@ -115,7 +115,8 @@ fn watch_of_nothing(head: &Head<'_>) -> String {
     )
 }
 
-fn header<'r>(request: &'r HttpRequest, name: &HeaderName) -> &'r str {
+/// The value of a header; empty without one, or where it is no text.
+pub(super) fn header<'r>(request: &'r HttpRequest, name: &HeaderName) -> &'r str {
     request.headers().get(name).and_then(|value| value.to_str().ok()).unwrap_or("")
 }
 
@@ -157,7 +158,7 @@ pub(super) async fn handle(
         answer::respond_error(&error, head.for_errors(), &[])
     });
     response.headers_mut().insert(audit::AUDIT_ID, id);
-    attempt.answer(response, request.conn_data::<Outlet>().cloned().unwrap_or_default())
+    attempt.answer(response, request.conn_data::<Outlet>().cloned().unwrap_or_default(), Line::of(&head))
 }
 
 /// What a request asks for where its URI does not say that.
@@ -182,7 +183,11 @@ async fn route(
     let identity = request.conn_data::<ConnectionIdentity>().cloned().unwrap_or_default();
     let authorization = request.headers().get(AUTHORIZATION).map(|value| value.as_bytes());
     let token = if authorization.is_none() { websocket::token(request) } else { None };
-    let who = match proxied(gateway, request) {
+    if let Some(opened) = console::open(gateway, head) {
+        return opened;
+    }
+    let visits = || console::visitor(gateway, head).filter(|_| authorization.is_none());
+    let who = match proxied(gateway, request).or_else(visits) {
         Some(who) => Ok(who),
         None => authenticate(gateway, &identity, authorization.or(token.as_deref()), course).await,
     };
@@ -224,7 +229,7 @@ async fn route(
         }
         Ok(elsewhere) => match authorize(gateway, head, &mut caller, course) {
             Ok(()) => documents::respond(gateway, head, elsewhere, request, payload, &caller, course).await,
-            Err(refused) => Err(refused),
+            Err(refused) => console::explained(head, &elsewhere, &refused).ok_or(refused),
         },
         Err(error) => Err(error),
     };

@@ -8,7 +8,9 @@ use flotilla_proto::schema::Subresource;
 use super::handler::Head;
 use super::members;
 use crate::backup::BACKUP_PATH;
+use crate::console::Part;
 use crate::field::quote;
+use crate::overview::OVERVIEW_PATH;
 use crate::request::path::{self, ResourcePath, Target};
 use crate::request::verb::Verb;
 use crate::served::{Resources, Served};
@@ -34,6 +36,10 @@ pub(super) enum Routed {
     HealthMetrics,
     /// The administration of the cluster: what of it.
     Cluster(CompactString),
+    /// What this member tells of itself and its cluster.
+    Overview,
+    /// The console: which part of it.
+    Console(Part),
     /// A backup.
     Backup,
     /// Discovery, health, and other documents, if any.
@@ -65,8 +71,18 @@ pub(super) fn route(resources: &Resources, method: &str, path: &str, watch: bool
             METRICS => Routed::Metrics,
             HEALTH_METRICS => Routed::HealthMetrics,
             BACKUP_PATH => Routed::Backup,
-            other => members::asked(other).map_or(Routed::Document, |asked| Routed::Cluster(asked.into())),
+            OVERVIEW_PATH => Routed::Overview,
+            other => elsewhere(other),
         },
+    }
+}
+
+/// Finds who answers a request for what this server has besides objects and documents.
+fn elsewhere(path: &str) -> Routed {
+    match (Part::of(path), members::asked(path)) {
+        (Some(part), _) => Routed::Console(part),
+        (None, Some(asked)) => Routed::Cluster(asked.into()),
+        (None, None) => Routed::Document,
     }
 }
 

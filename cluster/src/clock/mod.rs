@@ -17,6 +17,7 @@ mod wall;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::time::Duration;
 
 use parking_lot::Mutex;
 use tokio::sync::Notify;
@@ -96,6 +97,12 @@ impl HybridClock {
             self.follow(wall.get(), elapsed);
         }
         Revision::new(self.0.origin.load(Ordering::Acquire) + elapsed)
+    }
+
+    /// How far the wall clock of this machine is behind: others have shown a later time, or it did so itself.
+    pub(crate) fn behind(&self) -> Duration {
+        let wall = Revision::from_unix_ms(self.0.wall.unix_ms());
+        Revision::duration(self.now().get().saturating_sub(wall.get()))
     }
 
     /// The largest revision that is known to be assigned.
@@ -243,8 +250,6 @@ impl Drop for Waiting<'_> {
 
 #[cfg(test)]
 mod tests {
-    use std::time::Duration;
-
     use super::*;
 
     /// A clock that can be set, in milliseconds.
@@ -264,6 +269,7 @@ mod tests {
         wall.store(BEGIN_MS - HOUR_MS, Ordering::Relaxed);
         tokio::time::advance(Duration::from_millis(5)).await;
         assert_eq!(clock.now(), Revision::from_unix_ms(BEGIN_MS + 5));
+        assert_eq!(clock.behind(), Duration::from_millis(HOUR_MS + 5));
         wall.store(BEGIN_MS + HOUR_MS, Ordering::Relaxed);
         assert_eq!(clock.now(), Revision::from_unix_ms(BEGIN_MS + HOUR_MS));
         wall.store(u64::MAX, Ordering::Relaxed);

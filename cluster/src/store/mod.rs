@@ -5,6 +5,7 @@ mod reading;
 use std::collections::BTreeSet;
 use std::fs::File;
 use std::sync::Arc;
+use std::time::Duration;
 
 use parking_lot::Mutex;
 use tokio::sync::{oneshot, watch};
@@ -262,6 +263,12 @@ impl Store {
             wal: wal.usage(),
             groups: groups.iter().map(|(name, group)| group.leader.node().status(name)).collect(),
         }
+    }
+
+    /// How far the wall clock of this machine is behind the foremost one of the cluster, or behind what it showed
+    /// itself. Less than a few milliseconds say nothing.
+    pub fn clock_behind(&self) -> Duration {
+        self.shared.tables.hybrid_clock().behind()
     }
 
     /// Stops the store and waits until it has let go of its directory. Other handles then answer `Closed`.

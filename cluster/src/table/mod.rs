@@ -42,7 +42,7 @@ pub(crate) use self::log::Stretch;
 pub use self::snapshot::{Selection, Snapshot};
 use crate::clock::GroupClock;
 use crate::shard_map::{Epoch, Slot};
-use crate::watch::{Interest, Subscribers, Subscription};
+use crate::watch::{Behind, Interest, Subscribers, Subscription};
 use crate::{Compacted, Revision, TableId};
 
 /// All objects of one resource type, to be read from any thread without waiting for the writer.
@@ -246,6 +246,12 @@ impl Table {
     /// Whether there is no object now.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
+    }
+
+    /// At most `most` subscribers that have yet to read something, whoever is furthest behind first. Where there are
+    /// very many, another part of them is looked at for another `from`.
+    pub fn behind(&self, from: usize, most: usize) -> Vec<Behind> {
+        self.subscribers.behind(from, most)
     }
 
     /// What the table holds, for metrics.

@@ -9,6 +9,7 @@ use futures_util::task::AtomicWaker;
 use parking_lot::Mutex;
 
 use super::{Interest, tell};
+use crate::limits::SUBSCRIBERS_LOOKED_AT_MAX;
 use crate::{Change, Revision};
 
 /// What one subscription has yet to read: the changes that concern it lie between these revisions, both included.
@@ -136,6 +137,13 @@ impl Buckets {
         }
     }
 
+    /// All signals, in no order that says anything.
+    fn all(&self) -> impl Iterator<Item = (&u64, &Arc<Signal>)> {
+        let values = self.fields.values().flat_map(|values| values.values());
+        let named = self.namespaces.values().chain(self.names.values()).chain(self.keys.values());
+        std::iter::once(&self.all).chain(named).chain(values).flatten()
+    }
+
     fn wake(&self, change: &Change) {
         let key = change.object().key();
         let ring = |bucket: Option<&Bucket>| {
@@ -157,6 +165,24 @@ impl Buckets {
     }
 }
 
+/// A subscriber that has yet to read changes that concern it.
+pub struct Behind {
+    signal: Arc<Signal>,
+    first: Revision,
+}
+
+impl Behind {
+    /// What it wants to be told of.
+    pub fn interest(&self) -> &Interest {
+        self.signal.interest()
+    }
+
+    /// The first change that it has not read, at the earliest.
+    pub const fn first(&self) -> Revision {
+        self.first
+    }
+}
+
 /// The subscriptions of one table.
 #[derive(Default)]
 pub(crate) struct Subscribers(Mutex<Buckets>);
@@ -172,6 +198,24 @@ impl Subscribers {
 
     pub(crate) fn len(&self) -> usize {
         self.0.lock().count
+    }
+
+    /// At most `most` of those that have yet to read something, whoever is furthest behind first. Where there are more
+    /// subscribers than are looked at, the look begins with the one at `from`, so that several looks see all.
+    pub(crate) fn behind(&self, from: usize, most: usize) -> Vec<Behind> {
+        let mut behind: Vec<Behind> = {
+            let buckets = self.0.lock();
+            let from = from.checked_rem(buckets.count).unwrap_or_default();
+            let all = buckets.all().skip(from).chain(buckets.all().take(from));
+            let late = |signal: &Arc<Signal>| signal.pending().map(|(first, _)| (first, signal.clone()));
+            all.take(SUBSCRIBERS_LOOKED_AT_MAX)
+                .filter_map(|(_, signal)| late(signal))
+                .map(|(first, signal)| Behind { signal, first })
+                .collect()
+        };
+        behind.sort_by_key(|behind| behind.first);
+        behind.truncate(most);
+        behind
     }
 
     /// Does `otherwise` when nobody subscribes; whether somebody does.
@@ -194,11 +238,32 @@ impl Subscribers {
     /// Wakes everybody, because what happened up to `through` is no longer known in detail.
     pub(crate) fn wake_all(&self, through: Revision) {
         let buckets = self.0.lock();
-        let values = buckets.fields.values().flat_map(|values| values.values());
-        let named = buckets.namespaces.values().chain(buckets.names.values()).chain(buckets.keys.values());
-        let all = std::iter::once(&buckets.all).chain(named).chain(values).flatten();
         // In the order in which they came, as they are woken otherwise.
-        let all: BTreeMap<u64, &Arc<Signal>> = all.map(|(number, signal)| (*number, signal)).collect();
+        let all: BTreeMap<u64, &Arc<Signal>> = buckets.all().map(|(number, signal)| (*number, signal)).collect();
         tell(|| all.into_values().for_each(|signal| signal.mark(Revision::ZERO, through)));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn who_is_furthest_behind_comes_first() {
+        let subscribers = Subscribers::default();
+        let pending = |first: u64| Some((Revision::new(first), Revision::new(90)));
+        let named = |name: &str| Interest { name: Some(name.into()), ..Interest::default() };
+        for (name, pending) in
+            [("current", None), ("late", pending(20)), ("later", pending(10)), ("latest", pending(5))]
+        {
+            subscribers.insert(Arc::new(Signal::new(named(name), pending)));
+        }
+        for from in 0..9 {
+            let behind = subscribers.behind(from, 2);
+            let names: Vec<_> = behind.iter().map(|it| it.interest().name.clone().unwrap_or_default()).collect();
+            assert_eq!(names, ["latest", "later"]);
+            assert_eq!(behind[0].first(), Revision::new(5));
+        }
+        assert!(Subscribers::default().behind(7, 2).is_empty());
     }
 }

@@ -1,0 +1,71 @@
+//! What browsers are told of the console: what it may load and run, and how they show who they are.
+
+use std::sync::LazyLock;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use ring::digest::{SHA256, digest};
+
+use super::page::{SCRIPT, STYLE};
+use crate::limits;
+
+/// Name of the cookie: the prefix has browsers take it from this host alone, over TLS, for all paths (RFC 6265bis,
+/// section 4.1.3.2).
+pub const COOKIE: &str = "__Host-flotilla-console";
+
+/// A cookie that browsers send back to this host alone, only over TLS, only from its own pages, and show no script.
+pub fn cookie(session: &str) -> String {
+    let seconds = limits::CONSOLE_SESSION_LIFETIME.as_secs();
+    format!("{COOKIE}={session}; Path=/; Max-Age={seconds}; Secure; HttpOnly; SameSite=Strict")
+}
+
+/// The value of the cookie in a header `Cookie`.
+pub fn from_cookies(header: &str) -> Option<&str> {
+    header.split(';').find_map(|pair| pair.trim().strip_prefix(COOKIE)?.strip_prefix('='))
+}
+
+/// Content Security Policy (W3C, level 3): the one style and the one script of the page, by their digests, and its own
+/// events; nothing else.
+static POLICY: LazyLock<String> = LazyLock::new(|| {
+    let hash = |text: &str| STANDARD.encode(digest(&SHA256, text.as_bytes()));
+    let (style, script) = (hash(STYLE), hash(SCRIPT));
+    format!(
+        "default-src 'none'; style-src 'sha256-{style}'; script-src 'sha256-{script}'; connect-src 'self'; \
+         img-src data:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+    )
+});
+
+/// Headers of every page of the console.
+pub fn headers() -> [(&'static str, &'static str); 7] {
+    [
+        ("cache-control", "no-store"),
+        ("content-security-policy", &POLICY),
+        ("cross-origin-opener-policy", "same-origin"),
+        ("cross-origin-resource-policy", "same-origin"),
+        ("referrer-policy", "no-referrer"),
+        ("x-content-type-options", "nosniff"),
+        ("x-frame-options", "DENY"),
+    ]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_cookie_is_found_among_others() {
+        assert_eq!(from_cookies("a=b; __Host-flotilla-console=x-y_z;c=d"), Some("x-y_z"));
+        assert_eq!(from_cookies("__Host-flotilla-consoles=x; a=__Host-flotilla-console=y"), None);
+        assert_eq!(from_cookies(""), None);
+        let made = cookie("t");
+        assert_eq!(from_cookies(made.split(';').next().unwrap()), Some("t"));
+    }
+
+    #[test]
+    fn nothing_runs_but_the_script_of_the_page() {
+        let [_, (name, policy), ..] = headers();
+        assert_eq!(name, "content-security-policy");
+        assert!(policy.starts_with("default-src 'none'") && !policy.contains("unsafe"), "{policy}");
+        assert_eq!(policy.matches("'sha256-").count(), 2, "{policy}");
+    }
+}

@@ -1,0 +1,128 @@
+//! The requests that took longest of late.
+//!
+//! A request that is no slower than those that are kept pays for two loads of atomics. Only one that is slower, or the
+//! first one after the oldest of them is out of date, takes a lock.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+use parking_lot::Mutex;
+use serde::{Deserialize, Serialize};
+
+use crate::limits;
+
+/// A request that took long.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct SlowRequest {
+    /// When it was answered, in seconds since 1970.
+    pub at_seconds: f64,
+    /// How long it took, in seconds.
+    pub seconds: f64,
+    /// What was to be done, as metrics call it.
+    pub verb: String,
+    /// With what, as in `apps/deployments/scale`.
+    pub resource: String,
+    /// Its path without the query, shortened.
+    pub path: String,
+    /// HTTP status code.
+    pub code: u16,
+    /// Bytes of its answer.
+    pub bytes: u64,
+    /// Header `User-Agent`, shortened.
+    pub client: String,
+}
+
+struct Kept {
+    took: u64,
+    /// When it ended, in milliseconds since the recorder was made.
+    at_ms: u64,
+    request: SlowRequest,
+}
+
+/// Keeps the slowest requests of a window of time.
+pub struct Slowest {
+    began: Instant,
+    /// Nanoseconds: what took no longer is of no interest.
+    threshold: AtomicU64,
+    /// When the oldest that is kept is out of date, in milliseconds since `began`.
+    renew_at_ms: AtomicU64,
+    kept: Mutex<Vec<Kept>>,
+}
+
+impl Default for Slowest {
+    fn default() -> Self {
+        let (threshold, renew_at_ms) = (AtomicU64::new(0), AtomicU64::new(u64::MAX));
+        Self { began: Instant::now(), threshold, renew_at_ms, kept: Mutex::default() }
+    }
+}
+
+impl Slowest {
+    fn ms(&self, at: Instant) -> u64 {
+        at.saturating_duration_since(self.began).as_millis() as u64
+    }
+
+    /// Keeps a request that ended `at` if it is one of the slowest; only then is it described.
+    pub fn ended(&self, at: Instant, took: Duration, describe: impl FnOnce() -> SlowRequest) {
+        let nanoseconds = took.as_nanos() as u64;
+        let now = self.ms(at);
+        if nanoseconds <= self.threshold.load(Ordering::Relaxed) && now < self.renew_at_ms.load(Ordering::Relaxed) {
+            return;
+        }
+        self.keep(Kept { took: nanoseconds, at_ms: now, request: describe() }, now);
+    }
+
+    fn keep(&self, new: Kept, now: u64) {
+        let mut kept = self.kept.lock();
+        kept.push(new);
+        self.tidy(&mut kept, now);
+    }
+
+    /// Drops what is out of date and what others are slower than, and notes what is to be kept from now on.
+    fn tidy(&self, kept: &mut Vec<Kept>, now: u64) {
+        let window = limits::SLOW_REQUESTS_WINDOW.as_millis() as u64;
+        kept.retain(|it| it.at_ms + window > now);
+        kept.sort_by_key(|it| std::cmp::Reverse(it.took));
+        kept.truncate(limits::SLOW_REQUESTS);
+        let is_full = kept.len() == limits::SLOW_REQUESTS;
+        let threshold = kept.last().filter(|_| is_full).map_or(0, |it| it.took);
+        self.threshold.store(threshold, Ordering::Relaxed);
+        let renew_at = kept.iter().map(|it| it.at_ms + window).min();
+        self.renew_at_ms.store(renew_at.unwrap_or(u64::MAX), Ordering::Relaxed);
+    }
+
+    /// Those of the window, the slowest first.
+    pub fn all(&self, now: Instant) -> Vec<SlowRequest> {
+        let mut kept = self.kept.lock();
+        self.tidy(&mut kept, self.ms(now));
+        kept.iter().map(|it| it.request.clone()).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn slow(path: &str) -> SlowRequest {
+        let (verb, resource, client) = ("GET".into(), "pods".into(), String::new());
+        SlowRequest { at_seconds: 0.0, seconds: 0.0, verb, resource, path: path.into(), code: 200, bytes: 0, client }
+    }
+
+    #[test]
+    fn the_slowest_of_a_window_are_kept() {
+        let slowest = Slowest::default();
+        let begin = Instant::now();
+        let ms = Duration::from_millis;
+        for took in 1..=100 {
+            slowest.ended(begin, ms(took), || slow(&took.to_string()));
+        }
+        let paths: Vec<_> = slowest.all(begin).into_iter().map(|it| it.path).collect();
+        assert_eq!((paths.len(), &*paths[0]), (limits::SLOW_REQUESTS, "100"));
+        slowest.ended(begin, ms(2), || panic!("it is not described"));
+        let later = begin + limits::SLOW_REQUESTS_WINDOW + ms(2);
+        slowest.ended(later, ms(2), || slow("later"));
+        let paths: Vec<_> = slowest.all(later).into_iter().map(|it| it.path).collect();
+        assert_eq!(paths, ["later"], "what was slow before is out of date");
+        assert!(slowest.all(later + limits::SLOW_REQUESTS_WINDOW + ms(2)).is_empty());
+    }
+}
