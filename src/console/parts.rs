@@ -102,6 +102,15 @@ pub(super) fn time(seconds: f64) -> String {
     }
 }
 
+/// How long something is ago, in seconds.
+pub(super) fn ago(seconds: f64) -> String {
+    match seconds {
+        s if s < 1.0 => "now".to_owned(),
+        s if s < 99.5 => format!("{s:.0} s"),
+        s => time(s),
+    }
+}
+
 /// Something a second.
 pub(super) fn rate(per_second: f64) -> String {
     match per_second {
@@ -121,6 +130,7 @@ mod tests {
         assert_eq!([0.0, 1_000.0, 1_536.0, 1e12].map(bytes), ["0 B", "1000 B", "1.5 KiB", "931 GiB"]);
         let times = [0.0, 0.002_5, 0.75, 1.5, 600.0, 8_000.0, 864_000.0].map(time);
         assert_eq!(times, ["0.0 ms", "2.5 ms", "750 ms", "1.5 s", "10 min", "2 h", "10 days"]);
+        assert_eq!([-1.0, 2.4, 100.0].map(ago), ["now", "2 s", "2 min"]);
         assert_eq!([0.0, 0.24, 12.0, 1_500.4].map(rate), ["0", "0.2", "12.0", "1\u{202f}500"]);
     }
 

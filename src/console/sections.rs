@@ -3,7 +3,7 @@
 use maud::{Markup, html};
 
 use super::parts::Column::{Number, Spare, SpareNumber, Text, Words};
-use super::parts::{bytes, count, rate, table, time};
+use super::parts::{ago, bytes, count, rate, table, time};
 use crate::administration::messages::{GroupView, MemberView};
 use crate::metrics::slowest::SlowRequest;
 use crate::overview::{Certificate, Disk, Finding, Overview, Rates, ResourceView, Verdict, Warning, WatchLag, judge};
@@ -65,19 +65,19 @@ fn glance(now: &Overview, rates: Option<&Rates>) -> Markup {
     let open = || "–".to_owned();
     let facts = [
         ("Ready", if now.ready { "yes".to_owned() } else { "no".to_owned() }),
-        ("Groups that it leads", format!("{led} of {}", now.cluster.groups.len())),
+        ("Leads groups", format!("{led} of {}", now.cluster.groups.len())),
         ("Requests a second", rates.map_or_else(open, |it| rate(it.requests_per_second))),
-        ("Reads, writes in progress", format!("{}, {}", now.reads_in_progress, now.writes_in_progress)),
+        ("Reads, writes now", format!("{}, {}", now.reads_in_progress, now.writes_in_progress)),
         ("Watches", count(now.watches)),
         ("Processors", rates.map_or_else(open, |it| format!("{:.2}", it.processors.max(0.0)))),
         ("Memory", now.memory_bytes.map_or_else(open, bytes)),
         ("Fsync, mean", fsync(now, rates).map_or_else(open, time)),
-        ("Log", format!("{}, {} files", bytes(now.log.disk_bytes as f64), now.log.segments)),
+        ("Log", bytes(now.log.disk_bytes as f64)),
         ("Log a second", rates.map_or_else(open, |it| bytes(it.log_bytes_per_second))),
         ("Writes that wait", count(now.log.writes_waiting)),
-        ("History of", time(now.history.window_seconds as f64)),
-        ("Changes in it", format!("{}, {}", count(now.history.changes), bytes(now.history.bytes as f64))),
-        ("Clock behind the cluster's", time(now.clock_behind_seconds)),
+        ("History window", time(now.history.window_seconds as f64)),
+        ("Changes in history", format!("{}, {}", count(now.history.changes), bytes(now.history.bytes as f64))),
+        ("Clock behind by", time(now.clock_behind_seconds)),
         ("Serving for", time(now.uptime_seconds)),
     ];
     html! {
@@ -153,9 +153,9 @@ fn requests(now: &Overview, rates: Option<&Rates>) -> Markup {
     let columns = [
         Text("Resource"),
         Words("Verb"),
-        Number("A second"),
-        SpareNumber("Half within"),
-        Number("99 % within"),
+        Number("Per s"),
+        SpareNumber("p50"),
+        Number("p99"),
         SpareNumber("Since start"),
     ];
     table(columns, &rows, "Nothing was asked for yet.")
@@ -163,7 +163,7 @@ fn requests(now: &Overview, rates: Option<&Rates>) -> Markup {
 
 fn slowest(now: &Overview) -> Markup {
     let row = |it: &SlowRequest| {
-        let ago = time((now.clock_seconds - it.at_seconds).max(0.0));
+        let ago = ago(now.clock_seconds - it.at_seconds);
         let (took, answer) = (time(it.seconds), bytes(it.bytes as f64));
         [it.path.clone(), it.verb.clone(), took, it.code.to_string(), answer, it.client.clone(), ago]
     };
@@ -214,7 +214,7 @@ fn resources(now: &Overview, rates: Option<&Rates>) -> Markup {
         SpareNumber("Shards"),
         SpareNumber("Changes in history"),
         SpareNumber("Followers"),
-        Number("Events a second"),
+        Number("Events per s"),
     ];
     let untold = now.resources.len().saturating_sub(ROWS) as u64 + now.resources_untold;
     html! {
@@ -235,7 +235,7 @@ fn certificates(now: &Overview) -> Markup {
 
 fn warnings(now: &Overview) -> Markup {
     let row = |it: &Warning| {
-        let ago = time((now.clock_seconds - it.at_seconds).max(0.0));
+        let ago = ago(now.clock_seconds - it.at_seconds);
         let level = if it.is_error { "error" } else { "warning" };
         [ago, level.to_owned(), it.text.clone(), it.target.clone()]
     };

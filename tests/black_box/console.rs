@@ -153,7 +153,7 @@ fn warnings_of_the_log_are_told() {
     let directory = DataDir::new();
     let server = directory.start();
     let mut client = server.connect();
-    client.post("/flotilla/v1/cluster/remove", &json!({"name": "nobody-has-this-name"})).expect(409);
+    client.post("/flotilla/v1/cluster/remove", &json!({"name": "nobody-has-this-name"})).expect(404);
     let told = overview(&mut client);
     let warnings = told["warnings"].as_array().expect("a list");
     let texts: Vec<_> = warnings.iter().filter_map(|warning| warning["text"].as_str()).collect();
