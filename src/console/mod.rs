@@ -14,7 +14,7 @@ mod sections;
 pub use command::{Console, ConsoleError, Link};
 pub use links::Links;
 pub use page::{event, opened, page, refused};
-pub use policy::{COOKIE, cookie, from_cookies, headers};
+pub use policy::{cookie, from_cookies, headers};
 
 /// GET: the page.
 pub const PAGE_PATH: &str = "/console";

@@ -51,16 +51,26 @@ pub(super) fn table<const N: usize>(columns: [Column; N], rows: &[[String; N]], 
                 @for row in rows {
                     tr {
                         @for (at, (column, cell)) in columns.into_iter().zip(row).enumerate() {
+                            @let shown = shown(column, cell);
                             @if at == 0 {
-                                th scope="row" class=[column.class()] { (cell) }
+                                th scope="row" class=[column.class()] { (shown) }
                             } @else {
-                                td class=[column.class()] { (cell) }
+                                td class=[column.class()] { (shown) }
                             }
                         }
                     }
                 }
             }
         }
+    }
+}
+
+/// What a cell shows. Paths and names of resources break behind slashes and dots first.
+fn shown(column: Column, cell: &str) -> Markup {
+    let parts = cell.split_inclusive(['/', '.']).enumerate();
+    match column {
+        Column::Text(_) => html! { @for (at, part) in parts { @if at > 0 { wbr; } (part) } },
+        _ => html! { (cell) },
     }
 }
 
@@ -132,6 +142,13 @@ mod tests {
         assert_eq!(times, ["0.0 ms", "2.5 ms", "750 ms", "1.5 s", "10 min", "2 h", "10 days"]);
         assert_eq!([-1.0, 2.4, 100.0].map(ago), ["now", "2 s", "2 min"]);
         assert_eq!([0.0, 0.24, 12.0, 1_500.4].map(rate), ["0", "0.2", "12.0", "1\u{202f}500"]);
+    }
+
+    #[test]
+    fn long_names_break_where_they_may() {
+        let shown = |cell: &str| shown(Column::Text("Path"), cell).into_string();
+        assert_eq!(shown("a.b/<c>"), "a.<wbr>b/<wbr>&lt;c&gt;");
+        assert_eq!(shown(""), "");
     }
 
     #[test]

@@ -9,19 +9,23 @@ use ring::digest::{SHA256, digest};
 use super::page::{SCRIPT, STYLE};
 use crate::limits;
 
-/// Name of the cookie: the prefix has browsers take it from this host alone, over TLS, for all paths (RFC 6265bis,
-/// section 4.1.3.2).
-pub const COOKIE: &str = "__Host-flotilla-console";
+/// What the name of the cookie begins with; the port follows, since browsers have one store for all servers of a host.
+/// The prefix has them take it from this host alone, over TLS, for all paths (RFC 6265bis, section 4.1.3.2).
+const COOKIE: &str = "__Host-flotilla-console-";
 
 /// A cookie that browsers send back to this host alone, only over TLS, only from its own pages, and show no script.
-pub fn cookie(session: &str) -> String {
+/// `port` is that of the server.
+pub fn cookie(session: &str, port: u16) -> String {
     let seconds = limits::CONSOLE_SESSION_LIFETIME.as_secs();
-    format!("{COOKIE}={session}; Path=/; Max-Age={seconds}; Secure; HttpOnly; SameSite=Strict")
+    format!("{COOKIE}{port}={session}; Path=/; Max-Age={seconds}; Secure; HttpOnly; SameSite=Strict")
 }
 
-/// The value of the cookie in a header `Cookie`.
-pub fn from_cookies(header: &str) -> Option<&str> {
-    header.split(';').find_map(|pair| pair.trim().strip_prefix(COOKIE)?.strip_prefix('='))
+/// The value of the cookie of a server in a header `Cookie`.
+pub fn from_cookies(header: &str, port: u16) -> Option<&str> {
+    header.split(';').find_map(|pair| {
+        let (own, value) = pair.trim().strip_prefix(COOKIE)?.split_once('=')?;
+        (own.parse() == Ok(port)).then_some(value)
+    })
 }
 
 /// Content Security Policy (W3C, level 3): the one style and the one script of the page, by their digests, and its own
@@ -54,11 +58,13 @@ mod tests {
 
     #[test]
     fn the_cookie_is_found_among_others() {
-        assert_eq!(from_cookies("a=b; __Host-flotilla-console=x-y_z;c=d"), Some("x-y_z"));
-        assert_eq!(from_cookies("__Host-flotilla-consoles=x; a=__Host-flotilla-console=y"), None);
-        assert_eq!(from_cookies(""), None);
-        let made = cookie("t");
-        assert_eq!(from_cookies(made.split(';').next().unwrap()), Some("t"));
+        let from = |header: &'static str| from_cookies(header, 6443);
+        assert_eq!(from("a=b; __Host-flotilla-console-6443=x-y_z;c=d"), Some("x-y_z"));
+        assert_eq!(from("__Host-flotilla-console-6444=x; __Host-flotilla-console-6443=y"), Some("y"));
+        assert_eq!(from("__Host-flotilla-consoles=x; a=__Host-flotilla-console-6443=y"), None);
+        assert_eq!(from(""), None);
+        let made = cookie("t", 1);
+        assert_eq!(from_cookies(made.split(';').next().unwrap(), 1), Some("t"));
     }
 
     #[test]

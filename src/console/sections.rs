@@ -122,7 +122,8 @@ fn groups(now: &Overview) -> Markup {
     let row = |it: &GroupView| {
         let lacks = now.lags.iter().filter(|lag| lag.group == it.name && lag.entries > 0);
         let lacks: Vec<_> = lacks.map(|lag| format!("{} lacks {}", lag.member, count(lag.entries))).collect();
-        let leader = if it.leader.is_empty() { "nobody".to_owned() } else { it.leader.clone() };
+        let is_led = !it.leader.is_empty() && !now.unled.contains(&it.name);
+        let leader = if is_led { it.leader.clone() } else { "nobody".to_owned() };
         let unapplied = it.commit_index.saturating_sub(it.applied_index);
         let lag = if lacks.is_empty() { "–".to_owned() } else { lacks.join(", ") };
         [it.name.clone(), leader, count(unapplied), lag, count(it.term), count(it.commit_index)]
@@ -214,7 +215,7 @@ fn resources(now: &Overview, rates: Option<&Rates>) -> Markup {
         SpareNumber("Shards"),
         SpareNumber("Changes in history"),
         SpareNumber("Followers"),
-        Number("Events per s"),
+        Number("Events/s"),
     ];
     let untold = now.resources.len().saturating_sub(ROWS) as u64 + now.resources_untold;
     html! {
@@ -241,4 +242,50 @@ fn warnings(now: &Overview) -> Markup {
     };
     let rows: Vec<_> = now.warnings.iter().take(WARNINGS).map(row).collect();
     table([Words("Ago"), Words("Level"), Text("Text"), Spare("Module")], &rows, "The log warned of nothing.")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::overview::example;
+
+    fn text(now: &Overview, id: &str) -> String {
+        let found = sections(now, None).into_iter().find(|section| section.id == id);
+        found.expect("a section").content.into_string()
+    }
+
+    #[test]
+    fn what_is_broken_is_said_first() {
+        let mut now = example();
+        let said = text(&now, "attention");
+        assert!(said.contains("the member b is not reachable") && said.contains("runbooks/"), "{said}");
+        assert!(text(&now, "groups").contains("b lacks 12"));
+        now.unled = vec!["default".into()];
+        now.clock_behind_seconds = 3.0;
+        let said = text(&now, "attention");
+        assert!(said.contains("nobody leads the group default") && said.contains("3.0 s behind"), "{said}");
+        let groups = text(&now, "groups");
+        assert!(groups.contains("<td>nobody</td>") && !groups.contains("<td>a</td>"), "{groups}");
+    }
+
+    #[test]
+    fn all_is_said_to_be_well_where_it_is() {
+        let mut now = example();
+        now.cluster.members.truncate(1);
+        assert!(text(&now, "attention").contains("Nothing needs attention"));
+        now.warnings.clear();
+        now.watches_behind.clear();
+        assert!(text(&now, "warnings").contains("warned of nothing"));
+        assert!(text(&now, "watches").contains("Everybody was sent"));
+    }
+
+    #[test]
+    fn rates_are_told_once_there_are_two_looks() {
+        let (before, mut now) = (example(), example());
+        now.uptime_seconds += 2.0;
+        now.requests[0].buckets[0] += 5;
+        let rates = Rates::between(&before, &now);
+        assert!(requests(&now, Some(&rates)).into_string().contains("<td class=\"n\">2.5</td>"));
+        assert!(requests(&now, None).into_string().contains("<td class=\"n\">–</td>"));
+    }
 }

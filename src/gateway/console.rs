@@ -68,7 +68,8 @@ pub(super) fn open(gateway: &Gateway, head: &Head<'_>) -> Option<HttpResponse> {
         return Some(html(StatusCode::FORBIDDEN).body(console::refused("This link was used, or is too old.")));
     };
     // Browsers send a new cookie only with what its own page leads to, not with where they are sent from elsewhere.
-    Some(html(StatusCode::OK).insert_header((SET_COOKIE, console::cookie(&session))).body(console::opened()))
+    let cookie = console::cookie(&session, gateway.address.port());
+    Some(html(StatusCode::OK).insert_header((SET_COOKIE, cookie)).body(console::opened()))
 }
 
 /// Who asks, if a browser shows that it came by a link. Only the page and its events are open to it.
@@ -77,7 +78,8 @@ pub(super) fn visitor(gateway: &Gateway, head: &Head<'_>) -> Option<Authenticate
         return None;
     }
     let cookies = head.request.headers().get_all(COOKIE).filter_map(|value| value.to_str().ok());
-    let session = cookies.filter_map(console::from_cookies).next()?;
+    let port = gateway.address.port();
+    let session = cookies.filter_map(|header| console::from_cookies(header, port)).next()?;
     let user = gateway.console.links.user(session, Instant::now())?;
     Some(Authenticated { user, warning: None })
 }

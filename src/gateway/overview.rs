@@ -70,6 +70,7 @@ impl Gateway {
             clock_behind_seconds: store.clock_behind().as_secs_f64(),
             uptime_seconds: self.began.elapsed().as_secs_f64(),
             cluster: members::view(store),
+            unled: status.groups.iter().filter(|group| !group.is_led).map(|group| group.name.clone()).collect(),
             lags: lags.collect(),
             memory_bytes: memory().map(|(_, resident)| resident),
             processor_seconds: processor_seconds(),

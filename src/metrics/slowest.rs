@@ -35,8 +35,8 @@ pub struct SlowRequest {
 
 struct Kept {
     took: u64,
-    /// When it ended, in milliseconds since the recorder was made.
-    at_ms: u64,
+    /// When it ended, in seconds since the recorder was made.
+    at: u64,
     request: SlowRequest,
 }
 
@@ -45,31 +45,31 @@ pub struct Slowest {
     began: Instant,
     /// Nanoseconds: what took no longer is of no interest.
     threshold: AtomicU64,
-    /// When the oldest that is kept is out of date, in milliseconds since `began`.
-    renew_at_ms: AtomicU64,
+    /// When the oldest that is kept is out of date, in seconds since `began`.
+    renew_at: AtomicU64,
     kept: Mutex<Vec<Kept>>,
 }
 
 impl Default for Slowest {
     fn default() -> Self {
-        let (threshold, renew_at_ms) = (AtomicU64::new(0), AtomicU64::new(u64::MAX));
-        Self { began: Instant::now(), threshold, renew_at_ms, kept: Mutex::default() }
+        let (threshold, renew_at) = (AtomicU64::new(0), AtomicU64::new(u64::MAX));
+        Self { began: Instant::now(), threshold, renew_at, kept: Mutex::default() }
     }
 }
 
 impl Slowest {
-    fn ms(&self, at: Instant) -> u64 {
-        at.saturating_duration_since(self.began).as_millis() as u64
+    fn seconds(&self, at: Instant) -> u64 {
+        at.saturating_duration_since(self.began).as_secs()
     }
 
     /// Keeps a request that ended `at` if it is one of the slowest; only then is it described.
     pub fn ended(&self, at: Instant, took: Duration, describe: impl FnOnce() -> SlowRequest) {
         let nanoseconds = took.as_nanos() as u64;
-        let now = self.ms(at);
-        if nanoseconds <= self.threshold.load(Ordering::Relaxed) && now < self.renew_at_ms.load(Ordering::Relaxed) {
+        let now = self.seconds(at);
+        if nanoseconds <= self.threshold.load(Ordering::Relaxed) && now < self.renew_at.load(Ordering::Relaxed) {
             return;
         }
-        self.keep(Kept { took: nanoseconds, at_ms: now, request: describe() }, now);
+        self.keep(Kept { took: nanoseconds, at: now, request: describe() }, now);
     }
 
     fn keep(&self, new: Kept, now: u64) {
@@ -80,21 +80,21 @@ impl Slowest {
 
     /// Drops what is out of date and what others are slower than, and notes what is to be kept from now on.
     fn tidy(&self, kept: &mut Vec<Kept>, now: u64) {
-        let window = limits::SLOW_REQUESTS_WINDOW.as_millis() as u64;
-        kept.retain(|it| it.at_ms + window > now);
+        let window = limits::SLOW_REQUESTS_WINDOW.as_secs();
+        kept.retain(|it| it.at + window > now);
         kept.sort_by_key(|it| std::cmp::Reverse(it.took));
         kept.truncate(limits::SLOW_REQUESTS);
         let is_full = kept.len() == limits::SLOW_REQUESTS;
         let threshold = kept.last().filter(|_| is_full).map_or(0, |it| it.took);
         self.threshold.store(threshold, Ordering::Relaxed);
-        let renew_at = kept.iter().map(|it| it.at_ms + window).min();
-        self.renew_at_ms.store(renew_at.unwrap_or(u64::MAX), Ordering::Relaxed);
+        let renew_at = kept.iter().map(|it| it.at + window).min();
+        self.renew_at.store(renew_at.unwrap_or(u64::MAX), Ordering::Relaxed);
     }
 
     /// Those of the window, the slowest first.
     pub fn all(&self, now: Instant) -> Vec<SlowRequest> {
         let mut kept = self.kept.lock();
-        self.tidy(&mut kept, self.ms(now));
+        self.tidy(&mut kept, self.seconds(now));
         kept.iter().map(|it| it.request.clone()).collect()
     }
 }
@@ -119,10 +119,10 @@ mod tests {
         let paths: Vec<_> = slowest.all(begin).into_iter().map(|it| it.path).collect();
         assert_eq!((paths.len(), &*paths[0]), (limits::SLOW_REQUESTS, "100"));
         slowest.ended(begin, ms(2), || panic!("it is not described"));
-        let later = begin + limits::SLOW_REQUESTS_WINDOW + ms(2);
+        let later = begin + limits::SLOW_REQUESTS_WINDOW + ms(2_000);
         slowest.ended(later, ms(2), || slow("later"));
         let paths: Vec<_> = slowest.all(later).into_iter().map(|it| it.path).collect();
         assert_eq!(paths, ["later"], "what was slow before is out of date");
-        assert!(slowest.all(later + limits::SLOW_REQUESTS_WINDOW + ms(2)).is_empty());
+        assert!(slowest.all(later + limits::SLOW_REQUESTS_WINDOW + ms(2_000)).is_empty());
     }
 }

@@ -264,9 +264,9 @@ pub fn judge(name: &str, overview: &Overview) -> Vec<Finding> {
         let advice = "Let another one join: two tolerate the failure of none.";
         findings.push(Finding::bad(Verdict::Warning, "there are two members", advice));
     }
-    for group in overview.cluster.groups.iter().filter(|group| group.leader.is_empty()) {
+    for group in &overview.unled {
         let advice = "See docs/runbooks/FlotillaNoLeader.md.";
-        findings.push(Finding::bad(Verdict::Broken, format!("nobody leads the group {}", group.name), advice));
+        findings.push(Finding::bad(Verdict::Broken, format!("nobody leads the group {group}"), advice));
     }
     for lag in overview.lags.iter().filter(|lag| lag.entries > LAG_ENTRIES) {
         let found = format!("{} lacks {} entries of the group {}", lag.member, lag.entries, lag.group);

@@ -43,6 +43,7 @@ pub(crate) fn example() -> Overview {
             groups: vec![group],
             shards: Vec::new(),
         },
+        unled: Vec::new(),
         lags: vec![lag],
         memory_bytes: Some(104_857_600.0),
         processor_seconds: 12.0,

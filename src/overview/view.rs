@@ -32,6 +32,8 @@ pub struct Overview {
     pub uptime_seconds: f64,
     /// Its cluster.
     pub cluster: ClusterView,
+    /// The groups that have no leader whom a majority follows, as far as it knows.
+    pub unled: Vec<String>,
     /// Log entries that other members lack in groups that it leads.
     pub lags: Vec<Lag>,
     /// Resident memory of its process.

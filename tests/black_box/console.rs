@@ -74,6 +74,16 @@ fn what_clients_say_is_shown_as_text() {
         let told = overview(&mut client);
         told["slowest"].as_array().expect("a list").iter().any(|it| it["client"] == RUNNING)
     });
+    let path = "/api/v1/namespaces/default/configmaps";
+    for name in ["large-a", "large-b"] {
+        client.post(path, &config_map(name, &"x".repeat(500_000))).expect(201);
+    }
+    until("so is one with a large answer", || {
+        client.get(path).expect(200);
+        let told = overview(&mut client);
+        let mut slowest = told["slowest"].as_array().expect("a list").iter();
+        slowest.any(|it| it["verb"] == "LIST" && it["path"] == path && it["bytes"].as_u64() > Some(1_000_000))
+    });
     let page = client.get("/console").text();
     assert!(page.contains("&lt;script&gt;alert(1)&lt;/script&gt;") && !page.contains(RUNNING), "{page}");
 }
