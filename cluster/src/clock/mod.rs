@@ -64,9 +64,9 @@ pub(crate) struct Told {
 /// The process whose clock was reported.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Teller {
-    /// The member.
+    /// The id of the member.
     pub(crate) member: u64,
-    /// Tells its processes apart: the clock of a new one may be behind that of the one before.
+    /// Distinguishes the processes of a member: the clock of a new one may be behind that of the former.
     pub(crate) life: u64,
 }
 
