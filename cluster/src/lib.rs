@@ -41,7 +41,7 @@
 //! - The log on the disk, how tables are divided, what a store is opened with: `wal`, `shard_map`, `options`, `lock`
 //! - Clocks, other replicas, and the machine below all of this: `clock`, `peer`, `machine`
 //! - The content of log entries: `entry`, `codec`
-//! - Tables, and the subscribers that they wake; each uses the other: `table`, `watch`
+//! - Tables and the subscribers that they wake, each asking the other: `table`, `watch`
 //! - What is replicated together: `group`
 //! - Agreement between replicas: `snapshot`, `raft`
 //! - This replica among the others: `replica`

@@ -3,7 +3,6 @@
 //! Openraft would apply it too, but reads, decodes and applies one piece after the other. Here some threads read and
 //! decode the next entries while the store's thread applies the ones before. For the default group, which has most
 //! tables, this begins while the log is still being read: it takes the entries that are already known to be committed.
-//! not even wait until the log was read: it takes what is known to be committed of it meanwhile.
 
 use std::collections::VecDeque;
 use std::io;

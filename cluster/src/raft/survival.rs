@@ -2,7 +2,6 @@
 //!
 //! This breaks the guarantees of Raft: others might go on as well, and what this replica lacks is lost. It is therefore
 //! only done to a copy of a member's data, when a majority of the members is gone for good.
-//! copy of what a member has, when a majority of them is gone for good.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;

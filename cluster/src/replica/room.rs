@@ -3,7 +3,6 @@
 //!
 //! Such a replica goes on voting and following as long as the segment that it writes has room. Records beyond that
 //! wait, and are written once there is room again.
-//! waits, and is written when there is room again.
 
 use std::sync::Arc;
 

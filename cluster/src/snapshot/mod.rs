@@ -107,7 +107,7 @@ pub(crate) struct Snapshots {
 }
 
 impl Snapshots {
-    /// The snapshots in a directory, which is created when missing. Leftovers of unfinished ones are removed.
+    /// Opens the snapshots in a directory, which is created when missing. Removes unfinished ones.
     pub(crate) fn open(disk: Arc<dyn Disk>, directory: PathBuf) -> Result<Snapshots, WalError> {
         let failed = |source| WalError::Io { path: directory.clone(), source };
         disk.create_directory(&directory).map_err(failed)?;

@@ -60,7 +60,7 @@ impl Writing {
     pub(crate) fn write(&mut self, bytes: usize) -> Result<Option<PathBuf>, SnapshotWriteError> {
         let written = self.write_on(bytes);
         if written.is_err() {
-            let _ = self.snapshots.disk.remove(&unfinished(&self.path)); // the incomplete file takes space that is needed
+            let _ = self.snapshots.disk.remove(&unfinished(&self.path)); // the file takes space that is needed
         }
         written
     }
