@@ -90,7 +90,6 @@ pub type Drafts = Vec<(TableId, Key, Draft)>;
 ///
 /// # Errors
 /// See [`RestoreError`].
-/// See [`RestoreError`].
 pub async fn restore(options: Options, from: &Path) -> Result<Restored, RestoreError> {
     let (header, summary) = open(from)?.check()?;
     let last = summary.last.max(header.revision).max(options.above);

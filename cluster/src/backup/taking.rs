@@ -44,7 +44,6 @@ impl Store {
     ///
     /// # Errors
     /// See [`BackupError`].
-    /// See [`BackupError`].
     pub async fn backup(&self) -> Result<Backup, BackupError> {
         let mut left = BACKUP_ATTEMPTS;
         loop {

@@ -131,7 +131,6 @@ pub(crate) trait Peers: Send + Sync {
     ///
     /// # Errors
     /// See [`PeerError`].
-    /// See [`PeerError`].
     fn call(
         &self,
         to: &Target,
