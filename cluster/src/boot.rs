@@ -212,7 +212,7 @@ impl<'a> Here<'a> {
         if self.membership.is_some() && was_alone {
             self.identity.belong(&formation::new_cluster()).map_err(OpenError::Identity)?;
             let Identity { name, cluster, .. } = self.identity.get();
-            tracing::info!(name, cluster, "this replica was alone: it is the first member of a cluster now");
+            tracing::info!(name, cluster, "this replica was alone until now: it is the first member of a new cluster");
             self.hello.send_modify(|hello| hello.cluster = cluster);
         }
         Ok(())
@@ -230,7 +230,7 @@ impl<'a> Here<'a> {
         let identity = self.identity.clone();
         Arc::new(move || {
             if let Err(error) = identity.forfeit() {
-                tracing::error!(%error, "cannot note that this replica must not vote any more");
+                tracing::error!(%error, "cannot record that this replica must not vote any more");
             }
             on_fatal(FORFEITED);
         })

@@ -36,7 +36,7 @@ fn make_private(path: &Path) {
         return;
     }
     match std::fs::set_permissions(path, Permissions::from_mode(mode & !0o077)) {
-        Ok(()) => tracing::info!(path = %path.display(), "others may not use this any more: it is the server's own"),
-        Err(error) => tracing::warn!(path = %path.display(), %error, "others may use what is the server's own"),
+        Ok(()) => tracing::info!(path = %path.display(), "removed other users' permissions"),
+        Err(error) => tracing::warn!(path = %path.display(), %error, "cannot remove other users' permissions"),
     }
 }

@@ -227,7 +227,7 @@ fn clear(directory: &Path) {
         if let Err(error) = removed
             && error.kind() != io::ErrorKind::NotFound
         {
-            tracing::warn!(path = %path.display(), %error, "what was restored in part cannot be removed");
+            tracing::warn!(path = %path.display(), %error, "cannot remove a store that was restored only in part");
             return;
         }
     }

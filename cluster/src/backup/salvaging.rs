@@ -70,7 +70,7 @@ pub async fn salvage(
     check_finished(directory)?;
     check_place(directory, copy)?;
     if directory.join(FORFEIT).exists() {
-        tracing::warn!("this member had found that it lacks entries which it had acknowledged: so does the backup");
+        tracing::warn!("this member has lost entries that it had acknowledged: the backup lacks them, too");
     }
     let _lock = lock(&Options::new(directory))?;
     warn_of_missing_log(directory);
@@ -95,7 +95,7 @@ fn warn_of_missing_log(directory: &Path) {
         Ok(None) => {}
         Ok(Some(path)) => {
             let path = path.display();
-            tracing::warn!(%path, "the end of the write-ahead log is missing: so is what was written last in the backup");
+            tracing::warn!(%path, "the end of the write-ahead log is missing: the backup lacks the last writes");
         }
         Err(error) => tracing::warn!(%error, "cannot tell whether the end of the write-ahead log is missing"),
     }

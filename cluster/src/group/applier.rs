@@ -152,7 +152,7 @@ impl Applier {
             self.clock.raise(close); // before subscribers are told
         }
         if (opened, ended) != (stage.opened(), stage.ended()) {
-            tracing::debug!(shard = ?step.shard, stage = ?stage.get(), "a shard takes writes now, or none any more");
+            tracing::debug!(shard = ?step.shard, stage = ?stage.get(), "a shard was opened for writes, or has ended");
             table.tell(&self.thread);
         }
         table.turn();

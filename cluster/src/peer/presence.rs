@@ -141,7 +141,7 @@ impl Attendance {
         change(known, number);
         let after = known.connections > 0;
         if before != after {
-            tracing::info!(member = %format_args!("{member:x}"), reachable = after, "a peer comes or goes");
+            tracing::info!(member = %format_args!("{member:x}"), reachable = after, "a peer came or went");
             if before {
                 self.clock.give_up(member);
             }

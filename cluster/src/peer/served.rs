@@ -29,7 +29,7 @@ pub(super) async fn accept(shared: Arc<Shared>, mut listener: Box<dyn Listener>)
         let (connecting, from) = match listener.accept().await {
             Ok(accepted) => accepted,
             Err(error) => {
-                tracing::warn!(%error, "cannot take a connection of a peer");
+                tracing::warn!(%error, "cannot accept a connection of a peer");
                 sleep(PEER_RETRY_MIN).await; // most likely there are no file descriptors left
                 continue;
             }

@@ -193,7 +193,7 @@ impl End for Caller {
             FrameKind::Hello => {
                 let (hello, lane): (Hello, Lane) = read_hello(frame.payload)?;
                 Connected::check(Some(&self.name), &hello)?;
-                tracing::debug!(member = hello.member, name = hello.name, ?lane, "a peer has changed");
+                tracing::debug!(member = hello.member, name = hello.name, ?lane, "a peer sent a new hello");
                 self.learned(hello);
             }
             FrameKind::Beat => {}

@@ -169,7 +169,7 @@ fn tune(stream: &TcpStream) -> io::Result<()> {
     // Data lost while a link is down for a moment should arrive soon after, not after an ever longer timeout. Some
     // kernels do not support this option; then it only takes longer.
     if let Err(error) = socket.set_tcp_thin_linear_timeouts(true) {
-        tracing::debug!(%error, "lost packets are sent again after ever longer times");
+        tracing::debug!(%error, "lost packets are retransmitted after ever longer timeouts");
     }
     let keepalive = TcpKeepalive::new().with_time(PEER_TCP_TIMEOUT).with_interval(PEER_TCP_TIMEOUT / 5);
     socket.set_tcp_keepalive(&keepalive)?;

@@ -311,7 +311,7 @@ impl Node {
                 Err(error) if successor == last => {
                     tracing::warn!(group = %self.name(), %error, "the leadership of a group could not be handed over");
                 }
-                Err(error) => tracing::debug!(group = %self.name(), %error, "another member is asked to take over"),
+                Err(error) => tracing::debug!(group = %self.name(), %error, "asking another member to take over"),
             }
         }
     }
@@ -324,7 +324,7 @@ impl Node {
         self.rest().stir();
         let from = self.raft.metrics().borrow_watched().vote;
         if !self.is_last(&wire::ballot(&from)).await {
-            tracing::debug!(group = %self.name(), "another has succeeded the leader already, or nobody can");
+            tracing::debug!(group = %self.name(), "another replica has succeeded the leader, or no majority answers");
             return;
         }
         // This is the request that the leader would send to hand over. A replica that has more of the log refuses its

@@ -167,7 +167,7 @@ impl LogStore {
         if state.purged.is_some_and(|purged| purged.index >= last.index) || self.wal.has(self.group, last) {
             return Ok(());
         }
-        tracing::warn!(%last, log = ?state.last, "giving up the entries of a log that does not lead to its snapshot");
+        tracing::warn!(%last, log = ?state.last, "dropping the entries of a log that does not lead to its snapshot");
         let write = self.write(|appender| {
             appender.truncate(last.index.checked_sub(1));
             appender.record(&Record::Purge(last));

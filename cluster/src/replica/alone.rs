@@ -75,12 +75,12 @@ fn others(own: &Hello, found: &Found) -> BTreeMap<String, Other> {
 fn tell(name: &str, other: &Other) {
     match other {
         Other::Waiting(address) => {
-            tracing::info!(name, address, "another server waits until it is admitted with `flotilla cluster join`")
+            tracing::info!(name, address, "another server is waiting to be admitted with `flotilla cluster join`")
         }
         Other::Foreign(cluster) => tracing::warn!(
             name,
             cluster,
-            "another server belongs to another cluster and has data of its own: both stay as they are. Start it with \
+            "another server belongs to another cluster and has data of its own; neither is changed. Start it with \
              an empty data directory to have it join this one"
         ),
     }

@@ -95,7 +95,7 @@ impl Change {
         let table = self.tables().table(&self.id);
         let mut maps = self.tables().maps();
         let began = Instant::now();
-        tracing::info!(table = %self.id, epoch = self.next, "the shards of a table are changed");
+        tracing::info!(table = %self.id, epoch = self.next, "dividing a table into other shards");
         let mut fillers: Vec<Task> = Vec::new();
         loop {
             let turned = table.turned().notified();
@@ -124,7 +124,7 @@ impl Change {
             }
         }
         let elapsed_ms = began.elapsed().as_millis() as u64;
-        tracing::info!(table = %self.id, epoch = self.next, elapsed_ms, "the shards of a table are changed now");
+        tracing::info!(table = %self.id, epoch = self.next, elapsed_ms, "the table is divided into other shards");
     }
 
     fn group(&self, name: &str) -> Option<Arc<Group>> {
@@ -217,7 +217,7 @@ impl Filler {
                 continue;
             }
             if let Err(error) = self.go_on(&group).await {
-                tracing::debug!(%error, shard = ?self.id, "a shard could not be filled further");
+                tracing::debug!(%error, shard = ?self.id, "the filling of a shard was interrupted");
                 sleep(DIVIDING_RETRY_INTERVAL).await;
             }
         }

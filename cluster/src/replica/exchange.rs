@@ -57,7 +57,7 @@ impl Exchange {
         let own = self.identity.get();
         if own.cluster.is_empty() && !from.cluster.is_empty() {
             self.identity.belong(&from.cluster).map_err(refused)?;
-            tracing::info!(cluster = from.cluster, "this replica belongs to a cluster now");
+            tracing::info!(cluster = from.cluster, "this replica now belongs to a cluster");
             (self.belongs)();
             return Ok(());
         }

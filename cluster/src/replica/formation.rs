@@ -115,7 +115,7 @@ fn tell(gathering: &Gathering, found: &Found) {
                     address,
                     expected,
                     found,
-                    "another member answers there than is to: no cluster is formed until the addresses are right"
+                    "another member than expected answers: no cluster is formed until the addresses are right"
                 );
             }
         }
@@ -123,10 +123,10 @@ fn tell(gathering: &Gathering, found: &Found) {
             "the others have formed a cluster of which this replica is not a member: admit it with `flotilla cluster join`"
         ),
         Gathering::Ambiguous(names) => {
-            tracing::error!(names, "more members are there than are to form the cluster, or several of one name")
+            tracing::error!(names, "there are more members than should form the cluster, or several with the same name")
         }
         Gathering::Waiting => {
-            tracing::info!("all members are there; waiting for the first of them to found the cluster")
+            tracing::info!("all members are up; waiting for the first of them to found the cluster")
         }
         Gathering::Founding(members) => tracing::info!(members = members.len(), "founding the cluster"),
     }

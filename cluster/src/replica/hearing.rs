@@ -62,19 +62,19 @@ impl Hearing {
         self.alone = is_alone.then(|| self.alone.unwrap_or(now));
         let is_long = self.alone.is_some_and(|since| now >= since + MAJORITY_PATIENCE);
         if is_long && !self.alone_told {
-            tracing::warn!("no majority of the members is reached: nothing can be written, nor read most recently");
+            tracing::warn!("no majority of the members is reachable: writes and consistent reads fail");
             self.alone_told = true;
         } else if self.alone.is_none() && self.alone_told {
-            tracing::info!("a majority of the members is reached again");
+            tracing::info!("a majority of the members is reachable again");
             self.alone_told = false;
         }
     }
 
     fn tell(&self, hemmed: bool) {
         if !hemmed {
-            return tracing::info!("this replica reaches as many members as any other again");
+            return tracing::info!("this replica again reaches as many members as any other");
         }
-        tracing::warn!("another replica reaches more members than this one: others are to lead");
+        tracing::warn!("another replica reaches more members than this one: handing over leadership");
         let placement = self.placement.clone();
         // Groups that no other replica can take yet are tried again by `balance`.
         actix::spawn(async move { balance::hand_over_all(&placement).await.unwrap_or_default() });

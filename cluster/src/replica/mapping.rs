@@ -23,7 +23,7 @@ pub(crate) fn look(tables: &Tables) {
     match ShardMap::read(object.bytes()) {
         Ok(map) => tables.learn(map, object.revision()),
         Err(error) => {
-            tracing::error!(%error, "a later release has changed the shard map: this one goes on with the last")
+            tracing::error!(%error, "the shard map is of a later release: keeping the last one that can be read")
         }
     }
 }
@@ -125,7 +125,7 @@ pub(crate) async fn settle(starter: &Starter) -> Result<(), OpenError> {
     let map = table.get(MAP_KEY).map(|object| ShardMap::read(object.bytes())).transpose()?.unwrap_or_default();
     let wanted = ShardMap::founding(options, &BTreeMap::new())?;
     if (map.shards(), map.data_groups()) != (wanted.shards(), wanted.data_groups()) {
-        tracing::info!(%map, "tables are kept in shards as the cluster has them; what this server was started with only founds");
+        tracing::info!(%map, "tables keep the shards of the cluster: configured ones are only used to found one");
     }
     Ok(())
 }

@@ -160,7 +160,7 @@ impl Placement {
             return Err("no other can lead".into());
         }
         if self.set(|reasons| reasons.wished = true) {
-            tracing::info!("this replica is drained: others lead");
+            tracing::info!("this replica is drained: handing over its leadership");
         }
         self.held.lock().clear();
         let deadline = Instant::now() + DRAIN_WAIT;

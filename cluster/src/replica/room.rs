@@ -15,7 +15,7 @@ use crate::wal::Wal;
 pub(crate) async fn follow(wal: Wal, placement: Arc<Placement>) {
     let mut lacks = wal.lacks_room();
     while lacks.wait_for(|lacks| *lacks).await.is_ok() {
-        tracing::error!("the disk has no room for the log to grow: others are to lead, and writes may be refused");
+        tracing::error!("the disk has no room for the log to grow: handing over leadership; writes may be refused");
         placement.set_full(true);
         let _ = balance::hand_over_all(&placement).await; // groups that no other can take yet are tried again
         while *lacks.borrow_and_update() {
@@ -35,13 +35,13 @@ pub(crate) async fn keep_pace(wal: Wal, placement: Arc<Placement>) {
         if !wal.is_behind() {
             continue;
         }
-        tracing::error!("the disk is too slow for the log: others are to lead, and writes wait");
+        tracing::error!("the disk is too slow for the log: handing over leadership; writes wait");
         placement.set_slow(true);
         while wal.is_behind() {
             let _ = balance::hand_over_all(&placement).await; // groups that no other can take yet are tried again
             tokio::time::sleep(WAL_RETRY_INTERVAL).await;
         }
         placement.set_slow(false);
-        tracing::info!("the disk has followed the log");
+        tracing::info!("the disk has caught up with the log");
     }
 }

@@ -46,7 +46,7 @@ pub(crate) async fn follow(starter: Rc<Starter>, standing: watch::Sender<Standin
             ((), ready) = join(start(&starter, &standing), ready(&starter)) => match ready {
                 Ok(()) => {
                     standing.send_replace(Standing::Member);
-                    tracing::info!("this replica is a member and has everything that was acknowledged");
+                    tracing::info!("this replica is a member and has caught up");
                     changes(&default, &mut votes, false).await;
                 }
                 Err(error) => {

@@ -44,7 +44,7 @@ pub(crate) async fn miss(placement: &Placement, nodes: &[Node], sight: &Sight) {
         let successors = successors(leader, node).len() as u32 + 1;
         if is_turn(&silence, rank(placement, leader, node), successors) {
             let (group, silent_ms) = (node.name(), silence.end.as_millis() as u64);
-            tracing::debug!(%group, leader = %format_args!("{leader:x}"), silent_ms, "missing the leader of a group");
+            tracing::debug!(%group, leader = %format_args!("{leader:x}"), silent_ms, "the leader of a group is silent");
             node.stand_if_others_would_vote().await;
         }
     }
@@ -66,7 +66,7 @@ pub(crate) async fn resign(placement: &Placement, nodes: &[Node], sight: &Sight)
             let silence = sight.silence(*successor).unwrap_or_default();
             if is_turn(&silence, rank, successors.len() as u32) {
                 let (group, to) = (node.name(), format_args!("{successor:x}"));
-                tracing::debug!(%group, %to, "hearing nothing of a majority: handing over the leadership of a group");
+                tracing::debug!(%group, %to, "no majority is heard: handing over the leadership of a group");
                 node.hand_over_unheard(*successor).await;
             }
         }

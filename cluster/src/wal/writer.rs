@@ -283,7 +283,7 @@ impl Writer {
         let Some((number, path)) = self.superfluous() else { return };
         let Shared { segments, disk, options, .. } = &*self.shared;
         if let Err(error) = disk.remove(&path) {
-            tracing::warn!(%error, segment = %path.display(), "cannot give back a segment of the write-ahead log");
+            tracing::warn!(%error, segment = %path.display(), "cannot remove a segment of the write-ahead log");
             self.needed = 0; // no further attempt until more is purged
             return;
         }
