@@ -115,8 +115,8 @@ impl Tables {
 
     fn division(&self, id: &TableId, division: &shard_map::Division, fields: &[CompactString]) -> Division {
         let clocks: Vec<Arc<GroupClock>> = division.slots.iter().map(|slot| self.clock(*slot)).collect();
-        // A new table has been empty so far. Its history begins where the logs of its groups begin, wherever they are by
-        // now: replicas create it at different times, and a client that has read it from one may go on at another.
+        // A new table has been empty so far. Its history begins where the logs of its groups begin, wherever they are
+        // by now: replicas create it at different times, and a client that has read it from one may go on at another.
         let base = clocks.iter().map(|clock| clock.begun().min(clock.closed())).min().unwrap_or_default();
         let place = |(number, clock): (usize, Arc<GroupClock>)| {
             let shard = ShardId { table: id.clone(), epoch: division.epoch, number: number as u16 };
