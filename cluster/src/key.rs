@@ -9,12 +9,12 @@ use std::sync::Arc;
 pub struct TableId(Arc<str>);
 
 impl TableId {
-    /// The table with this name.
+    /// Returns the id of the table with this name.
     pub fn new(name: &str) -> TableId {
         TableId(name.into())
     }
 
-    /// The name.
+    /// Returns the name.
     pub fn as_str(&self) -> &str {
         &self.0
     }

@@ -285,7 +285,7 @@ impl Object {
         self.note.0.store(note, Ordering::Relaxed);
     }
 
-    /// Returns whether the bytes can be decoded; `None` as long as nobody has found out since they were read or written
+    /// Returns whether the bytes can be decoded; `None` if this was not found out since they were read or written
     /// here.
     pub fn is_sound(&self) -> Option<bool> {
         match self.proof.0.load(Ordering::Relaxed) {

@@ -35,7 +35,7 @@ async fn open() -> Store {
         .unwrap()
 }
 
-/// The digits of the revision come after eight bytes.
+/// Returns a write of an object in which the digits of the revision come after eight bytes.
 fn put(table: &str, key: &str, expectation: Expectation, bytes: usize) -> Write {
     let mut text = b"content:".to_vec();
     text.resize(26.max(bytes), b'x');

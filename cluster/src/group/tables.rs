@@ -179,7 +179,7 @@ impl Tables {
         self.clocks.read().clone()
     }
 
-    /// Notified whenever subscribers want a group to be closed.
+    /// Returns the notifier of demands: it is notified whenever subscribers want a group to be closed.
     pub(crate) fn demands(&self) -> &Arc<Notify> {
         &self.demands
     }

@@ -17,7 +17,7 @@ pub(super) struct Timing {
 }
 
 impl Timing {
-    /// `own` is the hello of this replica, which may come to belong to a cluster later.
+    /// Starts to follow the clock of `peer`. `own` is the hello of this replica, which may join a cluster later.
     pub(super) fn new(clock: HybridClock, own: watch::Receiver<Hello>, peer: &Hello) -> Timing {
         let (teller, cluster) = (Teller { member: peer.member, life: peer.life }, peer.cluster.clone());
         let mut timing = Timing { clock, own, peer: teller, cluster, is_followed: false };

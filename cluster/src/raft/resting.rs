@@ -27,7 +27,7 @@ pub(crate) struct Settling {
     events: u64,
 }
 
-/// See [`Node::rouse`].
+/// Does what [`Node::rouse`] does.
 pub(super) async fn rouse(raft: &GroupRaft, rest: &Rest) {
     if rest.phase() == Phase::Awake && rest.woke().elapsed() > ROUSING {
         return;

@@ -212,7 +212,7 @@ fn pace(condition: &Condition) -> Pace {
     Arc::new(move || Duration::from_millis(1 + draw::below(disk_ms.load(Ordering::Relaxed))))
 }
 
-/// The main function of a process: opens the store, and handles requests.
+/// Runs a process: opens the store, and handles requests.
 async fn run(machine: Machine, options: Options, door: Door, fatal: Rc<Cell<Option<&'static str>>>, trace: Trace) {
     let failed = Arc::new(parking_lot::Mutex::new(None));
     let failure = failed.clone();

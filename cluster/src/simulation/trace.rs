@@ -26,7 +26,7 @@ struct State {
 }
 
 impl Trace {
-    /// `is_told`: whether notes are printed as they come.
+    /// Returns an empty trace. `is_told`: whether notes are printed as they come.
     pub(super) fn new(time: Time, is_told: bool) -> Trace {
         Trace { time, state: Arc::new(Mutex::new(State { is_told, ..State::default() })) }
     }

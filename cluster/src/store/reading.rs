@@ -70,8 +70,8 @@ impl Store {
         };
         if clocks.len() > 1 && !seeded!(UnclosedBarrier) {
             // Only changes must become visible. A group may have closed further without a change to this table, by
-            // writes to other tables; that does not count, so that reading an idle table writes nothing, unless its
-            // closed revision is too old.
+            // writes to other tables; that does not count, so that reading an idle table writes nothing.
+            // `Store::freshened` renews a closed revision that is too old.
             let last = table.last_change();
             try_join_all(clocks.iter().map(|clock| clock.close_to(last))).await?;
             let deadline = Instant::now() + CLOSING_TIMEOUT;

@@ -128,7 +128,7 @@ impl Table {
         self.turned.notify_waiters();
     }
 
-    /// Notified when the divisions change, or one of their shards is opened or ended.
+    /// Returns the notifier of changes: of the divisions, or that one of their shards is opened or ended.
     pub(crate) fn turned(&self) -> &Notify {
         &self.turned
     }

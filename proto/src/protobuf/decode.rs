@@ -270,8 +270,8 @@ fn free_form(kind: AnyKind, bytes: &[u8], depth: usize) -> Result<Value, Error> 
     })
 }
 
-/// JSON in a message. Numbers that no tree keeps are left to the rules of a kind where it is an object of somebody
-/// else.
+/// Reads JSON in a message. In an embedded API object, numbers that no tree keeps become holes, which the rules of its
+/// kind judge.
 fn json(kind: AnyKind, text: &[u8]) -> Result<Value, Error> {
     let mut parsed = json::parse_tracking(text)?;
     parsed.value.settle();

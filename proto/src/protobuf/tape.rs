@@ -212,7 +212,7 @@ pub(super) struct Tape<'t> {
 }
 
 impl<'t> Tape<'t> {
-    /// The outermost value.
+    /// Returns the outermost value.
     pub(super) fn root(&'t self) -> Node<'t> {
         Node { tape: self, at: 0 }
     }
