@@ -46,8 +46,9 @@ pub struct Options {
     pub is_survivor: bool,
     /// A new store assigns only revisions above this one.
     pub above: Revision,
-    /// The number of data groups, `g1` and so on, besides the group `default`. Tables that are configured with shards are
-    /// spread over them. Only a new store uses this number and the shards of `tables`; an existing one keeps its shard map.
+    /// The number of data groups, `g1` and so on, besides the group `default`. Tables that are configured with shards
+    /// are spread over them. Only a new store uses this number and the shards of `tables`; an existing one keeps its
+    /// shard map.
     pub groups: u8,
     /// Options of single tables, where they differ from the default.
     pub tables: BTreeMap<TableId, TableOptions>,
